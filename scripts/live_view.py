@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws what a command leaves on a terminal as an SVG: the picture of the live view in the README.
+"""Renders a command's final terminal screen as an SVG: the picture of the live view in the README.
 
     cargo build -p positronic-examples
     scripts/live_view.py docs/live-view.svg target/debug/positronic-examples run support

@@ -1,6 +1,6 @@
-//! The company that the support agent works for: a few tables in memory, where a real one has databases and services.
+//! The company of the support agent: a few tables in memory in place of databases and services.
 //!
-//! A brain gets such a value as its *services*: typed, shared by all its steps and tools, and never stored.
+//! A brain gets such a value as its *services*: typed, shared by all its steps and tools, and not stored.
 
 use positronic_core::{Error, Result};
 use schemars::JsonSchema;
@@ -16,44 +16,44 @@ pub struct Acme {
     books: Mutex<Books>,
 }
 
-/// What the agent's tools change.
+/// Changes by the agent's tools.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Books {
-    /// Messages that were sent: to which thread, and what.
+    /// Sent messages: thread and text.
     pub sent: Vec<(String, String)>,
-    /// Refunds by idempotency key, so that a repeated request pays nothing twice.
+    /// Refunds by idempotency key, so that a repeated request pays only once.
     pub refunds: Vec<(String, Receipt)>,
-    /// Tickets that were handed to a person: whose, and why.
+    /// Tickets escalated to a person: customer and reason.
     pub escalated: Vec<(String, String)>,
-    /// Customers whose ticket was closed.
+    /// Customers with closed tickets.
     pub closed: Vec<String>,
 }
 
-/// Somebody who buys from Acme.
+/// A customer of Acme.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Customer {
     /// The customer's number.
     pub id: String,
-    /// What the customer is called.
+    /// The customer's name.
     pub name: String,
     /// The kind of account.
     pub tier: String,
-    /// The Slack thread that is shared with the customer.
+    /// The Slack thread shared with the customer.
     pub thread: String,
     /// The customer's address.
     pub email: String,
 }
 
-/// Something that a customer bought.
+/// A purchase.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Order {
     /// The order's number.
     pub id: String,
-    /// What was bought.
+    /// The product.
     pub item: String,
     /// The price in euros.
     pub price: u32,
-    /// How many days ago it arrived; `None` while it is on its way.
+    /// Days since its arrival; `None` while it is on its way.
     pub arrived: Option<u32>,
 }
 
@@ -66,17 +66,17 @@ pub struct Refund {
     pub amount: u32,
 }
 
-/// Money that was paid back.
+/// A paid refund.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receipt {
     /// The receipt's number.
     pub number: String,
-    /// What was paid back.
+    /// The refunded amount.
     pub refund: Refund,
 }
 
 impl Acme {
-    /// Makes a company with one customer, two orders and a few pages of help.
+    /// Creates a company with one customer, two orders and a few help pages.
     #[must_use]
     pub fn example() -> Self {
         Self {
@@ -104,7 +104,7 @@ impl Acme {
     ///
     /// # Errors
     ///
-    /// When there is none with this number.
+    /// If there is no customer with this number.
     pub fn customer(&self, id: &str) -> Result<Customer> {
         let found = self.customers.iter().find(|customer| customer.id == id);
         found.cloned().ok_or_else(|| Error::new(format!("Acme has no customer `{id}`")))
@@ -114,13 +114,13 @@ impl Acme {
     ///
     /// # Errors
     ///
-    /// When there is none with this number.
+    /// If there is no order with this number.
     pub fn order(&self, id: &str) -> Result<Order> {
         let found = self.orders.iter().find(|order| order.id == id);
         found.cloned().ok_or_else(|| Error::new(format!("Acme has no order `{id}`")))
     }
 
-    /// Finds the pages of help that have one of the words.
+    /// Finds the help pages that contain one of the words.
     #[must_use]
     pub fn docs(&self, query: &str) -> Vec<&'static str> {
         let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
@@ -133,11 +133,11 @@ impl Acme {
         self.books.lock().await.sent.push((thread.to_owned(), text.to_owned()));
     }
 
-    /// Pays money back. The same key pays once, however often it is asked.
+    /// Refunds money. The same key pays only once.
     ///
     /// # Errors
     ///
-    /// When there is no such order, or when it was not that dear.
+    /// If the order does not exist, or its price was lower.
     pub async fn refund(&self, refund: Refund, key: &str) -> Result<Receipt> {
         let order = self.order(&refund.order)?;
         if refund.amount > order.price {
@@ -152,7 +152,7 @@ impl Acme {
         Ok(receipt)
     }
 
-    /// Hands a ticket to a person.
+    /// Escalates a ticket to a person.
     pub async fn escalate(&self, customer: &str, reason: &str) {
         self.books.lock().await.escalated.push((customer.to_owned(), reason.to_owned()));
     }
@@ -162,7 +162,7 @@ impl Acme {
         self.books.lock().await.closed.push(customer.to_owned());
     }
 
-    /// Returns what the tools have changed.
+    /// Returns the changes by the tools.
     pub async fn books(&self) -> Books {
         self.books.lock().await.clone()
     }

@@ -1,16 +1,16 @@
-//! An autonomous agent: a goal goes in, research and a report come out.
+//! An autonomous agent: it researches a goal and writes a report.
 //!
-//! The model decides and never executes: it answers with one action and the reason for it, and the engine checks, runs and
-//! records the action. There are four, of the library's toolbox: search the web, run a program, write a file, finish. What
-//! each gave is folded into [`Work`], so that `positronic state RUN --at N` shows what was known at any step. A person
-//! is asked before a program runs, unless its language is named in [`Task::unattended`].
+//! The model selects actions and never executes them: it answers with one action and a reason, and the engine
+//! validates, runs and records the action. There are four, from the library's toolbox: search the web, run a program,
+//! write a file, finish. Each result is folded into [`Work`], so that `positronic state RUN --at N` shows the knowledge
+//! at any step. A program needs an approval, unless [`Task::unattended`] names its language.
 //!
-//! Files and programs live in a folder of the run's own, which a fork shares with its origin, since its past has written there;
-//! what was written is kept with the run, too. `positronic report RUN`
-//! writes the whole run down: every step with its reason, what came of it, files, tokens and cost.
+//! Files and programs use a folder of the run, which a fork shares with its origin, since its past has written there;
+//! written files are stored with the run, too. `positronic report RUN`
+//! writes a report of the run: every step with its reason and outcome, files, tokens and cost.
 //!
-//! Without a key the cassette decides, for the bundled goal alone, and the searches are answered by [`PAGES`], which are
-//! bundled as well. With a model, any goal will do, and the web is searched.
+//! Without a key, the cassette selects the actions, only for the bundled goal, and the searches find the bundled
+//! [`PAGES`]. With a model, any goal works, and the agent searches the web.
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -27,14 +27,14 @@ use serde::{Deserialize, Serialize};
 /// The brain's title.
 pub const TITLE: &str = "Agent loop";
 
-/// What is decided and approved where no model is configured; written by hand, its tokens, too.
+/// Actions and approvals without a configured model; written by hand, including its tokens.
 pub const CASSETTE: &str = include_str!("../cassettes/agentloop.jsonl");
 
-/// The goal that the cassette reaches.
+/// The goal of the cassette.
 pub const GOAL: &str =
     "How high are Mont Blanc, the Dufourspitze and the Dom, and what is their mean height? Write a report.";
 
-/// The pages that are found where no web is searched: title, place and text.
+/// The pages of the bundled search: title, URL and text.
 pub const PAGES: [(&str, &str, &str); 4] = [
     ("Mont Blanc (bundled page)", "mont-blanc", "Mont Blanc, 4,806 m, is the highest mountain of the Alps."),
     (
@@ -85,55 +85,55 @@ pub enum Search {
     Bundled,
 }
 
-/// What the agent has done and knows.
+/// The agent's work and knowledge.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Work {
-    /// What is to be reached.
+    /// The goal.
     pub goal: String,
-    /// Where its files are.
+    /// The folder of its files.
     pub folder: String,
-    /// What it has done, in order. Actions that failed stand in the record alone.
+    /// Its completed actions, in order. Only the record contains failed actions.
     pub steps: Vec<Step>,
-    /// The pages that it has found.
+    /// The pages it has found.
     pub findings: Vec<Page>,
-    /// The files that it has written.
+    /// The files it has written.
     pub files: Vec<String>,
-    /// What it has said at its end.
+    /// Its final summary.
     pub finished: Option<Finished>,
-    /// Why it ended without having finished.
+    /// Why it ended without finishing.
     pub unfinished: Option<String>,
 }
 
-/// An action that was done.
+/// A completed action.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
     /// The action.
     pub action: String,
-    /// What it was about.
+    /// Its subject.
     pub about: String,
-    /// What came of it.
+    /// Its outcome.
     pub came: String,
 }
 
-/// A page that was found.
+/// A found page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Page {
     /// Its title.
     pub title: String,
-    /// Its address.
+    /// Its URL.
     pub url: String,
 }
 
-/// What whoever runs the agent gets.
+/// The result of the agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
-    /// Whether the agent says that it has finished.
+    /// Whether the agent has finished.
     pub finished: bool,
-    /// What it has come to, or why it has not.
+    /// Its summary, or why there is none.
     pub summary: String,
-    /// The files that are the result.
+    /// The resulting files.
     pub artifacts: Vec<String>,
-    /// Where they are.
+    /// The folder of the files.
     pub folder: String,
 }
 
@@ -151,7 +151,7 @@ impl Work {
     }
 }
 
-/// The web, with an engine that is set up when it is asked.
+/// The web, with a lazily created engine.
 struct Web;
 
 impl SearchProvider for Web {
@@ -160,7 +160,7 @@ impl SearchProvider for Web {
     }
 }
 
-/// The bundled pages: those that have a word of the query, those with the most first.
+/// The bundled pages: those with a word of the query, best match first.
 struct Bundled;
 
 impl SearchProvider for Bundled {
@@ -252,7 +252,7 @@ fn finish(folder: Option<&OutputFolder>) -> Action {
     toolbox::finish_with(folder, |work: &mut Work, finished| work.finished = Some(finished))
 }
 
-/// Opens the run's folder. One that somebody has taken away, or has put a link in the place of, is not made anew.
+/// Opens the run's folder. If it was removed or replaced by a link, it is not created again.
 fn folder(place: &str) -> Result<OutputFolder, String> {
     match std::fs::canonicalize(place) {
         Ok(found) if found == std::path::Path::new(place) => {
@@ -263,7 +263,7 @@ fn folder(place: &str) -> Result<OutputFolder, String> {
     }
 }
 
-/// Makes the brain.
+/// Builds the brain.
 pub fn agentloop() -> Brain<Task, Work, (), Report> {
     brain(TITLE)
         .description("Works towards a goal: searches, computes, writes a report, and decides each step itself")
@@ -276,7 +276,7 @@ pub fn agentloop() -> Brain<Task, Work, (), Report> {
             let base = OutputFolder::open(&cx.options.folder);
             let own = base.and_then(|base| base.folder(cx.run_id().as_str()));
             let own = own.map_err(|error| Error::new(format!("the folder for its files cannot be made: {error}")))?;
-            // Whoever goes on with the run may be in another folder.
+            // The run may continue in a process with another working directory.
             let place = own.place().display().to_string();
             Ok(Work { goal: cx.options.goal.clone(), folder: place, ..Work::default() })
         })
@@ -307,7 +307,7 @@ pub fn agentloop() -> Brain<Task, Work, (), Report> {
                     write(&folder),
                     finish(Some(&folder)),
                 ]),
-                // Somebody has taken it away: the agent says what it has.
+                // The folder was removed: the agent reports what it has.
                 Err(error) => decides.context("folder", error).tools([finish(None)]),
             }
         })

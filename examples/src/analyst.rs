@@ -1,11 +1,11 @@
-//! One agent with everything that the agent loop's design compares with a graph: tools that come and go, a chart that only
-//! people see, a file of which the model reads one line, an approval, and context from a plugin.
+//! One agent with all the features that the agent loop's design compares with a graph: tools that come and go, a chart
+//! only for people, a file with a one-line summary for the model, an approval, and context from a plugin.
 //!
-//! An analyst answers a question about sales. It has the figures at hand; drawing and mailing are skills that it activates
-//! when it needs them. What leaves the house is approved by a person. [`Desk`] is a plugin as an application writes one:
-//! it adds a piece of context that follows from what has happened so far, and keeps its own state.
+//! An analyst answers a question about sales. The figures are always available; drawing and mailing are tool sets that
+//! it activates when needed. Mail to other companies needs an approval. [`Desk`] is a plugin of an application:
+//! it adds context derived from past events, and keeps its own state.
 //!
-//! `docs/guide/appendix/langgraph.md` puts the graph that the design draws for the same agent beside it.
+//! `docs/guide/appendix/langgraph.md` compares it with the design's graph of the same agent.
 
 use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Services};
 use positronic_core::plugins::Skills;
@@ -16,18 +16,18 @@ use serde::{Deserialize, Serialize};
 /// The brain's title.
 pub const TITLE: &str = "Analyst";
 
-/// What is said where no model is configured; written by hand.
+/// Answers without a configured model; written by hand.
 pub const CASSETTE: &str = include_str!("../cassettes/analyst.jsonl");
 
-/// Where mail stays in the house.
+/// The domain of internal mail.
 const HOUSE: &str = "@example.com";
 
-/// What the analyst has done.
+/// The analyst's work.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Work {
-    /// The reports that were written, by the names of their files.
+    /// Names of the written reports.
     pub reports: Vec<String>,
-    /// The addresses to which one was sent.
+    /// Addresses that got a report.
     pub sent: Vec<String>,
 }
 
@@ -130,14 +130,14 @@ fn send() -> WorkTool {
     })
 }
 
-/// Tells the model what lies on the desk, and how often it has been asked.
+/// Tells the model which reports exist, and the number of its requests.
 #[derive(Debug)]
 pub struct Desk;
 
-/// What [`Desk`] keeps.
+/// State of [`Desk`].
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Asked {
-    /// How often the model was asked.
+    /// Number of model requests.
     pub iterations: u32,
 }
 
@@ -161,7 +161,7 @@ impl<O: Options, V: Services> Plugin<O, Work, V> for Desk {
     }
 }
 
-/// Makes the brain.
+/// Builds the brain.
 pub fn analyst() -> Brain<(), Work> {
     let skills = Skills::new()
         .skill("figures", "Look up sales", [query()])

@@ -1,8 +1,8 @@
-//! Documents that fit what the user says: the model reads the house's own rules, and only those that it needs.
+//! Documents that match the user's message: the model reads only the house rules that it needs.
 //!
-//! A planner has templates for many kinds of events. Those that fit the user's words are searched for and shown; when the user
-//! says something else in the middle of the work, others take their place. The index is in memory here; `MarkdownFolder`
-//! reads a folder, and a `DocumentSource` of your own asks whatever search there is.
+//! A planner has templates for many kinds of events. It searches the templates that match the user's words; when the
+//! user says something else during the work, other templates replace them. The index is in memory here;
+//! `MarkdownFolder` reads a folder, and a custom `DocumentSource` uses any search engine.
 
 use positronic_core::plugins::{Blueprints, Document, MemoryIndex};
 use positronic_core::prelude::*;
@@ -12,13 +12,13 @@ use serde::{Deserialize, Serialize};
 /// The brain's title.
 pub const TITLE: &str = "Planner";
 
-/// What is said where no model is configured, and what the guest adds; written by hand.
+/// Answers without a configured model, and the guest's reply; written by hand.
 pub const CASSETTE: &str = include_str!("../cassettes/blueprints.jsonl");
 
-/// What is planned.
+/// The plan.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Plan {
-    /// What is to be done, in order.
+    /// The tasks in order.
     pub steps: Vec<String>,
 }
 
@@ -47,7 +47,7 @@ fn templates() -> MemoryIndex {
     ])
 }
 
-/// Makes the brain.
+/// Builds the brain.
 pub fn planner() -> Brain<(), Plan> {
     let blueprints = Blueprints::new(templates()).top(1);
     brain(TITLE).description("Plans an event by the templates that fit it").state(Plan::default()).r#loop(
@@ -70,7 +70,7 @@ pub fn planner() -> Brain<(), Plan> {
                         .execute(async |_: NoArgs, _| Ok(()))
                 })
                 .plugin(match cx.state.steps.iter().rev().find_map(|step| step.strip_prefix("Wish: ")) {
-                    // What the guest answers is a tool's result, so the search is told of it.
+                    // The guest's reply is a tool result, so the search needs it explicitly.
                     Some(wish) => blueprints.clone().query(wish),
                     None => blueprints.clone(),
                 })

@@ -1,8 +1,9 @@
-//! A long conversation that does not grow: what is older stands as a summary, and is whole again where every word counts.
+//! A long conversation of bounded size: a summary replaces older iterations, and compaction is off where every word
+//! counts.
 //!
-//! A proofreader reads a manuscript chapter by chapter. After four iterations all but the latest two become one message, which
-//! the model itself has written. Before the report it calls `recall`: the state then switches the compaction off, and the
-//! next request holds every chapter again, since the record has lost nothing.
+//! A proofreader reads a manuscript chapter by chapter. After four iterations, one message that the model itself has
+//! written replaces all but the latest two. Before the report it calls `recall`: the state then switches compaction
+//! off, and the next request contains every chapter again, since the record is complete.
 
 use positronic_core::plugins::Compaction;
 use positronic_core::prelude::*;
@@ -12,10 +13,10 @@ use serde::{Deserialize, Serialize};
 /// The brain's title.
 pub const TITLE: &str = "Proofreader";
 
-/// What is said where no model is configured, also for the summary; written by hand.
+/// Answers without a configured model, including the summary; written by hand.
 pub const CASSETTE: &str = include_str!("../cassettes/compaction.jsonl");
 
-/// What is read.
+/// The manuscript.
 const CHAPTERS: [&str; 5] = [
     "Chapter 1. Maren, who is 34, leaves the harbour of Brest in a red boat.",
     "Chapter 2. A storm takes the mast. She repairs it with an oar.",
@@ -24,12 +25,12 @@ const CHAPTERS: [&str; 5] = [
     "Chapter 5. On her 34th birthday, a year after she left, she buys a house by the sea.",
 ];
 
-/// How far the proofreader is.
+/// The proofreader's progress.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Reading {
-    /// Whether every word is needed.
+    /// Whether compaction is off.
     pub recalled: bool,
-    /// What is wrong with the manuscript.
+    /// The problems of the manuscript.
     pub report: Vec<String>,
 }
 
@@ -45,7 +46,7 @@ struct Report {
     faults: Vec<String>,
 }
 
-/// Makes the brain.
+/// Builds the brain.
 pub fn proofreader() -> Brain<(), Reading> {
     brain(TITLE).description("Reads a manuscript, and finds what contradicts itself").state(Reading::default()).r#loop(
         "Read",

@@ -1,8 +1,8 @@
-//! Brains as tools: a model decides which to call, and calls two at once.
+//! Brains as tools: a model selects which brains to call, and calls two at once.
 //!
-//! To the model a brain is a tool like any other; without a map, the brain's options are the tool's parameters. It runs
-//! with a loop, a state and a limit of its own, the two side by side, and its result is the call's result.
-//! `.map_output(…)` also folds that result into the state around.
+//! For the model a brain is an ordinary tool; without a map, the brain's options are the tool's parameters. It runs
+//! with its own loop, state and limit, concurrently with the other, and its result is the call's result.
+//! `.map_output(…)` also folds that result into the outer state.
 
 use positronic_core::prelude::*;
 use schemars::JsonSchema;
@@ -11,15 +11,15 @@ use serde::{Deserialize, Serialize};
 /// The title of the brain that delegates.
 pub const TITLE: &str = "Trip";
 
-/// What is said where no model is configured; written by hand.
+/// Answers without a configured model; written by hand.
 pub const CASSETTE: &str = include_str!("../cassettes/delegate.jsonl");
 
-/// What is booked so far.
+/// The bookings so far.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Trip {
-    /// The train there.
+    /// The train.
     pub train: Option<Offer>,
-    /// Where to stay.
+    /// The hotel.
     pub hotel: Option<Offer>,
 }
 
@@ -46,7 +46,7 @@ impl Default for Wish {
     }
 }
 
-/// Makes the brain that delegates.
+/// Builds the brain that delegates.
 pub fn trip() -> Brain<Wish, Trip> {
     brain(TITLE).description("Plans a short trip").options::<Wish>().state(Trip::default()).r#loop("Plan", |cx| {
         cx.system("You plan trips. Ask for train and hotel at once, then sum up.")
@@ -63,7 +63,7 @@ struct Place {
     town: String,
 }
 
-/// Makes a brain that needs no model: its steps are plain code.
+/// Builds a brain that needs no model: its steps are plain code.
 fn train_clerk() -> Brain<Place, Offer> {
     brain("Train Clerk").description("Finds the cheapest train to a town").options::<Place>().step(
         "Ask the railway",
@@ -77,7 +77,7 @@ fn train_clerk() -> Brain<Place, Offer> {
     )
 }
 
-/// Makes a brain with a loop, whose exit tool says what it found.
+/// Builds a brain with a loop whose exit tool returns its finding.
 fn hotel_clerk() -> Brain<Place, Offer> {
     brain("Hotel Clerk")
         .description("Finds a room in a town")

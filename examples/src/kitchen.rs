@@ -1,8 +1,8 @@
-//! A brain to talk with: it knows the larder, suggests a dinner, and orders what is missing once somebody approves.
+//! A brain for a chat: it knows the larder, suggests a dinner, and orders missing ingredients after an approval.
 //!
-//! Its loop has no input of its own, so it takes what is said to it: `chat kitchen` begins a conversation, and each message is a
-//! run with those before as its history. `menu` shows a widget, which the command line shows by its fallback, and saves the
-//! recipe as a file. `order` asks a person when it costs more than ten euros.
+//! Its loop has no input of its own, so messages are its input: `chat kitchen` begins a conversation, and each message
+//! is a run with the earlier ones as its history. `menu` shows a widget, which the command line renders by its
+//! fallback, and saves the recipe as a file. `order` needs an approval above ten euros.
 
 use positronic_core::prelude::*;
 use schemars::JsonSchema;
@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 /// The brain's title.
 pub const TITLE: &str = "Kitchen";
 
-/// What is said where no model is configured; written by hand.
+/// Answers without a configured model; written by hand.
 pub const CASSETTE: &str = include_str!("../cassettes/kitchen.jsonl");
 
-/// What came of one message.
+/// The result of one message.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Dinner {
-    /// What was ordered.
+    /// The ordered ingredients.
     pub ordered: Vec<String>,
 }
 
@@ -40,7 +40,7 @@ struct Order {
     euros: u32,
 }
 
-/// Makes the brain.
+/// Builds the brain.
 pub fn kitchen() -> Brain<(), Dinner> {
     brain(TITLE)
         .description("Talks about dinner: knows the larder, suggests a dish, orders what is missing")

@@ -1,4 +1,4 @@
-//! The examples at the command line: `cargo run -p positronic-examples -- list` shows them.
+//! The examples on the command line: `cargo run -p positronic-examples -- list` lists them.
 
 use std::process::ExitCode;
 

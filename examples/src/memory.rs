@@ -1,8 +1,8 @@
-//! A memory of what users say of themselves: the next conversation begins with what matters in it.
+//! A memory of facts about users: the next conversation begins with the relevant ones.
 //!
-//! A baker's assistant talks with a customer. What the customer says of themselves it stores, for this customer alone; what fits
-//! the customer's words it is shown before it answers, also weeks later, in another run. What is no longer true it
-//! forgets. The facts are in memory here; `SqliteFacts::open("facts.db")` in its place keeps them over processes.
+//! A baker's assistant talks with a customer. It stores facts about this customer, and reads those that match
+//! the customer's words before it answers, even weeks later in another run. It forgets outdated facts.
+//! The facts are in memory here; `SqliteFacts::open("facts.db")` stores them across processes.
 
 use positronic_core::plugins::{FactStore, Memory};
 use positronic_core::prelude::*;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 /// The brain's title.
 pub const TITLE: &str = "Baker";
 
-/// What is said where no model is configured; written by hand.
+/// Answers without a configured model; written by hand.
 pub const CASSETTE: &str = include_str!("../cassettes/memory.jsonl");
 
 /// What a customer comes with.
@@ -29,7 +29,7 @@ impl Default for Visit {
     }
 }
 
-/// What the bakery has to do.
+/// The bakery's tasks.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Orders {
     /// The cakes, in the customer's words.
@@ -42,7 +42,7 @@ struct Cake {
     cake: String,
 }
 
-/// Makes the brain, with where facts are kept.
+/// Builds the brain with a fact store.
 pub fn baker(facts: impl FactStore) -> Brain<Visit, Orders> {
     let memory = Memory::new(facts).top(3);
     brain(TITLE).description("Takes a customer's order, and remembers the customer").options::<Visit>().state(Orders::default()).r#loop(

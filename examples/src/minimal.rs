@@ -1,6 +1,6 @@
-//! The smallest loop that is worth one: a system prompt, a tool to look things up, and a tool to be done.
+//! The smallest useful loop: a system prompt, a tool to search, and a tool to finish.
 //!
-//! The closure of `.r#loop` runs again before every model call and says what the model is told and may do. A tool is a
+//! The closure of `.r#loop` runs before every model call and sets the system prompt and the tools. A tool is a
 //! name, a description, a type for its arguments and an async function; an `exit` tool ends the loop when it succeeds.
 
 use positronic_core::prelude::*;
@@ -10,7 +10,7 @@ use serde::Deserialize;
 /// The brain's title.
 pub const TITLE: &str = "Minimal";
 
-/// What is said where no model is configured; written by hand.
+/// Answers without a configured model; written by hand.
 pub const CASSETTE: &str = include_str!("../cassettes/minimal.jsonl");
 
 /// What the model fills in to search.
@@ -20,7 +20,7 @@ pub struct Search {
     pub query: String,
 }
 
-/// Makes the brain. It has no options, no state and no services, so all three of its types are `()`.
+/// Builds the brain. It has no options, no state and no services, so all three of its types are `()`.
 pub fn minimal() -> Brain {
     brain(TITLE).description("Answers one question and is done").r#loop("Agent", |cx| {
         cx.system("You are a helpful assistant. Call `done` when the question is answered.")
@@ -32,7 +32,7 @@ pub fn minimal() -> Brain {
     })
 }
 
-/// The web, as far as this example knows it.
+/// The pages of this example's web.
 const WEB: [&str; 3] = [
     "The tallest living tree is a coast redwood of about 116 metres.",
     "The oldest living tree is a bristlecone pine.",

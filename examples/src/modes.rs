@@ -1,8 +1,8 @@
-//! A loop that works in one way at a time: it understands a problem, solves it, waits for the customer, and ends.
+//! A loop with modes: it understands a problem, solves it, waits for the customer, and ends.
 //!
-//! Each mode has its prompt, the tools that fit it, and the modes that it leads to. The model goes from one to another with
-//! `mode.enter`. Entering `awaiting_response` waits for the customer's answer, entering `resolved` ends the loop; neither
-//! needs a tool of its own.
+//! Each mode has its prompt, its tools, and its transitions. The model changes the mode with
+//! `mode.enter`. Entering `awaiting_response` waits for the customer's answer, entering `resolved` ends the loop;
+//! neither needs its own tool.
 
 use positronic_core::plugins::Modes;
 use positronic_core::prelude::*;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 /// The brain's title.
 pub const TITLE: &str = "Helpdesk";
 
-/// What is said where no model is configured, and what the customer answers; written by hand.
+/// Answers without a configured model, and the customer's replies; written by hand.
 pub const CASSETTE: &str = include_str!("../cassettes/modes.jsonl");
 
 /// What a customer has come with.
@@ -31,14 +31,14 @@ impl Default for Problem {
     }
 }
 
-/// What is known of it.
+/// Knowledge about the problem.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Ticket {
-    /// Where to reach the customer.
+    /// The customer's contact.
     pub thread: String,
-    /// What was found out.
+    /// The findings.
     pub facts: Vec<String>,
-    /// What was told to the customer.
+    /// The messages to the customer.
     pub advice: Vec<String>,
 }
 
@@ -89,7 +89,7 @@ fn modes(ticket: &Ticket) -> Modes<Ticket> {
         .mode("resolved", |m| m.description("when the customer is content").exit())
 }
 
-/// Makes the brain.
+/// Builds the brain.
 pub fn helpdesk() -> Brain<Problem, Ticket> {
     brain(TITLE)
         .description("Helps a customer: understands, solves, waits, and ends when it helps")

@@ -1,8 +1,8 @@
 //! A brain inside a brain, as a stage.
 //!
-//! The inner brain, [`research`], has options, state and services of its own, and knows nothing of the outer one. Two
-//! closures join them: one makes its options from the state around, the other makes the next state from its result.
-//! `.provide(…)` makes its services from those around. In the log its events stand below the stage's path.
+//! The inner brain, [`research`], has its own options, state and services, independent of the outer one. Two
+//! closures connect them: one maps the outer state to its options, the other its result to the next state.
+//! `.provide(…)` maps the outer services to its services. In the log its events are below the stage's path.
 
 use positronic_core::prelude::*;
 use schemars::JsonSchema;
@@ -11,24 +11,24 @@ use serde::{Deserialize, Serialize};
 /// The outer brain's title.
 pub const TITLE: &str = "Newsletter";
 
-/// What is said where no model is configured; written by hand.
+/// Answers without a configured model; written by hand.
 pub const CASSETTE: &str = include_str!("../cassettes/nested.jsonl");
 
 /// The services of the outer brain.
 #[derive(Debug)]
 pub struct Newsroom {
-    /// Who reads the newsletter.
+    /// The readers of the newsletter.
     pub readers: u32,
-    /// What was written before.
+    /// The archive.
     pub archive: Archive,
 }
 
-/// The services of the inner brain: all that was ever written.
+/// The services of the inner brain: the archive.
 #[derive(Debug, Clone)]
 pub struct Archive(Vec<&'static str>);
 
 impl Newsroom {
-    /// Makes a newsroom with a small archive.
+    /// Creates a newsroom with a small archive.
     #[must_use]
     pub fn example() -> Self {
         let archive = Archive(vec![
@@ -54,7 +54,7 @@ impl Default for Topic {
     }
 }
 
-/// The newsletter before it is written.
+/// A newsletter before it is written.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Issue {
     headline: String,
@@ -64,13 +64,13 @@ pub struct Issue {
 /// The written newsletter.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Letter {
-    /// What readers get.
+    /// The text for the readers.
     pub text: String,
-    /// How many they are.
+    /// Number of readers.
     pub readers: u32,
 }
 
-/// Makes the outer brain. Its state is an [`Issue`] up to the last step, and a [`Letter`] after it.
+/// Builds the outer brain. Its state is an [`Issue`] up to the last step, and a [`Letter`] after it.
 pub fn newsletter() -> Brain<Topic, Letter, Newsroom> {
     brain(TITLE)
         .description("Writes a newsletter about a topic")
@@ -84,7 +84,7 @@ pub fn newsletter() -> Brain<Topic, Letter, Newsroom> {
             |issue, facts| Issue { facts, ..issue },
         )
         .step("Write", async |cx| {
-            // A question inside a step is recorded: if the step runs again, it gets the same answer.
+            // A question in a step is recorded: if the step runs again, it gets the same answer.
             let question = format!("{}: {}", cx.state.headline, cx.state.facts.join("; "));
             let text = cx.model().system("Write a newsletter in one sentence.").ask(question).await?;
             Ok(Letter { text, readers: cx.services.readers })
@@ -105,7 +105,7 @@ struct Note {
     fact: String,
 }
 
-/// Makes the inner brain: it gathers facts, and they are both its state and its result.
+/// Builds the inner brain: it collects facts, which are both its state and its result.
 pub fn research() -> Brain<Topic, Vec<String>, Archive> {
     brain("Research").options::<Topic>().services::<Archive>().state(Vec::<String>::new()).r#loop("Read", |cx| {
         cx.system("Search the archive, note two facts, then say that you are done.")

@@ -1,11 +1,11 @@
-//! A loop whose tools unfold with the state: nobody deploys what was not tested, because there is no such tool yet.
+//! A loop whose tools depend on the state: an untested version cannot be deployed, since there is no such tool yet.
 //!
-//! The closure runs before every model call, with the state as it is then. So what the model may do next is plain Rust:
-//! `.tools(…)` takes what there is, and an `Option` is a list of one tool or none. The exit tools come late, so
-//! `.require_exit()` keeps a text from ending the loop before there is one.
+//! The closure runs before every model call with the current state. So plain Rust decides the next tools:
+//! `.tools(…)` accepts an iterator, and an `Option` is a list of one tool or none. The exit tools come late, so
+//! `.require_exit()` prevents a text from ending the loop before there is one.
 //!
-//! This example is written with the macros: `brain!` lets `.loop` be written as it is said, and `#[tool]` makes a tool
-//! of an async function, whose doc comments are what the model reads.
+//! This example uses the macros: `brain!` allows `.loop`, and `#[tool]` creates a tool
+//! from an async function whose doc comments the model reads.
 
 use positronic_core::dsl::Reply;
 use positronic_core::prelude::*;
@@ -14,29 +14,29 @@ use serde::{Deserialize, Serialize};
 /// The brain's title.
 pub const TITLE: &str = "Release";
 
-/// What is said where no model is configured, and who approves; written by hand.
+/// Answers without a configured model, and the approvals; written by hand.
 pub const CASSETTE: &str = include_str!("../cassettes/release.jsonl");
 
-/// How far the release is.
+/// The progress of the release.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Release {
-    /// How often the tests were run.
+    /// Number of test runs.
     pub test_runs: u32,
-    /// Whether they have passed.
+    /// Whether the tests have passed.
     pub tested: bool,
-    /// The version that is deployed.
+    /// The deployed version.
     pub deployed: Option<String>,
-    /// Why it was postponed, where it was.
+    /// Why it was postponed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub postponed: Option<String>,
-    /// What was announced.
+    /// The announcements.
     pub announced: Option<String>,
 }
 
 /// Runs all tests.
 #[tool(sequential)]
 async fn run_tests(cx: ToolContext<(), Release>) -> Result<Reply<Release>> {
-    // The first time one of them fails, as happens.
+    // One test fails at the first run.
     let passed = cx.state.test_runs > 0;
     let report = if passed { "all tests passed" } else { "1 test failed: it ran out of time" };
     Ok(cx.result(report).update(move |release| {
@@ -75,7 +75,7 @@ async fn announce(
     Ok(cx.result("announced").update(|release| release.announced = Some(news)))
 }
 
-/// Makes the brain.
+/// Builds the brain.
 pub fn release() -> Brain<(), Release> {
     brain! {
         TITLE

@@ -1,9 +1,9 @@
-//! A fixed space of actions as an enum: what is not in it cannot be done, and what is in it is done somewhere.
+//! A fixed set of actions as an enum: the compiler checks that each action is implemented.
 //!
-//! A rover collects samples. The model answers in decisions, `{reasoning, action, input}`; each variant of `Act` is an action,
-//! its fields are the input. The match is exhaustive, so an action that is added later does not compile until something is
-//! done about it. A context item follows from the state, so the model always
-//! reads where the rover is, while what stands before it stays the same from request to request.
+//! A rover collects samples. The model answers with structured actions, `{reasoning, action, input}`; each variant of
+//! `Act` is an action, its fields are the input. The match is exhaustive, so a new action does not compile until it is
+//! implemented. A context item derives from the state, so the model always
+//! reads the rover's position, while the text before it stays the same from request to request.
 
 use positronic_core::dsl::Reply;
 use positronic_core::prelude::*;
@@ -13,20 +13,20 @@ use serde::{Deserialize, Serialize};
 /// The brain's title.
 pub const TITLE: &str = "Rover";
 
-/// What is decided where no model is configured; written by hand.
+/// Actions without a configured model; written by hand.
 pub const CASSETTE: &str = include_str!("../cassettes/rover.jsonl");
 
-/// Where samples lie, and what they are.
+/// Positions and names of the samples.
 const SAMPLES: [((i32, i32), &str); 2] = [((2, 0), "basalt"), ((2, 3), "ice")];
 
-/// Where the rover is, and what it has.
+/// The rover's position and load.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Rover {
-    /// Steps to the east of the base, and to the north.
+    /// Steps east and north of the base.
     pub place: (i32, i32),
-    /// For how many steps there is power.
+    /// Remaining power in steps.
     pub power: u32,
-    /// What it has taken.
+    /// The collected samples.
     pub samples: Vec<String>,
 }
 
@@ -60,7 +60,7 @@ enum Act {
     Report,
 }
 
-/// Makes the brain.
+/// Builds the brain.
 pub fn rover() -> Brain<(), Rover> {
     brain(TITLE)
         .description("Drives a rover to its samples, with a fixed space of actions")

@@ -1,7 +1,7 @@
-//! Tools in sets: the model reads a line about each skill, and gets the tools of those that it activates.
+//! Tools in sets: the model reads a line about each set, and gets the tools of the active ones.
 //!
-//! An assistant that can do forty things does not carry forty tools through every request. It looks into the calendar
-//! first, which is active from the beginning; mail and travel come in when the work needs them, and mail goes again.
+//! An assistant with forty tools does not send forty tools with every request. The calendar set is
+//! active from the start; the model activates mail and travel when needed, and deactivates mail again.
 
 use positronic_core::plugins::Skills;
 use positronic_core::prelude::*;
@@ -11,15 +11,15 @@ use serde::{Deserialize, Serialize};
 /// The brain's title.
 pub const TITLE: &str = "Assistant";
 
-/// What is said where no model is configured; written by hand.
+/// Answers without a configured model; written by hand.
 pub const CASSETTE: &str = include_str!("../cassettes/skills.jsonl");
 
-/// What was done.
+/// The assistant's work.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Desk {
-    /// What stands in the calendar.
+    /// The calendar.
     pub calendar: Vec<String>,
-    /// The mail that was sent.
+    /// The sent mail.
     pub sent: Vec<Letter>,
 }
 
@@ -85,7 +85,7 @@ fn find_train() -> DeskTool {
     })
 }
 
-/// Makes the brain.
+/// Builds the brain.
 pub fn assistant() -> Brain<(), Desk> {
     let skills = Skills::new()
         .skill("calendar", "See and plan appointments", [see_calendar(), plan()])

@@ -1,12 +1,12 @@
-//! A support agent that stays with a ticket until it is resolved: everything at work.
+//! A support agent that works on a ticket until it is resolved.
 //!
 //! The agent searches, looks up orders, writes to the customer and waits for the answer, which may take days and comes
-//! by Slack or by email. It asks the refund desk, which is a brain of its own and stands among the tools; it pays money
-//! back, for which a person has to approve more than 100 euros. Two exit tools end the loop. Then a survey, a brain as a
-//! stage, asks how it went, and the last step closes the ticket.
+//! by Slack or by email. It asks the refund desk, a brain among the tools; it refunds
+//! money, which needs an approval above 100 euros. Two exit tools end the loop. Then a survey, a brain as a
+//! stage, asks for feedback, and the last step closes the ticket.
 //!
 //! The state is a [`Ticket`] up to the last step, which turns it into a [`Closed`] one. Tools see the ticket by
-//! reference and change it with `cx.result(…).update(…)`, so the run's log holds every change.
+//! reference and change it with `cx.result(…).update(…)`, so the run's log contains every change.
 
 use positronic_core::prelude::*;
 use positronic_core::record::LoopOutcome;
@@ -18,7 +18,7 @@ use crate::acme::{Acme, Customer, Order, Receipt, Refund};
 /// The brain's title.
 pub const TITLE: &str = "Support";
 
-/// What is said where no model is configured: by the model, by the customer, and by the person who approves. Written by
+/// Answers without a configured model: of the model, the customer, and the person who approves. Written by
 /// hand.
 pub const CASSETTE: &str = include_str!("../cassettes/support.jsonl");
 
@@ -41,18 +41,18 @@ impl Default for SupportOptions {
     }
 }
 
-/// The state: what is known of the customer's trouble.
+/// The state: the agent's knowledge about the problem.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Ticket {
-    /// Who needs help.
+    /// The customer.
     pub customer: Customer,
-    /// The order that was looked at last.
+    /// The most recently viewed order.
     pub order: Option<Order>,
-    /// What the customer has answered.
+    /// The customer's answers.
     pub answers: Vec<String>,
-    /// What the refund desk has said.
+    /// The answers of the refund desk.
     pub ruling: Option<Ruling>,
-    /// What was paid back.
+    /// The refunds.
     pub receipts: Vec<Receipt>,
     /// How it ended.
     pub outcome: Outcome,
@@ -62,7 +62,7 @@ pub struct Ticket {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// It has not ended.
+    /// It is still open.
     Open,
     /// The agent solved it, in this way.
     Resolved(String),
@@ -70,16 +70,16 @@ pub enum Outcome {
     Escalated(String),
 }
 
-/// What is left of a ticket.
+/// A closed ticket.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Closed {
-    /// Whose it was.
+    /// Its customer.
     pub customer_id: String,
     /// How it ended.
     pub outcome: Outcome,
-    /// How many euros were paid back.
+    /// Refunded euros.
     pub refunded: u32,
-    /// What the customer thinks of it, from 1 to 5, where an answer came.
+    /// The customer's rating from 1 to 5, if there was an answer.
     pub score: Option<u8>,
 }
 
@@ -98,7 +98,7 @@ impl Ticket {
     }
 }
 
-// The arguments of the tools. A field's doc comment is what the model reads about it.
+// The arguments of the tools. The model reads the doc comments of the fields.
 
 /// What to look for in the help pages.
 #[derive(Deserialize, JsonSchema)]
@@ -151,7 +151,7 @@ fn email() -> Webhook<Answer> {
     webhook("email")
 }
 
-/// Makes the support agent.
+/// Builds the support agent.
 pub fn support() -> Brain<SupportOptions, Closed, Acme> {
     brain(TITLE)
         .description("Answers a customer until the ticket is resolved")
@@ -257,9 +257,9 @@ pub struct Ruling {
     pub reason: String,
 }
 
-/// Makes the refund desk: a brain that rules on a claim and pays nothing.
+/// Builds the refund desk: a brain that judges a claim and pays nothing.
 ///
-/// A model rules inside a step. Its answer has a type, so it has a schema, too, and one that does not fit is asked again.
+/// A model judges in a step. Its answer has a type with a schema, and a misfit is asked again.
 fn refund_desk() -> Brain<Claim, Ruling, Acme> {
     brain("Refund Desk")
         .description("Rules on what a customer gets back")
@@ -296,7 +296,7 @@ struct Score {
     score: Option<u8>,
 }
 
-/// Makes the survey: it asks once, and where no answer comes within three days, it goes on without.
+/// Builds the survey: it asks once, and continues without an answer after three days.
 fn survey() -> Brain<SurveyOptions, Survey, Acme> {
     brain("Survey").options::<SurveyOptions>().services::<Acme>().state(Survey::default()).r#loop("Ask", |cx| {
         cx.system(format!("Ask once how satisfied the customer is, from 1 to 5. It ended so: {:?}", cx.options.outcome))

@@ -1,9 +1,9 @@
-//! Triggers: the model says when it wants to be asked again, and is, although nobody says anything then.
+//! Triggers: the model sets the time of its next prompt, which then starts without a message.
 //!
-//! A gardener is told to look after some beans. It sets a trigger for each evening; each evening a prompt starts that nobody
-//! has written, reads why, and waters. When rain is announced, it takes the trigger back. In a conversation the prompts
-//! know of each other: `runner.conversation("garden")`. Someone has to serve the store: `Runner::serve` in a program of your own,
-//! `positronic work` at the command line; `positronic triggers` shows what is set.
+//! A gardener looks after some beans. It sets a trigger for each evening; each evening a prompt starts without a
+//! message, reads the reason, and waters. When rain is announced, it deletes the trigger. In a conversation the prompts
+//! have a shared history: `runner.conversation("garden")`. A process must serve the store: `Runner::serve` in a
+//! program, or `positronic work` on the command line; `positronic triggers` lists the triggers.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 /// The brain's title.
 pub const TITLE: &str = "Gardener";
 
-/// What is said where no model is configured; written by hand.
+/// Answers without a configured model; written by hand.
 pub const CASSETTE: &str = include_str!("../cassettes/triggers.jsonl");
 
 /// What the gardener is asked for.
@@ -32,10 +32,10 @@ impl Default for Errand {
     }
 }
 
-/// What was done.
+/// The gardener's work.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Garden {
-    /// The beds that were watered, in order.
+    /// The watered beds, in order.
     pub watered: Vec<String>,
 }
 
@@ -45,7 +45,7 @@ struct Water {
     bed: String,
 }
 
-/// Makes the brain.
+/// Builds the brain.
 pub fn gardener() -> Brain<Errand, Garden> {
     let triggers = Triggers::new().most(5).at_least(Duration::from_hours(1));
     brain(TITLE).description("Looks after a garden, also when nobody asks").options::<Errand>().state(Garden::default()).r#loop(
@@ -62,7 +62,7 @@ pub fn gardener() -> Brain<Errand, Garden> {
                 })
                 .plugin(triggers.clone())
                 .max_iterations(10);
-            // What a trigger has started has the same options, and nobody has said that again.
+            // A triggered run has the same options, but the errand is not repeated.
             if cx.fired().is_some() || cx.options.says.is_empty() { garden } else { garden.input(cx.options.says.as_str()) }
         },
     )

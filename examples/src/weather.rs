@@ -1,14 +1,14 @@
-//! The conversation that the agent loop's design draws: a forecast with a card for people, a reminder that somebody approves,
-//! and a prompt that nobody has written.
+//! The conversation of the agent loop's design: a forecast with a card for people, a reminder with an approval,
+//! and a prompt without a message.
 //!
-//! | prompt | what is said | what its record holds |
+//! | prompt | message | record |
 //! |---|---|---|
 //! | 1 | "What's the weather?" | `weather.get`, the card, the text |
 //! | 2 | "Remind me tomorrow." | `trigger.create`, pending and then done, the text |
-//! | 3 | nothing: the trigger has started it | the text |
+//! | 3 | none: the trigger has started it | the text |
 //!
-//! Each prompt is a run, and those before are its history: `chat weather` at the command line,
-//! `runner.conversation("weather")` in a program. The card's data goes to people alone; the model has the tool's result.
+//! Each prompt is a run with the earlier ones as its history: `chat weather` on the command line,
+//! `runner.conversation("weather")` in a program. Only people get the card's data; the model gets the tool's result.
 
 use positronic_core::plugins::Triggers;
 use positronic_core::prelude::*;
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 /// The brain's title.
 pub const TITLE: &str = "Weather";
 
-/// What is said where no model is configured; written by hand.
+/// Answers without a configured model; written by hand.
 pub const CASSETTE: &str = include_str!("../cassettes/weather.jsonl");
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -40,7 +40,7 @@ pub struct Forecast {
     pub rain: u8,
 }
 
-/// Knows the weather of some towns; a service of one's own would ask somebody.
+/// The weather of some towns; a real service would make a request.
 fn forecast(town: &str) -> Result<Forecast> {
     let (sky, degrees, rain) = match town {
         "Ghent" => ("showers", 14, 6),
@@ -50,7 +50,7 @@ fn forecast(town: &str) -> Result<Forecast> {
     Ok(Forecast { town: town.to_owned(), sky: sky.to_owned(), degrees, rain })
 }
 
-/// Makes the brain.
+/// Builds the brain.
 pub fn weather() -> Brain {
     let triggers = Triggers::new().approval("it writes to you later, by itself");
     brain(TITLE).description("Tells the weather, and reminds you of it").r#loop("Talk", move |cx| {

@@ -49,8 +49,8 @@ struct Target {
     kind: Vec<String>,
 }
 
-/// Builds the project around the current folder and lets its binary do the rest.
-pub(crate) fn hand_over(arguments: &[OsString], ui: &mut Ui) -> Result<Exit, Failure> {
+/// Builds the project of the current folder and runs the command in its binary.
+pub(crate) fn delegate(arguments: &[OsString], ui: &mut Ui) -> Result<Exit, Failure> {
     let here = std::env::current_dir().map_err(|source| Failure::File {
         path: PathBuf::from("."),
         doing: "cannot be entered",
@@ -58,7 +58,7 @@ pub(crate) fn hand_over(arguments: &[OsString], ui: &mut Ui) -> Result<Exit, Fai
     })?;
     let binary = find(&here)?;
     let executable = build(&binary, ui)?;
-    become_it(&executable, arguments)
+    exec(&executable, arguments)
 }
 
 fn find(here: &Path) -> Result<Binary, Failure> {
@@ -77,7 +77,7 @@ fn find(here: &Path) -> Result<Binary, Failure> {
     binary(package)
 }
 
-/// Chooses the nearest project upwards, or else the only one there is.
+/// Selects the nearest project upwards, or else the only one.
 fn choose(packages: Vec<Package>, here: &Path) -> Option<Package> {
     let mut projects: Vec<Package> = packages.into_iter().filter(Package::is_project).collect();
     let depth = |package: &Package| {
@@ -94,9 +94,9 @@ fn choose(packages: Vec<Package>, here: &Path) -> Option<Package> {
 
 impl Package {
     fn is_project(&self) -> bool {
-        let said = self.metadata.as_ref().is_some_and(|metadata| metadata.get("positronic").is_some());
+        let declares = self.metadata.as_ref().is_some_and(|metadata| metadata.get("positronic").is_some());
         let depends = self.dependencies.iter().any(|dependency| dependency.name == "positronic-cli");
-        (said || depends) && self.binaries().next().is_some()
+        (declares || depends) && self.binaries().next().is_some()
     }
 
     fn binaries(&self) -> impl Iterator<Item = &str> {
@@ -115,7 +115,7 @@ fn binary(package: Package) -> Result<Binary, Failure> {
     Ok(Binary { manifest: package.manifest_path, package: package.name, name })
 }
 
-/// Builds the binary; the compiler's errors go to the screen as they are.
+/// Builds the binary; compiler errors go to stderr unchanged.
 fn build(binary: &Binary, ui: &mut Ui) -> Result<PathBuf, Failure> {
     let terminal = ui.settings.stderr_is_terminal && !ui.settings.dumb;
     if terminal {
@@ -135,10 +135,10 @@ fn build(binary: &Binary, ui: &mut Ui) -> Result<PathBuf, Failure> {
         return Err(Failure::Build);
     }
     executable(&output.stdout, &binary.name)
-        .ok_or_else(|| Failure::Cargo { message: format!("it built no binary `{}`", binary.name) })
+        .ok_or_else(|| Failure::Cargo { message: format!("the build produced no binary `{}`", binary.name) })
 }
 
-/// Finds the built binary in what cargo says about its artifacts.
+/// Finds the built binary in cargo's artifact messages.
 fn executable(messages: &[u8], name: &str) -> Option<PathBuf> {
     let text = String::from_utf8_lossy(messages);
     text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()).find_map(|message| {
@@ -153,18 +153,18 @@ fn cargo(arguments: &[&str], folder: &Path) -> Command {
     command
 }
 
-/// Puts the project's binary in this process's place, so that signals and the exit code are its own.
+/// Replaces this process with the project's binary, so that it gets the signals and sets the exit code.
 #[cfg(unix)]
-fn become_it(executable: &Path, arguments: &[OsString]) -> Result<Exit, Failure> {
+fn exec(executable: &Path, arguments: &[OsString]) -> Result<Exit, Failure> {
     use std::os::unix::process::CommandExt as _;
-    // By this name the binary knows how the person has called it.
+    // This name tells the binary the command line that started it.
     let source = Command::new(executable).arg0(PROGRAM).args(arguments).exec();
     Err(Failure::File { path: executable.to_owned(), doing: "cannot be run", source })
 }
 
-/// Runs the project's binary and hands its exit code on.
+/// Runs the project's binary and returns its exit code.
 #[cfg(not(unix))]
-fn become_it(executable: &Path, arguments: &[OsString]) -> Result<Exit, Failure> {
+fn exec(executable: &Path, arguments: &[OsString]) -> Result<Exit, Failure> {
     let status = Command::new(executable).args(arguments).status().map_err(|source| Failure::File {
         path: executable.to_owned(),
         doing: "cannot be run",
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_project_upwards_counts_else_the_only_one() {
+    fn nearest_project_upwards_wins_else_the_only_one() {
         let packages = || {
             vec![
                 package("", "positronic-cli", &["outer"]),
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn one_of_several_binaries_has_to_be_named() {
+    fn one_of_several_binaries_must_be_named() {
         let mut several = package("a", "positronic-cli", &["one", "two"]);
         assert!(matches!(
             binary(package("a", "positronic-cli", &["one", "two"])),

@@ -1,4 +1,4 @@
-//! The endpoint that the environment and the flags name, and what to check where it fails.
+//! The model endpoint of the environment and the flags, with advice for its failures.
 
 use std::sync::Arc;
 
@@ -14,23 +14,23 @@ use crate::cli::{ActionFormatArg, ModelArgs};
 use crate::failure::Failure;
 use crate::settings::Settings;
 
-/// The model where nothing names one and OpenAI's own endpoint is asked.
+/// Default model of OpenAI's own endpoint.
 const DEFAULT_MODEL: &str = "gpt-5-mini";
 
-/// What a model's name begins with where it is to be asked over the Responses API.
+/// Prefix of model names that use the Responses API.
 const RESPONSES: &str = "openai-responses/";
 
-/// Words in the names of headers whose values are secrets.
+/// Words in the names of secret headers.
 const SECRET_HEADERS: [&str; 6] = ["auth", "cookie", "key", "password", "secret", "token"];
 
-/// Makes the adapter of the endpoint that the environment names.
+/// Creates the adapter of the configured endpoint.
 pub(crate) fn endpoint(wanted: &ModelArgs, settings: &Settings) -> Result<Arc<dyn Model>, Failure> {
     let name = wanted.model.as_deref().or(settings.model.as_deref());
     let name = match (name, &settings.base_url) {
         (Some(name), _) => name,
         (None, None) => DEFAULT_MODEL,
         (None, Some(_)) => {
-            let message = "OPENAI_BASE_URL names an endpoint, but no model; name one with --model or OPENAI_MODEL";
+            let message = "OPENAI_BASE_URL is set without a model; set --model or OPENAI_MODEL";
             return Err(Failure::Model { message: message.to_owned() });
         }
     };
@@ -41,7 +41,7 @@ pub(crate) fn endpoint(wanted: &ModelArgs, settings: &Settings) -> Result<Arc<dy
     if name.trim().is_empty() {
         let from = if wanted.model.is_some() { "--model" } else { "OPENAI_MODEL" };
         return Err(Failure::Misused {
-            message: format!("{from} names no model"),
+            message: format!("{from} contains no model name"),
             hint: format!(
                 "write its name, such as {DEFAULT_MODEL}, or {RESPONSES}{DEFAULT_MODEL} for the Responses API"
             ),
@@ -54,8 +54,8 @@ pub(crate) fn endpoint(wanted: &ModelArgs, settings: &Settings) -> Result<Arc<dy
         (Some(form), _) => form.into(),
         (None, Some(written)) => ActionFormatArg::from_str(written, true)
             .map_err(|_| Failure::Misused {
-                message: format!("POSITRONIC_ACTION_FORMAT is `{written}`, which is neither schema, grammar nor plain"),
-                hint: "set it to one of them, or leave it out".to_owned(),
+                message: format!("invalid POSITRONIC_ACTION_FORMAT `{written}`: expected schema, grammar or plain"),
+                hint: "set it to one of them, or unset it".to_owned(),
             })?
             .into(),
         (None, None) => ActionFormat::default(),
@@ -107,19 +107,19 @@ fn unusable(config: &OpenAiConfig, error: &ModelError) -> Failure {
     Failure::Misused { message: format!("{from} cannot be used: {problem}"), hint: remedy.to_owned() }
 }
 
-/// Refuses an address that has the end already which is put behind it.
+/// Refuses a base URL that already ends with the path of a request.
 fn up_to_the_version(url: &str) -> Result<(), Failure> {
     let bare = url.trim().trim_end_matches('/');
     let end = ["/chat/completions", "/responses"].into_iter().find_map(|end| Some((bare.strip_suffix(end)?, end)));
     end.map_or(Ok(()), |(base, end)| {
         Err(Failure::Misused {
-            message: format!("OPENAI_BASE_URL ends with {end}, which is put behind it for each request"),
-            hint: format!("name the endpoint up to and including the version: {base}"),
+            message: format!("OPENAI_BASE_URL ends with {end}, which each request appends"),
+            hint: format!("set it to the URL up to and including the version: {base}"),
         })
     })
 }
 
-/// Reads a header, `Name: value`. What is refused is not repeated, since it may hold a key.
+/// Parses a header, `Name: value`. The error does not quote it, since it may contain a key.
 fn header(text: &str) -> Result<(String, String), Failure> {
     let refuse = || Failure::Misused {
         message: "--header takes a name, a colon and a value".to_owned(),
@@ -129,13 +129,13 @@ fn header(text: &str) -> Result<(String, String), Failure> {
     Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
-/// Returns what a recording must not hold: the key, the values of headers that are secrets, and the passwords in addresses.
+/// Returns the secrets to redact in a recording: the key, the values of secret headers, and the passwords in URLs.
 pub(crate) fn secrets(wanted: &ModelArgs, settings: &Settings) -> Vec<String> {
     let headers = wanted.endpoint.headers.iter().filter_map(|text| header(text).ok());
     let of_headers = headers.filter_map(|(name, value)| {
         let name = name.to_ascii_lowercase();
         let is_secret = SECRET_HEADERS.iter().any(|word| name.contains(word));
-        // What stands before a blank is a scheme, such as `Bearer`.
+        // The word before a space is a scheme, such as `Bearer`.
         is_secret.then(|| value.rsplit(' ').next().unwrap_or_default().to_owned())
     });
     let addresses = [&settings.base_url, &wanted.endpoint.proxy].into_iter().flatten();
@@ -147,10 +147,11 @@ pub(crate) fn secrets(wanted: &ModelArgs, settings: &Settings) -> Vec<String> {
     all.filter(|secret| !secret.is_empty()).collect()
 }
 
-/// Warns of a secret that is too short to be hidden.
+/// Warns of a secret that is too short to be redacted.
 pub(crate) fn unhidden(secrets: &[String]) -> Option<String> {
     let is_short = secrets.iter().any(|secret| secret.len() < SHORTEST_SECRET);
-    is_short.then(|| format!("a key or password shorter than {SHORTEST_SECRET} characters is not hidden in a cassette"))
+    is_short
+        .then(|| format!("a key or password shorter than {SHORTEST_SECRET} characters is not redacted in a cassette"))
 }
 
 /// Which of the settings that a failure may come from are given.
@@ -161,20 +162,20 @@ struct Given {
     proxy: bool,
 }
 
-/// Says which variable or flag to check after a failure of the endpoint.
+/// Returns the variable or flag to check after a failure of the endpoint.
 fn advice(error: &ModelError, given: Given) -> Option<String> {
     let address = if given.address {
-        "the base URL is that of OPENAI_BASE_URL"
+        "check OPENAI_BASE_URL"
     } else {
-        "OPENAI_BASE_URL names another endpoint than OpenAI's own"
+        "set OPENAI_BASE_URL to use another endpoint than OpenAI's"
     };
     Some(match (error.kind, error.status) {
         (ModelErrorKind::Auth, _) if !given.key => "set OPENAI_API_KEY to a key of this endpoint".to_owned(),
         (ModelErrorKind::Auth, _) => {
-            "check OPENAI_API_KEY: it has to be a key of this endpoint that may use the model".to_owned()
+            "check OPENAI_API_KEY: it must be a key of this endpoint with access to the model".to_owned()
         }
         (ModelErrorKind::NotFound, Some(_)) if error.message.to_ascii_lowercase().contains("model") => {
-            "name a model that the endpoint has with --model or OPENAI_MODEL".to_owned()
+            "set --model or OPENAI_MODEL to a model of the endpoint".to_owned()
         }
         (ModelErrorKind::Connection, None) if given.proxy => format!("the proxy is that of --proxy, and {address}"),
         (ModelErrorKind::NotFound, _) | (ModelErrorKind::Connection, None) => address.to_owned(),
@@ -182,10 +183,10 @@ fn advice(error: &ModelError, given: Given) -> Option<String> {
     })
 }
 
-/// Says what to do about a failure, where that is known.
+/// Returns the remedy of a failure, if known.
 type Advice = Box<dyn Fn(&ModelError) -> Option<String> + Send + Sync>;
 
-/// A model whose failures say, in words of the command line, what to do about them.
+/// A model whose failures include advice about flags and variables.
 pub(crate) struct Advised {
     model: Arc<dyn Model>,
     advice: Advice,
@@ -236,7 +237,7 @@ mod tests {
     use crate::cli::EndpointArgs;
 
     #[test]
-    fn an_endpoint_without_a_model_or_with_an_end_of_its_own_is_refused_as_a_wrong_setting() {
+    fn endpoint_without_a_model_or_with_a_path_suffix_is_a_settings_error() {
         let refused = |model: Option<&str>, set: Option<&str>, url: &str| {
             let (model, set) = (model.map(str::to_owned), set.map(str::to_owned));
             let settings = Settings { base_url: Some(url.to_owned()), model: set, ..Settings::default() };
@@ -249,16 +250,18 @@ mod tests {
         for name in ["openai-responses/", "", " "] {
             assert_eq!(
                 refused(Some(name), Some("smollm2"), local),
-                "error: --model names no model\n  \
+                "error: --model contains no model name\n  \
                  write its name, such as gpt-5-mini, or openai-responses/gpt-5-mini for the Responses API\n"
             );
         }
-        assert!(refused(None, Some("openai-responses/"), local).starts_with("error: OPENAI_MODEL names no model\n"));
+        assert!(
+            refused(None, Some("openai-responses/"), local).starts_with("error: OPENAI_MODEL contains no model name\n")
+        );
         for end in ["/chat/completions", "/responses"] {
             assert_eq!(
                 refused(None, Some("smollm2"), &format!("{local}{end}/")),
                 format!(
-                    "error: OPENAI_BASE_URL ends with {end}, which is put behind it for each request\n  \
+                    "error: OPENAI_BASE_URL ends with {end}, which each request appends\n  \
                      name the endpoint up to and including the version: {local}\n"
                 )
             );
@@ -285,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_set_the_most_tokens_and_the_reasoning_of_each_request() {
+    fn flags_set_max_tokens_and_reasoning_of_each_request() {
         let settings = Settings { base_url: Some("http://127.0.0.1:4030/v1".to_owned()), ..Settings::default() };
         let flags =
             EndpointArgs { max_output_tokens: Some(500), reasoning: Some("low".to_owned()), ..EndpointArgs::default() };
@@ -302,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_or_a_proxy_that_cannot_be_used_is_refused_without_its_secret() {
+    fn invalid_header_or_proxy_is_refused_without_its_secret() {
         let settings = Settings { base_url: Some("http://127.0.0.1:4030/v1".to_owned()), ..Settings::default() };
         let refused = |flags: EndpointArgs| {
             let prose = endpoint(&wanted(flags), &settings).err().unwrap().prose();
@@ -343,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_recording_must_not_hold_is_the_key_and_the_secrets_of_headers_and_addresses() {
+    fn recording_secrets_are_the_key_header_values_and_url_credentials() {
         let settings = Settings {
             api_key: Some("sk-1".to_owned()),
             base_url: Some("https://ann:pass1@host/v1".to_owned()),
@@ -359,7 +362,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_failure_names_the_variable_or_the_flag_to_check() {
+    async fn failure_names_the_variable_or_flag_to_check() {
         let said = |kind, status: Option<u16>, message: &str, own_address: bool, key| {
             let error = ModelError { status, ..ModelError::new(kind, message) };
             advice(&error, Given { address: !own_address, key, proxy: false }).unwrap_or_default()

@@ -1,17 +1,17 @@
-//! Where errors become prose, and outcomes become exit codes.
+//! Error messages and exit codes of the command line.
 //!
 //! | code | meaning |
 //! |---|---|
-//! | 0 | the run completed, the command did what it was asked to do; `work` for all runs was told to end |
+//! | 0 | the run completed, the command succeeded; `work` for all runs was interrupted |
 //! | 1 | the run failed |
-//! | 2 | the command line is wrong: unknown brain or run, an id that fits several runs, bad option, unknown flag |
-//! | 3 | the run waits for an approval or an answer, and nobody is here to give it |
-//! | 4 | the run was cancelled otherwise than by Ctrl-C |
-//! | 5 | there is no model: no key, no address, no cassette, or the cassette cannot be read |
-//! | 6 | the surroundings are not in order: no project, a build that fails, a file or a store that cannot be used |
-//! | 7 | the run refuses it: it is over, decided already, in another worker's hands, or what was sent does not fit |
-//! | 130 | Ctrl-C: `run` has cancelled the run, every other command has left it as it is |
-//! | 143 | the system told the process to end, or the terminal went away: the run stays, for `work` |
+//! | 2 | usage error: unknown brain or run, ambiguous id, invalid option, unknown flag |
+//! | 3 | the run waits for an approval or an answer, and there is no terminal to ask on |
+//! | 4 | the run was cancelled, but not by Ctrl-C |
+//! | 5 | no model: no key, no base URL, no cassette, or an unreadable cassette |
+//! | 6 | environment error: no project, a failed build, an unusable file or store |
+//! | 7 | the run refuses the signal: it is over, already decided, claimed by another worker, or the content is invalid |
+//! | 130 | Ctrl-C: `run` has cancelled the run, every other command has left it unchanged |
+//! | 143 | SIGTERM, or SIGHUP when the terminal closes: the run stays, and `work` continues it |
 
 use std::fmt::Write as _;
 use std::io;
@@ -29,16 +29,16 @@ pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
   0    completed; `work` for all runs was told to end (Ctrl-C, TERM)
   1    the run failed
-  2    the command line is wrong: unknown brain or run, bad option, unknown flag
-  3    the run waits for an approval or an answer, and nobody is here to give it
-  4    the run was cancelled otherwise than by Ctrl-C
-  5    there is no model: no key, no address, no cassette
-  6    the surroundings are not in order: no project, a failed build, the store
-  7    the run refuses it: it is over or decided already, or it does not fit
-  130  Ctrl-C: `run` has cancelled the run, other commands have left it
-  143  told to end by the system; the run stays, and `work` goes on with it";
+  2    usage error: unknown brain or run, invalid option, unknown flag
+  3    the run waits for an approval or an answer, and no terminal to ask on
+  4    the run was cancelled, but not by Ctrl-C
+  5    no model: no key, no base URL, no cassette
+  6    environment error: no project, a failed build, an unusable store
+  7    the run refuses: it is over, already decided, or the input is invalid
+  130  Ctrl-C: `run` has cancelled the run, other commands leave it unchanged
+  143  terminated by SIGTERM or SIGHUP; the run stays, and `work` continues it";
 
-/// How a command ended, as its exit code says it.
+/// Outcome of a command, with its exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
     Done,
@@ -47,12 +47,12 @@ pub(crate) enum Exit {
     Unanswered,
     Cancelled,
     NoModel,
-    Surroundings,
+    Environment,
     Refused,
     Interrupted,
-    /// The system told the process to end.
-    Told,
-    /// As the project's own binary says it.
+    /// SIGTERM or SIGHUP.
+    Terminated,
+    /// Exit code of the project's own binary.
     #[cfg(not(unix))]
     Other(u8),
 }
@@ -66,84 +66,84 @@ impl Exit {
             Self::Unanswered => 3,
             Self::Cancelled => 4,
             Self::NoModel => 5,
-            Self::Surroundings => 6,
+            Self::Environment => 6,
             Self::Refused => 7,
             Self::Interrupted => 130,
-            Self::Told => 143,
+            Self::Terminated => 143,
             #[cfg(not(unix))]
             Self::Other(code) => code,
         }
     }
 }
 
-/// Why a command could not do what it was asked to do.
+/// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    #[error("there is no brain `{written}`")]
+    #[error("unknown brain `{written}`")]
     UnknownBrain { written: String, near: Vec<String>, known: Vec<String> },
     #[error("the brain `{brain}` names the action `{action}`, which the project does not have")]
     UnknownAction { brain: String, action: String, near: Vec<String>, known: Vec<String> },
     #[error("{}:\n{source}", unfit(.brain, .source.problems.len()))]
     Options { brain: String, source: OptionsError },
-    #[error("no model is configured, and `{brain}` has no cassette of its own")]
+    #[error("no model is configured, and `{brain}` has no bundled cassette")]
     NoModel { brain: String },
-    #[error("`{model}` has answered in the run `{run}`, and a recording does not go on in its place")]
+    #[error("`{model}` has answered in the run `{run}`, and a recording cannot continue for it")]
     OtherModel { run: RunId, model: String },
-    #[error("the cassette {name} answers for its own `{option}` alone, and no model is here to answer for another one")]
+    #[error("the cassette {name} only answers for its own `{option}`, and no model is configured for another one")]
     OtherOption { name: String, option: String, recorded: String },
-    #[error("there is no endpoint that could answer as `{model}`")]
+    #[error("no endpoint is configured for the model `{model}`")]
     NoEndpoint { model: String },
-    #[error("there is nothing to record: no model is configured")]
+    #[error("cannot record: no model is configured")]
     NothingToRecord,
-    #[error("the model cannot be used: {message}")]
+    #[error("cannot use the model: {message}")]
     Model { message: String },
-    #[error("the cassette {name} cannot be played: {message}")]
+    #[error("cannot play the cassette {name}: {message}")]
     Cassette { name: String, message: String },
     #[error("{} is not empty", dir.display())]
     NotEmpty { dir: PathBuf },
-    #[error("{} is a file", file.display())]
+    #[error("{} is a file and not a folder", file.display())]
     NoFolder { file: PathBuf },
-    #[error("`{name}` cannot be made into a package's name")]
+    #[error("cannot derive a package name from `{name}`")]
     NoPackageName { name: String },
-    #[error("{} is no checkout of the framework: it has no positronic-core", dir.display())]
+    #[error("{} is not a checkout of the framework: it has no folder positronic-core", dir.display())]
     NoCheckout { dir: PathBuf },
-    #[error("there is no project here")]
+    #[error("no project found")]
     NoProject { from: PathBuf },
     #[error("the project has several binaries: {}", names.join(", "))]
     SeveralBinaries { names: Vec<String> },
-    #[error("the project's binary could not be built")]
+    #[error("cannot build the project's binary")]
     Build,
-    #[error("cargo does not answer: {message}")]
+    #[error("cannot run cargo: {message}")]
     Cargo { message: String },
-    #[error("there is no store at {place}")]
+    #[error("no store found at {place}")]
     NoStore { place: String },
-    #[error("{} is there already", file.display())]
+    #[error("{} already exists", file.display())]
     Exists { file: PathBuf },
-    #[error("{} is a folder", folder.display())]
+    #[error("{} is a folder and not a file", folder.display())]
     NoFile { folder: PathBuf },
     #[error("{} {}: {source}", path.display(), doing)]
     File { path: PathBuf, doing: &'static str, source: io::Error },
-    #[error("the output could not be written: {0}")]
+    #[error("cannot write the output: {0}")]
     Output(#[from] io::Error),
-    #[error("the run could not be carried out: {message}")]
+    #[error("cannot execute the run: {message}")]
     Run { message: String },
-    #[error("the run waits, and nobody is here to answer:\n{}", waiting.join("\n"))]
+    #[error("the run waits for an answer, and there is no terminal to ask on:\n{}", waiting.join("\n"))]
     Unanswered { waiting: Vec<String>, lines: Vec<String> },
-    #[error("there is no run `{written}` in {place}")]
+    #[error("unknown run `{written}` in {place}")]
     UnknownRun { written: String, place: String, near: Vec<String>, list: String },
-    #[error("there is no brain `{written}`, and no run in {place}")]
+    #[error("unknown brain `{written}`, and no such run in {place}")]
     UnknownBrainOrRun { written: String, place: String, near: Vec<String>, known: Vec<String> },
-    #[error("`{written}` is the beginning of several runs")]
+    #[error("`{written}` is an ambiguous prefix of several runs")]
     AmbiguousRun { written: String, candidates: Vec<String> },
-    #[error("there is no conversation `{written}` in {place}")]
+    #[error("unknown conversation `{written}` in {place}")]
     UnknownConversation { written: String, place: String, near: Vec<String>, list: String },
-    #[error("`{written}` is the beginning of several conversations")]
+    #[error("`{written}` is an ambiguous prefix of several conversations")]
     AmbiguousConversation { written: String, candidates: Vec<String> },
-    #[error("several calls of the run wait for a decision; name those that are meant, or say --all")]
+    #[error("several calls of the run wait for a decision; name the calls, or use --all")]
     SeveralCalls { calls: Vec<String> },
-    #[error("several loops or brains of the run ask for more; name the one that is meant")]
+    #[error("several loops or brains of the run ask to raise a limit; name one of them")]
     SeveralAsk { asking: Vec<String> },
-    #[error("`{written}` is no place of a call")]
+    #[error("invalid call path `{written}`")]
     NoCall { written: String, reason: String },
     #[error("the brain of {run} has no stage `{written}`")]
     UnknownStage { written: String, run: String, near: Vec<String>, known: Vec<String> },
@@ -153,25 +153,25 @@ pub(crate) enum Failure {
     Refused { message: String, hints: Vec<String> },
     #[error("{message}")]
     Store { message: String, hints: Vec<String> },
-    #[error("{} holds no prices: {reason}", path.display())]
+    #[error("invalid price table {}: {reason}", path.display())]
     Prices { path: PathBuf, reason: String },
     #[error("{}, line {line}: {reason}", path.display())]
     Import { path: PathBuf, line: usize, reason: String },
-    #[error("{}, line 1: a newer release wrote it (format {format}); this one reads up to {known}", path.display())]
+    #[error("{}, line 1: written by a newer release (format {format}); this release reads formats up to {known}", path.display())]
     ImportNewer { path: PathBuf, format: u32, known: u32 },
 }
 
 impl Failure {
-    /// Says that the store, or something in it, cannot be used.
+    /// The store or an entry of it is unusable.
     pub(crate) fn store(error: impl std::fmt::Display) -> Self {
         Self::Store { message: error.to_string(), hints: Vec::new() }
     }
 
-    /// Says that a signal's id was used before, for something else.
+    /// A signal's id was already used with other content.
     pub(crate) fn another(id: &SignalId) -> Self {
         Self::Refused {
-            message: format!("the signal `{id}` was sent before with another content"),
-            hints: vec!["the same id is the same signal; give this one another id, or none".to_owned()],
+            message: format!("the signal id `{id}` was already used with other content"),
+            hints: vec!["an id identifies one signal; use another id, or none".to_owned()],
         }
     }
 
@@ -216,11 +216,11 @@ impl Failure {
             | Self::Import { .. }
             | Self::ImportNewer { .. }
             | Self::Prices { .. }
-            | Self::Output(_) => Exit::Surroundings,
+            | Self::Output(_) => Exit::Environment,
         }
     }
 
-    /// Says what can be done about it, one piece of advice a line.
+    /// Returns the remedies, one per line.
     pub(crate) fn hints(&self) -> Vec<String> {
         match self {
             Self::UnknownAction { near, known, .. } => {
@@ -239,41 +239,41 @@ impl Failure {
             Self::Options { source, .. } => vec![format!("for example: {}", source.example)],
             Self::NoEndpoint { .. } => vec![
                 "set OPENAI_API_KEY or OPENAI_BASE_URL".to_owned(),
-                "without `--model`, a bundled cassette answers where there is one".to_owned(),
+                "without `--model`, the bundled cassette answers if there is one".to_owned(),
             ],
             Self::OtherOption { recorded, .. } => vec![
-                format!("its own is: {recorded}"),
-                "set OPENAI_API_KEY to talk to OpenAI, or OPENAI_BASE_URL for another endpoint of its kind".to_owned(),
+                format!("it was recorded with: {recorded}"),
+                "set OPENAI_API_KEY for OpenAI, or OPENAI_BASE_URL for another compatible endpoint".to_owned(),
             ],
             Self::OtherModel { .. } => {
-                vec!["set OPENAI_API_KEY or OPENAI_BASE_URL, as when the run began".to_owned()]
+                vec!["set OPENAI_API_KEY or OPENAI_BASE_URL as at the start of the run".to_owned()]
             }
             Self::NoModel { .. } => vec![
-                "set OPENAI_API_KEY to talk to OpenAI, or OPENAI_BASE_URL for another endpoint of its kind".to_owned(),
-                "or run without a key: --cassette FILE plays a recording that --record FILE made".to_owned(),
+                "set OPENAI_API_KEY for OpenAI, or OPENAI_BASE_URL for another compatible endpoint".to_owned(),
+                "or run without a key: --cassette FILE plays a recording of --record FILE".to_owned(),
             ],
             Self::NothingToRecord => {
-                vec!["set OPENAI_API_KEY, or OPENAI_BASE_URL for another endpoint of its kind".to_owned()]
+                vec!["set OPENAI_API_KEY, or OPENAI_BASE_URL for another compatible endpoint".to_owned()]
             }
             Self::NotEmpty { .. } | Self::NoFolder { .. } => {
-                vec!["name a folder that does not exist yet, or an empty one".to_owned()]
+                vec!["name a new or an empty folder".to_owned()]
             }
-            Self::NoFile { .. } => vec!["name a file, in this folder or elsewhere".to_owned()],
+            Self::NoFile { .. } => vec!["name a file".to_owned()],
             Self::NoStore { .. } => {
                 vec![
-                    "look at --store and POSITRONIC_STORE; `run` and `import` make a store where there is none"
+                    "check --store and POSITRONIC_STORE; `run` and `import` create a missing store"
                         .to_owned(),
                 ]
             }
-            Self::Exists { .. } => vec!["name another file, or say --force to replace it".to_owned()],
-            Self::NoPackageName { .. } => vec!["name a folder with a letter in its name".to_owned()],
-            Self::NoCheckout { .. } => vec!["--path takes the folder that holds positronic-core".to_owned()],
+            Self::Exists { .. } => vec!["name another file, or use --force to replace it".to_owned()],
+            Self::NoPackageName { .. } => vec!["use a folder name with a letter".to_owned()],
+            Self::NoCheckout { .. } => vec!["--path takes the folder that contains positronic-core".to_owned()],
             Self::NoProject { from } => vec![
                 format!("looked for a package that depends on positronic-cli, from {} upwards", from.display()),
-                "make a project with: positronic new my-project".to_owned(),
+                "create a project with: positronic new my-project".to_owned(),
             ],
             Self::Unanswered { lines, .. } => {
-                let how = "run it on a terminal to be asked, or with --cassette FILE that holds an answer, such as";
+                let how = "run it on a terminal, or with a --cassette FILE that contains an answer, such as";
                 std::iter::once(how.to_owned()).chain(lines.iter().map(|line| format!("  {line}"))).collect()
             }
             Self::UnknownRun { near, list, .. } => {
@@ -294,12 +294,12 @@ impl Failure {
             Self::NoCall { reason, .. } => vec![reason.clone()],
             Self::Misused { hint, .. } => vec![hint.clone()],
             Self::Refused { hints, .. } | Self::Store { hints, .. } => hints.clone(),
-            Self::ImportNewer { .. } => vec!["nothing was taken in; a newer release of positronic reads it".to_owned()],
+            Self::ImportNewer { .. } => vec!["nothing was imported; use a newer release of positronic".to_owned()],
             Self::Import { .. } => {
-                vec!["nothing was taken in; export the run again, and copy the file whole".to_owned()]
+                vec!["nothing was imported; export the run again, and copy the complete file".to_owned()]
             }
             Self::SeveralBinaries { .. } => {
-                vec!["say which one with `default-run` in the package's Cargo.toml".to_owned()]
+                vec!["set `default-run` in the package's Cargo.toml".to_owned()]
             }
             Self::Model { .. }
             | Self::Cassette { .. }
@@ -309,13 +309,13 @@ impl Failure {
             | Self::Output(_)
             | Self::Run { .. } => Vec::new(),
             Self::Prices { .. } => vec![
-                "a table is `as_of = \"2026-11-01\"` and, under `[prices]`, lines such as `\"openai/gpt-5\" = { input = 1.25, output = 10 }`"
+                "a price table is `as_of = \"2026-11-01\"` and, under `[prices]`, lines such as `\"openai/gpt-5\" = { input = 1.25, output = 10 }`"
                     .to_owned(),
             ],
         }
     }
 
-    /// Writes the whole message: what is wrong, then what can be done.
+    /// Renders the message: the problem, then the remedies.
     pub(crate) fn prose(&self) -> String {
         let mut prose = String::from("error: ");
         let message = self.to_string();
@@ -347,16 +347,16 @@ impl From<SignalError> for Failure {
 
 fn unfit(brain: &str, problems: usize) -> String {
     match problems {
-        1 => format!("there is a problem with the options of `{brain}`"),
-        problems => format!("there are {problems} problems with the options of `{brain}`"),
+        1 => format!("1 problem with the options of `{brain}`"),
+        problems => format!("{problems} problems with the options of `{brain}`"),
     }
 }
 
 fn listed(known: &[String]) -> Option<String> {
     if known.is_empty() {
-        return Some("the project has no brain; add one with Project::brain".to_owned());
+        return Some("the project has no brains; add one with `Project::brain`".to_owned());
     }
-    Some(format!("the project has {}", quoted(known)))
+    Some(format!("the project has the brains {}", quoted(known)))
 }
 
 fn quoted(names: &[String]) -> String {
@@ -368,7 +368,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_exit_code_is_in_the_table() {
+    fn table_lists_every_exit_code() {
         let all = [
             Exit::Done,
             Exit::RunFailed,
@@ -376,10 +376,10 @@ mod tests {
             Exit::Unanswered,
             Exit::Cancelled,
             Exit::NoModel,
-            Exit::Surroundings,
+            Exit::Environment,
             Exit::Refused,
             Exit::Interrupted,
-            Exit::Told,
+            Exit::Terminated,
         ];
         for exit in all {
             let start = format!("  {:<5}", exit.code());
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_says_what_is_wrong_and_what_can_be_done() {
+    fn failure_states_the_problem_and_the_remedy() {
         let failure = Failure::UnknownBrain {
             written: "suport".to_owned(),
             near: vec!["Support Agent".to_owned()],
@@ -396,14 +396,14 @@ mod tests {
         };
 
         insta::assert_snapshot!(failure.prose(), @r"
-        error: there is no brain `suport`
+        error: unknown brain `suport`
           did you mean `Support Agent`?
-          the project has `Support Agent`, `Survey`
+          the project has the brains `Support Agent`, `Survey`
         ");
         insta::assert_snapshot!(Failure::NoModel { brain: "Survey".to_owned() }.prose(), @r"
-        error: no model is configured, and `Survey` has no cassette of its own
-          set OPENAI_API_KEY to talk to OpenAI, or OPENAI_BASE_URL for another endpoint of its kind
-          or run without a key: --cassette FILE plays a recording that --record FILE made
+        error: no model is configured, and `Survey` has no bundled cassette
+          set OPENAI_API_KEY for OpenAI, or OPENAI_BASE_URL for another compatible endpoint
+          or run without a key: --cassette FILE plays a recording of --record FILE
         ");
     }
 }

@@ -1,14 +1,14 @@
-//! Names under which files are saved: they come from tools, and so perhaps from a model.
+//! Safe names for saved files: the original names come from tools, possibly from a model.
 
 use positronic_core::record::is_invisible;
 
-/// How long a name may be, in bytes, without its ending.
+/// Maximum length of a name in bytes, without its extension.
 const LONGEST: usize = 120;
 
-/// Names that a system keeps for itself.
+/// Names that an operating system reserves.
 const RESERVED: [&str; 4] = ["con", "prn", "aux", "nul"];
 
-/// Makes a name that is one file's on every system: without a folder, without signs that a terminal or a shell obeys, not
+/// Returns a file name that is valid on every system: without a folder or terminal control characters, not
 /// hidden, and not too long.
 pub(crate) fn safe(name: &str) -> String {
     let last = name.trim().rsplit(['/', '\\']).next().unwrap_or_default();
@@ -36,7 +36,7 @@ pub(crate) fn safe(name: &str) -> String {
     }
 }
 
-/// Gives one of several files of a name its number; the first one has none.
+/// Appends a number to a duplicate name; the first file has none.
 pub(crate) fn numbered(name: &str, number: usize) -> String {
     if number == 1 {
         return name.to_owned();
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_cannot_lead_out_of_the_folder() {
+    fn name_cannot_leave_the_folder() {
         for (name, expected) in [
             ("list.md", "list.md"),
             ("../../etc/passwd", "passwd"),

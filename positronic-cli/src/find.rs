@@ -1,4 +1,4 @@
-//! Which run is meant: an id may be shortened while it fits one run alone.
+//! Lookup of runs by id or unambiguous prefix.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,17 +11,17 @@ use crate::kept::Kept;
 use crate::suggest::nearest;
 use crate::ui::Ui;
 
-/// How many runs an ambiguous id lists, and how many are looked through for a similar one.
+/// Maximum number of listed candidates, and of runs searched for a similar id.
 const CANDIDATES: usize = 8;
-const LOOKED_THROUGH: usize = 1000;
+const SEARCHED: usize = 1000;
 
-/// How much of an id is shown at least: the moment of its making, so that no run of another moment has the same.
+/// Minimum length of a shortened id: its timestamp, so that runs of other moments differ.
 const SHORTEST: usize = 13;
 
-/// Finds the run whose id a person wrote, or its beginning.
+/// Finds a run by its id or a prefix of it.
 pub(crate) async fn find(kept: &Kept, written: &str, ui: &Ui) -> Result<RunSummary, Failure> {
     if written.trim().is_empty() {
-        // What a shell makes of a name that is not set.
+        // An unset shell variable expands to nothing.
         let hint = format!("`{}` lists the runs", ui.command(&["runs"]));
         return Err(Failure::Misused { message: "the id of the run is empty".to_owned(), hint });
     }
@@ -39,7 +39,7 @@ pub(crate) async fn find(kept: &Kept, written: &str, ui: &Ui) -> Result<RunSumma
     match rows.as_slice() {
         [only] => Ok(only.clone()),
         [] => {
-            let rows = client.store().runs(&RunFilter::builder().most(LOOKED_THROUGH).build()).await?;
+            let rows = client.store().runs(&RunFilter::builder().most(SEARCHED).build()).await?;
             let near = nearest(written, rows.iter().map(|row| row.run.as_str())).into_iter().map(str::to_owned);
             let (place, list) = (kept.place.clone(), ui.command(&["runs"]));
             Err(Failure::UnknownRun { written: written.to_owned(), place, near: near.collect(), list })
@@ -51,17 +51,17 @@ pub(crate) async fn find(kept: &Kept, written: &str, ui: &Ui) -> Result<RunSumma
                 .map(|row| format!("{}  {}, {}", row.run, row.brain, row.status.as_str()))
                 .collect();
             if several.len() > CANDIDATES {
-                candidates.push("and more; write more of the id".to_owned());
+                candidates.push("and more; use a longer prefix".to_owned());
             }
             Err(Failure::AmbiguousRun { written: written.to_owned(), candidates })
         }
     }
 }
 
-/// Where an id that the runtime made has its dashes.
+/// Positions of the dashes in a generated id.
 const DASHES: [usize; 4] = [8, 13, 18, 23];
 
-/// Writes what a person wrote as the runtime writes its ids: in small letters, with its dashes.
+/// Normalizes an id as the runtime generates it: lower case, with dashes.
 fn generated(written: &str) -> Option<String> {
     let digits: String =
         written.chars().filter(|letter| *letter != '-').map(|letter| letter.to_ascii_lowercase()).collect();
@@ -78,17 +78,17 @@ fn generated(written: &str) -> Option<String> {
     Some(id)
 }
 
-/// Reads the place of a call.
+/// Parses the path of a call.
 pub(crate) fn call(written: &str) -> Result<Path, Failure> {
     Path::parse(written).map_err(|error| Failure::NoCall { written: written.to_owned(), reason: error.to_string() })
 }
 
-/// Short forms of ids, each of which fits one run alone.
+/// Unambiguous short forms of run ids.
 #[derive(Debug, Default)]
 pub(crate) struct Short(BTreeMap<RunId, String>);
 
 impl Short {
-    /// Shortens the ids of runs. Only the runtime's own ids are shortened; a name that somebody gave stays as it is.
+    /// Shortens the ids of runs. Only generated ids are shortened; custom ids stay unchanged.
     pub(crate) async fn of(client: &Client, runs: impl IntoIterator<Item = &RunId>) -> Result<Self, StoreError> {
         let runs: BTreeSet<&RunId> = runs.into_iter().filter(|run| is_generated(run)).collect();
         let mut beginnings: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
@@ -104,7 +104,7 @@ impl Short {
             let others = beginnings.get(whole.get(..SHORTEST).unwrap_or_default());
             let shared = others.into_iter().flatten().filter(|other| *other != whole);
             let length = shared.map(|other| common(whole, other) + 1).max().unwrap_or(0).max(SHORTEST);
-            // A dash at the end says nothing.
+            // A trailing dash distinguishes nothing.
             let length = if whole.as_bytes().get(length - 1) == Some(&b'-') { length + 1 } else { length };
             whole.get(..length).unwrap_or(whole).to_owned()
         };
@@ -116,7 +116,7 @@ impl Short {
     }
 }
 
-/// Says whether an id is one that the runtime made.
+/// Returns whether the runtime generated an id.
 fn is_generated(run: &RunId) -> bool {
     let id = run.as_str();
     id.len() == 36
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_may_be_written_large_and_without_its_dashes() {
+    fn id_may_be_upper_case_and_without_dashes() {
         assert_eq!(generated("0193A1B2C3D47").unwrap(), "0193a1b2-c3d4-7");
         assert_eq!(generated("0193-a1b2").unwrap(), "0193a1b2");
         assert_eq!(generated("ticket-1"), None);

@@ -1,37 +1,37 @@
-//! Ctrl-C and the system's request to end, heard from the first moment of a run to its last.
+//! Signal handling: Ctrl-C, SIGTERM and SIGHUP.
 
 use tokio::sync::mpsc;
 
-/// What the process was told.
+/// A request to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Interrupt {
     /// Ctrl-C.
     Person,
-    /// The system's request to end, or the terminal that has gone away.
+    /// SIGTERM, or SIGHUP when the terminal closes.
     System,
 }
 
-/// Begins to listen. None that comes later is lost, also while something else is being done.
+/// Starts to listen. No later interrupt is lost.
 pub(crate) fn interrupts() -> mpsc::UnboundedReceiver<Interrupt> {
     let (sender, receiver) = mpsc::unbounded_channel();
     tokio::spawn(listen(sender));
     receiver
 }
 
-/// Has a write fail that goes beyond the limit for the size of a file (`ulimit -f`), as one on a full disk does: the system
-/// would end the process otherwise, without a word.
+/// Makes a write beyond the file size limit (`ulimit -f`) fail like one on a full disk; otherwise the system
+/// kills the process silently.
 #[cfg(target_os = "linux")]
 pub(crate) fn survive_large_files() {
-    /// `SIGXFSZ`, as most architectures number it; elsewhere the system does as ever.
+    /// `SIGXFSZ` on most architectures; elsewhere the default action applies.
     const LIMIT_REACHED: i32 = 25;
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
-    // A signal that is listened to once is never again left to the system.
+    // Once tokio has a handler for a signal, the default action never applies again.
     _ = runtime.block_on(async {
         tokio::signal::unix::signal(tokio::signal::unix::SignalKind::from_raw(LIMIT_REACHED)).map(drop)
     });
 }
 
-/// The limit for the size of a file is as the system has it.
+/// The system's default action applies.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn survive_large_files() {}
 
@@ -40,17 +40,17 @@ async fn listen(sender: mpsc::UnboundedSender<Interrupt>) {
     use tokio::signal::unix::{SignalKind, signal};
     let listeners = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()), signal(SignalKind::hangup()));
     let (Ok(mut person), Ok(mut system), Ok(mut terminal)) = listeners else {
-        // Without a handler, the system ends the process itself.
+        // Without handlers, the default actions apply.
         return;
     };
     loop {
-        let told = tokio::select! {
+        let interrupt = tokio::select! {
             Some(()) = person.recv() => Interrupt::Person,
             Some(()) = system.recv() => Interrupt::System,
             Some(()) = terminal.recv() => Interrupt::System,
             else => return,
         };
-        if sender.send(told).is_err() {
+        if sender.send(interrupt).is_err() {
             return;
         }
     }

@@ -1,4 +1,4 @@
-//! JSON that a person writes: on the command line, in a file, at a question.
+//! JSON input of people: on the command line, in a file, at a question.
 
 use std::io::Read as _;
 
@@ -9,10 +9,10 @@ use crate::display::text::{one_line, shorten};
 use crate::failure::Failure;
 use crate::ui::Ui;
 
-/// How much of a text is said back that is no JSON.
+/// Maximum length of the quoted part of invalid JSON.
 const SHOWN: usize = 40;
 
-/// Reads the text of a flag, which stands there itself, in the file of `@FILE`, or comes from stdin with `-`.
+/// Reads the text of a flag: literal, from the file of `@FILE`, or from stdin with `-`.
 pub(crate) fn text(given: &str, ui: &mut Ui) -> Result<String, Failure> {
     match (given, given.strip_prefix('@')) {
         ("-" | "@-", _) => {
@@ -35,25 +35,25 @@ pub(crate) fn value(flag: &str, given: &str, ui: &mut Ui) -> Result<Value, Failu
     let text = text(given, ui)?;
     serde_json::from_str(&text).map_err(|error| Failure::Misused {
         message: format!("{flag}: {}", no_json(&text, &error)),
-        hint: r#"a text is written '"so"'; @FILE reads a file, and - reads stdin"#.to_owned(),
+        hint: r#"write a text as '"text"'; @FILE reads a file, and - reads stdin"#.to_owned(),
     })
 }
 
-/// Says where a text stops being JSON.
+/// Describes where a text is invalid JSON.
 pub(crate) fn no_json(text: &str, error: &serde_json::Error) -> String {
     if text.trim().is_empty() {
-        return "it is no JSON: it is empty".to_owned();
+        return "invalid JSON: it is empty".to_owned();
     }
     if error.classify() == Category::Eof {
-        return "it is no JSON: it ends too early".to_owned();
+        return "invalid JSON: it ends too early".to_owned();
     }
     let line = text.lines().nth(error.line().saturating_sub(1)).unwrap_or_default();
-    // The column counts bytes, and the sign that is wrong stands before it.
+    // The column counts bytes, and the invalid character is before it.
     let start = error.column().saturating_sub(1).min(line.len());
     let start = (0..=start).rev().find(|at| line.is_char_boundary(*at)).unwrap_or(0);
     let rest = shorten(&one_line(line.get(start..).unwrap_or_default(), true), SHOWN, true);
     let line = if text.lines().nth(1).is_some() { format!(" in line {}", error.line()) } else { String::new() };
-    format!("it is no JSON from `{rest}` on{line}")
+    format!("invalid JSON at `{rest}`{line}")
 }
 
 #[cfg(test)]
@@ -65,11 +65,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_said_without_the_words_of_a_parser() {
-        assert_eq!(said("12 apples"), "it is no JSON from `apples` on");
-        assert_eq!(said("{\"a\": 1,\n \"b\": ü}"), "it is no JSON from `ü}` on in line 2");
-        assert_eq!(said("[1, 2"), "it is no JSON: it ends too early");
-        assert_eq!(said(" "), "it is no JSON: it is empty");
+    fn invalid_json_is_described_without_parser_jargon() {
+        assert_eq!(said("12 apples"), "invalid JSON at `apples`");
+        assert_eq!(said("{\"a\": 1,\n \"b\": ü}"), "invalid JSON at `ü}` in line 2");
+        assert_eq!(said("[1, 2"), "invalid JSON: it ends too early");
+        assert_eq!(said(" "), "invalid JSON: it is empty");
         assert!(said(&"x".repeat(10_000)).len() < 100);
     }
 }

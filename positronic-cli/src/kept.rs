@@ -14,8 +14,8 @@ use positronic_core::store::MemoryStore;
 use positronic_core::store::{SqliteOptions, SqliteStore, StoreError};
 
 use crate::failure::Failure;
-use crate::place::folder;
 use crate::private;
+use crate::project_dir::folder;
 use crate::ui::Ui;
 
 const FILE: &str = "runs.db";

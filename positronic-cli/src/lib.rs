@@ -17,8 +17,8 @@
 //! `session` (one run at the terminal), `chat` (one run after the other at the terminal), `conversations` (as they are kept), `answers` (who is asked when a run waits), [`display`] (what a person sees of a
 //! run), `lists` (many runs), `failure` (errors as prose, exit codes), `settings` (the environment).
 
-mod amounts;
 mod answers;
+mod atomic_write;
 mod cargo;
 mod chat;
 mod cli;
@@ -32,15 +32,16 @@ mod find;
 mod interrupts;
 mod json;
 mod kept;
+mod limits;
 mod lists;
 mod markdown;
 mod models;
 mod names;
 pub mod options;
-mod place;
 mod prices;
 mod private;
 mod project;
+mod project_dir;
 mod recording;
 mod report;
 mod rewind;
@@ -51,7 +52,6 @@ mod start;
 mod suggest;
 mod template;
 mod ui;
-mod whole;
 
 pub use project::Project;
 pub use start::positronic;

@@ -1,18 +1,18 @@
-//! Markdown of what a model, a tool or a person wrote: whatever signs are in it, it is shown as it is and marks up nothing.
+//! Escaping of untrusted text in Markdown: texts of models, tools and people are shown literally and mark up nothing.
 
 use std::fmt::Write as _;
 
 use crate::display::figures::count;
 use crate::display::text::{one_line, sanitise, shorten, width};
 
-/// How many columns of a text are written within a line.
+/// Maximum columns of inline text.
 const DETAIL: usize = 200;
 
-/// How much of a text is written in a block that may be cut.
+/// Maximum size of a block that may be truncated.
 const LINES: usize = 60;
 const CHARACTERS: usize = 4_000;
 
-/// Writes a text within a line as code, whatever backticks there are in it.
+/// Renders a text as inline code, with any backticks.
 pub(crate) fn code(text: &str) -> String {
     let text = shorten(&one_line(text, true), DETAIL, true);
     let fence = "`".repeat(longest_run(&text) + 1);
@@ -20,28 +20,28 @@ pub(crate) fn code(text: &str) -> String {
     format!("{fence}{pad}{text}{pad}{fence}")
 }
 
-/// Says whether a text is written whole within a line.
+/// Returns whether a text fits inline without truncation.
 pub(crate) fn fits_in_line(text: &str) -> bool {
     !text.contains('\n') && width(text) <= DETAIL
 }
 
-/// Writes a text as a block of code, each line behind `indent`. A long one is cut, which is said below it.
+/// Renders a text as a code block, each line after `indent`. A long text is truncated with a note.
 pub(crate) fn block(out: &mut String, text: &str, indent: &str) {
     let text = sanitise(text.trim_end_matches('\n'), true);
     let shown = beginning(&text);
     fenced(out, shown, indent);
     if shown.len() < text.len() {
         let all = u64::try_from(text.chars().count()).unwrap_or(u64::MAX);
-        _ = write!(out, "\n{indent}*Cut: it has {} characters.*\n", count(all));
+        _ = write!(out, "\n{indent}*Truncated: the text has {} characters.*\n", count(all));
     }
 }
 
-/// Writes a text as a block of code, as [`block`] does, and never cuts it.
+/// Renders a text as a code block like [`block`], without truncation.
 pub(crate) fn whole_block(out: &mut String, text: &str, indent: &str) {
     fenced(out, &sanitise(text.trim_end_matches('\n'), true), indent);
 }
 
-/// Returns as much of a text as a block may have.
+/// Returns the part of a text that fits into a block.
 fn beginning(text: &str) -> &str {
     let lines = text.split('\n').take(LINES).map(str::len).sum::<usize>() + LINES.min(text.split('\n').count()) - 1;
     let end = text.char_indices().nth(CHARACTERS).map_or(text.len(), |(end, _)| end).min(lines);
@@ -57,22 +57,22 @@ fn fenced(out: &mut String, shown: &str, indent: &str) {
     _ = writeln!(out, "{indent}{fence}");
 }
 
-/// Writes a text as a quotation, each line behind `indent`.
+/// Renders a text as a quotation, each line after `indent`.
 pub(crate) fn quoted(out: &mut String, text: &str, indent: &str) {
     for line in sanitise(text.trim(), true).lines() {
         _ = writeln!(out, "{}", format!("{indent}> {}", escaped(line.trim())).trim_end());
     }
 }
 
-/// Writes a text as a quotation in which it keeps its own Markdown.
+/// Renders a text as a quotation that preserves its own Markdown.
 ///
-/// Every line stands behind `> `, and nothing in it ends the quotation: HTML could, so it is shown as it is written. Only in a
-/// block of code, which begins and ends with a fence at the beginning of a line, is no HTML.
+/// Every line begins with `> `, and nothing in it ends the quotation: HTML could, so it is escaped, except in a
+/// fenced code block that begins at the start of a line.
 pub(crate) fn quoted_markdown(out: &mut String, text: &str) {
     let text = sanitise(text.trim_matches('\n'), true);
     let mut fence: Option<usize> = None;
     for line in text.trim_end().lines() {
-        // As Markdown has it: the last fence may stand in by three spaces, and has nothing behind it.
+        // In Markdown, a closing fence may be indented by three spaces and has no text after it.
         let indent = line.len() - line.trim_start_matches(' ').len();
         let ticks = line.chars().skip(indent).take_while(|letter| *letter == '`').count();
         let after = line.get(indent + ticks..).unwrap_or_default();
@@ -92,7 +92,7 @@ pub(crate) fn quoted_markdown(out: &mut String, text: &str) {
     }
 }
 
-/// Takes its meaning from whatever in a line could begin HTML, or a block of code that is not looked for.
+/// Escapes the start of HTML in a line, and of fences that this module does not track.
 fn without_html(line: &str) -> String {
     let text = line.trim_start();
     let mut safe = line.get(..line.len() - text.len()).unwrap_or_default().to_owned();
@@ -110,7 +110,7 @@ fn without_html(line: &str) -> String {
     safe
 }
 
-/// Writes a text within a line, without the meaning that its signs have in Markdown and HTML.
+/// Renders inline text with the special characters of Markdown and HTML escaped.
 pub(crate) fn escaped(text: &str) -> String {
     let text = one_line(text, true);
     let mut safe = String::with_capacity(text.len());
@@ -121,7 +121,7 @@ pub(crate) fn escaped(text: &str) -> String {
     for (place, letter) in letters.iter().enumerate() {
         let marks = match letter {
             '\\' | '`' | '*' | '[' | ']' | '<' | '>' | '&' | '|' | '~' => true,
-            // Within a word it marks nothing.
+            // Inside a word it has no meaning.
             '_' => !(is_word(place.checked_sub(1)) && is_word(Some(place + 1))),
             // These begin headings and lists.
             '#' | '-' | '+' | '=' => place == 0,
@@ -150,30 +150,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn code_holds_whatever_backticks() {
+    fn code_span_contains_any_backticks() {
         assert_eq!(code("a"), "`a`");
         assert_eq!(code("a `b` ``c``"), "``` a `b` ``c`` ```");
         assert_eq!(code(""), "`  `");
     }
 
     #[test]
-    fn a_block_holds_whatever_fences_and_says_what_it_cuts() {
+    fn code_block_contains_any_fences_and_reports_truncation() {
         let mut out = String::new();
         block(&mut out, "```\n<b>\u{1b}[2J\n````", "  ");
         assert_eq!(out, "  `````\n  ```\n  <b>␛[2J\n  ````\n  `````\n");
 
         out.clear();
         block(&mut out, &"é".repeat(5_000), "");
-        assert_eq!(out, format!("```\n{}\n```\n\n*Cut: it has 5,000 characters.*\n", "é".repeat(4_000)));
+        assert_eq!(out, format!("```\n{}\n```\n\n*Truncated: the text has 5,000 characters.*\n", "é".repeat(4_000)));
 
         out.clear();
         block(&mut out, &"a\n".repeat(61), "");
         assert!(out.starts_with("```\na\n") && out.lines().filter(|line| *line == "a").count() == 60, "{out}");
-        assert!(out.ends_with("*Cut: it has 121 characters.*\n"), "{out}");
+        assert!(out.ends_with("*Truncated: the text has 121 characters.*\n"), "{out}");
     }
 
     #[test]
-    fn a_quotation_keeps_its_markdown_and_cannot_be_left() {
+    fn quotation_keeps_its_markdown_and_cannot_be_escaped() {
         let mut out = String::new();
         quoted_markdown(
             &mut out,
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_marks_up_nothing() {
+    fn text_escapes_all_markup() {
         assert_eq!(
             escaped("# no *heading* <script> [a](b) `c` &amp; x|y"),
             r"\# no \*heading\* \<script\> \[a\](b) \`c\` \&amp; x\|y"

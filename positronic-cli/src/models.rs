@@ -1,4 +1,4 @@
-//! Which model answers a run: an endpoint, a recording, or the project's own.
+//! Selection of a run's models: an endpoint, a cassette, or the project's own.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,59 +23,59 @@ use crate::project::{Entry, Project};
 use crate::rewind::answers_for;
 use crate::settings::Settings;
 
-/// The models of a run, and what a person should know about them.
+/// The models of a run, with a notice about them.
 #[derive(Debug)]
 pub(crate) struct Models {
     pub(crate) normal: Arc<dyn Model>,
     pub(crate) high: Option<Arc<dyn Model>>,
-    /// The cassette that is played or recorded.
+    /// The played or recorded cassette.
     pub(crate) tape: Tape,
     pub(crate) notice: Option<String>,
-    /// What they cost, where a person has said it.
+    /// Prices from the command line or the environment.
     pub(crate) prices: Option<PriceTable>,
 }
 
-/// A cassette's part in a run.
+/// The use of a cassette in a run.
 #[derive(Debug)]
 pub(crate) enum Tape {
     None,
-    /// It answers approvals and waits, too.
+    /// It also answers approvals and waits.
     Plays(Arc<Cassette>),
     Records(Arc<Cassette>),
 }
 
-/// A cassette that is to be played.
+/// A cassette to play.
 #[derive(Debug)]
 pub(crate) struct Playing {
     cassette: Cassette,
-    /// Which one it is, as errors say it.
+    /// Its name in errors.
     name: String,
     what: String,
     advice: &'static str,
 }
 
 impl Playing {
-    /// Returns what the recorded run was asked to do, in a sentence.
+    /// Returns the goal of the recorded run.
     pub(crate) fn goal(&self) -> Option<String> {
         self.cassette.header().goal.as_ref()?.as_str().map(str::to_owned)
     }
 
-    /// Returns the options that the recorded run was started with.
+    /// Returns the options of the recorded run.
     pub(crate) const fn options(&self) -> Option<&Value> {
         self.cassette.header().options.as_ref()
     }
 }
 
-/// What the command line says about models.
+/// The model settings of the command line.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted<'a> {
     pub(crate) model: &'a ModelArgs,
-    /// Where the traffic is recorded to.
+    /// The file to record to.
     pub(crate) record: Option<&'a Path>,
 }
 
 impl Models {
-    /// Makes the runner that works with these models in a store, and knows all of the project's brains.
+    /// Creates the runner with these models, a store, and all brains of the project.
     pub(crate) fn runner(&self, project: &Project, kept: &Kept) -> Runner {
         let max_bytes = project.max_document_bytes.unwrap_or(MAX_DOCUMENT_BYTES);
         let builder =
@@ -92,13 +92,13 @@ impl Models {
         project.brains.iter().fold(runner, |runner, entry| runner.definition(Arc::clone(&entry.definition)))
     }
 
-    /// Returns models for a runner that only looks.
+    /// Returns models for a runner that only reads.
     pub(crate) fn none() -> Self {
         Self { normal: Arc::new(NoModel), high: None, tape: Tape::None, notice: None, prices: None }
     }
 }
 
-/// Finds the cassette to play: the one that was named, or the brain's own where nothing else can answer.
+/// Returns the cassette to play: the named one, or the brain's bundled one if no model is configured.
 pub(crate) fn cassette(
     project: &Project,
     entry: &Entry,
@@ -131,7 +131,7 @@ pub(crate) fn cassette(
     Ok(Some(Playing { cassette, name, what, advice }))
 }
 
-/// Chooses the models: the cassette that is played, the project's own models, or the endpoint.
+/// Selects the models: the played cassette, the project's own models, or the endpoint.
 pub(crate) fn choose(
     project: &Project,
     entry: &Entry,
@@ -143,13 +143,13 @@ pub(crate) fn choose(
     let prices = given(wanted.model.prices.as_deref(), settings)?;
     if let Some(flag) = endpoint_flag(wanted.model).filter(|_| !settings.has_endpoint()) {
         return Err(Failure::Misused {
-            message: format!("{flag} says how an endpoint is asked, and there is none"),
-            hint: "set OPENAI_API_KEY or OPENAI_BASE_URL, or leave it out".to_owned(),
+            message: format!("{flag} needs an endpoint, and none is configured"),
+            hint: "set OPENAI_API_KEY or OPENAI_BASE_URL, or remove the flag".to_owned(),
         });
     }
     let models = match playing {
         Some(playing) => {
-            // A run that is gone on with has its options in its log, where they are looked at.
+            // A continued run has its options in its log, where they are checked.
             if !options.is_null() {
                 answers_for(playing.cassette.header(), options, || playing.name.clone())?;
             }
@@ -160,12 +160,12 @@ pub(crate) fn choose(
     Ok(Models { prices, ..models })
 }
 
-/// Returns the first flag that says how an endpoint is asked.
+/// Returns the first flag that needs an endpoint.
 fn endpoint_flag(model: &ModelArgs) -> Option<&'static str> {
     model.action_format.map(|_| "--action-format").or_else(|| model.endpoint.first_given())
 }
 
-/// Chooses models that are asked: the project's own, or the endpoint.
+/// Selects models without a cassette: the project's own, or the endpoint.
 fn asked(
     project: &Project,
     entry: &Entry,
@@ -178,11 +178,8 @@ fn asked(
         Some(normal) if wanted.model.endpoint.first_given().is_some() => {
             let flag = wanted.model.endpoint.first_given().unwrap_or_default();
             return Err(Failure::Misused {
-                message: format!(
-                    "{flag} says how an endpoint is asked, and the project's own model {} answers",
-                    normal.name()
-                ),
-                hint: "name a model of the endpoint with --model, or leave it out".to_owned(),
+                message: format!("{flag} needs an endpoint, but the project's own model {} answers", normal.name()),
+                hint: "name a model of the endpoint with --model, or remove the flag".to_owned(),
             });
         }
         Some(normal) => (normal, own(project, Tier::High)),
@@ -203,7 +200,7 @@ fn own(project: &Project, tier: Tier) -> Option<Arc<dyn Model>> {
     project.models.iter().rev().find(|(own, _)| *own == tier).map(|(_, model)| Arc::clone(model))
 }
 
-/// Plays a cassette in the place of a project's own model, if there is one, and is told what that would be told.
+/// Plays a cassette in place of the project's own model, if there is one, with its projection.
 fn play(Playing { cassette, what, advice, .. }: Playing, own: Option<Arc<dyn Model>>, brain: &str) -> Models {
     let note = cassette.header().note.as_ref().map_or_else(String::new, |note| format!(" ({note})"));
     let notice = format!("{what}{note}{advice}");
@@ -233,7 +230,7 @@ fn recording(
         None => format!("recorded from {}", normal.name()),
     };
     let header = Header { note: Some(note), options: Some(options.clone()), ..Header::default() };
-    // One tape for both models, since a run that is played has one model.
+    // One cassette for both models, since a replayed run has one model.
     let both = Arc::new(ByTier { normal, high }) as Arc<dyn Model>;
     let mut notice = format!("recording to {}", path.display());
     if let Some(warning) = unhidden(&secrets) {
@@ -244,7 +241,7 @@ fn recording(
     Models { normal, tape: Tape::Records(cassette), notice: Some(notice), ..Models::none() }
 }
 
-/// Answers each request with the model of its tier, under the name of the normal one.
+/// A model that routes each request to the model of its tier, under the name of the normal one.
 struct ByTier {
     normal: Arc<dyn Model>,
     high: Option<Arc<dyn Model>>,
@@ -281,7 +278,7 @@ impl Model for ByTier {
     }
 }
 
-/// Says whether a brain asks a model for certain.
+/// Returns whether a brain certainly calls a model.
 fn has_loop(definition: &BrainDefinition) -> bool {
     definition.stages.iter().any(|stage| match &stage.body {
         StageBody::Loop(_) => true,
@@ -290,7 +287,7 @@ fn has_loop(definition: &BrainDefinition) -> bool {
     })
 }
 
-/// Stands where no model is configured, for brains that may do without one.
+/// Placeholder without a configured model, for brains that may not need one.
 struct NoModel;
 
 impl Model for NoModel {
@@ -303,7 +300,7 @@ impl Model for NoModel {
         _: &'a ModelRequest,
         _: &'a dyn DeltaSink,
     ) -> BoxFuture<'a, Result<ModelResponse, ModelError>> {
-        let advice = "no model is configured: set OPENAI_API_KEY, or OPENAI_BASE_URL for another endpoint of its kind";
+        let advice = "no model is configured: set OPENAI_API_KEY, or OPENAI_BASE_URL for another compatible endpoint";
         Box::pin(std::future::ready(Err(ModelError::new(ModelErrorKind::Auth, advice))))
     }
 
@@ -331,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endpoint_is_asked_for_decisions_as_the_command_line_or_the_environment_says() {
+    fn command_line_and_environment_select_the_actions_format() {
         let local = |action_format: Option<&str>| Settings {
             base_url: Some("http://127.0.0.1:4030/v1".to_owned()),
             model: Some("smollm2".to_owned()),
@@ -356,23 +353,17 @@ mod tests {
         let agent = || Project::new().brain(positronic_core::dsl::brain("Agent"));
         let proxy = || EndpointArgs { proxy: Some("http://127.0.0.1:1".to_owned()), ..EndpointArgs::default() };
         let none = with(proxy(), None, &agent(), &Settings::default()).unwrap_err();
-        assert_eq!(none, "--proxy says how an endpoint is asked, and there is none");
+        assert_eq!(none, "--proxy needs an endpoint, and none is configured");
         let own = agent().model(Tier::Normal, Arc::new(ScriptedModel::new([])));
         let unasked = with(proxy(), None, &own, &local(None)).unwrap_err();
-        assert_eq!(
-            unasked,
-            "--proxy says how an endpoint is asked, and the project's own model scripted/scripted answers"
-        );
+        assert_eq!(unasked, "--proxy needs an endpoint, but the project's own model scripted/scripted answers");
         assert_eq!(with(proxy(), Some("smollm2"), &own, &local(None)), Ok("openai/smollm2".to_owned()));
         let nobody = form(Some(ActionFormatArg::Plain), &Settings::default()).unwrap_err();
-        assert!(
-            nobody.starts_with("error: --action-format says how an endpoint is asked, and there is none\n"),
-            "{nobody}"
-        );
+        assert!(nobody.starts_with("error: --action-format needs an endpoint, and none is configured\n"), "{nobody}");
     }
 
     #[tokio::test]
-    async fn a_recording_asks_the_model_of_each_tier() {
+    async fn recording_asks_the_model_of_each_tier() {
         let says = |text: &'static str| Arc::new(ScriptedModel::new([Reply::text(text)])) as Arc<dyn Model>;
         let both = ByTier { normal: says("normal"), high: Some(says("high")) };
         let request = |tier| ModelRequest {

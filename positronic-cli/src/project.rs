@@ -181,7 +181,7 @@ impl Project {
     /// runtime works as long as that one runs.
     pub async fn run(self) -> ExitCode {
         let ended = on_thread(move || crate::start::project(&self)).await;
-        ended.unwrap_or_else(|| ExitCode::from(Exit::Surroundings.code()))
+        ended.unwrap_or_else(|| ExitCode::from(Exit::Environment.code()))
     }
 
     /// Finds the brain of a run.

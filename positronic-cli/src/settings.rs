@@ -1,17 +1,17 @@
-//! What the command reads from its environment. This is the one place that does.
+//! Settings from the environment. No other module reads it.
 //!
 //! | variable | meaning |
 //! |---|---|
-//! | `OPENAI_API_KEY` | the key of the endpoint |
-//! | `OPENAI_BASE_URL` | the endpoint, up to and including the version; without it OpenAI's own |
-//! | `OPENAI_MODEL` | the model, where `--model` names none |
-//! | `POSITRONIC_STORE` | where runs are kept, where `--store` names no file |
-//! | `CARGO`, `CARGO_PKG_NAME` | the package whose binary `cargo run` has started |
-//! | `POSITRONIC_PRICES` | what models cost, where `--prices` names no file |
-//! | `POSITRONIC_ACTION_FORMAT` | how the endpoint is asked for action_format, where `--action-format` names no form |
-//! | `USER`, `USERNAME` | who decides at the terminal |
+//! | `OPENAI_API_KEY` | API key of the endpoint |
+//! | `OPENAI_BASE_URL` | base URL of the endpoint, including the version; the default is OpenAI |
+//! | `OPENAI_MODEL` | default of `--model` |
+//! | `POSITRONIC_STORE` | default of `--store` |
+//! | `CARGO`, `CARGO_PKG_NAME` | the package whose binary `cargo run` started |
+//! | `POSITRONIC_PRICES` | default of `--prices` |
+//! | `POSITRONIC_ACTION_FORMAT` | default of `--action-format` |
+//! | `USER`, `USERNAME` | the person at the terminal |
 //! | `NO_COLOR` | no colours, unless `--color always` |
-//! | `TERM`, `LC_ALL`, `LC_CTYPE`, `LANG` | whether the terminal can move the cursor and show signs beyond ASCII |
+//! | `TERM`, `LC_ALL`, `LC_CTYPE`, `LANG` | whether the terminal can move the cursor and print non-ASCII characters |
 
 use std::fmt;
 use std::io::IsTerminal as _;
@@ -26,21 +26,21 @@ pub(crate) struct Settings {
     pub(crate) base_url: Option<String>,
     /// The model.
     pub(crate) model: Option<String>,
-    /// Where runs are kept.
+    /// Path of the store.
     pub(crate) store: Option<PathBuf>,
-    /// The package whose binary cargo has started, if it has.
+    /// The package whose binary cargo has started.
     pub(crate) cargo_package: Option<String>,
-    /// What models cost.
+    /// Path of the price table.
     pub(crate) prices: Option<PathBuf>,
-    /// How the endpoint is asked for action_format.
+    /// Request format of structured actions.
     pub(crate) action_format: Option<String>,
-    /// Who sits at the terminal.
+    /// The person at the terminal.
     pub(crate) user: Option<String>,
     /// Whether colours are unwanted.
     pub(crate) no_color: bool,
     /// Whether the terminal can do nothing but print.
     pub(crate) dumb: bool,
-    /// Whether signs beyond ASCII can be shown.
+    /// Whether non-ASCII characters can be printed.
     pub(crate) unicode: bool,
     /// Whether a person can be asked.
     pub(crate) stdin_is_terminal: bool,
@@ -63,7 +63,7 @@ impl Settings {
         }
     }
 
-    /// Reads variables; one that is empty counts as not set.
+    /// Reads variables; an empty one counts as unset.
     #[must_use]
     pub(crate) fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
         let variable = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
@@ -85,7 +85,7 @@ impl Settings {
         }
     }
 
-    /// Says whether an endpoint is configured.
+    /// Returns whether an endpoint is configured.
     #[must_use]
     pub(crate) const fn has_endpoint(&self) -> bool {
         self.api_key.is_some() || self.base_url.is_some()
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_empty_variable_is_not_set_and_a_key_is_not_shown() {
+    fn empty_variable_counts_as_unset_and_keys_are_redacted() {
         let settings = Settings::from_variables(|name| match name {
             "OPENAI_API_KEY" => Some("sk-secret".to_owned()),
             "NO_COLOR" | "OPENAI_MODEL" => Some(String::new()),

@@ -1,4 +1,4 @@
-//! From the process's arguments to its exit code.
+//! Entry points: parsing arguments, dispatching commands, and exit codes.
 
 use std::env::consts::EXE_SUFFIX;
 use std::ffi::{OsStr, OsString};
@@ -22,8 +22,8 @@ pub(crate) fn project(project: &Project) -> ExitCode {
     process(|arguments, ui| in_project(project, arguments, ui))
 }
 
-/// Runs the `positronic` command: what needs a brain's code by the binary of the project around, everything else by
-/// itself.
+/// Runs the `positronic` command: commands that need a brain's code run in the project's binary, all others in
+/// this process.
 #[must_use = "the exit code says how the command ended"]
 pub fn positronic() -> ExitCode {
     process(|arguments, ui| {
@@ -31,11 +31,11 @@ pub fn positronic() -> ExitCode {
             if !command.needs_brains() {
                 return without_brains(command, ui);
             }
-            match (crate::cargo::hand_over(arguments.get(1..).unwrap_or_default(), ui), command) {
-                // Where there is no project, a run can be looked at all the same.
+            match (crate::cargo::delegate(arguments.get(1..).unwrap_or_default(), ui), command) {
+                // Runs can be inspected without a project.
                 (Err(Failure::NoProject { .. }), Command::Show(args)) => commands::show_run(None, args, ui),
                 (Err(Failure::NoProject { .. }), Command::Fork(args)) => commands::fork(None, args, ui),
-                (handed, _) => handed,
+                (outcome, _) => outcome,
             }
         })
     })
@@ -45,7 +45,7 @@ pub fn positronic() -> ExitCode {
 pub(crate) fn in_project(project: &Project, arguments: &[OsString], ui: &mut Ui) -> u8 {
     with_command(arguments, ui, |command, ui| match command {
         command if command.needs_brains() => project.check().and_then(|()| of_brains(project, command, ui)),
-        // It knows more where the brains are there, and does without where they are not.
+        // It shows more with the brains, and works without them.
         Command::Runs(args) => commands::runs(Some(project), args, ui),
         other => without_brains(other, ui),
     })
@@ -97,14 +97,14 @@ fn without_brains(command: &Command, ui: &mut Ui) -> Result<Exit, Failure> {
 
 fn process(run: impl FnOnce(&[OsString], &mut Ui) -> u8) -> ExitCode {
     crate::interrupts::survive_large_files();
-    print_panics_harmlessly();
+    escape_panics();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     ExitCode::from(run(&arguments, &mut Ui::standard(Settings::from_env())))
 }
 
-/// Prints panics without the control characters and the invisible ones in their messages: a tool may panic with a text that a
+/// Escapes control and invisible characters in panic messages: a tool may panic with a text that a
 /// model wrote, and the message goes to a terminal.
-fn print_panics_harmlessly() {
+fn escape_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let thread = std::thread::current();
         let name = thread.name().unwrap_or("<unnamed>");
@@ -131,7 +131,7 @@ fn with_command(
         Ok(cli) => cli,
         Err(error) => {
             let error = harmless(error, arguments, ui.settings.unicode);
-            // Where the stream is closed there is nobody to tell.
+            // A closed stream leaves nowhere to report to.
             _ = error.print();
             return u8::try_from(error.exit_code()).unwrap_or(Exit::Usage.code());
         }
@@ -141,11 +141,11 @@ fn with_command(
     if let Some(called) = arguments.first().and_then(|path| called(path, ui.settings.cargo_package.as_deref())) {
         ui.program = called;
     }
-    run(&cli.command, ui).unwrap_or_else(|failure| told(&failure, ui)).code()
+    run(&cli.command, ui).unwrap_or_else(|failure| report(&failure, ui)).code()
 }
 
-/// Returns how a program was called, as a person would type it again: by its name where the shell finds it, else by its
-/// path, or through cargo where cargo has built and started it.
+/// Returns the command line that starts this program: its name if the shell finds it, else its
+/// path, or `cargo run` if cargo has started it.
 fn called(path: &OsStr, cargo_package: Option<&str>) -> Option<String> {
     let file = Path::new(path).file_name()?.to_string_lossy().into_owned();
     let name = file.strip_suffix(EXE_SUFFIX).map(str::to_owned).unwrap_or(file);
@@ -158,7 +158,7 @@ fn called(path: &OsStr, cargo_package: Option<&str>) -> Option<String> {
     })
 }
 
-/// Says the error again of arguments that hold what a terminal would obey, with signs in its place.
+/// Rebuilds a usage error with the terminal control characters of the arguments escaped.
 fn harmless(error: clap::Error, arguments: &[OsString], unicode: bool) -> clap::Error {
     let safe: Vec<_> = arguments.iter().map(|argument| sanitise(&argument.to_string_lossy(), unicode)).collect();
     if arguments.iter().zip(&safe).all(|(argument, safe)| argument == safe.as_str()) {
@@ -171,8 +171,8 @@ fn harmless(error: clap::Error, arguments: &[OsString], unicode: bool) -> clap::
     })
 }
 
-/// Tells a failure; a reader that has gone away, as `head` does, is none.
-fn told(failure: &Failure, ui: &mut Ui) -> Exit {
+/// Reports a failure; a closed output pipe, as with `head`, is not a failure.
+fn report(failure: &Failure, ui: &mut Ui) -> Exit {
     if matches!(failure, Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe) {
         return Exit::Done;
     }
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_command_line_is_not_said_back_to_the_terminal_as_it_is() {
+    fn usage_error_is_escaped_before_it_is_printed() {
         let arguments = ["desk", "run", "idle", "\u{1b}[2J\u{9b}31m"].map(OsString::from);
         let error = Cli::try_parse_from(&arguments).unwrap_err();
 
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_called_again_as_it_was_called() {
+    fn program_name_is_the_one_that_was_called() {
         let said = |path: &str, package| called(OsStr::new(path), package);
 
         assert_eq!(said("my.desk", None).unwrap(), "my.desk");

@@ -1,10 +1,10 @@
-//! Names that somebody may have meant.
+//! Suggestions for misspelt names.
 
-/// How many names are suggested at most.
+/// Maximum number of suggestions.
 const AT_MOST: usize = 3;
 
-/// Finds the names that are nearest to what was written, the best first. Upper and lower case are the same; a name
-/// that begins with what was written, or holds it, counts as near.
+/// Finds the names nearest to `written`, the best first. Case is ignored; a name
+/// that begins with `written` or contains it counts as near.
 pub(crate) fn nearest<'a>(written: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let written = normal(written);
     let mut near: Vec<(usize, &str)> =
@@ -13,7 +13,7 @@ pub(crate) fn nearest<'a>(written: &str, names: impl IntoIterator<Item = &'a str
     near.into_iter().take(AT_MOST).map(|(_, name)| name).collect()
 }
 
-/// Writes suggestions as the end of a sentence: `` did you mean `a` or `b`? ``; nothing where there are none.
+/// Renders suggestions as a question: `` did you mean `a` or `b`? ``; `None` without suggestions.
 pub(crate) fn did_you_mean(names: &[&str]) -> Option<String> {
     let (last, before) = names.split_last()?;
     let quoted = |name: &&str| format!("`{name}`");
@@ -51,7 +51,7 @@ mod tests {
     const NAMES: [&str; 4] = ["Support Agent", "Survey", "Billing", "customer_id"];
 
     #[test]
-    fn the_nearest_comes_first_and_strangers_do_not_come() {
+    fn nearest_name_comes_first_and_unrelated_names_are_left_out() {
         assert_eq!(nearest("suport-agent", NAMES), ["Support Agent"]);
         assert_eq!(nearest("surv", NAMES), ["Survey"]);
         assert_eq!(nearest("customerid", NAMES), ["customer_id"]);
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn suggestions_read_as_a_question() {
+    fn suggestions_form_a_question() {
         assert_eq!(did_you_mean(&[]), None);
         assert_eq!(did_you_mean(&["a"]).unwrap(), "did you mean `a`?");
         assert_eq!(did_you_mean(&["a", "b", "c"]).unwrap(), "did you mean `a`, `b` or `c`?");

@@ -1,4 +1,4 @@
-//! Where a command writes: data to one writer, everything else to the other.
+//! Input and output of a command: data goes to stdout, messages to stderr.
 
 use std::io::{self, Read, Write};
 
@@ -14,31 +14,31 @@ use crate::options::shell_word;
 use crate::screen;
 use crate::settings::Settings;
 
-/// How many columns a list has that goes to no terminal.
+/// Columns of a list that does not go to a terminal.
 const WIDE: usize = 160;
 
 /// The framework's own command.
 pub(crate) const PROGRAM: &str = "positronic";
 
-/// The writers of a command, and how they may look.
+/// The streams of a command, with their style.
 pub(crate) struct Ui {
-    /// Gives data, where a command reads some.
+    /// Input data.
     pub(crate) input: Box<dyn Read + Send>,
-    /// Takes data alone: results, lists, events.
+    /// Output data only: results, lists, events.
     pub(crate) out: Box<dyn Write + Send>,
-    /// Takes everything that is said to a person.
+    /// Messages to people.
     pub(crate) err: Box<dyn Write + Send>,
     pub(crate) settings: Settings,
     pub(crate) color: Color,
-    /// How the command is called, as a shell takes it.
+    /// The command line that starts this program.
     pub(crate) program: String,
-    /// Where runs are kept, as the command line says it.
+    /// The store named on the command line.
     pub(crate) place: Where,
-    /// What models cost, where a run is shown whose cost is to be told.
+    /// Model prices for the cost of shown runs.
     pub(crate) prices: Option<PriceTable>,
 }
 
-/// Checks in every test that a command which is shown is one: its words parse, perhaps with the value that its caller adds.
+/// Checks in every test that a suggested command parses, possibly with a value that its caller adds.
 #[cfg(test)]
 #[track_caller]
 fn assert_works(words: &[&str]) {
@@ -48,7 +48,7 @@ fn assert_works(words: &[&str]) {
         crate::cli::Cli::try_parse_from(line).map(drop)
     };
     if let Err(error) = parses(&[]).or_else(|error| parses(&["1"]).map_err(|_| error)) {
-        panic!("a command is shown that does not work: {words:?}: {error}");
+        panic!("a suggested command does not parse: {words:?}: {error}");
     }
 }
 
@@ -67,7 +67,7 @@ impl Ui {
         }
     }
 
-    /// Makes one that writes nothing, to put commands into words with.
+    /// Creates one without output, for rendering suggested commands.
     pub(crate) fn silent(&self) -> Self {
         Self {
             input: Box::new(io::empty()),
@@ -81,7 +81,7 @@ impl Ui {
         }
     }
 
-    /// Goes on without a word once nobody reads what is written: work is not given up because a pager was closed.
+    /// Ignores closed output streams: closing a pager does not stop the work.
     pub(crate) fn goes_on_unread(&mut self) {
         for (writer, terminal) in
             [(&mut self.out, self.settings.stdout_is_terminal), (&mut self.err, self.settings.stderr_is_terminal)]
@@ -91,12 +91,12 @@ impl Ui {
         }
     }
 
-    /// Says whether progress may have colours.
+    /// Returns whether progress may have colours.
     pub(crate) const fn colour(&self) -> bool {
         self.coloured(self.settings.stderr_is_terminal)
     }
 
-    /// Says whether data may have colours.
+    /// Returns whether data may have colours.
     pub(crate) const fn out_colour(&self) -> bool {
         self.coloured(self.settings.stdout_is_terminal)
     }
@@ -109,28 +109,28 @@ impl Ui {
         }
     }
 
-    /// Returns how progress may look.
+    /// Returns the style of progress output.
     pub(crate) fn style(&self) -> Style {
         Style { colour: self.colour(), unicode: self.settings.unicode, ..Style::default() }
     }
 
-    /// Returns how many columns data may take.
+    /// Returns the width of data output in columns.
     pub(crate) fn columns(&self) -> usize {
         if self.settings.stdout_is_terminal { screen::size().0 } else { WIDE }
     }
 
-    /// Returns who acts at this terminal.
+    /// Returns the person at this terminal.
     pub(crate) fn actor(&self, by: Option<&str>) -> Actor {
         let by = by.map(str::to_owned).or_else(|| self.settings.user.clone());
         Actor { by, channel: Some("cli".to_owned()), trace: None }
     }
 
-    /// Returns how many columns a line to a person may take.
+    /// Returns the width of messages in columns.
     pub(crate) fn err_columns(&self) -> usize {
         if self.settings.stderr_is_terminal { screen::size().0 } else { WIDE }
     }
 
-    /// Writes a command of this program as a person would type it, for the runs that this call is about.
+    /// Renders a command line of this program for the same store.
     pub(crate) fn command(&self, words: &[&str]) -> String {
         let store = self.place.store.as_ref().map(|store| store.to_string_lossy().into_owned());
         let store = store.as_deref().map_or_else(Vec::new, |store| vec!["--store", store]);
@@ -140,7 +140,7 @@ impl Ui {
         std::iter::once(self.program.clone()).chain(words).collect::<Vec<_>>().join(" ")
     }
 
-    /// Writes text for people as data; nothing in it can speak to the terminal.
+    /// Writes text as data, with terminal control characters escaped.
     pub(crate) fn tell(&mut self, text: &str) -> io::Result<()> {
         let text = sanitise(text, self.settings.unicode);
         if text.is_empty() { Ok(()) } else { writeln!(self.out, "{}", text.trim_end_matches('\n')) }
@@ -151,12 +151,12 @@ impl Ui {
         writeln!(self.out)
     }
 
-    /// Writes a frame that was made harmless where it was made, and may have colours.
+    /// Writes a rendered frame, which is already escaped and may have colours.
     pub(crate) fn frame(&mut self, frame: &str) -> io::Result<()> {
         self.out.write_all(frame.as_bytes())
     }
 
-    /// Writes a document.
+    /// Writes a JSON document.
     pub(crate) fn document(&mut self, document: &impl Serialize) -> io::Result<()> {
         writeln!(self.out, "{}", harmless_json(&serde_json::to_string_pretty(document)?))
     }
@@ -166,13 +166,13 @@ impl Ui {
         writeln!(self.out, "{}", harmless_json(&serde_json::to_string(document)?))
     }
 
-    /// Tells a person lines that are no data, and are not to be broken: there are commands among them.
+    /// Writes messages without wrapping them, since they contain commands.
     pub(crate) fn lines(&mut self, text: &str) -> io::Result<()> {
         let text = sanitise(text, self.settings.unicode);
         writeln!(self.err, "{}", text.trim_end_matches('\n'))
     }
 
-    /// Tells a person something that is no data, such as which cassette is played.
+    /// Writes a message, such as the name of the played cassette.
     pub(crate) fn notice(&mut self, text: &str) -> io::Result<()> {
         let columns = if self.settings.stderr_is_terminal { screen::size().0 } else { usize::MAX };
         let ansi = if self.colour() { Ansi::new().dimmed() } else { Ansi::new() };

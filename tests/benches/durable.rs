@@ -1,12 +1,13 @@
-//! What a run costs that outlives its process: SQLite on the disk of the machine.
+//! The cost of a durable run: SQLite on the machine's disk.
 //!
-//! `cargo bench -p positronic-tests --bench durable`, with `-- paused`, `-- iterations`, `-- disk`, `-- resume` or `-- batch` for
-//! one of the tables; `-- profile` plays runs for a profiler, `BENCH_RUNS` of them (1) with `BENCH_ITERATIONS` iterations each (300).
+//! `cargo bench -p positronic-tests --bench durable`, with `-- paused`, `-- iterations`, `-- disk`, `-- resume` or `--
+//! batch` for one of the tables; `-- profile` plays runs for a profiler, `BENCH_RUNS` runs (1) of `BENCH_ITERATIONS`
+//! iterations (300).
 //!
-//! Commits of the bare library stand beside those of runs, in the same folder, at the same durability: each writes what
-//! one append of the run wrote. They are measured against the run that was played right before, since what the machine
-//! does beside them changes within seconds. Set `BENCH_FOLDER` to measure another disk.
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints, and cannot go on after an error")]
+//! Each table compares runs with commits of the bare library, in the same folder, at the same durability: each commit
+//! writes the data of one append. They are measured right after the compared run, since other work of the machine
+//! changes within seconds. Set `BENCH_FOLDER` to measure another disk.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints, and stops at an error")]
 #![allow(
     clippy::cast_precision_loss,
     clippy::disallowed_methods,
@@ -36,7 +37,7 @@ struct Note {
     text: String,
 }
 
-/// A brain whose iterations hold 1 KB of text each, half of it the model's and half of it a tool's.
+/// A brain whose iterations contain 1 KB of text each, half from the model and half from a tool.
 fn worker(iterations: u32) -> Brain {
     brain("Worker").r#loop("Work", move |cx| {
         cx.system("You take notes, one an iteration.")
@@ -146,25 +147,25 @@ async fn batch() {
     }
 }
 
-/// A number from the environment.
+/// Reads a number from the environment.
 fn number(name: &str, default: u32) -> u32 {
     std::env::var(name).ok().and_then(|number| number.parse().ok()).unwrap_or(default)
 }
 
-/// What the bare library writes with each commit.
+/// The data of a commit by the bare library.
 #[derive(Debug, Clone, Copy)]
 enum Bare<'a> {
-    /// The lines of an append and the row about the run, which every append replaces, into a file with the store's tables,
+    /// The lines of an append and the run's row, which every append replaces, into a file with the store's tables,
     /// indexes and pages: the commits of a run.
     Commits(&'a str),
-    /// The same into two tables without a further index, in a file as SQLite makes it: what does not know the store.
+    /// The same into two tables without a further index, in a file with SQLite's defaults: independent of the store.
     Plain(&'a str),
-    /// The lines alone, into a file with the store's tables.
+    /// Only the lines, into a file with the store's tables.
     Lines,
 }
 
-/// Microseconds a commit of the bare library on one thread. Nothing is copied out of its log of commits meanwhile, which
-/// SQLite would do by itself within some commits, with two waits for the disk each.
+/// Microseconds per commit of the bare library on one thread, without checkpoints of its write-ahead log, which
+/// SQLite would otherwise make within some commits, with two disk syncs each.
 fn bare(durability: Durability, appends: &[Vec<String>], what: Bare<'_>) -> f64 {
     let folder = folder();
     let path = folder.path().join("bare.db");
@@ -206,13 +207,13 @@ fn bare(durability: Durability, appends: &[Vec<String>], what: Bare<'_>) -> f64 
     begun.elapsed().as_secs_f64() * 1e6 / appends.len() as f64
 }
 
-/// The lines of a run's events, by the appends that wrote them: the events of one have one time.
+/// The lines of a run's events, grouped by append: the events of one append have the same time.
 fn appends(events: &[Arc<Event>]) -> Vec<Vec<String>> {
     let lines = |events: &[Arc<Event>]| events.iter().map(|event| event.to_json().unwrap()).collect();
     events.chunk_by(|one, next| one.at == next.at).map(lines).collect()
 }
 
-/// Plays a run, and says how long it took, what is in its log, and what in its row.
+/// Plays a run, and returns its duration, its log, and its row.
 async fn played(store: &(impl EventStore + Clone), iterations: u32) -> (Duration, Vec<Arc<Event>>, String) {
     let runner = runner(store, iterations);
     let begun = Instant::now();
@@ -283,7 +284,7 @@ async fn disk() {
     }
 }
 
-/// The size of the file once its last user has closed it.
+/// The size of the file after its last user has closed it.
 async fn settled_size(path: &std::path::Path) -> u64 {
     for _ in 0..100 {
         if !path.with_extension("db-wal").exists() {
@@ -319,7 +320,7 @@ async fn resume() {
     }
 }
 
-/// Plays a run up to its last answer, in a runtime of its own that goes away then, as in a crash.
+/// Plays a run up to its last answer, in its own runtime, which is dropped then, as in a crash.
 fn crashed(store: &SqliteStore, iterations: u32) -> RunId {
     let store = store.clone();
     let playing = std::thread::spawn(move || {
@@ -384,7 +385,7 @@ async fn released(store: &SqliteStore, runs: usize) {
     }
 }
 
-/// Kilobytes of memory that the process holds, as Linux counts them.
+/// Resident memory of the process in kilobytes, by Linux.
 fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmRSS")).unwrap_or_default();

@@ -1,15 +1,16 @@
-//! A conversation of tool iterations over HTTP, played by a bare `reqwest` loop and by Positronic against the same mock server.
+//! A conversation of tool iterations over HTTP, played by a bare `reqwest` loop and by Positronic against the same mock
+//! server.
 //!
 //! `cargo bench -p positronic-tests --bench http` prints, for 50 and 200 iterations, with and without streaming, the wall time
-//! of both and the median of their ratio, in pairs. Where a machine is too noisy for that, count instructions:
+//! of both and the median of their ratio, in pairs. On a noisy machine, count instructions:
 //! `scripts/count_instructions.sh` runs single conversations (`http bare|ours whole|stream ITERATIONS ADDRESS`) under
-//! callgrind; the server is a process of its own and is not counted.
+//! callgrind; the server is a separate process and is not counted.
 
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::print_stdout,
-    reason = "a benchmark stops where it cannot go on, and prints its figures"
+    reason = "a benchmark prints its figures, and stops at an error"
 )]
 
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -91,7 +92,7 @@ struct Request<'a> {
     stream_options: Option<Value>,
 }
 
-/// The loop that one writes without a framework: a list of messages that grows, sent whole each time.
+/// The loop without a framework: a growing list of messages, sent completely each time.
 async fn bare(stream: bool, iterations: u32, address: &str) {
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let tools = json!([{"type": "function", "function": {
@@ -109,7 +110,7 @@ async fn bare(stream: bool, iterations: u32, address: &str) {
             stream_options: stream.then(|| json!({"include_usage": true})),
         };
         let response = client.post(format!("{address}/chat/completions")).json(&body).send().await.unwrap();
-        let message = if stream { streamed(response).await } else { whole(response).await };
+        let message = if stream { streamed(response).await } else { json_body(response).await };
         let calls = message["tool_calls"].as_array().cloned().unwrap_or_default();
         messages.push(message);
         if calls.is_empty() {
@@ -125,7 +126,7 @@ async fn bare(stream: bool, iterations: u32, address: &str) {
     assert_eq!(noted, iterations);
 }
 
-async fn whole(response: reqwest::Response) -> Value {
+async fn json_body(response: reqwest::Response) -> Value {
     let mut answer: Value = response.json().await.unwrap();
     answer["choices"][0]["message"].take()
 }
@@ -179,7 +180,7 @@ fn is_call(output: &positronic_core::record::Output) -> bool {
     matches!(output.kind, positronic_core::record::OutputKind::Tool(_))
 }
 
-/// Starts the mock server as a process of its own.
+/// Starts the mock server as a separate process.
 fn server() -> (Child, String) {
     let own = std::env::current_exe().unwrap();
     let mut child = Command::new(own).arg("serve").stdout(Stdio::piped()).spawn().unwrap();
@@ -189,7 +190,7 @@ fn server() -> (Child, String) {
 }
 
 /// Answers every request with one call, until the conversation has as many results as the first part of the request's
-/// path says.
+/// path requires.
 async fn serve() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut out = std::io::stdout();
@@ -272,10 +273,10 @@ fn answer(done: usize, iterations: usize, stream: bool) -> String {
         } else {
             json!({"role": "assistant", "content": "Done."})
         };
-        let mut whole = head("chat.completion");
-        whole["choices"] = json!([{"index": 0, "message": message, "finish_reason": finish}]);
-        whole["usage"] = usage;
-        ("application/json", whole.to_string())
+        let mut json_body = head("chat.completion");
+        json_body["choices"] = json!([{"index": 0, "message": message, "finish_reason": finish}]);
+        json_body["usage"] = usage;
+        ("application/json", json_body.to_string())
     };
     format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n\r\n{body}", body.len())
 }

@@ -1,11 +1,11 @@
-//! What a run holds in memory: 1,000 runs of 10 iterations at once, with a model that takes 50 ms an answer.
+//! Memory of a run: 1,000 concurrent runs of 10 iterations, with a model that takes 50 ms per answer.
 //!
 //! `cargo bench -p positronic-tests --bench memory`
 //!
-//! The peak of all allocations, a run, is split into the run's transcript and the rest. The transcript is what the run
-//! has to remember of what was said: its log, as the store's lines of JSON, and the records with the messages for the
-//! model, measured by making the same once more from the log.
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints, and cannot go on after an error")]
+//! The peak of all allocations, per run, is split into the run's transcript and the rest. The transcript is the run's
+//! log, as the store's lines of JSON, and the records with the messages for the
+//! model, measured by building the same again from the log.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints, and stops at an error")]
 
 mod worker;
 
@@ -31,7 +31,7 @@ fn main() {
 }
 
 fn measure(iterations: u32) {
-    // One thread, so that nothing of another one is counted.
+    // One thread, so that allocations of other threads are not counted.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let brain = worker(iterations);
     runtime.block_on(async {
@@ -44,7 +44,7 @@ fn measure(iterations: u32) {
         for run in &all {
             run.result().await.unwrap();
         }
-        // The sizes grow, so the most there ever was is of this one.
+        // The sizes grow, so the peak belongs to this size.
         let peak = (dhat::HeapStats::get().max_bytes - before) / RUNS;
         let one = all.first().unwrap();
         let bare = dhat::HeapStats::get().curr_bytes;

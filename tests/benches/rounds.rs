@@ -1,7 +1,7 @@
-//! What the framework itself costs: iterations of one run, and many runs at once, with a model that needs no network.
+//! The cost of the framework: iterations of one run, and many concurrent runs, with a model without a network.
 //!
-//! `cargo bench -p positronic-tests --bench iterations`
-#![allow(clippy::unwrap_used, reason = "a benchmark that cannot go on has nothing to measure")]
+//! `cargo bench -p positronic-tests --bench rounds`
+#![allow(clippy::unwrap_used, reason = "a benchmark stops at an error")]
 
 mod worker;
 
@@ -17,7 +17,7 @@ fn main() {
     divan::main();
 }
 
-/// The cost of an iteration is the time divided by the number of iterations; it should not grow with it.
+/// The cost per iteration should not grow with the number of iterations.
 #[divan::bench(args = [50, 300, 3000])]
 fn one_run(bencher: divan::Bencher<'_, '_>, iterations: u32) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
@@ -31,14 +31,14 @@ fn one_run(bencher: divan::Bencher<'_, '_>, iterations: u32) {
     });
 }
 
-/// 1,000 runs of 10 iterations at once, whose model takes 50 ms an answer: 11 answers, so 0.55 s at the least.
+/// 1,000 concurrent runs of 10 iterations, whose model takes 50 ms per answer: 11 answers, so at least 0.55 s.
 #[divan::bench(args = [1, 100, 1000], sample_count = 5, sample_size = 1)]
 fn concurrent_runs(bencher: divan::Bencher<'_, '_>, runs: usize) {
     concurrently(bencher, runs, 10);
 }
 
 fn concurrently(bencher: divan::Bencher<'_, '_>, runs: usize, iterations: u32) {
-    // One thread, so that the allocations are all counted.
+    // One thread, so that all allocations are counted.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let brain = worker(iterations);
     bencher.counter(divan::counter::ItemsCount::new(runs)).bench_local(|| {

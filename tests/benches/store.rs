@@ -1,12 +1,12 @@
-//! What the embedded store costs: commits against those of bare SQLite, lists, and room on the disk.
+//! The cost of the embedded store: commits compared with bare SQLite, lists, and disk space.
 //!
 //! `cargo bench -p positronic-tests --bench store`, with `-- commits`, `-- lists` or `-- room` for one of the tables.
-//! `TMPDIR` says on which file system.
+//! `TMPDIR` sets the file system.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::print_stdout,
-    reason = "a benchmark prints, and cannot go on after an error"
+    reason = "a benchmark prints, and stops at an error"
 )]
 #![allow(clippy::disallowed_methods, reason = "a benchmark measures time")]
 
@@ -24,9 +24,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-/// How long each row of a table is measured.
+/// Measuring time per row of a table.
 const TIME: Duration = Duration::from_secs(3);
-/// How many commits come before.
+/// Number of warm-up commits.
 const WARM: usize = 4000;
 
 fn main() {
@@ -54,7 +54,7 @@ async fn commits() {
     println!("appends of one event a second");
     println!("survives       bare SQLite  1 task      64 tasks    1 task / bare  64 tasks / bare");
     for (level, synchronous) in [(Durability::ProcessCrash, "NORMAL"), (Durability::PowerLoss, "FULL")] {
-        // In turns, so that what else the machine does meets all of them.
+        // In turns, so that other work of the machine affects all of them.
         let (mut bare_all, mut one_all, mut many_all) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..3 {
             bare_all.push(bare(synchronous));
@@ -75,7 +75,7 @@ async fn commits() {
     }
 }
 
-/// One insert of the same line a commit.
+/// One insert of the same line per commit.
 fn bare(synchronous: &str) -> f64 {
     let folder = tempfile::tempdir().unwrap();
     let db = rusqlite::Connection::open(folder.path().join("bare.db")).unwrap();
@@ -83,7 +83,7 @@ fn bare(synchronous: &str) -> f64 {
     db.execute_batch("CREATE TABLE events (id INTEGER PRIMARY KEY, line TEXT NOT NULL)").unwrap();
     let mut insert = db.prepare("INSERT INTO events (line) VALUES (?1)").unwrap();
     let line = event(0, &text()).to_json().unwrap();
-    // A sync takes longer while the log of commits grows than once it is written over.
+    // A sync takes longer while the write-ahead log grows than when it is overwritten.
     db.pragma_update(None, "synchronous", "OFF").unwrap();
     for _ in 0..WARM {
         insert.execute([&line]).unwrap();
@@ -208,8 +208,8 @@ async fn timed<F: Future<Output = usize>>(name: &str, question: impl Fn() -> F) 
     println!("{name:<38} {:>8.2} ({:.2}), {processor:.2}; {rows} rows", times[10], times[0]);
 }
 
-/// Returns how long the threads of this process have had a processor, which other processes do not change as much as
-/// the time that has passed. Zero where the system does not say.
+/// Returns the processor time of this process's threads, which other processes affect less than
+/// the wall time. Zero if the system does not report it.
 fn processor() -> Duration {
     let Ok(threads) = std::fs::read_dir("/proc/self/task") else { return Duration::ZERO };
     let of_thread = |path: std::path::PathBuf| {
@@ -259,7 +259,7 @@ async fn room() {
             log += run.events(Seq(0)).await.unwrap().iter().map(|event| event.to_json().unwrap().len()).sum::<usize>();
             ids.push(run.id().clone());
         }
-        // The threads of the runs may still hold the store; another handle sees what is committed.
+        // The threads of the runs may still use the store; another handle sees the committed data.
         let text = u64::from(runs) * u64::from(iterations) * 1024;
         let file = size(&path);
         ids.truncate(ids.len() / 2);
@@ -279,7 +279,7 @@ async fn room() {
     }
 }
 
-/// Returns the size of the file after all commits were copied into it.
+/// Returns the size of the file after a checkpoint.
 fn size(path: &Path) -> u64 {
     let db = rusqlite::Connection::open(path).unwrap();
     db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();

@@ -1,10 +1,10 @@
-//! What a wrong program is told: each case is named after its rule, and its sentence stands beside it.
+//! Compile errors of invalid programs: each case is named after its rule, with its message in a file next to it.
 //!
-//! After a change of a sentence: `TRYBUILD=overwrite cargo test -p positronic-tests --test compile_fail`, then read what
-//! changed.
+//! After a change of a message: `TRYBUILD=overwrite cargo test -p positronic-tests --test compile_fail`, then review
+//! the changes.
 
 #[test]
-fn a_mistake_reads_as_a_sentence() {
+fn compile_errors_are_readable() {
     let cases = trybuild::TestCases::new();
     cases.compile_fail("compile_fail/cases/*.rs");
     cases.compile_fail("../positronic-macros/tests/ui/*.rs");

@@ -1,6 +1,6 @@
-//! Where the servers are: the one place that reads the environment.
+//! Addresses of the servers: the only module that reads the environment.
 
-/// Returns the address that a script has put into an environment variable, such as `http://127.0.0.1:4010`.
+/// Returns the URL in an environment variable that a script has set, such as `http://127.0.0.1:4010`.
 #[expect(clippy::disallowed_methods, reason = "the script that starts the servers says here where they are")]
 #[track_caller]
 pub(crate) fn address(variable: &str, script: &str) -> String {

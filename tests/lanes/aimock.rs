@@ -1,17 +1,17 @@
-//! aimock, a scripted server: its answers stand in `fixtures/aimock.json`, each under the name of the model that a test
-//! asks for, so that tests run side by side.
+//! aimock, a scripted server: `fixtures/aimock.json` contains its answers, each under the model name of a
+//! test, so that tests run concurrently.
 
 use serde_json::Value;
 
 use crate::address::address;
 
-/// Returns the server's address.
+/// Returns the server's URL.
 #[track_caller]
 pub(crate) fn server() -> String {
     address("POSITRONIC_AIMOCK", ".ci/lanes")
 }
 
-/// Returns the requests for a model that the server says it got, in order: each body, and the status it answered with.
+/// Returns the requests that the server received for a model, in order: each body, and the status of its answer.
 pub(crate) async fn journal(model: &str) -> Vec<(Value, u64)> {
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let entries = client.get(format!("{}/__aimock/journal", server())).send().await.unwrap();

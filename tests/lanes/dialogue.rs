@@ -1,4 +1,4 @@
-//! A whole support case: text, thoughts, parallel calls, a failing tool, an iteration without calls, and the exit.
+//! A complete support case: text, reasoning, parallel calls, a failing tool, an iteration without calls, and the exit.
 
 use positronic_core::record::{DeltaKind, EventKind, Finish, Part, ResponseMetadata};
 use positronic_core::runner::Settled;
@@ -10,7 +10,7 @@ use crate::support::{Played, chat, play, responses};
 use crate::tap::Tap;
 
 #[tokio::test]
-async fn the_case_is_solved_over_chat() {
+async fn case_is_solved_over_chat() {
     let name = "support-over-chat";
     let tap = Tap::on(&server()).await;
     let model = chat(tap.address(), name);
@@ -20,11 +20,11 @@ async fn the_case_is_solved_over_chat() {
     assert_solved(&played);
     assert_streamed(&played);
     let sent = tap.bodies();
-    assert_eq!(sent, rebuilt(&played.story, &model), "the log rebuilds what was sent, byte for byte");
+    assert_eq!(sent, rebuilt(&played.story, &model), "the log rebuilds the requests byte for byte");
     let mut seen = journal(name).await;
     for (body, status) in &mut seen {
         assert_eq!(*status, 200);
-        // aimock notes beside the body which of its endpoints got it.
+        // aimock records which endpoint received the body.
         assert_eq!(body.as_object_mut().unwrap().remove("_endpointType"), Some(json!("chat")));
     }
     let seen: Vec<Value> = seen.into_iter().map(|(body, _)| body).collect();
@@ -33,7 +33,7 @@ async fn the_case_is_solved_over_chat() {
 }
 
 #[tokio::test]
-async fn the_case_is_solved_over_responses() {
+async fn case_is_solved_over_responses() {
     let name = "support-over-responses";
     let tap = Tap::on(&server()).await;
     let model = responses(tap.address(), name);
@@ -43,8 +43,8 @@ async fn the_case_is_solved_over_responses() {
     assert_solved(&played);
     assert_streamed(&played);
     let sent = tap.bodies();
-    assert_eq!(sent, rebuilt(&played.story, &model), "the log rebuilds what was sent, byte for byte");
-    // aimock's journal holds requests of this API translated into chat ones, so only their number can be compared.
+    assert_eq!(sent, rebuilt(&played.story, &model), "the log rebuilds the requests byte for byte");
+    // aimock's journal contains requests of this API translated into chat requests, so only their number is comparable.
     assert_eq!(journal(name).await.len(), sent.len());
     let seen: Vec<Value> = sent.iter().map(|body| serde_json::from_str(body).unwrap()).collect();
     assert_grows_at_the_end(&seen, "input");
@@ -77,7 +77,7 @@ fn metadata(played: &Played) -> Vec<ResponseMetadata> {
     played.story.log().iter().filter_map(|event| metadata(&event.kind)).collect()
 }
 
-/// What streamed, put together, is what was logged; and it came in pieces.
+/// The concatenated deltas equal the logged answer, and there are several.
 fn assert_streamed(played: &Played) {
     for event in played.story.log() {
         let EventKind::LoopModelResult { parts, .. } = &event.kind else { continue };
@@ -86,7 +86,7 @@ fn assert_streamed(played: &Played) {
                 played.deltas.iter().filter(|delta| delta.path == event.path && delta.part == part).collect();
             let streamed: String = pieces.iter().map(|delta| delta.text.as_str()).collect();
             match logged {
-                // A sealed thought has nothing to show.
+                // Encrypted reasoning has no text.
                 Part::Reasoning { text, .. } if text.is_empty() => {
                     assert!(pieces.is_empty());
                     continue;
@@ -111,7 +111,7 @@ fn assert_streamed(played: &Played) {
                         Some(call.0.replace('_', "."))
                     );
                 }
-                // The id of the message that follows; nothing of it streams.
+                // The id of the next message; it does not stream.
                 Part::Opaque { data } if data.get("message").is_some() => continue,
                 other => panic!("{other:?} was not scripted"),
             }
@@ -129,7 +129,7 @@ fn call(played: &Played, path: &str) -> (String, Value) {
     calls.find_map(|event| call(&event.kind)).unwrap()
 }
 
-/// A provider can cache what the requests have in common: each conversation begins with the one before it.
+/// A provider can cache the common prefix of requests: each conversation begins with the previous one.
 fn assert_grows_at_the_end(requests: &[Value], field: &str) {
     let conversation = |request: &Value| -> Vec<Value> {
         let items = request[field].as_array().unwrap().clone();

@@ -1,4 +1,4 @@
-//! What goes wrong on the way to a model. Each fault is played by aimock, once, before an answer that ends the case.
+//! Faults on the way to a model. aimock plays each fault once, before an answer that ends the case.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::log::{Retry, outline, rebuilt, retries};
 use crate::support::{Played, chat, impatient, play, responses};
 use crate::tap::Tap;
 
-/// The run was asked again once, and then came to its end with the whole answer.
+/// Asserts that the run was retried once and then completed with the whole answer.
 #[track_caller]
 fn assert_recovered(played: &Played, kind: ModelErrorKind) -> Retry {
     let expected = format!(
@@ -41,7 +41,7 @@ Chat LOOP_COMPLETE
     retry
 }
 
-/// The run failed at its model with this kind of error, without asking again.
+/// Asserts that the run failed at its model with this kind of error, without a retry.
 #[track_caller]
 fn assert_failed_at_once(played: &Played, words: &str) {
     let Settled::Failed(failure) = played.story.settled() else { panic!("{:?}", played.story.settled()) };
@@ -50,7 +50,7 @@ fn assert_failed_at_once(played: &Played, words: &str) {
     assert!(retries(&played.story).is_empty());
 }
 
-/// The second try sends the bytes of the first, and the log rebuilds them.
+/// Asserts that the second try sends the bytes of the first, and that the log rebuilds them.
 async fn sends_the_same_bytes_again(kind: ModelErrorKind, model: impl Fn(&str) -> Arc<dyn Model>) -> Retry {
     let tap = Tap::on(&server()).await;
     let model = model(tap.address());
@@ -64,7 +64,7 @@ async fn sends_the_same_bytes_again(kind: ModelErrorKind, model: impl Fn(&str) -
 }
 
 #[tokio::test]
-async fn a_rate_limit_is_waited_for_as_long_as_it_asks() {
+async fn rate_limit_is_waited_for_as_long_as_requested() {
     let name = "rate-limited";
     let retry = sends_the_same_bytes_again(ModelErrorKind::RateLimited, |at| Arc::new(chat(at, name))).await;
 
@@ -77,7 +77,7 @@ async fn a_rate_limit_is_waited_for_as_long_as_it_asks() {
 }
 
 #[tokio::test]
-async fn a_rate_limit_of_the_responses_api_too() {
+async fn rate_limit_of_the_responses_api_is_waited_for_too() {
     let name = "over-responses-rate-limited";
     let retry = sends_the_same_bytes_again(ModelErrorKind::RateLimited, |at| Arc::new(responses(at, name))).await;
 
@@ -85,21 +85,21 @@ async fn a_rate_limit_of_the_responses_api_too() {
 }
 
 #[tokio::test]
-async fn a_wait_of_an_hour_fails_the_run() {
+async fn wait_of_an_hour_fails_the_run() {
     let played = play(chat(&server(), "too-patient")).await;
 
     assert_failed_at_once(&played, "Come back in an hour.");
 }
 
 #[tokio::test]
-async fn a_used_up_quota_is_no_rate_limit() {
+async fn exhausted_quota_is_not_a_rate_limit() {
     let played = play(chat(&server(), "out-of-quota")).await;
 
     assert_failed_at_once(&played, "You exceeded your current quota.");
 }
 
 #[tokio::test]
-async fn a_refused_request_is_not_sent_again() {
+async fn refused_request_is_not_sent_again() {
     let played = play(chat(&server(), "refused")).await;
 
     assert_failed_at_once(&played, "Unsupported value.");
@@ -107,7 +107,7 @@ async fn a_refused_request_is_not_sent_again() {
 }
 
 #[tokio::test]
-async fn a_failing_server_is_asked_again_after_longer_and_longer_pauses() {
+async fn failing_server_is_retried_with_growing_pauses() {
     let played = play(chat(&server(), "server-error")).await;
 
     assert!(matches!(played.story.settled(), Settled::Completed(_)), "{:?}", played.story.settled());
@@ -118,7 +118,7 @@ async fn a_failing_server_is_asked_again_after_longer_and_longer_pauses() {
 }
 
 #[tokio::test]
-async fn a_server_that_stays_down_fails_the_run_after_four_tries() {
+async fn server_that_stays_down_fails_the_run_after_four_tries() {
     let played = play(chat(&server(), "down")).await;
 
     let Settled::Failed(failure) = played.story.settled() else { panic!("{:?}", played.story.settled()) };
@@ -128,7 +128,7 @@ async fn a_server_that_stays_down_fails_the_run_after_four_tries() {
 }
 
 #[tokio::test]
-async fn a_cut_stream_is_no_answer() {
+async fn truncated_stream_is_not_an_answer() {
     for (name, over_responses) in [("cut-text", false), ("cut-text-over-responses", true)] {
         let tap = Tap::on(&server()).await;
         let played = match over_responses {
@@ -144,19 +144,19 @@ async fn a_cut_stream_is_no_answer() {
         assert!("I am looking into what happened to your orders".starts_with(&text(0)), "{}", text(0));
         assert!(!text(0).is_empty(), "{:?}", played.deltas);
         assert!(text(1).ends_with("Done.\"}"), "{}", text(1));
-        assert!(!played.story.transcript().contains("looking"), "what was cut off is not kept");
+        assert!(!played.story.transcript().contains("looking"), "the truncated part is not recorded");
     }
 }
 
 #[tokio::test]
-async fn a_call_whose_arguments_were_cut_off_never_runs() {
+async fn call_with_truncated_arguments_never_runs() {
     let played = play(chat(&server(), "cut-call")).await;
 
     assert_recovered(&played, ModelErrorKind::Connection);
 }
 
 #[tokio::test]
-async fn a_connection_that_breaks_is_made_anew() {
+async fn broken_connection_is_reopened() {
     for name in ["disconnected", "disconnected-later"] {
         let played = play(chat(&server(), name)).await;
 
@@ -165,14 +165,14 @@ async fn a_connection_that_breaks_is_made_anew() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_no_json_is_asked_for_again() {
+async fn invalid_json_answer_is_requested_again() {
     let played = play(chat(&server(), "garbled")).await;
 
     assert_recovered(&played, ModelErrorKind::Malformed);
 }
 
 #[tokio::test]
-async fn calls_that_make_no_sense_get_errors_and_the_model_goes_on() {
+async fn invalid_calls_get_errors_and_the_model_continues() {
     let name = "malformed-arguments";
     let tap = Tap::on(&server()).await;
 
@@ -204,7 +204,7 @@ async fn calls_that_make_no_sense_get_errors_and_the_model_goes_on() {
     for call in second["messages"][2]["tool_calls"].as_array().unwrap() {
         let name = call["function"]["name"].as_str().unwrap();
         let fits = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
-        assert!(name.chars().all(fits), "providers refuse other names, also from their own models: {name}");
+        assert!(name.chars().all(fits), "providers refuse other names, even from their own models: {name}");
         let arguments = call["function"]["arguments"].as_str().unwrap();
         assert!(
             serde_json::from_str::<serde_json::Value>(arguments).is_ok(),
@@ -214,7 +214,7 @@ async fn calls_that_make_no_sense_get_errors_and_the_model_goes_on() {
 }
 
 #[tokio::test]
-async fn a_slow_first_token_is_waited_for() {
+async fn slow_first_token_is_waited_for() {
     let played = play(chat(&server(), "slow-for-the-patient")).await;
 
     assert!(matches!(played.story.settled(), Settled::Completed(_)), "{:?}", played.story.settled());
@@ -227,7 +227,7 @@ async fn a_slow_first_token_is_waited_for() {
 }
 
 #[tokio::test]
-async fn a_first_token_that_is_too_slow_is_a_time_out() {
+async fn too_slow_first_token_is_a_timeout() {
     let played = play(impatient(&server(), "slow-at-first", Duration::from_millis(250))).await;
 
     let retry = assert_recovered(&played, ModelErrorKind::Timeout);

@@ -8,7 +8,7 @@ use positronic_core::projection::request_at;
 use positronic_core::record::{EventKind, ModelError};
 use positronic_core::testing::Story;
 
-/// Writes an event a line: its path and its name, and what the model's retries say.
+/// Renders one event per line: its path and name, and the text of model retries.
 pub(crate) fn outline(story: &Story) -> String {
     let mut text = String::new();
     for event in story.log() {
@@ -31,7 +31,7 @@ pub(crate) fn rebuilt(story: &Story, model: &impl Model) -> Vec<String> {
         .collect()
 }
 
-/// A retry: what went wrong, and how many milliseconds the run meant to wait, and did.
+/// A retry: the error, and the planned and actual delay in milliseconds.
 #[derive(Debug)]
 pub(crate) struct Retry {
     pub(crate) error: ModelError,
@@ -57,7 +57,7 @@ pub(crate) fn retries(story: &Story) -> Vec<Retry> {
     retries
 }
 
-/// Iterations, since an event is stamped some microseconds after the pause was reckoned.
+/// Rounds, since an event is stamped some microseconds after the delay was computed.
 fn millis(duration: Duration) -> u128 {
     (duration.as_micros() + 500) / 1000
 }

@@ -1,8 +1,8 @@
-//! Brains over HTTP against mock servers that others wrote, so that nobody bends them to fit this code.
+//! Brains over HTTP against third-party mock servers, which are not adapted to this code.
 //!
-//! `.ci/lanes` installs the servers, starts them and runs this. [`dialogue`] plays a whole support case, [`faults`] what
-//! goes wrong on the way, [`verdict`] asks a server that judges its clients, [`mcp`] uses the tools of two servers. A missing server is a failure, never a
-//! skipped test.
+//! `.ci/lanes` installs the servers, starts them and runs this. [`dialogue`] plays a complete support case, [`faults`]
+//! faults, [`verdict`] uses a server that judges its clients, [`mcp`] uses the tools of two servers. A missing server
+//! is a failure, never a skipped test.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "in tests a panic is the message")]
 
 mod address;

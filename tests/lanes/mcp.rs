@@ -1,4 +1,4 @@
-//! Brains with the tools of MCP servers that others wrote, over stdio.
+//! Brains with the tools of third-party MCP servers, over stdio.
 
 use std::path::Path as FilePath;
 use std::process::Command;
@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 use crate::address::address;
 
-/// A server's script, run by Node; `mark` is an argument by which its process is found.
+/// A server's script, run by Node; `mark` is an argument that identifies its process.
 fn command(variable: &str, arguments: &[&str]) -> McpCommand {
     let (node, script) = (address("POSITRONIC_NODE", ".ci/lanes"), address(variable, ".ci/lanes"));
     McpCommand::new(node).arg(script).args(arguments)
@@ -37,7 +37,7 @@ struct Desk {
 }
 
 impl Desk {
-    /// A model that calls what it is told, one call an iteration.
+    /// A model that makes scripted calls, one per iteration.
     fn new(calls: impl IntoIterator<Item = (&'static str, Value)>) -> Self {
         let calls = calls.into_iter().map(|(tool, arguments)| Reply::call(tool, arguments));
         let model = ScriptedModel::new(calls.chain([Reply::text("Done.")]));
@@ -103,7 +103,7 @@ fn kill(mark: &str) {
     assert!(Command::new("kill").args(["-9", &found[0]]).status().unwrap().success());
 }
 
-async fn soon(what: &str, is_so: impl Fn() -> bool) {
+async fn eventually(what: &str, is_so: impl Fn() -> bool) {
     for _ in 0..3000 {
         if is_so() {
             return;
@@ -143,7 +143,7 @@ async fn every_kind_of_answer_of_server_everything_is_a_result() {
     assert!(!error(&results[7]).is_empty());
     let environment: Value = serde_json::from_str(output(&results[8]).as_str().unwrap()).unwrap();
     let names: Vec<_> = environment.as_object().unwrap().keys().collect();
-    // The last one marks what the server starts, so that it ends with the server.
+    // The last argument marks the server's child processes, so that the test sees them end.
     assert_eq!(names, ["LANG", "PATH", "POSITRONIC_MCP_SERVER"], "no variable of this process");
     let files: Vec<_> = run
         .prompts()
@@ -162,7 +162,7 @@ async fn every_kind_of_answer_of_server_everything_is_a_result() {
 }
 
 #[tokio::test]
-async fn progress_is_shown_and_what_takes_too_long_is_cancelled() {
+async fn progress_is_shown_and_a_slow_call_is_cancelled() {
     let options = McpOptions::builder().ask(false).call_timeout(Duration::from_secs(2)).build();
     let server = everything("slow", options);
     let desk = Desk::new([
@@ -181,18 +181,18 @@ async fn progress_is_shown_and_what_takes_too_long_is_cancelled() {
     assert!(shown.contains(&"2 of 4".to_owned()), "{shown:?}");
     assert_eq!(processes("slow").len(), 1, "the same process all the time");
     server.close().await;
-    soon("the end of the process", || processes("slow").is_empty()).await;
+    eventually("the end of the process", || processes("slow").is_empty()).await;
 }
 
 #[tokio::test]
-async fn a_server_that_is_killed_in_a_call_is_an_error_and_the_next_call_has_another() {
+async fn server_killed_during_a_call_is_an_error_and_the_next_call_restarts_it() {
     let server = everything("killed", McpOptions::builder().ask(false).build());
     let desk = Desk::new([
         ("all__trigger-long-running-operation", json!({"duration": 30, "steps": 60})),
         ("all__echo", json!({"message": "back"})),
     ]);
     let run = desk.start(&server).await;
-    soon("the call", || desk.shown.deltas().iter().any(|delta| delta.text.contains("of 60"))).await;
+    eventually("the call", || desk.shown.deltas().iter().any(|delta| delta.text.contains("of 60"))).await;
 
     kill("killed");
 
@@ -205,11 +205,11 @@ async fn a_server_that_is_killed_in_a_call_is_an_error_and_the_next_call_has_ano
 }
 
 #[tokio::test]
-async fn a_call_that_only_reads_is_made_again_when_its_server_is_killed() {
+async fn read_only_call_is_repeated_when_its_server_is_killed() {
     let server = everything("reader", McpOptions::builder().trust_annotations(true).build());
     let desk = Desk::new([("all__trigger-long-running-operation", json!({"duration": 2, "steps": 20}))]);
     let run = desk.start(&server).await;
-    soon("the call", || desk.shown.deltas().iter().any(|delta| delta.text.contains("of 20"))).await;
+    eventually("the call", || desk.shown.deltas().iter().any(|delta| delta.text.contains("of 20"))).await;
 
     kill("reader");
 
@@ -219,7 +219,7 @@ async fn a_call_that_only_reads_is_made_again_when_its_server_is_killed() {
 }
 
 #[tokio::test]
-async fn server_filesystem_writes_after_approval_and_reads_without_and_nothing_leads_out() {
+async fn server_filesystem_writes_with_approval_reads_without_and_stays_inside() {
     let folder = TempDir::new().unwrap();
     let place = folder.path().canonicalize().unwrap();
     let (note, outside) = (place.join("note.txt"), FilePath::new("/etc/passwd"));
@@ -239,8 +239,8 @@ async fn server_filesystem_writes_after_approval_and_reads_without_and_nothing_l
     let run = desk.start(&server).await;
     assert!(matches!(run.settled().await, Settled::Waiting(_)));
     assert_eq!(run.status(), Status::Waiting);
-    assert!(!note.exists(), "nobody has allowed it yet");
-    // The server dies while a person thinks, and nobody notices.
+    assert!(!note.exists(), "it is not approved yet");
+    // The server dies unnoticed while a person decides.
     kill(place.to_str().unwrap());
 
     run.approve(&path("Work/0.0"), "ann").await.unwrap();

@@ -1,8 +1,8 @@
-//! Brains on a small real model, over HTTP: what no script foresees.
+//! Brains on a small real model, over HTTP: behaviour that no script foresees.
 //!
 //! `.ci/small-model` installs llama-server and SmolLM2-135M-Instruct and runs this by hand; it takes too long for every
-//! run. The model is far too small for good answers and knows no tools, so what is asserted is the form: text that
-//! streams, usage, and JSON that fits its schema because the server enforces it. `--nocapture` shows what it wrote.
+//! run. The model is far too small for good answers and knows no tools, so the tests check only the form: streamed
+//! text, usage, and JSON that fits its schema because the server enforces it. `--nocapture` prints its answers.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -35,12 +35,12 @@ async fn play<B: positronic_core::dsl::Runnable<Options = ()>>(brain: B) -> (Sto
     let model = OpenAiChat::new(config.build()).unwrap();
     let runner = Runner::builder().model(model).ids(CountedIds::default()).build().sink(recorder.clone());
     let run = Test::with(runner).start(brain, ()).await;
-    // On a machine that works on something else as well, it writes one word a second.
+    // On a busy machine it writes one word per second.
     let story = tokio::time::timeout(Duration::from_mins(10), Story::of(&run)).await.unwrap();
     (story, recorder)
 }
 
-/// Joins what the model said in a loop.
+/// Joins the model's texts in a loop.
 fn said(record: &Prompt) -> String {
     let parts = record.output.iter().filter_map(|output| match &output.kind {
         OutputKind::Text { parts, .. } => Some(&**parts),
@@ -53,7 +53,7 @@ fn said(record: &Prompt) -> String {
     texts.collect()
 }
 
-/// Shows what an answer cost in time, and returns its metadata.
+/// Prints the duration of an answer, and returns its response metadata.
 fn answers(story: &Story) -> Vec<ResponseMetadata> {
     let mut answers = Vec::new();
     for event in story.log() {
@@ -77,7 +77,7 @@ fn answers(story: &Story) -> Vec<ResponseMetadata> {
 }
 
 #[tokio::test]
-async fn a_text_loop_streams_to_its_end() {
+async fn text_loop_streams_to_its_end() {
     let settings = || Settings::builder().temperature(0.0).max_output_tokens(60).build();
     let poet = brain("Poet")
         .r#loop("Write", move |cx| {
@@ -133,7 +133,7 @@ struct Judgement {
 }
 
 #[tokio::test]
-async fn an_answer_of_a_type_fits_it() {
+async fn typed_answer_fits_its_type() {
     let judge = brain("Judge").step("Judge", async |cx| {
         let judgement: Judgement = cx
             .model()
@@ -154,12 +154,12 @@ async fn an_answer_of_a_type_fits_it() {
     assert_eq!(answers(&story).len(), 1);
 }
 
-/// How a loop of decisions went.
+/// The outcome of a structured loop.
 #[derive(Debug, Default)]
 struct Went {
-    /// The decisions that fit, as `action(input)`.
+    /// The valid actions, as `action(input)`.
     decisions: Vec<String>,
-    /// What was wrong with the others.
+    /// The misfits of the other answers.
     refused: Vec<String>,
     results: Vec<String>,
     outcome: Option<LoopOutcome>,
@@ -197,7 +197,7 @@ struct Summary {
     summary: String,
 }
 
-/// A goal of two steps: to write a line, and to say that it is done.
+/// A goal of two steps: write a line, and report completion.
 fn scribe(form: ActionFormat) -> Brain<(), Vec<String>> {
     brain("Scribe").state(Vec::<String>::new()).r#loop("Work", move |cx| {
         cx.system("You decide on one action at a time. When a line is written, you finish.")
@@ -237,7 +237,7 @@ async fn decide(form: ActionFormat) -> (Story, Went) {
     (story, went)
 }
 
-/// Returns the metadata of every answer, and shows what each used; also of those that were refused.
+/// Returns the response metadata of every answer, including refused ones, and prints the usage of each.
 fn every_answer(story: &Story) -> Vec<ResponseMetadata> {
     let mut answers = Vec::new();
     for event in story.log() {
@@ -260,8 +260,8 @@ fn every_answer(story: &Story) -> Vec<ResponseMetadata> {
     answers
 }
 
-/// Whatever the model makes of the goal, the loop ends in one of the ways that it may.
-fn ends_as_it_may(story: &Story, went: &Went) {
+/// Asserts that the loop ends in one of the valid ways, whatever the model answers.
+fn assert_valid_end(story: &Story, went: &Went) {
     match went.outcome.as_ref().unwrap() {
         LoopOutcome::Exited { tool } => assert_eq!(tool.as_str(), "finish"),
         LoopOutcome::MaxIterations => {}
@@ -275,39 +275,39 @@ fn ends_as_it_may(story: &Story, went: &Went) {
 }
 
 #[tokio::test]
-async fn a_grammar_lets_the_model_decide_on_nothing_but_actions() {
+async fn grammar_restricts_the_model_to_actions() {
     let (story, went) = decide(ActionFormat::Grammar).await;
 
-    ends_as_it_may(&story, &went);
+    assert_valid_end(&story, &went);
     assert!(!went.decisions.is_empty());
-    // An answer that was cut off at its length is the one way not to fit a grammar.
+    // Only a truncated answer can violate a grammar.
     assert!(went.refused.iter().all(|message| message.contains("cut off")), "{:?}", went.refused);
     assert!(went.results.iter().all(|result| !result.starts_with("error")), "{:?}", went.results);
 }
 
 #[tokio::test]
-async fn a_schema_gives_one_object_and_an_input_that_may_belong_to_another_action() {
+async fn schema_gives_one_object_and_an_input_that_may_belong_to_another_action() {
     let (story, went) = decide(ActionFormat::Schema).await;
 
-    ends_as_it_may(&story, &went);
+    assert_valid_end(&story, &went);
     let open = |message: &String| message.contains("cut off") || message.contains("does not fit");
     assert!(went.refused.iter().all(open), "{:?}", went.refused);
 }
 
 #[tokio::test]
-async fn in_words_alone_the_model_is_told_what_is_wrong_until_it_fits_or_fails() {
+async fn text_format_reports_misfits_until_the_answer_fits_or_fails() {
     let (story, went) = decide(ActionFormat::Plain).await;
 
-    ends_as_it_may(&story, &went);
+    assert_valid_end(&story, &went);
 }
 
-/// A server that nobody has started, and behind it the small model.
+/// A dead server, with the small model as fallback.
 fn with_a_dead_server_before_it(folder: &std::path::Path) -> DevCache<Fallback> {
     let config = |url: String, provider: &str| {
         OpenAiConfig::builder().base_url(format!("{url}/v1")).model("smollm2").provider(provider).build()
     };
     let server = address::address("POSITRONIC_SMALL_MODEL", ".ci/small-model");
-    // A port that was free a moment ago.
+    // A recently free port.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let dead = OpenAiChat::new(config(format!("http://127.0.0.1:{port}"), "dead")).unwrap();
     let alive = OpenAiChat::new(config(server, "llama-server")).unwrap();
@@ -316,7 +316,7 @@ fn with_a_dead_server_before_it(folder: &std::path::Path) -> DevCache<Fallback> 
 }
 
 #[tokio::test]
-async fn a_server_that_is_down_is_stepped_in_for_and_the_same_is_not_asked_twice() {
+async fn fallback_replaces_a_dead_server_and_the_cache_answers_a_repeated_request() {
     let folder = tempfile::tempdir().unwrap();
     let brain = || {
         brain("Asker").r#loop("Ask", |cx| {

@@ -1,4 +1,4 @@
-//! The brain that all lanes run: a support case with three tools, of which one ends it.
+//! The brain of all lanes: a support case with three tools, one of which ends it.
 
 use std::time::Duration;
 
@@ -63,7 +63,7 @@ pub(crate) fn support() -> Brain<(), Ticket> {
     })
 }
 
-/// A run that has come to its end, and what streamed meanwhile.
+/// A finished run with its deltas.
 #[derive(Debug)]
 pub(crate) struct Played {
     pub(crate) story: Story,
@@ -79,7 +79,7 @@ pub(crate) fn chat(server: &str, model: &str) -> OpenAiChat {
     OpenAiChat::new(config(server, model)).unwrap()
 }
 
-/// An adapter that waits for the first chunk, and between two, only so long.
+/// An adapter with short timeouts for the first chunk and between chunks.
 pub(crate) fn impatient(server: &str, model: &str, patience: Duration) -> OpenAiChat {
     let timeouts = Timeouts::builder().first_chunk(patience).idle(patience).build();
     OpenAiChat::new(OpenAiConfig { timeouts, ..config(server, model) }).unwrap()
@@ -89,7 +89,7 @@ pub(crate) fn responses(server: &str, model: &str) -> OpenAiResponses {
     OpenAiResponses::new(config(server, model)).unwrap()
 }
 
-/// Plays the support case with a model. Our own pauses are short; those that a server asks for are kept.
+/// Plays the support case with a model. The runner's own delays are short; those of a server are respected.
 pub(crate) async fn play(model: impl Model) -> Played {
     let retry = RetryPolicy::builder().first(Duration::from_millis(60)).build();
     let recorder = Recorder::new();

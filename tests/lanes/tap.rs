@@ -1,13 +1,13 @@
-//! A tap on the line: passes bytes between a client and a server, and keeps what the client sent.
+//! A proxy that passes bytes between a client and a server, and records the client's requests.
 //!
-//! A server's journal holds the requests as it understood them; byte for byte they are only seen from outside.
+//! A server's journal contains parsed requests; only a proxy sees them byte for byte.
 
 use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-/// What a client sent, connection by connection.
+/// The client's bytes, by connection.
 #[derive(Debug, Clone)]
 pub(crate) struct Tap {
     address: String,
@@ -15,7 +15,7 @@ pub(crate) struct Tap {
 }
 
 impl Tap {
-    /// Taps the line to a server.
+    /// Starts a proxy to a server.
     pub(crate) async fn on(server: &str) -> Self {
         let server = server.trim_start_matches("http://").to_owned();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -30,12 +30,12 @@ impl Tap {
         tap
     }
 
-    /// Returns the address that stands for the server's.
+    /// Returns the URL in place of the server's.
     pub(crate) fn address(&self) -> &str {
         &self.address
     }
 
-    /// Returns the bodies of the requests, in the order in which the connections were made.
+    /// Returns the bodies of the requests, in connection order.
     pub(crate) fn bodies(&self) -> Vec<String> {
         self.sent.lock().unwrap().iter().flat_map(|bytes| bodies(bytes)).collect()
     }
@@ -59,7 +59,7 @@ async fn pass(client: TcpStream, server: TcpStream, sent: Arc<Mutex<Vec<Vec<u8>>
         }
     };
     let back = async {
-        // Ends when either side does; what the client sees is how the server ended.
+        // Ends when either side closes; the client sees how the server closed.
         _ = tokio::io::copy(&mut from_server, &mut to_client).await;
     };
     tokio::select! {
@@ -68,7 +68,7 @@ async fn pass(client: TcpStream, server: TcpStream, sent: Arc<Mutex<Vec<Vec<u8>>
     }
 }
 
-/// Reads the bodies of the requests on one connection; each says its own length.
+/// Reads the bodies of the requests on one connection by their content length.
 fn bodies(mut bytes: &[u8]) -> Vec<String> {
     let mut bodies = Vec::new();
     while let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {

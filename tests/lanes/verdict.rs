@@ -1,4 +1,4 @@
-//! What llmock thinks of its client: it plays faults from a queue, watches how each is taken, and gives a verdict.
+//! llmock's verdict on its client: it plays faults from a queue, observes the reactions, and reports violations.
 //!
 //! The server has one queue and one record of requests, so these tests take turns.
 
@@ -56,7 +56,7 @@ impl LlMock {
         Arc::new(impatient(&self.server, "gpt-4o", Duration::from_millis(400)))
     }
 
-    /// Plays the case, and asserts that the server has nothing to say against its client, not even as a warning.
+    /// Plays the case, and asserts that the server reports no violation of its client, not even a warning.
     async fn play(&self, model: Arc<dyn Model>, faults: u64) -> Played {
         let played = play(Arc::clone(&model)).await;
         let verdict = self.get("verdict").await;
@@ -110,7 +110,7 @@ async fn errors_are_waited_out() {
 }
 
 #[tokio::test]
-async fn broken_streams_are_asked_for_again() {
+async fn broken_streams_are_requested_again() {
     for over_responses in [false, true] {
         for (fault, kind) in [
             ("truncate", ModelErrorKind::Truncated),
@@ -129,7 +129,7 @@ async fn broken_streams_are_asked_for_again() {
 }
 
 #[tokio::test]
-async fn a_stalled_stream_is_given_up_and_asked_for_again() {
+async fn stalled_stream_is_abandoned_and_requested_again() {
     let stall = json!({"type": "stream_fault", "kind": "stall", "after_chunks": 2, "stall_seconds": 1.5});
     let mock = LlMock::queue(&[stall, look_up(), look_up(), resolve()]).await;
 
@@ -140,7 +140,7 @@ async fn a_stalled_stream_is_given_up_and_asked_for_again() {
 }
 
 #[tokio::test]
-async fn a_slow_first_token_is_waited_for_or_given_up_as_configured() {
+async fn slow_first_token_is_waited_for_or_abandoned_as_configured() {
     let slow = json!({"type": "slow_first_token", "seconds": 0.8});
     let mock = LlMock::queue(&[slow.clone(), look_up(), resolve()]).await;
     let played = mock.play(mock.chat(), 0).await;
@@ -155,7 +155,7 @@ async fn a_slow_first_token_is_waited_for_or_given_up_as_configured() {
 }
 
 #[tokio::test]
-async fn broken_calls_get_errors_and_the_model_goes_on() {
+async fn broken_calls_get_errors_and_the_model_continues() {
     for over_responses in [false, true] {
         let queue = [
             json!({"type": "tool_fault", "kind": "malformed_arguments"}),
@@ -177,7 +177,7 @@ async fn broken_calls_get_errors_and_the_model_goes_on() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_mended_is_not_sent_again() {
+async fn permanent_errors_are_not_retried() {
     for status in [400, 401, 403, 404, 422] {
         let mock = LlMock::queue(&[json!({"type": "fail", "status": status})]).await;
 
@@ -189,7 +189,7 @@ async fn what_cannot_be_mended_is_not_sent_again() {
 }
 
 #[tokio::test]
-async fn a_server_that_stays_down_is_left_alone_after_four_tries() {
+async fn server_that_stays_down_is_abandoned_after_four_tries() {
     let mock = LlMock::queue(&[json!({"type": "fail", "status": 502, "times": 4})]).await;
 
     let played = mock.play(mock.chat(), 4).await;

@@ -20,7 +20,7 @@ fn work(story: &Story) -> Work {
     Work::deserialize(story.state()).unwrap()
 }
 
-/// Leaves out what is other on every machine: where the folder is, and what a program could not be held to.
+/// Removes machine-dependent parts: the folder's path, and missing restrictions of the sandbox.
 fn stable(text: &str, folder: &TempDir) -> String {
     let place = folder.path().canonicalize().unwrap().display().to_string();
     let mut text = text.replace(&place, "[folder]");
@@ -32,7 +32,7 @@ fn stable(text: &str, folder: &TempDir) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_goal_is_researched_computed_and_reported() {
+async fn agent_researches_computes_and_reports_its_goal() {
     let folder = tempfile::tempdir().unwrap();
 
     let story = Test::play(CASSETTE, agentloop(), task(&folder)).await;
@@ -46,7 +46,7 @@ async fn the_goal_is_researched_computed_and_reported() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_state_can_be_looked_at_after_every_step() {
+async fn state_is_readable_after_every_step() {
     let folder = tempfile::tempdir().unwrap();
     let story = Test::play(CASSETTE, agentloop(), task(&folder)).await;
 
@@ -67,7 +67,7 @@ async fn the_state_can_be_looked_at_after_every_step() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_action_that_is_none_is_asked_for_again_with_what_is_wrong() {
+async fn unknown_action_is_requested_again_with_the_error() {
     let folder = tempfile::tempdir().unwrap();
     let story = Test::play(CASSETTE, agentloop(), task(&folder)).await;
 
@@ -80,18 +80,18 @@ async fn an_action_that_is_none_is_asked_for_again_with_what_is_wrong() {
         fields["message"],
         "there is no action `search`; the actions are `search_web`, `run_code`, `write_file`, `finish`"
     );
-    // It costs no step: the iteration goes on with the next try.
+    // It costs no step: the iteration continues with the next try.
     assert_eq!(refused.path.as_str(), "Work/0");
 }
 
-/// Says what a request lets the model decide.
+/// Lists the actions that a request allows.
 fn offers(request: &ModelRequest, action: &str) -> bool {
     let context = request.context.iter().map(|item| item.text.as_str());
     std::iter::once(&*request.system).chain(context).any(|text| text.contains(action))
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_fifty_steps_one_last_iteration_sums_up_what_there_is() {
+async fn agent_summarizes_in_one_last_iteration_after_fifty_steps() {
     let folder = tempfile::tempdir().unwrap();
     let model = ScriptedModel::from_fn(|request| {
         if request.settings.output == OutputFormat::Text {
@@ -118,7 +118,7 @@ async fn after_fifty_steps_one_last_iteration_sums_up_what_there_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_agent_that_does_not_sum_up_leaves_what_it_has() {
+async fn agent_without_a_summary_keeps_its_partial_result() {
     let folder = tempfile::tempdir().unwrap();
     let model = ScriptedModel::from_fn(|request| {
         if request.settings.output == OutputFormat::Text {
@@ -140,7 +140,7 @@ async fn an_agent_that_does_not_sum_up_leaves_what_it_has() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_folder_that_cannot_be_made_fails_the_run_before_anything_is_asked() {
+async fn folder_creation_failure_fails_the_run_before_the_first_request() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("taken"), "").unwrap();
     let place = folder.path().join("taken").display().to_string();
@@ -152,7 +152,7 @@ async fn a_folder_that_cannot_be_made_fails_the_run_before_anything_is_asked() {
     assert!(failed.contains("the folder for its files cannot be made") && failed.contains(&place), "{failed}");
 }
 
-/// Leaves out how long things took, and when.
+/// Removes times and durations.
 fn timeless(report: &str) -> String {
     let mut lines = Vec::new();
     for line in report.lines() {
@@ -169,13 +169,13 @@ fn timeless(report: &str) -> String {
 }
 
 #[test]
-fn the_bundled_goal_runs_without_a_key_and_its_report_tells_every_step() {
+fn bundled_goal_runs_without_a_key_and_reports_every_step() {
     let desk = Desk::new();
 
     let said = desk.expect(&["run", "agentloop", "--id", "heights"], 0);
     desk.expect(&["report", "heights", "--out", "run.md"], 0);
 
-    assert!(said.contains("The program misspelt the file's name."), "reasons are shown while it runs: {said}");
+    assert!(said.contains("The program misspelt the file's name."), "reasons are shown during the run: {said}");
     assert!(said.contains("Mont Blanc (bundled page)"), "{said}");
     assert!(desk.expect(&["show", "heights"], 0).contains("The program misspelt the file's name."));
     assert!(desk.0.path().join("agentloop/heights/report.md").is_file());
@@ -183,7 +183,7 @@ fn the_bundled_goal_runs_without_a_key_and_its_report_tells_every_step() {
     let began = report.lines().find(|line| line.starts_with("- Began: ")).unwrap();
     let report = timeless(&report.replace(began, "- Began: [then]"));
     let report = report.replace(&desk.0.path().canonicalize().unwrap().display().to_string(), "[desk]");
-    // What this machine cannot hold a program to is said there, too.
+    // The report also names the restrictions that this machine lacks.
     let noted = |line: &&str| !line.contains("not enforced on this machine") && !line.contains("a person was asked");
     insta::assert_snapshot!("report", report.lines().filter(noted).collect::<Vec<_>>().join("\n"));
     desk.expect(&["report", "heights", "--out", "run.md"], 2);
@@ -194,7 +194,7 @@ fn the_bundled_goal_runs_without_a_key_and_its_report_tells_every_step() {
 }
 
 #[test]
-fn programs_that_need_no_approval_leave_the_cassettes_decisions_unasked() {
+fn preapproved_programs_skip_the_cassettes_approvals() {
     let desk = Desk::new();
 
     let said = desk.expect(&["run", "agentloop", "-o", "unattended=sh"], 0);
@@ -204,20 +204,20 @@ fn programs_that_need_no_approval_leave_the_cassettes_decisions_unasked() {
 }
 
 #[test]
-fn another_goal_without_an_endpoint_is_refused_with_a_sentence() {
+fn another_goal_without_an_endpoint_is_refused() {
     let desk = Desk::new();
 
     desk.expect(&["run", "agentloop", "-o", "goal="], 2);
     let said = desk.expect(&["run", "agentloop", "-o", "goal=Buy a yacht"], 5);
 
-    assert!(said.contains("the cassette of `Agent loop` answers for its own `goal` alone"), "{said}");
+    assert!(said.contains("the cassette of `Agent loop` only answers for its own `goal`"), "{said}");
     assert!(said.contains(&GOAL[..30]) && said.contains("OPENAI_API_KEY"), "{said}");
     assert!(!desk.0.path().join("agentloop").exists() && desk.call(&["runs", "--json"]).stdout.is_empty());
-    // Where the files go is nothing that the cassette answers for.
+    // The cassette does not depend on the folder of the files.
     desk.expect(&["run", "agentloop", "-o", "folder=elsewhere", "--id", "heights"], 0);
     assert!(desk.0.path().join("elsewhere/heights/report.md").is_file());
-    // A run that has come to another goal on its way is not gone on with, either.
+    // A run whose goal has changed on its way does not continue either.
     let forked = desk.json(&["fork", "heights", "--at", "4", "-o", "goal=Buy a yacht"]);
     let said = desk.expect(&["work", forked["run"].as_str().unwrap()], 5);
-    assert!(said.contains("its own `goal` alone"), "{said}");
+    assert!(said.contains("only answers for its own `goal`"), "{said}");
 }

@@ -3,14 +3,14 @@ use positronic_core::record::{EventKind, ModelRequest, OutputKind};
 use positronic_core::testing::{Story, Test};
 use positronic_examples::analyst::{CASSETTE, analyst};
 
-/// The requests that were sent, as the log tells them.
+/// The sent requests, rebuilt from the log.
 fn requests(story: &Story) -> Vec<ModelRequest> {
     let asked = story.log().iter().filter(|event| matches!(event.kind, EventKind::LoopModelCall { .. }));
     asked.map(|event| request_at(story.log().iter().map(|event| &**event), event.seq).unwrap()).collect()
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_cassette_plays_to_the_end() {
+async fn cassette_plays_to_the_end() {
     let story = Test::play(CASSETTE, analyst(), ()).await;
 
     insta::assert_snapshot!("transcript", story.transcript());
@@ -18,7 +18,7 @@ async fn the_cassette_plays_to_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_request_has_the_tools_and_the_context_of_its_iteration() {
+async fn every_request_has_the_tools_and_context_of_its_iteration() {
     let story = Test::play(CASSETTE, analyst(), ()).await;
 
     let seen = requests(&story).into_iter().map(|request| {
@@ -31,7 +31,7 @@ async fn every_request_has_the_tools_and_the_context_of_its_iteration() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn people_see_the_chart_and_the_file_and_the_model_reads_a_line_about_the_file() {
+async fn people_see_the_chart_and_file_and_the_model_reads_a_summary() {
     let story = Test::play(CASSETTE, analyst(), ()).await;
 
     let record = Prompts::of(story.log().iter().map(|event| &**event));

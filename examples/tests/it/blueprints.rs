@@ -4,7 +4,7 @@ use positronic_core::testing::Test;
 use positronic_examples::blueprints::{CASSETTE, planner};
 
 #[tokio::test(start_paused = true)]
-async fn the_cassette_plays_to_the_end() {
+async fn cassette_plays_to_the_end() {
     let story = Test::play(CASSETTE, planner(), ()).await;
 
     insta::assert_snapshot!("transcript", story.transcript());
@@ -13,7 +13,7 @@ async fn the_cassette_plays_to_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_template_follows_what_is_said() {
+async fn template_follows_the_user_message() {
     let story = Test::play(CASSETTE, planner(), ()).await;
 
     let asked = story.log().iter().filter(|event| matches!(event.kind, EventKind::LoopModelCall { .. }));

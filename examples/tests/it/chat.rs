@@ -1,4 +1,4 @@
-//! A chat at a terminal: the bundled cassette answers, and somebody types.
+//! A chat on a terminal: the bundled cassette answers, and a person types.
 
 use serde_json::json;
 
@@ -11,14 +11,14 @@ const UP: &str = "\u{1b}[A";
 const INTERRUPT: &str = "\u{3}";
 const LEAVE: &str = "\u{4}";
 
-/// Sits down at the conversation `c`.
+/// Opens the conversation `c`.
 fn seat(desk: &Desk) -> Seat {
     let mut seat = Seat::at(desk, &["chat", "kitchen", "--conversation", "c"]);
     seat.sees("say something, or /help");
     seat
 }
 
-/// Has heard the first answer.
+/// Waits for the first answer.
 fn talking(desk: &Desk) -> Seat {
     let mut seat = seat(desk);
     seat.types("What can I cook tonight?\r");
@@ -26,7 +26,7 @@ fn talking(desk: &Desk) -> Seat {
     seat
 }
 
-/// Is asked whether to order.
+/// Waits for the approval of the order.
 fn asked(desk: &Desk) -> Seat {
     let mut seat = talking(desk);
     seat.types("Please order the cheese.\r");
@@ -40,13 +40,13 @@ fn from<'a>(screen: &'a str, line: &str) -> &'a str {
 }
 
 #[test]
-fn an_answer_shows_what_tools_did_and_widgets_by_their_fallback() {
+fn answer_shows_tool_activity_and_widget_fallbacks() {
     let desk = Desk::new();
     let mut seat = talking(&desk);
     seat.sees("say something, or /help");
 
     let screen = seat.look();
-    // How long a tool took is another time another.
+    // The duration of a tool varies.
     let lines = screen.lines().map(|line| match line.rsplit_once("  ") {
         Some((call, took)) if line.starts_with('✓') && took.ends_with("ms") => call,
         _ => line,
@@ -85,7 +85,7 @@ fn an_answer_shows_what_tools_did_and_widgets_by_their_fallback() {
 }
 
 #[test]
-fn a_second_process_goes_on_with_the_conversation() {
+fn second_process_continues_the_conversation() {
     let desk = Desk::new();
     let mut first = talking(&desk);
     first.types("/quit\r");
@@ -107,7 +107,7 @@ fn a_second_process_goes_on_with_the_conversation() {
 }
 
 #[test]
-fn an_approval_is_edited_or_refused_in_place() {
+fn approval_is_edited_or_rejected_in_place() {
     let desk = Desk::new();
     let mut seat = asked(&desk);
     seat.types(&[DOWN, DOWN, DOWN, ENTER].concat());
@@ -129,13 +129,13 @@ fn an_approval_is_edited_or_refused_in_place() {
 }
 
 #[test]
-fn an_approval_that_is_left_is_asked_again_in_the_next_chat() {
+fn unanswered_approval_is_shown_again_in_the_next_chat() {
     let desk = Desk::new();
     let mut seat = asked(&desk);
     seat.types(&[DOWN, DOWN, DOWN, DOWN, ENTER].concat());
     seat.sees("order is left for later: /pending asks again");
     seat.sees("⏸ order needs approval: it costs 12 euros (/pending)");
-    // What is said meanwhile waits behind it.
+    // A message in the meantime waits behind it.
     seat.types("and hurry\r");
     seat.sees("› and hurry");
     seat.types(INTERRUPT);
@@ -146,7 +146,7 @@ fn an_approval_that_is_left_is_asked_again_in_the_next_chat() {
 
     let mut seat = Seat::at(&desk, &["chat", "kitchen", "-c", "c"]);
     seat.sees("May order run?");
-    // An Enter that was meant for something else decides nothing.
+    // A stray Enter decides nothing.
     seat.types(ENTER);
     seat.types(DOWN);
     seat.sees("> Approve");
@@ -162,7 +162,7 @@ fn an_approval_that_is_left_is_asked_again_in_the_next_chat() {
 }
 
 #[test]
-fn a_message_ends_what_waits_where_it_shall() {
+fn message_cancels_pending_calls_under_that_policy() {
     let desk = Desk::new();
     let mut seat = Seat::at(&desk, &["chat", "kitchen", "--busy", "cancel", "-c", "c"]);
     seat.sees("say something, or /help");
@@ -181,7 +181,7 @@ fn a_message_ends_what_waits_where_it_shall() {
 }
 
 #[test]
-fn an_approval_does_not_take_the_keys_of_whoever_writes() {
+fn approval_does_not_capture_the_keys_of_a_person_who_types() {
     let desk = Desk::new();
     let mut seat = talking(&desk);
     seat.types("Please order the cheese.\rand also");
@@ -189,7 +189,7 @@ fn an_approval_does_not_take_the_keys_of_whoever_writes() {
     seat.sees("› and also");
     assert!(!seat.look().contains("May order run?"), "{}", seat.look());
 
-    // The first Ctrl-C takes away what was written, so the question can come.
+    // The first Ctrl-C clears the input, so the question can appear.
     seat.types(INTERRUPT);
     seat.sees("May order run?");
     seat.types(INTERRUPT);
@@ -199,7 +199,7 @@ fn an_approval_does_not_take_the_keys_of_whoever_writes() {
 }
 
 #[test]
-fn a_question_that_was_answered_elsewhere_goes_and_the_chat_goes_on() {
+fn question_answered_elsewhere_disappears_and_the_chat_continues() {
     let desk = Desk::new();
     let mut seat = asked(&desk);
 
@@ -212,7 +212,7 @@ fn a_question_that_was_answered_elsewhere_goes_and_the_chat_goes_on() {
 }
 
 #[test]
-fn a_file_is_saved_where_it_was_asked_for_and_none_that_is_there_is_replaced() {
+fn save_writes_to_the_requested_path_and_replaces_no_file() {
     let desk = Desk::new();
     std::fs::create_dir_all(desk.0.path().join("mine/c")).unwrap();
     std::fs::write(desk.0.path().join("mine/c/recipe.md"), "my own").unwrap();
@@ -232,7 +232,7 @@ fn a_file_is_saved_where_it_was_asked_for_and_none_that_is_there_is_replaced() {
 }
 
 #[test]
-fn what_was_written_is_found_again_and_a_pasted_text_is_one_message() {
+fn input_history_is_recalled_and_pasted_text_is_one_message() {
     let desk = Desk::new();
     let mut first = seat(&desk);
     first.types("\u{1b}[200~What can\r\nI cook?\u{1b}[201~");
@@ -254,7 +254,7 @@ fn what_was_written_is_found_again_and_a_pasted_text_is_one_message() {
 }
 
 #[test]
-fn what_is_said_elsewhere_comes_in() {
+fn messages_from_other_processes_appear() {
     let desk = Desk::new();
     let mut seat = talking(&desk);
 
@@ -272,7 +272,7 @@ fn what_is_said_elsewhere_comes_in() {
 }
 
 #[test]
-fn a_question_of_a_process_that_has_died_is_answered_and_goes_on_in_the_other_chat() {
+fn question_of_a_dead_process_is_answered_in_the_other_chat() {
     let desk = Desk::new();
     let (mut seat, mut other) = (seat(&desk), asked(&desk));
     seat.sees("nothing is chosen");
@@ -289,10 +289,10 @@ fn a_question_of_a_process_that_has_died_is_answered_and_goes_on_in_the_other_ch
 }
 
 #[test]
-fn an_answer_in_which_a_process_has_died_goes_on_in_the_other_chat() {
+fn answer_of_a_dead_process_continues_in_the_other_chat() {
     let desk = Desk::new();
     let mut seat = seat(&desk);
-    // It takes connections, and never answers.
+    // It accepts connections and never answers.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("http://{}/v1", silent.local_addr().unwrap());
     let mut other = desk.command(&["chat", "kitchen", "-c", "c"]);
@@ -310,7 +310,7 @@ fn an_answer_in_which_a_process_has_died_goes_on_in_the_other_chat() {
 }
 
 #[test]
-fn a_recording_goes_on_behind_what_another_process_has_played() {
+fn recording_continues_after_the_part_another_process_played() {
     let desk = Desk::new();
     let mut seat = seat(&desk);
 
@@ -330,7 +330,7 @@ fn a_recording_goes_on_behind_what_another_process_has_played() {
 }
 
 #[test]
-fn a_chat_that_is_told_to_end_leaves_the_conversation() {
+fn terminated_chat_keeps_the_conversation() {
     for told in ["-TERM", "-HUP"] {
         let desk = Desk::new();
         let mut seat = asked(&desk);
@@ -340,12 +340,12 @@ fn a_chat_that_is_told_to_end_leaves_the_conversation() {
         let (code, screen) = seat.end();
 
         assert_eq!(code, Some(143), "{screen}");
-        assert_eq!(desk.json(&["inbox"])["pending"]["tool"], json!("order"), "nobody has decided");
+        assert_eq!(desk.json(&["inbox"])["pending"]["tool"], json!("order"), "no decision was made");
     }
 }
 
 #[test]
-fn another_conversation_hears_the_recording_from_its_beginning() {
+fn another_conversation_plays_the_recording_from_its_beginning() {
     let desk = Desk::new();
     let mut seat = talking(&desk);
 
@@ -362,7 +362,7 @@ fn another_conversation_hears_the_recording_from_its_beginning() {
 }
 
 #[test]
-fn a_conversation_in_memory_leaves_nothing() {
+fn in_memory_conversation_leaves_no_files() {
     let desk = Desk::new();
     let mut seat = Seat::at(&desk, &["chat", "kitchen", "--memory"]);
     seat.sees("say something, or /help");

@@ -4,7 +4,7 @@ use positronic_core::testing::Test;
 use positronic_examples::compaction::{CASSETTE, proofreader};
 
 #[tokio::test(start_paused = true)]
-async fn the_cassette_plays_to_the_end() {
+async fn cassette_plays_to_the_end() {
     let story = Test::play(CASSETTE, proofreader(), ()).await;
 
     insta::assert_snapshot!("transcript", story.transcript());
@@ -13,7 +13,7 @@ async fn the_cassette_plays_to_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_request_shrinks_and_is_whole_again() {
+async fn request_shrinks_and_grows_back_to_full_size() {
     let story = Test::play(CASSETTE, proofreader(), ()).await;
 
     let asked = story.log().iter().filter(|event| matches!(event.kind, EventKind::LoopModelCall { .. }));

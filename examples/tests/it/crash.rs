@@ -1,4 +1,4 @@
-//! Every example dies at every append, and goes on in another process.
+//! Every example dies at every append, and continues in another process.
 
 use positronic_core::dsl::Runnable;
 use positronic_core::plugins::MemoryFacts;
@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::harness::boundaries::{Ledger, Tale, answers_as_in, as_in, interrupted};
 
-/// Plays an example on its cassette, and then, with everybody answering as there, from every moment of it.
+/// Plays an example on its cassette, and then repeats it from every crash, with the same answers.
 async fn every_death<B: Runnable>(cassette: &str, make: impl Fn() -> B, options: B::Options)
 where
     B::Options: Serialize,
@@ -31,7 +31,7 @@ where
     };
     let whole = tale.undisturbed().await;
     assert_eq!(whole.end.transcript, story.transcript());
-    // A run's own folder is named after the run.
+    // A run's own folder has the run's id as its name.
     let named = |state: &Value| state.to_string().replace("/run-1\"", "/run\"");
     assert_eq!(named(&whole.end.state), named(story.state()));
     for death in &whole.deaths {
@@ -40,7 +40,7 @@ where
         if lost.is_empty() {
             assert_eq!(end, whole.end, "after {}", death.until);
         }
-        // Only what may not run again is lost, and only what was in flight.
+        // Only unrepeatable calls in flight are lost.
         for call in lost {
             let in_flight = whole.log[..death.until].iter().rev().find(|event| event.path == call);
             assert!(matches!(
@@ -58,7 +58,7 @@ where
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_14_every_example_goes_on_wherever_its_process_dies() {
+async fn promise_14_every_example_continues_after_a_crash_anywhere() {
     every_death(minimal::CASSETTE, minimal::minimal, ()).await;
     every_death(release::CASSETTE, release::release, ()).await;
     every_death(skills::CASSETTE, skills::assistant, ()).await;
@@ -67,21 +67,21 @@ async fn promise_14_every_example_goes_on_wherever_its_process_dies() {
     every_death(modes::CASSETTE, modes::helpdesk, modes::Problem::default()).await;
     every_death(compaction::CASSETTE, compaction::proofreader, ()).await;
     every_death(blueprints::CASSETTE, blueprints::planner, ()).await;
-    // The metadata outlive what is played after a death, so these words find none.
+    // The stored facts outlive the crash, so these words find none.
     let visit = memory::Visit { says: "Good morning!".to_owned() };
     every_death(memory::CASSETTE, || memory::baker(MemoryFacts::default()), visit).await;
     every_death(delegate::CASSETTE, delegate::trip, delegate::Wish::default()).await;
-    // Triggers lie beside the log, and what is played here after a death is a log alone: the core's tests kill processes
-    // that set and fire them.
+    // Triggers are stored beside the log, and only the log is replayed here after a crash: the core's tests kill
+    // processes that set and fire them.
     every_death(nested::CASSETTE, || nested::newsletter().bind(Newsroom::example()), nested::Topic::default()).await;
     every_death(support::CASSETTE, || support::support().bind(Acme::example()), support::SupportOptions::default())
         .await;
 }
 
-/// Its programs really run, once for every death.
+/// Its programs really run, once per crash.
 #[cfg(unix)]
 #[tokio::test(start_paused = true)]
-async fn the_agent_goes_on_wherever_its_process_dies() {
+async fn agent_continues_after_a_crash_anywhere() {
     let folder = tempfile::tempdir().unwrap();
 
     every_death(agentloop::CASSETTE, agentloop::agentloop, crate::agentloop::task(&folder)).await;

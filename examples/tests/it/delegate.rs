@@ -4,7 +4,7 @@ use positronic_examples::delegate::{CASSETTE, Wish, trip};
 use serde_json::json;
 
 #[tokio::test(start_paused = true)]
-async fn the_cassette_plays_to_the_end() {
+async fn cassette_plays_to_the_end() {
     let story = Test::play(CASSETTE, trip(), Wish::default()).await;
 
     insta::assert_snapshot!("transcript", story.transcript());
@@ -13,7 +13,7 @@ async fn the_cassette_plays_to_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_brain_that_fails_is_a_result_that_the_model_reads() {
+async fn failed_brain_is_a_result_that_the_model_reads() {
     let model = ScriptedModel::new([
         Reply::calls([("find_train", json!({"town": "Atlantis"})), ("find_train", json!({"village": "Ghent"}))]),
         Reply::text("No train goes there."),

@@ -1,4 +1,4 @@
-//! The examples as processes that end and die, and their runs that go on.
+//! The examples as processes that exit and crash, and their runs that continue.
 
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -46,7 +46,7 @@ impl Desk {
 }
 
 #[test]
-fn a_run_is_approved_from_another_process_and_gone_on_with() {
+fn run_is_approved_and_continued_by_another_process() {
     let desk = Desk::new();
 
     let said = desk.expect(&["run", "release", "--ask", "--id", "v1.4.0"], 3);
@@ -66,7 +66,7 @@ fn a_run_is_approved_from_another_process_and_gone_on_with() {
 }
 
 #[test]
-fn a_run_that_waits_in_another_process_hears_the_decision() {
+fn run_waiting_in_another_process_receives_the_decision() {
     let desk = Desk::new();
     desk.expect(&["run", "release", "--ask", "--id", "v1"], 3);
     let watcher =
@@ -74,7 +74,7 @@ fn a_run_that_waits_in_another_process_hears_the_decision() {
     let mut server = desk.begin(&["work"]);
 
     desk.expect(&["reject", "v1", "--reason", "it is Friday"], 0);
-    // The model asks for something that is not there any more, and the cassette ends: the run does, too, in failure.
+    // The model calls a tool that no longer exists, and the cassette ends: so does the run, in failure.
     let watched = watcher.wait_with_output().unwrap();
     server.kill().unwrap();
     server.wait().unwrap();
@@ -85,7 +85,7 @@ fn a_run_that_waits_in_another_process_hears_the_decision() {
 }
 
 #[test]
-fn a_process_that_was_killed_is_taken_over_and_nothing_is_done_twice() {
+fn killed_process_is_replaced_without_repeated_effects() {
     let mut in_the_middle = 0;
     for bytes in [40_000, 80_000, 160_000, 240_000] {
         let desk = Desk::new();
@@ -96,13 +96,13 @@ fn a_process_that_was_killed_is_taken_over_and_nothing_is_done_twice() {
         child.wait().unwrap();
         in_the_middle += usize::from(desk.json(&["show", "C-7"])["run"]["status"] != "completed");
 
-        // The same start is the same run: it goes on where it was.
+        // The same start is the same run: it continues where it was.
         let output = desk.call(&["run", "support", "--id", "C-7"]);
         let said = String::from_utf8_lossy(&output.stderr);
         let log = desk.expect(&["events", "C-7"], 0);
         assert!(log.matches("approved by the cassette").count() <= 1, "{log}");
         assert!(log.matches("LOOP_TOOL_START    Chat/3.0").count() <= 1, "the refund was paid once: {log}");
-        // A call that was running when its process died has an unknown outcome, and the cassette did not expect that.
+        // A call in flight at the crash has an unknown outcome, which the cassette did not expect.
         if !log.contains("interrupted: ") {
             assert_eq!(output.status.code(), Some(0), "{said}");
             assert_eq!(serde_json::from_slice::<Value>(&output.stdout).unwrap()["refunded"], 249, "{said}");
@@ -120,13 +120,13 @@ pub(crate) fn signal(child: &Child, signal: &str) {
 
 #[test]
 #[cfg(unix)]
-fn a_worker_that_is_told_to_end_releases_its_runs() {
+fn terminated_worker_releases_its_runs() {
     let desk = Desk::new();
     desk.expect(&["run", "support", "--ask", "--id", "C-7"], 3);
     let mut server = desk.command(&["work"]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let payload = r#"{"text": "It does, the tank has a crack."}"#;
     desk.expect(&["send", "--webhook", "slack", "--identifier", "thread-7", "--payload", payload], 0);
-    // It goes on up to the next question, and lingers there.
+    // It continues up to the next question, and lingers there.
     until(|| desk.json(&["show", "C-7"])["waiting"][0]["pending"]["call"] == "Chat/3.0");
 
     signal(&server, "-INT");
@@ -142,7 +142,7 @@ fn a_worker_that_is_told_to_end_releases_its_runs() {
 
 #[test]
 #[cfg(unix)]
-fn a_run_that_is_told_to_end_stays_for_another_process() {
+fn terminated_run_stays_for_another_process() {
     let desk = Desk::new();
     let child = desk.begin(&["run", "support", "--id", "C-7"]);
     until(|| desk.json(&["show", "C-7"])["run"]["next"].as_u64().is_some_and(|next| next > 5));
@@ -162,7 +162,7 @@ fn a_run_that_is_told_to_end_stays_for_another_process() {
 }
 
 #[test]
-fn every_command_says_what_is_wrong_with_a_run_or_its_file() {
+fn every_command_explains_errors_of_runs_and_stores() {
     let desk = Desk::new();
     for id in ["ticket-1", "ticket-2"] {
         desk.expect(&["run", "minimal", "--id", id], 0);

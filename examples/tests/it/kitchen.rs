@@ -4,7 +4,7 @@ use positronic_core::runner::{Runner, Settled};
 use positronic_examples::kitchen::{CASSETTE, kitchen};
 
 #[tokio::test(start_paused = true)]
-async fn the_cassette_is_a_conversation() {
+async fn cassette_is_a_conversation() {
     let cassette = std::sync::Arc::new(Cassette::replay(CASSETTE).unwrap());
     let runner = Runner::builder().model(std::sync::Arc::clone(&cassette)).lockstep(true).build();
     let chat = runner.conversation("c").user("ann");

@@ -1,4 +1,4 @@
-//! Each example as a test: its bundled cassette, and its other ways with a scripted model.
+//! Tests of each example: its bundled cassette, and other paths with a scripted model.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "in tests a panic is the message")]
 
 #[cfg(unix)]
@@ -12,7 +12,7 @@ mod crash;
 mod delegate;
 mod durable;
 mod guide;
-#[allow(dead_code, clippy::expect_used, reason = "it is a helper of other tests, too")]
+#[allow(dead_code, clippy::expect_used, reason = "other tests use it too")]
 #[path = "../../../positronic-core/tests/support/mod.rs"]
 mod harness;
 mod kitchen;

@@ -8,7 +8,7 @@ use serde_json::json;
 use std::sync::Arc;
 
 #[tokio::test(start_paused = true)]
-async fn the_cassette_plays_to_the_end() {
+async fn cassette_plays_to_the_end() {
     let story = Test::play(CASSETTE, baker(MemoryFacts::default()), Visit::default()).await;
 
     insta::assert_snapshot!("transcript", story.transcript());
@@ -16,7 +16,7 @@ async fn the_cassette_plays_to_the_end() {
     insta::assert_json_snapshot!("state", story.state());
 }
 
-/// A visit of a user to a process of its own; answers what the model was shown beside what was said.
+/// Simulates a user's visit in a separate process; returns the context of the model's requests.
 async fn visit(file: &std::path::Path, user: &str, says: &str, replies: Vec<Reply>) -> (Vec<String>, Story) {
     let model = Arc::new(ScriptedModel::new(replies));
     let runner = Runner::builder().model(Arc::clone(&model)).lockstep(true).build();
@@ -31,7 +31,7 @@ async fn visit(file: &std::path::Path, user: &str, says: &str, replies: Vec<Repl
 }
 
 #[tokio::test]
-async fn a_customer_is_remembered_and_another_is_not_mistaken_for_them() {
+async fn customer_is_remembered_and_not_confused_with_another() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("facts.db");
     let fact = "The customer cannot eat nuts.";
@@ -52,10 +52,10 @@ async fn a_customer_is_remembered_and_another_is_not_mistaken_for_them() {
     "#);
 
     let (shown, _) = visit(&file, "bob", "What has nuts in it?", vec![Reply::text("The carrot cake.")]).await;
-    assert_eq!(shown, [""], "what is known of one customer is not told another");
+    assert_eq!(shown, [""], "facts of one customer are not shown to another");
 
     let forget = Reply::call("memory.forget", json!({"id": FactId::of(fact)}));
     let (shown, _) =
         visit(&file, "ann", "I can eat nuts again!", vec![forget, Reply::text("Carrot cake, then?")]).await;
-    assert_eq!(shown[1], "", "what is no longer true is gone in the next iteration");
+    assert_eq!(shown[1], "", "outdated facts are gone in the next iteration");
 }

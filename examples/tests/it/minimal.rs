@@ -4,7 +4,7 @@ use positronic_examples::minimal::{CASSETTE, minimal};
 use serde_json::json;
 
 #[tokio::test(start_paused = true)]
-async fn the_cassette_plays_to_the_end() {
+async fn cassette_plays_to_the_end() {
     let story = Test::play(CASSETTE, minimal(), ()).await;
 
     insta::assert_snapshot!("transcript", story.transcript());
@@ -12,7 +12,7 @@ async fn the_cassette_plays_to_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_text_without_a_call_is_told_to_call_a_tool() {
+async fn text_without_a_call_gets_a_reminder_to_call_a_tool() {
     let model = ScriptedModel::new([Reply::text("116 metres."), Reply::call("done", json!({}))]);
 
     let story = Test::new(model).run(minimal(), ()).await;

@@ -5,7 +5,7 @@ use positronic_examples::modes::{CASSETTE, Problem, helpdesk};
 use serde_json::json;
 
 #[tokio::test(start_paused = true)]
-async fn the_cassette_plays_to_the_end() {
+async fn cassette_plays_to_the_end() {
     let story = Test::play(CASSETTE, helpdesk(), Problem::default()).await;
 
     insta::assert_snapshot!("transcript", story.transcript());
@@ -14,7 +14,7 @@ async fn the_cassette_plays_to_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_waits_for_the_customer_when_it_has_entered_that_mode() {
+async fn loop_waits_for_the_customer_after_it_enters_that_mode() {
     let enter = |mode: &str| Reply::call("mode_enter", json!({ "mode": mode }));
     let model = ScriptedModel::new([enter("solving"), enter("awaiting_response")]);
 

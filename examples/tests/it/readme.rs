@@ -1,4 +1,4 @@
-//! The README's first brain and the guide's test of it: both compile, pass, and stay as they are here.
+//! The README's first brain and the guide's test of it, so that they compile, pass, and stay identical.
 
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
@@ -31,7 +31,7 @@ fn shopping() -> Brain<(), List> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn collects_what_is_asked_for() {
+async fn loop_collects_the_requested_counts() {
     let test = Test::new(ScriptedModel::new([
         Reply::calls([("add", json!({ "item": "milk" })), ("add", json!({ "item": "bread" }))]),
         Reply::text("Both are on the list."),
@@ -67,7 +67,7 @@ fn readme_and_guide_show_this_file() {
     shows(testing, "#[tokio::test");
 }
 
-/// Drops what a formatter may change.
+/// Removes formatting differences.
 fn without_layout(code: &str) -> String {
     code.chars().filter(|letter| !letter.is_whitespace() && !",{}".contains(*letter)).collect()
 }

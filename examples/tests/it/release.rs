@@ -5,7 +5,7 @@ use positronic_examples::release::{CASSETTE, release};
 use serde_json::json;
 
 #[tokio::test(start_paused = true)]
-async fn the_cassette_plays_to_the_end() {
+async fn cassette_plays_to_the_end() {
     let story = Test::play(CASSETTE, release(), ()).await;
 
     insta::assert_snapshot!("transcript", story.transcript());
@@ -14,7 +14,7 @@ async fn the_cassette_plays_to_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_release_that_is_refused_is_not_deployed() {
+async fn rejected_release_is_not_deployed() {
     let model = ScriptedModel::new([
         Reply::call("run_tests", json!({})),
         Reply::call("run_tests", json!({})),
@@ -23,7 +23,7 @@ async fn a_release_that_is_refused_is_not_deployed() {
         Reply::call("postpone", json!({"reason": "The release manager said no."})),
     ]);
     let run = Test::new(model).start(release(), ()).await;
-    let Settled::Waiting(pending) = run.settled().await else { panic!("nobody was asked") };
+    let Settled::Waiting(pending) = run.settled().await else { panic!("no approval was requested") };
 
     run.reject(&pending[0].call, "not on a Friday", "the release manager").await.unwrap();
 
@@ -35,7 +35,7 @@ async fn a_release_that_is_refused_is_not_deployed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_text_does_not_end_a_release_that_was_not_tested() {
+async fn text_does_not_end_an_untested_release() {
     let model = ScriptedModel::new([Reply::text("Released!"), Reply::call("run_tests", json!({}))]);
     let run = Test::new(model).start(release(), ()).await;
 

@@ -3,7 +3,7 @@ use positronic_core::testing::Test;
 use positronic_examples::rover::{CASSETTE, rover};
 
 #[tokio::test(start_paused = true)]
-async fn the_cassette_plays_to_the_end() {
+async fn cassette_plays_to_the_end() {
     let story = Test::play(CASSETTE, rover(), ()).await;
 
     insta::assert_snapshot!("transcript", story.transcript());
@@ -11,7 +11,7 @@ async fn the_cassette_plays_to_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_in_the_space_of_actions_is_asked_for_again_and_what_fails_is_read() {
+async fn actions_outside_the_space_are_requested_again_and_failures_are_read() {
     let story = Test::play(CASSETTE, rover(), ()).await;
 
     let refused: Vec<_> = story

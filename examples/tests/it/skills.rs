@@ -2,7 +2,7 @@ use positronic_core::testing::Test;
 use positronic_examples::skills::{CASSETTE, assistant};
 
 #[tokio::test(start_paused = true)]
-async fn the_cassette_plays_to_the_end() {
+async fn cassette_plays_to_the_end() {
     let story = Test::play(CASSETTE, assistant(), ()).await;
 
     insta::assert_snapshot!("transcript", story.transcript());

@@ -10,7 +10,7 @@ use positronic_examples::support::{CASSETTE, Closed, Outcome, SupportOptions, su
 use serde_json::json;
 
 #[tokio::test(start_paused = true)]
-async fn the_cassette_plays_to_the_end() {
+async fn cassette_plays_to_the_end() {
     let story = Test::play(CASSETTE, support().bind(Acme::example()), SupportOptions::default()).await;
 
     insta::assert_snapshot!("transcript", story.transcript());
@@ -18,7 +18,7 @@ async fn the_cassette_plays_to_the_end() {
     insta::assert_json_snapshot!("state", story.state());
 }
 
-/// Starts the agent for a customer who asks for money.
+/// Starts the agent for a customer who demands a refund.
 async fn asked_for_money(replies: impl IntoIterator<Item = Reply>) -> RunHandle<Closed> {
     let score = Reply::call("record_score", json!({}));
     let model = ScriptedModel::new(replies).on("Survey/Ask", [score]);
@@ -35,16 +35,16 @@ fn resolve(resolution: &str) -> Reply {
 }
 
 #[tokio::test(start_paused = true)]
-async fn up_to_100_euros_are_paid_without_a_person() {
+async fn refund_up_to_100_euros_needs_no_approval() {
     let run = asked_for_money([refund(100), resolve("100 euros were paid back.")]).await;
 
     assert_eq!(run.result().await.unwrap().refunded, 100);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refused_refund_is_not_paid_and_the_model_reads_why() {
+async fn rejected_refund_is_not_paid_and_the_model_reads_the_reason() {
     let run = asked_for_money([refund(101), resolve("There is no refund.")]).await;
-    let Settled::Waiting(pending) = run.settled().await else { panic!("nobody was asked") };
+    let Settled::Waiting(pending) = run.settled().await else { panic!("no approval was requested") };
 
     run.reject(&pending[0].call, "it was used for a year", "the manager").await.unwrap();
 
@@ -64,9 +64,9 @@ async fn a_refused_refund_is_not_paid_and_the_model_reads_why() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refund_is_approved_with_another_amount() {
+async fn refund_is_approved_with_an_edited_amount() {
     let run = asked_for_money([refund(249), resolve("Half of it was paid back.")]).await;
-    let Settled::Waiting(pending) = run.settled().await else { panic!("nobody was asked") };
+    let Settled::Waiting(pending) = run.settled().await else { panic!("no approval was requested") };
 
     let arguments = Some(json!({"order": "A-1001", "amount": 125}));
     let signal = SignalKind::Approve { call: pending[0].call.clone(), arguments };
@@ -88,7 +88,7 @@ async fn a_refund_is_approved_with_another_amount() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_refund_desk_needs_an_order() {
+async fn refund_desk_needs_an_order() {
     let run = asked_for_money([
         Reply::call("process_refund", json!({})),
         Reply::call("escalate", json!({"reason": "the order is unknown"})),
@@ -112,7 +112,7 @@ async fn the_refund_desk_needs_an_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_customer_answers_by_email_or_not_at_all() {
+async fn customer_answers_by_email_or_the_wait_expires() {
     let acme = Arc::new(Acme::example());
     let model = ScriptedModel::new([
         Reply::call("send_response", json!({"message": "What happened?"})),

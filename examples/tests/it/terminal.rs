@@ -1,4 +1,4 @@
-//! The command at a terminal: questions, and what takes them off the screen.
+//! The command on a terminal: questions, and how they disappear.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Write as _};
@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::durable::{Desk, signal, until};
 
-/// A terminal at which a command runs.
+/// A terminal with a running command.
 pub(crate) struct Seat {
     pub(crate) child: Child,
     keyboard: File,
@@ -34,7 +34,7 @@ impl Seat {
         let (mut display, (sender, written)) = (keyboard.try_clone().unwrap(), channel());
         std::thread::spawn(move || {
             let mut bytes = [0; 4096];
-            // The terminal's other side is closed when the process has ended.
+            // The process closes the terminal's other side when it ends.
             while let Ok(count @ 1..) = display.read(&mut bytes) {
                 if sender.send(bytes[..count].to_vec()).is_err() {
                     return;
@@ -63,7 +63,7 @@ impl Seat {
     pub(crate) fn end(mut self) -> (Option<i32>, String) {
         let mut code = None;
         until(|| {
-            // Whoever writes waits for somebody who reads.
+            // A writer blocks until the output is read.
             self.look();
             code = self.child.try_wait().unwrap();
             code.is_some()
@@ -81,7 +81,7 @@ impl Seat {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        // It holds its own terminal open, so it would not notice that nobody is there any more.
+        // It keeps its own terminal open, so it would not detect the hang-up.
         _ = self.child.kill();
         _ = self.child.wait();
     }
@@ -94,14 +94,14 @@ fn asked(desk: &Desk) -> Seat {
 }
 
 #[test]
-fn a_process_that_was_told_to_end_takes_no_approval_any_more() {
+fn terminated_process_accepts_no_further_approval() {
     for (told, way) in [("-TERM", "the run stays as it is; go on with: "), ("-HUP", "the run stays as it is")] {
         let desk = Desk::new();
         let mut seat = asked(&desk);
 
         signal(&seat.child, told);
         until(|| !seat.look().contains("nothing is chosen"));
-        // Whoever sits there may press a key all the same.
+        // The person may still press a key.
         _ = seat.keyboard.write_all(b"\r");
         let (code, screen) = seat.end();
 
@@ -110,12 +110,12 @@ fn a_process_that_was_told_to_end_takes_no_approval_any_more() {
         for gone in ["May deploy run?", "asks: this reaches", "asks (", "nothing is chosen"] {
             assert!(!screen.contains(gone), "the question is off the screen: {screen}");
         }
-        assert_eq!(desk.json(&["inbox"])["pending"]["tool"], json!("deploy"), "nobody has decided");
+        assert_eq!(desk.json(&["inbox"])["pending"]["tool"], json!("deploy"), "no decision was made");
     }
 }
 
 #[test]
-fn ctrl_c_at_a_question_leaves_it_for_later_and_clears_the_menu() {
+fn ctrl_c_at_a_question_keeps_it_pending_and_clears_the_menu() {
     for interrupt in [|seat: &mut Seat| seat.types("\u{3}"), |seat: &mut Seat| signal(&seat.child, "-INT")] {
         let desk = Desk::new();
         let mut seat = asked(&desk);
@@ -125,8 +125,8 @@ fn ctrl_c_at_a_question_leaves_it_for_later_and_clears_the_menu() {
 
         assert_eq!(code, Some(3), "{screen}");
         assert!(!screen.contains("May deploy run?"), "{screen}");
-        assert!(screen.contains("approve v1 Ship/3.0"), "it says how it goes on: {screen}");
-        assert_eq!(desk.json(&["inbox"])["pending"]["tool"], json!("deploy"), "nobody has decided");
+        assert!(screen.contains("approve v1 Ship/3.0"), "it shows how to continue: {screen}");
+        assert_eq!(desk.json(&["inbox"])["pending"]["tool"], json!("deploy"), "no decision was made");
 
         let mut seat = Seat::at(&desk, &["work", "v1"]);
         seat.sees("May deploy run?");
@@ -142,22 +142,22 @@ fn ctrl_c_at_a_question_leaves_it_for_later_and_clears_the_menu() {
 }
 
 #[test]
-fn an_enter_that_was_meant_for_something_else_decides_nothing() {
+fn stray_enter_decides_nothing() {
     let desk = Desk::new();
     let mut seat = asked(&desk);
 
     seat.types("\r\r");
-    // Keys are read in their order: the menu has moved, so the Enters before were read.
+    // Keys are read in order: the menu has moved, so the earlier Enters were read.
     seat.types("\u{1b}[B");
     seat.sees("> Approve");
-    assert_eq!(desk.json(&["inbox"])["pending"]["tool"], json!("deploy"), "nobody has decided");
+    assert_eq!(desk.json(&["inbox"])["pending"]["tool"], json!("deploy"), "no decision was made");
     seat.types("\r");
 
     assert_eq!(seat.end().0, Some(0));
 }
 
 #[test]
-fn a_question_that_was_answered_elsewhere_goes_and_says_who_answered() {
+fn question_answered_elsewhere_disappears_and_names_the_decider() {
     let desk = Desk::new();
     let seat = asked(&desk);
     desk.expect(&["approve", "v1", "--by", "bob"], 0);
@@ -175,10 +175,10 @@ fn a_question_that_was_answered_elsewhere_goes_and_says_who_answered() {
 }
 
 #[test]
-fn a_person_chooses_and_edits() {
+fn person_selects_and_edits() {
     let desk = Desk::new();
     let mut seat = asked(&desk);
-    // Approve with other arguments: the version is taken away with Ctrl-U and written anew.
+    // Approve with other arguments: Ctrl-U deletes the version, which is then typed again.
     seat.types("\u{1b}[B\u{1b}[B\r");
     seat.sees("version:");
     seat.types("\u{15}2.0.0\r");

@@ -11,7 +11,7 @@ use std::time::Duration;
 const DAY: Duration = Duration::from_hours(24);
 
 #[tokio::test(start_paused = true)]
-async fn the_cassette_plays_to_the_end() {
+async fn cassette_plays_to_the_end() {
     let story = Test::play(CASSETTE, gardener(), Errand::default()).await;
 
     insta::assert_snapshot!("transcript", story.transcript());
@@ -19,7 +19,7 @@ async fn the_cassette_plays_to_the_end() {
     insta::assert_json_snapshot!("state", story.state());
 }
 
-/// A process that serves the garden, with what its model will say.
+/// A process that serves the garden, with the answers of its model.
 fn process(store: &MemoryStore, clock: &TestClock, replies: Vec<Reply>) -> (Runner, Arc<ScriptedModel>, Service) {
     let model = Arc::new(ScriptedModel::new(replies));
     let runner = Runner::builder().model(Arc::clone(&model)).store(store.clone()).clock(clock.clone());
@@ -38,7 +38,7 @@ async fn prompts(runner: &Runner) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_beans_are_watered_every_evening_until_they_need_it_no_more() {
+async fn trigger_waters_the_beans_every_evening_until_it_is_removed() {
     let (store, clock) = (MemoryStore::new(), TestClock::default());
     let water = || Reply::call("water", json!({"bed": "beans"}));
     let create = Reply::call("trigger.create", json!({"what": "Water the beans.", "every": "1 day"}));
@@ -48,11 +48,11 @@ async fn the_beans_are_watered_every_evening_until_they_need_it_no_more() {
     let nothing = || Errand { says: String::new() };
     chat.send(gardener(), nothing(), "Water the beans every day.").await.unwrap().result().await.unwrap();
     tokio::time::sleep(DAY + Duration::from_secs(2)).await;
-    let [timer] = &store.timers(&TimerFilter::default()).await.unwrap()[..] else { panic!("it goes on") };
+    let [timer] = &store.timers(&TimerFilter::default()).await.unwrap()[..] else { panic!("it continues") };
     model.assert_used();
     drop((service, runner));
 
-    // Nobody serves the garden for a week; after it, the beans are watered once, and the next message ends it.
+    // No process serves the garden for a week; then the beans are watered once, and the next message ends it.
     tokio::time::sleep(7 * DAY).await;
     let delete = Reply::call("trigger.delete", json!({"id": timer.trigger.id}));
     let replies = vec![water(), Reply::text("Watered late."), delete, Reply::text("No more.")];

@@ -9,7 +9,7 @@ use positronic_core::testing::{CountedIds, TestClock};
 use positronic_examples::weather::weather;
 use serde_json::json;
 
-/// Writes a record, a line each output.
+/// Renders a record, one output per line.
 fn record(prompt: &Prompt) -> String {
     let mut lines =
         vec![format!("{:?}: {}", prompt.state, prompt.input.as_deref().unwrap_or("(nobody said anything)"))];
@@ -28,7 +28,7 @@ fn record(prompt: &Prompt) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_conversation_of_the_design() {
+async fn designs_conversation_is_reproduced() {
     let model = Arc::new(ScriptedModel::new([
         Reply::call("weather.get", json!({"town": "Ghent"})),
         Reply::text("Here is the forecast."),
@@ -43,7 +43,7 @@ async fn the_conversation_of_the_design() {
 
     talk.send(weather(), (), "What's the weather in Ghent?").await.unwrap().result().await.unwrap();
     let second = talk.send(weather(), (), "Remind me tomorrow.").await.unwrap();
-    let Settled::Waiting(pending) = second.settled().await else { panic!("somebody has to approve the reminder") };
+    let Settled::Waiting(pending) = second.settled().await else { panic!("the reminder needs an approval") };
     let waiting = runner.client().prompts("weather").await.unwrap();
     assert_eq!(waiting.last().unwrap().1.state, PromptState::WaitingForApproval);
     second.approve(&pending[0].call, "ann").await.unwrap();

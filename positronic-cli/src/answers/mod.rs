@@ -13,7 +13,7 @@ use positronic_core::record::{Pending, PendingKind};
 use positronic_core::record::{SignalKind, WaitSpec};
 use serde_json::{Value, json};
 
-use crate::amounts;
+use crate::limits;
 
 pub(crate) use person::{Answer, ask};
 pub(crate) use recall::Recall;
@@ -56,7 +56,7 @@ pub(crate) fn example_lines(pending: &[Pending]) -> Vec<String> {
         let signal = match &pending.kind {
             PendingKind::Approval { .. } => SignalKind::Approve { call: pending.call.clone(), arguments: None },
             PendingKind::Amounts { kind, limit, used, .. } => {
-                let more = amounts::read(*kind, &amounts::suggested(*kind, *limit, *used)).ok()?;
+                let more = limits::read(*kind, &limits::suggested(*kind, *limit, *used)).ok()?;
                 SignalKind::Grant { to: pending.call.clone(), more }
             }
             PendingKind::Answer { waits } => {

@@ -9,10 +9,10 @@ use serde_json::{Map, Value};
 use super::delivery;
 use super::recall::Recall;
 use super::terminal::{Asked, Terminal, Unanswered, columns, page};
-use crate::amounts;
 use crate::display::given::{Room, extent};
 use crate::display::text::one_line;
 use crate::json::no_json;
+use crate::limits;
 use crate::options::{Entry, entries, read_entry};
 
 /// What a person answered.
@@ -58,7 +58,7 @@ pub(crate) fn ask(
         let asked = match &pending.kind {
             PendingKind::Approval { gate, .. } => approval(&mut terminal, pending, gate, place, lasts),
             PendingKind::Amounts { kind, limit, used, shared, .. } => {
-                let asks = amounts::asks(*kind, *limit, *used, *shared, currency);
+                let asks = limits::asks(*kind, *limit, *used, *shared, currency);
                 more(&mut terminal, pending, (*kind, *limit, *used), (place, &asks), lasts)
             }
             PendingKind::Answer { waits } => match answer(&mut terminal, pending, waits, place) {
@@ -148,10 +148,10 @@ fn more(
     let call = pending.call.clone();
     let signal = match terminal.choose("Shall it go on?", &choices)? {
         GRANT => {
-            let check = move |text: &str| amounts::read(kind, text).map(|_| ());
-            let suggested = amounts::suggested(kind, limit, used);
-            let text = terminal.text("How much more?", &suggested, amounts::expected(kind), check)?;
-            let more = amounts::read(kind, &text).unwrap_or_default();
+            let check = move |text: &str| limits::read(kind, text).map(|_| ());
+            let suggested = limits::suggested(kind, limit, used);
+            let text = terminal.text("How much more?", &suggested, limits::expected(kind), check)?;
+            let more = limits::read(kind, &text).unwrap_or_default();
             SignalKind::Grant { to: call, more }
         }
         REFUSE => {

@@ -15,7 +15,6 @@ use positronic_core::store::{PendingFilter, PendingItem};
 use serde_json::Value;
 
 use super::files::Folder;
-use crate::amounts::{allowed, standing};
 use crate::commands::{form, refuse_known, started, write};
 use crate::conversations::{Recorded, new_id};
 use crate::display::Style;
@@ -23,6 +22,7 @@ use crate::display::figures::{many, size, tokens};
 use crate::display::text::{one_line, shorten, width};
 use crate::failure::Failure;
 use crate::kept::{self, Kept};
+use crate::limits::{allowed, standing};
 use crate::lists::{answers, named, question};
 use crate::prices::{billed, told};
 use crate::rewind::Follower;

@@ -51,7 +51,7 @@ pub(crate) fn lines(
     if let Some(row) = before {
         // What is decided is answered before somebody says more; what waits is answered behind what is said.
         last = answered(runtime, desk, runner, tape, manner, Words::Before(row.run), ui)?;
-        if matches!(last, Exit::Interrupted | Exit::Told) {
+        if matches!(last, Exit::Interrupted | Exit::Terminated) {
             return Ok(last);
         }
     }

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use crate::whole::replace;
+use crate::atomic_write::replace;
 
 /// How many texts are kept, and with how many the file is written anew.
 const KEPT: usize = 500;

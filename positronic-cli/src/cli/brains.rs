@@ -1,4 +1,4 @@
-//! Commands about brains: what they are, and running them.
+//! Arguments of the commands for brains: `new`, `list`, `show`, `run` and `work`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,121 +11,119 @@ use super::values::{iterations, money, name, output_tokens, said, time, tokens};
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("source").multiple(false).args(["version", "git", "path"]))]
 pub(crate) struct NewArgs {
-    /// The folder to make; its name becomes the package's name
+    /// The new folder; its name becomes the package name
     pub(crate) dir: PathBuf,
-    /// The framework's version, once it is published
+    /// The framework's version on crates.io
     #[arg(long)]
     pub(crate) version: Option<String>,
     /// The framework's git repository
     #[arg(long, value_name = "URL")]
     pub(crate) git: Option<String>,
-    /// A commit, tag or branch of the git repository
+    /// The commit, tag or branch of the git repository
     #[arg(long, requires = "git")]
     pub(crate) rev: Option<String>,
-    /// A checkout of the framework
+    /// A local checkout of the framework
     #[arg(long, value_name = "CHECKOUT")]
     pub(crate) path: Option<PathBuf>,
-    /// Writes JSON
+    /// Write JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
-    /// Writes JSON
+    /// Write JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
-    /// A brain's title or its beginning, else a run's id or its beginning; a brain wins
+    /// A brain's title or a run's id, or a prefix of either; a brain takes precedence
     #[arg(value_name = "BRAIN|RUN")]
     pub(crate) what: String,
-    /// The prices that a run's cost is reckoned with, as TOML or JSON; the environment's POSITRONIC_PRICES, or a small table
-    /// of March 2026, where nothing is said
+    /// File with model prices for the run's cost, as TOML or JSON [default: POSITRONIC_PRICES, else a small built-in table
+    /// of March 2026]
     #[arg(long, value_name = "FILE")]
     pub(crate) prices: Option<PathBuf>,
-    /// Writes JSON
+    /// Write JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// What `run --help` says about the environment.
+/// Environment variables in `run --help`.
 pub(super) const ENVIRONMENT: &str = "\
 Environment:
-  OPENAI_API_KEY    the key of the endpoint
-  OPENAI_BASE_URL   the endpoint, up to and including the version; OpenAI's own where it is not set
-  OPENAI_MODEL      the model where --model names none
-  POSITRONIC_STORE  where runs are kept, where --store names no file
-  POSITRONIC_PRICES what models cost, where --prices names no file
+  OPENAI_API_KEY    API key of the endpoint
+  OPENAI_BASE_URL   base URL of the endpoint, including the version; the default is OpenAI
+  OPENAI_MODEL      default of --model
+  POSITRONIC_STORE  default of --store
+  POSITRONIC_PRICES default of --prices
   POSITRONIC_ACTION_FORMAT
-                    how an endpoint is asked for decisions, where --action-format names no form
-  NO_COLOR          no colours
+                    default of --action-format
+  NO_COLOR          disables colours
 
-Without a key and an address, the brain's own cassette is played.";
+Without a key and a base URL, the brain's bundled cassette is played.";
 
-/// What `run --help` says about runs that wait.
+/// Notes about waiting runs in `run --help`.
 const WAITING: &str = "\
-A run that waits for a person asks on a terminal: answer, or leave it for later. Elsewhere, and when it is left, the \
-command ends with code 3 and says how to answer; the run stays.
+On a terminal, a run that waits for a person asks there: answer, or leave the question for later. Without a terminal, or \
+after you leave a question, the command exits with code 3 and prints how to answer; the run stays in the store.
 
-Ctrl-C cancels the run. At a question it does what leaving it for later does: nothing is decided, and the run stays; \
-only a run in memory alone ends with it. The system's request to end (TERM), and a terminal that goes away (HUP), let go of it: what is \
-in flight runs to its end, the run stays, and `work` goes on with it; code 143. A reader of the output that goes away \
+Ctrl-C cancels the run. At a question, Ctrl-C leaves the question for later: nothing is decided, and the run stays; \
+only a run with --memory ends. SIGTERM, and SIGHUP when the terminal closes, release the run: effects in flight \
+finish, the run stays, and `work` continues it; code 143. A closed output pipe \
 changes nothing.
 
-A cassette that is played brings its options, and answers approvals and waits, too, unless --ask is said. It answers for \
-the model and for people alone: steps and tools run for real, with all their effects.";
+A cassette provides the brain's options and also answers approvals and waits, unless --ask is given. It replaces \
+only the model and the people: steps and tools run for real, with all their effects.";
 
-/// What `work --help` says.
+/// Notes in `work --help`.
 const WORK: &str = "\
-Deciding and working are two things. `approve`, `send` and `resume` only write down what was said, from any terminal, \
-at once. The work that follows is done by whoever has the brain's code and a model: the `run` that is still open, or \
-`work`. It takes up runs whose worker has died, too.
+Signals and work are separate. `approve`, `send` and `resume` only record a signal, from any terminal, \
+at once. A process with the brain's code and a model does the work that follows: the `run` that is still open, or \
+`work`. `work` also claims runs whose worker has died.
 
-Without a run, it serves all of them until Ctrl-C. With one, it shows it as `run` does, asks on a terminal, and ends \
-with the run or when nobody is here to answer. Ctrl-C cancels nothing: what is in flight \
-runs to its end, and the runs are released for another worker; Ctrl-C again ends at once. At a question it leaves that \
+Without a run, `work` serves all runs until Ctrl-C. With a run, it shows the run as `run` does, asks on a terminal, and \
+ends with the run or at a question without a terminal. Ctrl-C cancels nothing: effects in flight \
+finish, and the runs are released for another worker; a second Ctrl-C ends at once. At a question, Ctrl-C leaves it \
 for later.
 
-A cassette answers for the model alone: its approvals and waits are left to people, as in `run --ask`.";
+A cassette replaces only the model: people answer approvals and waits, as in `run --ask`.";
 
 /// Which model answers.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct ModelArgs {
-    /// The model; `openai-responses/NAME` asks over the Responses API, everything else over chat completions
+    /// The model; `openai-responses/NAME` uses the Responses API, any other name chat completions
     #[arg(long, value_name = "NAME", conflicts_with = "cassette")]
     pub(crate) model: Option<String>,
-    /// Plays a recording instead of asking a model
+    /// Play a recording instead of asking a model
     #[arg(long, value_name = "FILE")]
     pub(crate) cassette: Option<PathBuf>,
-    /// How an endpoint is asked for decisions, by brains that want them; the environment's POSITRONIC_ACTION_FORMAT, else schema,
-    /// where nothing is said
+    /// Request format of structured actions, for brains that use them [default: POSITRONIC_ACTION_FORMAT, else schema]
     #[arg(long, value_name = "FORM", value_enum, conflicts_with = "cassette")]
     pub(crate) action_format: Option<ActionFormatArg>,
-    /// What models cost, as TOML or JSON, for the run's cost and its limits of money; the environment's POSITRONIC_PRICES
-    /// where nothing is said
+    /// File with model prices, as TOML or JSON, for the run's cost and money limits [default: POSITRONIC_PRICES]
     #[arg(long, value_name = "FILE")]
     pub(crate) prices: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) endpoint: EndpointArgs,
 }
 
-/// What requests to an endpoint have, and how they get there.
+/// Settings of requests to an endpoint.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct EndpointArgs {
-    /// The most tokens of each answer, reasoning included, such as 4000 or 4k; a brain that sets fewer keeps its own
+    /// Maximum tokens per answer, including reasoning, such as 4000 or 4k; a lower limit of the brain takes precedence
     #[arg(long, value_name = "NUMBER", value_parser = output_tokens, conflicts_with = "cassette", allow_negative_numbers = true)]
     pub(crate) max_output_tokens: Option<u32>,
-    /// How much the model reasons: none, minimal, low, medium, high, or another word of the endpoint; a brain that sets it keeps
-    /// its own
+    /// Reasoning effort: none, minimal, low, medium, high, or another value of the endpoint; a brain's own setting takes
+    /// precedence
     #[arg(long, value_name = "EFFORT", value_parser = name, conflicts_with = "cassette")]
     pub(crate) reasoning: Option<String>,
-    /// A header of each request to the endpoint, such as 'X-Title: Help Desk'; can be repeated
+    /// Extra HTTP header for the endpoint, such as 'X-Title: Help Desk'; repeatable
     #[arg(long = "header", value_name = "NAME: VALUE", conflicts_with = "cassette")]
     pub(crate) headers: Vec<String>,
-    /// The proxy on the way to the endpoint, http://HOST:PORT or socks5://HOST:PORT; none where nothing is said
+    /// Proxy for the endpoint, http://HOST:PORT or socks5://HOST:PORT
     #[arg(long, value_name = "URL", conflicts_with = "cassette")]
     pub(crate) proxy: Option<String>,
 }
@@ -144,14 +142,14 @@ impl EndpointArgs {
     }
 }
 
-/// How an endpoint is asked for decisions.
+/// Request format of structured actions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ActionFormatArg {
-    /// As a structured output format, which most endpoints take
+    /// A structured output format, supported by most endpoints
     Schema,
-    /// As one that says which input belongs to which action, for llama.cpp and vLLM
+    /// A stricter format that ties each input to its action, for llama.cpp and vLLM
     Grammar,
-    /// In words alone, for endpoints that have no structured output
+    /// Instructions in the prompt, for endpoints without structured output
     Plain,
 }
 
@@ -165,28 +163,28 @@ impl From<ActionFormatArg> for ActionFormat {
     }
 }
 
-/// What a run or a conversation may use, whatever the brain says.
+/// Budget of a run or a conversation; it overrides the brain's.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct BudgetArgs {
-    /// What the answers of models may cost, such as 2.50, in the currency of the prices that --prices names
+    /// Maximum cost of model answers, such as 2.50, in the currency of --prices
     #[arg(long, value_name = "AMOUNT", value_parser = money, allow_negative_numbers = true)]
     pub(crate) max_money: Option<Money>,
-    /// How many tokens may be used, of requests and answers, such as 20000 or 20k
+    /// Maximum tokens of requests and answers, such as 20000 or 20k
     #[arg(long, value_name = "NUMBER", value_parser = tokens, allow_negative_numbers = true)]
     pub(crate) max_tokens: Option<u64>,
-    /// How many iterations all loops may have together
+    /// Maximum iterations of all loops together
     #[arg(long, value_name = "NUMBER", value_parser = iterations, allow_negative_numbers = true)]
     pub(crate) max_iterations: Option<u64>,
-    /// How long it may be active, such as 10m; time spent waiting for people does not count
+    /// Maximum active time, such as 10m; time spent waiting for people does not count
     #[arg(long, value_name = "TIME", value_parser = time, allow_negative_numbers = true)]
     pub(crate) max_time: Option<Duration>,
-    /// What using it up does: fails the run, ends the loop that is open and goes on, or asks a person for more; as the brain or
-    /// the conversation has it, else fail, where nothing is said
+    /// Action at the limit: fail the run, end the open loop and continue, or ask a person for more [default: the setting of
+    /// the brain or the conversation, else fail]
     #[arg(long, value_name = "WHAT", value_enum)]
     pub(crate) at_limit: Option<AtLimit>,
 }
 
-/// What using up a budget does.
+/// Action when a budget is exhausted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum AtLimit {
     Fail,
@@ -194,29 +192,29 @@ pub(crate) enum AtLimit {
     Ask,
 }
 
-/// What each answer of a chat may use.
+/// Budget of each answer in a chat.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Budget of each answer")]
 pub(crate) struct AnswerBudgetArgs {
-    /// What the models' answers to one message may cost together
+    /// Maximum cost of the model answers to one message
     #[arg(long, value_name = "AMOUNT", value_parser = money, allow_negative_numbers = true)]
     pub(crate) answer_max_money: Option<Money>,
-    /// How many tokens may be used for one message
+    /// Maximum tokens for one message
     #[arg(long, value_name = "NUMBER", value_parser = tokens, allow_negative_numbers = true)]
     pub(crate) answer_max_tokens: Option<u64>,
-    /// How many iterations all loops may have for one message
+    /// Maximum iterations of all loops for one message
     #[arg(long, value_name = "NUMBER", value_parser = iterations, allow_negative_numbers = true)]
     pub(crate) answer_max_iterations: Option<u64>,
-    /// How long the brain may be active for one message
+    /// Maximum active time for one message
     #[arg(long, value_name = "TIME", value_parser = time, allow_negative_numbers = true)]
     pub(crate) answer_max_time: Option<Duration>,
-    /// What using it up does, as with --at-limit
+    /// Action at the limit, as with --at-limit
     #[arg(long, value_name = "WHAT", value_enum)]
     pub(crate) answer_at_limit: Option<AtLimit>,
 }
 
 impl AnswerBudgetArgs {
-    /// Returns the budget, where anything was said of one.
+    /// Returns the budget, if any of its flags was given.
     pub(crate) fn budget(&self) -> Option<Budget> {
         let Self { answer_max_money, answer_max_tokens, answer_max_iterations, answer_max_time, answer_at_limit } =
             *self;
@@ -227,7 +225,7 @@ impl AnswerBudgetArgs {
 }
 
 impl BudgetArgs {
-    /// Returns the budget, where anything was said of one.
+    /// Returns the budget, if any of its flags was given.
     pub(crate) fn budget(&self) -> Option<Budget> {
         let Self { max_money, max_tokens, max_iterations, max_time, at_limit } = *self;
         let on_limit = match at_limit {
@@ -247,38 +245,38 @@ impl BudgetArgs {
 #[derive(Debug, Args)]
 #[command(after_help = format!("{WAITING}\n\n{ENVIRONMENT}"))]
 pub(crate) struct RunArgs {
-    /// The brain's title, or its beginning; case, blanks and dashes do not matter
+    /// The brain's title or a prefix of it; case, spaces and dashes are ignored
     pub(crate) brain: String,
-    /// An option, read as the brain's schema says; `a.b=1` reaches into an object, a repeated key fills a list
+    /// An option, parsed by the brain's schema; `a.b=1` sets a nested field, a repeated key fills a list
     #[arg(short = 'o', value_name = "KEY=VALUE")]
     pub(crate) pairs: Vec<String>,
-    /// All options as JSON, @FILE with them, or - for stdin; -o is laid over it
+    /// All options as JSON, @FILE, or - for stdin; -o overrides them
     #[arg(long, value_name = "JSON")]
     pub(crate) options: Option<String>,
-    /// What is said to the brain: its first loop begins with it, as with a message in `chat`
+    /// Message to the brain: its first loop begins with it, as with a message in `chat`
     #[arg(long, value_name = "TEXT", value_parser = said)]
     pub(crate) message: Option<String>,
     #[command(flatten)]
     pub(crate) model: ModelArgs,
-    /// Writes every event as one line of JSON, instead of the result
+    /// Write every event as one line of JSON instead of the result
     #[arg(long)]
     pub(crate) json: bool,
-    /// Tells the progress line by line
+    /// Print the progress line by line
     #[arg(long)]
     pub(crate) plain: bool,
-    /// Records the run's model traffic and its answers
+    /// Record the run's model traffic and the answers of people
     #[arg(long, value_name = "FILE", conflicts_with = "cassette")]
     pub(crate) record: Option<PathBuf>,
-    /// Asks people even where the cassette that is played has their answers
+    /// Ask people even if the cassette has their answers
     #[arg(long)]
     pub(crate) ask: bool,
-    /// The run's id; the same id again is the same run, which then goes on
+    /// The run's id; an existing id continues that run
     #[arg(long, value_name = "ID", value_parser = name)]
     pub(crate) id: Option<String>,
-    /// Whom the run belongs to
+    /// The user that the run belongs to
     #[arg(long, value_name = "NAME", value_parser = name)]
     pub(crate) user: Option<String>,
-    /// Keeps the run in memory alone, so that it ends with this command
+    /// Store the run in memory only, so that it ends with this command
     #[arg(long, conflicts_with = "id")]
     pub(crate) memory: bool,
     #[command(flatten, next_help_heading = "Budget of the run")]
@@ -288,20 +286,20 @@ pub(crate) struct RunArgs {
 #[derive(Debug, Args)]
 #[command(after_help = format!("{WORK}\n\n{ENVIRONMENT}"))]
 pub(crate) struct WorkArgs {
-    /// The run; all of them where none is named
+    /// The run [default: all runs]
     pub(crate) run: Option<String>,
     #[command(flatten)]
     pub(crate) model: ModelArgs,
-    /// Ends when there is nothing left to do
+    /// Exit when no work is left
     #[arg(long, conflicts_with = "run")]
     pub(crate) once: bool,
-    /// Writes the whole run as a cassette, as `record` does, when the command ends
+    /// Write the whole run as a cassette when the command ends, as `record` does
     #[arg(long, value_name = "FILE", requires = "run", conflicts_with = "cassette")]
     pub(crate) record: Option<PathBuf>,
-    /// Writes every event as one line of JSON
+    /// Write every event as one line of JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Tells the progress line by line
+    /// Print the progress line by line
     #[arg(long)]
     pub(crate) plain: bool,
 }

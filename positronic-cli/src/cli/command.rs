@@ -1,4 +1,4 @@
-//! The commands, and what all of them take.
+//! The commands and their global options.
 
 use std::path::PathBuf;
 
@@ -11,14 +11,14 @@ use super::{
 };
 use crate::failure::EXIT_CODES;
 
-/// What `--help` says about runs, after the commands.
+/// Notes about runs in `--help`.
 const RUNS: &str = "\
 Runs:
-  A run is named by its id or by the beginning of it, as long as that fits one run alone.
-  Runs are kept in runs.db of the nearest folder .positronic upwards. Where there is none, it is made at the root of \
-the cargo workspace, outside of any package in this folder.";
+  RUN is a run's id or an unambiguous prefix of it.
+  The default store is .positronic/runs.db in the nearest parent folder that has one. Otherwise it is created at the root of \
+the cargo workspace, or in this folder outside of a package.";
 
-/// Makes and runs brains, and deals with their runs.
+/// Creates and runs brains, and manages their runs
 #[derive(Debug, Parser)]
 #[command(name = "positronic", version, after_help = format!("{RUNS}\n\n{EXIT_CODES}"), max_term_width = 100)]
 pub(crate) struct Cli {
@@ -31,10 +31,10 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// Where runs are kept.
+/// The store of runs.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Where {
-    /// Where runs are kept; the environment's POSITRONIC_STORE, or the project's own file, where nothing is said
+    /// The store of runs [default: POSITRONIC_STORE, else the project's own file]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) store: Option<PathBuf>,
 }
@@ -51,67 +51,67 @@ pub(crate) enum Color {
     Never,
 }
 
-/// What to do.
+/// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Makes a project with a first brain
+    /// Create a project with a first brain
     New(NewArgs),
-    /// Lists the project's brains
+    /// List the project's brains
     List(ListArgs),
-    /// Shows a brain or a run: what it does, or what has happened and what it waits for
+    /// Show a brain's stages and options, or a run's progress and pending items
     Show(ShowArgs),
-    /// Runs a brain
+    /// Run a brain
     Run(RunArgs),
-    /// Talks with a brain: a conversation that can be gone on with
+    /// Chat with a brain, in a conversation that can be continued
     Chat(ChatArgs),
-    /// Lists conversations, shows one, or writes one down
+    /// List, show or export conversations
     Conversations(ConversationsArgs),
-    /// Goes on with a run that nobody works on, or with all of them
+    /// Claim and continue a run that no worker has, or all such runs
     Work(WorkArgs),
-    /// Lists the runs, the last started first
+    /// List runs, the last started first
     Runs(RunsArgs),
-    /// Lists what waits for a person, over all runs, the oldest first
+    /// List items of all runs that wait for a person, the oldest first
     Inbox(InboxArgs),
-    /// Lists what starts a prompt at its time, or takes it back
+    /// List or delete triggers, which start prompts at set times
     Triggers(TriggersArgs),
-    /// Shows a run while it goes on elsewhere
+    /// Show the progress of a run that another process works on
     Watch(WatchArgs),
-    /// Lists a run's events
+    /// List a run's events
     Events(EventsArgs),
-    /// Lists a run's files, or writes them into a folder
+    /// List a run's files, or save them to a folder
     Files(FilesArgs),
-    /// Lets calls run that wait for a person's approval
+    /// Approve pending calls
     Approve(ApproveArgs),
-    /// Refuses calls that wait for a person's approval
+    /// Reject pending calls
     Reject(RejectArgs),
-    /// Says something to a run, answers a call of it, or delivers a webhook
+    /// Send a message to a run, reply to a call, or deliver a webhook
     Send(SendArgs),
-    /// Stops starting new work in a run; what is in flight runs to its end
+    /// Pause a run: it starts no new effects, and those in flight finish
     Pause(RunByArgs),
-    /// Lifts a pause; the work is then done by whoever works on the run
+    /// Lift a pause; the run's worker, or `work`, continues the run
     Resume(RunByArgs),
-    /// Ends a run; every open call gets a result that says so
+    /// Cancel a run; every open call gets a `cancelled` result
     Cancel(CancelArgs),
-    /// Shows a run's state, and the next request to the model, as of an event
+    /// Show a run's state, or its next model request, as of an event
     State(StateArgs),
-    /// Writes a run down: its steps with their reasons, its files, tokens and cost
+    /// Write a report of a run: its steps with reasons, files, tokens and cost
     Report(ReportArgs),
-    /// Makes a new run that shares another one's past and may be other from there on
+    /// Fork a run: the new run shares its past and may differ afterwards
     Fork(ForkArgs),
-    /// Compares two runs: where they part, and what they come to
+    /// Compare two runs: their first difference and their results
     Diff(DiffArgs),
-    /// Writes a run into a file
+    /// Export a run to a file
     Export(ExportArgs),
-    /// Writes a run as a cassette, which plays it again without a key
+    /// Write a run as a cassette, which replays it without a key
     Record(RecordArgs),
-    /// Takes a run in from a file
+    /// Import a run from a file
     Import(ImportArgs),
-    /// Removes runs that are over, and files that no run has any more
+    /// Remove finished runs, and files that no remaining run has
     Prune(PruneArgs),
 }
 
 impl Command {
-    /// Says whether the command needs the code of the project's brains.
+    /// Returns whether the command needs the code of the project's brains.
     pub(crate) const fn needs_brains(&self) -> bool {
         matches!(self, Self::List(_) | Self::Show(_) | Self::Run(_) | Self::Chat(_) | Self::Work(_) | Self::Fork(_))
     }
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_is_sound_and_reads_well() {
+    fn command_line_is_valid_and_its_help_matches_the_snapshots() {
         Cli::command().debug_assert();
         insta::assert_snapshot!("help", Cli::command().term_width(80).render_long_help().to_string());
         for name in ["run", "chat", "work", "approve", "send"] {

@@ -1,16 +1,16 @@
-//! Commands that say something to a run.
+//! Arguments of the commands that send signals to a run.
 
 use clap::{ArgGroup, Args};
 
 use super::values::{name, text};
 
-/// Who says it, and how it is answered.
+/// Sender of a signal, and the output format.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct By {
-    /// Who says it; the user of the environment where nothing is said
+    /// Name of the sender [default: the environment's user]
     #[arg(long, value_name = "NAME", value_parser = name)]
     pub(crate) by: Option<String>,
-    /// Writes JSON
+    /// Write JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -19,16 +19,16 @@ pub(crate) struct By {
 pub(crate) struct ApproveArgs {
     /// The run
     pub(crate) run: String,
-    /// The calls, such as Chat/0.1, or what asks for more: a loop, or . for the whole run; the only one that waits where none
-    /// is named
+    /// Calls such as Chat/0.1, or the limit question of a loop (its name) or of the whole run (.) [default: the only pending
+    /// item]
     pub(crate) calls: Vec<String>,
-    /// How much more a loop or the run gets that has reached a limit: 20000 tokens, 10 iterations, 2.50 of money, or 10m of time
+    /// Amount to add to a reached limit: 20000 tokens, 10 iterations, 2.50 of money, or 10m of time
     #[arg(long, value_name = "AMOUNT", conflicts_with_all = ["args", "all"], allow_negative_numbers = true)]
     pub(crate) more: Option<String>,
-    /// Other arguments to run the call with; @FILE reads a file, and - reads stdin
+    /// Edited arguments for the call; @FILE reads a file, and - reads stdin
     #[arg(long, value_name = "JSON", conflicts_with = "all")]
     pub(crate) args: Option<String>,
-    /// All calls of the run that wait for approval
+    /// All calls of the run that wait for an approval
     #[arg(long, conflicts_with = "calls")]
     pub(crate) all: bool,
     #[command(flatten)]
@@ -39,27 +39,27 @@ pub(crate) struct ApproveArgs {
 pub(crate) struct RejectArgs {
     /// The run
     pub(crate) run: String,
-    /// The calls, such as Chat/0.1, or what asks for more: a loop, or . for the whole run; the only one that waits where none
-    /// is named
+    /// Calls such as Chat/0.1, or the limit question of a loop (its name) or of the whole run (.) [default: the only pending
+    /// item]
     pub(crate) calls: Vec<String>,
-    /// Why; the model reads it
+    /// Reason; the model reads it
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
-    /// All calls of the run that wait for approval
+    /// All calls of the run that wait for an approval
     #[arg(long, conflicts_with = "calls")]
     pub(crate) all: bool,
     #[command(flatten)]
     pub(crate) by: By,
 }
 
-/// What `send --help` says.
+/// Notes in `send --help`.
 const SEND: &str = "\
-A webhook needs no run: it goes to the one that waits for it, or is kept for seven days until one does. `inbox --mail` \
-lists what is kept, and `send --discard ID` throws it away.
+A webhook needs no run: it goes to the run that waits for it, or is stored for seven days until one does. `inbox --mail` \
+lists stored webhooks, and `send --discard ID` deletes one.
 
 A payload is JSON; @FILE reads a file, and - reads stdin.";
 
-/// The ways to say it.
+/// Usage of `send`.
 const SEND_USAGE: &str = "\
 positronic send <RUN> --message <TEXT>
        positronic send <RUN> --reply <CALL> <JSON>
@@ -73,28 +73,28 @@ positronic send <RUN> --message <TEXT>
     group = ArgGroup::new("what").required(true).args(["message", "webhook", "reply", "discard"])
 )]
 pub(crate) struct SendArgs {
-    /// The run; a webhook needs none
+    /// The run; not needed for a webhook
     #[arg(required_unless_present_any = ["webhook", "discard"])]
     pub(crate) run: Option<String>,
-    /// Says this to the open loop
+    /// Send this message to the open loop
     #[arg(long, value_name = "TEXT", value_parser = text)]
     pub(crate) message: Option<String>,
-    /// Delivers a webhook of this name
+    /// Deliver a webhook of this name
     #[arg(long, value_name = "NAME", requires = "identifier", requires = "payload", value_parser = name)]
     pub(crate) webhook: Option<String>,
-    /// What tells this wait from others for the same webhook
+    /// Identifier that distinguishes waits for the same webhook
     #[arg(long, value_name = "ID", requires = "webhook", value_parser = name)]
     pub(crate) identifier: Option<String>,
-    /// What the webhook carries; `null` for nothing
+    /// Payload of the webhook; `null` for none
     #[arg(long, value_name = "JSON", requires = "webhook")]
     pub(crate) payload: Option<String>,
-    /// Answers a call that waits for a reply
+    /// Answer a call that waits for a reply
     #[arg(long, value_names = ["CALL", "JSON"], num_args = 2)]
     pub(crate) reply: Option<Vec<String>>,
-    /// Throws a webhook away that is kept
+    /// Delete a stored webhook
     #[arg(long, value_name = "ID", conflicts_with_all = ["run", "id"])]
     pub(crate) discard: Option<String>,
-    /// The signal's own id; the same id again is the same signal
+    /// Idempotency key of the signal; the same id is the same signal
     #[arg(long, value_name = "ID", value_parser = name)]
     pub(crate) id: Option<String>,
     #[command(flatten)]

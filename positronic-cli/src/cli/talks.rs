@@ -1,4 +1,4 @@
-//! Commands about conversations: to have one, to list them, to read one.
+//! Arguments of the commands for conversations: chatting, listing, reading.
 
 use std::path::PathBuf;
 
@@ -9,65 +9,67 @@ use super::ModelArgs;
 use super::brains::{AnswerBudgetArgs, BudgetArgs, ENVIRONMENT};
 use super::values::{count, most, name};
 
-/// What `chat --help` says.
+/// Notes in `chat --help`.
 const CHAT: &str = "\
-On a terminal, what begins with / is a command: /help lists them. Ctrl-C ends the answer that is running, and leaves \
-where there is none; Ctrl-D leaves. Approvals are asked in place, and can be left for later, also with Ctrl-C: they are \
-asked again when the chat goes on, or with /pending. Triggers that are due in the conversation are fired.
+On a terminal, a line that begins with / is a command: /help lists them. Ctrl-C cancels the running answer, or exits \
+if there is none; Ctrl-D exits. Approvals are asked in place and can be left for later, also with Ctrl-C: they are \
+asked again when the chat continues, or with /pending. The chat fires due triggers of the conversation.
 
-Two processes can sit at one conversation. What one of them begins, the other shows, too: each answer in one piece, since \
-only the process that asks the model sees it grow.
+Two processes can share one conversation. Each shows the answers of the other in one piece, since \
+only the process that asks the model receives the stream.
 
-Elsewhere, each line of stdin is a message: the answers go to stdout, the progress to stderr. A message that is not \
-answered to its end ends the command, with the code of its outcome: 3 where it waits for somebody. Triggers are looked \
-for before each line.
+Without a terminal, each line of stdin is a message: answers go to stdout, progress to stderr. A message without a \
+complete answer ends the command with the code of its outcome: 3 if it waits for a person. Due triggers are fired \
+before each line.
 
-A cassette answers for the model alone: its approvals and waits are left to you, as in `run --ask`.
+A cassette replaces only the model: you answer approvals and waits, as in `run --ask`.
 
-The conversation's budget counts all that was said in it, and is kept with it: it holds in every process until another amount is said, and what is not said again stays. Once it is used up, no message is taken. That of each answer holds for this command.";
+The conversation's budget counts all its prompts and is stored with it: every process applies it until a flag sets another \
+amount; limits without a flag keep their amount. Once it is exhausted, no message is accepted. The budget of each answer \
+applies to this command only.";
 
 #[derive(Debug, Args)]
 #[command(after_help = format!("{CHAT}\n\n{ENVIRONMENT}"))]
 pub(crate) struct ChatArgs {
-    /// The brain's title, or its beginning; case, blanks and dashes do not matter
+    /// The brain's title or a prefix of it; case, spaces and dashes are ignored
     pub(crate) brain: String,
-    /// The conversation: a new name begins one, a known one goes on with it, as does the beginning of an id that was made
+    /// The conversation: a new name begins one, a known name or a prefix of a generated id continues it
     #[arg(long, short = 'c', value_name = "ID", value_parser = name)]
     pub(crate) conversation: Option<String>,
-    /// Continues the brain's latest conversation: of the user that --user names, or one that belongs to no user
+    /// Continue the brain's latest conversation: of the user in --user, or one without a user
     #[arg(long, conflicts_with = "conversation")]
     pub(crate) last: bool,
-    /// The user that the conversation belongs to; one that belongs to a user is continued with this alone
+    /// The user that the conversation belongs to; it can then only be continued with this flag
     #[arg(long, value_name = "NAME", value_parser = name)]
     pub(crate) user: Option<String>,
-    /// An option of the brain, read as its schema says; see `run`
+    /// An option of the brain, parsed by its schema; see `run`
     #[arg(short = 'o', value_name = "KEY=VALUE")]
     pub(crate) pairs: Vec<String>,
-    /// All options as JSON, or @FILE with them; -o is laid over it
+    /// All options as JSON, or @FILE; -o overrides them
     #[arg(long, value_name = "JSON")]
     pub(crate) options: Option<String>,
     #[command(flatten)]
     pub(crate) model: ModelArgs,
-    /// What a message does while an answer is not over
+    /// Effect of a message during an answer
     #[arg(long, value_enum, default_value_t, value_name = "WHAT")]
     pub(crate) busy: Busy,
-    /// Where files are saved, in a folder a conversation; `files` beside the store where nothing is said, and
-    /// nowhere where that is in memory
+    /// Folder for saved files, one folder per conversation [default: `files` next to the store, or none with
+    /// --memory]
     #[arg(long, value_name = "DIR")]
     pub(crate) files: Option<PathBuf>,
-    /// How many earlier messages are shown at the beginning
+    /// Number of earlier messages to show at the start
     #[arg(long, value_name = "NUMBER", default_value_t = 3, value_parser = count, allow_negative_numbers = true)]
     pub(crate) history: usize,
-    /// Writes every event as one line of JSON, with its run
+    /// Write every event as one line of JSON, with its run
     #[arg(long)]
     pub(crate) json: bool,
-    /// Reads and writes line by line, also on a terminal
+    /// Read and write line by line, even on a terminal
     #[arg(long)]
     pub(crate) plain: bool,
-    /// Records the model traffic
+    /// Record the model traffic
     #[arg(long, value_name = "FILE", conflicts_with = "cassette")]
     pub(crate) record: Option<PathBuf>,
-    /// Keeps the conversation in memory alone, so that it ends with this command
+    /// Store the conversation in memory only, so that it ends with this command
     #[arg(long, conflicts_with_all = ["conversation", "last"])]
     pub(crate) memory: bool,
     #[command(flatten, next_help_heading = "Budget of the conversation")]
@@ -76,13 +78,13 @@ pub(crate) struct ChatArgs {
     pub(crate) each: AnswerBudgetArgs,
 }
 
-/// What a message does while an answer is not over.
+/// Effect of a message during an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum Busy {
-    /// It is read when what is pending is decided
+    /// Queue the message until pending items are decided
     #[default]
     Queue,
-    /// It ends the answer, and begins another one
+    /// Cancel the answer and begin another one
     Cancel,
 }
 
@@ -106,11 +108,11 @@ pub(crate) struct ConversationsArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Conversations {
-    /// Lists the conversations, the one that was spoken in last first
+    /// List conversations, the most recent first
     List(ConversationListArgs),
-    /// Shows what was said in a conversation
+    /// Show the messages of a conversation
     Show(ConversationShowArgs),
-    /// Writes a conversation as JSON or Markdown
+    /// Export a conversation as JSON or Markdown
     Export(ConversationExportArgs),
 }
 
@@ -119,49 +121,49 @@ pub(crate) struct ConversationListArgs {
     /// Only conversations that belong to this user
     #[arg(long, value_name = "NAME")]
     pub(crate) user: Option<String>,
-    /// No more than so many
+    /// Maximum number of entries
     #[arg(long, value_name = "NUMBER", default_value_t = 50, value_parser = most, allow_negative_numbers = true)]
     pub(crate) limit: usize,
-    /// Writes JSON, a line a conversation
+    /// Write JSON, one conversation per line
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ConversationShowArgs {
-    /// The conversation's id, or its beginning
+    /// The conversation's id or a prefix of it
     pub(crate) conversation: String,
-    /// Also the prompts that people are not shown
+    /// Include hidden prompts
     #[arg(long)]
     pub(crate) all: bool,
-    /// Writes JSON, as `export` does
+    /// Write JSON, as `export` does
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ConversationExportArgs {
-    /// The conversation's id, or its beginning
+    /// The conversation's id or a prefix of it
     pub(crate) conversation: String,
-    /// The file; stdout where none is named, and for `-`
+    /// The file, or `-` [default: stdout]
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
-    /// The form; where nothing is said, Markdown for a file that ends with .md, else JSON
+    /// The format [default: Markdown for a file that ends with .md, else JSON]
     #[arg(long, value_enum, value_name = "FORM")]
     pub(crate) format: Option<Format>,
-    /// In Markdown, also the prompts that people are not shown; JSON has all of them
+    /// Include hidden prompts in Markdown; JSON always has them
     #[arg(long)]
     pub(crate) all: bool,
-    /// Replaces the file that is there
+    /// Replace an existing file
     #[arg(long)]
     pub(crate) force: bool,
 }
 
-/// The form of a conversation that is written down.
+/// The format of an exported conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// Every prompt as it is recorded
+    /// Every prompt as recorded
     Json,
-    /// To be read
+    /// For people
     Markdown,
 }

@@ -1,4 +1,4 @@
-//! Values of flags that are more than a text.
+//! Parsers for the values of flags.
 
 use std::num::{IntErrorKind, ParseIntError};
 use std::time::Duration;
@@ -6,14 +6,14 @@ use std::time::Duration;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use positronic_core::record::{LimitKind, Money, Status};
 
-use crate::amounts::read;
+use crate::limits::read;
 
-/// Reads how a run ended.
+/// Parses the status of a finished run.
 pub(super) fn over() -> impl TypedValueParser<Value = Status> {
     statuses(Status::ALL.into_iter().filter(|status| status.is_over()).collect())
 }
 
-/// Reads a run's status.
+/// Parses a run's status.
 pub(super) fn status() -> impl TypedValueParser<Value = Status> {
     statuses(Status::ALL.into())
 }
@@ -23,33 +23,33 @@ fn statuses(known: Vec<Status>) -> impl TypedValueParser<Value = Status> {
     words.map(|word| Status::ALL.into_iter().find(|status| status.as_str() == word).unwrap_or(Status::Running))
 }
 
-/// Reads an amount of money, as `--more` does.
+/// Parses an amount of money, as `--more` does.
 pub(super) fn money(text: &str) -> Result<Money, String> {
     read(LimitKind::Money, text).map(|more| more.money)
 }
 
-/// Reads a number of tokens: `20000`, `20k`.
+/// Parses a number of tokens: `20000`, `20k`.
 pub(super) fn tokens(text: &str) -> Result<u64, String> {
     read(LimitKind::Tokens, text).map(|more| more.tokens)
 }
 
-/// Reads the most tokens of an answer.
+/// Parses the maximum tokens of an answer.
 pub(super) fn output_tokens(text: &str) -> Result<u32, String> {
     let tokens = tokens(text)?;
     u32::try_from(tokens).map_err(|_| format!("expected at most {} tokens", u32::MAX))
 }
 
-/// Reads a number of iterations.
+/// Parses a number of iterations.
 pub(super) fn iterations(text: &str) -> Result<u64, String> {
     read(LimitKind::Iterations, text).map(|more| more.iterations)
 }
 
-/// Reads a length of time: `90s`, `10m`, `2h`.
+/// Parses a duration: `90s`, `10m`, `2h`.
 pub(super) fn time(text: &str) -> Result<Duration, String> {
     read(LimitKind::Time, text).map(|more| Duration::from_micros(more.time))
 }
 
-/// Reads an age: `30s`, `10m`, `12h`, `2d`, `3w`.
+/// Parses an age: `30s`, `10m`, `12h`, `2d`, `3w`.
 pub(super) fn age(text: &str) -> Result<Duration, String> {
     let expected = || "expected a number and s, m, h, d or w, such as 2d".to_owned();
     let unit = text.chars().next_back().ok_or_else(expected)?;
@@ -66,7 +66,7 @@ pub(super) fn age(text: &str) -> Result<Duration, String> {
     number.checked_mul(seconds).map(Duration::from_secs).ok_or_else(expected)
 }
 
-/// Reads a number; one below zero is told what is expected, and so is one that is too large.
+/// Parses a non-negative number; the error states the valid range.
 pub(super) fn number(text: &str) -> Result<u64, String> {
     text.trim().parse().map_err(|error: ParseIntError| match error.kind() {
         IntErrorKind::PosOverflow => format!("expected a whole number, at most {}", u64::MAX),
@@ -74,13 +74,13 @@ pub(super) fn number(text: &str) -> Result<u64, String> {
     })
 }
 
-/// Reads how many are wanted at most.
+/// Parses a maximum.
 pub(super) fn count(text: &str) -> Result<usize, String> {
     let count = number(text)?;
     usize::try_from(count).map_err(|_| format!("expected a whole number, at most {}", usize::MAX))
 }
 
-/// Reads how many are wanted at most, where none would be no answer.
+/// Parses a positive maximum.
 pub(super) fn most(text: &str) -> Result<usize, String> {
     match count(text) {
         Ok(most) if most > 0 => Ok(most),
@@ -89,19 +89,19 @@ pub(super) fn most(text: &str) -> Result<usize, String> {
     }
 }
 
-/// Reads a text that says something.
+/// Parses a text that is not blank.
 pub(super) fn text(text: &str) -> Result<String, String> {
     if text.trim().is_empty() { Err("it is empty".to_owned()) } else { Ok(text.to_owned()) }
 }
 
-/// Reads a name that is not empty, and one line.
+/// Parses a name: not empty, one line.
 pub(super) fn name(text: &str) -> Result<String, String> {
     crate::names::sound("it", text).map(|()| text.to_owned())
 }
 
-/// Reads a message that says something.
+/// Parses a message that is not blank.
 pub(super) fn said(text: &str) -> Result<String, String> {
-    if text.trim().is_empty() { Err("it says nothing".to_owned()) } else { Ok(text.to_owned()) }
+    if text.trim().is_empty() { Err("the message is empty".to_owned()) } else { Ok(text.to_owned()) }
 }
 
 #[cfg(test)]
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_of_nothing_is_not_asked_for() {
+    fn empty_page_is_refused() {
         assert_eq!((most("1"), most("20")), (Ok(1), Ok(20)));
         for wrong in ["0", "-1", "many", ""] {
             assert_eq!(most(wrong).unwrap_err(), "expected a whole number, at least 1", "{wrong}");
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn an_age_is_a_number_and_a_unit() {
+    fn age_is_a_number_and_a_unit() {
         assert_eq!(age("2d"), Ok(Duration::from_hours(48)));
         assert_eq!(age("90s"), Ok(Duration::from_secs(90)));
         for wrong in ["", "d", "2", "2y", "-1d", "1.5h", "99999999999999999999w"] {

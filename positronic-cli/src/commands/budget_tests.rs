@@ -63,7 +63,7 @@ fn a_loop_that_asks_for_more_is_granted_it_from_anywhere() {
     ");
     insta::assert_snapshot!(desk.refused(&["approve", "count-1", "--more", "-1"]), @r"
     2
-    error: --more -1 cannot be granted: expected a number of tokens, such as 20000 or 20k, and more than nothing
+    error: --more -1 cannot be granted: expected a number of tokens, such as 20000 or 20k, greater than zero
       `Work` asks for more tokens: 20 of 20 tokens used
     ");
     insta::assert_snapshot!(desk.refused(&["approve", "count-1", "Play", "--more", "20"]), @r"
@@ -164,7 +164,7 @@ fn a_run_has_a_budget_of_its_own() {
     ");
     insta::assert_snapshot!(desk.refused(&["approve", "dear", "--more", "99999999999999999999999"]), @r"
     2
-    error: --more 99999999999999999999999 cannot be granted: expected an amount of money, such as 2.50, and this one is too large
+    error: --more 99999999999999999999999 cannot be granted: expected an amount of money, such as 2.50; this value is too large
       the run asks for more money: 0.000015 of 0.00001 EUR used
     ");
     let granted = desk.call(&Project::new(), &["approve", "dear", "--more", "1000"]);
@@ -192,26 +192,26 @@ fn a_limit_of_money_that_nothing_can_keep_is_refused_before_anything_begins() {
 
     insta::assert_snapshot!(call(&[]), @r#"
     2
-    error: --max-money is a limit of money, and nothing says what models cost
+    error: --max-money is a money limit, but there is no price table
       name a table with --prices FILE or in POSITRONIC_PRICES: `as_of = "2026-11-01"` and, under `[prices]`, lines such as `"openai/gpt-5" = { input = 1.25, output = 10 }`
     "#);
     insta::assert_snapshot!(call(&["--prices", &prices, "--cassette", &silent]), @r"
     2
-    error: --max-money is a limit of money, and the cassette says nothing of the tokens of 1 answer
-      play it without a limit of money; a cassette that --record has made has the tokens of its answers
+    error: --max-money is a money limit, but the cassette lacks the token counts of 1 answer
+      play it without a money limit; a cassette of --record has the token counts of its answers
     ");
     insta::assert_snapshot!(call(&["--prices", &prices, "--cassette", &strange]), @r"
     2
-    error: --max-money is a limit of money, and the prices of 2026-11-01 have none for `other/wise`, which the cassette plays
-      add it to the table, or play the cassette without a limit of money
+    error: --max-money is a money limit, but the price table of 2026-11-01 has no price for the cassette's model `other/wise`
+      add it to the table, or play the cassette without a money limit
     ");
-    assert!(desk.refused(&["runs"]).starts_with("6\nerror: there is no store"), "nothing has begun");
+    assert!(desk.refused(&["runs"]).starts_with("6\nerror: no store found"), "nothing has begun");
     let rich = Project::new()
         .brain(thrifty().budget(|budget| budget.max_money("1")))
         .model(Tier::Normal, Arc::new(ScriptedModel::from_fn(|_| Reply::text("Counted."))));
     let own = desk.call(&rich, &["run", "thrifty"]);
     assert_eq!(own.code, 2);
-    assert!(own.err.starts_with("error: `Thrifty` has a limit of money, and nothing says"), "{}", own.err);
+    assert!(own.err.starts_with("error: `Thrifty` has a money limit, but there is no price table"), "{}", own.err);
 
     let priced = call(&["--prices", &prices, "--cassette", &dear, "--plain"]);
     assert!(priced.starts_with("0\n") && priced.contains("cost 0.000023 USD"), "{priced}");
@@ -233,11 +233,11 @@ fn the_options_of_run_read_amounts_as_more_does() {
             "expected an amount of money, such as 2.50, without a currency: it is that of the prices",
         ),
         ("--max-tokens", "lots", "expected a number of tokens, such as 20000 or 20k"),
-        ("--max-money", "-1", "expected an amount of money, such as 2.50, and more than nothing"),
-        ("--max-tokens", "-20", "expected a number of tokens, such as 20000 or 20k, and more than nothing"),
-        ("--max-iterations", "-1", "expected a number of iterations, such as 10, and more than nothing"),
-        ("--max-time", "-1", "expected a time, such as 90s, 10m or 2h, and more than nothing"),
-        ("--max-iterations", "0", "expected a number of iterations, such as 10, and more than nothing"),
+        ("--max-money", "-1", "expected an amount of money, such as 2.50, greater than zero"),
+        ("--max-tokens", "-20", "expected a number of tokens, such as 20000 or 20k, greater than zero"),
+        ("--max-iterations", "-1", "expected a number of iterations, such as 10, greater than zero"),
+        ("--max-time", "-1", "expected a time, such as 90s, 10m or 2h, greater than zero"),
+        ("--max-iterations", "0", "expected a number of iterations, such as 10, greater than zero"),
         ("--max-time", "1d", "expected a time, such as 90s, 10m or 2h"),
     ] {
         let said = refused(option, text);

@@ -106,7 +106,7 @@ fn a_budget_of_money_needs_prices_before_anything_is_said() {
     let desk = Desk::new();
     for option in ["--max-money", "--answer-max-money"] {
         let refused = desk.chat("one", &[option, "1"]);
-        let why = format!("error: {option} is a limit of money, and nothing says what models cost\n");
+        let why = format!("error: {option} is a money limit, but there is no price table\n");
         assert!(refused.code == 2 && refused.err.starts_with(&why), "{}", refused.err);
     }
     let prices = desk.0.path().join("prices.toml");
@@ -119,7 +119,7 @@ fn a_budget_of_money_needs_prices_before_anything_is_said() {
     assert_eq!(said.code, 0, "{}", said.err);
     assert!(said.err.contains("cost 0.01 EUR"), "{}", said.err);
     let refused = desk.chat("two", &[]);
-    let why = "error: the conversation `c` has a limit of money, and nothing says what models cost\n";
+    let why = "error: the conversation `c` has a money limit, but there is no price table\n";
     assert!(refused.code == 2 && refused.err.starts_with(why), "{}", refused.err);
     let spent = desk.chat("two\nthree\nfour", &priced);
     assert_eq!((spent.code, spent.out.as_str()), (7, "Yes.\nYes.\n"), "{}", spent.err);

@@ -147,7 +147,7 @@ fn an_approval_is_left_and_what_is_said_meanwhile_waits_behind_it() {
 }
 
 #[test]
-fn a_message_ends_what_waits_where_it_shall() {
+fn message_cancels_pending_calls_under_that_policy() {
     let desk = Desk::new();
     assert_eq!(desk.chat(&scripted([Reply::call("pay", json!({}))]), "Pay.").code, 3);
     let model = scripted([Reply::text("As you like.")]);
@@ -236,13 +236,13 @@ fn an_id_is_found_by_its_beginning_and_a_wrong_one_is_refused() {
     };
     insta::assert_snapshot!(refused(&["conversations", "show", "order-"]), @r"
     2
-    error: `order-` is the beginning of several conversations
+    error: `order-` is an ambiguous prefix of several conversations
       order-18  Helper, completed
       order-17  Helper, completed
     ");
     insta::assert_snapshot!(refused(&["conversations", "export", "oder-17"]), @r"
     2
-    error: there is no conversation `oder-17` in desk/runs.db
+    error: unknown conversation `oder-17` in desk/runs.db
       did you mean `order-17` or `order-18`?
       `desk conversations` lists the conversations
     ");
@@ -283,7 +283,7 @@ fn conversations_are_listed_with_what_was_said_last() {
     say("order-18", "bob", "I want\u{1b}[2J it back, all of it, and right now if that is possible at all");
 
     insta::assert_snapshot!(desk.look(&["conversations"]).out, @r"
-    CONVERSATION  BRAIN   USER  PROMPTS  STATUS     AGE  SAID LAST
+    CONVERSATION  BRAIN   USER  PROMPTS  STATUS     AGE  LAST MESSAGE
     order-18      Helper  bob   1        completed  0s   I want␛[2J it back, all of it, and right now if that is possible at all
     order-17      Helper  ann   2        completed  0s   And when does it come?
     ");
@@ -397,7 +397,7 @@ fn an_exported_conversation_says_who_refused_what_and_how_it_failed() {
     assert_eq!(say(vec![], ""), 3, "it asks for a second iteration");
     assert_eq!(desk.look(&["approve", "c-0", "--more", "1", "--by", "bob"]).code, 0);
     let listed = desk.look(&["conversations"]).out;
-    assert!(listed.contains("running (nobody)"), "nobody goes on with it: {listed}");
+    assert!(listed.contains("running (no worker)"), "nobody goes on with it: {listed}");
     assert_eq!(say(vec![], ""), 1, "the model has nothing to say");
     assert_eq!(say(vec![Reply::call("pay", json!({}))], "Again!"), 3);
     assert_eq!(desk.look(&["cancel", "c-1", "--reason", "never mind"]).code, 0);

@@ -7,6 +7,7 @@ use positronic_core::runner::{Clock as _, SystemClock};
 use serde_json::json;
 
 use super::block_on;
+use crate::atomic_write::replace;
 use crate::cli::{
     ConversationExportArgs, ConversationListArgs, ConversationShowArgs, Conversations, ConversationsArgs, Format,
 };
@@ -16,7 +17,6 @@ use crate::failure::{Exit, Failure};
 use crate::kept::Kept;
 use crate::lists::{Talk, alone, more, talks};
 use crate::ui::Ui;
-use crate::whole::replace;
 
 pub(crate) fn conversations(args: &ConversationsArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     match &args.what {

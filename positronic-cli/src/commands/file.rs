@@ -23,6 +23,7 @@ use serde_json::{Value, json};
 
 use super::block_on;
 use super::conversations::refuse_known;
+use crate::atomic_write::replace;
 use crate::cli::{ExportArgs, ImportArgs};
 use crate::display::figures::many;
 use crate::display::text::{harmless_json, shorten};
@@ -32,7 +33,6 @@ use crate::json::no_json;
 use crate::kept::Kept;
 use crate::names::sound;
 use crate::ui::Ui;
-use crate::whole::replace;
 
 /// The version of the file's format, without and with files.
 const PLAIN: u32 = 1;

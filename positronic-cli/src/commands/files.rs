@@ -12,6 +12,7 @@ use positronic_core::store::StoreError;
 use serde_json::{Value, json};
 
 use super::block_on;
+use crate::atomic_write::replace;
 use crate::cli::FilesArgs;
 use crate::display::figures::{many, size};
 use crate::display::text::{one_line, shorten, width};
@@ -21,7 +22,6 @@ use crate::find::find;
 use crate::kept::Kept;
 use crate::suggest::{did_you_mean, nearest};
 use crate::ui::Ui;
-use crate::whole::replace;
 
 /// How much of a hash the list shows.
 const HASH: usize = 12;

@@ -29,7 +29,7 @@ pub(crate) fn list(project: &Project, args: &ListArgs, ui: &mut Ui) -> Result<Ex
         writeln!(ui.out, "{}", line.trim_end())?;
     }
     if project.brains.is_empty() {
-        ui.notice("the project has no brain; add one with Project::brain")?;
+        ui.notice("the project has no brains; add one with `Project::brain`")?;
     }
     Ok(Exit::Done)
 }

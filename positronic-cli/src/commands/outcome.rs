@@ -57,7 +57,7 @@ pub(crate) fn ended(
 pub(crate) const fn left_by(told: Interrupt) -> Exit {
     match told {
         Interrupt::Person => Exit::Interrupted,
-        Interrupt::System => Exit::Told,
+        Interrupt::System => Exit::Terminated,
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::block_on;
 use super::conversations::refuse_known;
+use crate::atomic_write::replace;
 use crate::cli::{ModelArgs, RecordArgs};
 use crate::endpoint::{secrets, unhidden};
 use crate::failure::{Exit, Failure};
@@ -12,7 +13,6 @@ use crate::find::find;
 use crate::kept::Kept;
 use crate::recording::recording;
 use crate::ui::Ui;
-use crate::whole::replace;
 
 pub(crate) fn record(args: &RecordArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let to_file = args.file.as_deref().filter(|file| file.as_os_str() != "-");

@@ -48,7 +48,7 @@ fn what_cannot_be_recorded_is_said() {
     std::fs::write(&file, "mine").unwrap();
 
     assert!(desk.refused(&["record", "s1"]).contains("the run s1 has asked no model, so there is nothing to record"));
-    assert!(desk.refused(&["record", "r1", &file]).contains("is there already"));
+    assert!(desk.refused(&["record", "r1", &file]).contains("already exists"));
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine");
     let outcome = desk.call(&Project::new(), &["record", "r1", &file, "--force"]);
     assert_eq!(outcome.code, 0, "a run that waits can be recorded, too: {}", outcome.err);
@@ -101,7 +101,7 @@ fn a_key_stands_in_no_cassette_and_one_that_is_too_short_does_not_break_it() {
     assert_eq!(warning, "");
     assert!(text.contains("Your key is [hidden], said x.") && !text.contains("sk-live-42"), "{text}");
     let (text, warning) = recorded("x");
-    assert_eq!(warning, "a key or password shorter than 4 characters is not hidden in a cassette\n");
+    assert_eq!(warning, "a key or password shorter than 4 characters is not redacted in a cassette\n");
     assert!(text.contains(r#""type":"text""#) && text.contains("said x."), "{text}");
 }
 

@@ -5,13 +5,13 @@ use positronic_core::record::Seq;
 
 use super::block_on;
 use super::conversations::refuse_known;
+use crate::atomic_write::replace;
 use crate::cli::ReportArgs;
 use crate::failure::{Exit, Failure};
 use crate::find::find;
 use crate::kept::Kept;
 use crate::report::markdown;
 use crate::ui::Ui;
-use crate::whole::replace;
 
 pub(crate) fn report(args: &ReportArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let to_file = args.out.as_deref().filter(|file| file.as_os_str() != "-");

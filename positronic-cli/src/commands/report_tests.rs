@@ -110,7 +110,7 @@ fn a_report_is_written_into_a_file_and_replaces_none_unasked() {
     assert_eq!((written.code, written.out.as_str()), (0, "wrote the report of the run done to desk/run.md\n"));
     assert_eq!(
         (again.code, again.err.as_str()),
-        (2, "error: desk/run.md is there already\n  name another file, or say --force to replace it\n")
+        (2, "error: desk/run.md already exists\n  name another file, or use --force to replace it\n")
     );
     assert_eq!(forced.code, 0);
     std::fs::create_dir(desk.path("folder")).unwrap();
@@ -128,5 +128,5 @@ fn a_report_is_written_into_a_file_and_replaces_none_unasked() {
     assert!(text.contains("- Used: 1,200 tokens in, 30 out\n- Cost: 1.2 EUR, by the prices of 2026-01-01\n"), "{text}");
     assert!(text.contains("- 1,200 tokens in, 30 out; cost 1.2 EUR\n"), "{text}");
     let unknown = desk.refused(&["report", "nobody"]);
-    assert!(unknown.starts_with("2\nerror: there is no run `nobody`"), "{unknown}");
+    assert!(unknown.starts_with("2\nerror: unknown run `nobody`"), "{unknown}");
 }

@@ -12,13 +12,13 @@ use positronic_core::store::{PendingFilter, StoreError};
 use serde_json::json;
 
 use super::block_on;
-use crate::amounts::least_money;
 use crate::cli::{ApproveArgs, By, CancelArgs, RejectArgs, RunByArgs};
 use crate::display::figures::{self, money};
 use crate::failure::{Exit, Failure};
 use crate::find::{Short, call, find};
 use crate::json::value;
 use crate::kept::Kept;
+use crate::limits::least_money;
 use crate::lists::{RUN, answers, nobody, question};
 use crate::prices::currency;
 use crate::ui::Ui;
@@ -58,7 +58,7 @@ fn grant(args: &ApproveArgs, written: &str, ui: &mut Ui) -> Result<Exit, Failure
         }
         _ => return Err(asks_nothing(&args.run, named.as_ref(), &all, ui)),
     };
-    let more = crate::amounts::read(kind, written).map_err(|expected| Failure::Misused {
+    let more = crate::limits::read(kind, written).map_err(|expected| Failure::Misused {
         message: format!("--more {written} cannot be granted: {expected}"),
         hint: format!("{} {asks}", place(&to)),
     })?;

@@ -385,28 +385,28 @@ fn what_is_wrong_with_a_call_is_said_at_once() {
 
     insta::assert_snapshot!(told(&["run", "helpdesk", "-o", "custmer=ada", "-o", "limit=few"]), @r"
     2
-    error: there are 3 problems with the options of `Help Desk`:
-      custmer: there is no such option; did you mean `customer`?
+    error: 3 problems with the options of `Help Desk`:
+      custmer: unknown option; did you mean `customer`?
       limit: got `few`, expected a whole number, at least 0 and at most 4294967295
       customer: missing, expected text
       for example: -o customer=text
     ");
     insta::assert_snapshot!(told(&["run", "helpdesk"]), @r"
     2
-    error: there is a problem with the options of `Help Desk`:
+    error: 1 problem with the options of `Help Desk`:
       customer: missing, expected text
       for example: -o customer=text
     ");
     insta::assert_snapshot!(told(&["show", "surveys", "--store", "runs.db"]), @r"
     6
-    error: there is no store at runs.db
-      look at --store and POSITRONIC_STORE; `run` and `import` make a store where there is none
+    error: no store found at runs.db
+      check --store and POSITRONIC_STORE; `run` and `import` create a missing store
     ");
     insta::assert_snapshot!(told(&["run", "idle"]), @r"
     5
-    error: no model is configured, and `Idle` has no cassette of its own
-      set OPENAI_API_KEY to talk to OpenAI, or OPENAI_BASE_URL for another endpoint of its kind
-      or run without a key: --cassette FILE plays a recording that --record FILE made
+    error: no model is configured, and `Idle` has no bundled cassette
+      set OPENAI_API_KEY for OpenAI, or OPENAI_BASE_URL for another compatible endpoint
+      or run without a key: --cassette FILE plays a recording of --record FILE
     ");
     insta::assert_snapshot!(told(&["run", "help desk", "-o", "customer=ada", "--cassette", "missing.jsonl"]), @r"
     5
@@ -418,8 +418,8 @@ fn what_is_wrong_with_a_call_is_said_at_once() {
     ");
     insta::assert_snapshot!(told(&["run", "help desk", "-o", "customer=ada", "--record", "x.jsonl"]), @r"
     5
-    error: there is nothing to record: no model is configured
-      set OPENAI_API_KEY, or OPENAI_BASE_URL for another endpoint of its kind
+    error: cannot record: no model is configured
+      set OPENAI_API_KEY, or OPENAI_BASE_URL for another compatible endpoint
     ");
 }
 

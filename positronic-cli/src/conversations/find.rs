@@ -35,7 +35,7 @@ pub(crate) async fn find(kept: &Kept, written: &str, ui: &Ui) -> Result<String, 
             let mut candidates: Vec<String> =
                 candidates.map(|one| format!("{}  {}, {}", one.id, one.last.brain, one.last.status.as_str())).collect();
             if several.len() > CANDIDATES {
-                candidates.push("and more; write more of the id".to_owned());
+                candidates.push("and more; use a longer prefix".to_owned());
             }
             Err(Failure::AmbiguousConversation { written: written.to_owned(), candidates })
         }

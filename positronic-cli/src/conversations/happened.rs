@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use positronic_core::record::{Decision, Event, EventKind, LoopOutcome, Path, Timestamp};
 
-use crate::amounts::asks;
 use crate::display::{by, granted};
+use crate::limits::asks;
 
 /// What has happened in a run, in sentences without their end.
 #[derive(Debug, Default)]

@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 
 use super::happened::is_own;
 use super::markdown::{Chapter, markdown};
-use crate::amounts::standing;
 use crate::display::{Style, View, talk_text};
 use crate::failure::Failure;
+use crate::limits::standing;
 
 /// The version of the exported JSON.
 const VERSION: u32 = 1;

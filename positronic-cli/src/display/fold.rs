@@ -101,7 +101,7 @@ impl View {
                 self.limited(path, amount(*kind, *limit, self.currency.as_deref()));
             }
             EventKind::BudgetRequested { kind, limit, used, shared, .. } => {
-                let asks = crate::amounts::asks(*kind, *limit, *used, *shared, self.currency.as_deref());
+                let asks = crate::limits::asks(*kind, *limit, *used, *shared, self.currency.as_deref());
                 self.note_at_work(path, asks, true);
                 self.suspend(path);
             }

@@ -158,7 +158,7 @@ impl<W: Write> Plain<W> {
                 format!("stopped by a limit: {} used", used_of(*kind, *used, *limit, self.view.currency.as_deref()))
             }
             EventKind::BudgetRequested { kind, limit, used, shared, .. } => {
-                let asks = crate::amounts::asks(*kind, *limit, *used, *shared, self.view.currency.as_deref());
+                let asks = crate::limits::asks(*kind, *limit, *used, *shared, self.view.currency.as_deref());
                 format!("{}{asks}", of_run(&event.path))
             }
             EventKind::BudgetDecided { decision: Decision::Approved, more, actor, .. } => {

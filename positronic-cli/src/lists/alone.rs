@@ -1,5 +1,5 @@
-//! Which runs nobody works on: those of a worker that has died look as if they were at work, and those whose time is up as if
-//! they waited.
+//! Unclaimed runs with work: after a worker's death they look running, and after an expiry they look
+//! waiting.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use positronic_core::record::{RunId, RunSummary, Timestamp};
 use positronic_core::runner::Client;
 use positronic_core::store::StoreError;
 
-/// Finds the runs that have work, and that nobody works on.
+/// Finds the runs that have work and no live worker.
 pub(crate) async fn alone(
     client: &Client,
     rows: impl Iterator<Item = &RunSummary>,
@@ -22,12 +22,12 @@ pub(crate) async fn alone(
     Ok(alone)
 }
 
-/// Says that nobody has a run in hand, and how it goes on; a `run` that asks lets go of it for that time, and takes it up again.
+/// Reports that no worker has claimed a run, and how to continue it; a `run` that asks releases its run meanwhile.
 pub(crate) fn nobody(work: &str) -> String {
-    format!("nobody has the run in hand; where no `run` or `work` is open that takes it up, go on with: {work}")
+    format!("no worker has claimed the run; unless a `run` or `work` is open for it, continue it with: {work}")
 }
 
-/// Writes a run's status, and that nobody works on it.
+/// Renders a run's status, and whether it is unclaimed.
 pub(super) fn status(row: &RunSummary, alone: &HashSet<RunId>) -> String {
-    format!("{}{}", row.status.as_str(), if alone.contains(&row.run) { " (nobody)" } else { "" })
+    format!("{}{}", row.status.as_str(), if alone.contains(&row.run) { " (no worker)" } else { "" })
 }

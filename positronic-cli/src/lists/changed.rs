@@ -1,4 +1,4 @@
-//! Which runs cannot go on here since the code of their brain is another one now.
+//! Runs that cannot continue here, since the code of their brain has changed.
 
 use std::collections::HashMap;
 
@@ -9,11 +9,11 @@ use crate::kept::Kept;
 use crate::models::Models;
 use crate::project::Project;
 
-/// How the code of runs differs, by run; an error where a run's log cannot be read.
+/// Code differences by run, or an error for an unreadable log.
 pub(super) type Differences = HashMap<RunId, Result<String, StoreError>>;
 
-/// Says of the runs that are not over how the project's code differs from what they began with, or why their log cannot be
-/// read. Only a project's own binary knows: the framework's command does not build the project to look.
+/// Compares the code of unfinished runs with the project's code; an error explains an unreadable log. Only a
+/// project's own binary can do this: the `positronic` command does not build the project for it.
 pub(crate) async fn changed(
     project: Option<&Project>,
     kept: &Kept,
@@ -33,7 +33,7 @@ pub(crate) async fn changed(
     changed
 }
 
-/// Says in a sentence that a run's code has changed.
+/// Renders a change of a run's code.
 pub(crate) fn said(difference: &str) -> String {
-    format!("the code has changed since the run began: {difference}")
+    format!("the code has changed since the start of the run: {difference}")
 }

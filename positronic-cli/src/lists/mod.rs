@@ -1,4 +1,4 @@
-//! Lists about many runs, written to a string: a table of runs, and what waits with the commands that answer it.
+//! Lists: runs, conversations, and pending items with the commands that answer them.
 
 mod alone;
 mod changed;

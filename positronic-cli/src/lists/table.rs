@@ -13,20 +13,20 @@ use crate::find::Short;
 
 const HEADS: [&str; 6] = ["RUN", "BRAIN", "STATUS", "SINCE", "AGE", "TOKENS"];
 const BRAIN: usize = 1;
-/// What stands last, in the columns that are left, or on a line of its own.
+/// The last column, which takes the remaining width or its own line.
 const WHY: &str = "WHY";
 
-/// How wide a brain's title is at least and at most, and how much room a reason needs beside the other columns.
+/// Minimum and maximum width of a brain's title, and minimum width of the last column.
 const TITLE: [usize; 2] = [8, 24];
 const ROOM: usize = 24;
-/// How wide a run's id is at least.
+/// Minimum width of a run's id.
 const NAME: usize = 6;
 const GAP: &str = "  ";
-/// Which columns are left out where there is no room, one after the other.
+/// Columns that are dropped in this order in a narrow terminal.
 const LEFT_OUT: [usize; 4] = [5, 4, 3, BRAIN];
 
-/// Writes runs as a table that fits the columns. Those of `alone` have work, and nobody works on them; those of `changed` cannot
-/// go on with the code that there is, or cannot be read.
+/// Renders runs as a table of a given width. Runs in `alone` have work and no worker; runs in `changed` cannot
+/// continue with the current code, or are unreadable.
 pub(crate) fn table(
     rows: &[RunSummary],
     short: &Short,
@@ -59,7 +59,7 @@ pub(crate) fn table(
         let fitting = fitting.saturating_sub(over(&widths)).max(least);
         set(&mut widths, BRAIN, fitting);
     }
-    // What a run does has to be seen: it has a column however few there are.
+    // The status is always shown.
     for column in LEFT_OUT {
         if over(&widths) > 0 {
             set(&mut widths, column, 0);
@@ -98,27 +98,27 @@ fn set(widths: &mut [usize], column: usize, width: usize) {
     }
 }
 
-/// Says why a run cannot go on, why it waits, or how it ended, without what the other columns say.
+/// Explains why a run cannot continue, waits, or ended, without repeating other columns.
 fn reason(row: &RunSummary, difference: Option<&Result<String, StoreError>>, now: Timestamp, unicode: bool) -> String {
     match difference {
         Some(Ok(difference)) => return one_line(&said(difference), unicode),
-        Some(Err(_)) => return "its log cannot be read".to_owned(),
+        Some(Err(_)) => return "cannot read its log".to_owned(),
         None => {}
     }
     let why = one_line(row.why.as_deref().unwrap_or_default(), unicode);
     let waits = why.strip_prefix("The run waits").and_then(|rest| rest.split_once(" for "));
     let why = waits.map_or_else(|| why.clone(), |(_, what)| format!("for {what}"));
-    if row.status == Status::Waiting && row.has_work(now) { format!("its time is up: {why}") } else { why }
+    if row.status == Status::Waiting && row.has_work(now) { format!("expired: {why}") } else { why }
 }
 
 fn padded(cell: &str, columns: usize) -> String {
     format!("{cell}{}", " ".repeat(columns.saturating_sub(width(cell))))
 }
 
-/// Says that a list may go on; `which` end of it is shown.
+/// Notes that a list is truncated; `which` end of it is shown.
 pub(crate) fn more(which: &str, shown: usize) -> String {
     match shown {
-        1 => format!("the {which} one is shown; --limit shows more"),
-        several => format!("the {which} {several} are shown; --limit shows more"),
+        1 => format!("only the {which} one is shown; use --limit for more"),
+        several => format!("only the {which} {several} are shown; use --limit for more"),
     }
 }

@@ -9,25 +9,25 @@ use super::alone::status;
 use crate::display::figures::age;
 use crate::display::text::{one_line, shorten, width};
 
-/// A conversation with what was said in it last.
+/// A conversation with its last message.
 #[derive(Debug)]
 pub(crate) struct Talk {
     pub(crate) summary: ConversationSummary,
-    /// What its last run was begun with.
+    /// Input of its last run.
     pub(crate) said: Option<String>,
 }
 
 const HEADS: [&str; 6] = ["CONVERSATION", "BRAIN", "USER", "PROMPTS", "STATUS", "AGE"];
-/// What stands last, in the columns that are left.
-const SAID: &str = "SAID LAST";
+/// The last column, which takes the remaining width.
+const LAST_MESSAGE: &str = "LAST MESSAGE";
 const GAP: &str = "  ";
-/// How wide a cell is at most, and how much room is needed for what was said.
+/// Maximum width of a cell, and minimum width of the last message.
 const WIDEST: usize = 20;
 const ROOM: usize = 16;
-/// Which columns are left out where there is no room, one after the other.
+/// Columns that are dropped in this order in a narrow terminal.
 const LEFT_OUT: [usize; 4] = [3, 2, 5, 1];
 
-/// Writes conversations as a table that fits the columns. The runs of `alone` have work, and nobody works on them.
+/// Renders conversations as a table of a given width. Runs in `alone` have work and no worker.
 pub(crate) fn talks(talks: &[Talk], alone: &HashSet<RunId>, now: Timestamp, columns: usize, unicode: bool) -> String {
     let mut rows: Vec<[String; 6]> = vec![HEADS.map(str::to_owned)];
     rows.extend(talks.iter().map(|Talk { summary, .. }| {
@@ -55,7 +55,7 @@ pub(crate) fn talks(talks: &[Talk], alone: &HashSet<RunId>, now: Timestamp, colu
     }
     let room = columns.saturating_sub(taken(&widths));
     let said = talks.iter().map(|talk| one_line(talk.said.as_deref().unwrap_or_default(), unicode));
-    let said = std::iter::once(SAID.to_owned()).chain(said);
+    let said = std::iter::once(LAST_MESSAGE.to_owned()).chain(said);
     let mut text = String::new();
     for (row, said) in rows.iter().zip(said) {
         let mut line = String::new();

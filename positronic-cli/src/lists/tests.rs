@@ -52,7 +52,7 @@ fn ui() -> Ui {
 }
 
 #[test]
-fn the_table_of_runs_fits() {
+fn table_of_runs_fits_the_width() {
     let why = "The run waits since event 7 for a person's decision about `refund` at `Chat/0.0` (249 euros \u{1b}[2J).";
     let rows = [
         row("ticket-1", "Support", Status::Waiting, Some(why), 5 * HOUR),
@@ -77,7 +77,7 @@ fn the_table_of_runs_fits() {
 }
 
 #[test]
-fn what_waits_comes_with_the_commands_that_answer() {
+fn pending_items_show_the_commands_that_answer_them() {
     let pending = |kind| Pending {
         call: Path::parse("Chat/1.0").unwrap(),
         tool: "refund".to_owned(),
@@ -112,7 +112,7 @@ fn what_waits_comes_with_the_commands_that_answer() {
 }
 
 #[test]
-fn long_arguments_have_their_size_said_first_and_can_be_read_whole() {
+fn long_arguments_show_their_size_first_and_print_in_full() {
     let code: String = (0..100).map(|n| format!("line {n}\n")).collect();
     let gate = Gate { reason: "it runs".to_owned(), valid_for: None, editable: true };
     let waiter = PendingItem {

@@ -1,28 +1,28 @@
-//! What waits for somebody, and the commands that answer it.
+//! Pending items, with the commands that answer them.
 
 use std::fmt::Write as _;
 
 use positronic_core::record::{Pending, PendingKind, Timestamp, WaitSpec};
 use positronic_core::store::PendingItem;
 
-use crate::amounts;
 use crate::answers::REPLY;
 use crate::display::figures::{age, many};
 use crate::display::given::{Room, extent};
 use crate::display::text::{one_line, shorten};
+use crate::limits;
 use crate::options::sample;
 use crate::ui::Ui;
 
-/// How the run's own brain is written where a call could stand.
+/// The path of the whole run, in place of a call.
 pub(crate) const RUN: &str = ".";
 
-/// How many rows of a call's arguments a list shows.
+/// Maximum rows of a call's arguments in a list.
 pub(crate) const LISTED_ROWS: usize = 20;
 
-/// Writes one entry: what is asked, with which arguments, and the commands that answer it. `run` is the run's id as it
-/// is to be written, and `currency` that of its limits of money.
+/// Renders one item: the question, the arguments, and the commands that answer it. `run` is the run's id as it
+/// is displayed, and `currency` that of its money limits.
 ///
-/// Arguments of more than a line have their size said first. They are shown whole, or the first `most` rows of them with the
+/// Arguments of several lines begin with their size. They are shown in full, or as the first `most` rows with the
 /// command that shows the rest.
 pub(crate) fn entry(
     waiter: &PendingItem,
@@ -44,7 +44,7 @@ pub(crate) fn entry(
     let mut text = format!("{}\n", fit(&format!("{head}, for {}", age(now.since(waiter.at)))));
     let until = expires(&waiter.pending);
     let left = until.map_or_else(String::new, |until| match until.since(now) {
-        left if left.is_zero() => "; its time is up, and the run goes on without an answer".to_owned(),
+        left if left.is_zero() => "; expired: the run continues without an answer".to_owned(),
         left => format!("; {} left", age(left)),
     });
     text.push_str(&fit(&format!("  {}{left}", question(&waiter.pending, currency))));
@@ -67,13 +67,13 @@ pub(crate) fn entry(
         _ = writeln!(text, "  {mark} {rows}: {}", one_line(&command, unicode));
     }
     for command in answers(run, &waiter.pending, now, ui) {
-        // A command that is cut is of no use.
+        // A truncated command would be useless.
         _ = writeln!(text, "    {}", one_line(&command, unicode));
     }
     text
 }
 
-/// Names what asks, for a sentence to begin with: a tool by its name, a loop by its path, and the run itself.
+/// Names the asking party as a sentence subject: a tool by its name, a loop by its path, or the run.
 pub(crate) fn named(pending: &Pending) -> String {
     match (pending.tool.as_str(), pending.call.is_root()) {
         ("", true) => "the run".to_owned(),
@@ -82,13 +82,11 @@ pub(crate) fn named(pending: &Pending) -> String {
     }
 }
 
-/// Says what is asked; money in its currency, where that is known.
+/// Describes the question; money has its currency if known.
 pub(crate) fn question(pending: &Pending, currency: Option<&str>) -> String {
     match &pending.kind {
         PendingKind::Approval { gate, .. } => format!("needs approval: {}", gate.reason),
-        PendingKind::Amounts { kind, limit, used, shared, .. } => {
-            amounts::asks(*kind, *limit, *used, *shared, currency)
-        }
+        PendingKind::Amounts { kind, limit, used, shared, .. } => limits::asks(*kind, *limit, *used, *shared, currency),
         PendingKind::Answer { waits } => {
             let waits: Vec<String> = waits
                 .iter()
@@ -102,10 +100,10 @@ pub(crate) fn question(pending: &Pending, currency: Option<&str>) -> String {
     }
 }
 
-/// The most bytes of arguments that a command to edit holds; longer ones are edited in a file.
+/// Maximum bytes of arguments in a suggested command; longer ones are edited in a file.
 const LONGEST_ARGUMENTS: usize = 400;
 
-/// Returns the commands that answer what is pending, or that go on without an answer where its time is up.
+/// Returns the commands that answer a pending item, or that continue the run after its expiry.
 pub(crate) fn answers(run: &str, pending: &Pending, now: Timestamp, ui: &Ui) -> Vec<String> {
     let call = pending.call.as_str();
     if expires(pending).is_some_and(|until| until <= now) {
@@ -124,7 +122,7 @@ pub(crate) fn answers(run: &str, pending: &Pending, now: Timestamp, ui: &Ui) -> 
         }
         PendingKind::Amounts { kind, limit, used, .. } => {
             let call = if call.is_empty() { RUN } else { call };
-            let more = amounts::suggested(*kind, *limit, *used);
+            let more = limits::suggested(*kind, *limit, *used);
             vec![
                 ui.command(&["approve", run, call, "--more", &more]),
                 ui.command(&["reject", run, call, "--reason", "TEXT"]),

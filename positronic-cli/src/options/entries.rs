@@ -1,27 +1,27 @@
-//! How a value of a schema is asked for, field by field, where that is possible.
+//! Fields for entering a value of a schema one by one, if possible.
 
 use serde_json::{Map, Value};
 
 use super::schema::{Kind, Shape, bare};
 
-/// One value that a person is asked for.
+/// One value to enter.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Entry {
-    /// The field of an object; none for a value that stands alone.
+    /// The field of an object; `None` for a single value.
     pub(crate) name: Option<String>,
     pub(crate) required: bool,
     pub(crate) expected: String,
-    /// Whether it is true or false.
+    /// Whether it is a boolean.
     pub(crate) flag: bool,
-    /// What can be chosen, where that is all.
+    /// The options of a choice.
     pub(crate) choices: Vec<String>,
     schema: Value,
 }
 
-/// How many fields an object may have to be asked for one by one.
+/// Maximum number of fields that are asked one by one.
 const FIELDS: usize = 8;
 
-/// Lists what to ask for; none where only JSON will do.
+/// Lists the fields to ask for; `None` if only JSON can express the value.
 pub(crate) fn entries(schema: &Value) -> Option<Vec<Entry>> {
     let shape = Shape::of(schema, schema);
     if is_simple(&shape) {
@@ -35,12 +35,12 @@ pub(crate) fn entries(schema: &Value) -> Option<Vec<Entry>> {
     Some(properties.iter().map(|(name, inner, required)| entry(Some((*name).to_owned()), inner, *required)).collect())
 }
 
-/// Reads what a person wrote, or says what is expected.
+/// Parses an entered value; the error states the expected format.
 pub(crate) fn read_entry(entry: &Entry, text: &str) -> Result<Value, String> {
     Shape::of(&entry.schema, &entry.schema).read(text)
 }
 
-/// Makes a value that fits a schema, as an example.
+/// Creates an example value of a schema.
 pub(crate) fn sample(schema: &Value) -> Value {
     value_of(&Shape::of(schema, schema))
 }
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flat_object_is_asked_for_field_by_field() {
+    fn flat_object_is_asked_field_by_field() {
         let schema = json!({
             "type": "object",
             "properties": {"text": {"type": "string"}, "stars": {"$ref": "#/$defs/Stars"}},
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_nested_is_asked_for_as_json() {
+    fn nested_values_are_asked_as_json() {
         let nested = json!({"type": "object", "properties": {"a": {"type": "array"}}});
 
         assert_eq!(entries(&nested), None);

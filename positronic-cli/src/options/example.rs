@@ -1,28 +1,28 @@
-//! Examples and descriptions of options, made from their schema.
+//! Examples and descriptions of options, derived from their schema.
 
 use serde_json::Value;
 
 use super::schema::Shape;
 
-/// One option as `show` lists it.
+/// One option in the list of `show`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Field {
-    /// Its key, with dots for what lies inside an object.
+    /// Its key, with dots for nested fields.
     pub(crate) key: String,
-    /// What is expected.
+    /// The expected format.
     pub(crate) expected: String,
-    /// Whether it has to be given.
+    /// Whether it is required.
     pub(crate) required: bool,
     /// The author's description.
     pub(crate) description: Option<String>,
-    /// What it is where it is not given.
+    /// Its default.
     pub(crate) default: Option<String>,
 }
 
-/// How deep objects are opened up.
+/// Maximum depth of listed objects.
 const DEPTH: usize = 3;
 
-/// Lists the options, those inside objects too.
+/// Lists the options, including nested ones.
 pub(crate) fn fields(schema: &Value) -> Vec<Field> {
     let mut fields = Vec::new();
     collect(&Shape::of(schema, schema), "", true, DEPTH, &mut fields);
@@ -41,7 +41,7 @@ fn collect(shape: &Shape<'_>, prefix: &str, required: bool, depth: usize, fields
     }
 }
 
-/// Writes the flags of an example call: every option that has to be given, or the first one where none has to be.
+/// Renders the flags of an example call: all required options, or else the first option.
 pub(crate) fn example(schema: &Value) -> String {
     let mut flags = Vec::new();
     samples(&Shape::of(schema, schema), "", DEPTH, &mut flags);
@@ -64,7 +64,7 @@ fn samples(shape: &Shape<'_>, prefix: &str, depth: usize, flags: &mut Vec<String
     }
 }
 
-/// Quotes a word for a shell where it needs it.
+/// Quotes a word for a shell if needed.
 pub(crate) fn shell_word(word: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:@,+=".contains(&byte);
     if !word.is_empty() && word.bytes().all(plain) {

@@ -1,8 +1,8 @@
 //! The options of a run, typed by the brain's schema.
 //!
-//! They come as `-o key=value`, where the schema says what the value is to be read as, as one JSON document with
-//! `--options`, or both: the pairs are laid over the document. `-o list=a -o list=b` fills a list, `-o a.b=1` reaches
-//! into an object. All problems are reported at once, each with its field, what was given and what is expected.
+//! They come as `-o key=value`, parsed by the schema, as one JSON document with
+//! `--options`, or both: the pairs override the document. `-o list=a -o list=b` fills a list, `-o a.b=1` sets
+//! a nested field. All problems are reported at once, each with its field, the given value and the expected format.
 
 mod entries;
 mod example;
@@ -21,11 +21,11 @@ use schema::{Kind, Shape, ranged};
 
 use crate::json::no_json;
 
-/// Reads options from `key=value` pairs and a JSON document.
+/// Parses options from `key=value` pairs and a JSON document.
 ///
 /// # Errors
 ///
-/// [`OptionsError`] with every [`Problem`] that was found.
+/// [`OptionsError`] with every [`Problem`].
 pub fn parse(schema: &Value, pairs: &[String], document: Option<&str>) -> Result<Value, OptionsError> {
     let schema = &ranged(schema);
     let mut reader = Reader { schema, problems: Vec::new(), given: Vec::new() };
@@ -47,12 +47,12 @@ pub fn parse(schema: &Value, pairs: &[String], document: Option<&str>) -> Result
 struct Reader<'a> {
     schema: &'a Value,
     problems: Vec<Problem>,
-    /// The keys that were given so far, to tell a second value from the first.
+    /// The keys so far, to detect repeated ones.
     given: Vec<String>,
 }
 
 impl Reader<'_> {
-    /// Reads the document; without one, the options begin as an empty object, or as `null` for a brain without any.
+    /// Parses the document; the default is an empty object, or `null` for a brain without options.
     fn document(&mut self, text: Option<&str>) -> Value {
         let empty = match Shape::of(self.schema, self.schema).kind {
             Kind::Null => Value::Null,
@@ -111,7 +111,7 @@ impl Reader<'_> {
         self.problems.push(Problem::Unknown { key: key.to_owned(), near, known });
     }
 
-    /// Checks the whole against the schema, and reports what has not been reported yet.
+    /// Validates all options by the schema, and reports new problems.
     fn check(&mut self, options: &Value) {
         let validator = match jsonschema::validator_for(self.schema) {
             Ok(validator) => validator,
@@ -129,7 +129,7 @@ impl Reader<'_> {
     }
 }
 
-/// Finds the place of `key` in an object, and makes it where there is none.
+/// Returns the entry of `key` in an object, and creates it if missing.
 fn entry<'a>(place: &'a mut Value, key: &str) -> &'a mut Value {
     if !place.is_object() {
         *place = Value::Object(Map::new());

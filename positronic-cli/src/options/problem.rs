@@ -1,4 +1,4 @@
-//! What can be wrong with options, one sentence each.
+//! Problems with options.
 
 use std::fmt;
 
@@ -10,68 +10,68 @@ use super::schema::{Shape, bare, property};
 use crate::display::text::shorten;
 use crate::suggest::did_you_mean;
 
-/// Options that do not fit, with everything that is wrong with them.
+/// Invalid options, with all problems.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", lines(.problems))]
 pub struct OptionsError {
-    /// All problems, in the order in which they were given.
+    /// All problems, in the order of the options.
     pub problems: Vec<Problem>,
-    /// Flags that would fit.
+    /// Valid example flags.
     pub example: String,
 }
 
-/// One thing that is wrong.
+/// One problem.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Problem {
-    /// An argument is no `key=value`.
+    /// An argument is not of the form `key=value`.
     NotAPair {
         /// The argument.
         given: String,
     },
-    /// The document is no JSON.
+    /// The document is invalid JSON.
     NoJson {
-        /// Why.
+        /// The reason.
         message: String,
     },
-    /// There is no such option.
+    /// Unknown option.
     Unknown {
         /// The option.
         key: String,
-        /// The names it may stand for.
+        /// Similar names.
         near: Vec<String>,
         /// All names.
         known: Vec<String>,
     },
-    /// A value is not what is expected.
+    /// A value has the wrong format.
     Unfit {
         /// The option.
         key: String,
-        /// What was given.
+        /// The given value.
         given: String,
-        /// What is expected.
+        /// The expected format.
         expected: String,
     },
-    /// An option was given twice that is no list.
+    /// An option that is not a list was given twice.
     Twice {
         /// The option.
         key: String,
     },
-    /// An option has to be given.
+    /// A required option is missing.
     Missing {
         /// The option.
         key: String,
-        /// What is expected.
+        /// The expected format.
         expected: String,
     },
-    /// The brain's schema is no JSON schema.
+    /// The brain's schema is an invalid JSON schema.
     Schema {
-        /// Why.
+        /// The reason.
         message: String,
     },
 }
 
-/// How much of what was given is said back.
+/// Maximum length of a quoted value.
 const SHOWN: usize = 60;
 
 fn short(given: &str) -> String {
@@ -88,11 +88,11 @@ impl fmt::Display for Problem {
             Self::NotAPair { given } => write!(f, "`{}` is not of the form key=value", short(given)),
             Self::NoJson { message } => write!(f, "--options: {message}"),
             Self::Unknown { key, near, known } => {
-                write!(f, "{key}: there is no such option")?;
+                write!(f, "{key}: unknown option")?;
                 let near: Vec<&str> = near.iter().map(String::as_str).collect();
                 match did_you_mean(&near) {
                     Some(question) => write!(f, "; {question}"),
-                    None if known.is_empty() => write!(f, "; the brain takes none"),
+                    None if known.is_empty() => write!(f, "; the brain has no options"),
                     None => write!(f, "; the options are {}", known.join(", ")),
                 }
             }
@@ -100,7 +100,7 @@ impl fmt::Display for Problem {
                 write!(f, "the options are `{}`, expected {expected}", short(given))
             }
             Self::Unfit { key, given, expected } => write!(f, "{key}: got `{}`, expected {expected}", short(given)),
-            Self::Twice { key } => write!(f, "{key}: given twice, but it is no list"),
+            Self::Twice { key } => write!(f, "{key}: given twice, but it is not a list"),
             Self::Missing { key, expected } => write!(f, "{key}: missing, expected {expected}"),
             Self::Schema { message } => write!(f, "the brain's options have a broken schema: {message}"),
         }
@@ -117,7 +117,7 @@ impl Problem {
         }
     }
 
-    /// Says whether another problem is only a consequence of this one.
+    /// Returns whether another problem is only a consequence of this one.
     pub(super) fn covers(&self, other: &Self) -> bool {
         match (self, self.key(), other.key()) {
             (Self::NoJson { .. }, _, _) => true,
@@ -129,7 +129,7 @@ impl Problem {
     }
 }
 
-/// Turns a validator's error into a problem.
+/// Converts a validator's error into a problem.
 pub(super) fn of(schema: &Value, error: &ValidationError<'_>) -> Problem {
     let pointer = error.instance_path().to_string();
     let parts: Vec<&str> = pointer.split('/').filter(|part| !part.is_empty()).collect();

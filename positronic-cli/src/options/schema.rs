@@ -1,21 +1,21 @@
-//! What a JSON schema expects at one place, as far as the command line can read it from a text.
+//! The type that a JSON schema expects, as far as the command line can parse it from text.
 
 use serde_json::Value;
 
-/// What a schema expects.
+/// The expected type of a value.
 #[derive(Debug, Clone)]
 pub(super) struct Shape<'a> {
     root: &'a Value,
     schema: &'a Value,
     pub(super) kind: Kind<'a>,
-    /// Whether `null` is allowed beside it.
+    /// Whether `null` is allowed too.
     nullable: bool,
 }
 
 #[derive(Debug, Clone)]
 pub(super) enum Kind<'a> {
     Text,
-    /// One of some values; those that are no text are compared as JSON.
+    /// One of several values; values other than text are compared as JSON.
     Choice(Vec<&'a Value>),
     Integer,
     Number,
@@ -28,10 +28,10 @@ pub(super) enum Kind<'a> {
     Any,
 }
 
-/// How many references are followed before a schema counts as going round in circles.
+/// Maximum number of references to follow before a schema counts as cyclic.
 const DEPTH: usize = 32;
 
-/// Follows references to the schema that counts.
+/// Follows references to the effective schema.
 pub(super) fn resolve<'a>(root: &'a Value, mut schema: &'a Value) -> &'a Value {
     for _ in 0..DEPTH {
         let next = match (schema.get("$ref"), schema.get("allOf")) {
@@ -50,7 +50,7 @@ pub(super) fn resolve<'a>(root: &'a Value, mut schema: &'a Value) -> &'a Value {
     schema
 }
 
-/// Writes out the bounds of whole numbers that a schema only names by their format, which no validator looks at.
+/// Adds the bounds of integer formats to a schema, since validators ignore `format`.
 pub(super) fn ranged(schema: &Value) -> Value {
     match schema {
         Value::Object(fields) => {
@@ -82,7 +82,7 @@ fn range(format: &str) -> Option<(Value, Value)> {
     })
 }
 
-/// Finds the schema of a property, also where it only allows further ones.
+/// Finds the schema of a property, declared or additional.
 pub(super) fn property<'a>(root: &'a Value, schema: &'a Value, name: &str) -> Option<&'a Value> {
     let shape = Shape::of(root, schema);
     if let Kind::Either(branches) = &shape.kind {
@@ -94,7 +94,7 @@ pub(super) fn property<'a>(root: &'a Value, schema: &'a Value, name: &str) -> Op
     })
 }
 
-/// Returns the names of the properties: those that have to be given first, then in alphabetical order.
+/// Returns the names of the properties: required ones first, then in alphabetical order.
 pub(super) fn names<'a>(root: &'a Value, schema: &'a Value) -> Vec<&'a str> {
     let schema = Shape::of(root, schema).schema;
     let properties = schema.get("properties").and_then(Value::as_object);
@@ -103,7 +103,7 @@ pub(super) fn names<'a>(root: &'a Value, schema: &'a Value) -> Vec<&'a str> {
     names
 }
 
-/// Says whether an object has to have a property.
+/// Returns whether a property is required.
 pub(super) fn is_required(schema: &Value, name: &str) -> bool {
     let required = schema.get("required").and_then(Value::as_array);
     required.is_some_and(|names| names.iter().any(|required| required == name))
@@ -166,7 +166,7 @@ impl<'a> Shape<'a> {
         Self { root, schema, kind, nullable }
     }
 
-    /// Returns a schema of its own, with its references resolved where it needs none further.
+    /// Returns a standalone schema with its references.
     pub(super) fn own(&self) -> Value {
         self.schema.clone()
     }
@@ -175,7 +175,7 @@ impl<'a> Shape<'a> {
         matches!(self.kind, Kind::List(_))
     }
 
-    /// Reads a text as what is expected here, or says what is expected.
+    /// Parses a text as the expected type; the error describes it.
     pub(super) fn read(&self, text: &str) -> Result<Value, String> {
         if self.nullable && text == "null" && !matches!(self.kind, Kind::Text) {
             return Ok(Value::Null);
@@ -215,7 +215,7 @@ impl<'a> Shape<'a> {
         Self::of(self.root, schema)
     }
 
-    /// Says what is expected, as the end of a sentence.
+    /// Describes the expected type as the end of a sentence.
     pub(super) fn expected(&self) -> String {
         let mut expected = match &self.kind {
             Kind::Text => "text".to_owned(),
@@ -246,11 +246,11 @@ impl<'a> Shape<'a> {
             ("exclusiveMinimum", "more than"),
             ("maximum", "at most"),
             ("exclusiveMaximum", "less than"),
-            ("minLength", "of this many characters or more:"),
-            ("maxLength", "of this many characters or fewer:"),
+            ("minLength", "minimum characters:"),
+            ("maxLength", "maximum characters:"),
             ("pattern", "matching"),
-            ("minItems", "of this many items or more:"),
-            ("maxItems", "of this many items or fewer:"),
+            ("minItems", "minimum items:"),
+            ("maxItems", "maximum items:"),
         ];
         let bounds: Vec<String> = BOUNDS
             .iter()
@@ -259,7 +259,7 @@ impl<'a> Shape<'a> {
         if bounds.is_empty() { String::new() } else { format!(", {}", bounds.join(" and ")) }
     }
 
-    /// Writes a value that is allowed here, for an example.
+    /// Renders a valid example value.
     pub(super) fn sample(&self) -> String {
         let given = self.schema.get("examples").and_then(|examples| examples.get(0));
         if let Some(value) = given.or_else(|| self.schema.get("default")).filter(|value| !value.is_null()) {
@@ -284,7 +284,7 @@ impl<'a> Shape<'a> {
         }
     }
 
-    /// Returns the properties with whether each has to be given, in the order of [`names`].
+    /// Returns the properties, and whether each is required, in the order of [`names`].
     pub(super) fn properties(&self) -> Vec<(&'a str, Self, bool)> {
         let properties = self.schema.get("properties");
         names(self.root, self.schema)
@@ -308,7 +308,7 @@ impl<'a> Shape<'a> {
     }
 }
 
-/// Writes a value without the quotes of a text.
+/// Renders a value; text has no quotes.
 pub(super) fn bare(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

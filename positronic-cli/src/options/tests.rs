@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::*;
 
-/// What schemars writes for a struct with a bit of everything.
+/// The schema of schemars for a struct with a field of every kind.
 fn schema() -> Value {
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -44,7 +44,7 @@ fn read(pairs: &[&str], document: Option<&str>) -> Result<Value, String> {
 }
 
 #[test]
-fn every_value_is_read_as_the_schema_says() {
+fn schema_decides_how_each_value_is_parsed() {
     let options = read(
         &[
             "customer_id=42",
@@ -76,7 +76,7 @@ fn every_value_is_read_as_the_schema_says() {
 }
 
 #[test]
-fn pairs_are_laid_over_the_document() {
+fn pairs_override_the_document() {
     let document = r#"{"customer_id": "C-1", "amount": 1, "tags": ["old"], "address": {"city": "Bonn"}}"#;
 
     let options = read(&["amount=2", "tags=new", "address.zip=53111"], Some(document)).unwrap();
@@ -88,7 +88,7 @@ fn pairs_are_laid_over_the_document() {
 }
 
 #[test]
-fn all_problems_come_at_once() {
+fn all_problems_are_reported_at_once() {
     let pairs = [
         "amuont=3",
         "rate=fast",
@@ -106,17 +106,17 @@ fn all_problems_come_at_once() {
     ];
 
     insta::assert_snapshot!(read(&pairs, None).unwrap_err(), @r#"
-    amuont: there is no such option; did you mean `amount`?
+    amuont: unknown option; did you mean `amount`?
     rate: got `fast`, expected a number
     urgent: got `yes`, expected true or false
     channel: got `fax`, expected one of mail, chat
     tone: got `loud`, expected one of brief, chatty
     sizes: got `big`, expected a list, each item a whole number
-    adress.city: there is no such option; did you mean `address`?
-    zzz: there is no such option; the options are amount, customer_id, address, channel, extra, headers, rate, sizes, tags, tone, urgent
+    adress.city: unknown option; did you mean `address`?
+    zzz: unknown option; the options are amount, customer_id, address, channel, extra, headers, rate, sizes, tags, tone, urgent
     `nonsense` is not of the form key=value
-    channel: given twice, but it is no list
-    extra: given twice, but it is no list
+    channel: given twice, but it is not a list
+    extra: given twice, but it is not a list
     customer_id: missing, expected text
     amount: missing, expected a whole number, at least 0 and at most 4294967295
     address.zip: got `"1"`, expected text, matching ^[0-9]{5}$
@@ -125,31 +125,31 @@ fn all_problems_come_at_once() {
 }
 
 #[test]
-fn the_document_is_checked_by_the_schema() {
+fn schema_validates_the_document() {
     let document = r#"{"customer_id": 1, "amount": -1, "address": {"zip": "x", "cty": "Bonn"}, "sizes": [1, "2"]}"#;
 
     insta::assert_snapshot!(read(&[], Some(document)).unwrap_err(), @r#"
     address.zip: got `"x"`, expected text, matching ^[0-9]{5}$
-    address.cty: there is no such option; did you mean `address.city`?
+    address.cty: unknown option; did you mean `address.city`?
     address.city: missing, expected text
     amount: got `-1`, expected a whole number, at least 0 and at most 4294967295
     customer_id: got `1`, expected text
     sizes.1: got `"2"`, expected a whole number
     "#);
-    insta::assert_snapshot!(read(&[], Some("{")).unwrap_err(), @"--options: it is no JSON: it ends too early");
+    insta::assert_snapshot!(read(&[], Some("{")).unwrap_err(), @"--options: invalid JSON: it ends too early");
     insta::assert_snapshot!(read(&[], Some("[]")).unwrap_err(), @"the options are `[]`, expected a JSON object");
 }
 
 #[test]
-fn a_brain_without_options_takes_none() {
+fn brain_without_options_accepts_none() {
     let none = json!({"type": "null"});
 
     assert_eq!(parse(&none, &[], None).unwrap(), Value::Null);
-    insta::assert_snapshot!(parse(&none, &["a=1".to_owned()], None).unwrap_err(), @"a: there is no such option; the brain takes none");
+    insta::assert_snapshot!(parse(&none, &["a=1".to_owned()], None).unwrap_err(), @"a: unknown option; the brain has no options");
 }
 
 #[test]
-fn an_example_holds_what_has_to_be_given() {
+fn example_contains_the_required_options() {
     assert_eq!(example(&schema()), "-o amount=1 -o customer_id=C-17");
     let flags: Vec<String> = fields(&schema())
         .iter()

@@ -1,6 +1,6 @@
-//! The project that `positronic new` makes: real files, with marks where names go in.
+//! The project that `positronic new` creates: files with placeholders for names.
 
-/// The files: where each goes, and its text.
+/// The files: path and content.
 pub(crate) const FILES: [(&str, &str); 8] = [
     ("Cargo.toml", include_str!("files/Cargo.toml.in")),
     ("README.md", include_str!("files/README.md")),
@@ -12,7 +12,7 @@ pub(crate) const FILES: [(&str, &str); 8] = [
     ("tests/hello.rs", include_str!("files/tests/hello.rs.in")),
 ];
 
-/// Where the new project takes the framework from.
+/// The new project's source of the framework.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Source {
     /// A released version.
@@ -24,7 +24,7 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// Writes the value of a dependency on one of the framework's packages, with further settings.
+    /// Renders a dependency on one of the framework's packages, with further settings.
     pub(crate) fn dependency(&self, package: &str, settings: &str) -> String {
         let place = match self {
             Self::Version(version) => format!("version = {}", quoted(version)),
@@ -36,13 +36,13 @@ impl Source {
     }
 }
 
-/// Writes a text as a TOML string.
+/// Renders a TOML string.
 fn quoted(text: &str) -> String {
     let escaped = text.replace('\\', "\\\\").replace('"', "\\\"");
     format!("\"{escaped}\"")
 }
 
-/// Fills in the marks of a file.
+/// Replaces the placeholders of a file.
 pub(crate) fn filled(text: &str, package: &str, source: &Source) -> String {
     text.replace("{{package}}", package)
         .replace("{{crate}}", &package.replace('-', "_"))
@@ -53,7 +53,7 @@ pub(crate) fn filled(text: &str, package: &str, source: &Source) -> String {
         .replace("{{cli}}", &source.dependency("positronic-cli", ", default-features = false"))
 }
 
-/// Makes a package's name from a folder's: lower case, letters, digits and dashes, none that Cargo or Rust refuses.
+/// Derives a package name from a folder's: lower case letters, digits and dashes, and no name that Cargo or Rust refuses.
 pub(crate) fn package_name(folder: &str) -> Option<String> {
     let mut name = String::new();
     for letter in folder.chars().flat_map(char::to_lowercase) {
@@ -61,7 +61,7 @@ pub(crate) fn package_name(folder: &str) -> Option<String> {
         match (letter, unmarked) {
             (_, Some((_, unmarked))) => name.push_str(unmarked),
             ('a'..='z' | '0'..='9' | '_', None) => name.push(letter),
-            // A mark that stands alone goes without its letter's other half.
+            // Drop combining marks.
             ('\u{300}'..='\u{36f}', None) => {}
             _ if !name.is_empty() && !name.ends_with('-') => name.push('-'),
             _ => {}
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folders_name_becomes_a_packages_name() {
+    fn folder_name_becomes_a_package_name() {
         let names = ["My Agent", "support_agent", "2nd try", "Ünïcode bots!", "loop", "positronic", "a--b", "_x_"];
         let packages: Vec<_> = names.iter().map(|name| package_name(name).unwrap()).collect();
 
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn the_framework_comes_from_a_version_a_repository_or_a_checkout() {
+    fn framework_comes_from_a_version_a_repository_or_a_checkout() {
         let git = |rev: Option<&str>| Source::Git {
             url: "https://example.com/p.git".to_owned(),
             rev: rev.map(str::to_owned),
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn no_mark_is_left() {
+    fn no_placeholder_remains() {
         for (path, text) in FILES {
             assert!(!filled(text, "my-agent", &Source::Version("1".to_owned())).contains("{{"), "{path}");
         }

@@ -3,7 +3,7 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "a test that cannot go on says so; clippy's own exception covers test bodies only, not helpers"
+    reason = "a failed test panics; clippy's own exception covers test bodies only, not helpers"
 )]
 
 mod new;

@@ -17,20 +17,20 @@ fn positronic() -> Command {
 }
 
 #[test]
-fn without_a_project_it_says_how_to_make_one() {
+fn missing_project_error_suggests_new() {
     let folder = tempfile::tempdir().unwrap();
 
     let output = positronic().current_dir(&folder).args(["run", "hello"]).output().unwrap();
 
     assert_eq!(output.status.code(), Some(6));
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.starts_with("error: there is no project here\n"), "{said}");
+    assert!(said.starts_with("error: no project found\n"), "{said}");
     assert!(said.contains("positronic new my-project"), "{said}");
     assert!(output.stdout.is_empty());
 }
 
 #[test]
-fn a_wrong_command_line_is_two_and_help_goes_to_stdout() {
+fn usage_error_exits_with_two_and_help_goes_to_stdout() {
     positronic().arg("fly").assert().code(2);
     positronic().args(["run", "x", "--cassette", "a", "--record", "b"]).assert().code(2);
     let help = positronic().arg("--help").output().unwrap();
@@ -40,7 +40,7 @@ fn a_wrong_command_line_is_two_and_help_goes_to_stdout() {
 }
 
 #[test]
-fn a_package_without_brains_is_no_project() {
+fn package_without_brains_is_not_a_project() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("src")).unwrap();
     std::fs::write(folder.path().join("src/main.rs"), "fn main() {}").unwrap();
@@ -50,7 +50,7 @@ fn a_package_without_brains_is_no_project() {
 }
 
 #[test]
-fn runs_are_dealt_with_where_there_is_no_project() {
+fn run_commands_work_outside_a_project() {
     let folder = tempfile::tempdir().unwrap();
     let command = |arguments: &[&str], code: i32| {
         let output = positronic().current_dir(&folder).args(arguments).output().unwrap();
@@ -61,9 +61,7 @@ fn runs_are_dealt_with_where_there_is_no_project() {
 
     assert_eq!(command(&["runs"], 0), "there are no runs in .positronic/runs.db yet\n");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "looking makes nothing");
-    assert!(
-        command(&["show", "ticket-1"], 2).starts_with("error: there is no run `ticket-1` in .positronic/runs.db\n")
-    );
+    assert!(command(&["show", "ticket-1"], 2).starts_with("error: unknown run `ticket-1` in .positronic/runs.db\n"));
     command(&["send", "--webhook", "post", "--identifier", "ada", "--payload", "{}", "--id", "mail-1"], 0);
     assert_eq!(std::fs::read_to_string(folder.path().join(".positronic/.gitignore")).unwrap(), "*\n");
     command(&["send", "ticket-1"], 2);
@@ -72,7 +70,7 @@ fn runs_are_dealt_with_where_there_is_no_project() {
 }
 
 #[test]
-fn whoever_watches_a_run_that_nobody_has_in_hand_is_told_so() {
+fn watch_reports_a_run_that_no_worker_has_claimed() {
     let folder = tempfile::tempdir().unwrap();
     let log = "{\"positronic_run\":1,\"run\":\"one\",\"brain\":\"Help\",\"events\":1}\n\
                {\"seq\":0,\"at\":1,\"type\":\"BRAIN_START\",\"title\":\"Help\",\"fingerprint\":\"f\",\
@@ -84,7 +82,7 @@ fn whoever_watches_a_run_that_nobody_has_in_hand_is_told_so() {
     watch.current_dir(&folder).env_remove("POSITRONIC_STORE").args(["watch", "one"]);
     let mut watching = watch.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
     let told = BufReader::new(watching.stderr.take().unwrap()).lines().map(Result::unwrap);
-    let mut told = told.skip_while(|line| !line.starts_with("nobody has the run in hand"));
+    let mut told = told.skip_while(|line| !line.starts_with("no worker has claimed the run"));
 
     let said = told.next().unwrap();
     watching.kill().unwrap();
@@ -94,7 +92,7 @@ fn whoever_watches_a_run_that_nobody_has_in_hand_is_told_so() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_file_that_may_not_grow_is_a_failure_of_the_store_and_no_sudden_end() {
+fn store_that_cannot_grow_is_a_store_failure_and_not_a_crash() {
     let folder = tempfile::tempdir().unwrap();
     let letter = ["send", "--webhook", "post", "--identifier", "ada", "--payload", "{}"];
     positronic().current_dir(&folder).args(letter).assert().success();

@@ -1,4 +1,4 @@
-//! Actions of a project, chosen by name.
+//! Actions of a project, selected by name.
 
 use positronic_core::definition::UnknownAction;
 use positronic_core::dsl::Action;
@@ -23,10 +23,10 @@ struct Note {
     text: String,
 }
 
-/// Services of the brain, which an action knows nothing of.
+/// Services of the brain, unknown to the action.
 struct Desk;
 
-/// Notes a text; it sees the state as JSON.
+/// Stores a note; reads the state as JSON.
 fn note() -> Action {
     Action::new("note.take", |t| {
         t.description("Takes a note")
@@ -70,7 +70,7 @@ fn failure(story: &Story) -> (EndReason, String) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_loop_chooses_actions_by_name_and_they_see_and_change_its_state_as_json() {
+async fn loop_selects_actions_by_name_and_they_read_and_change_its_state_as_json() {
     let take = |text: &str| Reply::decision("So it is kept.", "note.take", json!({ "text": text }));
     let play = with_actions(Play::new([take("a"), take("b"), Reply::decision("Done.", "finish", json!({}))]));
     let run = play.start(&agent(&["note.take", "finish"]), ()).await;
@@ -84,7 +84,7 @@ async fn a_loop_chooses_actions_by_name_and_they_see_and_change_its_state_as_jso
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_of_a_brain_that_names_an_unknown_action_does_not_start() {
+async fn run_of_a_brain_with_an_unknown_action_does_not_start() {
     let play = Play::new([]);
     let outer = brain("Outer").step("Begin", async |_| Ok(())).brain("Inner", agent(&[]), |_| (), |state, _| state);
 
@@ -99,7 +99,7 @@ async fn a_run_of_a_brain_that_names_an_unknown_action_does_not_start() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_loop_chooses_among_what_its_brain_names() {
+async fn loop_selects_only_actions_that_its_brain_names() {
     let play = with_actions(Play::new([]));
 
     let story = play.run(&agent(&["note.take", "fly"]), ()).await;
@@ -118,7 +118,7 @@ async fn a_loop_chooses_among_what_its_brain_names() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_waits_finds_its_actions_again_in_another_process() {
+async fn waiting_run_finds_its_actions_in_another_process() {
     use positronic_core::model::scripted::ScriptedModel;
     use positronic_core::store::MemoryStore;
     let store = MemoryStore::new();

@@ -1,4 +1,4 @@
-//! Claims of the agent loop's design that no other test shows; `docs/guide/appendix/agent-loop.md` lists them all.
+//! Claims of the agent loop design that no other test covers; `docs/guide/appendix/agent-loop.md` lists all claims.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::support::{Journal, Play, batch, done, path, prompt, results, success, tool_texts, tools, waits, workshop};
 
 #[tokio::test(start_paused = true)]
-async fn a_prompt_that_a_system_began_has_no_input() {
+async fn prompt_started_by_the_system_has_no_input() {
     let quiet = brain("Quiet").r#loop("Work", |cx| cx.system("Do your iteration."));
 
     let story = Play::new([done()]).run(&quiet, ()).await;
@@ -23,7 +23,7 @@ async fn a_prompt_that_a_system_began_has_no_input() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_prompt_is_running_then_waiting_then_completed() {
+async fn prompt_is_running_then_waiting_then_completed() {
     let journal = Journal::default();
     let play = Play::new([batch([("gated", "a")]), done()]);
     let run = play.start(&workshop(&journal, tools), ()).await;
@@ -42,7 +42,7 @@ async fn a_prompt_is_running_then_waiting_then_completed() {
     assert_eq!(states, [PromptState::Running, waiting, PromptState::Running, PromptState::Completed]);
 }
 
-/// The entries of calls, each as `tool state result`.
+/// Lists the entries of calls, each as `tool state result`.
 fn entries<'a>(outputs: impl Iterator<Item = &'a OutputKind>) -> Vec<String> {
     let calls = outputs.filter_map(|output| match output {
         OutputKind::Tool(call) => Some(&**call),
@@ -58,7 +58,7 @@ fn entries<'a>(outputs: impl Iterator<Item = &'a OutputKind>) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pending_success_and_error_are_states_of_one_entry_that_is_replaced_in_place() {
+async fn pending_success_and_error_replace_one_entry_in_place() {
     let journal = Journal::default();
     let calls = Reply::calls([("gated", json!({"id": "a"})), ("gated", json!({"id": "b", "fails": true}))]);
     let play = Play::new([calls, done()]);
@@ -76,7 +76,7 @@ async fn pending_success_and_error_are_states_of_one_entry_that_is_replaced_in_p
 
     let ended = record();
     assert_eq!(shown(&ended), ["gated Done success", "gated Done error"]);
-    assert_eq!(ended.output.len(), pending.output.len() + 1, "the last answer alone is a new entry");
+    assert_eq!(ended.output.len(), pending.output.len() + 1, "only the last answer is a new entry");
     let OutputKind::Tool(call) = &ended.output[1].kind else { panic!("{:?}", ended.output) };
     assert_eq!((call.path.clone(), call.state), (path("Work/0.0"), CallState::Done));
 }
@@ -86,7 +86,7 @@ struct Desk {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_has_its_state_services_and_user_and_shows_widgets_and_files() {
+async fn tool_has_state_services_and_user_and_shows_widgets_and_files() {
     let greet = || {
         Tool::new("greet", |t: positronic_core::dsl::ToolBuilder<(), u32, Desk>| {
             t.execute(async |_: NoArgs, cx| {
@@ -116,7 +116,7 @@ async fn a_tool_has_its_state_services_and_user_and_shows_widgets_and_files() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_are_read_from_any_number_on() {
+async fn events_are_read_from_any_number() {
     let journal = Journal::default();
     let play = Play::new([batch([("safe", "a")]), done()]);
     let run = play.start(&workshop(&journal, tools), ()).await;
@@ -129,7 +129,7 @@ async fn events_are_read_from_any_number_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_log_says_of_a_decision_who_made_it_when_why_and_about_which_arguments() {
+async fn log_records_who_decided_when_why_and_with_which_arguments() {
     let journal = Journal::default();
     let play = Play::new([batch([("gated", "a")]), done()]);
     let run = play.start(&workshop(&journal, tools), ()).await;
@@ -158,7 +158,7 @@ async fn the_log_says_of_a_decision_who_made_it_when_why_and_about_which_argumen
     assert_eq!(decided_at.since(asked_at), std::time::Duration::from_secs(90));
 }
 
-/// What a request says before its messages, and its messages.
+/// Splits a request into its preamble and its messages.
 fn parts(request: &positronic_core::record::ModelRequest) -> (String, Vec<String>) {
     let messages = request.messages.messages();
     let before = format!("{} {:?} {:?} {:?}", request.system, request.context, request.tools, request.settings);
@@ -166,7 +166,7 @@ fn parts(request: &positronic_core::record::ModelRequest) -> (String, Vec<String
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_begins_as_the_one_before_it_and_adds_to_its_messages() {
+async fn request_extends_the_messages_of_the_previous_one() {
     for deciding in [false, true] {
         let act = |id: &str| match deciding {
             false => batch([("safe", id)]),
@@ -190,7 +190,7 @@ async fn a_request_begins_as_the_one_before_it_and_adds_to_its_messages() {
         assert_eq!(requests.len(), 4);
         for pair in requests.windows(2) {
             let [(before, messages), (after, more)] = pair else { panic!("a pair") };
-            assert_eq!(before, after, "what stands before the messages is the same");
+            assert_eq!(before, after, "the preamble is unchanged");
             assert_eq!(more[..messages.len()], messages[..]);
             assert!(more.len() > messages.len());
         }

@@ -1,4 +1,4 @@
-//! What authors say of approvals: of a brain as a tool and of a skill, as of any tool.
+//! Approvals of brains as tools and of skills.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -30,7 +30,7 @@ fn research() -> Brain<Topic, String> {
     brain("Research").options::<Topic>().step("Read", async |cx| Ok(format!("{} read", cx.options.topic)))
 }
 
-/// Makes a brain of one loop `Work`, whose tool `research` is a brain.
+/// Builds a brain with one loop `Work` whose tool `research` is a brain.
 fn desk(about: impl Fn(Research) -> Research + Send + Sync + 'static) -> Brain<(), Board> {
     let state = Board { done: vec!["tea".to_owned()] };
     brain("Desk").state(state).r#loop("Work", move |cx| cx.system("").brain("research", research(), &about))
@@ -53,7 +53,7 @@ fn too_deep(topic: &Topic) -> Option<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_approval_of_a_brain_sees_the_options_that_the_model_fills() {
+async fn approval_of_a_brain_sees_the_options_that_the_model_fills() {
     let play = asked(["oolong", "tea"]);
 
     let run = play.start(&desk(|b| b.approval(|topic, _| too_deep(topic))), ()).await;
@@ -65,7 +65,7 @@ async fn an_approval_of_a_brain_sees_the_options_that_the_model_fills() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_approval_of_a_brain_sees_the_options_that_a_map_makes_wherever_the_map_stands() {
+async fn approval_of_a_brain_sees_mapped_options_wherever_the_map_is_set() {
     let deep = |board: &Board| Topic { topic: board.done[0].clone(), depth: 9 };
     let before = desk(move |b| {
         b.map_input(deep).approval(|topic, cx| {
@@ -84,7 +84,7 @@ async fn an_approval_of_a_brain_sees_the_options_that_a_map_makes_wherever_the_m
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_question_about_a_brain_can_expire_and_its_arguments_can_be_fixed() {
+async fn approval_of_a_brain_can_expire_and_forbid_edited_arguments() {
     let strict = desk(|b| {
         b.requires_approval("it is costly").approval_expires(Duration::from_secs(60)).not_editable().idempotent()
     });
@@ -108,7 +108,7 @@ async fn the_question_about_a_brain_can_expire_and_its_arguments_can_be_fixed() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_approval_of_a_brain_that_panics_fails_its_call() {
+async fn panicking_approval_of_a_brain_fails_its_call() {
     let panics = desk(|b| b.approval(|topic, _| -> Option<String> { panic!("no {}", topic.topic) }));
     let play = asked(["oolong", "tea"]);
 
@@ -120,7 +120,7 @@ async fn an_approval_of_a_brain_that_panics_fails_its_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_function_skill_says_of_itself_what_a_tool_does() {
+async fn function_skill_declares_the_flags_of_a_tool() {
     let prepared = |board: &Board| Topic { topic: board.done[0].clone(), depth: 9 };
     let state = Board { done: vec!["tea".to_owned()] };
     let desk = brain("Desk").state(state).r#loop("Work", move |cx| {
@@ -166,7 +166,7 @@ async fn a_function_skill_says_of_itself_what_a_tool_does() {
     assert_eq!(prepared.flags, CallFlags { exit: true, ..CallFlags::default() });
 }
 
-/// A clock that goes on while the machine sleeps, as tokio's does not.
+/// A clock that advances while the machine sleeps; tokio's clock does not.
 #[derive(Debug, Clone, Default)]
 struct Wall {
     awake: TestClock,
@@ -180,8 +180,8 @@ impl Clock for Wall {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_that_ends_while_the_machine_sleeps_has_ended_a_minute_after_it_wakes() {
-    // Its worker lingers, or has let go of the run.
+async fn wait_that_expires_during_sleep_ends_a_minute_after_wake_up() {
+    // Its worker lingers or has released the run.
     for linger in [Duration::MAX, Duration::ZERO] {
         let hour = Duration::from_secs(3600);
         let clock = Wall::default();
@@ -200,12 +200,12 @@ async fn a_wait_that_ends_while_the_machine_sleeps_has_ended_a_minute_after_it_w
     }
 }
 
-/// A tool whose condition asks about every depth, and refuses depths that nobody may allow.
+/// A tool whose condition asks about every depth and refuses forbidden depths.
 fn diving() -> Brain<(), ()> {
     brain("Diving").r#loop("Work", |cx| {
         cx.system("").tool("dive", |t| {
             t.approval(|topic: &Topic, _| {
-                assert!(topic.depth <= 40, "nobody may dive to {}", topic.depth);
+                assert!(topic.depth <= 40, "diving is forbidden at {}", topic.depth);
                 Some(format!("a dive to {}", topic.depth))
             })
             .execute(async |topic: Topic, _| Ok(topic.depth))
@@ -214,7 +214,7 @@ fn diving() -> Brain<(), ()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn edited_arguments_are_put_to_the_approvals_condition_too() {
+async fn approval_condition_checks_edited_arguments_too() {
     let batch = [9, 10].map(|depth| ("dive", json!({"topic": "reef", "depth": depth})));
     let play = Play::new([Reply::calls(batch), done()]);
     let run = play.start(&diving(), ()).await;
@@ -227,8 +227,8 @@ async fn edited_arguments_are_put_to_the_approvals_condition_too() {
     }
 
     let results = results(&play.story(&run).await, "Work");
-    assert_eq!(results[0], success(json!(20)), "the person who edits decides about what the condition asks");
+    assert_eq!(results[0], success(json!(20)), "the editor's decision also covers the condition");
     let error = crate::support::error_of(&results[1]);
     assert!(error.starts_with("the edited arguments are refused, and the tool did not run: "), "{error}");
-    assert!(error.ends_with("nobody may dive to 400"), "{error}");
+    assert!(error.ends_with("diving is forbidden at 400"), "{error}");
 }

@@ -1,4 +1,4 @@
-//! One batch of calls: what runs when, approvals, the exit barrier, and what the model reads then.
+//! One batch of calls: their order, approvals, the exit barrier, and the results that the model reads.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -31,27 +31,27 @@ async fn approve_edited(run: &RunHandle<Board>, call: &str, arguments: Value) ->
 }
 
 #[tokio::test(start_paused = true)]
-async fn gated_calls_are_announced_at_once_and_hold_back_what_stands_behind_them() {
+async fn gated_calls_are_announced_at_once_and_block_the_calls_after_them() {
     let journal = Journal::default();
     let play = Play::new([batch(MIXED), done()]);
     let run = play.start(&workshop(&journal, tools), ()).await;
 
     assert_eq!(waits(&run).await, ["Work/0.1", "Work/0.4"]);
-    assert_eq!(journal.take(), ["a", "d"], "what stands before the first gated call runs, and what is read-only");
+    assert_eq!(journal.take(), ["a", "d"], "calls before the first gated call and read-only calls run");
 
     run.approve(&path("Work/0.4"), "bob").await.unwrap();
     assert_eq!(waits(&run).await, ["Work/0.1"]);
-    assert_eq!(journal.take(), ["e"], "an approved call runs at once, whatever stands before it");
+    assert_eq!(journal.take(), ["e"], "an approved call runs at once, independent of earlier calls");
 
     run.approve(&path("Work/0.1"), "ann").await.unwrap();
     let story = play.story(&run).await;
-    assert_eq!(journal.take(), ["b", "c"], "the decision lets go what it held back");
+    assert_eq!(journal.take(), ["b", "c"], "the decision unblocks the later calls");
     assert_eq!(play.last_results(), ["a done", "b done", "c done", "d done", "e done"]);
     assert_eq!(story.state()["done"], json!(["a", "d", "e", "b", "c"]));
 }
 
 #[tokio::test(start_paused = true)]
-async fn strict_takes_everything_in_call_order_one_decision_at_a_time() {
+async fn strict_order_asks_for_one_decision_at_a_time() {
     let journal = Journal::default();
     let play = Play::new([batch(MIXED), done()]);
     let strict = workshop(&journal, |config| tools(config).policy(BatchPolicy::Strict));
@@ -71,7 +71,7 @@ async fn strict_takes_everything_in_call_order_one_decision_at_a_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn strict_starts_a_call_only_when_the_one_before_has_its_result() {
+async fn strict_order_starts_a_call_after_the_previous_result() {
     let journal = Journal::default();
     let play = Play::new([slow_batch([("safe", "a", 20), ("read", "b", 5), ("safe", "c", 5)]), done()]);
 
@@ -81,7 +81,7 @@ async fn strict_starts_a_call_only_when_the_one_before_has_its_result() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn eager_runs_everything_that_needs_no_approval_at_once() {
+async fn eager_order_runs_all_ungated_calls_at_once() {
     let journal = Journal::default();
     let play = Play::new([batch(MIXED), done()]);
     let run = play.start(&workshop(&journal, |config| tools(config).policy(BatchPolicy::Eager)), ()).await;
@@ -96,7 +96,7 @@ async fn eager_runs_everything_that_needs_no_approval_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pending_approval_says_tool_arguments_and_reason() {
+async fn pending_approval_names_tool_arguments_and_reason() {
     let journal = Journal::default();
     let play = Play::new([batch([("gated", "a")])]);
     let run = play.start(&workshop(&journal, tools), ()).await;
@@ -110,7 +110,7 @@ async fn a_pending_approval_says_tool_arguments_and_reason() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rejection_is_a_typed_denial_and_an_identical_call_is_not_asked_again() {
+async fn rejection_is_a_typed_denial_and_denies_an_identical_call() {
     let journal = Journal::default();
     let again = Reply::calls([("gated", json!({"id": "a"})), ("gated", json!({"id": "other"}))]);
     let play = Play::new([batch([("gated", "a")]), again, done()]);
@@ -119,7 +119,7 @@ async fn a_rejection_is_a_typed_denial_and_an_identical_call_is_not_asked_again(
 
     run.reject(&path("Work/0.0"), "too risky", "ann").await.unwrap();
 
-    assert_eq!(waits(&run).await, ["Work/1.1"], "only the other call is asked about");
+    assert_eq!(waits(&run).await, ["Work/1.1"], "only the other call needs a decision");
     assert_eq!(play.last_results(), ["Denied: a person refused this call: too risky"]);
     run.approve(&path("Work/1.1"), "ann").await.unwrap();
     let story = play.story(&run).await;
@@ -130,7 +130,7 @@ async fn a_rejection_is_a_typed_denial_and_an_identical_call_is_not_asked_again(
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_07_strict_does_not_ask_about_the_same_call_behind_a_rejected_one() {
+async fn promise_07_strict_order_does_not_ask_about_a_call_identical_to_a_rejected_one() {
     let journal = Journal::default();
     let play = Play::new([batch([("gated", "a"), ("gated", "a")]), done()]);
     let run = play.start(&workshop(&journal, |config| tools(config).policy(BatchPolicy::Strict)), ()).await;
@@ -144,7 +144,7 @@ async fn promise_07_strict_does_not_ask_about_the_same_call_behind_a_rejected_on
 }
 
 #[tokio::test(start_paused = true)]
-async fn edited_arguments_are_checked_and_run_and_the_model_is_told() {
+async fn edited_arguments_are_validated_and_run_and_the_model_reads_them() {
     let journal = Journal::default();
     let play = Play::new([batch([("gated", "a")]), done()]);
     let run = play.start(&workshop(&journal, tools), ()).await;
@@ -164,7 +164,7 @@ async fn edited_arguments_are_checked_and_run_and_the_model_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn arguments_that_may_not_be_edited_are_approved_as_they_are() {
+async fn uneditable_arguments_can_only_be_approved_unchanged() {
     let journal = Journal::default();
     let play = Play::new([batch([("fixed", "a")]), done()]);
     let fixed = || worker("fixed", |t| t.requires_approval("sure?").not_editable());
@@ -184,7 +184,7 @@ fn expiring() -> crate::support::ShopTool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_approval_that_nobody_gives_in_time_is_a_denial() {
+async fn expired_approval_is_a_denial() {
     let journal = Journal::default();
     let play = Play::new([batch([("gated", "a")]), done()]);
     let run = play.start(&workshop(&journal, |config| config.tools([expiring()])), ()).await;
@@ -200,7 +200,7 @@ async fn an_approval_that_nobody_gives_in_time_is_a_denial() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_decision_after_the_expiry_is_refused() {
+async fn decision_after_the_expiry_is_refused() {
     let journal = Journal::default();
     let play = Play::new([batch([("gated", "a")])]);
     let run = play.start(&workshop(&journal, |config| config.tools([expiring()])), ()).await;
@@ -215,7 +215,7 @@ async fn a_decision_after_the_expiry_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_18_an_approval_that_panics_fails_its_call_and_nothing_runs_unasked() {
+async fn promise_18_panicking_approval_fails_its_call_and_runs_nothing() {
     let journal = Journal::default();
     let play = Play::new([
         Reply::calls([("now", json!({"id": "a"})), ("later", json!({"id": "b"})), ("safe", json!({"id": "c"}))]),
@@ -244,7 +244,7 @@ async fn promise_18_an_approval_that_panics_fails_its_call_and_nothing_runs_unas
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_approval_sees_arguments_and_state_and_may_let_a_call_pass() {
+async fn approval_condition_sees_arguments_and_state_and_may_pass_a_call() {
     let journal = Journal::default();
     let play = Play::new([batch([("safe", "a")]), batch([("big", "b"), ("big", "small")]), done()]);
     let picky = |config: crate::support::ShopLoop| {
@@ -267,7 +267,7 @@ async fn an_approval_sees_arguments_and_state_and_may_let_a_call_pass() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sequential_tool_runs_alone() {
+async fn sequential_tool_runs_alone() {
     let journal = Journal::default();
     let jobs = [("safe", "a", 20), ("safe", "b", 30), ("alone", "c", 10), ("safe", "d", 10), ("safe", "e", 20)];
     let play = Play::free([slow_batch(jobs), done()]);
@@ -278,7 +278,7 @@ async fn a_sequential_tool_runs_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_more_calls_run_at_once_than_the_loop_allows() {
+async fn loop_limits_concurrent_calls() {
     static RUNNING: AtomicU32 = AtomicU32::new(0);
     static MOST: AtomicU32 = AtomicU32::new(0);
     let journal = Journal::default();
@@ -302,7 +302,7 @@ async fn no_more_calls_run_at_once_than_the_loop_allows() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn results_are_recorded_as_they_come_and_read_in_call_order() {
+async fn results_are_recorded_on_arrival_and_read_in_call_order() {
     let journal = Journal::default();
     let play = Play::free([slow_batch([("safe", "a", 30), ("safe", "b", 10), ("safe", "c", 20)]), done()]);
 
@@ -314,7 +314,7 @@ async fn results_are_recorded_as_they_come_and_read_in_call_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_that_make_no_sense_are_errors_that_the_model_can_mend() {
+async fn invalid_calls_are_errors_that_the_model_can_fix() {
     let journal = Journal::default();
     let nonsense = Reply::calls([
         ("saef", json!({"id": "a"})),
@@ -339,7 +339,7 @@ async fn calls_that_make_no_sense_are_errors_that_the_model_can_mend() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_without_arguments_gets_an_empty_object() {
+async fn call_without_arguments_gets_an_empty_object() {
     let journal = Journal::default();
     let play = Play::new([Reply::calls([("ping", json!(""))]), done()]);
     let ping = |config: crate::support::ShopLoop| {
@@ -352,7 +352,7 @@ async fn a_call_without_arguments_gets_an_empty_object() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_names_one_call_twice_has_one_call() {
+async fn answer_that_names_one_call_twice_has_one_call() {
     use positronic_core::record::{ModelResponse, Part, ProposedCall};
     let journal = Journal::default();
     let call = ProposedCall {
@@ -371,7 +371,7 @@ async fn an_answer_that_names_one_call_twice_has_one_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_same_signal_twice_is_the_same_answer() {
+async fn same_signal_twice_gets_the_same_outcome() {
     let journal = Journal::default();
     let play = Play::new([batch([("gated", "a"), ("gated", "b")]), done()]);
     let run = play.start(&workshop(&journal, tools), ()).await;
@@ -393,7 +393,7 @@ async fn the_same_signal_twice_is_the_same_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_second_decision_is_refused_and_told_what_was_decided() {
+async fn second_decision_is_refused_and_names_the_first() {
     let journal = Journal::default();
     let play = Play::new([batch([("gated", "a"), ("gated", "b")]), done()]);
     let run = play.start(&workshop(&journal, tools), ()).await;
@@ -418,7 +418,7 @@ async fn a_second_decision_is_refused_and_told_what_was_decided() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_decision_about_a_call_that_is_not_asked_about_is_refused() {
+async fn decision_about_a_call_without_an_approval_is_refused() {
     let journal = Journal::default();
     let play = Play::new([batch([("safe", "a"), ("gated", "b"), ("safe", "c")])]);
     let run = play.start(&workshop(&journal, tools), ()).await;
@@ -442,7 +442,7 @@ async fn a_decision_about_a_call_that_is_not_asked_about_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_decision_says_who_when_why_and_for_which_arguments() {
+async fn decision_records_who_when_why_and_which_arguments() {
     let journal = Journal::default();
     let play = Play::new([batch([("gated", "a")]), done()]);
     let run = play.start(&workshop(&journal, tools), ()).await;
@@ -464,7 +464,7 @@ async fn a_decision_says_who_when_why_and_for_which_arguments() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_decision_while_siblings_run_takes_effect_at_once() {
+async fn decision_takes_effect_at_once_while_siblings_run() {
     let journal = Journal::default();
     let play = Play::free([slow_batch([("safe", "a", 100), ("gated", "b", 10)]), done()]);
     let run = play.start(&workshop(&journal, tools), ()).await;

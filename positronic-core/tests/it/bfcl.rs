@@ -1,9 +1,9 @@
 //! Real schemas, arguments and orders: dialogues and batches of the Berkeley Function Calling Leaderboard.
 //!
-//! A dialogue is one run of one loop. The scripted model plays the calls of a turn one an iteration, in order; then it calls
-//! `say`, which waits for a reply to itself, and the user's next turn arrives as that reply, as a chat would do it. After
-//! the last turn it ends with a text. A batch is one iteration with all its calls. The tools take their schemas as they
-//! stand in the file and answer from a table: the number of the call under its name.
+//! A dialogue is one run with one loop. The scripted model plays the calls of a turn in order, one per iteration. Then
+//! it calls `say`, which waits for a reply to itself, and the user's next turn arrives as that reply, as in a chat.
+//! After the last turn it ends with a text. A batch is one iteration with all its calls. The tools take their schemas
+//! from the file and answer from a table: the number of the call under its name.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::support::dialogues::{Dialogue, DynamicTool, Seen, declared, in_the_file, read, say};
 use crate::support::{Play, calls, path, success, tool_texts};
 
-/// The results that the table gives, in order.
+/// Lists the results of the table in order.
 fn expected(dialogue: &Dialogue) -> Vec<ToolResult> {
     let mut counts: HashMap<String, u32> = HashMap::new();
     in_the_file(dialogue)
@@ -68,7 +68,7 @@ async fn plays(dialogue: &Dialogue) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn twenty_dialogues_keep_their_calls_arguments_and_order() {
+async fn twenty_dialogues_keep_calls_arguments_and_order() {
     let dialogues = read(include_str!("../data/bfcl/multi_turn.jsonl"));
     assert_eq!(dialogues.len(), 20);
     for dialogue in &dialogues {
@@ -107,7 +107,7 @@ async fn fifty_batches_run_in_parallel_and_are_answered_in_call_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dynamic_tool_is_checked_approved_and_flagged_like_any_other() {
+async fn dynamic_tool_is_validated_approved_and_flagged_like_any_other() {
     let schema = || json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
     let dynamic = brain("Dynamic").state(0_i64).r#loop("Work", move |cx| {
         cx.system("").tool("add.up", |t| {
@@ -136,6 +136,6 @@ async fn a_dynamic_tool_is_checked_approved_and_flagged_like_any_other() {
 
 #[test]
 #[should_panic(expected = "the schema of the tool `x` describes no object")]
-fn a_schema_that_describes_no_object_is_a_mistake() {
+fn non_object_schema_is_a_usage_error() {
     let _: DynamicTool = Tool::dynamic("x", "", json!({"type": "string"}), async |_, _| Ok(()));
 }

@@ -1,4 +1,4 @@
-//! What the machine makes of limits, event by event: no runner, no clock, no store.
+//! Limits in the machine, event by event: no runner, no clock, no store.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ impl Schemas for Anything {
     }
 }
 
-/// The log of a run that asks for more tokens in its loop `Work`, up to and with the question.
+/// The log of a run that asks for more tokens in its loop `Work`, up to and including the question.
 async fn log(configure: fn(ShopLoop) -> ShopLoop) -> Vec<Event> {
     let used = Usage { input: 10, ..Usage::default() };
     let play = Play::of(ScriptedModel::from_fn(move |_| batch([("safe", "a")]).usage(used)), true);
@@ -62,7 +62,7 @@ fn effects(state: &RunState, now: Timestamp) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_question_follows_from_the_state_and_is_asked_once() {
+async fn limit_question_follows_from_the_state_and_is_asked_once() {
     let log = log(asking).await;
     let place = log.iter().position(|event| matches!(event.kind, EventKind::BudgetRequested { .. })).unwrap();
 
@@ -88,7 +88,7 @@ async fn the_question_follows_from_the_state_and_is_asked_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_that_cannot_come_are_refused() {
+async fn impossible_events_are_refused() {
     let log = log(asking).await;
     let place = log.iter().position(|event| matches!(event.kind, EventKind::BudgetRequested { .. })).unwrap();
     let begun = RunState::replay(&log[..place - 8]).unwrap();
@@ -111,7 +111,7 @@ async fn events_that_cannot_come_are_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_decided_is_what_comes_next() {
+async fn decision_determines_the_next_event() {
     let log = log(asking).await;
     let asked = RunState::replay(&log).unwrap();
     let grant = |tokens| signal(SignalKind::Grant { to: path("Work"), more: Amounts::tokens(tokens) });
@@ -134,7 +134,7 @@ async fn what_is_decided_is_what_comes_next() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_granted_outlives_a_snapshot_and_a_worker() {
+async fn grants_outlive_a_snapshot_and_a_worker() {
     let log = log(asking).await;
     let asked = RunState::replay(&log).unwrap();
     let grant = signal(SignalKind::Grant { to: path("Work"), more: Amounts::tokens(5) });

@@ -1,9 +1,9 @@
-//! Limits whose end is a person's decision, and budgets of whole brains: iterations, tokens, money and time, at any depth.
+//! Limits that a person can raise, and budgets of whole brains: iterations, tokens, money and time, at any depth.
 
-mod around;
 mod conversation;
 mod decisions;
 mod money;
+mod nested;
 mod questions;
 
 use std::time::Duration;
@@ -19,19 +19,19 @@ use serde_json::{Value, json};
 
 use crate::support::{Board, Journal, Play, ShopLoop, batch, done, events_named, path, prompt, tools, waits};
 
-/// How many iterations the one who works needs; each uses ten tokens, costs ten millionths and takes a second.
+/// Number of iterations that the working loop needs; each uses ten tokens, costs ten millionths and takes a second.
 const NEEDS: u32 = 6;
 
 const KINDS: [LimitKind; 4] = [LimitKind::Iterations, LimitKind::Tokens, LimitKind::Money, LimitKind::Time];
 
-/// What three iterations use.
+/// Usage of three iterations.
 fn limit_of(kind: LimitKind) -> u64 {
     match kind {
         LimitKind::Iterations => 3,
         LimitKind::Tokens => 30,
         LimitKind::Money => 30_000,
         LimitKind::Time => 3_000_000,
-        LimitKind::Failures => unreachable!("nobody grants failures"),
+        LimitKind::Failures => unreachable!("failures cannot be granted"),
     }
 }
 
@@ -41,29 +41,29 @@ fn enough(kind: LimitKind) -> Amounts {
         LimitKind::Tokens => Amounts::tokens(100),
         LimitKind::Money => Amounts::money(Money::of_nanos(100_000)),
         LimitKind::Time => Amounts::time(Duration::from_secs(10)),
-        LimitKind::Failures => unreachable!("nobody grants failures"),
+        LimitKind::Failures => unreachable!("failures cannot be granted"),
     }
 }
 
-/// Who stands between the loop `Work`, which is limited, and the one who works.
+/// The frames between the limited loop `Work` and the working loop.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Depth {
-    /// Nobody: `Work` works itself.
+    /// None: `Work` does the work itself.
     Own,
-    /// A brain that it calls.
+    /// A brain that `Work` calls.
     Called,
-    /// A brain that is a stage of one that it calls.
+    /// A brain that is a stage of a called brain.
     Staged,
 }
 
-/// Whose limit it is.
+/// The frame that sets the limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Whose {
     Loops,
     Brains,
 }
 
-/// What is to come of it.
+/// The expected outcome.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Then {
     Exit,
@@ -82,7 +82,7 @@ fn limited(config: ShopLoop, kind: LimitKind, then: Then) -> ShopLoop {
         LimitKind::Tokens => config.max_tokens(limit),
         LimitKind::Money => config.max_money("0.00003"),
         LimitKind::Time => config.max_time(Duration::from_micros(limit)),
-        LimitKind::Failures => unreachable!("nobody grants failures"),
+        LimitKind::Failures => unreachable!("failures cannot be granted"),
     };
     match then {
         Then::Exit => config,
@@ -101,7 +101,7 @@ fn budgeted(brain: Brain<(), Board>, kind: LimitKind, then: Then) -> Brain<(), B
             LimitKind::Tokens => budget.max_tokens(limit),
             LimitKind::Money => budget.max_money(Money::of_nanos(limit)),
             LimitKind::Time => budget.max_time(Duration::from_micros(limit)),
-            LimitKind::Failures => unreachable!("nobody grants failures"),
+            LimitKind::Failures => unreachable!("failures cannot be granted"),
         };
         match then {
             Then::Exit => budget.on_limit(OnLimit::Exit),
@@ -150,7 +150,7 @@ fn model(depth: Depth) -> ScriptedModel {
         let loop_at = request.path.parent().unwrap();
         let iteration: u32 = request.path.as_str().rsplit_once('/').unwrap().1.parse().unwrap();
         if loop_at.as_str() != works {
-            // It neither costs nor takes anything but its iteration.
+            // It uses an iteration but no money and no time.
             return if iteration == 0 {
                 Reply::call("inner", json!({})).usage(tokens(1))
             } else {
@@ -196,7 +196,7 @@ fn all() -> impl Iterator<Item = (LimitKind, Depth, Whose)> {
             .into_iter()
             .flat_map(move |depth| [Whose::Loops, Whose::Brains].map(move |whose| (kind, depth, whose)))
     });
-    // A loop counts its own iterations alone.
+    // A loop counts only its own iterations.
     cases
         .filter(|(kind, depth, whose)| (*kind, *whose) != (LimitKind::Iterations, Whose::Loops) || *depth == Depth::Own)
 }
@@ -252,7 +252,7 @@ async fn every_limit_is_raised_by_a_person_at_every_depth() {
             let why = run.why().unwrap();
             assert!(why.sentence.contains(&format!("a person's decision about more {}", kind.noun())), "{why:?}");
             assert!((2..=3).contains(&jobs(&journal)), "{case}");
-            // However long nobody answers, it is no active time, and nothing happens.
+            // Waiting for an answer is not active time, and no event is appended.
             tokio::time::advance(Duration::from_hours(48)).await;
             run.grant(&path_of(at), enough(kind), "ann").await.unwrap();
             let story = play.story(&run).await;
@@ -270,7 +270,7 @@ async fn every_limit_is_raised_by_a_person_at_every_depth() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_limit_that_is_refused_or_not_answered_in_time_does_what_its_author_says() {
+async fn every_rejected_or_expired_limit_question_applies_its_policy() {
     for (kind, depth, whose) in all() {
         for on_limit in [OnLimit::Exit, OnLimit::Error] {
             for then in [Then::Refused(on_limit), Then::Expired(on_limit)] {
@@ -300,7 +300,7 @@ fn path_of(text: &str) -> Path {
     if text.is_empty() { Path::root() } else { path(text) }
 }
 
-/// A run that asks for tokens in its loop `Work`.
+/// A run that asks for more tokens in its loop `Work`.
 async fn asking(journal: &Journal) -> (Play, RunHandle<Board>) {
     let (play, run) = play(journal, LimitKind::Tokens, Depth::Own, Whose::Loops, Then::Granted, true).await;
     assert_eq!(waits(&run).await, ["Work"]);

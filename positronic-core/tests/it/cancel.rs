@@ -1,4 +1,4 @@
-//! Cancel reaches what is in flight and answers every call; pause starts nothing new.
+//! Cancel stops effects in flight and answers every call; pause starts no new effect.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::support::{
     tools, waits, workshop,
 };
 
-/// Notes that it was dropped before its work was done.
+/// Records that it was dropped before its work was done.
 struct Guard {
     journal: Journal,
     what: String,
@@ -30,7 +30,7 @@ impl Drop for Guard {
     }
 }
 
-/// Works for a minute behind a guard.
+/// Works for a minute with a drop guard.
 async fn guarded(job: Job, cx: Shop) -> Result<()> {
     cx.services.note(&job.id);
     let _guard = Guard { journal: cx.services.as_ref().clone(), what: job.id };
@@ -46,7 +46,7 @@ async fn a_while() {
     tokio::time::sleep(Duration::from_secs(1)).await;
 }
 
-/// A model that streams for ever.
+/// A model that streams forever.
 #[derive(Debug)]
 struct Babbling(Journal);
 
@@ -76,7 +76,7 @@ impl Model for Babbling {
 }
 
 #[tokio::test(start_paused = true)]
-async fn cancel_stops_a_model_that_streams() {
+async fn cancel_stops_a_streaming_model() {
     let journal = Journal::default();
     let runner = Runner::builder()
         .model(Babbling(journal.clone()))
@@ -114,7 +114,7 @@ async fn cancel_stops_tools_and_answers_every_call() {
     assert_eq!(journal.take(), ["a", "b", "b dropped"]);
     let story = play.story(&run).await;
     let results = results(&story, "Work");
-    assert!(results[0].is_success(), "what is done stays done");
+    assert!(results[0].is_success(), "completed calls keep their results");
     assert!(matches!(&results[1], ToolResult::Interrupted { reason } if reason.contains("is unknown")), "{results:?}");
     assert!(matches!(&results[2], ToolResult::Skipped { reason } if reason.contains("enough")), "{results:?}");
     assert!(matches!(&results[3], ToolResult::Skipped { .. }), "{results:?}");
@@ -123,10 +123,10 @@ async fn cancel_stops_tools_and_answers_every_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn cancel_of_a_suspended_run_answers_what_waits() {
+async fn cancel_of_a_suspended_run_answers_pending_calls() {
     let journal = Journal::default();
     let asking = |config: ShopLoop| {
-        tools(config).tool("ask", |t| t.wait(|_: &Job, _| [webhook::<NoArgs>("go").on("1")]).execute(guarded_not))
+        tools(config).tool("ask", |t| t.wait(|_: &Job, _| [webhook::<NoArgs>("go").on("1")]).execute(unguarded))
     };
     let play = Play::new([batch([("ask", "a"), ("gated", "b")])]);
     let run = play.start(&workshop(&journal, asking), ()).await;
@@ -141,7 +141,7 @@ async fn cancel_of_a_suspended_run_answers_what_waits() {
     assert_eq!(refusal, Refusal::Ended);
 }
 
-async fn guarded_not(job: Job, cx: Shop) -> Result<String> {
+async fn unguarded(job: Job, cx: Shop) -> Result<String> {
     cx.services.note(&job.id);
     Ok(job.id)
 }
@@ -215,7 +215,7 @@ async fn cancel_stops_a_step() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_paused_run_finishes_what_is_in_flight_and_starts_nothing() {
+async fn paused_run_finishes_effects_in_flight_and_starts_none() {
     let journal = Journal::default();
     let play = Play::free([slow_batch([("safe", "a", 5000), ("alone", "b", 0)]), done()]);
     let run = play.start(&workshop(&journal, tools), ()).await;
@@ -225,7 +225,7 @@ async fn a_paused_run_finishes_what_is_in_flight_and_starts_nothing() {
     assert!(matches!(run.pause().await, Err(SignalError::Refused(Refusal::Paused))));
 
     assert_eq!(run.settled().await, Settled::Paused);
-    assert_eq!(journal.take(), ["a", "a-"], "what is in flight runs to its end");
+    assert_eq!(journal.take(), ["a", "a-"], "effects in flight finish");
     assert_eq!(run.status(), Status::Paused);
     play.story(&run).await;
 
@@ -236,7 +236,7 @@ async fn a_paused_run_finishes_what_is_in_flight_and_starts_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_decision_during_a_pause_is_kept_and_a_paused_run_can_be_cancelled() {
+async fn decision_during_a_pause_is_stored_and_a_paused_run_can_be_cancelled() {
     let journal = Journal::default();
     let play = Play::new([batch([("gated", "a"), ("gated", "b")])]);
     let run = play.start(&workshop(&journal, tools), ()).await;
@@ -257,7 +257,7 @@ async fn a_decision_during_a_pause_is_kept_and_a_paused_run_can_be_cancelled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn signals_in_quick_succession_are_judged_by_the_log() {
+async fn rapid_signals_are_admitted_against_the_log() {
     let journal = Journal::default();
     let play = Play::new([batch([("gated", "a")]), done()]);
     let run = play.start(&workshop(&journal, tools), ()).await;
@@ -274,7 +274,7 @@ async fn signals_in_quick_succession_are_judged_by_the_log() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_outcome_that_comes_too_late_changes_nothing() {
+async fn late_outcome_changes_nothing() {
     let journal = Journal::default();
     let play = Play::free([slow_batch([("safe", "a", 1000)])]);
     let run = play.start(&workshop(&journal, tools), ()).await;
@@ -284,7 +284,7 @@ async fn an_outcome_that_comes_too_late_changes_nothing() {
 
     let story = play.story(&run).await;
     assert_eq!(cancelled.is_ok(), *story.settled() == Settled::Cancelled);
-    assert_eq!(events_named(&story, "LOOP_TOOL_RESULT").len(), 1, "one call, one result, whoever was first");
+    assert_eq!(events_named(&story, "LOOP_TOOL_RESULT").len(), 1, "one call has one result, whichever came first");
     tokio::time::advance(Duration::from_secs(9)).await;
     assert_eq!(run.events(positronic_core::record::Seq(0)).await.unwrap().len(), story.log().len());
 }

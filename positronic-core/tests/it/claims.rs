@@ -1,8 +1,8 @@
-//! Pages of the guide's appendix say which test shows which claim of the designs.
+//! The pages of the guide's appendix name existing tests for each claim of the designs.
 
 use std::path::Path;
 
-/// Reads all files of a folder and below it.
+/// Reads all files below a folder.
 fn sources(folder: &Path, text: &mut String) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -14,7 +14,7 @@ fn sources(folder: &Path, text: &mut String) {
     }
 }
 
-/// Counts the tests that a page names, each of which has to be there.
+/// Counts the tests that a page names; each must exist.
 fn named(workspace: &Path, page: &str) -> usize {
     let read = |folder: &str| {
         let mut text = String::new();
@@ -47,7 +47,7 @@ fn named(workspace: &Path, page: &str) -> usize {
 }
 
 #[test]
-fn every_claim_names_tests_that_exist() {
+fn every_claim_names_existing_tests() {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
 
     assert!(named(workspace, "docs/guide/appendix/agent-loop.md") > 40);

@@ -1,4 +1,4 @@
-//! Conversations: earlier prompts are the history of the next, across processes, and while something is pending.
+//! Conversations: earlier prompts are the history of the next one, across processes and during pending calls.
 
 use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Services, State};
 use positronic_core::model::Model as _;
@@ -17,7 +17,7 @@ use crate::outputs::Sighted;
 use crate::support::boundaries::Later;
 use crate::support::{done, path};
 
-/// Answers with what it was told last, and how many messages there were.
+/// Answers with its last message and the number of messages.
 fn echo(request: &ModelRequest) -> Reply {
     let messages = request.messages.messages();
     let last = messages.iter().rev().find_map(|message| match message {
@@ -56,7 +56,7 @@ async fn said(runner: &Runner, conversation: &str) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_prompt_has_those_before_as_its_history_also_in_another_process() {
+async fn each_prompt_has_earlier_prompts_as_history_in_every_process() {
     let store = MemoryStore::new();
     let first = echoing(&store);
     let chat = first.conversation("c").user("ann");
@@ -73,7 +73,7 @@ async fn each_prompt_has_those_before_as_its_history_also_in_another_process() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_prompt_is_taken_in_after_those_before_it() {
+async fn prompt_enters_the_history_after_its_predecessors() {
     let store = MemoryStore::new();
     let runner = echoing(&store);
     let chat = runner.conversation("c").user("ann");
@@ -95,7 +95,7 @@ async fn a_prompt_is_taken_in_after_those_before_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_is_resumed_sends_its_history_again_and_it_is_rebuilt_byte_for_byte() {
+async fn resumed_run_rebuilds_its_history_byte_for_byte() {
     let store = MemoryStore::new();
     let chat = |runner: &Runner| runner.conversation("c");
     let first = runner(&store, ScriptedModel::from_fn(calling));
@@ -125,7 +125,7 @@ async fn a_run_that_is_resumed_sends_its_history_again_and_it_is_rebuilt_byte_fo
     assert_eq!(rebuilt.messages.len(), 7);
 }
 
-/// A brain whose loop shows a chart, and asks a person before it pays.
+/// A brain whose loop shows a chart and needs an approval before it pays.
 fn drawing() -> Brain<(), ()> {
     brain("Drawing").r#loop("Chat", |cx| {
         cx.system("Help.")
@@ -140,11 +140,11 @@ fn drawing() -> Brain<(), ()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn earlier_prompts_are_told_in_the_way_of_the_model_that_is_asked_now() {
+async fn earlier_prompts_are_rendered_for_the_current_model() {
     let store = MemoryStore::new();
     let first = runner(&store, ScriptedModel::new([Reply::call("draw", json!({})), done()]));
     first.conversation("c").send(&drawing(), (), "Draw.").await.unwrap().result().await.unwrap();
-    // Another model, which is also told of widgets; and a worker that dies while a person is asked.
+    // Another model, which also reads widgets; and a worker that dies during an approval.
     let sighted = |replies: Vec<Reply>| std::sync::Arc::new(Sighted(ScriptedModel::new(replies)));
     let worker = |model: &std::sync::Arc<Sighted>| {
         let builder = Runner::builder().model(std::sync::Arc::clone(model)).store(store.clone());
@@ -181,20 +181,20 @@ fn short(message: &Message) -> String {
     }
 }
 
-/// A brain whose loop asks a person in its first iteration; it is answered by `calling`.
+/// A brain whose loop asks a person in its first iteration; `calling` answers it.
 fn gated() -> Brain<(), ()> {
     brain("Gated").r#loop("Chat", |cx| {
         cx.system("Help.").tool("pay", |t| t.requires_approval("it costs").execute(async |_: NoArgs, _| Ok("paid")))
     })
 }
 
-/// Calls `pay` first, and echoes then.
+/// Calls `pay` first and echoes afterwards.
 fn calling(request: &ModelRequest) -> Reply {
     if request.path == path("Chat/0") { Reply::call("pay", json!({})) } else { echo(request) }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_while_something_is_pending_queues() {
+async fn message_queues_while_a_call_is_pending() {
     let store = MemoryStore::new();
     let runner = runner(&store, ScriptedModel::from_fn(calling));
     let chat = runner.conversation("c");
@@ -210,7 +210,7 @@ async fn a_message_while_something_is_pending_queues() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_to_a_run_that_takes_none_yet_waits_for_it() {
+async fn message_waits_for_a_run_that_does_not_accept_it_yet() {
     let slow = brain("Slow")
         .step("Think", async |_| {
             tokio::time::sleep(std::time::Duration::from_secs(60)).await;
@@ -229,7 +229,7 @@ async fn a_message_to_a_run_that_takes_none_yet_waits_for_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_while_something_is_pending_cancels_where_the_policy_says_so() {
+async fn message_cancels_pending_calls_under_that_policy() {
     let store = MemoryStore::new();
     let runner = runner(&store, ScriptedModel::from_fn(calling));
     let chat = runner.conversation("c").busy(Busy::Cancel);
@@ -250,7 +250,7 @@ async fn a_message_while_something_is_pending_cancels_where_the_policy_says_so()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_conversation_is_its_users() {
+async fn conversation_belongs_to_its_user() {
     let store = MemoryStore::new();
     let runner = echoing(&store);
     runner.conversation("c").user("ann").send(&helper(), (), "one").await.unwrap().result().await.unwrap();
@@ -262,7 +262,7 @@ async fn a_conversation_is_its_users() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_processes_that_answer_at_once_do_not_both_begin_the_next_prompt() {
+async fn only_one_of_two_processes_begins_the_next_prompt() {
     let store = MemoryStore::new();
     let (one, other) = (echoing(&store), echoing(&store));
     let (here, there) = (one.conversation("c"), other.conversation("c"));
@@ -282,7 +282,7 @@ async fn two_processes_that_answer_at_once_do_not_both_begin_the_next_prompt() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_has_the_senders_id_and_stands_behind_a_loops_own_input() {
+async fn message_keeps_the_senders_id_and_follows_the_loops_input() {
     let store = MemoryStore::new();
     let runner = echoing(&store);
     let chat = runner.conversation("c");
@@ -338,7 +338,7 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Counter {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_plugins_keep_goes_on_with_the_conversation() {
+async fn plugin_state_continues_with_the_conversation() {
     let store = MemoryStore::new();
     let model = ScriptedModel::from_fn(|request| Reply::text(request.context[0].text.clone()));
     let runner = runner(&store, model);
@@ -354,7 +354,7 @@ async fn what_plugins_keep_goes_on_with_the_conversation() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_13_pruning_keeps_what_is_the_history_of_a_run_that_stays() {
+async fn promise_13_pruning_keeps_the_history_of_remaining_runs() {
     let store = MemoryStore::new();
     let runner = echoing(&store);
     let chat = runner.conversation("c");
@@ -376,13 +376,13 @@ async fn promise_13_pruning_keeps_what_is_the_history_of_a_run_that_stays() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pruning_takes_runs_in_any_order_and_follows_no_clock() {
+async fn pruning_removes_runs_in_any_order_independent_of_the_clock() {
     let store = MemoryStore::new();
     let runner = echoing(&store);
     for text in ["one", "two", "three"] {
         runner.conversation("c").send(&helper(), (), text).await.unwrap().result().await.unwrap();
     }
-    // The clock went back before each prompt, so that lists show the first one first.
+    // The clock went back before each prompt, so a list by time shows the first one first.
     let there = echoing(&MemoryStore::new()).client();
     for (number, mut row) in (0..).zip(runner.client().conversation("c").await.unwrap().into_iter().rev()) {
         let events = store.read(&row.run, Seq(0), usize::MAX).await.unwrap();
@@ -404,7 +404,7 @@ async fn pruning_takes_runs_in_any_order_and_follows_no_clock() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_prompt_that_nobody_has_written_waits_for_the_last_one_to_end() {
+async fn prompt_without_a_message_waits_for_the_previous_one_to_end() {
     let store = MemoryStore::new();
     let runner = runner(&store, ScriptedModel::from_fn(|_| Reply::call("ask", json!({}))));
     let asking = || {
@@ -423,7 +423,7 @@ async fn a_prompt_that_nobody_has_written_waits_for_the_last_one_to_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_prompt_comes_after_the_one_before_it_although_the_clock_has_gone_back() {
+async fn prompts_keep_their_order_when_the_clock_goes_back() {
     let store = MemoryStore::new();
     echoing(&store).conversation("c").send(&helper(), (), "one").await.unwrap().result().await.unwrap();
     let asks = ScriptedModel::from_fn(|_| Reply::call("ask", json!({})));
@@ -445,7 +445,7 @@ async fn a_prompt_comes_after_the_one_before_it_although_the_clock_has_gone_back
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_of_somebody_else_that_has_the_next_ones_name_is_an_error() {
+async fn next_run_id_taken_by_another_user_is_an_error() {
     let store = MemoryStore::new();
     let runner = echoing(&store);
     let start = positronic_core::record::Start { id: Some("c-0".into()), ..Default::default() };

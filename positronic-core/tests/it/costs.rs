@@ -1,4 +1,4 @@
-//! What a run used and cost: by answer, iteration, loop, nested brain and run; what is unknown is never nothing.
+//! Usage and cost by answer, iteration, loop, nested brain and run; an unknown price is never zero.
 
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
@@ -18,7 +18,7 @@ fn usage(input: u64, output: u64, cached: u64, reasoning: u64) -> Usage {
     Usage { input, output, cached, cache_write: 0, reasoning }
 }
 
-/// A step that asks, and a loop that calls a brain whose loop asks as well.
+/// A step with a question, and a loop that calls a brain whose loop asks as well.
 async fn story() -> Story {
     let ask = || Reply::call("inner", json!({}));
     let play = Play::new([Reply::text("Yes."), ask(), Reply::text("Deep."), ask(), Reply::text("Deeper."), done()]);
@@ -32,7 +32,7 @@ async fn story() -> Story {
     play.run(outer, ()).await
 }
 
-/// The story's log, with answers that say who gave them and what they used.
+/// The story's log, with answers that name their model and usage.
 async fn log(metadata: &[(&str, Usage)]) -> Vec<Event> {
     let mut log: Vec<Event> = story().await.log().iter().map(|event| Event::clone(event)).collect();
     let mut metadata = metadata.iter();
@@ -55,7 +55,7 @@ fn of(sum: Spent) -> (u64, u64, u64) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_place_of_the_tree_has_its_sum() {
+async fn every_node_of_the_tree_has_its_sum() {
     let used = [1, 10, 100, 1000, 10_000, 100_000].map(|input| ("m", usage(input, 0, 0, 0)));
     let costs = Costs::of(&log(&used).await, &table(&json!({"openai/m": {"input": "0.001", "output": 0}})));
 
@@ -81,7 +81,7 @@ async fn every_place_of_the_tree_has_its_sum() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unknown_price_is_never_nothing() {
+async fn unknown_price_is_never_zero() {
     let one = usage(1_000_000, 1_000_000, 500_000, 100_000);
     let answers =
         [("m", one), ("other", one), ("m", usage(0, 0, 0, 0)), ("free", one), ("other", one), ("m-20260101", one)];
@@ -99,7 +99,7 @@ async fn an_unknown_price_is_never_nothing() {
     let total = costs.total();
     assert_eq!((total.total(), total.known.to_string(), total.unpriced), (Cost::Unknown, "17.7".to_owned(), 3));
     assert_eq!(costs.unpriced(), ["openai/other", "openai/m"]);
-    assert_eq!(costs.within(&path("Ask")).total(), each, "what is known is known, whatever is not");
+    assert_eq!(costs.within(&path("Ask")).total(), each, "known costs add up despite unknown ones");
     assert_eq!(costs.within(&Path::root()), total);
     let none = Costs::of(&log(&answers).await, &table(&json!({})));
     assert_eq!((none.total().known, none.total().unpriced), (Money::default(), 6));
@@ -121,7 +121,7 @@ async fn sums_in_the_log_are_not_counted_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_counted_stands_beside_what_it_costs_today() {
+async fn recorded_usage_is_shown_with_its_current_cost() {
     let mut log = log(&[("m", usage(10, 0, 0, 0)); 6]).await;
     let charge = |currency: &str, nanos| Charge {
         amount: Money::of_nanos(nanos),
@@ -146,7 +146,7 @@ async fn what_was_counted_stands_beside_what_it_costs_today() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_conversation_has_its_bill() {
+async fn conversation_has_a_total_cost() {
     let prices = table(&json!({"scripted/*": {"input": "1000", "output": 0}}));
     let model = ScriptedModel::from_fn(|_| done().usage(usage(1, 0, 0, 0)));
     let runner = Runner::builder().model(model).build();
@@ -168,7 +168,7 @@ async fn a_conversation_has_its_bill() {
     assert_eq!(of(client.costs(&runs[0], &prices).await.unwrap().total()), spent(1, 1_000_000, 0));
     assert_eq!(client.bill("thread", &table(&json!({}))).await.unwrap().unpriced(), ["scripted/scripted"]);
     assert_eq!(of(client.bill("nobody", &prices).await.unwrap().total()), spent(0, 0, 0));
-    // What a fork shares with a run that is on the bill is counted once.
+    // Events that a fork shares with another counted run are counted once.
     let last = client.store().run(&runs[1]).await.unwrap().next;
     let fork = client.fork(&runs[1], Seq(last.0 - 1), Fork::default()).await.unwrap();
     let events = client.events(&fork, Seq(0)).await.unwrap();

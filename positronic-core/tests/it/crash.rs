@@ -1,4 +1,4 @@
-//! A process that dies at any moment: the run goes on from its log, in another process, as if nothing had happened.
+//! Crashes at any moment: another process continues the run from its log, and it ends as if uninterrupted.
 
 use std::sync::{Arc, Mutex};
 
@@ -23,7 +23,7 @@ fn runner(store: impl EventStore, model: ScriptedModel) -> Runner {
         .build()
 }
 
-/// Answers by the iteration, so that a request that is sent again gets the answer it got before.
+/// Answers by iteration, so that a repeated request gets the same answer.
 fn model() -> ScriptedModel {
     ScriptedModel::from_fn(|request: &ModelRequest| match request.path.as_str() {
         "Work/0" => batch([("safe", "a"), ("read", "b")]),
@@ -42,7 +42,7 @@ fn shop(journal: &Journal) -> Brain<(), Board> {
     })
 }
 
-/// Runs a brain, and notes after which events its process could have died.
+/// Runs a brain and records after which events its process could have died.
 pub(crate) async fn undisturbed(brain: &Brain<(), Board>, model: ScriptedModel) -> (Story, Vec<usize>) {
     let boundaries = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&boundaries);
@@ -50,22 +50,22 @@ pub(crate) async fn undisturbed(brain: &Brain<(), Board>, model: ScriptedModel) 
         noted.lock().unwrap().push(append.expected.index());
         None
     });
-    let whole = Test::with(runner(store, model)).run(brain, ()).await;
+    let baseline = Test::with(runner(store, model)).run(brain, ()).await;
     let boundaries = boundaries.lock().unwrap().drain(1..).collect();
-    (whole, boundaries)
+    (baseline, boundaries)
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_stopped_anywhere_goes_on_and_ends_the_same() {
+async fn run_stopped_anywhere_continues_and_ends_the_same() {
     let journal = Journal::default();
     let brain = shop(&journal);
-    let (whole, boundaries) = undisturbed(&brain, model()).await;
+    let (baseline, boundaries) = undisturbed(&brain, model()).await;
     let id = RunId::new("run-1");
     assert!(boundaries.len() > 10, "{boundaries:?}");
     for until in boundaries {
         let store = MemoryStore::new();
         let again = runner(store, model()).brain(brain.clone());
-        let prefix: Vec<Arc<Event>> = whole.log()[..until].to_vec();
+        let prefix: Vec<Arc<Event>> = baseline.log()[..until].to_vec();
         again.client().import(&id, &prefix).await.unwrap();
 
         let mut recovered = again.recover().await.unwrap();
@@ -76,14 +76,14 @@ async fn a_run_that_stopped_anywhere_goes_on_and_ends_the_same() {
         assert!(matches!(run.settled().await, Settled::Completed(_)), "{until}");
         let story = Story::of(&run).await;
         check_log(&story, &run.state());
-        assert_eq!(story.transcript(), whole.transcript(), "{until}");
-        assert_eq!(story.state(), whole.state(), "{until}");
+        assert_eq!(story.transcript(), baseline.transcript(), "{until}");
+        assert_eq!(story.state(), baseline.state(), "{until}");
         assert_eq!(story.log()[..until], prefix);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_begins_is_announced_with_the_outcome_before_it() {
+async fn effect_is_announced_with_the_previous_outcome() {
     let model = ScriptedModel::new([Reply::call("add", json!({})), Reply::text("done")]);
     let adder = brain("Adder").r#loop("Work", |cx| {
         cx.system("Add.")
@@ -114,14 +114,14 @@ async fn what_begins_is_announced_with_the_outcome_before_it() {
     );
 }
 
-/// Fails in passing once, and shows a widget before and two after it.
+/// Fails transiently once, and shows one widget before the failure and two after it.
 fn reporter(journal: &Journal) -> Brain<(), Board> {
     workshop(journal, |config| {
         config.tool("report", |t| {
             t.idempotent().description("Reports").execute(async |_: NoArgs, cx| {
                 let first = cx.services.count() == 1;
                 let shown = cx.display_widget("bar", 0, if first { "first try" } else { "second try" })?;
-                // What it has shown is on its way before it goes on.
+                // The widget is sent before the tool continues.
                 tokio::time::sleep(std::time::Duration::from_millis(1)).await;
                 if first {
                     return Err(Error::transient("try again"));
@@ -144,24 +144,24 @@ fn shown(story: &Story) -> Vec<(Option<PublicId>, String)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_retry_has_shown_before_a_crash_is_shown_once() {
+async fn retry_output_before_a_crash_is_shown_once() {
     let model = || {
         ScriptedModel::from_fn(|request: &ModelRequest| match request.path.as_str() {
             "Work/0" => Reply::call("report", json!({})),
             _ => done(),
         })
     };
-    let (whole, _) = undisturbed(&reporter(&Journal::default()), model()).await;
+    let (baseline, _) = undisturbed(&reporter(&Journal::default()), model()).await;
     assert_eq!(
-        shown(&whole).iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>(),
+        shown(&baseline).iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>(),
         ["first try", "second try", "done",]
     );
-    // A worker that records what comes as it comes could have died after each of these.
+    // A worker that records each output on arrival could have died after each of these.
     let in_a_try = |event: &Event| matches!(event.kind.name(), "LOOP_TOOL_START" | "LOOP_OUTPUT" | "LOOP_TOOL_RETRY");
-    let deaths: Vec<_> = (1..whole.log().len()).filter(|until| in_a_try(&whole.log()[until - 1])).collect();
+    let deaths: Vec<_> = (1..baseline.log().len()).filter(|until| in_a_try(&baseline.log()[until - 1])).collect();
     assert_eq!(deaths.len(), 6, "two starts, three widgets, one retry");
     for until in deaths {
-        let prefix: Vec<Arc<Event>> = whole.log()[..until].to_vec();
+        let prefix: Vec<Arc<Event>> = baseline.log()[..until].to_vec();
         let journal = Journal::default();
         if prefix.iter().any(|event| event.kind.name() == "LOOP_TOOL_RETRY") {
             journal.count();
@@ -174,6 +174,6 @@ async fn what_a_retry_has_shown_before_a_crash_is_shown_once() {
 
         let story = Story::of(&run).await;
         check_log(&story, &run.state());
-        assert_eq!(shown(&story), shown(&whole), "after {until}");
+        assert_eq!(shown(&story), shown(&baseline), "after {until}");
     }
 }

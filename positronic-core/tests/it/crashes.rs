@@ -1,4 +1,4 @@
-//! Code that ends its process, again and again: it is given up after a number of attempts, and the run goes on or ends.
+//! Code that repeatedly kills its process: it fails after a number of attempts, and the run continues or ends.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +21,7 @@ fn runner(store: MemoryStore, model: ScriptedModel) -> Runner {
     builder.lockstep(true).linger(Duration::MAX).build()
 }
 
-/// Returns a log whose run was claimed that many times more by workers that have died since.
+/// Returns a log whose run was claimed `n` more times by workers that died.
 fn crashed(log: &[Arc<Event>], crashes: u64) -> Vec<Arc<Event>> {
     let mut log = log.to_vec();
     let last = log.last().unwrap().clone();
@@ -34,7 +34,7 @@ fn crashed(log: &[Arc<Event>], crashes: u64) -> Vec<Arc<Event>> {
     log
 }
 
-/// Resumes the run with this log in a new process.
+/// Resumes the run of this log in a new process.
 async fn recovered(brain: &Brain<(), Board>, model: ScriptedModel, log: &[Arc<Event>]) -> (RunHandle<Value>, Story) {
     let again = runner(MemoryStore::new(), model).brain(brain.clone());
     again.client().import(&RunId::new("run-1"), log).await.unwrap();
@@ -45,7 +45,7 @@ async fn recovered(brain: &Brain<(), Board>, model: ScriptedModel, log: &[Arc<Ev
     (run, story)
 }
 
-/// Runs processes one after the other, each of which ends as soon as something is noted, until one brings the run to its end.
+/// Runs processes in sequence, each of which ends at the next journal entry, until one ends the run.
 fn processes(brain: &Brain<(), Board>, journal: &Journal, model: fn() -> ScriptedModel) -> (Vec<Arc<Event>>, usize) {
     let store = MemoryStore::new();
     for process in 1..100 {
@@ -111,7 +111,7 @@ fn interruption(log: &[Arc<Event>]) -> &str {
 }
 
 #[test]
-fn a_tool_that_ends_its_process_is_interrupted_after_its_retries() {
+fn tool_that_kills_its_process_is_interrupted_after_its_retries() {
     let journal = Journal::default();
 
     let (log, processes) = processes(&deadly(&journal, ShopBuilder::idempotent), &journal, asks_for_it);
@@ -120,11 +120,11 @@ fn a_tool_that_ends_its_process_is_interrupted_after_its_retries() {
     assert_eq!(processes, 5);
     let reason = "the process ended 4 times while the tool ran, so it is not started again; whether it had its effect is unknown";
     assert_eq!(interruption(&log), reason);
-    assert_eq!(log.last().unwrap().kind.name(), "BRAIN_COMPLETE", "the model goes on without it");
+    assert_eq!(log.last().unwrap().kind.name(), "BRAIN_COMPLETE", "the model continues without it");
 }
 
 #[test]
-fn a_tool_without_retries_is_not_started_again_after_a_crash() {
+fn tool_without_retries_is_not_restarted_after_a_crash() {
     let journal = Journal::default();
 
     let (log, _) = processes(&deadly(&journal, |t| t.read_only().retries(0)), &journal, asks_for_it);
@@ -134,7 +134,7 @@ fn a_tool_without_retries_is_not_started_again_after_a_crash() {
 }
 
 #[test]
-fn a_step_that_ends_its_process_fails_the_run_at_the_limit() {
+fn step_that_kills_its_process_fails_the_run_at_the_limit() {
     let journal = Journal::default();
     let steps = brain("Steps")
         .services::<Journal>()
@@ -156,7 +156,7 @@ fn a_step_that_ends_its_process_fails_the_run_at_the_limit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_crashes_at_any_place_is_given_up_at_the_limit_and_not_before() {
+async fn run_that_always_crashes_fails_exactly_at_the_limit() {
     let journal = Journal::default();
     let shop = workshop(&journal, |config| {
         config.tools([worker("safe", ShopBuilder::idempotent), worker("alone", |t| t.idempotent().sequential())])
@@ -167,17 +167,17 @@ async fn a_run_that_crashes_at_any_place_is_given_up_at_the_limit_and_not_before
             _ => done(),
         })
     };
-    let (whole, boundaries) = undisturbed(&shop, model()).await;
+    let (baseline, boundaries) = undisturbed(&shop, model()).await;
     for until in boundaries {
-        let prefix = &whole.log()[..until];
+        let prefix = &baseline.log()[..until];
 
-        // The claim that goes on is the last crash.
+        // The claim of the continuing worker is the last crash.
         let (_, below) = recovered(&shop, model(), &crashed(prefix, u64::from(MAX_CRASHES) - 2)).await;
         let (_, at) = recovered(&shop, model(), &crashed(prefix, u64::from(MAX_CRASHES) - 1)).await;
 
         assert!(matches!(below.settled(), Settled::Completed(_)), "{until}: {:?}", below.settled());
         let Settled::Failed(failure) = at.settled() else {
-            // What it does next follows from the log alone, and calls no code.
+            // Its next effect follows from the log alone and calls no code.
             assert!(matches!(at.settled(), Settled::Completed(_)), "{until}: {:?}", at.settled());
             continue;
         };
@@ -186,7 +186,7 @@ async fn a_run_that_crashes_at_any_place_is_given_up_at_the_limit_and_not_before
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_configuration_that_panics_ends_the_run_in_the_same_way_before_and_after_a_restart() {
+async fn panicking_configuration_ends_the_run_equally_before_and_after_a_restart() {
     let journal = Journal::default();
     let panics = Arc::new(AtomicBool::new(false));
     let inner = Arc::clone(&panics);
@@ -200,14 +200,14 @@ async fn a_configuration_that_panics_ends_the_run_in_the_same_way_before_and_aft
             _ => done(),
         })
     };
-    let (whole, boundaries) = undisturbed(&shop, model()).await;
+    let (baseline, boundaries) = undisturbed(&shop, model()).await;
     panics.store(true, Ordering::Relaxed);
     let before = Test::with(runner(MemoryStore::new(), model())).run(&shop, ()).await;
     let Settled::Failed(expected) = before.settled() else { panic!("{:?}", before.settled()) };
-    let ended = whole.log().iter().position(|event| event.kind.name() == "LOOP_COMPLETE").unwrap();
+    let ended = baseline.log().iter().position(|event| event.kind.name() == "LOOP_COMPLETE").unwrap();
 
     for until in boundaries.into_iter().filter(|until| *until <= ended) {
-        let (_, after) = recovered(&shop, model(), &whole.log()[..until]).await;
+        let (_, after) = recovered(&shop, model(), &baseline.log()[..until]).await;
 
         assert_eq!(*after.settled(), Settled::Failed(expected.clone()), "{until}");
     }

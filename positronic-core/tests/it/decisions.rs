@@ -1,4 +1,4 @@
-//! Decision mode: what is asked, what is refused and asked again, and that the record is that of any loop.
+//! Structured actions: the request, refused answers and retries, and a record equal to that of any loop.
 
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
@@ -37,8 +37,8 @@ fn finish() -> Reply {
     Reply::decision("All is done.", "finish", job("end"))
 }
 
-/// Writes a request's messages, a line each.
-fn said(request: &ModelRequest) -> Vec<String> {
+/// Renders a request's messages, one per line.
+fn render_messages(request: &ModelRequest) -> Vec<String> {
     let line = |message| match message {
         Message::User { text } => format!("user: {text}"),
         Message::Assistant { parts } => parts
@@ -53,7 +53,7 @@ fn said(request: &ModelRequest) -> Vec<String> {
     request.messages.messages().into_iter().map(line).collect()
 }
 
-/// Returns what was wrong with each answer that was refused.
+/// Returns the error of each refused answer.
 fn refused(story: &Story) -> Vec<(u32, String)> {
     let refused = story.log().iter().filter_map(|event| match &event.kind {
         EventKind::LoopAnswerRefused { attempt, message, .. } => Some((*attempt, message.clone())),
@@ -70,7 +70,7 @@ fn failure(story: &Story) -> (EndReason, String) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_decision_is_a_call_with_its_reason_and_its_result_is_read_next() {
+async fn structured_action_is_a_call_with_a_reason_and_its_result_is_read_next() {
     let journal = Journal::default();
     let play = Play::new([Reply::decision("It is due.", "safe", job("a")), finish()]);
 
@@ -82,7 +82,7 @@ async fn a_decision_is_a_call_with_its_reason_and_its_result_is_read_next() {
     let OutputKind::Text { parts, .. } = &record[0].kind else { panic!("{record:?}") };
     assert_eq!(**parts, [Part::Reasoning { text: "It is due.".to_owned(), data: None }, Part::Call { index: 0 }]);
     assert_eq!(
-        said(&play.last_request()),
+        render_messages(&play.last_request()),
         [
             "user: begin",
             "assistant: {\"reasoning\":\"It is due.\",\"action\":\"safe\",\"input\":{\"id\":\"a\"}}",
@@ -92,7 +92,7 @@ async fn a_decision_is_a_call_with_its_reason_and_its_result_is_read_next() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_request_has_no_tools_and_says_the_actions_in_words_and_as_a_format() {
+async fn request_has_no_tools_and_lists_actions_in_text_and_as_a_format() {
     let play = Play::new([finish()]);
 
     play.run(&deciding(&Journal::default()), ()).await;
@@ -104,7 +104,7 @@ async fn the_request_has_no_tools_and_says_the_actions_in_words_and_as_a_format(
     for part in ["safe: Does a safe job\n", "gated.job: ", "finish: Does a finish job Its success ends the work."] {
         assert!(told.contains(part), "{part} in {told}");
     }
-    assert!(!told.contains("JSON schema"), "the format of the answer holds the schemas: {told}");
+    assert!(!told.contains("JSON schema"), "the answer format contains the schemas: {told}");
     let OutputFormat::JsonText { name, schema } = &request.settings.output else { panic!("{:?}", request.settings) };
     let schema: Value = serde_json::from_str(schema).unwrap();
     assert_eq!(name, "decision");
@@ -115,7 +115,7 @@ async fn the_request_has_no_tools_and_says_the_actions_in_words_and_as_a_format(
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_form_is_sent_as_the_loop_or_else_the_model_says() {
+async fn loop_format_overrides_the_models_format() {
     struct Talker(ScriptedModel);
     impl positronic_core::model::Model for Talker {
         fn name(&self) -> String {
@@ -169,7 +169,7 @@ async fn each_form_is_sent_as_the_loop_or_else_the_model_says() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_does_not_fit_is_asked_again_with_what_is_wrong_and_forgotten_after() {
+async fn misfit_is_requested_again_with_the_error_and_dropped_afterwards() {
     let journal = Journal::default();
     let usage = |input| Usage { input, output: 1, ..Usage::default() };
     let play = Play::new([
@@ -193,7 +193,7 @@ async fn what_does_not_fit_is_asked_again_with_what_is_wrong_and_forgotten_after
     );
     assert_eq!(events_named(&story, "LOOP_MODEL_CALL"), ["Work/0", "Work/0", "Work/0", "Work/0", "Work/1"]);
     let requests = play.requests();
-    let again = said(&requests[3]);
+    let again = render_messages(&requests[3]);
     assert_eq!(again.len(), 7, "{again:#?}");
     assert_eq!(again[1], "assistant: I would do it.");
     assert_eq!(
@@ -201,15 +201,15 @@ async fn what_does_not_fit_is_asked_again_with_what_is_wrong_and_forgotten_after
         "user: That answer is no decision and did nothing: the input of `safe` does not fit: at `/id`: 7 is not of type \
          \"string\". Answer again, with one JSON object of the form that was asked for and nothing else."
     );
-    assert_eq!(said(&requests[4]).len(), 3, "the next iteration begins as if it had been right at once");
+    assert_eq!(render_messages(&requests[4]).len(), 3, "the next iteration begins as if it had been right at once");
     let used = prompt(&story, "Work").usage;
-    assert_eq!((used.input, used.output), (150, 5), "what was refused is paid for");
+    assert_eq!((used.input, used.output), (150, 5), "refused answers count as usage");
     let costs = Costs::of(story.log().iter().map(|event| &**event), &PriceTable::bundled());
     assert_eq!((costs.total().calls, costs.total().usage.input), (5, 150));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_model_that_never_decides_fails_the_run_with_a_typed_error_and_every_attempt_in_the_log() {
+async fn model_that_never_fits_fails_the_run_with_a_typed_error_and_logs_every_attempt() {
     let play = Play::of(
         ScriptedModel::from_fn(|_| Reply::text("Hello!").usage(Usage { input: 3, output: 1, ..Usage::default() })),
         true,
@@ -229,7 +229,7 @@ async fn a_model_that_never_decides_fails_the_run_with_a_typed_error_and_every_a
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_author_says_how_often_it_is_asked_again() {
+async fn author_sets_the_number_of_attempts() {
     let never = workshop(&Journal::default(), |config| actions(config).decision_retries(0));
     let play = Play::new([Reply::text("Hello!")]);
 
@@ -241,7 +241,7 @@ async fn the_author_says_how_often_it_is_asked_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failures_of_the_model_and_answers_that_are_refused_are_counted_apart() {
+async fn model_failures_and_misfits_are_counted_separately() {
     let down = || Reply::error(ModelError::new(ModelErrorKind::Server, "down"));
     let silly = || Reply::text("Hello!");
     let play = Play::new([silly(), down(), silly(), down(), silly(), down(), finish()]);
@@ -251,11 +251,11 @@ async fn failures_of_the_model_and_answers_that_are_refused_are_counted_apart() 
     assert!(matches!(story.settled(), Settled::Completed(_)), "{:?}", story.settled());
     assert_eq!(refused(&story).iter().map(|(attempt, _)| *attempt).collect::<Vec<_>>(), [0, 2, 4]);
     assert_eq!(events_named(&story, "LOOP_MODEL_RETRY").len(), 3);
-    assert_eq!(said(&play.last_request()).len(), 7, "what was refused is told again after a failure");
+    assert_eq!(render_messages(&play.last_request()).len(), 7, "the misfit is reported again after a failure");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_says_what_can_be_done_about_it() {
+async fn failure_suggests_a_remedy() {
     let refuses = Reply::error(ModelError::new(ModelErrorKind::BadRequest, "no such format"));
     let hour = Some(3_600_000_000);
     let waits = Reply::error(ModelError { retry_after: hour, ..ModelError::new(ModelErrorKind::RateLimited, "slow") });
@@ -271,7 +271,7 @@ async fn a_failure_says_what_can_be_done_about_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_batch_runs_several_actions_and_their_results_are_read_together() {
+async fn batch_runs_several_actions_and_their_results_are_read_together() {
     let journal = Journal::default();
     let batches = workshop(&journal, |config| actions(config).structured_actions_in_batches());
     let play = Play::new([
@@ -284,7 +284,7 @@ async fn a_batch_runs_several_actions_and_their_results_are_read_together() {
     assert_eq!(journal.take(), ["a", "b", "end"]);
     assert_eq!(results(&story, "Work")[1], ToolResult::error("b broke"), "a failed action is a result to be read");
     assert_eq!(
-        said(&play.last_request())[1..],
+        render_messages(&play.last_request())[1..],
         [
             "assistant: {\"reasoning\":\"Both are due.\",\"actions\":[{\"action\":\"safe\",\"input\":{\"id\":\"a\"}},{\"action\":\
              \"safe\",\"input\":{\"fails\":true,\"id\":\"b\"}}]}",
@@ -294,7 +294,7 @@ async fn a_batch_runs_several_actions_and_their_results_are_read_together() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_wrong_action_refuses_the_whole_batch_before_anything_runs() {
+async fn one_invalid_action_refuses_the_whole_batch_before_it_runs() {
     let journal = Journal::default();
     let batches = workshop(&journal, |config| actions(config).structured_actions_in_batches());
     let play = Play::new([
@@ -311,7 +311,7 @@ async fn one_wrong_action_refuses_the_whole_batch_before_anything_runs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_approval_is_asked_as_in_any_loop_and_a_tools_id_keeps_its_dot() {
+async fn structured_action_asks_for_approval_and_a_tool_id_keeps_its_dot() {
     let journal = Journal::default();
     let play = Play::new([Reply::decision("Risky, but due.", "gated.job", job("a")), finish()]);
     let run = play.start(&deciding(&journal), ()).await;
@@ -324,13 +324,13 @@ async fn an_approval_is_asked_as_in_any_loop_and_a_tools_id_keeps_its_dot() {
 
     assert_eq!(journal.take(), ["b", "end"]);
     assert_eq!(calls(&story, "Work")[0].tool, "gated.job");
-    let next = said(&play.last_request());
+    let next = render_messages(&play.last_request());
     assert!(next[1].contains("\"action\":\"gated.job\""), "{next:?}");
     assert!(next[2].starts_with("user: The result of `gated.job`:\nA person changed the arguments"), "{next:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_loop_of_decisions_without_an_action_that_ends_it_is_refused() {
+async fn structured_loop_without_an_exit_action_is_refused() {
     let endless = workshop(&Journal::default(), |config| config.tools([worker("safe", |t| t)]).structured_actions());
     let play = Play::new([]);
 
@@ -348,7 +348,7 @@ async fn a_loop_of_decisions_without_an_action_that_ends_it_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn people_see_the_reason_while_it_comes_and_no_json() {
+async fn people_see_the_streamed_reason_without_json() {
     let recorder = Recorder::default();
     let sink = recorder.clone();
     let play =
@@ -364,7 +364,7 @@ async fn people_see_the_reason_while_it_comes_and_no_json() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_conversation_that_called_tools_goes_on_in_decisions() {
+async fn tool_calling_conversation_continues_with_structured_actions() {
     let journal = Journal::default();
     let tools = || [worker("safe", |t| t), worker("finish", ShopBuilder::exit)];
     let calling = brain("Calling")
@@ -388,7 +388,7 @@ async fn a_conversation_that_called_tools_goes_on_in_decisions() {
     chat.send(&deciding, (), "two").await.unwrap().result().await.unwrap();
 
     assert_eq!(
-        said(&play.last_request()),
+        render_messages(&play.last_request()),
         [
             "user: one",
             "assistant: {\"reasoning\":\"Let me see.\",\"actions\":[{\"action\":\"safe\",\"input\":{\"id\":\"a\"}},{\"action\":\
@@ -402,7 +402,7 @@ async fn a_conversation_that_called_tools_goes_on_in_decisions() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_failed_on_its_decisions_goes_on_in_a_fork() {
+async fn run_that_failed_on_misfits_continues_in_a_fork() {
     let journal = Journal::default();
     let silly = || Reply::text("Hello!");
     let play = Play::new([Reply::decision("Due.", "safe", job("a")), silly(), silly(), silly(), silly(), finish()]);
@@ -416,6 +416,6 @@ async fn a_run_that_failed_on_its_decisions_goes_on_in_a_fork() {
     let fork = again.fork(run.id(), last_good, Fork::default()).await.unwrap();
 
     assert!(matches!(fork.settled().await, Settled::Completed(_)));
-    assert_eq!(journal.take(), ["a", "end"], "what was done is not done again");
+    assert_eq!(journal.take(), ["a", "end"], "completed effects are not repeated");
     assert!(fork.events(Seq(0)).await.unwrap().len() > last_good.index());
 }

@@ -1,4 +1,4 @@
-//! Documents beyond the limits of the log, from models, code and people: too deep, too large, or not expressible in JSON.
+//! Values beyond the limits of the log, from models, code and people: too deep, too large, or impossible in JSON.
 
 use std::collections::HashSet;
 
@@ -22,13 +22,13 @@ struct Loose {
     more: serde_json::Value,
 }
 
-/// A text of JSON in which lists stand within one another.
+/// JSON text of nested lists.
 fn nested(levels: usize) -> String {
     format!(r#"{{"more":{}{}}}"#, "[".repeat(levels - 1), "]".repeat(levels - 1))
 }
 
 #[tokio::test(start_paused = true)]
-async fn arguments_that_nest_too_deep_for_the_log_are_refused_and_the_log_can_be_read() {
+async fn overly_nested_arguments_are_refused_and_the_log_stays_readable() {
     for (levels, runs) in [(64, true), (65, false), (126, false), (127, false), (128, false), (100_000, false)] {
         let play = Play::new([Reply::calls([("loose", json!(nested(levels)))]), done()]);
         let journal = Journal::default();
@@ -49,7 +49,7 @@ async fn arguments_that_nest_too_deep_for_the_log_are_refused_and_the_log_can_be
     }
 }
 
-/// Lists within one another, made and taken apart without recursion of their own.
+/// Nested lists, built and dropped without recursion.
 fn lists(levels: usize) -> Value {
     (1..levels).fold(json!([]), |inner, _| Value::Array(vec![inner]))
 }
@@ -68,7 +68,7 @@ fn failure(story: &Story) -> String {
 #[derive(Default, Serialize, Deserialize, JsonSchema)]
 struct Stack(Value);
 
-/// A tool for each way in which code of a tool makes a document.
+/// A tool for each way in which a tool produces a value.
 fn diggers(config: Loop<(), Value, ()>, value: &Value) -> Loop<(), Value, ()> {
     type Cx = ToolContext<(), Value, ()>;
     fn tool<F>(
@@ -95,7 +95,7 @@ fn diggers(config: Loop<(), Value, ()>, value: &Value) -> Loop<(), Value, ()> {
 
 const DIGGERS: [&str; 4] = ["result", "update", "once", "widget"];
 
-/// Runs every digger with a value, each in a run of its own, and returns what became of its call.
+/// Runs every digger with a value, each in its own run, and returns the outcome of its call.
 async fn dug(runner: impl Fn(ScriptedModel) -> Runner, value: &Value) -> Vec<(&'static str, ToolResult, usize)> {
     let mut all = Vec::new();
     for name in DIGGERS {
@@ -111,7 +111,7 @@ async fn dug(runner: impl Fn(ScriptedModel) -> Runner, value: &Value) -> Vec<(&'
     all
 }
 
-/// What a document may have in these tests.
+/// Limits of values in these tests.
 const BYTES: usize = 10_000;
 
 fn runner(model: ScriptedModel) -> Runner {
@@ -124,7 +124,7 @@ fn with_limit(model: ScriptedModel, max_bytes: usize) -> Runner {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_tool_nests_64_levels_deep_is_recorded_and_65_levels_are_its_error() {
+async fn tool_result_of_64_levels_is_recorded_and_65_levels_are_an_error() {
     for (name, result, _) in dug(runner, &lists(64)).await {
         assert!(matches!(result, ToolResult::Success { .. }), "{name}: {result:?}");
     }
@@ -134,8 +134,8 @@ async fn what_a_tool_nests_64_levels_deep_is_recorded_and_65_levels_are_its_erro
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_tool_makes_is_as_large_as_the_runner_allows_and_nothing_of_what_is_larger_is_written() {
-    // Two for the list, three for the text in it.
+async fn runner_limits_tool_result_size_and_writes_nothing_larger() {
+    // Two bytes for the list, three for the text in it.
     let fits = json!(["x".repeat(BYTES - 5)]);
     let larger = json!(["x".repeat(BYTES - 4)]);
 
@@ -152,7 +152,7 @@ async fn what_a_tool_makes_is_as_large_as_the_runner_allows_and_nothing_of_what_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_result_of_more_than_8_mib_is_an_error_where_nothing_else_is_said() {
+async fn result_above_8_mib_is_an_error_by_default() {
     let digging = brain("Dig").r#loop("Work", |cx| {
         cx.system("Dig.")
             .input("Go.")
@@ -164,7 +164,7 @@ async fn a_result_of_more_than_8_mib_is_an_error_where_nothing_else_is_said() {
     assert!(error_of(&results(&story, "Work")[0]).contains("larger than 8388608 bytes"));
 }
 
-/// Brains that make a document of a state in every way, and how the failure begins.
+/// Brains that produce a state value in every way, with the start of the expected failure.
 fn states(value: &Value) -> Vec<(Brain<(), Value>, &'static str)> {
     let (returned, kept, left, mapped, given, last) =
         (value.clone(), value.clone(), value.clone(), value.clone(), value.clone(), value.clone());
@@ -207,7 +207,7 @@ fn states(value: &Value) -> Vec<(Brain<(), Value>, &'static str)> {
     ]
 }
 #[tokio::test(start_paused = true)]
-async fn a_state_that_nests_too_deep_or_is_too_large_fails_whatever_made_it_and_nothing_of_it_is_written() {
+async fn overly_nested_or_large_state_fails_its_maker_and_is_not_written() {
     let large = json!(["x".repeat(BYTES)]);
     for (value, reason) in [(deep(), "64 levels"), (large, "larger than 10000 bytes")] {
         for (brain, begins) in states(&value) {
@@ -227,7 +227,7 @@ async fn a_state_that_nests_too_deep_or_is_too_large_fails_whatever_made_it_and_
     }
 }
 
-/// Runs work as a worker thread of a runtime does, on its stack.
+/// Runs work with the stack size of a runtime's worker thread.
 fn on_a_worker_thread(work: impl Future<Output = ()> + Send + 'static) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let work = runtime.spawn(work);
@@ -235,7 +235,7 @@ fn on_a_worker_thread(work: impl Future<Output = ()> + Send + 'static) {
 }
 
 #[test]
-fn a_document_of_2000_levels_is_an_error_on_the_stack_of_a_worker_thread() {
+fn document_of_2000_levels_is_an_error_on_a_worker_threads_stack() {
     on_a_worker_thread(async {
         for (name, result, _) in dug(runner, &lists(2000)).await {
             assert!(error_of(&result).contains("64 levels"), "{name}: {result:?}");
@@ -255,7 +255,7 @@ fn a_document_of_2000_levels_is_an_error_on_the_stack_of_a_worker_thread() {
     });
 }
 
-/// Answers in a way that the log cannot hold.
+/// Answers that the log cannot store.
 fn answers() -> Vec<(ModelResponse, &'static str)> {
     let large = || "x".repeat(BYTES + 1);
     let of = |part| ModelResponse { parts: vec![part], ..ModelResponse::default() };
@@ -272,7 +272,7 @@ fn answers() -> Vec<(ModelResponse, &'static str)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_no_log_can_hold_is_a_failure_of_the_model() {
+async fn unstorable_answer_is_a_model_failure() {
     for (answer, reason) in answers() {
         let test = Test::with(runner(ScriptedModel::from_fn(move |_| Reply::response(answer.clone()))));
         let asking = brain("Ask").r#loop("Work", |cx| cx.system("Go.").input("Go."));
@@ -287,7 +287,7 @@ async fn an_answer_that_no_log_can_hold_is_a_failure_of_the_model() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_signal_that_no_log_can_hold_is_refused_and_changes_nothing() {
+async fn unstorable_signal_is_refused_and_changes_nothing() {
     let waiting = workshop(&Journal::default(), |config| {
         config.tool("pay", |t| t.requires_approval("it costs").execute(async |_: Loose, _| Ok("paid")))
     });
@@ -343,7 +343,7 @@ fn readings(reading: &Reading) -> [Brain<(), Reading>; 3] {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_state_that_does_not_survive_json_is_an_error_where_it_is_made() {
+async fn state_that_does_not_survive_json_is_an_error_where_it_is_made() {
     let reason = |story: &Story| match story.settled() {
         Settled::Failed(failure) => failure.message.clone(),
         _ => error_of(&results(story, "Read")[0]).to_owned(),
@@ -364,7 +364,7 @@ async fn a_state_that_does_not_survive_json_is_an_error_where_it_is_made() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_state_that_encodes_in_any_order_survives() {
+async fn state_with_unordered_encoding_survives() {
     fn words() -> HashSet<String> {
         (0..100).map(|word: u32| word.to_string()).collect()
     }
@@ -377,12 +377,12 @@ async fn a_state_that_encodes_in_any_order_survives() {
 
 #[test]
 #[should_panic(expected = "at `/value`: JSON has no number for NaN")]
-fn a_first_state_that_does_not_survive_json_is_refused_where_the_brain_is_built() {
+fn initial_state_that_does_not_survive_json_is_refused_by_the_builder() {
     let _ = brain("Read").state(Reading { value: f64::NAN });
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_webhook_that_nests_too_deep_for_the_log_is_refused_and_not_kept() {
+async fn overly_nested_webhook_is_refused_and_not_stored() {
     let play = Play::new([]);
     let client = play.test.runner().client();
 

@@ -1,4 +1,4 @@
-//! Every request is a dialogue that no provider refuses, and what makes it one is in the log.
+//! Every request is a dialogue that all providers accept, and the log contains all its parts.
 
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
@@ -19,7 +19,7 @@ fn helper() -> Brain<(), ()> {
     brain("Helper").r#loop("Chat", |cx| cx.system("Help."))
 }
 
-/// What the messages of each request are, as far as people and the engine say them.
+/// Lists the messages of each request that come from people and the engine.
 fn said(play: &Play) -> Vec<Vec<String>> {
     let texts = |messages: Vec<Message>| {
         let text = |message| match message {
@@ -33,7 +33,7 @@ fn said(play: &Play) -> Vec<Vec<String>> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_loop_that_nobody_opens_begins_with_a_message_of_the_engine() {
+async fn loop_without_an_input_begins_with_a_message_of_the_engine() {
     for blank in [None, Some(" \n")] {
         let silent = brain("Silent").r#loop("Work", move |cx| match blank {
             Some(input) => cx.system("Work.").input(input),
@@ -55,7 +55,7 @@ async fn a_loop_that_nobody_opens_begins_with_a_message_of_the_engine() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_to_a_brain_with_an_input_is_taken_in() {
+async fn message_to_a_brain_with_an_input_joins_the_dialogue() {
     let own = brain("Own")
         .brain("Before", helper(), |()| (), |(), ()| ())
         .r#loop("Work", |cx| cx.system("Work.").input("Read the book."));
@@ -65,12 +65,12 @@ async fn a_message_to_a_brain_with_an_input_is_taken_in() {
     let run = play.test.runner().start_with(&own, (), start).await.unwrap();
     let story = play.story(&run).await;
 
-    assert_eq!(said(&play), [["Begin."], ["Read the book.\n\nThe red one."]], "nested loops are not spoken to");
+    assert_eq!(said(&play), [["Begin."], ["Read the book.\n\nThe red one."]], "nested loops accept no messages");
     assert!(story.transcript().contains("user: Read the book.\nuser: The red one.\n"), "{}", story.transcript());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_that_no_loop_can_hear_is_refused() {
+async fn undeliverable_message_is_refused() {
     let deaf = brain("Deaf").step("Work", async |_| Ok(()));
     let test = Test::new(ScriptedModel::new([]));
     let runner = test.runner();
@@ -85,7 +85,7 @@ async fn a_message_that_no_loop_can_hear_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_empty_message_is_refused_and_changes_nothing() {
+async fn empty_message_is_refused_and_changes_nothing() {
     let play = Play::free([Reply::text("Yes?").after(Duration::from_secs(2))]);
     let run = play.start(&helper(), ()).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -101,7 +101,7 @@ async fn an_empty_message_is_refused_and_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_empty_question_is_refused_before_a_model_is_asked() {
+async fn empty_question_is_refused_before_the_model_call() {
     let asking = brain("Asking").state(0).step("Ask", async |cx| {
         cx.model().system("Be brief.").ask("\n").await?;
         Ok(1)
@@ -116,7 +116,7 @@ async fn an_empty_question_is_refused_before_a_model_is_asked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_of_thoughts_alone_is_not_sent_back() {
+async fn reasoning_only_answer_is_not_sent_back() {
     let works = brain("Works").r#loop("Work", |cx| {
         cx.system("Work.").input("Go.").tool("finish", |t| t.exit().execute(async |_: NoArgs, _| Ok("done")))
     });
@@ -130,7 +130,7 @@ async fn an_answer_of_thoughts_alone_is_not_sent_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_prompt_that_failed_and_the_next_one_are_one_message() {
+async fn failed_prompt_and_the_next_one_are_one_message() {
     let broken = ModelError::new(ModelErrorKind::Auth, "no key");
     let play = Play::free([Reply::error(broken), Reply::text("Sunny.")]);
     let chat = play.test.runner().conversation("c");
@@ -142,8 +142,8 @@ async fn a_prompt_that_failed_and_the_next_one_are_one_message() {
     play.requests().iter().for_each(check_dialogue);
 }
 
-/// A log as it was written before `LOOP_START` said by which rules it is projected.
-fn of_before(log: &[std::sync::Arc<Event>]) -> Vec<Event> {
+/// A log from before `LOOP_START` recorded the projection rules.
+fn older_log(log: &[std::sync::Arc<Event>]) -> Vec<Event> {
     let older = log.iter().map(|event| {
         let mut line: Value = serde_json::from_str(&event.to_json().unwrap()).unwrap();
         line.as_object_mut().unwrap().remove("projection");
@@ -153,7 +153,7 @@ fn of_before(log: &[std::sync::Arc<Event>]) -> Vec<Event> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn requests_of_older_logs_are_rebuilt_as_they_were_sent() {
+async fn requests_of_older_logs_are_rebuilt_as_sent() {
     let opened = brain("Opened").r#loop("Work", |cx| cx.system("Work.").input("Go."));
     let thought = Reply::calls::<&str>([]).and_reasoning("Hm.").after(Duration::from_secs(2));
     let play = Play::free([thought, Reply::text("Done.")]);
@@ -163,7 +163,7 @@ async fn requests_of_older_logs_are_rebuilt_as_they_were_sent() {
     let story = play.story(&run).await;
     assert_eq!(said(&play)[1], ["Go.\n\nHurry!"]);
 
-    let older = of_before(story.log());
+    let older = older_log(story.log());
 
     let second = older.iter().filter(|event| matches!(event.kind, EventKind::LoopModelCall { .. })).nth(1).unwrap();
     let rebuilt = request_at(&older, Seq(second.seq.0)).unwrap().messages.messages();

@@ -1,4 +1,4 @@
-//! Errors of author's code: which types become one, what is kept of them, and which are tried again.
+//! Errors of author code: convertible types, preserved causes, and retries.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -32,7 +32,7 @@ impl StdError for Client {
 }
 
 #[test]
-fn any_error_becomes_one_with_a_question_mark_and_keeps_its_chain() {
+fn question_mark_converts_any_error_and_keeps_its_chain() {
     fn boxed() -> Result<()> {
         let error: Box<dyn StdError + Send + Sync> = Box::new(Client("cannot reach the shop", Some(timed_out())));
         Err(error)?
@@ -51,7 +51,7 @@ fn any_error_becomes_one_with_a_question_mark_and_keeps_its_chain() {
 }
 
 #[test]
-fn time_outs_and_connection_errors_are_transient_wherever_they_stand() {
+fn timeouts_and_connection_errors_are_transient_anywhere_in_the_chain() {
     use io::ErrorKind;
     let of_kind = |kind: ErrorKind| Error::from(io::Error::from(kind)).is_transient();
     let lost = [
@@ -66,7 +66,7 @@ fn time_outs_and_connection_errors_are_transient_wherever_they_stand() {
     assert!(![ErrorKind::NotFound, ErrorKind::PermissionDenied, ErrorKind::InvalidData].into_iter().any(of_kind));
 
     let nested = Client("error sending request", Some(io::Error::other(Client("tls", Some(timed_out())))));
-    assert!(Error::from(nested).is_transient(), "what an `io::Error` wraps is looked into, too");
+    assert!(Error::from(nested).is_transient(), "errors inside an `io::Error` are checked too");
     for message in ["operation timed out", "pool timed out while waiting for an open connection"] {
         assert!(Error::from(Client(message, None)).is_transient(), "{message}");
     }
@@ -77,13 +77,13 @@ fn time_outs_and_connection_errors_are_transient_wherever_they_stand() {
     assert!(Error::from(wrapped.unwrap_err()).is_transient());
     #[cfg(feature = "anyhow")]
     assert!(Error::from(anyhow::Error::new(timed_out())).is_transient());
-    assert!(!Error::permanent(timed_out()).is_transient(), "an author has the last word");
+    assert!(!Error::permanent(timed_out()).is_transient(), "the author's setting wins");
     assert!(!Error::new("operation timed out").is_transient());
 }
 
 #[cfg(feature = "sqlite")]
 #[test]
-fn a_busy_database_is_transient() {
+fn busy_database_is_transient() {
     let failure = |code| rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(code), None);
     assert!(Error::from(failure(rusqlite::ffi::SQLITE_BUSY)).is_transient());
     assert!(Error::from(failure(rusqlite::ffi::SQLITE_LOCKED)).is_transient());
@@ -92,7 +92,7 @@ fn a_busy_database_is_transient() {
 
 #[cfg(feature = "openai")]
 #[tokio::test]
-async fn a_refused_connection_of_reqwest_is_transient() {
+async fn refused_reqwest_connection_is_transient() {
     let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
 
     let refused = reqwest::get(format!("http://{address}/")).await.unwrap_err();
@@ -112,7 +112,7 @@ fn flaky(flags: fn(ShopBuilder) -> ShopBuilder) -> ShopTool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_time_out_behind_a_question_mark_is_tried_again_where_the_tool_may_repeat() {
+async fn timeout_behind_a_question_mark_is_retried_if_the_tool_is_repeatable() {
     for flags in [ShopBuilder::read_only as fn(ShopBuilder) -> ShopBuilder, ShopBuilder::idempotent] {
         let play = Play::new([batch([("flaky", "a")]), done()]);
         let story = play.run(&workshop(&Journal::default(), move |config| config.tools([flaky(flags)])), ()).await;

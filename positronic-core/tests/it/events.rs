@@ -1,11 +1,11 @@
-//! The form of every event: one example of each, minimal and full, pinned and read back.
+//! The format of every event: a minimal and a full example of each, pinned and read back.
 
 use std::collections::BTreeSet;
 
 use positronic_core::record::{Event, EventError, EventKind, MAX_DOCUMENT_DEPTH};
 use serde_json::{Value, json};
 
-/// Bodies of every event, as they are stored; several where fields can be left out.
+/// Stored data of every event; several examples where fields are optional.
 fn examples() -> Vec<Value> {
     let actor =
         json!({"by": "ann", "channel": "cli", "trace": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"});
@@ -208,7 +208,7 @@ fn examples() -> Vec<Value> {
     ]
 }
 
-/// Puts an example into an envelope, as a line of a log.
+/// Wraps an example into an envelope, as a line of a log.
 /// Returns an example of every event as a line of a log.
 #[cfg(feature = "openai")]
 pub(crate) fn stored_examples() -> Vec<String> {
@@ -222,7 +222,7 @@ fn line(body: &Value) -> String {
 }
 
 #[test]
-fn every_event_reads_and_is_written_as_it_was() {
+fn every_event_is_read_and_written_unchanged() {
     let mut pinned = String::new();
     for example in examples() {
         let event = Event::from_json(&line(&example)).unwrap_or_else(|error| panic!("{example}: {error}"));
@@ -238,7 +238,7 @@ fn every_event_reads_and_is_written_as_it_was() {
     insta::assert_snapshot!(pinned);
 }
 
-/// Puts a value into every place of an example, and returns the event of each place that holds any JSON.
+/// Inserts a value at every position of an example, and returns the event for each position that accepts any JSON.
 fn with_document(example: &Value, document: &Value) -> Vec<Option<Event>> {
     fn places(value: &Value, at: &str, all: &mut Vec<String>) {
         all.push(at.to_owned());
@@ -256,14 +256,14 @@ fn with_document(example: &Value, document: &Value) -> Vec<Option<Event>> {
     let put = |place: &String| {
         let mut changed = example.clone();
         *changed.pointer_mut(place)? = document.clone();
-        // A place of text, or of a list of numbers, takes no list of lists.
+        // A position of text or of a list of numbers accepts no list of lists.
         Event::from_json(&line(changed.is_object().then_some(&changed)?)).ok()
     };
     all.iter().map(put).collect()
 }
 
 #[test]
-fn every_event_with_the_deepest_document_reads_back_and_what_could_not_is_not_written() {
+fn every_event_with_the_deepest_value_reads_back_and_deeper_ones_are_not_written() {
     let nested = |levels: usize| (1..levels).fold(json!([]), |inner, _| Value::Array(vec![inner]));
     let mut kinds = BTreeSet::new();
     for example in examples() {
@@ -272,7 +272,7 @@ fn every_event_with_the_deepest_document_reads_back_and_what_could_not_is_not_wr
             let Some(event) = event else { continue };
             kinds.insert(event.kind.name());
             assert_eq!(Event::from_json(&event.to_json().unwrap()).unwrap(), *event);
-            // Up to the deepest line, and no further.
+            // Up to the deepest allowed line.
             let written: Vec<bool> = (116..=126)
                 .map(|levels| {
                     let Some(event) = with_document(&example, &nested(levels))[index].clone() else { return false };
@@ -284,14 +284,14 @@ fn every_event_with_the_deepest_document_reads_back_and_what_could_not_is_not_wr
                     line.is_ok()
                 })
                 .collect();
-            assert!(written.is_sorted_by(|a, b| a >= b), "what is deeper than the limit is refused: {example}");
+            assert!(written.is_sorted_by(|a, b| a >= b), "values deeper than the limit are refused: {example}");
         }
     }
     insta::assert_snapshot!(kinds.into_iter().collect::<Vec<_>>().join(" "), @"BRAIN_COMPLETE BRAIN_MIGRATED BRAIN_START LOOP_APPROVAL_DECIDED LOOP_BRAIN_COMPLETE LOOP_BRAIN_START LOOP_COMPLETE LOOP_ITERATION LOOP_MODEL_RESULT LOOP_OUTPUT LOOP_PLUGIN_CHANGED LOOP_RESUME LOOP_TOOL_CALL LOOP_TOOL_RESULT LOOP_WAIT STEP_COMPLETE VALUE_RECORDED");
 }
 
 #[test]
-fn the_envelope_leaves_out_what_is_usual() {
+fn envelope_omits_defaults() {
     let bare = Event::from_json("{\"seq\":1,\"at\":5,\"type\":\"STEP_START\"}").unwrap();
     assert_eq!(bare.to_json().unwrap(), "{\"seq\":1,\"at\":5,\"type\":\"STEP_START\"}");
     let full = "{\"seq\":1,\"at\":5,\"epoch\":2,\"path\":\"Chat/3.1/Ask\",\"type\":\"STEP_START\"}";
@@ -299,14 +299,14 @@ fn the_envelope_leaves_out_what_is_usual() {
 }
 
 #[test]
-fn what_this_release_cannot_read_is_refused() {
+fn unreadable_release_is_refused() {
     let unknown = Event::from_json("{\"seq\":1,\"at\":5,\"type\":\"LOOP_DANCE\"}").unwrap_err();
     assert!(unknown.to_string().contains("unknown variant `LOOP_DANCE`"), "{unknown}");
 
     let newer = Event::from_json("{\"v\":2,\"seq\":1,\"at\":5,\"type\":\"STEP_START\"}").unwrap_err();
     assert!(matches!(newer, EventError::Version { found: 2 }), "{newer}");
     let newer = Event::from_json("{\"v\":2,\"seq\":1,\"at\":5,\"type\":\"LOOP_DANCE\"}").unwrap_err();
-    assert!(matches!(newer, EventError::Version { found: 2 }), "whatever its type is");
+    assert!(matches!(newer, EventError::Version { found: 2 }), "for every type");
 
     for broken in
         ["", "{}", "[1]", "{\"seq\":1,\"at\":5}", "{\"seq\":1,\"at\":5,\"path\":\"a//b\",\"type\":\"STEP_START\"}"]
@@ -326,7 +326,7 @@ fn names(text: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn the_table_in_the_docs_names_exactly_the_events_there_are() {
+fn table_in_the_docs_names_every_event() {
     let source = include_str!("../../src/record/event_kind.rs");
     let rows = source.lines().filter(|line| line.starts_with("/// | `"));
     let table = names(&rows.filter_map(|row| row.split('|').nth(1)).collect::<Vec<_>>().join(" "));
@@ -342,7 +342,7 @@ fn the_table_in_the_docs_names_exactly_the_events_there_are() {
 }
 
 #[test]
-fn an_event_is_serialised_as_its_line() {
+fn event_serializes_as_its_line() {
     let line = r#"{"seq":3,"at":7,"path":"Chat","type":"LOOP_EXIT","call":"Chat/0.1","tool":"finish"}"#;
     let event = Event::from_json(line).unwrap();
 

@@ -1,4 +1,4 @@
-//! Exit tools: what stands before and behind one, and what comes of it where it fails or is rejected.
+//! Exit tools: calls before and after one, and its failure or rejection.
 
 use positronic_core::dsl::Action;
 use positronic_core::model::scripted::Reply;
@@ -18,7 +18,7 @@ fn with_exit(flags: fn(ShopBuilder) -> ShopBuilder) -> impl Fn(crate::support::S
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_exit_tool_waits_for_what_stands_before_it_and_nothing_behind_it_starts() {
+async fn exit_tool_waits_for_earlier_calls_and_starts_no_later_one() {
     let journal = Journal::default();
     let jobs = [("safe", "a", 50), ("finish", "x", 0), ("gated", "g", 0), ("safe", "c", 0), ("read", "r", 0)];
     let play = Play::free([slow_batch(jobs)]);
@@ -36,7 +36,7 @@ async fn an_exit_tool_waits_for_what_stands_before_it_and_nothing_behind_it_star
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_exit_tool_waits_for_an_undecided_call_before_it() {
+async fn exit_tool_waits_for_an_undecided_call_before_it() {
     let journal = Journal::default();
     let play = Play::new([batch([("gated", "a"), ("finish", "x")])]);
     let run = play.start(&workshop(&journal, with_exit(|t| t)), ()).await;
@@ -50,7 +50,7 @@ async fn an_exit_tool_waits_for_an_undecided_call_before_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_exit_tool_that_fails_lets_the_loop_go_on() {
+async fn failed_exit_tool_continues_the_loop() {
     let journal = Journal::default();
     let failing = Reply::calls([("finish", json!({"id": "x", "fails": true})), ("safe", json!({"id": "c"}))]);
     let play = Play::new([failing, batch([("finish", "y")])]);
@@ -63,7 +63,7 @@ async fn an_exit_tool_that_fails_lets_the_loop_go_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_exit_tool_that_is_rejected_lets_the_loop_go_on() {
+async fn rejected_exit_tool_continues_the_loop() {
     let journal = Journal::default();
     let play = Play::new([batch([("finish", "x"), ("safe", "c")]), batch([("finish", "y")])]);
     let run = play.start(&workshop(&journal, with_exit(|t| t.requires_approval("really?"))), ()).await;
@@ -78,7 +78,7 @@ async fn an_exit_tool_that_is_rejected_lets_the_loop_go_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_exit_tool_that_is_rejected_leaves_the_calls_before_it_alone() {
+async fn rejected_exit_tool_leaves_earlier_calls_unchanged() {
     let journal = Journal::default();
     let play = Play::free([
         slow_batch([("gated", "a", 0), ("safe", "b", 10), ("finish", "x", 0), ("safe", "c", 0)]),
@@ -89,10 +89,10 @@ async fn an_exit_tool_that_is_rejected_leaves_the_calls_before_it_alone() {
 
     assert_eq!(waits(&run).await, ["Work/0.0", "Work/0.2"]);
     run.reject(&path("Work/0.2"), "not yet", "ann").await.unwrap();
-    assert_eq!(waits(&run).await, ["Work/0.0"], "the other question stands");
+    assert_eq!(waits(&run).await, ["Work/0.0"], "the other question stays pending");
     run.approve(&path("Work/0.0"), "ann").await.unwrap();
 
-    // The refused call of the next iteration is denied as it comes, while the one before it runs.
+    // The identical call of the next iteration is denied on arrival, while the earlier one runs.
     assert_eq!(waits(&run).await, ["Work/2.0"]);
     run.approve(&path("Work/2.0"), "ann").await.unwrap();
     let story = play.story(&run).await;
@@ -104,7 +104,7 @@ async fn an_exit_tool_that_is_rejected_leaves_the_calls_before_it_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_edit_that_changes_whether_a_call_ends_its_loop_is_refused() {
+async fn edit_that_changes_the_exit_flag_of_a_call_is_refused() {
     for (proposed, edited) in [("end", "go on"), ("go on", "end")] {
         let journal = Journal::default();
         let leave = || {
@@ -132,7 +132,7 @@ async fn an_edit_that_changes_whether_a_call_ends_its_loop_is_refused() {
     }
 }
 
-/// The tools, and an exit tool once something is done.
+/// Offers the tools, and an exit tool once something is done.
 fn late_exit(config: ShopLoop, done: bool) -> ShopLoop {
     tools(config).tools(done.then(|| worker("finish", |t| t.exit())))
 }
@@ -147,7 +147,7 @@ fn late(journal: &Journal, require: bool) -> Brain<(), crate::support::Board> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_loop_that_requires_an_exit_is_not_ended_by_a_text_while_no_exit_tool_is_offered() {
+async fn required_exit_ignores_text_while_no_exit_tool_is_offered() {
     let journal = Journal::default();
     let play = Play::new([Reply::text("Done!"), batch([("safe", "a")]), done(), batch([("finish", "x")])]);
 
@@ -162,7 +162,7 @@ async fn a_loop_that_requires_an_exit_is_not_ended_by_a_text_while_no_exit_tool_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_text_ends_a_loop_that_offers_no_exit_tool_and_requires_none() {
+async fn text_ends_a_loop_without_exit_tools_or_a_required_exit() {
     let journal = Journal::default();
     let play = Play::new([Reply::text("Done!")]);
 
@@ -172,7 +172,7 @@ async fn a_text_ends_a_loop_that_offers_no_exit_tool_and_requires_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_loop_that_requires_an_exit_and_offers_no_tool_fails_before_the_model_is_asked() {
+async fn required_exit_without_tools_fails_before_the_model_call() {
     let brain = brain("Nothing").r#loop("Work", |cx| cx.system("Work.").require_exit());
     let play = Play::new([]);
 
@@ -202,7 +202,7 @@ async fn exit_on_marks_the_tools_of_plugins() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unknown_name_in_exit_on_fails_a_loop_with_plugins_before_the_model_is_asked() {
+async fn unknown_exit_on_name_fails_a_loop_with_plugins_before_the_model_call() {
     let journal = Journal::default();
     let play = Play::new([]);
 
@@ -213,7 +213,7 @@ async fn an_unknown_name_in_exit_on_fails_a_loop_with_plugins_before_the_model_i
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_name_with_a_star_in_exit_on_stands_for_all_tools_that_begin_so() {
+async fn exit_on_star_matches_tools_by_prefix() {
     let journal = Journal::default();
     let activate = Reply::call("skill_activate", json!({"skill": "desk"}));
     let play = Play::new([activate, batch([("desk_leave", "x")])]);
@@ -226,7 +226,7 @@ async fn a_name_with_a_star_in_exit_on_stands_for_all_tools_that_begin_so() {
 
 #[tokio::test]
 #[should_panic(expected = "the runner has two actions named `finish`; give one of them another name")]
-async fn two_actions_of_one_name_are_found_when_they_are_added() {
+async fn duplicate_action_names_are_detected_when_added() {
     let finish = || Action::new("finish", |t| t.execute(async |_: NoArgs, _| Ok("done")));
     let play = Play::new([]);
 

@@ -1,4 +1,4 @@
-//! Answers of no use: refusals, filtered ones, those that were cut off, and empty ones.
+//! Unusable answers: refusals, filtered, truncated and empty ones.
 
 use positronic_core::dsl::Loop;
 use positronic_core::model::scripted::Reply;
@@ -30,7 +30,7 @@ fn empty() -> Reply {
     Reply::calls::<&str>([])
 }
 
-/// The event that stopped the loop, and the failure of the brain.
+/// The event that stopped the loop, and the brain's failure.
 fn stopped(story: &Story) -> (AnswerFault, String) {
     let stopped = story.log().iter().find_map(|event| match &event.kind {
         EventKind::LoopStopped { cause, message } => Some((cause.clone(), message.clone())),
@@ -40,7 +40,7 @@ fn stopped(story: &Story) -> (AnswerFault, String) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_and_a_filtered_answer_fail_the_brain_at_once() {
+async fn refusal_and_filtered_answer_fail_the_brain_at_once() {
     let cases = [
         (Reply::refusal("I cannot help."), AnswerFault::Refused, "the model of the loop `Work` refused to answer"),
         (
@@ -62,12 +62,12 @@ async fn a_refusal_and_a_filtered_answer_fail_the_brain_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_author_can_end_the_loop_instead() {
+async fn author_can_end_the_loop_instead() {
     let play = Play::free([Reply::refusal("I cannot help.")]);
 
     let story = play.run(&worker(|config| config.on_useless_answer(OnLimit::Exit)), ()).await;
 
-    let Settled::Completed(state) = story.settled() else { panic!("it goes on:\n{}", story.events()) };
+    let Settled::Completed(state) = story.settled() else { panic!("the loop did not continue:\n{}", story.events()) };
     assert_eq!(state["type"], "stopped");
     assert_eq!(state["cause"], json!({"type": "refused"}));
     assert!(story.transcript().contains("assistant refuses: I cannot help.\n"), "{}", story.transcript());
@@ -78,7 +78,7 @@ async fn an_author_can_end_the_loop_instead() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_was_cut_off_names_its_limit() {
+async fn truncated_answer_names_its_limit() {
     for (limit, what) in
         [(Some(64), "`max_output_tokens` is 64; raise it"), (None, "a limit of tokens that the loop does not set")]
     {
@@ -98,7 +98,7 @@ async fn an_answer_that_was_cut_off_names_its_limit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_empty_answer_is_asked_for_again_twice_in_a_row() {
+async fn empty_answer_is_requested_again_twice_in_a_row() {
     let finish = || Reply::call("finish", json!({}));
     let play = Play::new([empty(), empty(), Reply::call("look", json!({})), empty(), finish()]);
     let story = play.run(&worker(|config| config), ()).await;
@@ -119,7 +119,7 @@ async fn an_empty_answer_is_asked_for_again_twice_in_a_row() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_loop_without_exit_tools_does_not_end_by_an_empty_answer() {
+async fn empty_answer_does_not_end_a_loop_without_exit_tools() {
     let chat = brain("Chat").r#loop("Chat", |cx| cx.system("Chat.").input("Hello?"));
     let play = Play::new([empty(), Reply::text("Hello.")]);
 
@@ -130,7 +130,7 @@ async fn a_loop_without_exit_tools_does_not_end_by_an_empty_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_that_are_cut_off_again_and_again_end_the_loop() {
+async fn repeatedly_truncated_calls_end_the_loop() {
     let cut = || Reply::call("look", json!("{\"at\": \"the tr")).finish(Finish::Length);
     let play = Play::free([cut(), cut(), cut()]);
 
@@ -145,7 +145,7 @@ async fn calls_that_are_cut_off_again_and_again_end_the_loop() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_calls_of_a_filtered_answer_do_not_run() {
+async fn calls_of_a_filtered_answer_do_not_run() {
     let play = Play::free([Reply::call("finish", json!({})).finish(Finish::Filtered)]);
 
     let story = play.run(&worker(|config| config), ()).await;
@@ -155,7 +155,7 @@ async fn the_calls_of_a_filtered_answer_do_not_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_in_decisions_is_no_misfit() {
+async fn refusal_in_structured_actions_is_not_a_misfit() {
     let deciding = brain("Deciding").r#loop("Work", |cx| {
         cx.system("Work.")
             .input("Go.")
@@ -193,7 +193,7 @@ fn failure(story: &Story) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_for_a_type_is_asked_again_with_what_does_not_fit() {
+async fn typed_question_is_asked_again_with_the_misfit() {
     let play = Play::new([
         Reply::text("Yes, I would refund it."),
         Reply::text("{\"refund\": \"yes\"}"),
@@ -205,11 +205,11 @@ async fn a_question_for_a_type_is_asked_again_with_what_does_not_fit() {
     assert!(matches!(story.settled(), Settled::Completed(done) if *done == json!(true)), "{}", story.events());
     assert!(play.model_read("Yes, I would refund it.") && play.model_read("That answer does not fit: "));
     let last = play.requests().remove(2);
-    assert_eq!(last.messages.len(), 5, "each answer and what was wrong with it");
+    assert_eq!(last.messages.len(), 5, "each answer with its misfit");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_is_asked_again_as_often_as_it_says_and_a_refusal_never() {
+async fn question_is_asked_again_up_to_its_limit_and_never_after_a_refusal() {
     let misfit = || Reply::text("Yes.");
     for (retries, asked, times) in [(None, 3, ", asked 3 times"), (Some(0), 1, "")] {
         let play = Play::free((0..asked).map(|_| misfit()));

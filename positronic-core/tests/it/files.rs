@@ -1,4 +1,4 @@
-//! Files: their bytes lie beside the logs, are there before an event names them, and stay while a run needs them.
+//! Files: their bytes are stored beside the logs before an event names them, and stay while a run needs them.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -37,7 +37,7 @@ async fn ended(run: &RunHandle<()>) {
 }
 
 #[tokio::test]
-async fn a_saved_file_is_read_by_whoever_opens_the_store() {
+async fn saved_file_is_readable_by_every_process_with_the_store() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let runner = runner(SqliteStore::open(&path).unwrap(), TestClock::default());
@@ -54,7 +54,7 @@ async fn a_saved_file_is_read_by_whoever_opens_the_store() {
     assert_eq!((file.name.as_str(), file.media_type.as_str(), file.size), ("sales.csv", "text/csv", 18));
     assert_eq!(file.uri, format!("blob:{}", sha256(REPORT)));
     assert_eq!(client.blob(&file.sha256).await, Ok(Some(REPORT.to_vec())));
-    // The bytes are in no event.
+    // No event contains the bytes.
     let log = client.events(&id, Seq(0)).await.unwrap();
     assert!(log.iter().all(|event| !event.to_json().unwrap().contains("month")));
     assert_eq!(client.blob(&sha256(b"another")).await, Ok(None));
@@ -67,7 +67,7 @@ async fn a_saved_file_is_read_by_whoever_opens_the_store() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_bytes_are_there_before_the_event_that_names_them() {
+async fn bytes_are_stored_before_the_event_that_names_them() {
     let (store, seen) = (MemoryStore::new(), Arc::new(Mutex::new(Vec::new())));
     let (kept, told) = (store.clone(), Arc::clone(&seen));
     let watched = FaultyStore::new(store, move |_, append| {
@@ -79,7 +79,7 @@ async fn the_bytes_are_there_before_the_event_that_names_them() {
         None::<Fault>
     });
 
-    // Not in lockstep, where the event would wait for the tool's end.
+    // Not in lockstep, where the event would wait for the end of the tool.
     let model = ScriptedModel::new([Reply::call("save", json!({})), done()]);
     let runner = Runner::builder().model(model).store(watched).clock(TestClock::default()).build();
     ended(&runner.start(&saving(), ()).await.unwrap()).await;
@@ -88,7 +88,7 @@ async fn the_bytes_are_there_before_the_event_that_names_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_file_that_cannot_be_kept_fails_the_call_and_no_event_names_it() {
+async fn unstorable_file_fails_the_call_and_no_event_names_it() {
     for (refused, said) in [
         (StoreError::Failed { message: "the disk is full".to_owned() }, "the file could not be kept: the disk is full"),
         (StoreError::TooLarge { size: 99, most: 9 }, "the file could not be kept: a file of 99 bytes is too large"),
@@ -108,7 +108,7 @@ async fn a_file_that_cannot_be_kept_fails_the_call_and_no_event_names_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_fails_for_a_moment_is_asked_again() {
+async fn transient_store_failure_is_retried() {
     let failures = Arc::new(Mutex::new(3));
     let store = FaultyStore::new(MemoryStore::new(), |_, _| None).reading(move |method| {
         let mut failures = failures.lock().unwrap();
@@ -126,7 +126,7 @@ async fn a_store_that_fails_for_a_moment_is_asked_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_file_that_is_too_large_is_an_error_that_says_the_limit() {
+async fn oversized_file_is_an_error_that_names_the_limit() {
     let large = Tool::new("save", |t| {
         t.execute(async |_: NoArgs, cx| {
             cx.save_file("large.bin", "application/octet-stream", vec![0; LARGEST_BLOB + 1]).await.map(|_| ())
@@ -143,25 +143,25 @@ async fn a_file_that_is_too_large_is_an_error_that_says_the_limit() {
     assert!(error.contains("at most 33554432 bytes are"), "{error}");
 }
 
-/// A clock that is set by hand.
+/// A manual clock.
 #[derive(Debug, Clone, Default)]
-struct Hand(Arc<AtomicI64>);
+struct ManualClock(Arc<AtomicI64>);
 
-impl Clock for Hand {
+impl Clock for ManualClock {
     fn now(&self) -> Timestamp {
         Timestamp(self.0.load(Ordering::SeqCst))
     }
 }
 
-/// A fork has the files of its original, also when that is removed; the last one takes them along, an hour later.
+/// A fork has the files of its original even after its removal; removing the last one deletes them an hour later.
 #[tokio::test]
-async fn promise_13_a_fork_keeps_the_files_of_its_original() {
+async fn promise_13_fork_keeps_the_files_of_its_original() {
     let folder = tempfile::tempdir().unwrap();
     on(MemoryStore::new()).await;
     on(SqliteStore::open(folder.path().join("runs.db")).unwrap()).await;
 
     async fn on(store: impl EventStore) {
-        let clock = Hand::default();
+        let clock = ManualClock::default();
         let runner = runner(store, clock.clone());
         let client = runner.client();
         let run = runner.start(&saving(), ()).await.unwrap();

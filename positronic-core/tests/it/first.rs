@@ -19,7 +19,7 @@ struct By {
 }
 
 #[tokio::test(start_paused = true)]
-async fn counts() {
+async fn loop_counts_to_its_goal() {
     let counter = brain("Counter")
         .step("Begin", async |_| Ok(Count { value: 0 }))
         .r#loop("Count", |cx| {

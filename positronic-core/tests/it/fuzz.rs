@@ -1,7 +1,7 @@
-//! Random and hostile input for the parsers of what comes from outside. `docs/guide/appendix/lanes.md` says how to run many cases.
+//! Random and hostile input for the parsers of external input. `docs/guide/appendix/lanes.md` explains how to run many cases.
 //!
-//! Each test reads the kept inputs of `tests/data/fuzz` as they are and changed at random. None may panic or go on without
-//! an end, and each has a property of its own. Work is bounded by counts within the code under test, so nothing here is timed.
+//! Each test reads the stored inputs of `tests/data/fuzz` unchanged and randomly changed. None may panic or loop
+//! forever, and each has its own property. Counts inside the code under test bound the work, so nothing is timed.
 
 use std::path::Path;
 
@@ -32,7 +32,7 @@ enum Edit {
     Flip(Index, u8),
 }
 
-/// Makes one of the inputs, with some changes. `tokens` are pieces that mean something to the parser.
+/// Creates one of the inputs with some changes. `tokens` are meaningful to the parser.
 fn changed(inputs: Vec<Vec<u8>>, tokens: &'static [&'static str]) -> impl Strategy<Value = Vec<u8>> {
     let place = any::<Index>;
     let put = prop_oneof![
@@ -75,7 +75,7 @@ fn changed(inputs: Vec<Vec<u8>>, tokens: &'static [&'static str]) -> impl Strate
     })
 }
 
-/// Decodes a stream that comes in pieces, cut after each of `sizes` in turn.
+/// Decodes a stream in chunks of the lengths `sizes`, in turn.
 fn events(bytes: &[u8], sizes: &[usize]) -> Result<Vec<String>, String> {
     let mut decoder = SseDecoder::with_limit(1 << 20);
     let mut all = Vec::new();
@@ -153,7 +153,7 @@ fn sent(schema: &Value) {
     }
 }
 
-/// Makes schemas out of the keywords that refer, combine and descend.
+/// Generates schemas from the keywords that refer, combine and descend.
 fn schemas() -> impl Strategy<Value = Value> {
     let reference = select(vec!["#", "#/$defs/a", "#/$defs/b", "#/properties/a", "#node", "#/nowhere", "x.json"]);
     let leaf = prop_oneof![
@@ -304,7 +304,7 @@ proptest! {
         });
         if let ToolResult::Success { output, .. } = result.expect("every call has a result") {
             let read: Value = serde_json::from_str(if arguments.trim().is_empty() { "{}" } else { &arguments }).unwrap();
-            prop_assert_eq!(output.get("a"), Some(read.get("a").unwrap_or(&Value::Null)), "what runs is what was written");
+            prop_assert_eq!(output.get("a"), Some(read.get("a").unwrap_or(&Value::Null)), "the program equals the written file");
         }
         for event in log {
             Event::from_json(&event.to_json().unwrap()).unwrap();

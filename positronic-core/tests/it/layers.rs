@@ -1,9 +1,9 @@
-//! The folders know only what `ARCHITECTURE.md` says they know.
+//! Folders use only the folders that `ARCHITECTURE.md` allows.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// What each folder of the core may name of the others, apart from `record`, `error` and itself.
+/// Folders that each folder of the core may use, apart from `record`, `error` and itself.
 const KNOWS: &[(&str, &[&str])] = &[
     ("record", &[]),
     ("machine", &[]),
@@ -21,9 +21,9 @@ const KNOWS: &[(&str, &[&str])] = &[
     ("testing", &["dsl", "machine", "model", "definition", "projection", "runner", "store"]),
 ];
 
-/// Where tokio may be named: the runner, the tests' clock, the two adapters' places that need a timer, the wrappers that wait
-/// for their turn or know when a model rests, the sink that writes where it may block, the places of the toolbox that
-/// block, wait or ask for addresses, and what speaks to MCP servers.
+/// Files that may use tokio: the runner, the tests' clock, the timers of the two adapters, the wrappers that queue
+/// requests or time a model's rest, the sink whose writes may block, the files of the toolbox that block, wait or
+/// resolve addresses, and the MCP client.
 const TOKIO: &[&str] = &[
     "runner/",
     "testing/",
@@ -53,7 +53,7 @@ fn sources(folder: &Path, into: &mut Vec<PathBuf>) {
     }
 }
 
-/// Returns the code of a file: without comments, and without its tests.
+/// Returns the code of a file without comments and tests.
 fn code(path: &Path) -> String {
     let text = std::fs::read_to_string(path).unwrap();
     let text = text.split("#[cfg(test)]").next().unwrap_or_default();
@@ -67,7 +67,7 @@ fn is_test(path: &Path) -> bool {
 }
 
 #[test]
-fn folders_know_only_what_the_map_says() {
+fn folders_use_only_their_listed_dependencies() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut wrong = Vec::new();
     for (folder, knows) in KNOWS {
@@ -94,7 +94,7 @@ fn folders_know_only_what_the_map_says() {
 }
 
 #[test]
-fn only_the_runner_knows_tokio() {
+fn only_the_runner_uses_tokio() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut files = Vec::new();
     sources(&root, &mut files);

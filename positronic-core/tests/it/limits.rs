@@ -34,7 +34,7 @@ fn limit_of(story: &Story) -> (String, LimitKind, u64, u64) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_number_of_iterations_ends_a_loop_and_the_brain_goes_on() {
+async fn iteration_limit_ends_a_loop_and_the_brain_continues() {
     let journal = Journal::default();
     let counted = brain("Counted")
         .services::<Journal>()
@@ -52,7 +52,7 @@ async fn the_number_of_iterations_ends_a_loop_and_the_brain_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_number_of_iterations_can_fail_the_brain() {
+async fn iteration_limit_can_fail_the_brain() {
     let journal = Journal::default();
     let play = Play::new([batch([("safe", "a")])]);
     let strict = |config| tools(config).max_iterations(1).on_max_iterations(OnLimit::Error);
@@ -65,7 +65,7 @@ async fn the_number_of_iterations_can_fail_the_brain() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_loop_has_fifty_iterations_where_nothing_is_said() {
+async fn default_limit_is_fifty_iterations() {
     let journal = Journal::default();
     let model = ScriptedModel::from_fn(|_| batch([("safe", "again")]));
 
@@ -76,7 +76,7 @@ async fn a_loop_has_fifty_iterations_where_nothing_is_said() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unlimited_loop_goes_on() {
+async fn unlimited_loop_continues() {
     let journal = Journal::default();
     let model =
         ScriptedModel::from_fn(
@@ -91,13 +91,13 @@ async fn an_unlimited_loop_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tokens_end_a_loop_before_the_next_model_call() {
+async fn token_limit_ends_a_loop_before_the_next_model_call() {
     let journal = Journal::default();
     let play = Play::new([batch([("safe", "a")]).usage(tokens(30, 10)), batch([("safe", "b")]).usage(tokens(50, 10))]);
 
     let story = play.run(&workshop(&journal, |config| tools(config).max_tokens(100)), ()).await;
 
-    assert_eq!(journal.take(), ["a", "b"], "what was paid for is done");
+    assert_eq!(journal.take(), ["a", "b"], "paid calls run");
     assert_eq!(limit_of(&story), ("Work".to_owned(), LimitKind::Tokens, 100, 100));
     assert!(matches!(story.settled(), Settled::Completed(_)));
     let usage = story.log().iter().find_map(|event| match event.kind {
@@ -108,7 +108,7 @@ async fn tokens_end_a_loop_before_the_next_model_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_limit_of_tokens_can_fail_the_brain() {
+async fn token_limit_can_fail_the_brain() {
     let journal = Journal::default();
     let play = Play::new([batch([("safe", "a")]).usage(tokens(100, 0))]);
     let strict = |config| tools(config).max_tokens(100).on_max_iterations(OnLimit::Error);
@@ -120,7 +120,7 @@ async fn a_limit_of_tokens_can_fail_the_brain() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_exit_tool_in_the_iteration_of_the_last_token_still_ends_the_loop_well() {
+async fn exit_tool_in_the_iteration_of_the_last_token_ends_the_loop_normally() {
     let journal = Journal::default();
     let play = Play::new([batch([("safe", "a"), ("finish", "x")]).usage(tokens(500, 500))]);
 
@@ -131,7 +131,7 @@ async fn an_exit_tool_in_the_iteration_of_the_last_token_still_ends_the_loop_wel
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_text_in_the_iteration_of_the_last_token_is_an_answer() {
+async fn text_in_the_iteration_of_the_last_token_is_the_answer() {
     let journal = Journal::default();
     let play = Play::new([done().usage(tokens(500, 500))]);
 
@@ -140,7 +140,7 @@ async fn a_text_in_the_iteration_of_the_last_token_is_an_answer() {
     assert_eq!(prompt(&story, "Work").outcome, Some(LoopOutcome::Answered));
 }
 
-/// A loop `Work` whose tool `inner` is a brain with a loop `Deep` of its own.
+/// A loop `Work` whose tool `inner` is a brain with its own loop `Deep`.
 fn nested(journal: &Journal, limit: u64) -> Brain<(), Board> {
     let inner =
         || brain("Inner").services::<Journal>().state(Board::default()).r#loop("Deep", |cx| tools(cx.system("")));
@@ -152,7 +152,7 @@ fn nested(journal: &Journal, limit: u64) -> Brain<(), Board> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_tokens_of_a_nested_brain_count_for_the_loop_around() {
+async fn tokens_of_a_nested_brain_count_for_the_outer_loop() {
     let journal = Journal::default();
     let play = Play::of(
         ScriptedModel::new([Reply::call("inner", json!({})).usage(tokens(10, 0))])
@@ -167,7 +167,7 @@ async fn the_tokens_of_a_nested_brain_count_for_the_loop_around() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_nested_brain_that_uses_up_the_tokens_around_ends_with_typed_results() {
+async fn nested_brain_that_exhausts_the_outer_tokens_ends_with_typed_results() {
     let journal = Journal::default();
     let play = Play::of(
         ScriptedModel::new([Reply::call("inner", json!({})).usage(tokens(10, 0))])
@@ -177,7 +177,7 @@ async fn a_nested_brain_that_uses_up_the_tokens_around_ends_with_typed_results()
 
     let story = play.run(&nested(&journal, 100), ()).await;
 
-    assert_eq!(journal.take(), ["a"], "what was paid for is done");
+    assert_eq!(journal.take(), ["a"], "paid calls run");
     assert_eq!(limit_of(&story).0, "Work");
     assert_eq!(prompt(&story, "Work/0.0/Deep").outcome, Some(LoopOutcome::Cancelled));
     assert!(matches!(&results(&story, "Work")[0], ToolResult::Interrupted { reason } if reason.contains("tokens")));
@@ -186,7 +186,7 @@ async fn a_nested_brain_that_uses_up_the_tokens_around_ends_with_typed_results()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_inside_that_is_put_off_does_not_outlive_the_limit_around() {
+async fn delayed_inner_request_ends_with_the_outer_limit() {
     let journal = Journal::default();
     let busy = Reply::error(ModelError::new(ModelErrorKind::Server, "busy")).after(Duration::from_secs(2));
     let play = Play::of(ScriptedModel::new([Reply::call("inner", json!({}))]).on("Work/0.0/Work", [busy]), false);
@@ -201,8 +201,8 @@ async fn a_request_inside_that_is_put_off_does_not_outlive_the_limit_around() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_limit_that_is_reached_while_brains_begin_ends_those_that_have_yet_to() {
-    // The second brain's begin takes longer than the loop around may, so the first one's iteration is the last that begins.
+async fn limit_reached_while_brains_begin_ends_the_remaining_ones() {
+    // The second brain begins later than the outer limit, so the first one's iteration is the last that begins.
     let store = FaultyStore::new(MemoryStore::new(), |_, append| {
         let begins = append.events.iter().any(|event| event.path == path("Work/0.1"));
         let begins = begins && append.events.iter().any(|event| event.kind.name() == "LOOP_BRAIN_START");
@@ -227,7 +227,7 @@ async fn a_limit_that_is_reached_while_brains_begin_ends_those_that_have_yet_to(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_limit_inside_ends_the_inner_loop_alone() {
+async fn inner_limit_ends_only_the_inner_loop() {
     let journal = Journal::default();
     let inner = || {
         brain("Inner")
@@ -256,7 +256,7 @@ async fn a_limit_inside_ends_the_inner_loop_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn time_counts_while_models_and_tools_work() {
+async fn time_of_models_and_tools_counts() {
     let journal = Journal::default();
     for lockstep in [true, false] {
         let replies = [
@@ -273,7 +273,7 @@ async fn time_counts_while_models_and_tools_work() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn time_spent_suspended_does_not_count() {
+async fn suspended_time_does_not_count() {
     let journal = Journal::default();
     let asking = |config: ShopLoop| {
         tools(config).max_time(Duration::from_secs(5)).tool("ask", |t| {
@@ -306,7 +306,7 @@ async fn time_spent_suspended_does_not_count() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_retry_that_is_put_off_is_active_time() {
+async fn retry_delay_counts_as_active_time() {
     let journal = Journal::default();
     let flaky = |config: ShopLoop| {
         config.max_time(Duration::from_secs(1)).tool("flaky", |t| {
@@ -346,7 +346,7 @@ async fn on_exit_folds_the_outcome_into_the_state() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn on_exit_that_panics_fails_the_brain() {
+async fn panic_in_on_exit_fails_the_brain() {
     let journal = Journal::default();
     let play = Play::new([done()]);
 
@@ -360,7 +360,7 @@ async fn on_exit_that_panics_fails_the_brain() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_text_does_not_end_a_loop_with_exit_tools_and_the_model_is_told() {
+async fn text_does_not_end_a_loop_with_exit_tools_and_the_model_gets_a_reminder() {
     let journal = Journal::default();
     let play = Play::new([done(), batch([("finish", "x")])]);
 
@@ -374,7 +374,7 @@ async fn a_text_does_not_end_a_loop_with_exit_tools_and_the_model_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_model_that_only_talks_in_a_loop_with_exit_tools_reaches_the_limit() {
+async fn model_that_only_writes_text_in_a_loop_with_exit_tools_reaches_the_limit() {
     let journal = Journal::default();
     let model = ScriptedModel::from_fn(|_| done());
 

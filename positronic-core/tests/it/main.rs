@@ -1,4 +1,4 @@
-//! The core from the outside: the promises of the design, one story each.
+//! The public behaviour of the core.
 
 #![allow(
     clippy::unwrap_used,
@@ -27,11 +27,11 @@ mod crashes;
 mod decisions;
 mod deep;
 mod dialogue;
-mod due;
 mod errors;
 mod event_format;
 mod events;
 mod exits;
+mod failures;
 mod faults;
 mod files;
 mod first;
@@ -42,25 +42,25 @@ mod layers;
 mod limits;
 mod nesting;
 mod outputs;
+mod pending_work;
 mod plugins;
 mod release;
 mod replay;
 mod report;
-mod robust;
 mod scripted;
-mod served;
-mod shown;
+mod serve;
 mod sinks;
 mod steps;
 mod structured;
-#[allow(dead_code, reason = "other binaries use the rest")]
+#[allow(dead_code, reason = "other test binaries use the remaining items")]
 #[path = "../support/mod.rs"]
 mod support;
 mod testing;
+mod time_travel;
 mod tools;
 mod traffic;
-mod travel;
 mod unattended;
+mod waiting_status;
 mod waits;
-mod why;
+mod widgets;
 mod wrap;

@@ -1,4 +1,4 @@
-//! Brains in brains: as stages, as tools, as skills; what goes in, what comes out, and where a person is asked.
+//! Nested brains: as stages, tools and skills; their options, results and approvals.
 
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
@@ -30,7 +30,7 @@ struct Report {
     secret: u32,
 }
 
-/// A brain of one step, whose callers get its text alone.
+/// A brain of one step whose callers get only its text.
 fn research() -> Brain<Topic, Report, (), String> {
     brain("Research")
         .description("Researches a topic")
@@ -49,7 +49,7 @@ fn board() -> Brain<(), Board> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stage_maps_the_state_into_options_and_the_result_into_the_state() {
+async fn stage_maps_state_to_options_and_result_to_state() {
     let outer = board()
         .brain(
             "Research",
@@ -66,7 +66,7 @@ async fn a_stage_maps_the_state_into_options_and_the_result_into_the_state() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stage_whose_brain_fails_fails_the_brain_around() {
+async fn failed_nested_brain_fails_the_outer_brain() {
     let topic = |_: &Board| Topic { topic: "nothing".to_owned(), depth: 0 };
     let outer = board().brain("Research", research(), topic, |board, _| board);
 
@@ -81,7 +81,7 @@ async fn a_stage_whose_brain_fails_fails_the_brain_around() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn maps_that_panic_fail_with_their_words() {
+async fn panicking_maps_fail_with_their_message() {
     let into = board().brain("Research", research(), |_| panic!("no way in"), |board, _| board);
     let story = Play::new([]).run(&into, ()).await;
     let Settled::Failed(failure) = story.settled() else { panic!("{:?}", story.settled()) };
@@ -95,7 +95,7 @@ async fn maps_that_panic_fail_with_their_words() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_model_fills_the_options_of_a_brain_as_a_tool() {
+async fn model_fills_the_options_of_a_brain_as_a_tool() {
     let outer = board().r#loop("Work", |cx| {
         cx.system("").brain("research", research(), |b| b.map_output(|board, text| board.done.push(text)))
     });
@@ -123,7 +123,7 @@ struct Ask {
 }
 
 #[tokio::test(start_paused = true)]
-async fn maps_ask_the_model_for_nothing_or_for_something_else() {
+async fn maps_replace_the_options_that_the_model_fills() {
     let outer = board().r#loop("Work", |cx| {
         cx.system("")
             .brain("first", research(), |b| b.map_input(|board| Topic { topic: board.done[0].clone(), depth: 1 }))
@@ -183,7 +183,7 @@ async fn services_are_provided_bound_or_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn brains_of_several_types_stand_in_one_list() {
+async fn brains_of_several_types_share_one_list() {
     let count = brain("Count it").options::<Topic>().step("Count", async |cx| Ok(cx.options.topic.len()));
     let outer = board().r#loop("Work", move |cx| cx.system("").brains([research().erased(), count.clone().erased()]));
     let play = Play::new([
@@ -203,7 +203,7 @@ async fn brains_of_several_types_stand_in_one_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_registered_brain_is_found_by_its_title_whatever_services_are_around() {
+async fn registered_brain_is_found_by_title_with_any_services() {
     let bound = brain("Bound").services::<Journal>().step("Say", async |cx| {
         cx.services.note("said");
         Ok("bound".to_owned())
@@ -232,7 +232,7 @@ async fn a_registered_brain_is_found_by_its_title_whatever_services_are_around()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_skill_is_a_brain_or_a_function_with_a_way_in_and_out() {
+async fn skill_is_a_brain_or_function_with_prepare_and_handle_result() {
     let journal = Journal::default();
     let outer = brain("Outer")
         .services::<Journal>()
@@ -265,13 +265,13 @@ async fn a_skill_is_a_brain_or_a_function_with_a_way_in_and_out() {
     assert_eq!(play.last_request().tools.tools()[0].description, "Studies");
 }
 
-/// A brain of one loop `Deep` over the workshop's tools.
+/// A brain with one loop `Deep` and the tools of the workshop.
 fn deep() -> Brain<(), Board, Journal> {
     brain("Deep").services::<Journal>().state(Board::default()).r#loop("Deep", |cx| tools(cx.system("")))
 }
 
 #[tokio::test(start_paused = true)]
-async fn sub_brains_run_side_by_side_and_their_results_come_in_call_order() {
+async fn sub_brains_run_concurrently_and_return_results_in_call_order() {
     let journal = Journal::default();
     let outer = brain("Outer")
         .services::<Journal>()
@@ -297,7 +297,7 @@ async fn sub_brains_run_side_by_side_and_their_results_come_in_call_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_approval_surfaces_from_depth_three_with_its_path_and_holds_back_nothing_around_it() {
+async fn approval_at_depth_three_surfaces_with_its_path_and_blocks_nothing_outside() {
     let journal = Journal::default();
     let middle = || {
         brain("Middle").services::<Journal>().state(Board::default()).r#loop("Middle", |cx| {
@@ -338,7 +338,7 @@ async fn an_approval_surfaces_from_depth_three_with_its_path_and_holds_back_noth
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_brain_as_a_tool_can_need_an_approval_and_be_an_exit() {
+async fn brain_as_a_tool_can_need_an_approval_and_be_an_exit() {
     let outer = board().r#loop("Work", |cx| {
         cx.system("").brain("research", research(), |b| {
             b.requires_approval("it is costly").exit().map_output(|board, text| board.done = vec![text])
@@ -360,7 +360,7 @@ async fn a_brain_as_a_tool_can_need_an_approval_and_be_an_exit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_loop_reads_the_record_of_an_earlier_one_and_its_own() {
+async fn loop_reads_the_records_of_an_earlier_loop_and_its_own() {
     let two = brain("Two").state(0_u32).r#loop("First", |cx| cx.system("").input("hi")).r#loop("Second", |cx| {
         let first = cx.record("First").map_or(0, |prompt| prompt.output.len());
         let own = cx.history().map_or(0, |prompt| prompt.output.len());
@@ -378,7 +378,7 @@ async fn a_loop_reads_the_record_of_an_earlier_one_and_its_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_nested_brain_that_gives_nothing_reads_back_as_it_was() {
+async fn nested_brain_with_a_unit_result_reads_back_unchanged() {
     let outer = board().r#loop("Work", |cx| cx.system("").brain("nothing", brain("Nothing"), |b| b));
     let play = Play::new([Reply::call("nothing", json!({})), done()]);
 
@@ -387,7 +387,7 @@ async fn a_nested_brain_that_gives_nothing_reads_back_as_it_was() {
     assert_eq!(results(&story, "Work"), [ToolResult::success(Value::Null)]);
 }
 
-/// A brain whose only tool is a brain like it, so many times.
+/// A brain nested `n` times: each level's only tool is the next one.
 fn level(below: u32) -> Brain<(), Board> {
     brain("Level").state(Board::default()).r#loop("Go", move |cx| {
         let cx = cx.system("");
@@ -396,7 +396,7 @@ fn level(below: u32) -> Brain<(), Board> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn brains_nest_sixteen_deep_and_the_next_one_is_an_error_result() {
+async fn brains_nest_sixteen_deep_and_the_seventeenth_is_an_error_result() {
     let model = ScriptedModel::from_fn(|request| {
         let first = request.path.as_str().ends_with("/0") && !request.tools.tools().is_empty();
         if first { Reply::call("deeper", json!({})) } else { done() }
@@ -408,6 +408,6 @@ async fn brains_nest_sixteen_deep_and_the_next_one_is_an_error_result() {
     let begun = events_named(&story, "LOOP_BRAIN_START");
     assert_eq!(begun.len(), 15, "with the root that is sixteen: {begun:?}");
     let deepest = format!("{}/Go", begun.last().unwrap());
-    let [ToolResult::Error { message }] = &results(&story, &deepest)[..] else { panic!("it begins all the same") };
+    let [ToolResult::Error { message }] = &results(&story, &deepest)[..] else { panic!("it begins anyway") };
     assert!(message.contains("16 brains are open around it"), "{message}");
 }

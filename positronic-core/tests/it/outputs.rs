@@ -1,4 +1,4 @@
-//! What a call leaves in the record, what people see of it, and what the model reads.
+//! Outputs of a call: in the record, for people, and for the model.
 
 use positronic_core::dsl::OutputType;
 use positronic_core::model::cassette::Cassette;
@@ -46,7 +46,7 @@ fn reporter() -> Brain<(), ()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_application_adds_an_output_without_touching_the_loop() {
+async fn application_adds_an_output_without_changing_the_loop() {
     let play = Play::new([Reply::call("report", json!({})), done()]);
 
     let story = play.run(&reporter(), ()).await;
@@ -67,7 +67,7 @@ async fn an_application_adds_an_output_without_touching_the_loop() {
 }
 
 #[test]
-fn an_output_of_another_type_or_version_is_not_misread() {
+fn output_of_another_type_or_version_is_not_misread() {
     let other = |kind: &str, data: Value| CustomOutput {
         kind: kind.to_owned(),
         data,
@@ -83,7 +83,7 @@ fn an_output_of_another_type_or_version_is_not_misread() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_record_reads_back_from_json_as_it_was() {
+async fn record_round_trips_through_json() {
     let play = Play::new([Reply::call("report", json!({})), done()]);
     let record = prompt(&play.run(&reporter(), ()).await, "Report");
 
@@ -94,7 +94,7 @@ async fn a_record_reads_back_from_json_as_it_was() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hidden_loop_is_marked_in_its_record_and_is_history_all_the_same() {
+async fn hidden_loop_is_marked_in_its_record_and_stays_in_the_history() {
     let quiet =
         brain("Quiet").r#loop("Think", |cx| cx.system("Think.").input("Quietly.").hidden()).r#loop("Say", |cx| {
             let before = prompts_to_messages(cx.record("Think").iter());
@@ -145,9 +145,9 @@ fn read(outputs: &[Output]) -> Vec<String> {
         .collect()
 }
 
-/// Every type of output and every type of result, and what the model reads of it.
+/// Every type of output and result, with the text that the model reads.
 #[test]
-fn the_table_of_the_projection() {
+fn table_shows_the_default_projection() {
     let done = |result| call(0, CallState::Done, None, Some(result));
     let reason = || Some("too dear".to_owned());
     let cases = [
@@ -189,7 +189,7 @@ fn the_table_of_the_projection() {
 }
 
 #[test]
-fn what_stands_behind_a_call_is_in_its_message_or_nowhere() {
+fn output_after_a_call_is_in_its_message_or_omitted() {
     let file = FileOutput {
         name: "a.md".to_owned(),
         media_type: "text/markdown".to_owned(),
@@ -223,7 +223,7 @@ fn what_stands_behind_a_call_is_in_its_message_or_nowhere() {
     );
 }
 
-/// A model that is also told of widgets.
+/// A model that also reads widgets.
 #[derive(Debug)]
 pub(crate) struct Sighted(pub(crate) ScriptedModel);
 
@@ -254,7 +254,7 @@ impl Model for Sighted {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_model_brings_its_own_projection_and_its_requests_are_rebuilt_with_it() {
+async fn model_defines_its_own_projection_and_its_requests_are_rebuilt_with_it() {
     let model = std::sync::Arc::new(Sighted(ScriptedModel::new([Reply::call("report", json!({})), done()])));
     let test = positronic_core::testing::Test::new(std::sync::Arc::clone(&model));
 
@@ -270,7 +270,7 @@ async fn a_model_brings_its_own_projection_and_its_requests_are_rebuilt_with_it(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_recording_asks_such_a_model_alike_and_is_played_alike() {
+async fn recording_keeps_the_models_own_projection_and_plays_it() {
     let model = std::sync::Arc::new(Sighted(ScriptedModel::new([Reply::call("report", json!({})), done()])));
     let recording = std::sync::Arc::new(Cassette::record(std::sync::Arc::clone(&model) as std::sync::Arc<dyn Model>));
     positronic_core::testing::Test::new(std::sync::Arc::clone(&recording)).run(&reporter(), ()).await;

@@ -1,11 +1,11 @@
-//! Plugins: what they add to an iteration, what they keep, and that both outlive a crash.
+//! Plugins: their additions to an iteration, their state, and crashes.
 
 mod blueprints;
 mod compaction;
 mod hooks;
-mod kept;
 mod memory;
 mod modes;
+mod plugin_state;
 mod questions;
 mod services;
 mod skills;
@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 
 use self::hooks::Spy;
 use self::questions::Asking;
-use crate::support::boundaries::{Ledger, Tale, Whole};
+use crate::support::boundaries::{Baseline, Ledger, Tale};
 use crate::support::{Journal, Play, done};
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -39,7 +39,7 @@ struct Line {
     line: String,
 }
 
-/// Keeps lines, shows them to the model, and lets it write more.
+/// Stores lines, shows them to the model, and offers a tool that adds more.
 #[derive(Debug, Clone, Copy)]
 struct Notebook;
 
@@ -74,19 +74,19 @@ pub(crate) fn contexts(request: &ModelRequest) -> Vec<String> {
     request.context.iter().map(|item| format!("{}: {}", item.name, item.text)).collect()
 }
 
-/// Plays a tale from every moment at which its process could have died: it ends the same, and the plugin keeps the same.
-pub(crate) async fn dies_everywhere(tale: &Tale, plugin: &str, kept: &Value) -> Whole {
-    let whole = tale.undisturbed().await;
-    assert!(whole.deaths.len() > 5);
-    for death in &whole.deaths {
-        let Some((end, log)) = tale.after(&whole, death).await else { continue };
+/// Repeats a story with a crash at every possible moment: it ends the same, with the same plugin state.
+pub(crate) async fn crash_everywhere(tale: &Tale, plugin: &str, kept: &Value) -> Baseline {
+    let baseline = tale.undisturbed().await;
+    assert!(baseline.deaths.len() > 5);
+    for death in &baseline.deaths {
+        let Some((end, log)) = tale.after(&baseline, death).await else { continue };
 
-        assert_eq!(end, whole.end, "after {}", death.until);
+        assert_eq!(end, baseline.end, "after {}", death.until);
         let state = positronic_core::machine::RunState::replay(log.iter().map(|event| &**event)).unwrap();
         let document = state.root.as_ref().unwrap().plugins.get(plugin).cloned();
         assert_eq!(document.map(|kept| Value::clone(&kept.state)).as_ref(), Some(kept), "after {}", death.until);
     }
-    whole
+    baseline
 }
 
 fn secretary() -> Brain<(), ()> {
@@ -95,7 +95,7 @@ fn secretary() -> Brain<(), ()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plugin_adds_tools_and_context_and_keeps_what_its_tools_change() {
+async fn plugin_adds_tools_and_context_and_stores_changes_of_its_tools() {
     let play = Play::new([
         note("milk"),
         Reply::calls([("note", json!({"line": "bread"})), ("note", json!({"line": "tea"}))]),
@@ -132,7 +132,7 @@ impl PluginState for Nothing {
     const NAME: &'static str = "broken";
 }
 
-/// A brain whose loop has plugins that ask, that need approvals, and that stand around calls.
+/// A brain whose loop has plugins that ask, need approvals, and wrap calls.
 fn tale() -> Tale {
     let ledger = Ledger::default();
     let deeds = ledger.clone();
@@ -166,28 +166,28 @@ fn tale() -> Tale {
 #[tokio::test(start_paused = true)]
 async fn promise_14_and_21_hold_with_plugins() {
     let tale = tale();
-    let whole = tale.undisturbed().await;
+    let baseline = tale.undisturbed().await;
     let notes = |log: &[std::sync::Arc<positronic_core::record::Event>]| {
         let state = positronic_core::machine::RunState::replay(log.iter().map(|event| &**event)).unwrap();
         state.root.unwrap().plugins.get("notes").cloned()
     };
     assert_eq!(
-        notes(&whole.log),
+        notes(&baseline.log),
         Some(PluginDocument {
             version: 0,
             state: std::sync::Arc::new(json!({"lines": ["a", "published edited", "c", "d"]}))
         })
     );
-    for death in &whole.deaths {
-        let Some((end, log)) = tale.after(&whole, death).await else { continue };
+    for death in &baseline.deaths {
+        let Some((end, log)) = tale.after(&baseline, death).await else { continue };
 
-        assert_eq!(notes(&log), notes(&whole.log), "after {}", death.until);
-        assert_eq!(end, whole.end, "after {}", death.until);
+        assert_eq!(notes(&log), notes(&baseline.log), "after {}", death.until);
+        assert_eq!(end, baseline.end, "after {}", death.until);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_plugins_of_one_name_are_a_mistake() {
+async fn duplicate_plugin_names_are_a_usage_error() {
     let twice = brain("Twice").r#loop("Work", |cx| cx.system("Work.").plugin(Notebook).plugin(Notebook));
 
     let story = Play::new([]).run(&twice, ()).await;

@@ -1,4 +1,4 @@
-//! A runner lets go of its runs, and another one goes on with them.
+//! A runner releases its runs, and another one continues them.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ fn runner(store: &(impl EventStore + Clone)) -> Runner {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_in_flight_ends_and_nothing_new_begins_where_a_runner_lets_go() {
+async fn release_finishes_effects_in_flight_and_starts_none() {
     let (store, journal) = (MemoryStore::new(), Journal::default());
     let shop = workshop(&journal, tools);
     let (one, other) = (runner(&store), runner(&store).brain(shop.clone()));
@@ -44,15 +44,15 @@ async fn what_is_in_flight_ends_and_nothing_new_begins_where_a_runner_lets_go() 
     let [.., result, released] = log.as_slice() else { panic!("{log:?}") };
     assert!(matches!(&result.kind, EventKind::LoopToolResult { result: ToolResult::Success { .. }, .. }));
     assert!(matches!(&released.kind, EventKind::RunReleased { .. }), "the model is not asked any more");
-    assert!(matches!(settled(&run).await, Settled::Stopped(reason) if reason.contains("another one goes on")));
-    // The other one is not kept from it by the first one being alive.
+    assert!(matches!(settled(&run).await, Settled::Stopped(reason) if reason.contains("another runner continues")));
+    // The other runner can claim it although the first one is alive.
     let taken = other.resume(run.id()).await.unwrap();
     assert_eq!(waits(&taken).await, ["Work/1.0"]);
     assert_eq!(taken.document(), json!({"done": ["a"]}));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_waits_is_let_go_of_at_once_and_none_is_taken_any_more() {
+async fn waiting_run_is_released_at_once_and_no_run_is_claimed_afterwards() {
     let (store, journal) = (MemoryStore::new(), Journal::default());
     let shop = workshop(&journal, tools);
     let one = runner(&store).brain(shop.clone());
@@ -64,14 +64,14 @@ async fn a_run_that_waits_is_let_go_of_at_once_and_none_is_taken_any_more() {
     assert!(store.run(run.id()).await.unwrap().claim.is_some_and(|claim| claim.released));
     assert!(matches!(one.start(&shop, ()).await, Err(StartError::Store(_))), "a new run is not begun");
     run.approve(&"Work/1.0".parse().unwrap(), "ann").await.unwrap();
-    assert!(matches!(one.resume(run.id()).await, Err(ResumeError::Leaves)), "work is left to others");
+    assert!(matches!(one.resume(run.id()).await, Err(ResumeError::Leaves)), "other runners claim the work");
     assert_eq!(settled(&runner(&store).brain(shop).resume(run.id()).await.unwrap()).await, {
         Settled::Completed(json!({"done": ["a", "b"]}))
     });
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_is_being_begun_is_let_go_of_too() {
+async fn starting_run_is_released_too() {
     let store = MemoryStore::new();
     let shop = workshop(&Journal::default(), tools);
     let first = runner(&store).start(&shop, ()).await.unwrap();
@@ -82,7 +82,7 @@ async fn a_run_that_is_being_begun_is_let_go_of_too() {
     let one = runner(&slow);
     let start = Start { id: Some(SignalId::from("next")), after: Some(first.id().clone()), ..Start::default() };
     let begins = one.start_with(&shop, (), start);
-    assert!(tokio::time::timeout(Duration::from_secs(1), begins).await.is_err(), "it reads what was before");
+    assert!(tokio::time::timeout(Duration::from_secs(1), begins).await.is_err(), "it reads the earlier messages");
 
     one.release().await;
 
@@ -91,7 +91,7 @@ async fn a_run_that_is_being_begun_is_let_go_of_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_does_not_end_within_the_grace_is_abandoned_and_goes_on_elsewhere() {
+async fn effect_beyond_the_grace_period_is_abandoned_and_repeated_elsewhere() {
     let (store, journal) = (MemoryStore::new(), Journal::default());
     let slow =
         workshop(&journal, |config| config.tools([worker("safe", ShopBuilder::idempotent), worker("pays", |t| t)]));
@@ -112,7 +112,7 @@ async fn what_does_not_end_within_the_grace_is_abandoned_and_goes_on_elsewhere()
 
     one.release().await;
 
-    assert_eq!(began.elapsed(), Duration::from_secs(8), "the grace, where nothing is said");
+    assert_eq!(began.elapsed(), Duration::from_secs(8), "the default grace period");
     let log = store.read(run.id(), Seq(0), usize::MAX).await.unwrap();
     assert!(matches!(&log.last().unwrap().kind, EventKind::RunReleased { .. }));
     let result = |call: &str, log: &[std::sync::Arc<positronic_core::record::Event>]| {
@@ -121,16 +121,16 @@ async fn what_does_not_end_within_the_grace_is_abandoned_and_goes_on_elsewhere()
             _ => None,
         })
     };
-    assert!(result("Work/0.0", &log).is_some_and(|result| result.is_success()), "what has ended is recorded");
+    assert!(result("Work/0.0", &log).is_some_and(|result| result.is_success()), "finished effects are recorded");
     assert_eq!((result("Work/0.1", &log), result("Work/0.2", &log)), (None, None));
     let taken = other.resume(run.id()).await.unwrap();
     assert!(matches!(taken.settled().await, Settled::Completed(_)));
     let log = store.read(run.id(), Seq(0), usize::MAX).await.unwrap();
     assert!(result("Work/0.1", &log).is_some_and(|result| result.is_success()), "it may run twice");
-    assert!(matches!(result("Work/0.2", &log), Some(ToolResult::Interrupted { .. })), "nobody knows what it did");
+    assert!(matches!(result("Work/0.2", &log), Some(ToolResult::Interrupted { .. })), "its effect is unknown");
 }
 
-/// Never answers, as a model that thinks.
+/// Never answers, like a model that thinks.
 struct Thinks;
 
 impl Model for Thinks {
@@ -152,7 +152,7 @@ impl Model for Thinks {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_takes_minutes_keeps_no_process_and_is_asked_for_again() {
+async fn slow_answer_does_not_delay_release_and_is_requested_again() {
     let (store, journal) = (MemoryStore::new(), Journal::default());
     let shop = workshop(&journal, tools);
     let one = Runner::builder().model(Thinks).store(store.clone()).clock(TestClock::default()).build();

@@ -1,6 +1,6 @@
-//! Random stories: whatever is called, gated, decided, said and paused in whatever order, the promises hold.
+//! Random stories: the promises hold for calls, gates, decisions, messages and pauses in any order.
 //!
-//! What holds of every log is checked by `support::Play::story`, which all stories of this binary go through.
+//! `support::Play::story` checks the properties of every log; all stories of this binary go through it.
 
 use std::sync::{Arc, Mutex};
 
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::asks::{Ask, batches, policies};
 use crate::support::{Board, Job, Journal, Play, Shop, ShopLoop, check_requests, done, tools, work, worker};
 
-/// A story's script: what the model says, and what people do.
+/// A story's script: the model's answers and the people's signals.
 #[derive(Debug, Clone)]
 struct Script {
     policy: BatchPolicy,
@@ -83,7 +83,7 @@ fn story(script: &Script, journal: &Journal) -> Brain<(), Board> {
         .bind(journal.clone())
 }
 
-/// Answers as the script says; then it only talks.
+/// Answers by the script; afterwards only with text.
 fn model(script: &Script, sent: Arc<Mutex<Vec<ModelRequest>>>) -> ScriptedModel {
     let script = script.clone();
     ScriptedModel::from_fn(move |request| {
@@ -95,7 +95,7 @@ fn model(script: &Script, sent: Arc<Mutex<Vec<ModelRequest>>>) -> ScriptedModel 
         };
         match batch {
             Some(batch) if !batch.is_empty() => {
-                // Identical calls occur, so that denials of identical calls do.
+                // Identical calls occur, so that their denials occur too.
                 let id = |index: usize| format!("{place}.{}", index / 2);
                 Reply::calls(batch.iter().enumerate().map(|(index, ask)| call(ask, &id(index))))
             }
@@ -155,7 +155,7 @@ async fn plays(script: Script) {
 }
 
 #[test]
-fn whatever_happens_in_whatever_order_the_promises_hold() {
+fn promises_hold_for_any_events_in_any_order() {
     let config = Config { cases: 32, failure_persistence: None, ..Config::default() };
     TestRunner::new(config)
         .run(&scripts(), |script| {

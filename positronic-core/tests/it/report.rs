@@ -1,4 +1,4 @@
-//! The report of a run: what it has of decisions, calls, people, and what came of them.
+//! The report of a run: its actions, calls, people, and outcomes.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ fn clerk() -> Brain<(), String, Journal> {
         .r#loop("Look", |cx| cx.system("Look.").input("Is it there?"))
 }
 
-/// Counts with a model, then decides; its tools fail in passing, ask a person, show things and run a brain.
+/// Counts with a model, then selects actions; its tools fail transiently, ask a person, show outputs and run a brain.
 fn office(journal: &Journal) -> Brain<(), Board> {
     let tools = |config: ShopLoop| {
         config
@@ -65,7 +65,7 @@ fn office(journal: &Journal) -> Brain<(), Board> {
 }
 
 #[test]
-fn the_table_of_the_report_knows_every_event() {
+fn report_table_covers_every_event() {
     let names = include_str!("../../src/record/event_kind.rs").lines().filter_map(|line| line.strip_prefix("/// | `"));
     let names: Vec<_> = names.filter_map(|rest| rest.split(" | ").next()).flat_map(|cell| cell.split(", ")).collect();
     assert!(names.len() > 40, "{names:?}");
@@ -79,7 +79,7 @@ fn the_table_of_the_report_knows_every_event() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_report_tells_every_step_with_its_reason_and_what_came_of_it() {
+async fn report_lists_every_step_with_its_reason_and_outcome() {
     let journal = Journal::default();
     let play = Play::new(
         [
@@ -108,7 +108,7 @@ async fn a_report_tells_every_step_with_its_reason_and_what_came_of_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_fails_for_want_of_a_decision_is_reported_with_all_that_was_answered() {
+async fn run_that_failed_without_a_valid_action_is_reported_with_all_answers() {
     let journal = Journal::default();
     let play = Play::new(["no", "No", "NO", "nothing"].map(Reply::text));
     let brain = workshop(&journal, |config| config.structured_actions().tools([worker("finish", ShopBuilder::exit)]));
@@ -126,7 +126,7 @@ async fn a_run_that_fails_for_want_of_a_decision_is_reported_with_all_that_was_a
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_waits_or_was_cancelled_is_reported_as_far_as_it_came() {
+async fn waiting_or_cancelled_run_is_reported_up_to_its_last_event() {
     let journal = Journal::default();
     let play = Play::new([Reply::call("gated", json!({ "id": "a" }))]);
     let run = play.start(&workshop(&journal, crate::support::tools), ()).await;
@@ -148,7 +148,7 @@ async fn a_run_that_waits_or_was_cancelled_is_reported_as_far_as_it_came() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_step_that_failed_is_over() {
+async fn failed_step_is_finished() {
     let office = brain("Office").step("Open", async |_| Err::<(), _>(Error::new("there is no key")));
 
     let story = Play::new([]).run(&office, ()).await;
@@ -158,7 +158,7 @@ async fn a_step_that_failed_is_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn limits_and_failures_of_a_model_are_noted_where_they_happened() {
+async fn limits_and_model_failures_are_noted_in_place() {
     let journal = Journal::default();
     let busy = positronic_core::record::ModelError::new(positronic_core::record::ModelErrorKind::Server, "busy");
     let replies = [Reply::error(busy), Reply::call("safe", json!({ "id": "a" })).after(Duration::from_secs(2))];
@@ -200,7 +200,7 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Curious {
 }
 
 #[tokio::test(start_paused = true)]
-async fn plugins_that_ask_at_once_are_noted_each_in_its_own_iteration() {
+async fn concurrent_plugin_questions_are_noted_in_their_own_iterations() {
     let looks = || {
         brain("Clerk").r#loop("Look", |cx| {
             cx.system("Look.")

@@ -1,4 +1,4 @@
-//! Iterations that code decides in the place of a model.
+//! Iterations with calls scripted in code instead of a model.
 
 use positronic_core::dsl::Loop;
 use positronic_core::model::scripted::ScriptedModel;
@@ -12,7 +12,7 @@ use crate::support::{Journal, Play, error_of, path, results, success, waits};
 
 type Kitchen = Loop<(), u32, Journal>;
 
-/// Brews as long as something is left; `config` adds to the loop.
+/// Brews while something is left; `config` extends the loop.
 fn kitchen(journal: &Journal, config: impl Fn(Kitchen) -> Kitchen + Send + Sync + 'static) -> Brain<(), u32, ()> {
     let kitchen = brain("Kitchen").state(2_u32).services::<Journal>().r#loop("Brew", move |cx| {
         let calls = (0..(*cx.state).min(1)).map(|_| ("brew", json!({})));
@@ -31,7 +31,7 @@ fn brew(config: Kitchen) -> Kitchen {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_model_is_asked_and_nothing_is_paid() {
+async fn scripted_calls_ask_no_model_and_cost_nothing() {
     let (journal, play) = (Journal::default(), Play::new([]));
 
     let story = play.run(&kitchen(&journal, brew), ()).await;
@@ -53,7 +53,7 @@ async fn no_model_is_asked_and_nothing_is_paid() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_code_decides_is_judged_as_what_a_model_says() {
+async fn scripted_calls_are_validated_like_model_calls() {
     let (journal, play) = (Journal::default(), Play::new([]));
     let asking = |config: Kitchen| {
         config.tool("brew", |t| {
@@ -70,11 +70,11 @@ async fn what_code_decides_is_judged_as_what_a_model_says() {
     let play = Play::new([]);
     let story = play.run(&kitchen(&journal, |config| config.max_iterations(2)), ()).await;
     assert_eq!(error_of(&results(&story, "Brew")[0]), "there is no tool `brew`; the tools are ");
-    assert_eq!(*story.state(), Value::from(2), "a limit of iterations holds for code, too");
+    assert_eq!(*story.state(), Value::from(2), "an iteration limit applies to scripted calls too");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_limit_of_money_does_not_mind_what_code_decides() {
+async fn money_limit_ignores_scripted_calls() {
     let journal = Journal::default();
     let play = Play::priced(ScriptedModel::new([]), true, &json!({"gpt-4o": {"input": 1, "output": 1}}));
 
@@ -86,5 +86,5 @@ async fn a_limit_of_money_does_not_mind_what_code_decides() {
     let play = Play::new([]);
     let story = play.run(&kitchen(&journal, |config| brew(config).max_money("0.01")), ()).await;
 
-    assert!(matches!(story.settled(), Settled::Completed(_)), "also where nobody has prices: {:?}", story.settled());
+    assert!(matches!(story.settled(), Settled::Completed(_)), "also without prices: {:?}", story.settled());
 }

@@ -1,4 +1,4 @@
-//! Sinks and stores: events come in order and without a gap, and nothing that fails there hurts the run.
+//! Sinks and stores: events arrive in order without a gap, and their failures do not harm the run.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,7 +17,7 @@ use serde_json::json;
 
 use crate::support::{Journal, Play, batch, check_log, done, path, slow_batch, tools, waits, workshop};
 
-/// Writes what it takes as lines; takes its time, fails or panics at some events.
+/// Writes events as lines; delays, fails or panics at some events.
 #[derive(Clone, Default)]
 struct Odd {
     lines: Arc<Mutex<Vec<String>>>,
@@ -66,7 +66,7 @@ fn talk() -> [Reply; 2] {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_sink_delays_nobody_and_gets_everything_in_place() {
+async fn slow_sink_delays_no_run_and_gets_every_event_in_order() {
     let slow = Odd { takes: Duration::from_secs(3), ..Odd::default() };
     let fast = Recorder::new();
     let journal = Journal::default();
@@ -92,7 +92,7 @@ async fn a_slow_sink_delays_nobody_and_gets_everything_in_place() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sink_that_fails_for_a_while_is_offered_the_same_event_again() {
+async fn failing_sink_gets_the_same_event_again() {
     let failing = Odd { fails: Some(3), times: Arc::new(AtomicU64::new(4)), ..Odd::default() };
     let journal = Journal::default();
     let play = Play::new(talk()).map(|runner| runner.sink(failing.clone()));
@@ -108,7 +108,7 @@ async fn a_sink_that_fails_for_a_while_is_offered_the_same_event_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sink_that_fails_for_ever_or_panics_is_given_up_and_the_run_goes_on() {
+async fn permanently_failing_or_panicking_sink_is_dropped_and_the_run_continues() {
     let dead = Odd { fails: Some(4), times: Arc::new(AtomicU64::new(u64::MAX)), ..Odd::default() };
     let panicking = Odd { panics: Some(6), ..Odd::default() };
     let healthy = Recorder::new();
@@ -119,11 +119,11 @@ async fn a_sink_that_fails_for_ever_or_panics_is_given_up_and_the_run_goes_on() 
 
     assert!(matches!(run.settled().await, Settled::Completed(_)));
     let began = tokio::time::Instant::now();
-    assert!(!run.flushed(Duration::from_secs(60)).await, "two have not taken everything");
-    assert!(began.elapsed() < Duration::from_secs(60), "who is given up is not waited for");
+    assert!(!run.flushed(Duration::from_secs(60)).await, "two sinks have not received everything");
+    assert!(began.elapsed() < Duration::from_secs(60), "abandoned sinks are not waited for");
 
     let story = play.story(&run).await;
-    assert_eq!(dead.lines().len(), 4, "nothing behind a gap");
+    assert_eq!(dead.lines().len(), 4, "no event after a gap");
     assert!(panicking.lines().len() >= 6);
     assert_eq!(healthy.events().len(), story.log().len());
 }
@@ -158,7 +158,7 @@ async fn json_lines_read_back_as_the_same_events() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_channel_brings_everything_and_a_dropped_receiver_harms_nobody() {
+async fn channel_delivers_every_event_and_a_dropped_receiver_is_harmless() {
     let journal = Journal::default();
     let (sink, receiver) = ChannelSink::new(4);
     let (dropped, gone) = ChannelSink::new(1);
@@ -180,7 +180,7 @@ async fn a_channel_brings_everything_and_a_dropped_receiver_harms_nobody() {
     assert_eq!(seqs, story.log().iter().map(|event| event.seq).collect::<Vec<_>>());
 }
 
-/// Makes a store whose appends fail from a number on, until it is mended.
+/// Creates a store whose appends fail from number `n` until it is repaired.
 fn failing(from: u64, mended: Arc<AtomicBool>) -> FaultyStore<MemoryStore> {
     FaultyStore::new(MemoryStore::new(), move |_, append| {
         let last = append.expected.0 + append.events.len() as u64;
@@ -202,7 +202,7 @@ fn on(store: FaultyStore<MemoryStore>, model: ScriptedModel) -> Test {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_fails_stops_the_run_cleanly_wherever_it_does() {
+async fn failing_store_stops_the_run_cleanly_at_any_append() {
     let whole = {
         let journal = Journal::default();
         Play::new([slow_batch([("safe", "a", 5), ("read", "b", 1)]), done()]).run(&workshop(&journal, tools), ()).await
@@ -224,12 +224,12 @@ async fn a_store_that_fails_stops_the_run_cleanly_wherever_it_does() {
         check_log(&story, &run.state());
         let released = |line: &str| line.contains("RUN_RELEASED");
         let kept: Vec<_> = story.json_lines().lines().filter(|line| !released(line)).map(str::to_owned).collect();
-        assert!(kept.len() as u64 <= from && lines.starts_with(&kept), "the log holds everything up to then");
+        assert!(kept.len() as u64 <= from && lines.starts_with(&kept), "the log contains every event so far");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_fails_at_the_start_starts_nothing() {
+async fn store_that_fails_at_the_start_starts_no_run() {
     let journal = Journal::default();
     let test = on(failing(0, Arc::default()), ScriptedModel::new([]));
 
@@ -239,7 +239,7 @@ async fn a_store_that_fails_at_the_start_starts_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_signal_that_cannot_be_stored_is_an_error_and_the_run_still_waits() {
+async fn unstorable_signal_is_an_error_and_the_run_still_waits() {
     let journal = Journal::default();
     let mended = Arc::new(AtomicBool::new(true));
     let store = failing(0, Arc::clone(&mended));
@@ -258,7 +258,7 @@ async fn a_signal_that_cannot_be_stored_is_an_error_and_the_run_still_waits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_signal_to_a_run_that_has_stopped_makes_it_go_on() {
+async fn signal_to_a_stopped_run_continues_it() {
     let journal = Journal::default();
     let mended = Arc::new(AtomicBool::new(false));
     let store = failing(6, Arc::clone(&mended));
@@ -272,7 +272,7 @@ async fn a_signal_to_a_run_that_has_stopped_makes_it_go_on() {
     assert_eq!(run.settled().await, Settled::Cancelled);
 }
 
-/// A writer that blocks, as a pipe does that nobody reads.
+/// A writer that blocks like an unread pipe.
 struct Full;
 
 impl Write for Full {
@@ -287,7 +287,7 @@ impl Write for Full {
 }
 
 #[tokio::test]
-async fn a_pipe_that_nobody_reads_holds_up_no_run() {
+async fn unread_pipe_blocks_no_run() {
     let journal = Journal::default();
     let play = Play::new(talk()).map(|runner| runner.sink(JsonLines::new(Full)));
     let began = tokio::time::Instant::now();

@@ -1,4 +1,4 @@
-//! Steps: errors, retries, panics, and questions to a model that are recorded.
+//! Steps: errors, retries, panics, and recorded questions to a model.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -21,7 +21,7 @@ use serde_json::json;
 
 use crate::support::{Play, events_named};
 
-/// Counts its tries. Clones share it.
+/// Counts its tries. Clones share the count.
 #[derive(Clone, Default)]
 struct Tries(Arc<AtomicU32>);
 
@@ -32,7 +32,7 @@ impl Tries {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_transient_failure_of_a_step_is_tried_again_with_backoff() {
+async fn transient_step_failure_is_retried_with_backoff() {
     let tries = Tries::default();
     let flaky = brain("Flaky")
         .services::<Tries>()
@@ -61,7 +61,7 @@ async fn a_transient_failure_of_a_step_is_tried_again_with_backoff() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn retries_come_to_an_end_and_say_that_another_try_may_help() {
+async fn exhausted_retries_report_that_another_try_may_help() {
     let hopeless = brain("Hopeless").step("Try", async |_| -> Result<()> { Err(Error::transient("down")) });
 
     let story = Play::new([]).run(&hopeless, ()).await;
@@ -73,7 +73,7 @@ async fn retries_come_to_an_end_and_say_that_another_try_may_help() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_with_a_question_mark_and_a_panic_fail_the_brain_with_their_words() {
+async fn error_and_panic_fail_the_brain_with_their_message() {
     let parse = brain("Parse").step("Parse", async |_| Ok("x".parse::<u32>()?));
     let story = Play::new([]).run(&parse, ()).await;
     let Settled::Failed(failure) = story.settled() else { panic!("{:?}", story.settled()) };
@@ -88,7 +88,7 @@ async fn an_error_with_a_question_mark_and_a_panic_fail_the_brain_with_their_wor
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_state_that_does_not_decode_from_its_own_json_is_an_error_of_the_step_that_made_it() {
+async fn state_that_does_not_decode_from_its_own_json_fails_its_step() {
     #[derive(Serialize, Deserialize)]
     struct Lossy {
         #[serde(skip_serializing)]
@@ -105,7 +105,7 @@ async fn a_state_that_does_not_decode_from_its_own_json_is_an_error_of_the_step_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_is_recorded_and_not_asked_again_by_a_later_try() {
+async fn answered_question_is_recorded_and_not_asked_again_by_a_retry() {
     let tries = Tries::default();
     let asking = brain("Asking")
         .services::<Tries>()
@@ -137,7 +137,7 @@ struct Verdict {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_can_ask_for_a_type() {
+async fn question_can_ask_for_a_type() {
     let judge = brain("Judge").step("Judge", async |cx| {
         let settings = Settings::builder().temperature(0.0).build();
         cx.model().settings(settings).tier(Tier::High).ask_for::<Verdict>("Is it spam?").await
@@ -154,7 +154,7 @@ async fn a_question_can_ask_for_a_type() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_of_another_form_fails_and_is_not_hidden_behind_retries() {
+async fn answer_of_another_form_fails_without_retries() {
     for (answer, reason) in [("maybe", "expected value"), ("{\"spam\": 7}", "at `/spam`: 7 is not of type \"boolean\"")]
     {
         let judge = brain("Judge").step("Judge", async |cx| cx.model().ask_for::<Verdict>("Is it spam?").await);
@@ -172,7 +172,7 @@ async fn an_answer_of_another_form_fails_and_is_not_hidden_behind_retries() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_whose_model_fails_is_sent_again_with_an_event_each_time() {
+async fn failed_question_is_sent_again_with_an_event_each_time() {
     let asking = brain("Asking").step("Ask", async |cx| cx.model().ask("Anybody?").await);
     let busy = || Reply::error(ModelError::new(ModelErrorKind::Server, "busy"));
     let play = Play::new([busy(), busy(), Reply::text("yes")]);
@@ -190,7 +190,7 @@ async fn a_question_whose_model_fails_is_sent_again_with_an_event_each_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_loop_whose_model_fails_is_asked_again_as_it_was_and_then_fails_the_brain() {
+async fn failed_model_call_is_repeated_unchanged_and_then_fails_the_brain() {
     let talk = brain("Talk").r#loop("Chat", |cx| cx.system("Talk.").input("hi"));
     let slow = ModelError { retry_after: Some(7_000_000), ..ModelError::new(ModelErrorKind::RateLimited, "slow down") };
     let play = Play::new([Reply::error(slow), Reply::text("hello")]);
@@ -232,7 +232,7 @@ impl Model for Rash {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_model_that_panics_before_it_answers_fails_the_brain_with_its_words() {
+async fn model_panic_before_the_answer_fails_the_brain_with_its_message() {
     let chat = brain("Chat").r#loop("Chat", |cx| cx.system("").input("Hi"));
 
     let story = Test::new(Rash).run(&chat, ()).await;
@@ -242,7 +242,7 @@ async fn a_model_that_panics_before_it_answers_fails_the_brain_with_its_words() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn services_that_cannot_be_provided_fail_the_brain_and_nobody_waits_for_ever() {
+async fn unavailable_services_fail_the_brain_without_a_hang() {
     let inner = brain("Inner").services::<String>().step("Read", async |cx| Ok(cx.services.len()));
     let inner = inner.provide(|_: &()| -> String { panic!("no services") });
     let outer = brain("Outer").brain("Inner", inner, |_: &()| (), |_, length: usize| length);
@@ -255,7 +255,7 @@ async fn services_that_cannot_be_provided_fail_the_brain_and_nobody_waits_for_ev
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_start_id_starts_one_run() {
+async fn start_id_starts_one_run() {
     let one = brain("One").step("One", async |_| Ok(1));
     let other = brain("Other").step("One", async |_| Ok(1));
     let test = Test::new(Rash);
@@ -276,7 +276,7 @@ async fn a_start_id_starts_one_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_start_id_hands_nobody_the_run_of_somebody_else() {
+async fn start_id_does_not_reveal_a_run_of_another_user() {
     let one = brain("One").step("One", async |_| Ok(1));
     let test = Test::new(Rash);
     let start = |id: &str, user: &str, conversation: &str| Start {
@@ -298,7 +298,7 @@ async fn a_start_id_hands_nobody_the_run_of_somebody_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_start_of_a_known_id_that_is_another_one_is_told_what_differs() {
+async fn start_with_a_known_id_and_other_inputs_names_the_difference() {
     let hearing = |title| brain(title).options::<u32>().r#loop("Hear", |cx| cx.system("Hear."));
     let one = || hearing("One").step("One", async |cx| Ok(*cx.options));
     let other = hearing("Other").step("One", async |cx| Ok(*cx.options));
@@ -332,11 +332,11 @@ async fn a_start_of_a_known_id_that_is_another_one_is_told_what_differs() {
          with another id"
     );
     let again = Start { actor: Actor { by: Some("ann".to_owned()), ..Actor::default() }, ..start() };
-    assert!(runner.start_with(one(), 1, again).await.is_ok(), "whoever tries again may be somebody else");
+    assert!(runner.start_with(one(), 1, again).await.is_ok(), "a retry may come from another user");
 }
 
 #[tokio::test(start_paused = true)]
-async fn outsiders_watch_a_run_that_was_opened_where_its_brain_is_known() {
+async fn other_processes_can_watch_a_run_of_a_known_brain() {
     let shown =
         brain("Shown").state(5).step("One", async |cx| Ok(cx.state + 1)).public(|state| format!("{state} of 6"));
     let store = MemoryStore::new();
@@ -354,8 +354,8 @@ async fn outsiders_watch_a_run_that_was_opened_where_its_brain_is_known() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_value_that_a_step_gave_up_waiting_for_is_not_computed_again() {
-    // The value is computed at once, and recorded only after the step has given up.
+async fn abandoned_wait_does_not_recompute_the_value() {
+    // The value is computed at once but recorded only after the step has abandoned it.
     let store = FaultyStore::new(MemoryStore::new(), |_, append| {
         let records = append.events.iter().any(|event| matches!(event.kind, EventKind::ValueRecorded { .. }));
         records.then_some(Fault::Slow(Duration::from_secs(2)))

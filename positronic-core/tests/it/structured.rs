@@ -1,4 +1,4 @@
-//! Decision mode with all else that a loop has: compaction, memory, modes, brains as actions, batches at once, retries.
+//! Structured actions with the other features of a loop: compaction, memory, modes, brains, concurrency, retries.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use positronic_core::record::{EndReason, Message, ModelRequest, OutputFormat, St
 use positronic_core::runner::Settled;
 use serde_json::{Value, json};
 
-use crate::plugins::{contexts, dies_everywhere};
+use crate::plugins::{contexts, crash_everywhere};
 use crate::support::boundaries::{Ledger, Tale};
 use crate::support::{
     Board, Job, Journal, Play, Shop, ShopBuilder, ShopLoop, error_of, events_named, results, success, waits, worker,
@@ -26,8 +26,8 @@ fn act(action: &str, input: Value) -> Reply {
     Reply::decision("It is due.", action, input)
 }
 
-/// Writes a request's messages, a line each; what an assistant said is whether it was a decision.
-fn said(request: &ModelRequest) -> Vec<String> {
+/// Renders a request's messages, one per line; assistant messages are marked if they are structured actions.
+fn render_messages(request: &ModelRequest) -> Vec<String> {
     let line = |message| match message {
         Message::User { text } => text.trim_end().replace('\n', " | "),
         Message::Assistant { .. } => "–".to_owned(),
@@ -62,7 +62,7 @@ fn reader(ledger: &Ledger) -> Brain<(), u32> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn older_decisions_are_summed_up_and_a_decision_stays_with_its_result() {
+async fn older_actions_are_summarized_and_an_action_stays_with_its_result() {
     let summed = Reply::text("Two pages are read.");
     let pages = ["1", "2", "3", "4"].map(|page| act("read", job(page)));
     let play = Play::new(pages.into_iter().chain([summed, act("read", job("5")), act("finish", json!({}))]));
@@ -74,13 +74,16 @@ async fn older_decisions_are_summed_up_and_a_decision_stays_with_its_result() {
     assert_eq!(requests[4].settings.output, OutputFormat::Text, "the summary is no decision");
     let summary = "Summary of the conversation before this point: |  | Two pages are read.";
     let (third, fourth) = ("The result of `read`: | page 3", "The result of `read`: | page 4");
-    assert_eq!(said(&requests[5]), [summary, "–", third, "–", fourth]);
-    assert_eq!(said(&requests[6]), [summary, "–", third, "–", fourth, "–", "The result of `read`: | page 5"]);
-    assert_eq!(results(&story, "Read").len(), 6, "the record is whole");
+    assert_eq!(render_messages(&requests[5]), [summary, "–", third, "–", fourth]);
+    assert_eq!(
+        render_messages(&requests[6]),
+        [summary, "–", third, "–", fourth, "–", "The result of `read`: | page 5"]
+    );
+    assert_eq!(results(&story, "Read").len(), 6, "the record is baseline");
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_14_and_21_hold_with_decisions_that_are_compacted() {
+async fn promise_14_and_21_hold_with_compacted_structured_actions() {
     let ledger = Ledger::default();
     let tale = Tale {
         definition: reader(&ledger).definition(),
@@ -92,18 +95,18 @@ async fn promise_14_and_21_hold_with_decisions_that_are_compacted() {
             (_, _) if request.attempt == 0 => Reply::text("Let me think."),
             (place, _) => act("read", job(place)),
         }),
-        answers: Arc::new(|pending| panic!("nobody is asked: {pending:?}")),
+        answers: Arc::new(|pending| panic!("no approval is pending: {pending:?}")),
     };
 
-    let whole = tale.undisturbed().await;
-    assert!(whole.log.iter().any(|event| event.kind.name() == "LOOP_COMPACTED"));
-    let kept = positronic_core::machine::RunState::replay(whole.log.iter().map(|event| &**event)).unwrap();
+    let baseline = tale.undisturbed().await;
+    assert!(baseline.log.iter().any(|event| event.kind.name() == "LOOP_COMPACTED"));
+    let kept = positronic_core::machine::RunState::replay(baseline.log.iter().map(|event| &**event)).unwrap();
     let kept = kept.root.unwrap().plugins.get("compaction").map(|kept| Value::clone(&kept.state)).unwrap();
-    dies_everywhere(&tale, "compaction", &kept).await;
+    crash_everywhere(&tale, "compaction", &kept).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_one_run_has_decided_to_remember_is_told_to_the_next() {
+async fn one_run_remembers_facts_for_the_next() {
     let metadata = MemoryFacts::default();
     let companion = |says: &'static str| {
         let memory = Memory::new(metadata.clone());
@@ -129,12 +132,12 @@ async fn what_one_run_has_decided_to_remember_is_told_to_the_next() {
     let known = contexts(&requests[2]);
     assert!(known[0].starts_with("memory: ") && known[0].contains("Ann eats no nuts."), "{known:?}");
     assert!(requests[2].system.contains("You act only by decisions."), "{}", requests[2].system);
-    let found = said(&requests[3]).pop().unwrap();
+    let found = render_messages(&requests[3]).pop().unwrap();
     assert!(found.starts_with("The result of `memory.search`:") && found.contains("Ann eats no nuts."), "{found}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn actions_of_one_decision_run_at_once_and_one_that_is_sequential_alone() {
+async fn actions_of_one_answer_run_concurrently_and_a_sequential_one_alone() {
     let journal = Journal::default();
     let batches = |config: ShopLoop| {
         let tools = [
@@ -157,12 +160,12 @@ async fn actions_of_one_decision_run_at_once_and_one_that_is_sequential_alone() 
     let did = journal.take();
     assert_eq!(did[..2], ["a", "b"], "both have begun before one has ended: {did:?}");
     let alone = did.iter().position(|deed| deed == "c").unwrap();
-    assert_eq!(did[alone + 1], "c-", "nothing runs beside it: {did:?}");
+    assert_eq!(did[alone + 1], "c-", "no other action runs concurrently: {did:?}");
     assert_eq!(before.elapsed(), Duration::from_secs(3));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_brain_is_an_action_and_decides_itself_and_its_failure_is_a_result() {
+async fn brain_as_an_action_selects_its_own_actions_and_its_failure_is_a_result() {
     let journal = Journal::default();
     let researcher = || {
         brain("Researcher").services::<Journal>().state(Board::default()).r#loop("Look", |cx| {
@@ -194,7 +197,7 @@ async fn a_brain_is_an_action_and_decides_itself_and_its_failure_is_a_result() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_action_that_fails_for_a_moment_is_tried_again_and_one_that_fails_on_is_told() {
+async fn transient_action_failure_is_retried_and_a_permanent_one_is_reported() {
     let journal = Journal::default();
     let flaky = |id: &'static str, works_at: u32| {
         Tool::new(id, move |t: ShopBuilder| {
@@ -217,11 +220,11 @@ async fn an_action_that_fails_for_a_moment_is_tried_again_and_one_that_fails_on_
     assert_eq!(results[1], ToolResult::error("try 7"));
     assert_eq!(journal.take(), ["soon", "soon", "soon", "never", "never", "never", "never", "end"]);
     assert_eq!(events_named(&story, "LOOP_TOOL_RETRY").len(), 2 + 3);
-    assert_eq!(said(&play.last_request()).pop().unwrap(), "The result of `never`: | Error: try 7");
+    assert_eq!(render_messages(&play.last_request()).pop().unwrap(), "The result of `never`: | Error: try 7");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_chosen_from_changes_with_the_mode_and_a_mode_can_end_the_loop() {
+async fn mode_changes_the_offered_actions_and_can_end_the_loop() {
     let tool = |name: &'static str| Tool::new(name, |t| t.execute(async |_: NoArgs, _| Ok("done")));
     let modes = || {
         Modes::new("asking")
@@ -246,11 +249,11 @@ async fn what_is_chosen_from_changes_with_the_mode_and_a_mode_can_end_the_loop()
     let seen: Vec<_> = play.requests().iter().map(|request| actions(request).join(" ")).collect();
     let (asking, solving) = ("ask mode.enter", "solve mode.enter");
     assert_eq!(seen, [asking, asking, solving, solving, solving]);
-    assert_eq!(events_named(&story, "LOOP_ANSWER_REFUSED"), ["Chat/2"], "what is not of the mode is no action");
+    assert_eq!(events_named(&story, "LOOP_ANSWER_REFUSED"), ["Chat/2"], "tools of other modes are not offered");
 }
 
 #[tokio::test(start_paused = true)]
-async fn decisions_end_at_the_limit_of_steps_with_what_there_is() {
+async fn structured_loop_ends_at_the_step_limit_with_a_partial_result() {
     let journal = Journal::default();
     let endless = || ScriptedModel::from_fn(|request| act("safe", job(request.path.as_str())));
     for (on_limit, fails) in [(OnLimit::Exit, false), (OnLimit::Error, true)] {
@@ -263,8 +266,8 @@ async fn decisions_end_at_the_limit_of_steps_with_what_there_is() {
 
         let story = Play::of(endless(), true).run(&shop, ()).await;
 
-        assert_eq!(journal.take().len(), 50, "where nothing is said, fifty");
-        assert_eq!(story.state()["done"].as_array().unwrap().len(), 50, "what was done is kept");
+        assert_eq!(journal.take().len(), 50, "the default is fifty");
+        assert_eq!(story.state()["done"].as_array().unwrap().len(), 50, "completed work is preserved");
         match story.settled() {
             Settled::Failed(failure) if fails => assert_eq!(failure.code, EndReason::Limit),
             Settled::Completed(_) if !fails => {}

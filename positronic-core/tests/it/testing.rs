@@ -1,4 +1,4 @@
-//! What authors test with: a clock that real input and output does not fool, and single tools.
+//! The test kit: a clock that tolerates real I/O, and single tools.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -15,14 +15,14 @@ use serde_json::json;
 
 use crate::support::{error_of, results, success};
 
-/// Asks a server on threads of the system, of which the runtime sees nothing but an idle task.
+/// Asks a server on OS threads; the runtime only sees an idle task.
 async fn ask_server() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let (sender, answer) = tokio::sync::oneshot::channel();
     std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
-        // Long enough for the runtime to see that all its tasks are idle.
+        // Long enough for the runtime to find all its tasks idle.
         std::thread::sleep(Duration::from_millis(30));
         stream.write_all(b"pong").unwrap();
     });
@@ -52,14 +52,14 @@ fn script() -> ScriptedModel {
 }
 
 #[tokio::test(start_paused = true)]
-async fn real_input_and_output_takes_no_time_of_a_paused_clock() {
+async fn real_io_takes_no_time_on_a_paused_clock() {
     let story = Test::new(script()).run(asking(None), ()).await;
 
     assert_eq!(results(&story, "Chat"), [success("pong")]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_that_sleeps_longer_than_its_time_limit_takes_too_long_in_a_test() {
+async fn tool_that_sleeps_beyond_its_timeout_times_out_in_a_test() {
     let slow = asking(Some(Duration::from_secs(6)));
 
     let story = Test::new(script()).run(slow, ()).await;
@@ -69,7 +69,7 @@ async fn a_tool_that_sleeps_longer_than_its_time_limit_takes_too_long_in_a_test(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_that_never_ends_takes_too_long_in_a_test() {
+async fn tool_that_never_ends_times_out_in_a_test() {
     let stuck = brain("Stuck").r#loop("Chat", |cx| {
         cx.system("Ask.").tool("ask", |t| {
             t.timeout(Duration::from_millis(50)).execute(async |_: NoArgs, _| {
@@ -113,7 +113,7 @@ fn refund() -> Tool<(), Ticket, Shop> {
 }
 
 #[tokio::test]
-async fn one_tool_can_be_called_without_a_model_or_a_run() {
+async fn tool_can_be_called_without_a_model_or_a_run() {
     let test = ToolTest::new((), Ticket::default(), Shop { limit: 100 });
 
     let called = test.call(&refund(), json!({"amount": 120})).await.unwrap();
@@ -134,7 +134,7 @@ async fn one_tool_can_be_called_without_a_model_or_a_run() {
 }
 
 #[test]
-fn the_tools_of_a_loop_are_checked_without_a_run_reaching_it() {
+fn tools_of_a_loop_are_checked_without_a_run() {
     let shop = |exits: &'static str| {
         brain("Shop")
             .services::<Shop>()

@@ -1,4 +1,4 @@
-//! Tools: how they fail, are tried again, change the state, and are named.
+//! Tools: failures, retries, state changes, and names.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::support::{
 };
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_that_panics_fails_its_call_and_siblings_keep_their_results() {
+async fn panicking_tool_fails_its_call_and_siblings_keep_their_results() {
     let journal = Journal::default();
     let play = Play::new([batch([("safe", "a"), ("bad", "b"), ("worse", "c"), ("safe", "d")]), done()]);
     let panicking = |config: ShopLoop| {
@@ -37,7 +37,7 @@ async fn a_tool_that_panics_fails_its_call_and_siblings_keep_their_results() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_that_fails_says_why_with_all_causes() {
+async fn failed_tool_reports_its_reason_with_all_causes() {
     #[derive(Debug, thiserror::Error)]
     #[error("the order could not be read")]
     struct Unreadable(#[source] std::num::ParseIntError);
@@ -53,7 +53,7 @@ async fn a_tool_that_fails_says_why_with_all_causes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_that_takes_too_long_fails_and_is_stopped() {
+async fn slow_tool_fails_and_is_stopped() {
     let journal = Journal::default();
     let play = Play::new([Reply::call("slow", json!({"id": "a", "takes": 5000})), done()]);
     let slow = || worker("slow", |t| t.timeout(Duration::from_secs(2)));
@@ -68,7 +68,7 @@ async fn a_tool_that_takes_too_long_fails_and_is_stopped() {
     assert_eq!(*story.state(), json!({"done": []}));
 }
 
-/// Fails transiently twice, then works; notes its idempotency key each time.
+/// Fails transiently twice, then works; records its idempotency key each time.
 fn flaky(name: &str, flags: fn(ShopBuilder) -> ShopBuilder) -> ShopTool {
     Tool::new(name, |t| {
         flags(t).execute(async |_: Job, cx: Shop| {
@@ -80,7 +80,7 @@ fn flaky(name: &str, flags: fn(ShopBuilder) -> ShopBuilder) -> ShopTool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_transient_failure_of_a_repeatable_tool_is_tried_again_with_backoff() {
+async fn transient_failure_of_a_repeatable_tool_is_retried_with_backoff() {
     for flags in [ShopBuilder::read_only as fn(ShopBuilder) -> ShopBuilder, ShopBuilder::idempotent] {
         let journal = Journal::default();
         let play = Play::new([batch([("flaky", "a")]), done()]);
@@ -97,7 +97,7 @@ async fn a_transient_failure_of_a_repeatable_tool_is_tried_again_with_backoff() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn other_tools_are_not_tried_again_and_retries_come_to_an_end() {
+async fn other_tools_are_not_retried_and_retries_are_limited() {
     let journal = Journal::default();
     let play = Play::new([batch([("plain", "a")]), done()]);
     let story = play.run(&workshop(&journal, |config| config.tools([flaky("plain", |t| t)])), ()).await;
@@ -113,7 +113,7 @@ async fn other_tools_are_not_tried_again_and_retries_come_to_an_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_update_that_panics_fails_the_call_and_leaves_the_state() {
+async fn panicking_update_fails_the_call_and_keeps_the_state() {
     let journal = Journal::default();
     let play = Play::new([batch([("safe", "a"), ("bad", "b"), ("safe", "c")]), done()]);
     let bad = |config: ShopLoop| {
@@ -169,7 +169,7 @@ async fn exit_tools_can_be_named_and_an_unknown_name_fails_the_loop() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_with_dots_has_another_name_for_the_model_alone() {
+async fn tool_with_dots_has_another_name_only_for_the_model() {
     let journal = Journal::default();
     let play = Play::new([Reply::call("payment_send", json!({"id": "a"})), done()]);
 
@@ -186,7 +186,7 @@ async fn a_tool_with_dots_has_another_name_for_the_model_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tools_that_a_provider_could_not_tell_apart_are_refused() {
+async fn tools_that_a_provider_cannot_distinguish_are_refused() {
     let journal = Journal::default();
     let play = Play::new([]);
     let colliding = |config: ShopLoop| config.tools([worker("payment.send", |t| t), worker("payment_send", |t| t)]);
@@ -199,7 +199,7 @@ async fn tools_that_a_provider_could_not_tell_apart_are_refused() {
 
 #[test]
 #[should_panic(expected = "two tools named `safe`")]
-fn two_tools_of_one_name_are_a_mistake_of_the_author() {
+fn two_tools_of_one_name_are_a_usage_error() {
     let journal = Journal::default();
     let twice = workshop(&journal, |config| tools(config).tools([worker("safe", |t| t)]));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -209,7 +209,7 @@ fn two_tools_of_one_name_are_a_mistake_of_the_author() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_config_closure_that_panics_fails_the_brain_with_its_words() {
+async fn panicking_config_closure_fails_the_brain_with_its_message() {
     let journal = Journal::default();
     let play = Play::new([batch([("safe", "a")])]);
     let iterations = std::sync::atomic::AtomicU32::new(0);
@@ -226,7 +226,7 @@ async fn a_config_closure_that_panics_fails_the_brain_with_its_words() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_long_loop_whose_prompt_and_tools_change_forgets_nothing_that_its_iteration_names() {
+async fn long_loop_with_changing_prompt_and_tools_keeps_all_its_iterations_refer_to() {
     let journal = Journal::default();
     let play = Play::of(ScriptedModel::from_fn(|_| batch([("safe", "a")])), true);
     let changing = brain("Changing")
@@ -245,7 +245,7 @@ async fn a_long_loop_whose_prompt_and_tools_change_forgets_nothing_that_its_iter
 }
 
 #[tokio::test(start_paused = true)]
-async fn tools_change_with_the_state_and_a_tool_that_is_gone_is_an_error() {
+async fn tools_change_with_the_state_and_a_removed_tool_is_an_error() {
     let journal = Journal::default();
     let play = Play::new([batch([("safe", "a")]), batch([("safe", "b"), ("late", "c")]), done()]);
     let changing = brain("Changing")
@@ -266,7 +266,7 @@ async fn tools_change_with_the_state_and_a_tool_that_is_gone_is_an_error() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_tool_from_elsewhere_gave_is_folded_into_the_state() {
+async fn dynamic_tool_result_is_folded_into_the_state() {
     #[derive(serde::Deserialize)]
     struct Asked {
         id: String,
@@ -285,7 +285,7 @@ async fn what_a_tool_from_elsewhere_gave_is_folded_into_the_state() {
 
     let story = play.run(&workshop(&journal, keeping), ()).await;
 
-    // After the tool's own change; a call that failed gave nothing, nor did one whose result is read as something else.
+    // After the tool's own update; a failed call and one whose result has another type fold nothing.
     assert_eq!(story.state()["done"], json!(["a", "a: a done"]));
     let results = results(&story, "Work");
     assert_eq!(results[0], success("a done"));
@@ -300,7 +300,7 @@ struct Named {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_argument_that_the_tool_does_not_name_is_refused() {
+async fn undeclared_argument_is_refused() {
     let journal = Journal::default();
     let play = Play::new([Reply::call("plain", json!({"id": "a", "urgent": true})), done()]);
     let plain = workshop(&journal, |config| {

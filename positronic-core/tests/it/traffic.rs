@@ -1,4 +1,4 @@
-//! The traffic of a run, read from its log, makes a cassette that plays the run again.
+//! The traffic in a run's log makes a cassette that replays the run.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ struct Place {
     at: String,
 }
 
-/// A loop that calls tools, and one that answers in decisions.
+/// A loop that calls tools, and one with structured actions.
 fn agent() -> Brain<(), String> {
     brain("Agent")
         .state(String::new())
@@ -53,7 +53,7 @@ async fn run(model: impl Model) -> Vec<Arc<Event>> {
     run.events(Seq(0)).await.unwrap()
 }
 
-/// Returns what happened, without times, claims and measurements.
+/// Returns the events without times, claims and measurements.
 fn happened(log: &[Arc<Event>]) -> Vec<Value> {
     let bodies = log.iter().map(|event| {
         let mut document: Value = serde_json::from_str(&event.to_json().unwrap()).unwrap();
@@ -79,7 +79,7 @@ fn recording(log: &[Arc<Event>]) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_is_played_again_from_the_cassette_of_its_log() {
+async fn run_replays_from_the_cassette_of_its_log() {
     let first = run(ScriptedModel::new(replies())).await;
     let text = recording(&first);
 
@@ -92,12 +92,12 @@ async fn a_run_is_played_again_from_the_cassette_of_its_log() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cassette_of_a_log_is_that_of_a_recorded_model() {
+async fn cassette_of_a_log_equals_that_of_a_recorded_model() {
     let live = Arc::new(Cassette::record(Arc::new(ScriptedModel::new(replies()))));
     let log = run(Arc::clone(&live)).await;
 
     let lines = |text: &str| -> Vec<Value> {
-        // The header names the model, and a decision is written in another order.
+        // The header names the model, and the fields of a structured action have another order.
         let lines = text.lines().skip(1).map(|line| serde_json::from_str::<Value>(line).unwrap());
         let with_documents = lines.map(|mut line| {
             for part in line["reply"]["parts"].as_array_mut().into_iter().flatten() {

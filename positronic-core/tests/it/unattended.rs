@@ -1,4 +1,4 @@
-//! Runs whose handle was dropped: the runner that started them continues them, and one that no worker can claim says so.
+//! Runs without a handle: their runner continues them, and a run that no worker can claim reports it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,7 +22,7 @@ fn runner(store: impl EventStore) -> Runner {
     Runner::builder().model(model).store(store).clock(TestClock::default()).build()
 }
 
-/// Starts a run, and drops its handle when it waits for a decision and its worker has released it.
+/// Starts a run, and drops its handle after it waits for a decision and its worker has released it.
 async fn left(runner: &Runner, store: &MemoryStore, brain: &Brain<(), Board>) -> RunId {
     let run = runner.start(brain, ()).await.unwrap();
     assert_eq!(waits(&run).await, ["Work/0.0"]);
@@ -43,7 +43,7 @@ async fn approve(runner: &Runner, run: &RunId) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_runner_that_started_a_run_continues_it_after_a_decision_though_its_handle_is_dropped() {
+async fn runner_continues_its_run_after_a_decision_without_a_handle() {
     let (store, journal) = (MemoryStore::new(), Journal::default());
     let runner = runner(store.clone());
     let run = left(&runner, &store, &workshop(&journal, tools)).await;
@@ -55,7 +55,7 @@ async fn the_runner_that_started_a_run_continues_it_after_a_decision_though_its_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_decision_that_comes_before_the_worker_has_released_the_run_is_not_lost_either() {
+async fn decision_before_the_worker_releases_the_run_is_not_lost() {
     let (store, journal) = (MemoryStore::new(), Journal::default());
     let runner = runner(store.clone());
     let run = runner.start(&workshop(&journal, tools), ()).await.unwrap();
@@ -69,7 +69,7 @@ async fn a_decision_that_comes_before_the_worker_has_released_the_run_is_not_los
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_whose_time_is_up_expires_though_the_handle_is_dropped() {
+async fn question_expires_without_a_handle() {
     let (store, journal) = (MemoryStore::new(), Journal::default());
     let runner = runner(store.clone());
     let asks = workshop(&journal, |config: ShopLoop| {
@@ -85,7 +85,7 @@ async fn a_question_whose_time_is_up_expires_though_the_handle_is_dropped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_is_left_to_others_when_its_runner_is_dropped() {
+async fn dropped_runner_leaves_its_runs_to_others() {
     let (store, journal) = (MemoryStore::new(), Journal::default());
     let (one, client) = (runner(store.clone()), runner(store.clone()));
     let run = left(&one, &store, &workshop(&journal, tools)).await;
@@ -99,7 +99,7 @@ async fn a_run_is_left_to_others_when_its_runner_is_dropped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_brain_that_was_started_is_known_to_resume_and_serve() {
+async fn started_brain_is_known_to_resume_and_serve() {
     let (store, journal) = (MemoryStore::new(), Journal::default());
     let shop = workshop(&journal, tools);
     let one = runner(store.clone());
@@ -117,7 +117,7 @@ async fn a_brain_that_was_started_is_known_to_resume_and_serve() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_no_worker_can_claim_says_so_once_in_its_log_and_in_its_row() {
+async fn unclaimable_run_is_reported_once_in_its_log_and_row() {
     let (store, journal) = (MemoryStore::new(), Journal::default());
     let shop = workshop(&journal, tools);
     let one = runner(store.clone());
@@ -146,7 +146,7 @@ async fn a_run_that_no_worker_can_claim_says_so_once_in_its_log_and_in_its_row()
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_log_of_a_run_that_another_worker_has_is_not_read_to_know_that() {
+async fn log_of_a_run_claimed_elsewhere_is_not_read() {
     let (store, journal) = (MemoryStore::new(), Journal::default());
     let shop = workshop(&journal, tools);
     let model = ScriptedModel::from_fn(|_: &ModelRequest| slow_batch([("safe", "a", 500), ("read", "b", 300)]));
@@ -165,7 +165,7 @@ async fn the_log_of_a_run_that_another_worker_has_is_not_read_to_know_that() {
 
     let resumed = other.resume(run.id()).await;
     assert!(matches!(resumed, Err(ResumeError::Claimed { .. })), "{resumed:?}");
-    assert!(store.run(run.id()).await.unwrap().next > Seq(100), "it goes on meanwhile");
+    assert!(store.run(run.id()).await.unwrap().next > Seq(100), "it continues meanwhile");
     assert_eq!(reads.load(Ordering::Relaxed), 0);
     run.cancel("enough").await.unwrap();
     assert_eq!(run.document()["done"][0], json!("b"));

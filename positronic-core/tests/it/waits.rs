@@ -1,4 +1,4 @@
-//! Waits: webhooks and replies, what they do to the state, and what happens meanwhile.
+//! Waits: webhooks and replies, their effect on the state, and concurrent signals.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ fn mail() -> Webhook<MailboxEntry> {
     webhook("mail")
 }
 
-/// Works, then waits for slack or mail under its id; takes the answer into the state.
+/// Works, then waits for slack or mail under its id; folds the answer into the state.
 fn asking() -> ShopTool {
     Tool::new("ask", |t: ShopBuilder| {
         t.wait(|job: &Job, _| {
@@ -67,7 +67,7 @@ fn note(text: &str) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_the_waits_in_one_list_the_first_arrival_wins() {
+async fn first_arrival_wins_among_the_waits_of_one_list() {
     let journal = Journal::default();
     let play = Play::new([batch([("ask", "a")]), done()]);
     let run = play.start(&workshop(&journal, with_asking), ()).await;
@@ -85,7 +85,7 @@ async fn of_the_waits_in_one_list_the_first_arrival_wins() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn when_several_calls_wait_all_are_needed() {
+async fn run_resumes_after_all_waiting_calls_are_answered() {
     let journal = Journal::default();
     let play = Play::new([batch([("ask", "a"), ("ask", "b"), ("safe", "c")]), done()]);
     let run = play.start(&workshop(&journal, with_asking), ()).await;
@@ -98,11 +98,11 @@ async fn when_several_calls_wait_all_are_needed() {
     run.webhook("slack", "a", note("first")).await.unwrap();
     let story = play.story(&run).await;
     assert_eq!(*story.state(), json!({"done": ["c", "second", "first"]}));
-    assert!(play.last_results()[0].contains("first"), "results stand in call order");
+    assert!(play.last_results()[0].contains("first"), "results are in call order");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_payload_that_does_not_fit_its_type_is_refused_and_changes_nothing() {
+async fn payload_of_another_type_is_refused_and_changes_nothing() {
     let journal = Journal::default();
     let play = Play::new([batch([("ask", "a")]), done()]);
     let run = play.start(&workshop(&journal, with_asking), ()).await;
@@ -120,7 +120,7 @@ async fn a_payload_that_does_not_fit_its_type_is_refused_and_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_can_wait_for_a_reply_to_itself() {
+async fn call_can_wait_for_a_reply_to_itself() {
     let journal = Journal::default();
     let play = Play::new([batch([("survey", "a"), ("survey", "b")]), done()]);
     let survey = |config: ShopLoop| {
@@ -141,7 +141,7 @@ async fn a_call_can_wait_for_a_reply_to_itself() {
     run.reply(&path("Work/0.0"), note("bad"), "bob").await.unwrap();
 
     let story = play.story(&run).await;
-    assert_eq!(results(&story, "Work"), [success(note("bad")), success(note("fine"))], "no value: the answer alone");
+    assert_eq!(results(&story, "Work"), [success(note("bad")), success(note("fine"))], "no value: only the answer");
     let again = run.reply(&path("Work/0.0"), note("x"), "bob").await.unwrap_err();
     assert_eq!(refused(again), Refusal::Ended);
 }
@@ -164,12 +164,12 @@ fn timed(otherwise: Option<Value>) -> impl Fn(ShopLoop) -> ShopLoop + Send + Syn
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_whose_time_is_up_gives_its_own_result() {
+async fn expired_wait_gives_its_own_result() {
     let journal = Journal::default();
     for (otherwise, expected) in [
         (Some(json!({"answer": "none"})), success(json!({"answer": "none"}))),
         (Some(Value::Null), success(Value::Null)),
-        (None, ToolResult::error("nobody answered in time")),
+        (None, ToolResult::error("the wait expired")),
     ] {
         let play = Play::new([batch([("ask", "a")]), done()]);
         let run = play.start(&workshop(&journal, timed(otherwise)), ()).await;
@@ -185,7 +185,7 @@ async fn a_wait_whose_time_is_up_gives_its_own_result() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_in_time_wins_over_the_time_out() {
+async fn answer_in_time_wins_over_the_timeout() {
     let journal = Journal::default();
     let play = Play::new([batch([("ask", "a")]), done()]);
     let run = play.start(&workshop(&journal, timed(None)), ()).await;
@@ -217,7 +217,7 @@ async fn siblings_finish_before_the_run_is_suspended() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_resume_closure_that_panics_fails_the_call_and_leaves_the_state() {
+async fn panicking_resume_closure_fails_the_call_and_keeps_the_state() {
     let journal = Journal::default();
     let play = Play::new([batch([("ask", "a")]), done()]);
     let clumsy = |config: ShopLoop| {
@@ -238,7 +238,7 @@ async fn a_resume_closure_that_panics_fails_the_call_and_leaves_the_state() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_is_approved_can_then_wait() {
+async fn approved_call_can_then_wait() {
     let journal = Journal::default();
     let play = Play::new([batch([("careful", "a")]), done()]);
     let careful = |config: ShopLoop| {
@@ -260,7 +260,7 @@ async fn a_call_that_is_approved_can_then_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn several_nested_brains_wait_at_once_and_go_on_one_by_one() {
+async fn nested_brains_wait_at_once_and_resume_one_by_one() {
     let journal = Journal::default();
     let inner = || {
         brain("Inner").services::<Journal>().state(Board::default()).r#loop("Ask", |cx| cx.system("").tools([asking()]))
@@ -269,7 +269,7 @@ async fn several_nested_brains_wait_at_once_and_go_on_one_by_one() {
         .services::<Journal>()
         .state(Board::default())
         .r#loop("Work", move |cx| {
-            // A brain that waits for somebody leaves its place to the next.
+            // A waiting brain frees its slot for the next one.
             cx.system("")
                 .parallel(1)
                 .brain("inner", inner(), |b| b.map_output(|board, inner| board.done.extend(inner.done)))
@@ -312,7 +312,7 @@ fn roles(messages: &[Message]) -> Vec<&str> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_during_a_pause_stands_behind_the_results() {
+async fn message_during_a_pause_follows_the_results() {
     let journal = Journal::default();
     let play = Play::new([batch([("gated", "a"), ("ask", "b")]), done()]);
     let run = play.start(&workshop(&journal, with_asking), ()).await;
@@ -330,7 +330,7 @@ async fn a_message_during_a_pause_stands_behind_the_results() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_while_the_model_answers_is_answered_too() {
+async fn message_while_the_model_answers_is_answered_too() {
     let journal = Journal::default();
     let play = Play::free([Reply::text("Bye.").after(Duration::from_secs(5)), Reply::text("Oh, hello.")]);
     let run = play.start(&workshop(&journal, tools), ()).await;
@@ -339,16 +339,16 @@ async fn a_message_while_the_model_answers_is_answered_too() {
     run.message("wait", "ann").await.unwrap();
 
     let story = play.story(&run).await;
-    assert_eq!(play.requests().len(), 2, "an answer that had not read the message is not the last word");
+    assert_eq!(play.requests().len(), 2, "an answer before the message was read is not final");
     assert_eq!(
         story.transcript(),
         "# Work\nuser: begin\nassistant: Bye.\nuser: wait\nassistant: Oh, hello.\n= {\"type\":\"answered\"}\n",
-        "what it had not read stands behind its answer"
+        "the unread message follows its answer"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_and_a_loops_input_keep_the_senders_own_id() {
+async fn message_and_loop_input_keep_the_senders_id() {
     let play = Play::new([Reply::call("ask", json!({"id": "b"})), done()]);
     let journal = Journal::default();
     let chat = workshop(&journal, |config| with_asking(config.input_with_id("Hello?", "chat-1")));
@@ -371,7 +371,7 @@ async fn a_message_and_a_loops_input_keep_the_senders_own_id() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_that_nobody_would_hear_is_refused() {
+async fn unreadable_message_is_refused() {
     let play = Play::free([]);
     let steps = brain("Steps").step("Long", async |_| {
         tokio::time::sleep(Duration::from_secs(9)).await;
@@ -387,7 +387,7 @@ async fn a_message_that_nobody_would_hear_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_without_an_identifier_is_refused_with_a_sentence() {
+async fn wait_without_an_identifier_is_refused() {
     let journal = Journal::default();
     let play = Play::new([batch([("ask", "a")]), done()]);
     let forgetful = |config: ShopLoop| {
@@ -403,7 +403,7 @@ async fn a_wait_without_an_identifier_is_refused_with_a_sentence() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_can_wait_for_any_number_of_webhooks_or_none() {
+async fn call_can_wait_for_any_number_of_webhooks_or_none() {
     let journal = Journal::default();
     let play = Play::new([batch([("ask", "none"), ("ask", "some")]), done()]);
     let asking = |config: ShopLoop| {
@@ -426,7 +426,7 @@ async fn a_call_can_wait_for_any_number_of_webhooks_or_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reply_changes_the_state_by_its_own_closure() {
+async fn reply_changes_the_state_by_its_own_closure() {
     let journal = Journal::default();
     let play = Play::new([batch([("ask", "a")]), done()]);
     let asking = |config: ShopLoop| {

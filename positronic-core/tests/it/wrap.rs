@@ -1,4 +1,4 @@
-//! Models around models: what each does with a request, and that the log says it.
+//! Model wrappers: their effect on a request, and its record in the log.
 
 mod deltas;
 mod dev_cache;
@@ -20,7 +20,7 @@ use positronic_core::record::{
 };
 use positronic_core::testing::Story;
 
-/// A model of a name, which streams some words before it fails.
+/// A named model that streams some words before it fails.
 pub(crate) struct Speaker {
     name: String,
     script: ScriptedModel,
@@ -39,7 +39,7 @@ impl Speaker {
         Self { name: name.to_owned(), script, form: ActionFormat::default(), babble, asked: Arc::default() }
     }
 
-    /// Streams these before it fails.
+    /// Streams these words before it fails.
     pub(crate) fn babbling(self, pieces: &[&str]) -> Self {
         Self { babble: pieces.iter().map(|piece| (*piece).to_owned()).collect(), ..self }
     }
@@ -48,7 +48,7 @@ impl Speaker {
         Self { form, ..self }
     }
 
-    /// Returns what it is asked, as it is asked.
+    /// Echoes its request.
     pub(crate) fn asked(&self) -> Arc<Mutex<Vec<ModelRequest>>> {
         Arc::clone(&self.asked)
     }
@@ -105,7 +105,7 @@ pub(crate) fn says(text: &str) -> Reply {
     Reply::text(text).usage(Usage { input: 100, output: 10, ..Usage::default() })
 }
 
-/// A loop that asks once.
+/// A loop with one request.
 pub(crate) fn asker() -> Brain<(), ()> {
     brain("Asker").r#loop("Ask", |cx| cx.system("Answer.").input("Why?"))
 }
@@ -119,7 +119,7 @@ pub(crate) fn metadata(story: &Story) -> Vec<ResponseMetadata> {
     metadata.collect()
 }
 
-/// Writes what happened to each answer, in short.
+/// Summarizes the response metadata of each answer.
 pub(crate) fn ways(story: &Story) -> Vec<String> {
     metadata(story)
         .iter()

@@ -1,4 +1,4 @@
-//! Two processes that decide about the same call at once.
+//! Two processes that decide on the same call at once.
 
 use std::path::PathBuf;
 
@@ -20,7 +20,7 @@ fn call() -> Path {
 
 #[tokio::test]
 #[ignore = "a process that decides"]
-async fn the_approver() {
+async fn approver_process() {
     let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else { return };
     let client = Client::new(SqliteStore::open(folder.join("runs.db")).unwrap());
     let by = format!("{}", std::process::id());
@@ -36,7 +36,7 @@ async fn the_approver() {
 }
 
 #[tokio::test]
-async fn promise_04_two_processes_that_approve_a_call_at_once_a_hundred_times_run_it_once() {
+async fn promise_04_two_processes_approving_a_call_a_hundred_times_run_it_once() {
     let folder = tempfile::tempdir().unwrap();
     let paid = folder.path().to_owned();
     let desk = brain("Desk").r#loop("Pay", move |cx| {
@@ -57,7 +57,7 @@ async fn promise_04_two_processes_that_approve_a_call_at_once_a_hundred_times_ru
     });
     let runner =
         Runner::builder().model(model).store(SqliteStore::open(folder.path().join("runs.db")).unwrap()).build();
-    let mut approvers = Children::start("approvers::the_approver", folder.path());
+    let mut approvers = Children::start("approvers::approver_process", folder.path());
     for time in 0..TIMES {
         let start = Start { id: Some(SignalId::new(format!("run-{time}"))), ..Start::default() };
         let run = runner.start_with(&desk, (), start).await.unwrap();

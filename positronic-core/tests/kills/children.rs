@@ -1,4 +1,4 @@
-//! This test program as two other processes, which are told the same at once.
+//! Two child processes of this test program that receive the same commands at once.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path as File;
@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use super::FOLDER;
 
-/// Two processes that answer each line with one.
+/// Two processes that answer each line with one line.
 pub(crate) struct Children([Other; 2]);
 
 struct Other {
@@ -16,12 +16,12 @@ struct Other {
 }
 
 impl Children {
-    /// Starts the ignored test of this name twice, over a folder, and waits until both are ready.
+    /// Starts the ignored test `test` twice over a folder, and waits until both processes are ready.
     pub(crate) fn start(test: &str, folder: &File) -> Self {
         Self([Other::start(test, folder), Other::start(test, folder)])
     }
 
-    /// Tells both a line, and returns what they answer.
+    /// Sends a line to both and returns their answers.
     pub(crate) fn answer(&mut self, line: &str) -> [String; 2] {
         for other in &mut self.0 {
             writeln!(other.told, "{line}").unwrap();

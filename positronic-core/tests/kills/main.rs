@@ -1,11 +1,11 @@
-//! A process that is killed at random moments, at least 200 times: whoever opens its store next goes on, and the run ends
-//! as if nothing had happened.
+//! A process killed at random moments, at least 200 times: the next process continues, and the run ends as if
+//! uninterrupted.
 //!
-//! The process is this test program once more. It writes a line for every event that it sees, and is killed when the
-//! test has read a number of them, so that no time has to pass for a kill to fall into the midst of a run.
+//! The process is another instance of this test program. It writes a line for every event that it sees. The test kills
+//! it after a number of lines, so that kills fall into the middle of a run without waiting.
 #![cfg(feature = "sqlite")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "in tests a panic is the message")]
-#![allow(clippy::print_stdout, reason = "the killed process says what it sees")]
+#![allow(clippy::print_stdout, reason = "the killed process reports its events")]
 
 mod approvers;
 mod children;
@@ -33,7 +33,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// Where the process keeps its store and notes its effects, and whether its tools may run twice.
+/// The folder of the process's store and effects, and whether its tools are repeatable.
 const FOLDER: &str = "POSITRONIC_TEST_FOLDER";
 const REPEATS: &str = "POSITRONIC_TEST_REPEATS";
 const KILLS: usize = 200;
@@ -49,7 +49,7 @@ struct Job {
     id: String,
 }
 
-/// Notes an effect in a file, in one write, as something outside of the process would remember it.
+/// Appends an effect to a file in one write, like a system outside the process.
 fn effect(folder: &File, what: &str) {
     let mut file = std::fs::OpenOptions::new().create(true).append(true).open(folder.join("effects")).unwrap();
     file.write_all(format!("{what}\n").as_bytes()).unwrap();
@@ -57,7 +57,7 @@ fn effect(folder: &File, what: &str) {
 
 type JobBuilder = ToolBuilder<(), Board, ()>;
 
-/// Makes a tool that notes its effect and that it was done.
+/// Creates a tool that records its effect and its completion.
 fn job(name: &str, folder: &File, flags: impl FnOnce(JobBuilder) -> JobBuilder) -> Tool<(), Board, ()> {
     let folder = folder.to_owned();
     let waits = name == "hooked";
@@ -78,7 +78,7 @@ fn job(name: &str, folder: &File, flags: impl FnOnce(JobBuilder) -> JobBuilder) 
 
 fn desk(folder: PathBuf, repeats: bool) -> Brain<(), Board> {
     let (opened, long) = (folder.clone(), folder.clone());
-    // More deaths than a test has: by its retries, a tool is given up that ends its process again and again.
+    // More crashes than a test has: a tool's retries limit how often it may kill its process.
     let flags = move |t: JobBuilder| if repeats { t.idempotent().retries(1_000) } else { t };
     let asked = brain("Asked").r#loop("Ask", |cx| cx.system("Answer.").input("Well?"));
     brain("Desk")
@@ -114,7 +114,7 @@ fn model() -> ScriptedModel {
             "Work/1" => Reply::calls([call("d"), ("gated", json!({"id": "g"})), call("h")]).and_text("One more."),
             "Work/2" => Reply::calls([call("e"), ("hooked", json!({"id": "w"})), call("f")]),
             "Work/3" => Reply::text("All done."),
-            // More than one snapshot long.
+            // Longer than one snapshot.
             "Long/0" | "Long/1" | "Long/2" | "Long/3" | "Long/4" | "Long/5" => {
                 let ids: Vec<_> = (0..16).map(|call| format!("{}.{call}", request.path)).collect();
                 Reply::calls(ids.iter().map(|id| call(id)))
@@ -124,7 +124,7 @@ fn model() -> ScriptedModel {
     })
 }
 
-/// Decides and delivers what a run waits for, until it is over.
+/// Decides and delivers pending items until the run is over.
 async fn drive<R>(run: &RunHandle<R>) {
     loop {
         let pending = match run.settled().await {
@@ -166,7 +166,7 @@ impl EventSink for Says {
 
 #[tokio::test]
 #[ignore = "the process that is killed"]
-async fn the_process() {
+async fn worker_process() {
     let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else { return };
     let repeats = std::env::var_os(REPEATS).is_some();
     let store = SqliteStore::open(folder.join("runs.db")).unwrap();
@@ -181,15 +181,15 @@ async fn the_process() {
         Err(positronic_core::runner::ResumeError::Over { .. }) => return println!("over"),
         Err(error) => panic!("{error}"),
     };
-    // Whoever reads its lines waits for ever for a process that waits for ever.
+    // The test reads its lines, so a hanging process would block it forever.
     tokio::time::timeout(Duration::from_secs(60), drive(&run)).await.expect("the run hangs");
     println!("over");
 }
 
-/// Starts the process, and kills it once it has said so many lines. Answers `false` when the run was over before.
+/// Starts the process and kills it after `lines` lines. Returns `false` if the run was already over.
 fn killed(folder: &File, repeats: bool, lines: usize) -> bool {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "the_process", "--ignored", "--nocapture", "--test-threads=1"]).env(FOLDER, folder);
+    command.args(["--exact", "worker_process", "--ignored", "--nocapture", "--test-threads=1"]).env(FOLDER, folder);
     if repeats {
         command.env(REPEATS, "1");
     }
@@ -203,10 +203,10 @@ fn killed(folder: &File, repeats: bool, lines: usize) -> bool {
             break;
         }
     }
-    // On Unix that is SIGKILL.
+    // SIGKILL on Unix.
     child.kill().unwrap();
     let status = child.wait().unwrap();
-    assert!(over || said >= lines, "the process ended by itself after {said} events: {status}");
+    assert!(over || said >= lines, "the process exited after {said} events: {status}");
     !over
 }
 
@@ -246,7 +246,7 @@ async fn undisturbed() -> Ended {
     ended(&store, folder.path()).await
 }
 
-/// Kills a run's process again and again, each time after a few more events, until the run is over.
+/// Kills a run's process repeatedly, each time after a few more events, until the run is over.
 async fn through_kills(repeats: bool, chance: &mut u64) -> (usize, Ended) {
     let folder = tempfile::tempdir().unwrap();
     let mut kills = 0;
@@ -264,9 +264,9 @@ async fn through_kills(repeats: bool, chance: &mut u64) -> (usize, Ended) {
 }
 
 #[tokio::test]
-async fn promise_14_a_process_that_is_killed_at_random_moments_loses_nothing() {
-    let whole = undisturbed().await;
-    assert!(whole.events > 256, "{} events make no snapshot", whole.events);
+async fn promise_14_process_killed_at_random_moments_loses_nothing() {
+    let baseline = undisturbed().await;
+    assert!(baseline.events > 256, "{} events make no snapshot", baseline.events);
     let (mut kills, mut chance, mut interrupted) = (0, 7, 0);
     for iteration in 0.. {
         if kills >= KILLS {
@@ -275,10 +275,11 @@ async fn promise_14_a_process_that_is_killed_at_random_moments_loses_nothing() {
         let repeats = iteration % 2 == 0;
         let (more, end) = through_kills(repeats, &mut chance).await;
         kills += more;
-        let (did, should): (BTreeSet<_>, BTreeSet<_>) = (end.effects.iter().collect(), whole.effects.iter().collect());
+        let (did, should): (BTreeSet<_>, BTreeSet<_>) =
+            (end.effects.iter().collect(), baseline.effects.iter().collect());
         if repeats {
-            assert_eq!((&end.transcript, &end.state["ticket"]), (&whole.transcript, &whole.state["ticket"]));
-            assert_eq!(sorted(&end.state), sorted(&whole.state));
+            assert_eq!((&end.transcript, &end.state["ticket"]), (&baseline.transcript, &baseline.state["ticket"]));
+            assert_eq!(sorted(&end.state), sorted(&baseline.state));
             assert_eq!(did, should, "every effect happened, under its own key");
             continue;
         }
@@ -289,14 +290,14 @@ async fn promise_14_a_process_that_is_killed_at_random_moments_loses_nothing() {
             if matches!(call.result, Some(ToolResult::Interrupted { .. })) {
                 interrupted += 1;
             } else {
-                assert_eq!(call, &whole.calls[path]);
+                assert_eq!(call, &baseline.calls[path]);
             }
         }
     }
     println!("{kills} kills, {interrupted} calls whose outcome is unknown");
 }
 
-/// Tools that run at the same time end in any order.
+/// Concurrent tools end in any order.
 fn sorted(state: &Value) -> BTreeSet<String> {
     state["done"].as_array().unwrap().iter().map(Value::to_string).collect()
 }

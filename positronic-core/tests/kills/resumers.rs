@@ -1,4 +1,4 @@
-//! Two processes that go on with the same run at once.
+//! Two processes that resume the same run at once.
 
 use std::path::{Path as File, PathBuf};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::{FOLDER, effect};
 
 const TIMES: usize = 25;
 
-/// Pays once it is approved, and is done with that when it is told so.
+/// Pays once approved, and finishes on command.
 fn desk(folder: &File, paid: &Arc<Notify>) -> Brain<()> {
     let (folder, paid) = (folder.to_owned(), Arc::clone(paid));
     brain("Desk").r#loop("Pay", move |cx| {
@@ -46,7 +46,7 @@ fn runner(folder: &File) -> Runner {
 
 #[tokio::test]
 #[ignore = "a process that goes on with runs"]
-async fn the_resumer() {
+async fn resumer_process() {
     let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else { return };
     let paid = Arc::new(Notify::new());
     let runner = runner(&folder).brain(desk(&folder, &paid));
@@ -75,7 +75,7 @@ async fn the_resumer() {
 }
 
 #[tokio::test]
-async fn promise_04_two_processes_that_resume_a_run_at_once_run_its_call_once() {
+async fn promise_04_two_processes_resuming_a_run_run_its_call_once() {
     let folder = tempfile::tempdir().unwrap();
     let (first, brain) = (runner(folder.path()), desk(folder.path(), &Arc::default()));
     let mut runs = Vec::new();
@@ -87,7 +87,7 @@ async fn promise_04_two_processes_that_resume_a_run_at_once_run_its_call_once() 
     }
     first.release().await;
     let client = Client::new(SqliteStore::open(folder.path().join("runs.db")).unwrap());
-    let mut both = Children::start("resumers::the_resumer", folder.path());
+    let mut both = Children::start("resumers::resumer_process", folder.path());
     for run in &runs {
         client.approve(run, &Path::parse("Pay/0.0").unwrap(), Actor::default()).await.unwrap();
 

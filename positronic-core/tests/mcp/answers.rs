@@ -1,4 +1,4 @@
-//! Calls that a server answers: what the model reads, and what people see.
+//! Calls that a server answers: texts for the model and outputs for people.
 
 use positronic_core::mcp::{Mcp, McpOptions};
 use positronic_core::model::scripted::Reply;
@@ -16,7 +16,7 @@ fn trusting() -> McpOptions {
 }
 
 #[tokio::test]
-async fn the_model_sees_the_tools_and_reads_what_the_server_answers() {
+async fn model_sees_the_tools_and_reads_the_servers_answers() {
     let fake = Fake::new([tool("echo"), tool("other"), tool("third")], |name, arguments| {
         text(&format!("{name} says {}", arguments["text"]))
     });
@@ -36,7 +36,7 @@ async fn the_model_sees_the_tools_and_reads_what_the_server_answers() {
 }
 
 #[tokio::test]
-async fn arguments_that_do_not_fit_the_servers_schema_never_reach_it() {
+async fn arguments_that_violate_the_servers_schema_never_reach_it() {
     let fake = Fake::new([tool("echo")], |_, _| text("ok"));
     let play = Play::new([Reply::call("desk__echo", json!({"text": 7, "more": 1})), done()]);
 
@@ -49,7 +49,7 @@ async fn arguments_that_do_not_fit_the_servers_schema_never_reach_it() {
 }
 
 #[tokio::test]
-async fn what_the_server_calls_an_error_is_one_and_the_model_reads_it() {
+async fn servers_error_is_an_error_that_the_model_reads() {
     let fake = Fake::new([tool("fails"), tool("refuses")], |name, _| match name {
         "fails" => Act::Result(json!({"content": [{"type": "text", "text": "there is no tea"}], "isError": true})),
         _ => Act::Error(-32602, "Unknown tool: refuses"),
@@ -65,7 +65,7 @@ async fn what_the_server_calls_an_error_is_one_and_the_model_reads_it() {
 }
 
 #[tokio::test]
-async fn structure_is_the_value_and_images_are_files_of_the_run() {
+async fn structured_content_is_the_value_and_images_are_files_of_the_run() {
     let fake = Fake::new([tool("sum"), tool("chart")], |name, _| match name {
         "sum" => Act::Result(json!({
             "content": [{"type": "text", "text": "{\"sum\":7}"}], "structuredContent": {"sum": 7},
@@ -84,12 +84,12 @@ async fn structure_is_the_value_and_images_are_files_of_the_run() {
     assert_eq!(results[1], success("The chart:\n[image: the file `chart-1.png`, image/png, 4 bytes]"));
     let files = shown_files(&story);
     assert_eq!((&*files[0].name, &*files[0].media_type, files[0].size), ("chart-1.png", "image/png", 4));
-    // The hash of what the base64 holds.
+    // The hash of the decoded base64.
     assert_eq!(files[0].sha256, "0f4636c78f65d3639ece5a064b5ae753e3408614a14fb18ab4d7540d2c248543");
 }
 
 #[tokio::test]
-async fn a_long_result_is_a_file_and_the_model_reads_its_ends() {
+async fn long_result_is_a_file_and_the_model_reads_its_ends() {
     let fake = Fake::new([tool("dump")], |_, _| text(&format!("begin{}end", "x".repeat(100_000))));
     let play = Play::new([Reply::call("desk__dump", json!({})), done()]);
 
@@ -99,11 +99,11 @@ async fn a_long_result_is_a_file_and_the_model_reads_its_ends() {
     assert!(read.starts_with("beginxxx") && read.ends_with("xxxend") && read.len() < 33_000, "{}", read.len());
     assert!(read.contains("the file `dump-whole.txt` has all"));
     assert_eq!(shown_files(&story)[0].size, 100_008);
-    assert!(story.json_lines().len() < 100_000, "the log does not hold it");
+    assert!(story.json_lines().len() < 100_000, "the log does not contain it");
 }
 
 #[tokio::test]
-async fn what_the_server_says_unasked_disturbs_nobody_and_progress_is_shown() {
+async fn unsolicited_notifications_are_harmless_and_progress_is_shown() {
     let lines = [
         r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"hello"}}"#,
         r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":{token},"progress":1,"total":4}}"#,
@@ -128,8 +128,8 @@ async fn what_the_server_says_unasked_disturbs_nobody_and_progress_is_shown() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_of_one_batch_go_over_one_connection_at_once() {
-    // The first one is never answered.
+async fn calls_of_one_batch_share_one_connection() {
+    // The first one gets no answer.
     let waiting = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let fake = Fake::new([tool("a"), tool("b")], move |name, _| {
         let mut waiting = waiting.lock().unwrap();
@@ -144,11 +144,11 @@ async fn calls_of_one_batch_go_over_one_connection_at_once() {
     let story = play.run(&desk(&[&fake.server(trusting())]), ()).await;
 
     let ok = calls(&story, "Work").iter().filter(|call| call.result.as_ref().unwrap().is_success()).count();
-    assert_eq!((ok, fake.connections()), (1, 1), "the one that is answered does not wait for the other");
+    assert_eq!((ok, fake.connections()), (1, 1), "the answered call does not wait for the other");
 }
 
 #[tokio::test]
-async fn the_log_says_which_program_has_answered() {
+async fn log_records_the_servers_name_and_version() {
     let fake = Fake::new([tool("echo")], |_, _| text("ok"));
     let play = Play::new([Reply::text("Nothing to do.")]);
 
@@ -156,7 +156,7 @@ async fn the_log_says_which_program_has_answered() {
 
     let lines = story.json_lines();
     assert!(lines.contains(r#"{"program":"fake","protocol":"#) && lines.contains(r#""version":"1.2""#), "{lines}");
-    assert!(!play.model_read("Knock first."), "what a server says about itself is a text of others");
+    assert!(!play.model_read("Knock first."), "a server's self-description is untrusted text");
 
     let options = McpOptions { instructions: true, ..trusting() };
     let play = Play::new([Reply::text("Nothing to do.")]);
@@ -165,7 +165,7 @@ async fn the_log_says_which_program_has_answered() {
 }
 
 #[tokio::test]
-async fn a_loop_of_decisions_chooses_a_servers_tool_by_its_name() {
+async fn structured_loop_selects_a_servers_tool_by_name() {
     let fake = Fake::new([tool("echo")], |_, arguments| text(arguments["text"].as_str().unwrap()));
     let mcp = Mcp::of([&fake.server(trusting())]);
     let desk = brain("Desk").state(Value::Null).r#loop("Work", move |cx| {
@@ -187,7 +187,7 @@ async fn a_loop_of_decisions_chooses_a_servers_tool_by_its_name() {
 }
 
 #[tokio::test]
-async fn the_tools_of_a_server_can_be_had_as_values() {
+async fn tools_of_a_server_are_available_as_values() {
     let fake = Fake::new([tool("echo")], |_, _| text("ok"));
     let tools = fake.server(trusting()).tools().await.unwrap();
     let desk = brain("Desk").state(Value::Null).r#loop("Work", move |cx| cx.system("Work.").tools(tools.clone()));

@@ -1,4 +1,4 @@
-//! Who is asked before a call, and what the record says of a tool.
+//! Approvals of server calls, and the recorded flags of a tool.
 
 use positronic_core::mcp::McpOptions;
 use positronic_core::model::scripted::Reply;
@@ -29,7 +29,7 @@ fn every_tool() -> Reply {
 }
 
 #[tokio::test]
-async fn without_the_authors_word_a_person_is_asked_before_every_call() {
+async fn every_call_needs_an_approval_unless_the_author_trusts_the_server() {
     let fake = office();
     let play = Play::new([every_tool(), done()]);
     let run = play.start(desk(&[&fake.server(McpOptions::default())]), ()).await;
@@ -57,7 +57,7 @@ async fn without_the_authors_word_a_person_is_asked_before_every_call() {
 }
 
 #[tokio::test]
-async fn a_trusted_servers_readers_run_at_once_and_its_flags_are_on_record() {
+async fn read_only_tools_of_a_trusted_server_run_at_once_and_flags_are_recorded() {
     let fake = office();
     let options = McpOptions::builder().trust_annotations(true).build();
     let play = Play::new([every_tool(), done()]);
@@ -80,13 +80,13 @@ async fn a_trusted_servers_readers_run_at_once_and_its_flags_are_on_record() {
 }
 
 #[tokio::test]
-async fn the_author_says_by_name_what_runs_unattended() {
+async fn author_names_the_tools_that_run_unattended() {
     let fake = office();
     let options = McpOptions::builder().read_only(["look"]).unattended(["burn"]).build();
     let play = Play::new([every_tool(), done()]);
     let run = play.start(desk(&[&fake.server(options)]), ()).await;
 
-    // `burn` stands after a call that a person has to decide, and only what reads goes past that.
+    // `burn` follows a call that a person must decide; only read-only calls pass it.
     assert_eq!(waits(&run).await, ["Work/0.1"]);
     assert_eq!(fake.seen("tools/call").len(), 1);
     run.reject(&path("Work/0.1"), "no", "ann").await.unwrap();
@@ -95,7 +95,7 @@ async fn the_author_says_by_name_what_runs_unattended() {
 }
 
 #[tokio::test]
-async fn a_question_shows_nothing_that_a_terminal_obeys() {
+async fn approval_question_escapes_terminal_control_characters() {
     let fake = Fake::new([tool("read\u{1b}[2K\u{202e}etirw")], |_, _| text("ok"));
     let server = fake.server(McpOptions::default());
     let name = server.tools::<(), Value, ()>().await.unwrap()[0].decl().id.to_string();

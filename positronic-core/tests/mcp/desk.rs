@@ -1,4 +1,4 @@
-//! A brain with one loop `Work`, whose tools are those of servers.
+//! A brain with one loop `Work` that has the tools of servers.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use serde_json::Value;
 
 use crate::support::prompt;
 
-/// Makes the brain.
+/// Builds the brain.
 pub(crate) fn desk(servers: &[&McpServer]) -> Brain<(), Value> {
     let mcp = Mcp::of(servers.iter().copied());
     brain("Desk").state(Value::Null).r#loop("Work", move |cx| cx.system("Work.").plugin(mcp.clone()))
 }
 
-/// Returns why the loop `Work` has failed.
+/// Returns the failure of the loop `Work`.
 #[track_caller]
 pub(crate) fn failure_of(story: &Story) -> String {
     match prompt_outcome(story) {
@@ -40,7 +40,7 @@ pub(crate) fn shown_files(story: &Story) -> Vec<FileOutput> {
     files.collect()
 }
 
-/// Returns why people are asked.
+/// Returns the reasons of all approvals.
 pub(crate) fn reasons<R>(run: &RunHandle<R>) -> Vec<String> {
     let reason = |pending: Pending| match pending.kind {
         PendingKind::Approval { gate, .. } => gate.reason,
@@ -49,8 +49,8 @@ pub(crate) fn reasons<R>(run: &RunHandle<R>) -> Vec<String> {
     run.pending().into_iter().map(reason).collect()
 }
 
-/// Waits until something is so, and fails where it does not become so.
-pub(crate) async fn soon(what: &'static str, is_so: impl Fn() -> bool) {
+/// Waits until a condition is true, and fails after a timeout.
+pub(crate) async fn eventually(what: &'static str, is_so: impl Fn() -> bool) {
     for _ in 0..2000 {
         if is_so() {
             return;

@@ -1,4 +1,4 @@
-//! Servers that hang, die, flood or never come up, and runs that are cancelled or crash.
+//! Servers that hang, die, flood or never start, and runs that are cancelled or crash.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ use positronic_core::store::MemoryStore;
 use positronic_core::testing::{CountedIds, Story, TestClock};
 use serde_json::{Value, json};
 
-use crate::desk::{desk, failure_of, soon};
+use crate::desk::{desk, eventually, failure_of};
 use crate::fake::{Act, Fake, text, tool};
 use crate::support::{Play, done, error_of, results, success};
 
@@ -21,7 +21,7 @@ fn options() -> McpOptions {
     McpOptions::builder().ask(false).build()
 }
 
-/// A server that does something else with its first calls, and answers the others.
+/// A server with other reactions to its first calls; it answers the rest.
 fn first(acts: impl Fn(usize) -> Option<Act> + Send + Sync + 'static) -> Fake {
     let count = AtomicUsize::new(0);
     Fake::new([tool("echo")], move |_, _| acts(count.fetch_add(1, Ordering::SeqCst)).unwrap_or_else(|| text("ok")))
@@ -32,7 +32,7 @@ fn echo(times: usize) -> Vec<Reply> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_does_not_answer_gives_an_error_and_is_told_to_stop() {
+async fn unresponsive_server_gives_an_error_and_receives_a_cancellation() {
     let fake = first(|n| (n == 0).then_some(Act::Silence));
     let play = Play::new(echo(2));
 
@@ -46,11 +46,11 @@ async fn a_server_that_does_not_answer_gives_an_error_and_is_told_to_stop() {
     assert_eq!(results[1], success("ok"));
     let told = fake.seen("notifications/cancelled");
     assert_eq!(told[0]["params"]["requestId"], fake.seen("tools/call")[0]["id"]);
-    assert_eq!((told.len(), fake.connections()), (1, 1), "it shows a sign of life, so it is not started anew");
+    assert_eq!((told.len(), fake.connections()), (1, 1), "it answers pings, so it is not restarted");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_shows_no_life_any_more_is_started_anew_by_the_next_call() {
+async fn unresponsive_server_is_restarted_by_the_next_call() {
     let fake = first(|_| None);
     let server = fake.server(options());
     server.connect().await.unwrap();
@@ -62,14 +62,14 @@ async fn a_server_that_shows_no_life_any_more_is_started_anew_by_the_next_call()
             t.execute(move |_: NoArgs, _| {
                 mute.be_mute(false);
                 async {
-                    // It rests for a second after it has failed twice.
+                    // It rests for a second after two failures.
                     tokio::time::sleep(Duration::from_secs(2)).await;
                     Ok("mended")
                 }
             })
         })
     });
-    // The first connection stays mute; what is mended answers on new ones only because the old one is given up.
+    // The first connection stays silent; the repaired server answers only because the client opens a new one.
     let play = Play::new([
         Reply::call("desk__echo", json!({})),
         Reply::call("desk__echo", json!({})),
@@ -88,7 +88,7 @@ async fn a_server_that_shows_no_life_any_more_is_started_anew_by_the_next_call()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_dies_in_a_call_gives_an_error_and_the_next_call_starts_it_anew() {
+async fn server_death_during_a_call_is_an_error_and_the_next_call_restarts_it() {
     let fake = first(|n| (n == 0).then_some(Act::Die));
     let play = Play::new(echo(2));
 
@@ -104,7 +104,7 @@ async fn a_server_that_dies_in_a_call_gives_an_error_and_the_next_call_starts_it
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_may_run_twice_is_called_again_after_a_death() {
+async fn repeatable_call_is_repeated_after_a_server_death() {
     let fake = first(|n| (n == 0).then_some(Act::Die));
     let options = McpOptions::builder().read_only(["echo"]).build();
     let play = Play::new(echo(1));
@@ -116,7 +116,7 @@ async fn what_may_run_twice_is_called_again_after_a_death() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_dies_again_and_again_rests_and_is_then_tried_again() {
+async fn repeatedly_dying_server_rests_and_is_tried_again() {
     let fake = first(|n| (n < 2).then_some(Act::Die));
     let mcp = Mcp::of([&fake.server(options())]);
     let desk = brain("Desk").state(Value::Null).r#loop("Work", move |cx| {
@@ -146,7 +146,7 @@ async fn a_server_that_dies_again_and_again_rests_and_is_then_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_cannot_be_started_again_is_the_result_of_the_call_and_not_the_end_of_the_run() {
+async fn server_that_cannot_restart_fails_the_call_and_not_the_run() {
     let fake = first(|n| (n == 0).then_some(Act::Die));
     let gone = fake.clone();
     let play = Play::new(echo(2));
@@ -157,18 +157,18 @@ async fn a_server_that_cannot_be_started_again_is_the_result_of_the_call_and_not
     let story = play.run(desk(&[&server]), ()).await;
 
     let results = results(&story, "Work");
-    assert_eq!(error_of(&results[1]), "the MCP server `desk` did not start: nobody is at the desk");
+    assert_eq!(error_of(&results[1]), "the MCP server `desk` did not start: the desk is closed");
     assert!(matches!(story.settled(), Settled::Completed(_)));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_never_came_up_fails_the_loop_unless_it_is_optional() {
+async fn server_that_never_started_fails_the_loop_unless_optional() {
     let fake = first(|_| None);
     fake.refuse(99);
 
     let story = Play::new([]).run(desk(&[&fake.server(options())]), ()).await;
     let why = failure_of(&story);
-    assert!(why.contains("the MCP server `desk` did not start: nobody is at the desk"), "{why}");
+    assert!(why.contains("the MCP server `desk` did not start: the desk is closed"), "{why}");
 
     let optional = McpOptions { optional: true, ..options() };
     let play = Play::new([Reply::text("Then without.")]);
@@ -176,14 +176,14 @@ async fn a_server_that_never_came_up_fails_the_loop_unless_it_is_optional() {
     assert!(matches!(story.settled(), Settled::Completed(_)));
     assert!(play.model_read("The tools of `desk` are not there at the moment."));
 
-    // One that comes up late is waited for.
+    // The loop waits for a server that starts late.
     fake.refuse(2);
     let story = Play::new(echo(1)).run(desk(&[&fake.server(options())]), ()).await;
     assert_eq!(results(&story, "Work"), [success("ok")]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_says_nothing_at_all_does_not_hold_a_loop_up() {
+async fn silent_server_does_not_block_a_loop() {
     let fake = first(|_| None);
     fake.be_mute(true);
 
@@ -194,7 +194,7 @@ async fn a_server_that_says_nothing_at_all_does_not_hold_a_loop_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_that_is_too_large_ends_the_connection_and_not_the_process() {
+async fn oversized_message_ends_the_connection_and_not_the_process() {
     let huge = format!(
         "{{\"jsonrpc\":\"2.0\",\"id\":{{id}},\"result\":{{\"content\":[{{\"type\":\"text\",\"text\":\"{}\"}}]}}}}",
         "x".repeat(100_000)
@@ -212,7 +212,7 @@ async fn a_message_that_is_too_large_ends_the_connection_and_not_the_process() {
 }
 
 #[tokio::test]
-async fn answers_that_are_none_are_errors_that_say_so() {
+async fn malformed_answers_are_explained_errors() {
     let answers =
         [r#"{"jsonrpc":"2.0","id":{id},"result":{"tea":1}}"#, r#"{"jsonrpc":"2.0","id":{id},"result":{"tools":[]}}"#];
     let fake = first(move |n| answers.get(n).map(|line| Act::Lines(vec![(*line).to_owned()])));
@@ -232,17 +232,17 @@ async fn cancelling_a_run_cancels_its_call_at_the_server() {
     let fake = first(|_| Some(Act::Silence));
     let play = Play::new([Reply::call("desk__echo", json!({}))]);
     let run = play.start(desk(&[&fake.server(options())]), ()).await;
-    soon("the call", || !fake.seen("tools/call").is_empty()).await;
+    eventually("the call", || !fake.seen("tools/call").is_empty()).await;
 
     run.cancel("enough").await.unwrap();
 
-    soon("the news of it", || !fake.seen("notifications/cancelled").is_empty()).await;
+    eventually("the news of it", || !fake.seen("notifications/cancelled").is_empty()).await;
     let told = &fake.seen("notifications/cancelled")[0];
     assert_eq!(told["params"]["requestId"], fake.seen("tools/call")[0]["id"]);
     assert!(matches!(run.settled().await, Settled::Cancelled));
 }
 
-/// Runs one call until it is on its way, lets the process die, and goes on in another one.
+/// Starts one call, lets the process die during it, and continues in another process.
 async fn after_a_crash(options: &McpOptions) -> (Vec<ToolResult>, usize) {
     let runner = |store: MemoryStore, model: ScriptedModel| {
         let runner = Runner::builder().model(model).store(store).clock(TestClock::default()).ids(CountedIds::default());
@@ -251,7 +251,7 @@ async fn after_a_crash(options: &McpOptions) -> (Vec<ToolResult>, usize) {
     let fake = first(|n| (n == 0).then_some(Act::Silence));
     let before = runner(MemoryStore::new(), ScriptedModel::new([Reply::call("desk__echo", json!({}))]));
     let run = before.start(&desk(&[&fake.server(options.clone())]), ()).await.unwrap();
-    soon("the call", || !fake.seen("tools/call").is_empty()).await;
+    eventually("the call", || !fake.seen("tools/call").is_empty()).await;
     let log: Vec<Arc<Event>> = run.events(positronic_core::record::Seq(0)).await.unwrap();
     drop((run, before));
 
@@ -267,7 +267,7 @@ async fn after_a_crash(options: &McpOptions) -> (Vec<ToolResult>, usize) {
 }
 
 #[tokio::test]
-async fn after_a_crash_what_may_run_twice_is_called_again_and_nothing_else() {
+async fn only_repeatable_calls_are_repeated_after_a_crash() {
     let repeated = McpOptions::builder().ask(false).idempotent(["echo"]).build();
     assert_eq!(after_a_crash(&repeated).await, (vec![success("ok")], 2));
 
@@ -277,7 +277,7 @@ async fn after_a_crash_what_may_run_twice_is_called_again_and_nothing_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_shows_no_life_is_given_up_although_another_call_waits_for_it() {
+async fn unresponsive_server_is_abandoned_although_another_call_waits_for_it() {
     let fake = first(|_| None);
     let server = fake.server(options());
     server.connect().await.unwrap();
@@ -288,7 +288,7 @@ async fn a_server_that_shows_no_life_is_given_up_although_another_call_waits_for
         other.run(desk(&[&server]), ()).await
     };
     let mended = async {
-        // The first call has run out of time, and the other one still waits.
+        // The first call has timed out, and the other one still waits.
         tokio::time::sleep(Duration::from_secs(62)).await;
         fake.be_mute(false);
     };
@@ -298,7 +298,7 @@ async fn a_server_that_shows_no_life_is_given_up_although_another_call_waits_for
     let results_of = |story: &Story| results(story, "Work");
     assert!(error_of(&results_of(&story)[0]).contains("did not answer within 60s"));
     assert_eq!(results_of(&story)[1], success("ok"), "on a new connection");
-    // What is open keeps the connection that it was made on.
+    // An open call keeps its original connection.
     assert!(error_of(&results_of(&waited)[0]).contains("did not answer within 60s"), "{:?}", results_of(&waited));
     assert_eq!(fake.connections(), 2);
 }

@@ -1,4 +1,4 @@
-//! An MCP server in this process, over a stream, which does what a test tells it.
+//! A scripted MCP server in this process, over a stream.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -7,17 +7,17 @@ use positronic_core::mcp::{McpOptions, McpServer, McpStream};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
 
-/// What the server does with a call.
+/// The server's reaction to a call.
 pub(crate) enum Act {
     /// Answers with a result.
     Result(Value),
-    /// Answers with an error of the protocol.
+    /// Answers with a protocol error.
     Error(i32, &'static str),
-    /// Does not answer.
+    /// Sends no answer.
     Silence,
-    /// Ends.
+    /// Exits.
     Die,
-    /// Writes lines as they are, `{id}` and `{token}` being those of the call.
+    /// Writes raw lines, with the `{id}` and `{token}` of the call.
     Lines(Vec<String>),
 }
 
@@ -27,25 +27,25 @@ pub(crate) fn text(text: &str) -> Act {
 
 type OnCall = dyn Fn(&str, &Value) -> Act + Send + Sync;
 
-/// A server, and what it has seen. Clones are the same server.
+/// A server with the requests it has received. Clones are the same server.
 #[derive(Clone)]
 pub(crate) struct Fake(Arc<Inside>);
 
 struct Inside {
     tools: Mutex<Vec<Value>>,
-    /// How many tools a page has.
+    /// Number of tools per page.
     page: AtomicUsize,
     on_call: Box<OnCall>,
     seen: Mutex<Vec<Value>>,
     connections: AtomicUsize,
-    /// How many connections are refused from now on.
+    /// Number of connections still to refuse.
     refused: AtomicUsize,
-    /// Whether the server answers nothing at all.
+    /// Whether the server sends no answers at all.
     is_mute: AtomicUsize,
     to_all: Mutex<Vec<tokio::sync::mpsc::UnboundedSender<String>>>,
 }
 
-/// A tool that takes any text.
+/// A tool that accepts any text.
 pub(crate) fn tool(name: &str) -> Value {
     json!({"name": name, "description": format!("Does {name}"), "inputSchema": {
         "type": "object", "properties": {"text": {"type": "string"}}, "additionalProperties": false,
@@ -81,17 +81,17 @@ impl Fake {
         McpServer::new("desk", self.stream(), options).unwrap()
     }
 
-    /// Refuses this many connections.
+    /// Refuses the next `n` connections.
     pub(crate) fn refuse(&self, times: usize) {
         self.0.refused.store(times, Ordering::SeqCst);
     }
 
-    /// Says how many connections are still to be refused.
+    /// Returns the number of connections still to refuse.
     pub(crate) fn refuses(&self) -> usize {
         self.0.refused.load(Ordering::SeqCst)
     }
 
-    /// Answers nothing any more, not even a sign of life.
+    /// Sends nothing from now on, not even a ping response.
     pub(crate) fn be_mute(&self, is_mute: bool) {
         self.0.is_mute.store(usize::from(is_mute), Ordering::SeqCst);
     }
@@ -100,14 +100,14 @@ impl Fake {
         self.0.connections.load(Ordering::SeqCst)
     }
 
-    /// Lists other tools, and says so.
-    pub(crate) fn relist(&self, tools: impl IntoIterator<Item = Value>) {
+    /// Changes the list of tools and sends a notification.
+    pub(crate) fn change_list(&self, tools: impl IntoIterator<Item = Value>) {
         *self.0.tools.lock().unwrap() = tools.into_iter().collect();
         let news = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}).to_string();
         self.0.to_all.lock().unwrap().retain(|to| to.send(news.clone()).is_ok());
     }
 
-    /// Returns the messages of a method that the server got.
+    /// Returns the received messages of a method.
     pub(crate) fn seen(&self, method: &str) -> Vec<Value> {
         self.0.seen.lock().unwrap().iter().filter(|message| message["method"] == method).cloned().collect()
     }
@@ -115,7 +115,7 @@ impl Fake {
     fn open(&self) -> std::io::Result<(tokio::io::ReadHalf<DuplexStream>, tokio::io::WriteHalf<DuplexStream>)> {
         let refused = &self.0.refused;
         if refused.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok() {
-            return Err(std::io::Error::other("nobody is at the desk"));
+            return Err(std::io::Error::other("the desk is closed"));
         }
         self.0.connections.fetch_add(1, Ordering::SeqCst);
         let (near, far) = tokio::io::duplex(1 << 16);
@@ -143,12 +143,12 @@ impl Fake {
                 continue;
             }
             let Some(answer) = self.answer(&message) else { return };
-            // Whoever has hung up does not want the rest.
+            // The client has disconnected and does not need the rest.
             _ = writing.write_all(answer.as_bytes()).await;
         }
     }
 
-    /// Answers a request; none is the end of the connection.
+    /// Answers a request; `None` ends the connection.
     fn answer(&self, message: &Value) -> Option<String> {
         let (id, params) = (&message["id"], &message["params"]);
         let result = match message["method"].as_str().unwrap() {
@@ -175,7 +175,7 @@ impl Fake {
                     return Some(lines.map(|line| line + "\n").collect());
                 }
             },
-            other => panic!("nobody asks for {other}"),
+            other => panic!("unexpected request {other}"),
         };
         Some(format!("{}\n", json!({"jsonrpc": "2.0", "id": id, "result": result})))
     }

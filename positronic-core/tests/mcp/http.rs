@@ -8,7 +8,7 @@ use positronic_core::mcp::{McpHttp, McpOptions, McpServer};
 use positronic_core::model::scripted::Reply;
 use serde_json::{Value, json};
 
-use crate::desk::{desk, soon};
+use crate::desk::{desk, eventually};
 use crate::support::{Play, done, error_of, results, success};
 
 /// A request: its method, path, headers in lower case, and body.
@@ -94,7 +94,7 @@ fn serve(mut stream: TcpStream, answer: &dyn Fn(&Asked) -> Answer, notes: &Mutex
     notes.lock().unwrap().push(asked.clone());
     let (head, body) = answer(&asked);
     let length = body.len();
-    // Whoever has hung up does not want the rest.
+    // The client has disconnected and does not need the rest.
     _ = stream.write_all(
         format!("HTTP/1.1 {head}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}").as_bytes(),
     );
@@ -109,7 +109,7 @@ fn result(asked: &Asked, result: &Value) -> Answer {
     ("200 OK\r\nContent-Type: application/json".to_owned(), body.to_string())
 }
 
-/// Answers as a well-behaved server does, in the session of this name.
+/// Answers like a correct server, in the session of this name.
 fn well(asked: &Asked, session: &str) -> Answer {
     if asked.method == "GET" {
         return status("405 Method Not Allowed");
@@ -146,7 +146,7 @@ fn echo(times: usize) -> Vec<Reply> {
 }
 
 #[tokio::test]
-async fn a_server_over_http_is_asked_in_its_session_with_the_authors_headers() {
+async fn http_server_gets_its_session_and_the_authors_headers() {
     let site = Site::start(|asked| well(asked, "s1"));
     let server = site.server(|http| http.bearer("t0ken").header("X-Team", "tea"));
     let play = Play::new(echo(1));
@@ -160,7 +160,7 @@ async fn a_server_over_http_is_asked_in_its_session_with_the_authors_headers() {
 }
 
 #[tokio::test]
-async fn a_session_that_the_server_has_forgotten_is_begun_anew() {
+async fn forgotten_session_is_restarted() {
     let sessions = Mutex::new(1);
     let site = Site::start(move |asked| {
         let mut sessions = sessions.lock().unwrap();
@@ -180,7 +180,7 @@ async fn a_session_that_the_server_has_forgotten_is_begun_anew() {
 }
 
 #[tokio::test]
-async fn who_is_not_let_in_is_told_what_to_do() {
+async fn unauthorized_client_gets_a_remedy() {
     for (line, code) in [
         ("401 Unauthorized\r\nWWW-Authenticate: Bearer resource_metadata=\"x\"", 401),
         ("401 Unauthorized", 401),
@@ -229,7 +229,7 @@ async fn a_token_that_the_server_repeats_is_in_no_result() {
 }
 
 #[tokio::test]
-async fn what_is_no_mcp_server_is_named_without_its_address() {
+async fn non_mcp_server_is_named_without_its_url() {
     let page = Site::start(|_| ("200 OK\r\nContent-Type: text/html".to_owned(), "<h1>Tea</h1>".to_owned()));
     let error =
         page.server(|_| McpHttp::new(format!("{}?key=s3cret", page.url()))).connect().await.unwrap_err().to_string();
@@ -242,7 +242,7 @@ async fn what_is_no_mcp_server_is_named_without_its_address() {
 }
 
 #[tokio::test]
-async fn a_server_may_move_its_own_address() {
+async fn server_may_redirect_its_own_url() {
     let site = Site::start(|asked| match asked.path.as_str() {
         "/mcp" => status("307 Temporary Redirect\r\nLocation: /mcp/"),
         _ => well(asked, "s1"),
@@ -255,7 +255,7 @@ async fn a_server_may_move_its_own_address() {
 }
 
 #[tokio::test]
-async fn a_server_that_wants_its_stream_opened_again_at_once_is_asked_once_a_second() {
+async fn server_stream_is_reopened_at_most_once_a_second() {
     let site = Site::start(|asked| match asked.method.as_str() {
         "GET" => ("200 OK\r\nContent-Type: text/event-stream".to_owned(), "id: 1\nretry: 0\ndata:\n\n".to_owned()),
         _ => well(asked, "s1"),
@@ -263,17 +263,17 @@ async fn a_server_that_wants_its_stream_opened_again_at_once_is_asked_once_a_sec
     let server = site.server(|http| http);
     let opened = || site.asked.lock().unwrap().iter().filter(|asked| asked.method == "GET").count();
     server.connect().await.unwrap();
-    soon("the first stream", || opened() == 1).await;
+    eventually("the first stream", || opened() == 1).await;
     let begun = tokio::time::Instant::now();
 
-    soon("two more", || opened() >= 3).await;
+    eventually("two more", || opened() >= 3).await;
 
     assert!(begun.elapsed() > std::time::Duration::from_millis(1_900), "{:?}", begun.elapsed());
     drop(server);
 }
 
 #[tokio::test]
-async fn nobody_there_fails_the_loop_at_first_and_only_the_call_later() {
+async fn unreachable_server_fails_the_loop_first_and_only_the_call_later() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = free.local_addr().unwrap().port();
     drop(free);
@@ -307,6 +307,6 @@ async fn nobody_there_fails_the_loop_at_first_and_only_the_call_later() {
         "{results:?}"
     );
     assert!(error_of(&results[0]).contains("503"), "{results:?}");
-    assert!(!results[1].is_success(), "an answer that breaks off is none: {results:?}");
+    assert!(!results[1].is_success(), "a truncated answer is refused: {results:?}");
     assert_eq!(results[2], success("s1"));
 }

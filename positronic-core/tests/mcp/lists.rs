@@ -1,4 +1,4 @@
-//! What a server lists: names, choices, schemas, and lists that change.
+//! Server lists: names, selection, schemas, and changed lists.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use positronic_core::prelude::*;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::desk::{desk, failure_of, soon};
+use crate::desk::{desk, eventually, failure_of};
 use crate::fake::{Fake, text, tool};
 use crate::support::{Play, done, results, success};
 
@@ -20,12 +20,12 @@ fn seen_by_the_model(play: &Play) -> Vec<String> {
     play.last_request().tools.tools().iter().map(|tool| tool.id.to_string()).collect()
 }
 
-async fn why_not(fake: &Fake, options: McpOptions) -> McpError {
+async fn start_error(fake: &Fake, options: McpOptions) -> McpError {
     fake.server(options).connect().await.unwrap_err()
 }
 
 #[tokio::test]
-async fn tools_are_picked_left_out_and_renamed_by_the_servers_names() {
+async fn tools_are_selected_excluded_and_renamed_by_server_names() {
     let fake = quiet(["a", "b", "c", "d"].map(tool));
     let options = McpOptions::builder().only(["a", "b", "c"]).without(["b"]).renamed([("c", "see")]).ask(false).build();
     let play = Play::new([Reply::call("see", json!({})), done()]);
@@ -37,7 +37,7 @@ async fn tools_are_picked_left_out_and_renamed_by_the_servers_names() {
 }
 
 #[tokio::test]
-async fn an_option_that_names_no_tool_is_refused() {
+async fn option_that_names_no_tool_is_refused() {
     let fake = quiet(["move_file", "read"].map(tool));
     let slips = [
         (McpOptions::builder().without(["movefile"]).build(), "without"),
@@ -49,7 +49,7 @@ async fn an_option_that_names_no_tool_is_refused() {
     ];
     for (options, name) in slips {
         assert_eq!(
-            why_not(&fake, options).await.to_string(),
+            start_error(&fake, options).await.to_string(),
             format!(
                 "`{name}` names the tool `movefile`, which the MCP server `desk` does not have; it has `move_file`, `read`"
             )
@@ -58,23 +58,23 @@ async fn an_option_that_names_no_tool_is_refused() {
 }
 
 #[tokio::test]
-async fn names_that_meet_are_refused_with_both_tools() {
+async fn colliding_names_are_refused_with_both_tools() {
     let fake = quiet(["a", "b"].map(tool));
 
-    let error = why_not(&fake, McpOptions::builder().renamed([("a", "desk__b")]).build()).await;
+    let error = start_error(&fake, McpOptions::builder().renamed([("a", "desk__b")]).build()).await;
     assert_eq!(
         error.to_string(),
         "the tools `a` and `b` of the MCP server `desk` would both be `desk__b`; give one of them another name with \
          `renamed`, or leave it out with `without`"
     );
     let twice = quiet([tool("a"), tool("a")]);
-    assert!(matches!(why_not(&twice, McpOptions::default()).await, McpError::SameName { .. }));
-    let slash = why_not(&fake, McpOptions::builder().renamed([("a", "a/b")]).build()).await;
+    assert!(matches!(start_error(&twice, McpOptions::default()).await, McpError::SameName { .. }));
+    let slash = start_error(&fake, McpOptions::builder().renamed([("a", "a/b")]).build()).await;
     assert!(matches!(slash, McpError::Renamed { .. }), "{slash}");
 }
 
 #[tokio::test]
-async fn a_name_of_the_loops_own_tools_or_of_another_server_is_refused() {
+async fn name_of_a_loop_tool_or_another_servers_tool_is_refused() {
     let fake = quiet([tool("echo")]);
     let server = fake.server(McpOptions::default());
     let mcp = Mcp::of([&server]);
@@ -91,7 +91,7 @@ async fn a_name_of_the_loops_own_tools_or_of_another_server_is_refused() {
 
 #[tokio::test]
 #[should_panic(expected = "two MCP servers are named `desk`; give one of them another name")]
-async fn two_servers_of_one_name_are_found_when_the_plugin_is_made() {
+async fn two_servers_of_one_name_are_detected_by_the_builder() {
     let fake = quiet([tool("echo")]);
 
     _ = Mcp::of([&fake.server(McpOptions::default()), &fake.server(McpOptions::default())]);
@@ -113,7 +113,7 @@ async fn a_server_hides_no_instructions_in_characters_that_people_do_not_see() {
     assert!(!seen.contains(&hidden) && !seen.contains('\u{200b}'), "{seen:?}");
 }
 
-/// A schema of two kilobytes whose references double at every step, so that no check of it would come to an end.
+/// A schema of two kilobytes whose references double at every step, so that a naive check would never end.
 fn doubling(steps: usize) -> Value {
     let next = |step: usize| json!({"$ref": format!("#/$defs/d{step}")});
     let definition = |step: usize| (format!("d{step}"), json!({"allOf": [next(step + 1), next(step + 1)]}));
@@ -123,7 +123,7 @@ fn doubling(steps: usize) -> Value {
 }
 
 #[tokio::test]
-async fn a_schema_that_cannot_be_used_is_refused_with_tool_and_server() {
+async fn unusable_schema_is_refused_with_tool_and_server() {
     let bad = |schema: Value| json!({"name": "odd", "inputSchema": schema});
     let cases = [
         (json!({"type": "object", "properties": {"a": {"type": "strnig"}}}), "the schema itself is not valid"),
@@ -141,21 +141,21 @@ async fn a_schema_that_cannot_be_used_is_refused_with_tool_and_server() {
     ];
     for (schema, says) in cases {
         let fake = quiet([tool("fine"), bad(schema)]);
-        let error = why_not(&fake, McpOptions::default()).await.to_string();
+        let error = start_error(&fake, McpOptions::default()).await.to_string();
         let begins = "the tool `odd` of the MCP server `desk` has a schema that cannot be used: ";
         assert!(error.starts_with(begins) && error.contains(says), "{error}");
 
         let without = McpOptions::builder().without(["odd"]).build();
         fake.server(without).connect().await.unwrap();
     }
-    // A schema that says nothing of its type is meant to be an object's.
+    // A schema without a type means an object.
     let tools = quiet([bad(json!({"properties": {"a": {"type": "string"}}}))]).server(McpOptions::default());
     let tools = tools.tools::<(), Value, ()>().await.unwrap();
     assert_eq!(tools[0].decl().parameters["type"], "object");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_changes_is_new_in_the_next_iteration_and_a_bad_one_changes_nothing() {
+async fn changed_list_applies_in_the_next_iteration_and_an_invalid_one_is_ignored() {
     let fake = quiet([tool("lesson")]);
     let server = fake.server(McpOptions::builder().ask(false).build());
     let (mcp, teacher) = (Mcp::of([&server]), fake.clone());
@@ -166,8 +166,8 @@ async fn a_list_that_changes_is_new_in_the_next_iteration_and_a_bad_one_changes_
                 let teacher = teacher.clone();
                 async move {
                     let lists = teacher.seen("tools/list").len();
-                    teacher.relist(tools);
-                    // Time passes only when nobody has anything to do, so the news is there then.
+                    teacher.change_list(tools);
+                    // Paused time advances only when all tasks are idle, so the notification has arrived by then.
                     tokio::time::sleep(std::time::Duration::from_millis(50)).await;
                     Ok(lists)
                 }
@@ -199,7 +199,7 @@ struct Learn {
 }
 
 #[tokio::test]
-async fn a_list_is_asked_for_once_and_shared_by_iterations_and_runs() {
+async fn list_is_requested_once_and_shared_by_iterations_and_runs() {
     let fake = quiet([tool("a"), tool("b"), tool("c")]);
     let server = fake.server(McpOptions::builder().ask(false).build());
     for _ in 0..2 {
@@ -211,16 +211,16 @@ async fn a_list_is_asked_for_once_and_shared_by_iterations_and_runs() {
 }
 
 #[tokio::test]
-async fn a_list_without_an_end_has_one() {
+async fn endless_list_is_truncated() {
     let fake = quiet((0..300).map(|n| tool(&format!("t{n}"))));
 
-    let error = why_not(&fake, McpOptions::default()).await.to_string();
+    let error = start_error(&fake, McpOptions::default()).await.to_string();
 
     assert_eq!(error, "the MCP server `desk` lists more than 100 pages of tools");
 }
 
 #[test]
-fn what_an_author_writes_wrong_is_said_before_anything_starts() {
+fn author_errors_are_reported_before_anything_starts() {
     use positronic_core::mcp::{McpCommand, McpHttp};
 
     let named = |name: &str| McpServer::new(name, McpCommand::new("true"), McpOptions::default()).unwrap_err();
@@ -233,7 +233,7 @@ fn what_an_author_writes_wrong_is_said_before_anything_starts() {
 }
 
 #[test]
-fn no_secret_is_shown_in_a_debug_text() {
+fn debug_output_contains_no_secret() {
     use positronic_core::mcp::{McpCommand, McpHttp};
 
     let command = McpCommand::new("npx").arg("--token=s3cret").env("TOKEN", "s3cret");
@@ -251,25 +251,25 @@ async fn names_of(server: &McpServer) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn news_of_a_list_outlives_the_one_who_asked_for_it_and_nobody_waits_for_another_ones_answer() {
+async fn list_update_survives_its_requester_and_shares_no_other_answer() {
     let fake = quiet([tool("a")]);
     let server = fake.server(McpOptions::default());
     assert_eq!(names_of(&server).await, ["desk__a"]);
-    fake.relist([tool("a"), tool("b")]);
+    fake.change_list([tool("a"), tool("b")]);
     tokio::time::sleep(Duration::from_millis(50)).await;
 
-    // One asks, and has no answer.
+    // One call requests the list and gets no answer.
     fake.be_mute(true);
     let asking = tokio::spawn({
         let server = server.clone();
         async move { names_of(&server).await }
     });
-    soon("the question", || fake.seen("tools/list").len() == 2).await;
+    eventually("the question", || fake.seen("tools/list").len() == 2).await;
     let began = Instant::now();
     assert_eq!(names_of(&server).await, ["desk__a"]);
-    assert!(began.elapsed() < Duration::from_millis(1), "it waits for nobody: {:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_millis(1), "it waits for no other call: {:?}", began.elapsed());
 
-    // It is cancelled before there is one.
+    // It is cancelled before an answer arrives.
     asking.abort();
     assert!(asking.await.unwrap_err().is_cancelled());
     fake.be_mute(false);
@@ -278,7 +278,7 @@ async fn news_of_a_list_outlives_the_one_who_asked_for_it_and_nobody_waits_for_a
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_is_known_is_there_at_once_while_the_server_is_started_anew() {
+async fn known_list_is_available_while_the_server_restarts() {
     let fake = quiet([tool("a")]);
     let server = fake.server(McpOptions::builder().ask(false).build());
     server.connect().await.unwrap();
@@ -286,7 +286,7 @@ async fn a_list_that_is_known_is_there_at_once_while_the_server_is_started_anew(
     fake.be_mute(true);
     let play = Play::new([Reply::call("desk__a", json!({})), done()]);
     let run = play.start(desk(&[&server]), ()).await;
-    soon("the second beginning", || fake.seen("initialize").len() == 2).await;
+    eventually("the second beginning", || fake.seen("initialize").len() == 2).await;
 
     let began = Instant::now();
     assert_eq!(names_of(&server).await, ["desk__a"]);

@@ -1,5 +1,5 @@
-//! Tools of MCP servers from the outside, with servers of these tests: in this process, as shell scripts, and over HTTP on this
-//! machine. `tests/lanes` plays with servers that others wrote.
+//! Tools of MCP servers, with servers of these tests: in this process, as shell scripts, and over local HTTP.
+//! `tests/lanes` covers third-party servers.
 
 #![allow(
     clippy::unwrap_used,
@@ -19,6 +19,6 @@ mod lists;
 #[cfg(target_os = "linux")]
 mod process;
 mod restarts;
-#[allow(dead_code, reason = "other binaries use the rest")]
+#[allow(dead_code, reason = "other test binaries use the remaining items")]
 #[path = "../support/mod.rs"]
 mod support;

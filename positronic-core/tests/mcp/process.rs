@@ -1,4 +1,4 @@
-//! Servers that are processes: shell scripts that speak MCP.
+//! Servers as processes: shell scripts that speak MCP.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use positronic_core::model::scripted::Reply;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::desk::{desk, soon};
+use crate::desk::{desk, eventually};
 use crate::support::{Play, done, error_of, results, success};
 
-/// Answers the handshake and the list; `CALL` stands for what is done with a call, whose id is in `$id`.
+/// Answers the handshake and the list; `CALL` is the reaction to a call whose id is in `$id`.
 const SCRIPT: &str = r#"
 echo "banner of a careless program"
 echo "starting" >&2
@@ -38,7 +38,7 @@ fn act(times: usize) -> Vec<Reply> {
     (0..times).map(|_| Reply::call("sh__act", json!({}))).chain([done()]).collect()
 }
 
-/// Says whether a process of this command line runs.
+/// Returns whether a process with this command line runs.
 fn runs(mark: &str) -> bool {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let lines = processes.filter_map(|process| std::fs::read_to_string(process.path().join("cmdline")).ok());
@@ -46,7 +46,7 @@ fn runs(mark: &str) -> bool {
 }
 
 #[tokio::test]
-async fn a_process_is_asked_and_its_banner_on_stdout_harms_nothing() {
+async fn process_is_asked_and_its_banner_on_stdout_is_harmless() {
     let server = server(script("say hello"));
     let play = Play::new(act(1));
 
@@ -56,7 +56,7 @@ async fn a_process_is_asked_and_its_banner_on_stdout_harms_nothing() {
 }
 
 #[tokio::test]
-async fn nothing_of_our_environment_reaches_the_server() {
+async fn server_inherits_no_environment_of_this_process() {
     let folder = TempDir::new().unwrap();
     let command = script(r#"say "$(env | sort | tr '\n' ' ')in $PWD""#).env("TEA", "green").env("LANG", "C");
     let place = folder.path().canonicalize().unwrap();
@@ -68,7 +68,7 @@ async fn nothing_of_our_environment_reaches_the_server() {
     let positronic_core::record::ToolResult::Success { output: Value::String(said), .. } = &results[0] else {
         panic!("{results:?}")
     };
-    // A shell sets some by itself.
+    // A shell sets some variables itself.
     let own = ["PWD=", "OLDPWD=", "SHLVL=", "_=", "POSITRONIC_MCP_SERVER="];
     let (variables, at) = said.rsplit_once("in ").unwrap();
     let variables: Vec<_> =
@@ -79,7 +79,7 @@ async fn nothing_of_our_environment_reaches_the_server() {
 }
 
 #[tokio::test]
-async fn a_process_that_dies_says_how_and_its_last_words_and_the_next_call_starts_another() {
+async fn dead_process_is_reported_with_its_status_and_last_output_and_restarted() {
     let folder = TempDir::new().unwrap();
     let command = script("if test -e died; then say back; else touch died; echo 'no more tea' >&2; exit 3; fi");
     let play = Play::new(act(2));
@@ -114,7 +114,7 @@ async fn a_secret_variable_is_in_no_result_and_in_no_last_words() {
 }
 
 #[tokio::test]
-async fn a_program_that_is_not_there_or_no_server_says_so() {
+async fn missing_program_or_non_server_is_reported() {
     let missing = server(McpCommand::new("no-such-program-4711")).connect().await.unwrap_err().to_string();
     assert!(
         missing.starts_with("the MCP server `sh` did not start: there is no program `no-such-program-4711`; it was looked for in /usr/local/sbin"),
@@ -136,7 +136,7 @@ async fn a_program_that_is_not_there_or_no_server_says_so() {
 }
 
 #[tokio::test]
-async fn the_whole_group_ends_with_the_last_clone_of_the_server() {
+async fn process_group_ends_with_the_last_clone_of_the_server() {
     let server = server(script("sleep 7711 & say started"));
     let play = Play::new(act(1));
     play.run(desk(&[&server]), ()).await;
@@ -145,11 +145,11 @@ async fn the_whole_group_ends_with_the_last_clone_of_the_server() {
     drop(play);
     drop(server);
 
-    soon("the end of what the server has started", || !runs("sleep 7711")).await;
+    eventually("the end of what the server has started", || !runs("sleep 7711")).await;
 }
 
 #[tokio::test]
-async fn what_has_left_the_group_ends_with_the_server_too() {
+async fn process_outside_the_group_ends_with_the_server_too() {
     for (leaves, mark) in [
         ("setsid sleep 7713 &", "sleep 7713"),
         ("(setsid sh -c 'sleep 7714 & sleep 7714' > /dev/null 2>&1 < /dev/null &);", "sleep 7714"),
@@ -158,20 +158,20 @@ async fn what_has_left_the_group_ends_with_the_server_too() {
         let server = server(script(&format!("{leaves} say started")));
         let play = Play::new(act(1));
         play.run(desk(&[&server]), ()).await;
-        soon("its start", || runs(mark)).await;
+        eventually("its start", || runs(mark)).await;
 
         drop(play);
         drop(server);
 
-        soon("the end of what has left the group", || !runs(mark)).await;
+        eventually("the end of what has left the group", || !runs(mark)).await;
     }
 }
 
 #[tokio::test]
-async fn descriptors_of_this_process_are_not_the_servers() {
+async fn server_inherits_no_descriptors_of_this_process() {
     let held = std::fs::File::open("/dev/null").unwrap();
     rustix::io::fcntl_setfd(&held, rustix::io::FdFlags::empty()).unwrap();
-    // `ls` has the folder open itself.
+    // `ls` itself opens the folder.
     let server = server(script(r#"say "$(ls /proc/self/fd | tr '\n' ' ')""#));
 
     let story = Play::new(act(1)).run(desk(&[&server]), ()).await;
@@ -181,7 +181,7 @@ async fn descriptors_of_this_process_are_not_the_servers() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_go_when_its_input_ends_is_killed() {
+async fn server_that_ignores_end_of_input_is_killed() {
     let server = server(script("exec sleep 7712"));
     let options = McpOptions { call_timeout: Duration::from_millis(200), ..server.options().clone() };
     let server = McpServer::new("sh", script("exec sleep 7712"), options).unwrap();
@@ -192,11 +192,11 @@ async fn a_server_that_does_not_go_when_its_input_ends_is_killed() {
 
     server.close().await;
 
-    soon("its end", || !runs("sleep 7712")).await;
+    eventually("its end", || !runs("sleep 7712")).await;
 }
 
 #[tokio::test]
-async fn a_server_that_was_closed_is_started_anew_when_it_is_needed() {
+async fn closed_server_is_restarted_when_needed() {
     let server = server(script("say $$"));
     let pid = async || {
         let story = Play::new(act(1)).run(desk(&[&server]), ()).await;

@@ -1,4 +1,4 @@
-//! Runs that go on in another process, whose servers are away for a while, or have changed meanwhile.
+//! Runs that continue in another process whose servers are down for a while or have changed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,11 +13,11 @@ use positronic_core::testing::{CountedIds, Story, TestClock};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::desk::{desk, failure_of, reasons, soon};
+use crate::desk::{desk, eventually, failure_of, reasons};
 use crate::fake::{Act, Fake, text, tool};
 use crate::support::{done, error_of, path, results, success, waits};
 
-/// How many tries a server is away for nearly two minutes.
+/// Number of connection attempts in nearly two minutes.
 const A_WHILE: usize = 12;
 
 type Log = Vec<Arc<Event>>;
@@ -36,16 +36,16 @@ fn runner(replies: impl IntoIterator<Item = Reply>) -> Runner {
     runner.linger(Duration::MAX).build()
 }
 
-/// Plays a run until something is so, and returns its log.
+/// Plays a run until a condition is true, and returns its log.
 async fn log_of(brain: &Brain<(), Value>, replies: Vec<Reply>, is_so: impl Fn(&RunHandle<Value>) -> bool) -> Log {
     let runner = runner(replies);
     let run = runner.start(brain, ()).await.unwrap();
-    soon("what is waited for", || is_so(&run)).await;
+    eventually("what is waited for", || is_so(&run)).await;
     run.events(Seq(0)).await.unwrap()
 }
 
-/// Goes on with a log in another process.
-async fn go_on(log: &[Arc<Event>], brain: Brain<(), Value>, replies: Vec<Reply>) -> RunHandle<Value> {
+/// Continues a log in another process.
+async fn continue_run(log: &[Arc<Event>], brain: Brain<(), Value>, replies: Vec<Reply>) -> RunHandle<Value> {
     let runner = runner(replies).brain(brain);
     runner.client().import(&RunId::new("run-1"), log).await.unwrap();
     let (_, run) = runner.recover().await.unwrap().pop().unwrap();
@@ -57,7 +57,7 @@ fn iterations(log: &Log) -> Vec<usize> {
     log.iter().enumerate().filter(|(_, event)| begins(event)).map(|(at, _)| at).collect()
 }
 
-/// The log of a run that has called a tool, and whose process ended before the next iteration began.
+/// The log of a run that has called a tool and whose process died before the next iteration.
 async fn between_iterations(fake: &Fake) -> Log {
     let replies = vec![Reply::call("desk__echo", json!({})), Reply::text("Never read.")];
     let brain = desk(&[&fake.server(unasked())]);
@@ -72,12 +72,13 @@ async fn between_iterations(fake: &Fake) -> Log {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_a_run_has_worked_with_is_waited_for_before_the_next_iteration() {
+async fn next_iteration_waits_for_a_server_that_the_run_has_used() {
     let fake = office();
     let log = between_iterations(&fake).await;
     fake.refuse(A_WHILE);
 
-    let run = go_on(&log, desk(&[&fake.server(unasked())]), vec![Reply::call("desk__echo", json!({})), done()]).await;
+    let run =
+        continue_run(&log, desk(&[&fake.server(unasked())]), vec![Reply::call("desk__echo", json!({})), done()]).await;
 
     assert!(matches!(run.settled().await, Settled::Completed(_)));
     assert_eq!(results(&Story::of(&run).await, "Work"), [success("ok"), success("ok")]);
@@ -85,7 +86,7 @@ async fn a_server_that_a_run_has_worked_with_is_waited_for_before_the_next_itera
 }
 
 #[tokio::test(start_paused = true)]
-async fn patience_ends_and_the_author_says_when() {
+async fn author_sets_the_patience_and_it_ends() {
     let fake = office();
     let log = between_iterations(&fake).await;
     fake.refuse(usize::MAX);
@@ -95,22 +96,22 @@ async fn patience_ends_and_the_author_says_when() {
         (McpOptions { patience: Duration::ZERO, ..unasked() }, 1, 3),
     ] {
         let began = Instant::now();
-        let run = go_on(&log, desk(&[&fake.server(options)]), vec![]).await;
+        let run = continue_run(&log, desk(&[&fake.server(options)]), vec![]).await;
         assert!(matches!(run.settled().await, Settled::Failed(_)));
         let took = began.elapsed().as_secs();
         assert!((least..=most).contains(&took), "{took} s");
         let why = failure_of(&Story::of(&run).await);
-        assert!(why.contains("the MCP server `desk` did not start: nobody is at the desk"), "{why}");
+        assert!(why.contains("the MCP server `desk` did not start: the desk is closed"), "{why}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_waits_for_a_server_is_cancelled_at_once() {
+async fn run_waiting_for_a_server_is_cancelled_at_once() {
     let fake = office();
     let log = between_iterations(&fake).await;
     fake.refuse(1000);
-    let run = go_on(&log, desk(&[&fake.server(unasked())]), vec![]).await;
-    soon("some tries", || fake.refuses() < 997).await;
+    let run = continue_run(&log, desk(&[&fake.server(unasked())]), vec![]).await;
+    eventually("some tries", || fake.refuses() < 997).await;
 
     let asked = Instant::now();
     run.cancel("enough").await.unwrap();
@@ -120,7 +121,7 @@ async fn a_run_that_waits_for_a_server_is_cancelled_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_open_call_waits_for_its_server_and_holds_nothing_up_meanwhile() {
+async fn open_call_waits_for_its_server_and_blocks_nothing_meanwhile() {
     let calls = std::sync::atomic::AtomicUsize::new(0);
     let fake = Fake::new([tool("echo")], move |_, _| match calls.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
         0 => Act::Silence,
@@ -133,9 +134,9 @@ async fn an_open_call_waits_for_its_server_and_holds_nothing_up_meanwhile() {
     fake.refuse(A_WHILE);
 
     let began = Instant::now();
-    let run = go_on(&log, brain(), vec![done()]).await;
+    let run = continue_run(&log, brain(), vec![done()]).await;
 
-    // Whoever takes the run up goes on with others at once.
+    // A worker that claims the run continues its other calls at once.
     assert!(began.elapsed() < Duration::from_millis(100), "{:?}", began.elapsed());
     assert!(matches!(run.settled().await, Settled::Completed(_)));
     assert_eq!(results(&Story::of(&run).await, "Work"), [success("ok")]);
@@ -144,7 +145,7 @@ async fn an_open_call_waits_for_its_server_and_holds_nothing_up_meanwhile() {
     assert!(began.elapsed() > Duration::from_secs(60), "{:?}", began.elapsed());
 }
 
-/// The tool `echo`, with arguments that nobody has asked for before.
+/// The tool `echo`, with a changed schema.
 fn changed() -> Value {
     json!({"name": "echo", "inputSchema": {
         "type": "object", "properties": {"words": {"type": "array"}}, "required": ["words"], "additionalProperties": false,
@@ -152,7 +153,7 @@ fn changed() -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_was_approved_is_made_as_it_was_although_the_server_has_changed_its_schema() {
+async fn approved_call_runs_unchanged_although_the_server_changed_its_schema() {
     // The plugin, and the tools as values.
     for as_values in [false, true] {
         let fake = office();
@@ -166,7 +167,7 @@ async fn a_call_that_was_approved_is_made_as_it_was_although_the_server_has_chan
         };
         let replies = vec![Reply::call("desk__echo", json!({"text": "hi"}))];
         let log = log_of(&brain().await, replies, |run| !run.pending().is_empty()).await;
-        fake.relist([changed()]);
+        fake.change_list([changed()]);
 
         let runner = runner([done()]).brain(brain().await);
         runner.client().import(&RunId::new("run-1"), &log).await.unwrap();
@@ -181,12 +182,12 @@ async fn a_call_that_was_approved_is_made_as_it_was_although_the_server_has_chan
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_whose_tool_the_server_does_not_list_any_more_is_an_error_that_says_so() {
+async fn call_of_a_tool_that_the_server_no_longer_lists_is_an_explained_error() {
     let fake = office();
     let brain = || desk(&[&fake.server(McpOptions::default())]);
     let replies = vec![Reply::call("desk__echo", json!({}))];
     let log = log_of(&brain(), replies, |run| !run.pending().is_empty()).await;
-    fake.relist([tool("other")]);
+    fake.change_list([tool("other")]);
 
     let runner = runner([done()]).brain(brain());
     runner.client().import(&RunId::new("run-1"), &log).await.unwrap();
@@ -202,7 +203,7 @@ async fn a_call_whose_tool_the_server_does_not_list_any_more_is_an_error_that_sa
 }
 
 #[tokio::test(start_paused = true)]
-async fn wherever_a_process_ends_a_person_is_asked_as_before() {
+async fn approval_is_asked_the_same_after_a_crash_anywhere() {
     let annotated = |name: &str, annotations: Value| {
         let mut tool = tool(name);
         tool["annotations"] = annotations;
@@ -228,7 +229,7 @@ async fn wherever_a_process_ends_a_person_is_asked_as_before() {
     let answered = log.iter().position(|event| matches!(event.kind, EventKind::LoopModelResult { .. })).unwrap();
 
     for end in begun + 1..=log.len() {
-        // An answer and its calls are written at once.
+        // One append stores an answer and its calls.
         if (answered + 1..answered + 6).contains(&end) {
             continue;
         }
@@ -252,7 +253,7 @@ async fn wherever_a_process_ends_a_person_is_asked_as_before() {
         of(1, "b u r n");
         of(2, "mail");
         of(3, "s e e");
-        // It was on its way in some of the logs, and may run twice in all of them.
+        // It was in flight in some of the logs and is repeatable in all of them.
         assert!(matches!(results[4], ToolResult::Success { .. }), "after {end} events: {results:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! What the model reads, from whatever depth, whatever comes meanwhile: promises 6, 10, 11 and 16.
+//! Results and messages that the model reads, from any depth: promises 6, 10, 11 and 16.
 
 use std::time::Duration;
 
@@ -17,10 +17,10 @@ use crate::support::{
 };
 
 on_both_stores! {
-    promise_10_approvals_and_waits_surface_from_any_depth_and_only_their_frames_go_on
-    promise_10_a_run_that_waits_is_let_go_and_a_decision_brings_it_back
-    promise_11_a_message_at_any_moment_of_a_pause_stands_behind_the_results
-    promise_16_cancel_from_another_process_answers_every_call_and_stops_what_is_in_flight
+    promise_10_approvals_and_waits_surface_from_any_depth_and_only_their_frames_continue
+    promise_10_waiting_run_is_released_and_a_decision_resumes_it
+    promise_11_message_during_a_pause_follows_the_results
+    promise_16_cancel_from_another_process_answers_every_call_and_stops_effects_in_flight
 }
 
 fn asking(config: ShopLoop) -> ShopLoop {
@@ -28,7 +28,7 @@ fn asking(config: ShopLoop) -> ShopLoop {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_06_the_model_is_asked_when_every_call_has_its_result_and_reads_them_in_call_order() {
+async fn promise_06_model_is_asked_when_every_call_has_a_result_and_reads_them_in_call_order() {
     let (bench, journal) = (Bench::new(), Journal::default());
     let first = Reply::calls([
         ("safe", json!({"id": "a", "takes": 50})),
@@ -79,7 +79,7 @@ async fn promise_06_the_model_is_asked_when_every_call_has_its_result_and_reads_
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_06_every_call_around_one_that_ends_its_loop_has_a_result() {
+async fn promise_06_every_call_beside_an_exit_has_a_result() {
     let (bench, journal) = (Bench::new(), Journal::default());
     let asked = batch([("safe", "a"), ("gated", "b"), ("finish", "c"), ("safe", "d"), ("gated", "e")]);
     let process = bench.process("work", in_two_iterations(asked));
@@ -98,7 +98,7 @@ async fn promise_06_every_call_around_one_that_ends_its_loop_has_a_result() {
     assert_eq!(named(&log, "LOOP_APPROVAL_WITHDRAWN"), ["Work/0.4"]);
 }
 
-/// A loop whose brain runs a brain whose loop calls brains: approvals and waits wherever.
+/// A loop whose brain runs a brain whose loop calls brains: approvals and waits at every depth.
 fn deep(journal: &Journal) -> Brain<(), Board> {
     let leaf = |title: &str| {
         brain(title)
@@ -133,7 +133,7 @@ fn says_deep(place: &str) -> Reply {
     }
 }
 
-async fn promise_10_approvals_and_waits_surface_from_any_depth_and_only_their_frames_go_on<S: Fresh>() {
+async fn promise_10_approvals_and_waits_surface_from_any_depth_and_only_their_frames_continue<S: Fresh>() {
     let (bench, journal) = (Bench::<S>::fresh(), Journal::default());
     let outer = deep(&journal);
     let first = bench.process("first", says_deep);
@@ -152,7 +152,7 @@ async fn promise_10_approvals_and_waits_surface_from_any_depth_and_only_their_fr
     let run = second.resume(&run_id()).await.unwrap();
 
     assert_eq!(waits(&run).await, [two]);
-    // The closures of open loops run to find their tools again; effects are those of the approved call's frame.
+    // The closures of open loops run to find their tools again; effects run only in the approved call's frame.
     let effects: Vec<_> =
         journal.take().into_iter().filter(|what| !what.starts_with("deep") && !what.starts_with("mid")).collect();
     assert_eq!(effects, ["a"]);
@@ -169,7 +169,7 @@ async fn promise_10_approvals_and_waits_surface_from_any_depth_and_only_their_fr
     cut.checked().await;
 }
 
-async fn promise_10_a_run_that_waits_is_let_go_and_a_decision_brings_it_back<S: Fresh>() {
+async fn promise_10_waiting_run_is_released_and_a_decision_resumes_it<S: Fresh>() {
     for serves in [false, true] {
         let (bench, journal) = (Bench::<S>::fresh(), Journal::default());
         let shop = workshop(&journal, tools);
@@ -179,8 +179,8 @@ async fn promise_10_a_run_that_waits_is_let_go_and_a_decision_brings_it_back<S: 
         assert_eq!(waits(&run).await, ["Work/0.0"]);
         tokio::time::sleep(Duration::from_secs(1)).await;
         let row = bench.store.run(&run_id()).await.unwrap();
-        assert!(row.claim.unwrap().released, "nobody holds it");
-        // Either somebody still holds the run, or somebody serves whatever there is.
+        assert!(row.claim.unwrap().released, "no worker has claimed it");
+        // Either a worker still has the run, or a serving process claims it.
         let (held, service) = if serves { (None, Some(process.serve())) } else { (Some(run), None) };
 
         bench.client("people").approve(&run_id(), &path("Work/0.0"), by("ann")).await.unwrap();
@@ -206,7 +206,7 @@ fn role(message: &Message) -> &str {
     }
 }
 
-async fn promise_11_a_message_at_any_moment_of_a_pause_stands_behind_the_results<S: Fresh>() {
+async fn promise_11_message_during_a_pause_follows_the_results<S: Fresh>() {
     let (bench, journal) = (Bench::<S>::fresh(), Journal::default());
     let says = in_two_iterations(batch([("gated", "a"), ("ask", "b"), ("safe", "c")]));
     let shop = workshop(&journal, asking);
@@ -219,7 +219,7 @@ async fn promise_11_a_message_at_any_moment_of_a_pause_stands_behind_the_results
     run.approve(&path("Work/0.0"), "ann").await.unwrap();
     run.message("three", "ann").await.unwrap();
     assert_eq!(settled(&run).await, Settled::Paused);
-    // Another process goes on, and hears of the rest.
+    // Another process continues and receives the rest.
     let cut = bench.cut(bench.log().await.len()).await;
     let run = cut.process("second", says).brain(shop).resume(&run_id()).await.unwrap();
     run.resume().await.unwrap();
@@ -236,8 +236,8 @@ async fn promise_11_a_message_at_any_moment_of_a_pause_stands_behind_the_results
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_11_a_message_to_a_paused_run_whose_model_still_answers_is_read_in_another_iteration() {
-    // While the model answers, and when it has.
+async fn promise_11_message_to_a_paused_run_with_an_answering_model_is_read_in_another_iteration() {
+    // During the model's answer, and after it.
     for moment in [1, 9] {
         let bench = Bench::new();
         let process = bench.process("work", |_| done().after(Duration::from_secs(5)));
@@ -259,7 +259,7 @@ async fn promise_11_a_message_to_a_paused_run_whose_model_still_answers_is_read_
     }
 }
 
-async fn promise_16_cancel_from_another_process_answers_every_call_and_stops_what_is_in_flight<S: Fresh>() {
+async fn promise_16_cancel_from_another_process_answers_every_call_and_stops_effects_in_flight<S: Fresh>() {
     let (bench, journal) = (Bench::<S>::fresh().free(), Journal::default());
     let inner = || {
         brain("Inner").services::<Journal>().state(Board::default()).r#loop("Deep", |cx| asking(cx.system("Inside.")))
@@ -291,7 +291,7 @@ async fn promise_16_cancel_from_another_process_answers_every_call_and_stops_wha
 
     assert_eq!(bench.settled(&run).await, Settled::Cancelled);
     tokio::time::sleep(Duration::from_secs(600)).await;
-    assert_eq!(journal.take(), Vec::<String>::new(), "what was in flight never comes to its end");
+    assert_eq!(journal.take(), Vec::<String>::new(), "effects in flight never finish");
     let log = bench.checked().await;
     let of = |call: &str| match result_of(&log, call) {
         ToolResult::Success { .. } => "success",
@@ -307,5 +307,5 @@ async fn promise_16_cancel_from_another_process_answers_every_call_and_stops_wha
         .filter(|event| matches!(&event.kind, EventKind::LoopComplete { outcome: LoopOutcome::Cancelled, .. }));
     assert_eq!(ended.map(|event| event.path.as_str()).collect::<Vec<_>>(), ["Work/0.1/Deep", "Work"], "deepest first");
     let cancelled = behind(&log, "", "BRAIN_CANCELLED");
-    assert!(cancelled >= log.len() - 1, "nothing comes after it but a word of release");
+    assert!(cancelled >= log.len() - 1, "only the release event follows");
 }

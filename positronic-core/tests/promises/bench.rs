@@ -21,7 +21,7 @@ use crate::support::boundaries::OwnIds;
 use crate::support::watchdog::watch;
 use crate::support::{check_order, check_requests, path, paths, tool_texts};
 
-/// A store, and what all processes over it have sent to their models.
+/// A store, and all requests of the processes over it.
 #[derive(Clone)]
 pub(crate) struct Bench<S = MemoryStore> {
     pub(crate) store: S,
@@ -37,7 +37,7 @@ impl Bench {
     }
 }
 
-/// The run that [`Bench::start`] starts.
+/// Id of the run that [`Bench::start`] starts.
 pub(crate) fn run_id() -> RunId {
     RunId::new("run")
 }
@@ -47,14 +47,14 @@ impl<S: Fresh> Bench<S> {
         Self::on(S::fresh())
     }
 
-    /// Copies a part of the run's log into a fresh store, as a process that died there would have left it.
+    /// Copies a prefix of the run's log into a fresh store, as a process that died there would have left it.
     pub(crate) async fn cut(&self, until: usize) -> Self {
         let cut = Self { prices: self.prices.clone(), clock: self.clock.clone(), ..Self::fresh() };
         cut.client("copy").import(&run_id(), &self.log().await[..until]).await.unwrap();
         cut
     }
 
-    /// Makes the worker that has the run in hand look dead to the others, although it is not.
+    /// Makes the worker that has claimed the run look dead to the others, although it is alive.
     pub(crate) async fn declare_dead(&self) {
         let claim = self.store.run(&run_id()).await.unwrap().claim.unwrap();
         self.store.declare_dead(&claim.owner);
@@ -67,24 +67,24 @@ impl<S: EventStore + Clone> Bench<S> {
         Self { store, clock: TestClock::default(), sent: Arc::default(), lockstep: true, prices: None }
     }
 
-    /// Records outcomes in the order in which they come.
+    /// Records outcomes in the order of their arrival.
     pub(crate) fn free(self) -> Self {
         Self { lockstep: false, ..self }
     }
 
-    /// Lets each token of an answer cost a millionth.
+    /// Prices each token of an answer at a millionth.
     pub(crate) fn priced(self) -> Self {
         let table =
             json!({"as_of": "2026-01-01", "currency": "EUR", "prices": {"scripted/*": {"input": 1, "output": 1}}});
         Self { prices: Some(serde_json::from_value(table).unwrap()), ..self }
     }
 
-    /// Makes a process whose model answers a request by its path. Its worker's name is `process-0`.
+    /// Creates a process whose model answers a request by its path. Its worker's name is `process-0`.
     pub(crate) fn process(&self, name: &str, says: impl Fn(&str) -> Reply + Send + Sync + 'static) -> Runner {
         self.lingering(name, Duration::MAX, says)
     }
 
-    /// Makes a process that lets a run go after it has waited for this long.
+    /// Creates a process that releases a run after it has waited for this long.
     pub(crate) fn lingering(
         &self,
         name: &str,
@@ -109,7 +109,7 @@ impl<S: EventStore + Clone> Bench<S> {
         }
     }
 
-    /// Makes the control of a process that knows no brain.
+    /// Creates the client of a process without brains.
     pub(crate) fn client(&self, name: &str) -> Client {
         self.process(name, |place| panic!("{place} is asked")).client()
     }
@@ -123,11 +123,11 @@ impl<S: EventStore + Clone> Bench<S> {
         process.start_with(brain, (), start).await.unwrap()
     }
 
-    /// Waits until a run has read what others have sent, and has settled after it.
+    /// Waits until the worker of a run has read the signals of other processes, and the run has settled.
     pub(crate) async fn settled<R>(&self, run: &RunHandle<R>) -> Settled {
         loop {
             let next = self.store.run(run.id()).await.unwrap().next;
-            // No time passes meanwhile, so turns are counted.
+            // No time passes meanwhile, so scheduler turns are counted.
             for turn in 0.. {
                 if run.state().next >= next {
                     break;
@@ -142,7 +142,7 @@ impl<S: EventStore + Clone> Bench<S> {
         }
     }
 
-    /// Returns the paths of the calls that the run waits with, once it has read what others have sent.
+    /// Returns the paths of the run's pending calls, after its worker has read the signals of other processes.
     pub(crate) async fn waits<R>(&self, run: &RunHandle<R>) -> Vec<String> {
         match self.settled(run).await {
             Settled::Waiting(pending) => paths(&pending),
@@ -154,7 +154,7 @@ impl<S: EventStore + Clone> Bench<S> {
         self.store.read(&run_id(), Seq(0), usize::MAX).await.unwrap()
     }
 
-    /// Checks the run's log, and returns it.
+    /// Checks the run's log and returns it.
     pub(crate) async fn checked(&self) -> Vec<Arc<Event>> {
         let log = self.log().await;
         let state = RunState::replay(log.iter().map(|event| &**event)).unwrap();
@@ -167,7 +167,7 @@ impl<S: EventStore + Clone> Bench<S> {
         transcript(&Prompts::of(self.log().await.iter().map(|event| &**event)))
     }
 
-    /// Returns what models were asked, in order.
+    /// Returns all requests in order.
     pub(crate) fn sent(&self) -> Vec<ModelRequest> {
         self.sent.lock().unwrap().clone()
     }
@@ -177,7 +177,7 @@ impl<S: EventStore + Clone> Bench<S> {
         self.sent().pop().unwrap().messages.messages()
     }
 
-    /// Returns the results that the last request tells of.
+    /// Returns the results in the last request.
     pub(crate) fn last_results(&self) -> Vec<String> {
         tool_texts(&self.sent().pop().unwrap())
     }
@@ -230,7 +230,7 @@ pub(crate) fn result_of(log: &[Arc<Event>], call: &str) -> ToolResult {
     found.unwrap_or_else(|| panic!("{call} has no result"))
 }
 
-/// Returns who decided what about which call.
+/// Returns the decisions: who, what, and about which call.
 pub(crate) fn decisions(log: &[Arc<Event>]) -> Vec<(Path, Option<String>)> {
     let decided = log.iter().filter_map(|event| match &event.kind {
         EventKind::LoopApprovalDecided { actor, .. } => Some((event.path.clone(), actor.by.clone())),
@@ -239,7 +239,7 @@ pub(crate) fn decisions(log: &[Arc<Event>]) -> Vec<(Path, Option<String>)> {
     decided.collect()
 }
 
-/// Says something in the first iteration of the loop `Work`, and is done in all others.
+/// Answers with text in the first iteration of the loop `Work`, and finishes in all others.
 pub(crate) fn in_two_iterations(first: Reply) -> impl Fn(&str) -> Reply + Send + Sync + Clone + 'static {
     move |place| if place == "Work/0" { first.clone() } else { crate::support::done() }
 }

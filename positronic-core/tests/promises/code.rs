@@ -17,12 +17,12 @@ use crate::stores::{Fresh, on_both_stores};
 use crate::support::{Board, Journal, Shop, ShopLoop, batch, done, path, settled, tools, waits, work, worker};
 
 on_both_stores! {
-    promise_15_changed_code_goes_on_where_its_author_says_how_the_state_gets_there
-    promise_15_a_call_whose_brain_is_gone_gets_a_typed_result_wherever_the_brain_was
-    promise_15_services_that_cannot_be_provided_fail_the_brain_and_only_delay_a_resume
+    promise_15_changed_code_continues_with_the_authors_migration
+    promise_15_call_of_a_removed_brain_gets_a_typed_result_at_every_depth
+    promise_15_unavailable_services_fail_the_brain_and_only_delay_a_resume
 }
 
-/// What the code of a brain can differ in.
+/// Possible changes to a brain's code.
 #[derive(Clone, Copy)]
 struct Code {
     title: &'static str,
@@ -32,13 +32,13 @@ struct Code {
     work: fn(ShopLoop) -> ShopLoop,
 }
 
-/// The code that runs begin with.
+/// The code at the start of the run.
 const FIRST: Code =
     Code { title: "Shop", version: 1, stages: ["One", "Two", "Work"], inner: 1, work: |config| tools(config) };
 
 type Made = Brain<(), Board, Journal>;
 
-/// Two steps, a brain, the loop that waits for a person, and a step behind it.
+/// Two steps, a brain, the loop that waits for a person, and a step after it.
 fn made(code: Code) -> Made {
     last(loop_at(nested(begun(code), code), code))
 }
@@ -74,7 +74,7 @@ fn says(place: &str) -> Reply {
     if place == "Work/0" { batch([("gated", "a")]) } else { done() }
 }
 
-/// A run of the first code that waits for an approval, as a process that died has left it.
+/// A run of the original code that waits for an approval, left by a process that died.
 async fn waiting() -> Bench {
     let bench = Bench::new();
     let process = bench.process("first", says);
@@ -83,7 +83,7 @@ async fn waiting() -> Bench {
     bench.cut(bench.log().await.len()).await
 }
 
-/// Goes on with other code; the call is approved first, so that there is work.
+/// Continues with changed code; the call is approved first, so that there is work.
 async fn resumed(brain: Made) -> (Bench, Journal, Result<RunHandle<Value>, ResumeError>) {
     let (bench, journal) = (waiting().await, Journal::default());
     bench.client("people").signal(&run_id(), approve("Work/0.0"), by("ann")).await.unwrap();
@@ -96,12 +96,12 @@ async fn resumed(brain: Made) -> (Bench, Journal, Result<RunHandle<Value>, Resum
     (bench, journal, resumed)
 }
 
-/// Checks that code is refused, with a sentence that names the difference.
+/// Checks that changed code is refused with an error that names the difference.
 async fn refused(brain: Made, difference: &str) {
     let (bench, journal, resumed) = resumed(brain.clone()).await;
     let Err(ResumeError::Changed { difference: named }) = resumed else { panic!("{resumed:?} for {difference}") };
     assert!(named.contains(difference), "{named}");
-    // Who serves the store refuses it as well, and leaves it to others.
+    // `serve` refuses it as well and leaves it to others.
     let process = bench.process("third", says).brain(brain.bind(journal.clone()));
     let before = bench.log().await;
     let service = process.serve();
@@ -113,8 +113,8 @@ async fn refused(brain: Made, difference: &str) {
     assert!(matches!(settled(&process.resume(&run_id()).await.unwrap()).await, Settled::Completed(_)));
 }
 
-/// Checks that a run goes on with other code, and that the approved call runs.
-async fn taken(brain: Made) {
+/// Checks that a run continues with changed code, and that the approved call runs.
+async fn assert_continues(brain: Made) {
     let (bench, journal, resumed) = resumed(brain).await;
     let settled = settled(&resumed.unwrap()).await;
     assert!(matches!(settled, Settled::Completed(_)), "{settled:?}");
@@ -123,7 +123,7 @@ async fn taken(brain: Made) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_15_code_that_differs_up_to_the_current_stage_is_refused_and_the_difference_named() {
+async fn promise_15_changed_code_up_to_the_current_stage_is_refused_with_the_difference() {
     refused(made(Code { version: 2, ..FIRST }), "version 1 of `Shop`, the code has version 2").await;
     refused(made(Code { stages: ["Uno", "Two", "Work"], ..FIRST }), "stage 1 of `Shop` was `One`, and is `Uno` now")
         .await;
@@ -142,28 +142,31 @@ async fn promise_15_code_that_differs_up_to_the_current_stage_is_refused_and_the
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_15_a_brain_of_another_title_is_not_the_runs() {
+async fn promise_15_brain_of_another_title_is_refused() {
     let (_, _, resumed) = resumed(made(Code { title: "Store", ..FIRST })).await;
 
     assert_eq!(resumed.unwrap_err(), ResumeError::NoBrain { brain: "Shop".to_owned() });
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_15_the_code_of_what_comes_behind_the_current_stage_may_change() {
-    taken(made(FIRST)).await;
+async fn promise_15_code_after_the_current_stage_may_change() {
+    assert_continues(made(FIRST)).await;
     let later = loop_at(nested(begun(FIRST), FIRST), FIRST);
-    taken(later.step("Last", async |cx| Ok(Board { done: [cx.state.done, vec!["more".to_owned()]].concat() }))).await;
+    assert_continues(
+        later.step("Last", async |cx| Ok(Board { done: [cx.state.done, vec!["more".to_owned()]].concat() })),
+    )
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_15_stages_behind_the_current_one_may_change() {
+async fn promise_15_stages_after_the_current_one_may_change() {
     let later = || loop_at(nested(begun(FIRST), FIRST), FIRST);
-    taken(later()).await;
-    taken(later().step("Other", async |cx| Ok(cx.state)).step("Last", async |cx| Ok(cx.state))).await;
-    taken(later().step("Renamed", async |cx| Ok(cx.state))).await;
+    assert_continues(later()).await;
+    assert_continues(later().step("Other", async |cx| Ok(cx.state)).step("Last", async |cx| Ok(cx.state))).await;
+    assert_continues(later().step("Renamed", async |cx| Ok(cx.state))).await;
 }
 
-/// Other arguments than a job's.
+/// Arguments that differ from a job's.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Order {
     #[expect(dead_code, reason = "it is never decoded")]
@@ -183,13 +186,13 @@ fn without_it(config: ShopLoop) -> ShopLoop {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_15_an_open_call_whose_tool_has_another_schema_is_refused_and_one_whose_tool_is_gone_says_so() {
+async fn promise_15_open_call_with_a_changed_schema_is_refused_and_one_without_its_tool_is_an_error() {
     refused(
         made(Code { work: other_schema, ..FIRST }),
         "the call `Work/0.0` is open, and its tool `gated` has other parameters now",
     )
     .await;
-    taken(made(Code { work: another_tool, ..FIRST })).await;
+    assert_continues(made(Code { work: another_tool, ..FIRST })).await;
 
     let (bench, journal, resumed) = resumed(made(Code { work: without_it, ..FIRST })).await;
 
@@ -237,7 +240,7 @@ async fn promise_15_options_with_another_schema_are_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_15_a_brain_that_an_open_call_runs_is_held_to_its_code_too() {
+async fn promise_15_brain_of_an_open_call_is_checked_too() {
     fn outer(title: &'static str, version: u32) -> Brain<(), Board> {
         let inner = move || {
             brain(title)
@@ -271,7 +274,7 @@ async fn promise_15_a_brain_that_an_open_call_runs_is_held_to_its_code_too() {
     assert!(matches!(settled(&same).await, Settled::Completed(_)));
 }
 
-async fn promise_15_changed_code_goes_on_where_its_author_says_how_the_state_gets_there<S: Fresh>() {
+async fn promise_15_changed_code_continues_with_the_authors_migration<S: Fresh>() {
     let bench = Bench::<S>::fresh();
     let first = bench.process("first", says);
     let run = bench.start(&first, made(FIRST).bind(Journal::default())).await;
@@ -292,7 +295,7 @@ async fn promise_15_changed_code_goes_on_where_its_author_says_how_the_state_get
     assert!(matches!(settled(&run).await, Settled::Completed(_)));
     assert_eq!(run.document(), json!({ "done": ["was []", "a"] }));
     assert_eq!(journal.take(), ["a"]);
-    // From then on the run is the new code's: the migration is not needed again, and the old code is refused.
+    // From then on the run belongs to the new code: no second migration, and the old code is refused.
     let log = dead.checked().await;
     let until = behind(&log, "", "BRAIN_MIGRATED");
     let refused = resume(&dead.cut(until).await, made(FIRST)).await.unwrap_err();
@@ -304,7 +307,7 @@ async fn promise_15_changed_code_goes_on_where_its_author_says_how_the_state_get
     cut.checked().await;
 }
 
-/// A loop whose tool is a brain, or one whose tool is gone.
+/// A loop with a brain as its tool, or without that tool.
 fn delegating(whole: bool) -> Made {
     let inner = brain("Inner").services::<Journal>().state(Board::default()).step("Deep", async |cx| Ok(cx.state));
     brain("Shop").services::<Journal>().state(Board::default()).r#loop("Work", move |cx| {
@@ -313,7 +316,7 @@ fn delegating(whole: bool) -> Made {
     })
 }
 
-async fn promise_15_a_call_whose_brain_is_gone_gets_a_typed_result_wherever_the_brain_was<S: Fresh>() {
+async fn promise_15_call_of_a_removed_brain_gets_a_typed_result_at_every_depth<S: Fresh>() {
     let says = |place: &str| if place == "Work/0" { Reply::calls([("inner", json!({}))]) } else { done() };
     let bench = Bench::<S>::fresh();
     let run = bench.start(&bench.process("first", says), delegating(true).bind(Journal::default())).await;
@@ -332,7 +335,7 @@ async fn promise_15_a_call_whose_brain_is_gone_gets_a_typed_result_wherever_the_
     }
 }
 
-/// A brain around `Inner`, whose services panic while `broken` is up; `outside` makes them those of the root.
+/// A brain around `Inner`, whose services panic while `broken` is true; `outside` provides them at the root.
 fn served(broken: &Arc<AtomicBool>, outside: bool) -> Brain<(), Board> {
     let inner = brain("Inner").services::<Journal>().state(Board::default()).r#loop("Work", |cx| tools(cx.system("")));
     let is_broken = Arc::clone(broken);
@@ -347,7 +350,7 @@ fn served(broken: &Arc<AtomicBool>, outside: bool) -> Brain<(), Board> {
     }
 }
 
-async fn promise_15_services_that_cannot_be_provided_fail_the_brain_and_only_delay_a_resume<S: Fresh>() {
+async fn promise_15_unavailable_services_fail_the_brain_and_only_delay_a_resume<S: Fresh>() {
     for (outside, call) in [(true, "Work/0.0"), (false, "Inside/Work/0.0")] {
         let broken = Arc::new(AtomicBool::new(true));
         let gated = |place: &str| if place.ends_with("Work/0") { batch([("gated", "a")]) } else { done() };

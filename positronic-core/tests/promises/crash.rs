@@ -1,4 +1,4 @@
-//! A process dies, and another one goes on: promises 3, 5 and 14.
+//! A process dies, and another one continues: promises 3, 5 and 14.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,35 +10,35 @@ use positronic_core::record::{Event, EventKind, Path, Pending, SignalKind};
 use serde_json::{Value, json};
 
 use crate::stories::{self, Tools};
-use crate::support::boundaries::{Death, End, Ledger, Tale, Whole, interrupted};
+use crate::support::boundaries::{Baseline, Death, End, Ledger, Tale, interrupted};
 use crate::support::dialogues::{Dialogue, read};
 
-/// Every moment at which the process could have died, and what comes of it.
-async fn every_death(name: &str, tale: &Tale, check: impl Fn(&Whole, &Death, &End, &[Arc<Event>])) {
-    let whole = tale.undisturbed().await;
-    assert!(whole.deaths.len() > 10, "{name}: {:?}", whole.deaths.len());
-    for death in &whole.deaths {
-        if let Some((end, log)) = tale.after(&whole, death).await {
-            check(&whole, death, &end, &log);
+/// Every moment at which the process could have died, with its outcome.
+async fn every_death(name: &str, tale: &Tale, check: impl Fn(&Baseline, &Death, &End, &[Arc<Event>])) {
+    let baseline = tale.undisturbed().await;
+    assert!(baseline.deaths.len() > 10, "{name}: {:?}", baseline.deaths.len());
+    for death in &baseline.deaths {
+        if let Some((end, log)) = tale.after(&baseline, death).await {
+            check(&baseline, death, &end, &log);
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_14_a_run_that_died_anywhere_ends_as_if_nothing_had_happened() {
+async fn promise_14_run_that_crashed_anywhere_ends_as_if_uninterrupted() {
     for (name, tale) in stories::all(Tools::Idempotent) {
-        every_death(name, &tale, |whole, death, end, _| {
-            assert_eq!(*end, whole.end, "{name} after {} with {:?}", death.until, death.deeds);
+        every_death(name, &tale, |baseline, death, end, _| {
+            assert_eq!(*end, baseline.end, "{name} after {} with {:?}", death.until, death.deeds);
         })
         .await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_story_of_limits_asks_for_more_at_every_place() {
+async fn story_of_limits_asks_for_more_at_every_place() {
     let (_, tale) = stories::all(Tools::Once).into_iter().find(|(name, _)| *name == "limits").unwrap();
-    let whole = tale.undisturbed().await;
-    let asked: Vec<_> = whole
+    let baseline = tale.undisturbed().await;
+    let asked: Vec<_> = baseline
         .log
         .iter()
         .filter_map(|event| match &event.kind {
@@ -47,20 +47,20 @@ async fn the_story_of_limits_asks_for_more_at_every_place() {
             _ => None,
         })
         .collect();
-    let (whole, deep, work) = (" tokens", "Work/1.1/Deep tokens", "Work iterations");
-    let all = ["Ask held", whole, whole, deep, whole, " iterations", work, whole, " iterations"];
+    let (baseline, deep, work) = (" tokens", "Work/1.1/Deep tokens", "Work iterations");
+    let all = ["Ask held", baseline, baseline, deep, baseline, " iterations", work, baseline, " iterations"];
     assert_eq!(asked, all, "{asked:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_14_what_a_tool_showed_before_its_process_died_is_shown_once() {
-    every_death("outputs", &stories::outputs(Tools::Idempotent), |whole, death, end, _| {
-        assert_eq!(*end, whole.end, "after {} with {:?}", death.until, death.deeds);
+async fn promise_14_output_of_a_tool_before_a_crash_is_shown_once() {
+    every_death("outputs", &stories::outputs(Tools::Idempotent), |baseline, death, end, _| {
+        assert_eq!(*end, baseline.end, "after {} with {:?}", death.until, death.deeds);
     })
     .await;
 }
 
-/// Returns the ids that calls name in their arguments, in the proposed ones and in edited ones.
+/// Returns the ids in the calls' arguments, both proposed and edited.
 fn ids_of(log: &[Arc<Event>], calls: &[Path]) -> Vec<String> {
     let arguments = log.iter().filter(|event| calls.contains(&event.path)).filter_map(|event| match &event.kind {
         EventKind::LoopToolCall(made) => Some(Value::clone(&made.arguments)),
@@ -70,7 +70,7 @@ fn ids_of(log: &[Arc<Event>], calls: &[Path]) -> Vec<String> {
     arguments.filter_map(|arguments| Some(arguments["id"].as_str()?.to_owned())).collect()
 }
 
-/// Leaves out of a text of JSON what interrupted calls would have noted.
+/// Removes the notes of interrupted calls from a JSON text.
 fn without(text: &str, lost: &[String]) -> String {
     let mut text = text.to_owned();
     for id in lost {
@@ -83,14 +83,14 @@ fn without(text: &str, lost: &[String]) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_14_where_no_tool_may_repeat_interrupted_results_are_the_only_difference() {
+async fn promise_14_interrupted_results_are_the_only_difference_for_unrepeatable_tools() {
     for (name, tale) in stories::all(Tools::Once) {
         let seen = std::cell::Cell::new(false);
-        every_death(name, &tale, |whole, death, end, log| {
+        every_death(name, &tale, |baseline, death, end, log| {
             let calls = interrupted(log);
             seen.set(seen.get() || !calls.is_empty());
             let at = format!("{name} after {} with {:?}: {calls:?}", death.until, death.deeds);
-            same_but_for(whole, end, &ids_of(log, &calls), &at);
+            assert_same_except(baseline, end, &ids_of(log, &calls), &at);
             assert_eq!(once(&end.deeds), end.deeds.len(), "nothing is done twice: {at}");
         })
         .await;
@@ -98,28 +98,28 @@ async fn promise_14_where_no_tool_may_repeat_interrupted_results_are_the_only_di
     }
 }
 
-/// Counts the different keys of deeds.
+/// Counts the distinct keys of effects.
 fn once(deeds: &[(String, String)]) -> usize {
     deeds.iter().map(|(key, _)| key).collect::<BTreeSet<_>>().len()
 }
 
-/// Compares what a run came to with the undisturbed one, but for calls that were interrupted.
-fn same_but_for(whole: &Whole, end: &End, lost: &[String], at: &str) {
+/// Compares a run's end with the undisturbed one, except for interrupted calls.
+fn assert_same_except(baseline: &Baseline, end: &End, lost: &[String], at: &str) {
     let deeds = |deeds: &[(String, String)]| -> Vec<String> {
         let kept = deeds.iter().filter(|(_, what)| !lost.contains(what));
         kept.map(|(key, what)| format!("{key} {what}")).collect()
     };
-    assert_eq!(deeds(&end.deeds), deeds(&whole.end.deeds), "{at}");
-    assert_eq!(without(&end.state.to_string(), lost), without(&whole.end.state.to_string(), lost), "{at}");
+    assert_eq!(deeds(&end.deeds), deeds(&baseline.end.deeds), "{at}");
+    assert_eq!(without(&end.state.to_string(), lost), without(&baseline.end.state.to_string(), lost), "{at}");
     let mut left: Vec<_> = end.transcript.lines().filter(|line| !line.starts_with("user: about")).collect();
-    // An exit tool that was interrupted is called again, and so is what stands around it in its iteration.
-    let expected: Vec<_> = whole.end.transcript.lines().filter(|line| !line.starts_with("user: about")).collect();
+    // An interrupted exit tool is called again, together with the other calls of its iteration.
+    let expected: Vec<_> = baseline.end.transcript.lines().filter(|line| !line.starts_with("user: about")).collect();
     let more = left.len().saturating_sub(expected.len());
     if more > 0 {
         let again = left.iter().position(|line| line.starts_with("finish(") && line.contains(UNKNOWN)).unwrap();
         left.drain(again..again + more);
     }
-    assert_eq!(left.len(), expected.len(), "{at}\n{}\n{}", end.transcript, whole.end.transcript);
+    assert_eq!(left.len(), expected.len(), "{at}\n{}\n{}", end.transcript, baseline.end.transcript);
     for (line, expected) in left.into_iter().zip(expected) {
         if line.contains(UNKNOWN) {
             let call = line.split(" -> ").next().unwrap();
@@ -130,10 +130,10 @@ fn same_but_for(whole: &Whole, end: &End, lost: &[String], at: &str) {
     }
 }
 
-/// What the model reads of a call whose outcome nobody knows.
+/// The result that the model reads for a call with an unknown outcome.
 const UNKNOWN: &str = "whether it had its effect is unknown";
 
-/// A dialogue of real calls as one run, whose tools do deeds.
+/// A dialogue of real calls as one run whose tools have effects.
 fn dialogue(dialogue: &Dialogue, tools: Tools) -> Tale {
     let ledger = Ledger::default();
     let made: Vec<Tool<(), (), Ledger>> = dialogue
@@ -163,7 +163,7 @@ fn dialogue(dialogue: &Dialogue, tools: Tools) -> Tale {
                 .input(&opening)
                 .tools(made.clone())
                 .tool("say", |t| {
-                    // What the user has not read yet can be said again.
+                    // The user may repeat a message that they have not read yet.
                     t.idempotent()
                         .execute(async |_: NoArgs, cx| Ok(cx.result(()).wait_for_reply::<String>("What next?")))
                 })
@@ -200,28 +200,28 @@ fn dialogues() -> Vec<Dialogue> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_14_dialogues_of_real_calls_end_as_if_nothing_had_happened() {
+async fn promise_14_dialogues_of_real_calls_end_as_if_uninterrupted() {
     assert_eq!(dialogues().len(), 20);
     for each in dialogues() {
-        every_death(&each.id, &dialogue(&each, Tools::Idempotent), |whole, death, end, _| {
-            assert_eq!(*end, whole.end, "{} after {}", each.id, death.until);
+        every_death(&each.id, &dialogue(&each, Tools::Idempotent), |baseline, death, end, _| {
+            assert_eq!(*end, baseline.end, "{} after {}", each.id, death.until);
         })
         .await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_14_dialogues_of_calls_that_may_not_repeat_lose_what_was_interrupted_alone() {
+async fn promise_14_dialogues_of_unrepeatable_calls_lose_only_interrupted_ones() {
     for each in dialogues() {
-        every_death(&each.id, &dialogue(&each, Tools::Once), |whole, death, end, log| {
+        every_death(&each.id, &dialogue(&each, Tools::Once), |baseline, death, end, log| {
             let calls = interrupted(log);
             assert!(calls.len() <= 1, "{} after {}: {calls:?}", each.id, death.until);
             assert_eq!(once(&end.deeds), end.deeds.len(), "{} after {}", each.id, death.until);
-            for (line, expected) in end.transcript.lines().zip(whole.end.transcript.lines()) {
+            for (line, expected) in end.transcript.lines().zip(baseline.end.transcript.lines()) {
                 let call = |line: &str| line.rsplit_once(" -> ").map(|(call, _)| call.to_owned());
                 assert!(line == expected || (line.contains(UNKNOWN) && call(line) == call(expected)), "{line}");
             }
-            assert_eq!(end.transcript.lines().count(), whole.end.transcript.lines().count());
+            assert_eq!(end.transcript.lines().count(), baseline.end.transcript.lines().count());
         })
         .await;
     }

@@ -1,4 +1,4 @@
-//! What people decide: promises 2, 7, 8, 9 and 18.
+//! Decisions of people: promises 2, 7, 8, 9 and 18.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -19,13 +19,13 @@ use crate::support::dialogues::read;
 use crate::support::{Board, Job, Journal, Shop, batch, done, path, settled, tools, waits, work, workshop};
 
 on_both_stores! {
-    promise_02_decisions_come_in_any_order_from_several_people
-    promise_07_an_identical_call_is_denied_without_asking_also_in_another_process
-    promise_08_edited_arguments_are_what_runs_also_in_another_process
-    promise_09_an_approved_tool_that_fails_harms_no_sibling_and_the_run_goes_on_anywhere
+    promise_02_several_people_decide_in_any_order
+    promise_07_identical_call_is_denied_without_asking_in_every_process
+    promise_08_edited_arguments_run_in_every_process
+    promise_09_failed_approved_tool_harms_no_sibling_and_the_run_continues_in_every_process
 }
 
-/// A loop with gated calls of its own, and one in a brain.
+/// A loop with its own gated calls, and one in a nested brain.
 fn in_depth(journal: &Journal) -> Brain<(), Board> {
     let inner = || {
         brain("Inner").services::<Journal>().state(Board::default()).r#loop("Deep", |cx| tools(cx.system("Inside.")))
@@ -46,7 +46,7 @@ fn says_in_depth(place: &str) -> Reply {
     }
 }
 
-/// Returns all orders of some things.
+/// Returns all permutations.
 fn orders<T: Clone>(things: &[T]) -> Vec<Vec<T>> {
     let Some((first, rest)) = things.split_first() else { return vec![Vec::new()] };
     let mut all = Vec::new();
@@ -60,8 +60,8 @@ fn orders<T: Clone>(things: &[T]) -> Vec<Vec<T>> {
     all
 }
 
-async fn promise_02_decisions_come_in_any_order_from_several_people<S: Fresh>() {
-    // The call behind two that are undecided begins when they are decided.
+async fn promise_02_several_people_decide_in_any_order<S: Fresh>() {
+    // The call after two undecided ones begins after both decisions.
     let calls = ["Work/0.0", "Work/0.1", "Work/0.3"];
     for (index, order) in orders(&calls).into_iter().enumerate() {
         let (bench, journal) = (Bench::<S>::fresh(), Journal::default());
@@ -89,7 +89,7 @@ async fn promise_02_decisions_come_in_any_order_from_several_people<S: Fresh>() 
     }
 }
 
-/// Draws numbers that are the same in every run of a test.
+/// Draws pseudo-random numbers that are the same in every run of a test.
 struct Dice(u64);
 
 impl Dice {
@@ -100,7 +100,7 @@ impl Dice {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_02_batches_of_real_calls_are_decided_in_random_order_one_by_one_or_several_at_once() {
+async fn promise_02_batches_of_real_calls_are_decided_in_random_order_one_by_one_or_together() {
     for (seed, dialogue) in (0..).zip(read(include_str!("../data/bfcl/parallel.jsonl"))) {
         let (bench, ledger, mut dice) = (Bench::new(), Ledger::default(), Dice(seed));
         let made = &dialogue.turns[0].calls;
@@ -145,7 +145,7 @@ async fn promise_02_batches_of_real_calls_are_decided_in_random_order_one_by_one
                     _ => SignalKind::Approve { call, arguments: None },
                 };
                 let known = verdicts.insert(chosen.call, !matches!(kind, SignalKind::Reject { .. }));
-                assert_eq!(known, None, "{}: nobody is asked twice: {verdicts:?}", dialogue.id);
+                assert_eq!(known, None, "{}: no question is repeated: {verdicts:?}", dialogue.id);
                 signals.push(signal(&format!("{} {n}", verdicts.len()), kind));
             }
             client.send(&run_id(), &signals).await.unwrap();
@@ -159,21 +159,21 @@ async fn promise_02_batches_of_real_calls_are_decided_in_random_order_one_by_one
         let calls = (0..made.len()).map(|index| path(&format!("Chat/0.{index}")));
         let expected: Vec<_> =
             calls.filter(|call| verdicts.get(call).copied().unwrap_or(true)).map(|call| call.to_string()).collect();
-        assert_eq!(ran, expected, "{}: what was allowed ran once", dialogue.id);
+        assert_eq!(ran, expected, "{}: approved calls ran once", dialogue.id);
         assert_eq!(named(&log, "LOOP_TOOL_RESULT").len(), made.len());
         for (text, index) in bench.last_results().iter().zip(0..) {
             let call = format!("Chat/0.{index}");
-            assert!(*text == call || text.starts_with("Denied"), "{call} stands in its place: {text}");
+            assert!(*text == call || text.starts_with("Denied"), "{call} keeps its position: {text}");
         }
     }
 }
 
-/// Returns the place of a call in its batch.
+/// Returns the index of a call in its batch.
 fn index_of(call: &Path) -> usize {
     call.as_str().rsplit_once('.').unwrap().1.parse().unwrap()
 }
 
-async fn promise_07_an_identical_call_is_denied_without_asking_also_in_another_process<S: Fresh>() {
+async fn promise_07_identical_call_is_denied_without_asking_in_every_process<S: Fresh>() {
     let (bench, journal) = (Bench::<S>::fresh(), Journal::default());
     let says = |place: &str| match place {
         "Work/0" => batch([("gated", "a"), ("gated", "b")]),
@@ -188,14 +188,14 @@ async fn promise_07_an_identical_call_is_denied_without_asking_also_in_another_p
     let denied = ToolResult::Denied { reason: Some("too risky".to_owned()), by: Some("ann".to_owned()) };
     assert_eq!(bench.waits(&run).await, ["Work/0.1"]);
     assert_eq!(result_of(&bench.log().await, "Work/0.0"), denied);
-    // Another process asks the model again.
+    // Another process sends the request again.
     let cut = bench.cut(bench.log().await.len()).await;
     let second = cut.process("second", says).brain(shop);
     let run = second.resume(&run_id()).await.unwrap();
 
     run.approve(&path("Work/0.1"), "bob").await.unwrap();
 
-    assert_eq!(waits(&run).await, ["Work/1.1"], "nobody is asked about the same call again");
+    assert_eq!(waits(&run).await, ["Work/1.1"], "the same call needs no second decision");
     assert!(matches!(result_of(&cut.log().await, "Work/1.0"), ToolResult::Denied { .. }));
     assert_eq!(cut.last_results(), ["Denied: a person refused this call: too risky", "b done"]);
     run.approve(&path("Work/1.1"), "bob").await.unwrap();
@@ -205,7 +205,7 @@ async fn promise_07_an_identical_call_is_denied_without_asking_also_in_another_p
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_07_an_identical_call_is_denied_also_where_its_author_would_let_it_pass_now() {
+async fn promise_07_identical_call_is_denied_even_if_its_condition_would_now_pass_it() {
     let (bench, journal) = (Bench::new(), Journal::default());
     let shop = workshop(&journal, |config| {
         config.tool("gated", |t| {
@@ -227,7 +227,7 @@ async fn promise_07_an_identical_call_is_denied_also_where_its_author_would_let_
     assert_eq!(journal.take(), ["b"]);
 }
 
-async fn promise_08_edited_arguments_are_what_runs_also_in_another_process<S: Fresh>() {
+async fn promise_08_edited_arguments_run_in_every_process<S: Fresh>() {
     let (bench, journal) = (Bench::<S>::fresh(), Journal::default());
     let says = in_two_iterations(batch([("gated", "a")]));
     let shop = workshop(&journal, tools);
@@ -259,7 +259,7 @@ async fn promise_08_edited_arguments_are_what_runs_also_in_another_process<S: Fr
     );
 }
 
-async fn promise_09_an_approved_tool_that_fails_harms_no_sibling_and_the_run_goes_on_anywhere<S: Fresh>() {
+async fn promise_09_failed_approved_tool_harms_no_sibling_and_the_run_continues_in_every_process<S: Fresh>() {
     let (bench, journal) = (Bench::<S>::fresh(), Journal::default());
     let says = |place: &str| match place {
         "Work/0" => Reply::calls([
@@ -296,7 +296,7 @@ async fn promise_09_an_approved_tool_that_fails_harms_no_sibling_and_the_run_goe
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_18_nothing_that_needs_an_approval_runs_without_one_whatever_the_code_says_later() {
+async fn promise_18_gated_call_never_runs_unapproved_whatever_later_code_says() {
     for policy in [BatchPolicy::Gated, BatchPolicy::Strict, BatchPolicy::Eager] {
         let journal = Journal::default();
         let asked = Arc::new(AtomicU32::new(0));
@@ -318,7 +318,7 @@ async fn promise_18_nothing_that_needs_an_approval_runs_without_one_whatever_the
         let process = bench.process("first", says);
         let run = bench.start(&process, &made(true)).await;
         waits(&run).await;
-        // At every moment of the batch, another process that has code without any approval goes on.
+        // At every moment of the batch, another process continues with code that has no approvals.
         let log = bench.log().await;
         let asked_then = asked.load(Ordering::SeqCst);
         for until in behind(&log, "Work/0.1", "LOOP_TOOL_CALL")..=log.len() {
@@ -329,15 +329,15 @@ async fn promise_18_nothing_that_needs_an_approval_runs_without_one_whatever_the
                 assert_eq!(journal.take(), Vec::<String>::new(), "{policy:?} after {until}");
                 run.reject(&pending[0].call, "no", "ann").await.unwrap();
             }
-            assert_eq!(journal.take(), Vec::<String>::new(), "{policy:?} after {until}: what was refused never runs");
-            assert_eq!(asked.load(Ordering::SeqCst), asked_then, "the verdict stands in the log");
+            assert_eq!(journal.take(), Vec::<String>::new(), "{policy:?} after {until}: rejected calls never run");
+            assert_eq!(asked.load(Ordering::SeqCst), asked_then, "the log contains the decision");
             cut.checked().await;
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_18_a_tool_cannot_be_reached_past_its_approval_from_any_depth() {
+async fn promise_18_gated_tool_is_unreachable_without_approval_at_any_depth() {
     let (bench, journal) = (Bench::new(), Journal::default());
     let inner = || {
         brain("Inner").services::<Journal>().state(Board::default()).r#loop("Deep", |cx| tools(cx.system("Inside.")))
@@ -355,7 +355,7 @@ async fn promise_18_a_tool_cannot_be_reached_past_its_approval_from_any_depth() 
     assert_eq!(waits(&run).await, ["Work/0.0"]);
     assert_eq!((journal.take(), bench.sent().len()), (vec!["r".to_owned()], 1), "the brain has not begun");
     run.approve(&path("Work/0.0"), "ann").await.unwrap();
-    assert_eq!(waits(&run).await, ["Work/0.0/Deep/0.0"], "an approved brain is no approval of what it calls");
+    assert_eq!(waits(&run).await, ["Work/0.0/Deep/0.0"], "approving a brain does not approve its calls");
     assert_eq!(journal.take(), Vec::<String>::new());
     run.approve(&path("Work/0.0/Deep/0.0"), "ann").await.unwrap();
     assert!(matches!(settled(&run).await, Settled::Completed(_)));

@@ -1,4 +1,4 @@
-//! A store that fails: the run stops cleanly, nothing recorded is wrong, and somebody goes on. Promises 3 and 14.
+//! A failing store: the run stops cleanly, the log stays valid, and another worker continues. Promises 3 and 14.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -25,7 +25,7 @@ fn says(place: &str) -> Reply {
     }
 }
 
-/// A workshop whose tools may all run again.
+/// A workshop whose tools are all repeatable.
 fn shop(journal: &Journal) -> Brain<(), Board> {
     workshop(journal, |config| {
         config.tools([
@@ -38,7 +38,7 @@ fn shop(journal: &Journal) -> Brain<(), Board> {
 
 type Faulty = FaultyStore<MemoryStore>;
 
-/// Makes a bench whose store has a fault at its append number `at`, counted from 0, until it is mended.
+/// Creates a bench whose store fails at append number `at`, counted from 0, until it is repaired.
 fn faulty(at: u64, fault: &Fault, for_ever: bool) -> (Bench<Faulty>, MemoryStore, Arc<AtomicBool>, Arc<AtomicU64>) {
     let (memory, mended, appends) = (MemoryStore::new(), Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default());
     let (is_mended, counted, fault) = (Arc::clone(&mended), Arc::clone(&appends), fault.clone());
@@ -54,12 +54,12 @@ fn full() -> StoreError {
     StoreError::Failed { message: "the disk is full".to_owned() }
 }
 
-/// Approves what waits, until the run has ended or stopped.
+/// Approves pending calls until the run has ended or stopped.
 async fn drive<R>(bench: &Bench<Faulty>, run: &RunHandle<R>) -> Settled {
     for _ in 0..100 {
         match crate::support::settled(run).await {
             Settled::Waiting(pending) => {
-                // Whoever decides tries again, with the same id, until there is an answer.
+                // The decider retries with the same id until there is an answer.
                 let id = format!("decide {}", pending[0].call);
                 let kind =
                     positronic_core::record::SignalKind::Approve { call: pending[0].call.clone(), arguments: None };
@@ -85,7 +85,7 @@ async fn appends_of_an_undisturbed_run() -> (u64, String) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_14_a_store_that_fails_at_any_append_stops_the_run_cleanly_and_another_worker_goes_on() {
+async fn promise_14_store_failure_at_any_append_stops_the_run_cleanly_and_another_worker_continues() {
     let (appends, transcript) = appends_of_an_undisturbed_run().await;
     assert!(appends > 12, "{appends}");
     for (fault, for_ever) in [
@@ -102,7 +102,7 @@ async fn promise_14_a_store_that_fails_at_any_append_stops_the_run_cleanly_and_a
             let run = bench.start(&process, &brain).await;
             let settled = drive(&bench, &run).await;
             let about = format!("{fault:?} at {at}, for ever: {for_ever}: {settled:?}");
-            // Whatever is there by then can be folded, and nothing in it is wrong.
+            // The stored prefix can be folded and contains nothing wrong.
             let log = memory.read(&run_id(), Seq(0), usize::MAX).await.unwrap();
             let state = RunState::replay(log.iter().map(|event| &**event)).unwrap();
             crate::support::check_order(&log, state.has_ended());
@@ -127,7 +127,7 @@ async fn promise_14_a_store_that_fails_at_any_append_stops_the_run_cleanly_and_a
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_03_a_lost_answer_of_the_store_makes_no_recorded_effect_run_again() {
+async fn promise_03_lost_store_acknowledgement_repeats_no_recorded_effect() {
     let (appends, _) = appends_of_an_undisturbed_run().await;
     for at in 1..appends {
         let journal = Journal::default();
@@ -152,7 +152,7 @@ async fn promise_03_a_lost_answer_of_the_store_makes_no_recorded_effect_run_agai
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_14_a_slow_store_delays_a_run_and_changes_nothing() {
+async fn promise_14_slow_store_delays_a_run_and_changes_nothing() {
     let (appends, transcript) = appends_of_an_undisturbed_run().await;
     let journal = Journal::default();
     let store =
@@ -169,7 +169,7 @@ async fn promise_14_a_slow_store_delays_a_run_and_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_01_a_decision_that_cannot_be_stored_is_no_decision() {
+async fn promise_01_unstorable_decision_is_refused() {
     let journal = Journal::default();
     let broken = Arc::new(AtomicBool::new(false));
     let is_broken = Arc::clone(&broken);
@@ -193,7 +193,7 @@ async fn promise_01_a_decision_that_cannot_be_stored_is_no_decision() {
     assert!(matches!(bench.settled(&run).await, Settled::Completed(_)));
 }
 
-/// A bench whose store cannot be used from the moment on in which the first tools begin, until it is mended.
+/// A bench whose store fails from the start of the first tools until it is repaired.
 fn unusable() -> (Bench<Faulty>, Arc<AtomicBool>) {
     let broken = Arc::<AtomicBool>::default();
     let (is_broken, begun) = (Arc::clone(&broken), AtomicBool::new(false));
@@ -209,7 +209,7 @@ fn unusable() -> (Bench<Faulty>, Arc<AtomicBool>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_14_a_signal_after_a_failure_of_the_store_is_heard() {
+async fn promise_14_signal_after_a_store_failure_is_admitted() {
     let (bench, broken) = unusable();
     let process = bench.process("work", says);
     let run = bench.start(&process, &shop(&Journal::default())).await;
@@ -222,14 +222,14 @@ async fn promise_14_a_signal_after_a_failure_of_the_store_is_heard() {
     assert_eq!(crate::support::settled(&run).await, Settled::Paused);
     assert!(paused.elapsed() < Duration::from_millis(100), "the signal rang, and not the end of the run's rest");
     let claim = bench.store.run(&run_id()).await.unwrap().claim.unwrap();
-    assert!(claim.released, "nobody has it in hand");
+    assert!(claim.released, "no worker has claimed it");
     run.resume().await.unwrap();
     assert!(matches!(drive(&bench, &run).await, Settled::Completed(_)));
     bench.checked().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_14_a_run_goes_on_by_itself_when_the_store_can_be_used_again() {
+async fn promise_14_run_continues_by_itself_when_the_store_recovers() {
     let (bench, broken) = unusable();
     let process = bench.process("work", says);
     let run = bench.start(&process, &shop(&Journal::default())).await;
@@ -243,7 +243,7 @@ async fn promise_14_a_run_goes_on_by_itself_when_the_store_can_be_used_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_14_a_run_that_cannot_be_read_for_a_moment_is_served_later() {
+async fn promise_14_temporarily_unreadable_run_is_served_later() {
     let broken = Arc::<AtomicBool>::default();
     let is_broken = Arc::clone(&broken);
     let store = FaultyStore::new(MemoryStore::new(), |_, _| None)
@@ -265,7 +265,7 @@ async fn promise_14_a_run_that_cannot_be_read_for_a_moment_is_served_later() {
     assert_eq!(bench.store.run(&run_id()).await.unwrap().status, Status::Completed);
 }
 
-/// Panics where the engine asks how long to wait.
+/// Panics when the engine asks for the delay.
 #[derive(Debug)]
 struct NoJitter(OwnIds);
 
@@ -284,7 +284,7 @@ impl Ids for NoJitter {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_14_a_run_whose_worker_fails_again_and_again_rests_longer_each_time() {
+async fn promise_14_repeatedly_failing_run_backs_off_longer_each_time() {
     let store = MemoryStore::new();
     let brain = brain("Fails").step("Only", async |_| Err::<Board, _>(Error::transient("not now")));
     let runner = positronic_core::runner::Runner::builder()
@@ -305,7 +305,7 @@ async fn promise_14_a_run_whose_worker_fails_again_and_again_rests_longer_each_t
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_03_an_append_that_fails_for_a_moment_costs_no_effect_in_flight() {
+async fn promise_03_transient_append_failure_costs_no_effect_in_flight() {
     let says = |place: &str| if place == "Work/0" { slow_batch([("safe", "a", 5), ("safe", "b", 60)]) } else { done() };
     for fault in [Fault::Refused(full()), Fault::Unanswered(full())] {
         let failed = AtomicBool::new(false);
@@ -327,7 +327,7 @@ async fn promise_03_an_append_that_fails_for_a_moment_costs_no_effect_in_flight(
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_14_a_start_or_a_resume_that_nobody_waits_for_any_more_leaves_no_run_behind() {
+async fn promise_14_abandoned_start_or_resume_leaves_no_run_behind() {
     let store = FaultyStore::new(MemoryStore::new(), |_, append| {
         let claims = append.events.iter().any(|event| matches!(event.kind, EventKind::RunClaimed { .. }));
         claims.then_some(Fault::Late(Duration::from_secs(1)))

@@ -1,4 +1,4 @@
-//! Limits, over pauses and processes and down the tree: promise 12.
+//! Limits across pauses, processes and nested brains: promise 12.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::stores::{Fresh, on_both_stores};
 use crate::support::{Board, Journal, ShopLoop, batch, done, path, settled, slow_batch, tools, waits, workshop};
 
 on_both_stores! {
-    promise_12_limits_go_on_counting_over_a_pause_and_over_processes
+    promise_12_limits_keep_counting_across_pauses_and_processes
 }
 
 fn tokens(input: u64) -> Usage {
@@ -29,7 +29,7 @@ fn limit_of(log: &[Arc<Event>]) -> Option<(LimitKind, u64)> {
     })
 }
 
-async fn promise_12_limits_go_on_counting_over_a_pause_and_over_processes<S: Fresh>() {
+async fn promise_12_limits_keep_counting_across_pauses_and_processes<S: Fresh>() {
     fn loop_at(limit: fn(ShopLoop) -> ShopLoop) -> Brain<(), Board> {
         workshop(&Journal::default(), move |config| limit(tools(config).unlimited()))
     }
@@ -47,7 +47,7 @@ async fn promise_12_limits_go_on_counting_over_a_pause_and_over_processes<S: Fre
         ("money of the brain", whole(|budget| budget.max_money("0.00005"))),
         ("time of the brain", whole(|budget| budget.max_time(Duration::from_secs(42)))),
     ] {
-        // Ten tokens, each of a millionth, and ten seconds an iteration; in the fourth iteration a person is asked.
+        // Ten tokens at a millionth each, and ten seconds per iteration; a person is asked in the fourth iteration.
         let says = move |place: &str| {
             let tool = match place {
                 "Work/3" => "gated",
@@ -68,7 +68,7 @@ async fn promise_12_limits_go_on_counting_over_a_pause_and_over_processes<S: Fre
         let first = Bench::<S>::fresh().priced();
         let process = first.process("first", says);
         let run = first.start(&process, &shop).await;
-        // In the second iteration, while a tool runs; and while a person is asked.
+        // In the second iteration during a tool, and during an approval.
         tokio::time::sleep(Duration::from_secs(15)).await;
         run.pause().await.unwrap();
         assert_eq!(settled(&run).await, Settled::Paused);
@@ -95,7 +95,7 @@ async fn promise_12_limits_go_on_counting_over_a_pause_and_over_processes<S: Fre
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_12_the_time_after_a_worker_has_died_does_not_count() {
+async fn promise_12_time_after_a_worker_died_does_not_count() {
     let (bench, journal) = (Bench::new(), Journal::default());
     let shop = workshop(&journal, |config| tools(config).unlimited().max_time(Duration::from_secs(60)));
     let says = |place: &str| match place {
@@ -119,7 +119,7 @@ async fn promise_12_the_time_after_a_worker_has_died_does_not_count() {
     assert!(matches!(settled(&run).await, Settled::Completed(_)));
     assert_eq!(limit_of(&cut.checked().await), None);
 
-    // The worker that lives counts what passed before each message, too.
+    // A live worker also counts the time before each message.
     let log = bench.checked().await;
     assert_eq!(limit_of(&log), None, "a person is asked");
     bench.client("people").approve(&run_id(), &path("Work/0.1"), by("ann")).await.unwrap();
@@ -129,7 +129,7 @@ async fn promise_12_the_time_after_a_worker_has_died_does_not_count() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_12_what_a_person_was_asked_and_has_granted_holds_in_another_process() {
+async fn promise_12_grants_hold_in_another_process() {
     let shop = workshop(&Journal::default(), |config| tools(config).max_tokens(20).ask_for_more());
     let says = |place: &str| if place == "Work/9" { done() } else { batch([("safe", place)]).usage(tokens(10)) };
     let first = Bench::new();
@@ -155,7 +155,7 @@ async fn promise_12_what_a_person_was_asked_and_has_granted_holds_in_another_pro
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_12_a_limit_covers_what_brains_below_used_before_a_restart() {
+async fn promise_12_limit_covers_usage_of_nested_brains_before_a_restart() {
     let journal = Journal::default();
     let inner = || {
         brain("Inner").services::<Journal>().state(Board::default()).r#loop("Deep", |cx| tools(cx.system("Inside.")))

@@ -1,4 +1,4 @@
-//! Webhooks that come before anybody waits, and twice: promise 22.
+//! Webhooks that arrive before their wait, and duplicates: promise 22.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -23,21 +23,21 @@ use crate::support::{
 };
 
 on_both_stores! {
-    promise_22_a_webhook_that_comes_early_is_kept_and_matched
-    promise_22_a_webhook_that_comes_twice_counts_once
-    promise_22_of_two_runs_that_wait_for_the_same_one_has_it
-    promise_22_mail_expires_and_mail_that_does_not_fit_is_refused
-    promise_22_mail_is_found_by_a_process_that_begins_after_a_crash
-    promise_22_of_two_runs_that_begin_to_wait_at_once_one_has_the_webhook_that_came_before
-    promise_22_mail_that_cannot_be_read_when_the_wait_begins_is_read_later
-    promise_22_mail_that_cannot_be_used_does_not_hide_the_mail_behind_it
-    promise_22_a_failure_while_a_webhook_is_delivered_loses_nothing
-    promise_22_a_webhook_that_a_run_was_sent_itself_counts_once_when_it_is_delivered_too
-    promise_22_mail_is_found_for_a_run_that_is_taken_in_from_elsewhere
-    promise_22_a_fork_takes_no_webhook_from_its_origin
-    promise_22_a_wait_that_cannot_take_a_webhook_hides_no_other_one
-    promise_22_each_webhook_finds_the_wait_that_it_is_for
-    promise_22_what_came_first_counts_whatever_is_sent_again_under_its_id
+    promise_22_early_webhook_is_stored_and_matched
+    promise_22_duplicate_webhook_counts_once
+    promise_22_one_of_two_waiting_runs_gets_the_webhook
+    promise_22_mailbox_entry_expires_and_an_invalid_one_is_refused
+    promise_22_process_started_after_a_crash_finds_the_mailbox_entry
+    promise_22_one_of_two_runs_beginning_to_wait_gets_the_earlier_webhook
+    promise_22_temporarily_unreadable_mailbox_is_read_later
+    promise_22_unusable_mailbox_entry_hides_no_later_one
+    promise_22_failure_during_delivery_loses_no_webhook
+    promise_22_webhook_sent_to_its_run_and_delivered_counts_once
+    promise_22_imported_run_finds_its_mailbox_entry
+    promise_22_fork_takes_no_webhook_of_its_origin
+    promise_22_wait_that_refuses_a_webhook_hides_no_other_wait
+    promise_22_each_webhook_finds_its_wait
+    promise_22_first_payload_counts_when_an_id_is_reused
 }
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
@@ -65,7 +65,7 @@ fn says(place: &str) -> Reply {
 }
 
 fn note(text: &str) -> Value {
-    // The keys stand in no order, and are kept in one, also where `serde_json` keeps them as they come.
+    // The keys have no order and are stored sorted, even if `serde_json` preserves their order.
     json!({ "text": text, "from": "slack" })
 }
 
@@ -81,13 +81,13 @@ async fn begun(bench: &Bench<impl EventStore + Clone>, id: &str) -> (Runner, Run
     (process, run)
 }
 
-async fn promise_22_a_webhook_that_comes_early_is_kept_and_matched<S: Fresh>() {
+async fn promise_22_early_webhook_is_stored_and_matched<S: Fresh>() {
     let bench = Bench::<S>::fresh();
     let (_process, run) = begun(&bench, "run").await;
     let client = bench.client("machine");
     assert_eq!(deliver(&client, "one", "slack", "a", "early").await, Delivered::Kept);
     assert_eq!(deliver(&client, "other", "slack", "b", "for another").await, Delivered::Kept);
-    // The same hook again is the same mail.
+    // The same webhook again is the same mailbox entry.
     assert_eq!(deliver(&client, "one", "slack", "a", "early").await, Delivered::Kept);
     tokio::time::advance(Duration::from_secs(3600)).await;
     assert_eq!(bench.waits(&run).await, ["Work/0.0"]);
@@ -98,12 +98,12 @@ async fn promise_22_a_webhook_that_comes_early_is_kept_and_matched<S: Fresh>() {
     assert_eq!(run.document(), json!({"done": ["first", "a", "early"]}));
     let log = bench.checked().await;
     assert_eq!(named(&log, "LOOP_RESUME"), ["Work/1.0"]);
-    // And once more, much later: it is the answer of then.
+    // A much later duplicate gets the original outcome.
     let seq = log.iter().find(|event| event.kind.name() == "LOOP_RESUME").unwrap().seq;
     assert_eq!(deliver(&client, "one", "slack", "a", "early").await, Delivered::To { run: run_id(), seq });
     assert_eq!(bench.log().await, log);
     let left = bench.store.mail("slack", "b", Timestamp(0)).await.unwrap();
-    assert_eq!(left.unwrap().id, SignalId::from("other"), "nobody has waited for it");
+    assert_eq!(left.unwrap().id, SignalId::from("other"), "no call has waited for it");
 }
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
@@ -111,8 +111,8 @@ struct Count {
     count: u32,
 }
 
-/// Three calls wait for the same: one for something else by that name, one not long enough, and one that takes it.
-async fn promise_22_a_wait_that_cannot_take_a_webhook_hides_no_other_one<S: Fresh>() {
+/// Three calls wait for the same identifier: one for another name, one too briefly, and one that accepts it.
+async fn promise_22_wait_that_refuses_a_webhook_hides_no_other_wait<S: Fresh>() {
     let three = |config: ShopLoop| {
         let hours = |hours| Duration::from_hours(hours);
         let note = move |long| move |job: &Job, _: &Shop| [webhook::<Note>("slack").on(&job.id).timeout(hours(long))];
@@ -124,7 +124,7 @@ async fn promise_22_a_wait_that_cannot_take_a_webhook_hides_no_other_one<S: Fres
     let says = |_: &str| batch([("count", "a"), ("brief", "a"), ("long", "a")]);
     let run = bench.start(&bench.process("first", says), &workshop(&Journal::default(), three)).await;
     assert_eq!(waits(&run).await, ["Work/0.0", "Work/0.1", "Work/0.2"]);
-    // Nobody works on the copy, so nothing says yet that the time of one is up.
+    // No worker has the copy, so no expiry is recorded yet.
     let left = bench.cut(bench.log().await.len()).await;
     tokio::time::advance(Duration::from_hours(2)).await;
 
@@ -136,8 +136,8 @@ async fn promise_22_a_wait_that_cannot_take_a_webhook_hides_no_other_one<S: Fres
     assert!(matches!(late.map_err(refusal), Err(Refusal::Misfit { .. })), "what waits takes no note");
 }
 
-/// A fork waits for what its origin waits for, under an id that a list may show before.
-async fn promise_22_a_fork_takes_no_webhook_from_its_origin<S: Fresh>() {
+/// A fork waits for the webhook of its origin, under an id that a list may show earlier.
+async fn promise_22_fork_takes_no_webhook_of_its_origin<S: Fresh>() {
     let bench = Bench::<S>::fresh();
     let (process, run) = begun(&bench, "run").await;
     run.approve(&path("Work/0.0"), "ann").await.unwrap();
@@ -152,8 +152,8 @@ async fn promise_22_a_fork_takes_no_webhook_from_its_origin<S: Fresh>() {
     result(&run).await;
     let two = deliver(&client, "two", "slack", "a", "for the fork").await;
     assert!(matches!(&two, Delivered::To { run, .. } if *run == fork), "{two:?}");
-    // Nobody waits any more, and what lies in the mailbox then is not for a fork that is made of a moment before.
-    assert_eq!(deliver(&client, "three", "slack", "a", "for whoever comes").await, Delivered::Kept);
+    // No call waits any more; a later entry in the mailbox does not go to a fork of an earlier moment.
+    assert_eq!(deliver(&client, "three", "slack", "a", "for any later waiter").await, Delivered::Kept);
     let process =
         process.definition(positronic_core::dsl::Runnable::definition(&workshop(&Journal::default(), asking)));
     let later = process.fork(&run_id(), last, Fork::default()).await.unwrap();
@@ -161,7 +161,7 @@ async fn promise_22_a_fork_takes_no_webhook_from_its_origin<S: Fresh>() {
     assert_eq!(bench.store.mail("slack", "a", Timestamp(0)).await.unwrap().unwrap().id, SignalId::from("three"));
 }
 
-async fn promise_22_each_webhook_finds_the_wait_that_it_is_for<S: Fresh>() {
+async fn promise_22_each_webhook_finds_its_wait<S: Fresh>() {
     let bench = Bench::<S>::fresh();
     let twice =
         |place: &str| if place == "Work/0" { batch([("ask", "a"), ("ask", "b"), ("ask", "c")]) } else { done() };
@@ -182,7 +182,7 @@ async fn promise_22_each_webhook_finds_the_wait_that_it_is_for<S: Fresh>() {
     assert_eq!(bench.last_results(), answers);
 }
 
-async fn promise_22_a_webhook_that_comes_twice_counts_once<S: Fresh>() {
+async fn promise_22_duplicate_webhook_counts_once<S: Fresh>() {
     let bench = Bench::<S>::fresh();
     let (_process, run) = begun(&bench, "run").await;
     run.approve(&path("Work/0.0"), "ann").await.unwrap();
@@ -196,17 +196,17 @@ async fn promise_22_a_webhook_that_comes_twice_counts_once<S: Fresh>() {
     assert!(matches!(a, Delivered::To { .. }));
     assert!(matches!(bench.settled(&run).await, Settled::Completed(_)));
     assert_eq!(run.document(), json!({"done": ["first", "a", "once"]}));
-    // Another hook for the same wait came too late: somebody else may wait for it.
+    // Another webhook for the same wait came too late: it is stored for another waiter.
     assert_eq!(deliver(&one, "late", "slack", "a", "twice").await, Delivered::Kept);
     assert_eq!(named(&bench.checked().await, "LOOP_RESUME").len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_22_a_webhook_that_somebody_else_delivers_meanwhile_is_not_said_to_be_kept() {
+async fn promise_22_concurrently_delivered_webhook_is_not_reported_as_stored() {
     for another_waits in [false, true] {
         let (faster, hit) = (Arc::<OnceLock<Client>>::default(), Arc::<AtomicBool>::default());
         let (other, is_hit) = (Arc::clone(&faster), Arc::clone(&hit));
-        // The other delivery falls between this one's look into the mailbox and its look at who waits.
+        // The other delivery happens between this one's check of the mailbox and its check of the waits.
         let store = FaultyStore::new(MemoryStore::new(), |_, _| None).reading(move |method| {
             let client = other.get().filter(|_| method == "pending")?;
             if !is_hit.swap(true, Ordering::SeqCst) {
@@ -234,7 +234,7 @@ async fn promise_22_a_webhook_that_somebody_else_delivers_meanwhile_is_not_said_
     }
 }
 
-async fn promise_22_what_came_first_counts_whatever_is_sent_again_under_its_id<S: Fresh>() {
+async fn promise_22_first_payload_counts_when_an_id_is_reused<S: Fresh>() {
     let broken = Arc::<AtomicBool>::default();
     let is_broken = Arc::clone(&broken);
     let store = FaultyStore::new(S::fresh(), move |_, _| {
@@ -257,7 +257,7 @@ async fn promise_22_what_came_first_counts_whatever_is_sent_again_under_its_id<S
     assert_eq!(run.document(), json!({"done": ["first", "a", "first"]}));
 }
 
-async fn promise_22_of_two_runs_that_wait_for_the_same_one_has_it<S: Fresh>() {
+async fn promise_22_one_of_two_waiting_runs_gets_the_webhook<S: Fresh>() {
     let bench = Bench::<S>::fresh();
     let (_one, first) = begun(&bench, "run").await;
     let (_two, second) = begun(&bench, "second").await;
@@ -277,7 +277,7 @@ async fn promise_22_of_two_runs_that_wait_for_the_same_one_has_it<S: Fresh>() {
     }
 }
 
-async fn promise_22_of_two_runs_that_begin_to_wait_at_once_one_has_the_webhook_that_came_before<S: Fresh>() {
+async fn promise_22_one_of_two_runs_beginning_to_wait_gets_the_earlier_webhook<S: Fresh>() {
     for _ in 0..20 {
         let bench = Bench::on(FaultyStore::new(S::fresh(), |_, _| Some(Fault::Slow(Duration::from_millis(1)))));
         let ((_one, first), (_two, second)) = (begun(&bench, "run").await, begun(&bench, "second").await);
@@ -297,7 +297,7 @@ async fn promise_22_of_two_runs_that_begin_to_wait_at_once_one_has_the_webhook_t
     }
 }
 
-async fn promise_22_mail_that_cannot_be_read_when_the_wait_begins_is_read_later<S: Fresh>() {
+async fn promise_22_temporarily_unreadable_mailbox_is_read_later<S: Fresh>() {
     let (fails, memory) = (Arc::new(AtomicBool::new(false)), S::fresh());
     let is_broken = Arc::clone(&fails);
     let store = FaultyStore::new(memory, |_, _| None).reading(move |method| {
@@ -320,14 +320,14 @@ async fn promise_22_mail_that_cannot_be_read_when_the_wait_begins_is_read_later<
     assert_eq!(named(&bench.checked().await, "LOOP_RESUME"), ["Work/1.0"]);
 }
 
-async fn promise_22_mail_expires_and_mail_that_does_not_fit_is_refused<S: Fresh>() {
+async fn promise_22_mailbox_entry_expires_and_an_invalid_one_is_refused<S: Fresh>() {
     let bench = Bench::<S>::fresh();
     let (_process, run) = begun(&bench, "run").await;
     let client = bench.client("machine");
     deliver(&client, "old", "slack", "a", "too old").await;
     tokio::time::advance(Client::KEEP + Duration::from_secs(1)).await;
     run.approve(&path("Work/0.0"), "ann").await.unwrap();
-    assert_eq!(waits(&run).await, ["Work/1.0"], "what has expired answers nothing");
+    assert_eq!(waits(&run).await, ["Work/1.0"], "an expired entry answers nothing");
 
     let before = bench.log().await;
     let odd = client.deliver(SignalId::from("odd"), "slack", "a", json!({"txt": 1}), by("slack")).await.unwrap_err();
@@ -342,14 +342,14 @@ async fn promise_22_mail_expires_and_mail_that_does_not_fit_is_refused<S: Fresh>
     assert_eq!(run.document(), json!({"done": ["first", "a", "by mail"]}));
 }
 
-async fn promise_22_mail_is_found_by_a_process_that_begins_after_a_crash<S: Fresh>() {
+async fn promise_22_process_started_after_a_crash_finds_the_mailbox_entry<S: Fresh>() {
     let bench = Bench::<S>::fresh();
     let (_process, run) = begun(&bench, "run").await;
     run.approve(&path("Work/0.0"), "ann").await.unwrap();
     waits(&run).await;
     let log = bench.log().await;
     let asked = crate::bench::behind(&log, "Work/1.0", "LOOP_TOOL_START");
-    // It died right after the wait was written, and had not looked for the hook, which came before.
+    // It died right after it recorded the wait, before it checked for the earlier webhook.
     for served in [false, true] {
         let dead = Bench::<S>::fresh();
         deliver(&dead.client("machine"), "hook", "slack", "a", "meanwhile").await;
@@ -357,12 +357,12 @@ async fn promise_22_mail_is_found_by_a_process_that_begins_after_a_crash<S: Fres
         let process = dead.process("second", says).brain(workshop(&Journal::default(), asking));
         let found = if served { Vec::new() } else { process.recover().await.unwrap() };
         let _service = served.then(|| process.serve());
-        assert_eq!(found.len(), usize::from(!served), "nobody sends anything");
+        assert_eq!(found.len(), usize::from(!served), "no signal is sent");
         let run = process.open(&run_id()).await.unwrap();
         result(&run).await;
         assert_eq!(named(&dead.checked().await, "LOOP_RESUME"), ["Work/1.0"]);
     }
-    // It died before the wait was written; then the hook came, and the tool may run again.
+    // It died before it recorded the wait; then the webhook came, and the tool is repeatable.
     for until in [asked, asked + 1] {
         let cut = bench.cut(until).await;
         let client = cut.client("machine");
@@ -371,19 +371,19 @@ async fn promise_22_mail_is_found_by_a_process_that_begins_after_a_crash<S: Fres
         let run = cut.process("second", says).brain(shop).resume(&run_id()).await.unwrap();
         assert!(matches!(settled(&run).await, Settled::Completed(_)), "after {until}");
         let noted = named(&cut.checked().await, "LOOP_RESUME").len();
-        // A call that may not run again is interrupted, and waits for nothing.
+        // An unrepeatable call is interrupted and waits for nothing.
         assert_eq!(noted, usize::from(until > asked));
     }
 }
 
-async fn promise_22_mail_that_cannot_be_used_does_not_hide_the_mail_behind_it<S: Fresh>() {
+async fn promise_22_unusable_mailbox_entry_hides_no_later_one<S: Fresh>() {
     let bench = Bench::<S>::fresh();
     let (_process, run) = begun(&bench, "run").await;
     let client = bench.client("machine");
     deliver(&client, "old", "slack", "a", "too old").await;
     tokio::time::advance(Client::KEEP - Duration::from_secs(10)).await;
     let odd = client.deliver(SignalId::from("odd"), "slack", "a", json!({"txt": 1}), by("slack")).await;
-    assert_eq!(odd.unwrap(), Delivered::Kept, "nobody waits yet");
+    assert_eq!(odd.unwrap(), Delivered::Kept, "no call waits yet");
     tokio::time::advance(Duration::from_secs(1)).await;
     deliver(&client, "good", "slack", "a", "early").await;
     tokio::time::advance(Duration::from_secs(20)).await;
@@ -396,7 +396,7 @@ async fn promise_22_mail_that_cannot_be_used_does_not_hide_the_mail_behind_it<S:
     assert!(bench.store.mail("slack", "a", now).await.unwrap().is_none_or(|mail| mail.id == SignalId::from("old")));
 }
 
-async fn promise_22_a_failure_while_a_webhook_is_delivered_loses_nothing<S: Fresh>() {
+async fn promise_22_failure_during_delivery_loses_no_webhook<S: Fresh>() {
     let broken = Arc::<AtomicBool>::default();
     let is_broken = Arc::clone(&broken);
     let store = FaultyStore::new(S::fresh(), move |run, append| {
@@ -416,7 +416,7 @@ async fn promise_22_a_failure_while_a_webhook_is_delivered_loses_nothing<S: Fres
     let kept = bench.store.mail("slack", "a", Timestamp(0)).await.unwrap();
     assert_eq!(kept.unwrap().id, SignalId::from("hook"));
 
-    // Another one that waits for the same has it, although the first cannot be written to.
+    // Another waiter for the same identifier gets it, although the first one's log cannot be written.
     let (_two, second) = begun(&bench, "second").await;
     second.approve(&path("Work/0.0"), "ann").await.unwrap();
     assert!(matches!(bench.settled(&second).await, Settled::Completed(_)));
@@ -427,7 +427,7 @@ async fn promise_22_a_failure_while_a_webhook_is_delivered_loses_nothing<S: Fres
     assert!(matches!(&next, Delivered::To { run, .. } if run == third.id()), "{next:?}");
 }
 
-async fn promise_22_a_webhook_that_a_run_was_sent_itself_counts_once_when_it_is_delivered_too<S: Fresh>() {
+async fn promise_22_webhook_sent_to_its_run_and_delivered_counts_once<S: Fresh>() {
     let bench = Bench::<S>::fresh();
     let twice = |place: &str| if ["Work/0", "Work/1"].contains(&place) { batch([("ask", "a")]) } else { done() };
     let process = bench.process("run", twice);
@@ -443,10 +443,10 @@ async fn promise_22_a_webhook_that_a_run_was_sent_itself_counts_once_when_it_is_
 
     assert_eq!(delivered, Delivered::To { run: run_id(), seq });
     assert_eq!(bench.waits(&run).await, ["Work/1.0"], "it was the answer to the first question");
-    assert_eq!(bench.store.mail("slack", "a", Timestamp(0)).await.unwrap(), None, "nobody else gets it");
+    assert_eq!(bench.store.mail("slack", "a", Timestamp(0)).await.unwrap(), None, "no other call gets it");
 }
 
-async fn promise_22_mail_is_found_for_a_run_that_is_taken_in_from_elsewhere<S: Fresh>() {
+async fn promise_22_imported_run_finds_its_mailbox_entry<S: Fresh>() {
     let bench = Bench::<S>::fresh();
     let (_process, run) = begun(&bench, "run").await;
     run.approve(&path("Work/0.0"), "ann").await.unwrap();

@@ -1,4 +1,4 @@
-//! The promises of the design, each by a test that carries its number: given a log, when this comes, then that.
+//! The promises of the design; each test name carries the number of its promise.
 
 #![allow(
     clippy::unwrap_used,
@@ -15,19 +15,19 @@ mod bench;
 mod code;
 mod crash;
 mod decisions;
-mod doubt;
 mod faults;
+mod interrupted;
 mod limits;
 mod mailbox;
 mod mechanisms;
 mod races;
 mod random;
 mod replay;
-mod said;
+mod signals;
 mod sinks;
 mod storage;
 mod stores;
 mod stories;
-#[allow(dead_code, reason = "other binaries use the rest")]
+#[allow(dead_code, reason = "other test binaries use the remaining items")]
 #[path = "../support/mod.rs"]
 mod support;

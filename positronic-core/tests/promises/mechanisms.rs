@@ -1,4 +1,4 @@
-//! What the mechanisms behind the promises hold up, each by a test that fails where its mechanism is taken away.
+//! The mechanisms behind the promises; each test fails if its mechanism is removed.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -17,11 +17,11 @@ use crate::stores::{Fresh, OnDisk, on_both_stores};
 use crate::support::{Board, Journal, batch, done, path, result, settled, tools, waits, workshop};
 
 on_both_stores! {
-    promise_13_a_snapshot_holds_what_the_log_before_it_says
-    promise_13_a_run_that_another_one_goes_on_after_is_not_removed
+    promise_13_snapshot_equals_the_log_before_it
+    promise_13_run_with_a_successor_is_not_removed
 }
 
-/// A run of a denial and of more events than a snapshot waits for, that waits for a person again.
+/// A run with a denial and more events than a snapshot interval, waiting for a person again.
 async fn denied_long_ago<S: Fresh>(bench: &Bench<S>, shop: &Brain<(), Board>) {
     let process = bench.process("first", |place| match place {
         "Work/0" => batch([("gated", "a"), ("gated", "b")]),
@@ -33,11 +33,11 @@ async fn denied_long_ago<S: Fresh>(bench: &Bench<S>, shop: &Brain<(), Board>) {
     let decisions = [signal("no", reject("Work/0.0", "too risky")), signal("yes", approve("Work/0.1"))];
     bench.client("people").send(&run_id(), &decisions).await.unwrap();
     assert_eq!(bench.waits(&run).await, ["Work/150.1"]);
-    // Its worker would otherwise continue in this process.
+    // Otherwise its worker would continue it in this process.
     process.release().await;
 }
 
-async fn promise_13_a_snapshot_holds_what_the_log_before_it_says<S: Fresh>() {
+async fn promise_13_snapshot_equals_the_log_before_it<S: Fresh>() {
     let (bench, journal) = (Bench::<S>::fresh(), Journal::default());
     let shop = workshop(&journal, |config| tools(config).unlimited());
     denied_long_ago(&bench, &shop).await;
@@ -48,7 +48,7 @@ async fn promise_13_a_snapshot_holds_what_the_log_before_it_says<S: Fresh>() {
     let loaded = bench.client("people").state(&run_id()).await.unwrap();
 
     assert_eq!(loaded, RunState::replay(log.iter().map(|event| &**event)).unwrap());
-    // What it holds counts: an identical call is denied, and the same signal is the same answer.
+    // The snapshot's content applies: an identical call is denied, and the same signal gets the same outcome.
     assert!(matches!(result_of(&log, "Work/150.0"), ToolResult::Denied { .. }));
     let accepted = bench.client("people").send(&run_id(), &[signal("yes", approve("Work/0.1"))]).await.unwrap();
     assert_eq!(accepted[0].index() + 1, behind(&log, "Work/0.1", "LOOP_APPROVAL_DECIDED"));
@@ -64,7 +64,7 @@ async fn promise_13_a_snapshot_holds_what_the_log_before_it_says<S: Fresh>() {
     assert!(matches!(bench.settled(&run).await, Settled::Completed(_)));
 }
 
-async fn promise_13_a_run_that_another_one_goes_on_after_is_not_removed<S: Fresh>() {
+async fn promise_13_run_with_a_successor_is_not_removed<S: Fresh>() {
     let bench = Bench::<S>::fresh();
     let chat = brain("Chat").r#loop("Work", |cx| cx.system("Talk."));
     let process = bench.process("chat", |_| Reply::text("yes"));
@@ -84,7 +84,7 @@ async fn promise_13_a_run_that_another_one_goes_on_after_is_not_removed<S: Fresh
     assert_eq!(bench.store.remove(&all).await.unwrap(), 3, "together they go");
 }
 
-/// What a configuration yields in an iteration: of everything something that comes, stays, changes, goes and comes again.
+/// A configuration that adds, keeps, changes, removes and restores one item of every kind.
 fn varying(cx: &LoopContext<(), u32, ()>, yielded: &Mutex<Vec<Yielded>>) -> Loop<(), u32, ()> {
     let iteration = *cx.state;
     let (system, item) = (format!("Count, {}.", iteration % 2), format!("item {}", iteration / 2));
@@ -106,7 +106,7 @@ fn varying(cx: &LoopContext<(), u32, ()>, yielded: &Mutex<Vec<Yielded>>) -> Loop
 type Yielded = (String, Vec<(String, String)>, String, f64);
 
 #[tokio::test(start_paused = true)]
-async fn promise_21_a_request_holds_what_its_configuration_yielded() {
+async fn promise_21_request_contains_what_its_configuration_yielded() {
     let yielded: Arc<Mutex<Vec<Yielded>>> = Arc::default();
     let noted = Arc::clone(&yielded);
     let counting = brain("Counting").state(0_u32).r#loop("Work", move |cx| varying(&cx, &noted));
@@ -132,7 +132,7 @@ async fn promise_21_a_request_holds_what_its_configuration_yielded() {
     bench.checked().await;
 }
 
-/// A clock that goes back by a second whenever it is read.
+/// A clock that goes back by a second at each read.
 #[derive(Clone)]
 struct Backwards(Arc<AtomicI64>);
 
@@ -143,7 +143,7 @@ impl Clock for Backwards {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_21_the_times_of_a_log_never_decrease_although_a_clock_goes_back() {
+async fn promise_21_log_times_never_decrease_when_the_clock_goes_back() {
     let store = MemoryStore::new();
     let model = ScriptedModel::new([batch([("gated", "a"), ("safe", "b")]), done()]);
     let runner = Runner::builder()
@@ -171,7 +171,7 @@ async fn promise_21_the_times_of_a_log_never_decrease_although_a_clock_goes_back
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_21_an_event_of_a_newer_format_is_refused_and_nothing_is_written() {
+async fn promise_21_event_of_a_newer_format_is_refused_and_nothing_is_written() {
     let (bench, journal) = (Bench::<OnDisk>::fresh(), Journal::default());
     let shop = workshop(&journal, tools);
     let process = bench.process("old", |_| batch([("gated", "a")]));

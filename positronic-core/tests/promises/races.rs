@@ -15,22 +15,22 @@ use crate::stores::{Fresh, on_both_stores};
 use crate::support::{Journal, batch, done, path, settled, slow_batch, tools, waits, workshop};
 
 on_both_stores! {
-    promise_04_of_two_decisions_at_once_one_wins_and_the_other_is_told
-    promise_04_two_processes_approve_the_same_call_a_hundred_times_and_it_runs_once
-    promise_04_the_same_signal_twice_is_the_same_answer
-    promise_04_a_signal_of_long_ago_is_the_same_answer_and_no_state_grows_with_them
-    promise_04_of_two_processes_that_resume_a_run_at_once_one_has_it
-    promise_04_a_worker_that_was_taken_for_dead_writes_nothing_more
-    promise_04_a_worker_that_has_lost_its_run_stops_what_it_has_in_flight
-    promise_04_a_stale_attachment_is_fenced_by_the_store_whatever_it_knows
-    promise_04_of_two_starts_with_one_id_at_once_both_get_the_same_run
+    promise_04_one_of_two_concurrent_decisions_wins_and_the_other_is_refused
+    promise_04_two_processes_approving_the_same_call_a_hundred_times_run_it_once
+    promise_04_same_signal_twice_gets_the_same_outcome
+    promise_04_old_signal_gets_the_same_outcome_without_growing_the_state
+    promise_04_one_of_two_processes_resuming_a_run_claims_it
+    promise_04_worker_declared_dead_writes_nothing_more
+    promise_04_worker_that_lost_its_run_stops_its_effects_in_flight
+    promise_04_store_fences_a_stale_attachment
+    promise_04_two_concurrent_starts_with_one_id_get_the_same_run
 }
 
 fn one_gated(place: &str) -> Reply {
     if place == "Work/0" { batch([("gated", "a")]) } else { done() }
 }
 
-/// A store whose appends take a moment, so that what two processes do falls together.
+/// A store with slow appends, so that two processes overlap.
 fn crowded(store: impl EventStore + Clone) -> FaultyStore<impl EventStore + Clone> {
     FaultyStore::new(store, |_, _| Some(Fault::Slow(Duration::from_millis(1))))
 }
@@ -59,13 +59,13 @@ async fn two_people_decide_at_once(store: impl EventStore + Clone) {
     assert_eq!(result_of(&log, "Work/0.0").is_success(), approved);
 }
 
-async fn promise_04_of_two_decisions_at_once_one_wins_and_the_other_is_told<S: Fresh>() {
+async fn promise_04_one_of_two_concurrent_decisions_wins_and_the_other_is_refused<S: Fresh>() {
     for _ in 0..100 {
         two_people_decide_at_once(S::fresh()).await;
     }
 }
 
-async fn promise_04_two_processes_approve_the_same_call_a_hundred_times_and_it_runs_once<S: Fresh>() {
+async fn promise_04_two_processes_approving_the_same_call_a_hundred_times_run_it_once<S: Fresh>() {
     for _ in 0..100 {
         let (bench, journal) = (Bench::on(crowded(S::fresh())), Journal::default());
         let process = bench.process("work", one_gated);
@@ -83,7 +83,7 @@ async fn promise_04_two_processes_approve_the_same_call_a_hundred_times_and_it_r
     }
 }
 
-async fn promise_04_the_same_signal_twice_is_the_same_answer<S: Fresh>() {
+async fn promise_04_same_signal_twice_gets_the_same_outcome<S: Fresh>() {
     for order in [["one", "other"], ["other", "one"]] {
         let (bench, journal) = (Bench::on(crowded(S::fresh())), Journal::default());
         let process = bench.process("work", |place| match place {
@@ -100,7 +100,7 @@ async fn promise_04_the_same_signal_twice_is_the_same_answer<S: Fresh>() {
         let (a, b) = tokio::join!(one.send(&id, &signals), other.send(&id, &signals));
 
         assert_eq!(a.as_ref().unwrap(), b.as_ref().unwrap());
-        // Also much later, when its call is long done, and within one list.
+        // Also long after its call has ended, and within one list.
         let pair = [twice.clone(), signal("click-2", reject("Work/0.1", "no")), signal("click-2", approve("Work/0.1"))];
         let later = other.send(&id, &pair).await.unwrap();
         assert_eq!((later[0], later[1]), (a.unwrap()[0], later[2]));
@@ -113,7 +113,7 @@ async fn promise_04_the_same_signal_twice_is_the_same_answer<S: Fresh>() {
     }
 }
 
-async fn promise_04_a_signal_of_long_ago_is_the_same_answer_and_no_state_grows_with_them<S: Fresh>() {
+async fn promise_04_old_signal_gets_the_same_outcome_without_growing_the_state<S: Fresh>() {
     let (bench, journal) = (Bench::<S>::fresh(), Journal::default());
     let process = bench.process("work", |place| if place == "Work/0" { batch([("gated", "a")]) } else { done() });
     let run = bench.start(&process, &workshop(&journal, tools)).await;
@@ -136,15 +136,15 @@ async fn promise_04_a_signal_of_long_ago_is_the_same_answer_and_no_state_grows_w
     assert_eq!(named(&bench.checked().await, "LOOP_MESSAGE").len(), said.len());
 }
 
-async fn promise_04_of_two_processes_that_resume_a_run_at_once_one_has_it<S: Fresh>() {
+async fn promise_04_one_of_two_processes_resuming_a_run_claims_it<S: Fresh>() {
     let journal = Journal::default();
     let shop = workshop(&journal, tools);
     let says = |place: &str| if place == "Work/0" { slow_batch([("read", "a", 5), ("safe", "b", 5)]) } else { done() };
-    let whole = Bench::<S>::fresh();
-    let first = whole.process("first", says);
-    let run = whole.start(&first, &shop).await;
+    let baseline = Bench::<S>::fresh();
+    let first = baseline.process("first", says);
+    let run = baseline.start(&first, &shop).await;
     assert!(matches!(settled(&run).await, Settled::Completed(_)));
-    let log = whole.log().await;
+    let log = baseline.log().await;
     let until = behind(&log, "Work/0.0", "LOOP_TOOL_CALL");
     for _ in 0..100 {
         let bench = Bench::on(crowded(S::fresh()));
@@ -171,7 +171,7 @@ async fn promise_04_of_two_processes_that_resume_a_run_at_once_one_has_it<S: Fre
     }
 }
 
-async fn promise_04_a_worker_that_was_taken_for_dead_writes_nothing_more<S: Fresh>() {
+async fn promise_04_worker_declared_dead_writes_nothing_more<S: Fresh>() {
     let (bench, journal) = (Bench::<S>::fresh(), Journal::default());
     let shop = workshop(&journal, tools);
     let says = |place: &str| if place == "Work/0" { slow_batch([("safe", "a", 1000)]) } else { done() };
@@ -188,18 +188,21 @@ async fn promise_04_a_worker_that_was_taken_for_dead_writes_nothing_more<S: Fres
     assert!(matches!(bench.settled(&taken).await, Settled::Completed(_)));
     tokio::time::sleep(Duration::from_secs(10)).await;
     let log = bench.checked().await;
-    assert!(matches!(result_of(&log, "Work/0.0"), ToolResult::Interrupted { .. }), "what the stale worker had begun");
+    assert!(
+        matches!(result_of(&log, "Work/0.0"), ToolResult::Interrupted { .. }),
+        "the stale worker's effects in flight"
+    );
     let claimed = behind(&log[2..], "", "RUN_CLAIMED") + 2;
     assert!(log[claimed..].iter().all(|event| event.epoch == Some(Epoch(2))), "{log:#?}");
     assert_eq!(named(&log, "LOOP_TOOL_RESULT").len(), 1);
     assert!(matches!(settled(&run).await, Settled::Completed(_)), "who started the run sees its end");
     assert!(
         !log.iter().any(|event| matches!(&event.kind, EventKind::RunReleased { .. })),
-        "the stale one says no word"
+        "the stale worker appends nothing"
     );
 }
 
-async fn promise_04_a_worker_that_has_lost_its_run_stops_what_it_has_in_flight<S: Fresh>() {
+async fn promise_04_worker_that_lost_its_run_stops_its_effects_in_flight<S: Fresh>() {
     let (bench, journal) = (Bench::<S>::fresh(), Journal::default());
     let shop = workshop(&journal, tools);
     let says = |place: &str| match place {
@@ -221,7 +224,7 @@ async fn promise_04_a_worker_that_has_lost_its_run_stops_what_it_has_in_flight<S
     drop(run);
 }
 
-async fn promise_04_a_stale_attachment_is_fenced_by_the_store_whatever_it_knows<S: Fresh>() {
+async fn promise_04_store_fences_a_stale_attachment<S: Fresh>() {
     let (bench, journal) = (Bench::<S>::fresh(), Journal::default());
     let shop = workshop(&journal, tools);
     let first = bench.process("first", one_gated);
@@ -254,7 +257,7 @@ async fn promise_04_a_stale_attachment_is_fenced_by_the_store_whatever_it_knows<
     drop(second);
 }
 
-async fn promise_04_of_two_starts_with_one_id_at_once_both_get_the_same_run<S: Fresh>() {
+async fn promise_04_two_concurrent_starts_with_one_id_get_the_same_run<S: Fresh>() {
     for twice in [false, true] {
         let bench = Bench::on(crowded(S::fresh()));
         let shop = workshop(&Journal::default(), tools);

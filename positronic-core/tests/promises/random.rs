@@ -1,9 +1,9 @@
-//! Random stories in several lives: whatever is called, decided, delivered, said and paused, wherever processes die,
-//! every promise is kept.
+//! Random stories with crashes: the promises hold for any calls, decisions, webhooks, messages and pauses, wherever
+//! processes die.
 //!
-//! A life is a runtime with one process in it. It dies at one of its appends, which is written or not, and everything
-//! that it had in flight goes with it. What people had sent then without an answer they send again in the next life,
-//! under the same id.
+//! A life is a runtime with one process in it. It dies at one of its appends, which is written or not, together with
+//! all its effects in flight. People repeat their unacknowledged signals in the next life under the same
+//! id.
 
 mod script;
 
@@ -31,24 +31,24 @@ use crate::bench::{by, run_id};
 use crate::support::boundaries::{Later, Ledger, OwnIds};
 use crate::support::{check_order, check_requests, done, path};
 
-/// After how many deeds people have talked enough.
+/// Number of actions after which people stop sending signals.
 const PATIENCE: usize = 300;
 
-/// The answer that ends a story: what was asked for is approved, and more than a limit allows is refused.
+/// The answer that ends a story: pending calls are approved, and requests for more are refused.
 const FIRM: u8 = 250;
 
-/// What outlives the processes.
+/// State that outlives the processes.
 struct World {
     script: Script,
     store: MemoryStore,
     ledger: Ledger,
     sent: Arc<Mutex<Vec<ModelRequest>>>,
     people: Mutex<People>,
-    /// How often people were asked for more.
+    /// Number of requests for more.
     asked: AtomicU64,
 }
 
-/// What people have sent, and what they were told.
+/// The signals of people, with their outcomes.
 #[derive(Default)]
 struct People {
     next: usize,
@@ -57,11 +57,11 @@ struct People {
     refused: BTreeSet<SignalId>,
 }
 
-/// So long that nobody is alive then.
+/// Long enough for every worker to be dead.
 const FOREVER: Duration = Duration::from_secs(1_000_000_000);
 
 impl World {
-    /// Lives once, and says whether the run has ended.
+    /// Lives once, and returns whether the run has ended.
     fn live(&self, life: usize) -> bool {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
         runtime.block_on(async {
@@ -131,7 +131,7 @@ impl World {
         let mut deeds = self.script.deeds.iter().copied().cycle().skip(life * 3);
         for turn in 0..400 {
             let (what, whom, wait) = deeds.next().unwrap();
-            // In the end people stop talking and answer what they are asked, and then it has to end.
+            // In the end people only answer questions, and then the run must end.
             let resolute = turn >= PATIENCE;
             if wait % 3 == 0 && !resolute {
                 tokio::time::sleep(Duration::from_millis(u64::from(wait % 20))).await;
@@ -166,7 +166,7 @@ impl World {
         panic!("the story does not end after {} events", self.log().await.len());
     }
 
-    /// Does something, whether it fits or not.
+    /// Performs an action, valid or not.
     async fn deed(&self, run: &RunHandle<Value>, what: u8, whom: u8) {
         let pending = run.pending();
         let chosen = pending.get(usize::from(whom) % pending.len().max(1));
@@ -215,14 +215,14 @@ impl World {
         self.say(run, kind).await;
     }
 
-    /// Delivers a webhook, whether somebody waits for it or not; some come twice.
+    /// Delivers a webhook, expected or not; some twice.
     async fn deliver(&self, run: &RunHandle<Value>, whom: u8) {
         let client = self.client(run.state().at);
         let (id, identifier) = (SignalId::from(format!("hook {}", whom % 8)), (whom % 3).to_string());
         client.deliver(id, "go", &identifier, json!({}), by("machine")).await.unwrap();
     }
 
-    /// Makes the control of another process.
+    /// Creates the client of another process.
     fn client(&self, now: Timestamp) -> Client {
         Runner::builder()
             .model(ScriptedModel::new([]))
@@ -254,7 +254,7 @@ impl World {
         }
     }
 
-    /// Checks every promise that the log and the world outside can tell of.
+    /// Checks every promise that the log and the outside world can prove.
     async fn check(&self, run: &RunHandle<Value>) {
         let log = self.log().await;
         check_order(&log, true);
@@ -328,9 +328,9 @@ impl World {
     }
 }
 
-/// A story that was found: people talk on and on, and grant a little more each time.
+/// A regression found by random stories: people keep sending messages and grant a little more each time.
 #[test]
-fn promise_14_a_run_that_is_always_talked_to_ends_once_it_is_let_be() {
+fn promise_14_run_with_endless_messages_ends_when_they_stop() {
     let mut deeds = vec![(191, 0, 0)];
     deeds.extend([(0, 0, 0); 16]);
     deeds.extend([
@@ -358,7 +358,7 @@ fn promise_14_a_run_that_is_always_talked_to_ends_once_it_is_let_be() {
 }
 
 #[test]
-fn promise_14_whatever_happens_in_whatever_order_and_wherever_processes_die() {
+fn promise_14_any_events_in_any_order_survive_crashes_anywhere() {
     let config = Config { cases: 96, failure_persistence: None, ..Config::default() };
     let asked = std::cell::Cell::new(0);
     TestRunner::new(config)

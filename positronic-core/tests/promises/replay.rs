@@ -1,4 +1,4 @@
-//! What is read again from the log is what was live: promise 21.
+//! State rebuilt from the log equals the live state: promise 21.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use crate::stores::{Fresh, on_both_stores};
 use crate::support::{Job, batch, done, settled};
 
 on_both_stores! {
-    promise_21_a_replayed_state_and_rebuilt_requests_are_the_live_ones_byte_for_byte
+    promise_21_replayed_state_and_rebuilt_requests_equal_the_live_ones_byte_for_byte
 }
 
-/// A state that does not survive a careless encoding.
+/// A state that a careless encoding would lose.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 struct Delicate {
     sums: Vec<f64>,
@@ -27,7 +27,7 @@ struct Delicate {
     text: String,
 }
 
-/// Rebuilds some of the requests that were sent, from the log.
+/// Rebuilds some of the sent requests from the log.
 fn rebuilt(log: &[Arc<Event>], sent: &[ModelRequest]) {
     let model = ScriptedModel::from_fn(|_| done());
     for request in sent.iter().step_by(20).chain(sent.last()) {
@@ -37,12 +37,12 @@ fn rebuilt(log: &[Arc<Event>], sent: &[ModelRequest]) {
     }
 }
 
-async fn promise_21_a_replayed_state_and_rebuilt_requests_are_the_live_ones_byte_for_byte<S: Fresh>() {
+async fn promise_21_replayed_state_and_rebuilt_requests_equal_the_live_ones_byte_for_byte<S: Fresh>() {
     let delicate = brain("Delicate")
         .state(Delicate::default())
         .step("Begin", async |cx| Ok(Delicate { text: "\u{0}é\u{1F600}\"\\".to_owned(), ..cx.state }))
         .r#loop("Work", |cx| {
-            // Never the same, and sometimes the same as long before.
+            // Never the previous value, but sometimes a much older one.
             let iteration = cx.state.sums.len();
             cx.system(format!("{:?} {}", cx.state.sums.last(), iteration % 3))
                 .context("named", format!("{}", cx.state.named.len()))
@@ -72,7 +72,7 @@ async fn promise_21_a_replayed_state_and_rebuilt_requests_are_the_live_ones_byte
     assert_eq!(bench.sent().len(), 301);
     rebuilt(&log, &bench.sent());
 
-    // Every prefix is a state that is written and read without a change; one in the middle goes on to the same.
+    // Every prefix is a state that round-trips unchanged; one in the middle continues to the same end.
     let live = serde_json::to_string(&run.state()).unwrap();
     let mut replayed = RunState::default();
     for (index, event) in log.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Where events go: promise 17.
+//! Delivery of events to sinks: promise 17.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -18,12 +18,12 @@ use crate::stores::{Fresh, on_both_stores};
 use crate::support::{Journal, batch, done, path, settled, slow_batch, tools, waits, workshop};
 
 on_both_stores! {
-    promise_17_events_are_read_again_from_any_number_without_a_gap
-    promise_17_a_sink_of_another_process_goes_on_where_the_log_ended
-    promise_17_a_sink_that_was_behind_when_its_process_died_sees_what_it_has_missed
+    promise_17_events_are_reread_from_any_number_without_a_gap
+    promise_17_sink_of_another_process_continues_at_the_end_of_the_log
+    promise_17_lagging_sink_of_a_dead_process_receives_the_missed_events
 }
 
-/// Takes its time for each event, and fails now and then.
+/// Delays each event, and fails now and then.
 #[derive(Clone, Default)]
 struct Slow {
     seen: Arc<Mutex<Vec<Seq>>>,
@@ -67,7 +67,7 @@ fn all(until: u64) -> Vec<Seq> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_17_a_slow_and_failing_sink_sees_every_event_once_and_holds_up_nobody() {
+async fn promise_17_slow_and_failing_sink_sees_every_event_once_and_blocks_no_run() {
     let bench = Bench::new();
     let slow = Slow { takes: Duration::from_secs(7), fails_every: 3, ..Slow::default() };
     let never = Slow { fails_every: 1, ..Slow::default() };
@@ -81,8 +81,8 @@ async fn promise_17_a_slow_and_failing_sink_sees_every_event_once_and_holds_up_n
     assert_eq!(began.elapsed(), Duration::ZERO, "the run waits for no sink");
 
     let began = tokio::time::Instant::now();
-    assert!(!run.flushed(Duration::from_secs(10_000)).await, "one sink has taken nothing");
-    assert!(began.elapsed() < Duration::from_secs(10_000), "who is given up is not waited for");
+    assert!(!run.flushed(Duration::from_secs(10_000)).await, "one sink has received nothing");
+    assert!(began.elapsed() < Duration::from_secs(10_000), "abandoned sinks are not waited for");
 
     let log = bench.checked().await;
     assert_eq!(*slow.seen.lock().unwrap(), all(log.len() as u64));
@@ -90,7 +90,7 @@ async fn promise_17_a_slow_and_failing_sink_sees_every_event_once_and_holds_up_n
     assert_eq!(*never.seen.lock().unwrap(), []);
 }
 
-async fn promise_17_events_are_read_again_from_any_number_without_a_gap<S: Fresh>() {
+async fn promise_17_events_are_reread_from_any_number_without_a_gap<S: Fresh>() {
     let bench = Bench::<S>::fresh();
     let process = bench.process("work", says);
     let run = bench.start(&process, &workshop(&Journal::default(), tools)).await;
@@ -105,7 +105,7 @@ async fn promise_17_events_are_read_again_from_any_number_without_a_gap<S: Fresh
     assert_eq!(client.events(&run_id(), Seq(log.len() as u64 + 9)).await.unwrap(), []);
 }
 
-async fn promise_17_a_sink_of_another_process_goes_on_where_the_log_ended<S: Fresh>() {
+async fn promise_17_sink_of_another_process_continues_at_the_end_of_the_log<S: Fresh>() {
     let bench = Bench::<S>::fresh();
     let shop = workshop(&Journal::default(), tools);
     let first = Recorder::new();
@@ -125,14 +125,14 @@ async fn promise_17_a_sink_of_another_process_goes_on_where_the_log_ended<S: Fre
     assert_eq!(seen, cut.checked().await);
 }
 
-async fn promise_17_a_sink_that_was_behind_when_its_process_died_sees_what_it_has_missed<S: Fresh>() {
+async fn promise_17_lagging_sink_of_a_dead_process_receives_the_missed_events<S: Fresh>() {
     let bench = Bench::<S>::fresh();
     let shop = workshop(&Journal::default(), tools);
     let sink = Slow { takes: Duration::from_secs(3), ..Slow::default() };
     let process = bench.process("first", says).sink(sink.clone());
     let run = bench.start(&process, &shop).await;
     waits(&run).await;
-    assert!(sink.seen.lock().unwrap().is_empty(), "it is behind");
+    assert!(sink.seen.lock().unwrap().is_empty(), "it lags behind");
     let cut = bench.cut(bench.log().await.len()).await;
     let after = Slow { takes: Duration::ZERO, ..sink };
     after.seen.lock().unwrap().clear();
@@ -146,7 +146,7 @@ async fn promise_17_a_sink_that_was_behind_when_its_process_died_sees_what_it_ha
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_17_a_sink_sees_what_happened_while_nobody_held_the_run() {
+async fn promise_17_sink_sees_events_appended_while_the_run_was_unclaimed() {
     let (bench, sink) = (Bench::new(), Recorder::new());
     let shop = workshop(&Journal::default(), tools);
     let process = bench.lingering("work", Duration::ZERO, says).sink(sink.clone()).brain(shop.clone());
@@ -195,7 +195,7 @@ impl EventSink for Panics {
     }
 }
 
-/// Blocks in no method, and is never done.
+/// Blocks in no method, and never finishes.
 struct Endless;
 
 impl EventSink for Endless {
@@ -209,7 +209,7 @@ impl EventSink for Endless {
 }
 
 #[test]
-fn promise_17_no_sink_stops_a_run_by_panicking_anywhere_on_one_thread_or_several() {
+fn promise_17_panicking_sink_stops_no_run_on_one_thread_or_several() {
     let one = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let several = || tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     for runtime in [one(), several()] {
@@ -227,14 +227,14 @@ fn promise_17_no_sink_stops_a_run_by_panicking_anywhere_on_one_thread_or_several
                 while recorder.events().len() < log.len() {
                     tokio::task::yield_now().await;
                 }
-                assert_eq!(recorder.events(), log, "the sinks beside it miss nothing");
+                assert_eq!(recorder.events(), log, "the other sinks miss nothing");
             }
         });
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_17_a_sink_sees_every_event_once_however_often_its_run_is_held() {
+async fn promise_17_sink_sees_every_event_once_however_often_the_run_is_claimed() {
     let (bench, sink) = (Bench::new(), Recorder::new());
     let shop = workshop(&Journal::default(), tools);
     let process = bench.process("work", says).sink(sink.clone()).brain(shop.clone());
@@ -257,7 +257,7 @@ async fn promise_17_a_sink_sees_every_event_once_however_often_its_run_is_held()
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_17_a_sink_sees_nothing_of_a_run_that_another_worker_has() {
+async fn promise_17_sink_sees_nothing_of_a_run_claimed_elsewhere() {
     let (bench, sink) = (Bench::new(), Recorder::new());
     let shop = workshop(&Journal::default(), tools);
     let says = |place: &str| if place == "Work/0" { slow_batch([("safe", "a", 9000)]) } else { done() };
@@ -275,7 +275,7 @@ async fn promise_17_a_sink_sees_nothing_of_a_run_that_another_worker_has() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_17_a_store_that_cannot_be_read_for_a_while_costs_a_sink_nothing() {
+async fn promise_17_temporarily_unreadable_store_costs_a_sink_no_event() {
     let (fails, sink) = (Arc::new(AtomicU64::new(5)), Recorder::new());
     let left = Arc::clone(&fails);
     let store = FaultyStore::new(MemoryStore::new(), |_, _| None).reading(move |method| {

@@ -1,4 +1,4 @@
-//! What is stored and listed: promises 13 and 19.
+//! Storage and lists: promises 13 and 19.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,16 +23,16 @@ use crate::stores::{Fresh, on_both_stores};
 use crate::support::{Board, Job, Journal, Shop, ShopLoop, batch, done, path, settled, tools, waits, work, workshop};
 
 on_both_stores! {
-    promise_13_a_log_grows_with_its_transcript_and_no_faster
-    promise_13_a_snapshot_bounds_what_a_decision_reads
-    promise_13_a_snapshot_that_cannot_be_read_is_no_loss
-    promise_13_a_run_that_is_not_over_is_never_pruned
-    promise_13_a_run_is_forked_at_any_event_also_before_its_snapshot_and_outlives_it
-    promise_19_what_waits_in_all_runs_is_listed_without_a_log
-    promise_13_a_run_that_comes_and_goes_has_snapshots
+    promise_13_log_grows_linearly_with_its_transcript
+    promise_13_snapshot_limits_the_events_that_a_decision_reads
+    promise_13_unreadable_snapshot_loses_nothing
+    promise_13_unfinished_run_is_never_pruned
+    promise_13_fork_at_any_event_works_before_a_snapshot_and_outlives_its_origin
+    promise_19_pending_items_of_all_runs_are_listed_without_a_log
+    promise_13_repeatedly_released_run_has_snapshots
 }
 
-/// Counts the events that are read.
+/// Counts the events read.
 #[derive(Clone)]
 struct Counting<S>(S, Arc<AtomicUsize>);
 
@@ -41,7 +41,7 @@ impl<S> Counting<S> {
         Self(store, Arc::default())
     }
 
-    /// Returns how many events were read since the last time.
+    /// Returns the number of events read since the last call.
     fn take(&self) -> usize {
         self.1.swap(0, Ordering::SeqCst)
     }
@@ -142,7 +142,7 @@ impl<S: EventStore> EventStore for Counting<S> {
     }
 }
 
-/// A loop of some iterations of a kilobyte each, that then waits for a person.
+/// A loop of some iterations of a kilobyte each that then waits for a person.
 async fn long(bench: &Bench<impl EventStore + Clone>, iterations: u32) {
     let last = format!("Work/{iterations}");
     let process = bench.process("work", move |place| {
@@ -156,7 +156,7 @@ fn long_shop() -> Brain<(), Board> {
     workshop(&Journal::default(), |config| tools(config).unlimited())
 }
 
-async fn promise_13_a_log_grows_with_its_transcript_and_no_faster<S: Fresh>() {
+async fn promise_13_log_grows_linearly_with_its_transcript<S: Fresh>() {
     let mut sizes = Vec::new();
     for iterations in [10, 110, 210] {
         let bench = Bench::<S>::fresh();
@@ -166,15 +166,15 @@ async fn promise_13_a_log_grows_with_its_transcript_and_no_faster<S: Fresh>() {
     }
     let grown = |a: (usize, usize), b: (usize, usize)| (b.0 - a.0, b.1 - a.1);
     let (first, second) = (grown(sizes[0], sizes[1]), grown(sizes[1], sizes[2]));
-    // Only the numbers of events and iterations grow longer.
+    // Only the numbers of events and iterations get longer.
     assert!(
         second.0.abs_diff(first.0) * 50 < first.0,
-        "an iteration costs the same wherever it stands: {first:?} {second:?}"
+        "an iteration costs the same at every position: {first:?} {second:?}"
     );
     assert!(second.0 < 3 * second.1, "{} bytes for a transcript of {}", second.0, second.1);
 }
 
-async fn promise_13_a_snapshot_bounds_what_a_decision_reads<S: Fresh>() {
+async fn promise_13_snapshot_limits_the_events_that_a_decision_reads<S: Fresh>() {
     let store = Counting::over(S::fresh());
     let bench = Bench::on(store.clone());
     long(&bench, 150).await;
@@ -188,8 +188,8 @@ async fn promise_13_a_snapshot_bounds_what_a_decision_reads<S: Fresh>() {
     assert!(read < 300, "{read} of {events} events were read");
 }
 
-/// Spoils every snapshot.
-async fn spoil(store: &impl EventStore, spoiled: Snapshot) {
+/// Corrupts every snapshot.
+async fn corrupt(store: &impl EventStore, spoiled: Snapshot) {
     let next = store.run(&run_id()).await.unwrap().next;
     let message = positronic_core::record::EventKind::LoopMessage {
         text: "psst".to_owned(),
@@ -214,7 +214,7 @@ async fn spoil(store: &impl EventStore, spoiled: Snapshot) {
     store.append(&run_id(), append).await.unwrap();
 }
 
-async fn promise_13_a_snapshot_that_cannot_be_read_is_no_loss<S: Fresh>() {
+async fn promise_13_unreadable_snapshot_loses_nothing<S: Fresh>() {
     let spoiled: [fn(Snapshot) -> Snapshot; 3] = [
         |snapshot| Snapshot { content: snapshot.content.replace('{', "["), ..snapshot },
         |snapshot| Snapshot { version: snapshot.version + 1, ..snapshot },
@@ -224,10 +224,10 @@ async fn promise_13_a_snapshot_that_cannot_be_read_is_no_loss<S: Fresh>() {
         let bench = Bench::<S>::fresh();
         long(&bench, 150).await;
         let snapshot = bench.store.snapshot(&run_id()).await.unwrap().unwrap();
-        // Whoever reads it all the same reads something else than the log says.
+        // A reader of a corrupt snapshot would see another state than the log's.
         let misread = snapshot.content.replace("Do the jobs.", "Do no jobs.");
         assert_ne!(misread, snapshot.content);
-        spoil(&bench.store, spoiled(Snapshot { content: misread, ..snapshot })).await;
+        corrupt(&bench.store, spoiled(Snapshot { content: misread, ..snapshot })).await;
         let client = bench.client("people");
         let log = bench.log().await;
         let replayed = RunState::replay(log.iter().map(|event| &**event)).unwrap();
@@ -236,7 +236,7 @@ async fn promise_13_a_snapshot_that_cannot_be_read_is_no_loss<S: Fresh>() {
     }
 }
 
-async fn promise_13_a_run_that_is_not_over_is_never_pruned<S: Fresh>() {
+async fn promise_13_unfinished_run_is_never_pruned<S: Fresh>() {
     let bench = Bench::<S>::fresh();
     long(&bench, 3).await;
     let over = bench.process("over", |_| done());
@@ -255,7 +255,7 @@ async fn promise_13_a_run_that_is_not_over_is_never_pruned<S: Fresh>() {
     assert!(matches!(bench.settled(&run).await, Settled::Completed(_)));
 }
 
-async fn promise_13_a_run_is_forked_at_any_event_also_before_its_snapshot_and_outlives_it<S: Fresh>() {
+async fn promise_13_fork_at_any_event_works_before_a_snapshot_and_outlives_its_origin<S: Fresh>() {
     let bench = Bench::<S>::fresh();
     long(&bench, 150).await;
     let log = bench.log().await;
@@ -275,7 +275,7 @@ async fn promise_13_a_run_is_forked_at_any_event_also_before_its_snapshot_and_ou
     let fork = client.events(&late, Seq(0)).await.unwrap();
     let same = |a: &Arc<Event>, b: &Arc<Event>| (&a.path, &a.kind) == (&b.path, &b.kind);
     assert!(fork[1..log.len()].iter().zip(&log[1..]).all(|(fork, original)| same(fork, original)));
-    // A fork has fork points and goes on, although its origin is gone.
+    // A fork has fork points and continues, although its origin is removed.
     let again = process.fork(&late, Seq(100), Fork::default()).await.unwrap();
     assert!(matches!(settled(&again).await, Settled::Completed(_)));
     assert_eq!(again.document(), early.document());
@@ -297,7 +297,7 @@ fn asking(config: ShopLoop) -> ShopLoop {
     })
 }
 
-async fn promise_19_what_waits_in_all_runs_is_listed_without_a_log<S: Fresh>() {
+async fn promise_19_pending_items_of_all_runs_are_listed_without_a_log<S: Fresh>() {
     let store = Counting::over(S::fresh());
     let (bench, journal) = (Bench::on(store.clone()), Journal::default());
     let shop = workshop(&journal, |config| asking(config).max_tokens(50).ask_for_more());
@@ -343,7 +343,7 @@ async fn promise_19_what_waits_in_all_runs_is_listed_without_a_log<S: Fresh>() {
 
     assert_eq!(store.take(), 0, "no log is read for a list");
     let calls: Vec<_> = listed.iter().map(|waiter| format!("{} {}", waiter.run, waiter.pending.call)).collect();
-    // The oldest first.
+    // Oldest first.
     let expected = [
         "approval Work/0.0",
         "approval Work/0.1",
@@ -371,13 +371,13 @@ async fn promise_19_what_waits_in_all_runs_is_listed_without_a_log<S: Fresh>() {
     );
     assert_eq!(list(RunFilter::builder().user("ann").most(2).build()).await, ["more", "cancelled"]);
     assert_eq!(list(RunFilter::builder().prefix("pa").build()).await, ["paused"]);
-    // Timers: what is due later has work then.
+    // Timers: a run has work at its due time.
     let wait = rows.iter().find(|row| row.run.as_str() == "wait").unwrap();
     let wake = wait.wake.unwrap();
     assert_eq!(wake.since(wait.at), Duration::from_secs(60));
     assert!(!rows.iter().any(|row| row.has_work(wait.at)));
     assert!(rows.iter().filter(|row| row.has_work(wake)).map(|row| row.run.as_str()).eq(["wait"]));
-    // A worker that has them in hand may have died before it looked for mail.
+    // Their worker may have died before it checked the mailbox.
     assert_eq!(list(RunFilter::builder().due(wait.at).build()).await, ["both", "wait"]);
     let people = store.pending(&PendingFilter::builder().person(true).run(RunId::new("both")).build()).await.unwrap();
     assert_eq!(people.len(), 2);
@@ -385,7 +385,7 @@ async fn promise_19_what_waits_in_all_runs_is_listed_without_a_log<S: Fresh>() {
     assert_eq!(store.pending(&hook).await.unwrap()[0].run.as_str(), "both");
     assert_eq!(store.take(), 0);
 
-    // What is listed is what the log says.
+    // The list agrees with the log.
     for row in rows {
         let log = store.read(&row.run, Seq(0), usize::MAX).await.unwrap();
         let state = RunState::replay(log.iter().map(|event| &**event)).unwrap();
@@ -406,14 +406,14 @@ async fn promise_19_what_waits_in_all_runs_is_listed_without_a_log<S: Fresh>() {
         }
     }
 
-    // An answer takes an entry off the list, in whatever process.
+    // An answer removes an item from the list, in every process.
     bench.client("people").approve(&RunId::new("approval"), &path("Work/0.1"), by("ann")).await.unwrap();
     let left = store.pending(&PendingFilter::builder().run(RunId::new("approval")).build()).await.unwrap();
     assert_eq!(left[0].at, listed[0].at, "it waits as long as before");
     assert_eq!(left.into_iter().map(|waiter| waiter.pending.call.to_string()).collect::<Vec<_>>(), ["Work/0.0"]);
 }
 
-async fn promise_13_a_run_that_comes_and_goes_has_snapshots<S: Fresh>() {
+async fn promise_13_repeatedly_released_run_has_snapshots<S: Fresh>() {
     let bench = Bench::<S>::fresh();
     let says = |place: &str| if place == "Work/40" { done() } else { batch([("gated", "a")]) };
     let shop = || workshop(&Journal::default(), tools);

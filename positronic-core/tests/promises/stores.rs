@@ -1,4 +1,4 @@
-//! The stores on which promises about durability and signals are kept: all that there are.
+//! The stores that the promises about durability and signals are tested on: all of them.
 
 use std::sync::{Arc, Weak, mpsc};
 
@@ -10,7 +10,7 @@ use positronic_core::store::{
 };
 use tempfile::TempDir;
 
-/// Makes a test of each function on each store: `memory::promise_…` and `sqlite::promise_…`.
+/// Generates a test of each function for each store: `memory::promise_…` and `sqlite::promise_…`.
 macro_rules! on_both_stores {
     ($($promise:ident)*) => {
         mod memory {
@@ -30,12 +30,12 @@ macro_rules! on_both_stores {
 }
 pub(crate) use on_both_stores;
 
-/// A kind of store that a test can make an empty one of.
+/// A kind of store that tests can create.
 pub(crate) trait Fresh: EventStore + Clone {
-    /// Makes an empty store.
+    /// Creates an empty store.
     fn fresh() -> Self;
 
-    /// Makes a worker look dead to the others, although it is not.
+    /// Makes a worker look dead to the others, although it is alive.
     fn declare_dead(&self, owner: &str);
 }
 
@@ -49,8 +49,8 @@ impl Fresh for MemoryStore {
     }
 }
 
-/// The embedded store, in a folder of its own. While it answers, the paused clock of a test stands still: its threads
-/// are none that tokio knows of, so it would take the waiting for idleness and go on to the next timer.
+/// The embedded store, in its own folder. While it answers, the paused clock of a test stands still: tokio does not
+/// know the store's threads, so it would take the wait for idleness and advance to the next timer.
 #[derive(Clone)]
 pub(crate) struct OnDisk {
     store: SqliteStore,
@@ -70,7 +70,7 @@ impl Fresh for OnDisk {
 }
 
 impl OnDisk {
-    /// Changes the file past the store.
+    /// Changes the file behind the store's back.
     pub(crate) fn execute(&self, sql: &str, value: &str) {
         let file = rusqlite::Connection::open(self.folder.path().join("runs.db")).unwrap();
         file.busy_timeout(std::time::Duration::from_secs(30)).unwrap();
@@ -78,8 +78,10 @@ impl OnDisk {
     }
 }
 
-/// Waits for an answer beside a task that tokio knows to be busy.
-fn still<'a, T: Send + 'a>(answer: BoxFuture<'a, Result<T, StoreError>>) -> BoxFuture<'a, Result<T, StoreError>> {
+/// Waits for an answer next to a task that keeps tokio busy.
+fn keep_clock_still<'a, T: Send + 'a>(
+    answer: BoxFuture<'a, Result<T, StoreError>>,
+) -> BoxFuture<'a, Result<T, StoreError>> {
     Box::pin(async move {
         let (answered, until) = mpsc::channel::<()>();
         tokio::task::spawn_blocking(move || until.recv());
@@ -91,7 +93,7 @@ fn still<'a, T: Send + 'a>(answer: BoxFuture<'a, Result<T, StoreError>>) -> BoxF
 
 impl EventStore for OnDisk {
     fn append<'a>(&'a self, run: &'a RunId, append: Append) -> BoxFuture<'a, Result<(), StoreError>> {
-        still(self.store.append(run, append))
+        keep_clock_still(self.store.append(run, append))
     }
 
     fn read<'a>(
@@ -100,43 +102,43 @@ impl EventStore for OnDisk {
         from: Seq,
         most: usize,
     ) -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>> {
-        still(self.store.read(run, from, most))
+        keep_clock_still(self.store.read(run, from, most))
     }
 
     fn run<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<RunSummary, StoreError>> {
-        still(self.store.run(run))
+        keep_clock_still(self.store.run(run))
     }
 
     fn runs<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunSummary>, StoreError>> {
-        still(self.store.runs(filter))
+        keep_clock_still(self.store.runs(filter))
     }
 
     fn unreadable<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<(RunId, StoreError)>, StoreError>> {
-        still(self.store.unreadable(filter))
+        keep_clock_still(self.store.unreadable(filter))
     }
 
     fn pending<'a>(&'a self, filter: &'a PendingFilter) -> BoxFuture<'a, Result<Vec<PendingItem>, StoreError>> {
-        still(self.store.pending(filter))
+        keep_clock_still(self.store.pending(filter))
     }
 
     fn search<'a>(&'a self, text: &'a str, most: usize) -> BoxFuture<'a, Result<Vec<EventMatch>, StoreError>> {
-        still(self.store.search(text, most))
+        keep_clock_still(self.store.search(text, most))
     }
 
     fn accepted<'a>(&'a self, run: &'a RunId, signal: &'a SignalId) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {
-        still(self.store.accepted(run, signal))
+        keep_clock_still(self.store.accepted(run, signal))
     }
 
     fn snapshot<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<Snapshot>, StoreError>> {
-        still(self.store.snapshot(run))
+        keep_clock_still(self.store.snapshot(run))
     }
 
     fn remove<'a>(&'a self, runs: &'a [RunId]) -> BoxFuture<'a, Result<usize, StoreError>> {
-        still(self.store.remove(runs))
+        keep_clock_still(self.store.remove(runs))
     }
 
     fn post<'a>(&'a self, mail: &'a InboundWebhook) -> BoxFuture<'a, Result<PostOutcome, StoreError>> {
-        still(self.store.post(mail))
+        keep_clock_still(self.store.post(mail))
     }
 
     fn mail<'a>(
@@ -145,47 +147,47 @@ impl EventStore for OnDisk {
         identifier: &'a str,
         now: Timestamp,
     ) -> BoxFuture<'a, Result<Option<InboundWebhook>, StoreError>> {
-        still(self.store.mail(webhook, identifier, now))
+        keep_clock_still(self.store.mail(webhook, identifier, now))
     }
 
     fn mailbox(&self) -> BoxFuture<'_, Result<Vec<MailboxEntry>, StoreError>> {
-        still(self.store.mailbox())
+        keep_clock_still(self.store.mailbox())
     }
 
     fn mailbox_entry<'a>(&'a self, mail: &'a SignalId) -> BoxFuture<'a, Result<Option<MailboxEntry>, StoreError>> {
-        still(self.store.mailbox_entry(mail))
+        keep_clock_still(self.store.mailbox_entry(mail))
     }
 
     fn discard<'a>(&'a self, mail: &'a SignalId) -> BoxFuture<'a, Result<(), StoreError>> {
-        still(self.store.discard(mail))
+        keep_clock_still(self.store.discard(mail))
     }
 
     fn timers<'a>(&'a self, filter: &'a TimerFilter) -> BoxFuture<'a, Result<Vec<Timer>, StoreError>> {
-        still(self.store.timers(filter))
+        keep_clock_still(self.store.timers(filter))
     }
 
     fn remove_timer<'a>(&'a self, id: &'a TriggerId) -> BoxFuture<'a, Result<bool, StoreError>> {
-        still(self.store.remove_timer(id))
+        keep_clock_still(self.store.remove_timer(id))
     }
 
     fn put_blob(&self, bytes: Vec<u8>, at: Timestamp) -> BoxFuture<'_, Result<String, StoreError>> {
-        still(self.store.put_blob(bytes, at))
+        keep_clock_still(self.store.put_blob(bytes, at))
     }
 
     fn blob<'a>(&'a self, sha256: &'a str) -> BoxFuture<'a, Result<Option<Vec<u8>>, StoreError>> {
-        still(self.store.blob(sha256))
+        keep_clock_still(self.store.blob(sha256))
     }
 
     fn sweep_blobs(&self, before: Timestamp) -> BoxFuture<'_, Result<usize, StoreError>> {
-        still(self.store.sweep_blobs(before))
+        keep_clock_still(self.store.sweep_blobs(before))
     }
 
     fn acquire_lease(&self) -> BoxFuture<'_, Result<Lease, StoreError>> {
-        still(self.store.acquire_lease())
+        keep_clock_still(self.store.acquire_lease())
     }
 
     fn is_lease_live<'a>(&'a self, owner: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {
-        still(self.store.is_lease_live(owner))
+        keep_clock_still(self.store.is_lease_live(owner))
     }
 
     fn watch(&self, run: Option<&RunId>, watcher: Weak<dyn Watcher>) {

@@ -1,7 +1,7 @@
-//! Stories of every kind of run, told so that a process may die anywhere in them.
+//! Stories of every kind of run, in which a process may die anywhere.
 //!
-//! Every tool does one deed, under its idempotency key, and notes it on the board of its brain. Where tools may repeat,
-//! the world outside drops a deed that it has seen; where they may not, it would see it twice.
+//! Every tool has one effect under its idempotency key, and notes it in its brain's state. If tools are repeatable,
+//! the outside world drops a repeated effect; if they are not, it would see the effect twice.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ type Deeds = ToolContext<(), Board, Ledger>;
 type DeedTool = Tool<(), Board, Ledger>;
 type DeedBuilder = ToolBuilder<(), Board, Ledger>;
 
-/// Whether tools may run again.
+/// Whether tools are repeatable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tools {
     Idempotent,
@@ -40,7 +40,7 @@ impl Tools {
         }
     }
 
-    /// Makes a tool that does a deed and notes it.
+    /// Creates a tool that has an effect and notes it.
     fn deed(self, name: &str, flags: impl FnOnce(DeedBuilder) -> DeedBuilder) -> DeedTool {
         Tool::new(name, |t| {
             flags(self.flag(t)).description(format!("Does a {name} job")).execute(
@@ -75,8 +75,8 @@ fn tale<B: Runnable>(
     }
 }
 
-fn nobody(pending: &Pending) -> Vec<SignalKind> {
-    panic!("nobody answers {pending:?}")
+fn no_signals(pending: &Pending) -> Vec<SignalKind> {
+    panic!("no answer for {pending:?}")
 }
 
 pub(crate) fn all(tools: Tools) -> Vec<(&'static str, Tale)> {
@@ -93,8 +93,8 @@ pub(crate) fn all(tools: Tools) -> Vec<(&'static str, Tale)> {
     ]
 }
 
-/// Limits of iterations and tokens, of loops and of the whole brain, at each of which a person is asked for more: before a loop
-/// begins, between iterations, inside a brain that is called, and while a step asks.
+/// Limits of iterations and tokens, of loops and of the whole brain; each asks a person for more: before a loop
+/// begins, between iterations, inside a called brain, and during a step's question.
 fn limits(tools: Tools) -> Tale {
     let ledger = Ledger::default();
     let inner = move || {
@@ -149,7 +149,7 @@ fn limits(tools: Tools) -> Tale {
     )
 }
 
-/// Steps with values that are computed once, with a question to a model, and with a try that fails.
+/// Steps with values that are computed once, with a question to a model, and with a failing try.
 fn steps() -> Tale {
     let ledger = Ledger::default();
     let steps = brain("Steps")
@@ -180,13 +180,13 @@ fn steps() -> Tale {
             if tried { Ok(cx.state) } else { Err(Error::transient("not yet")) }
         })
         .bind(ledger.clone());
-    let mut steps = tale(&steps, &ledger, |_| done(), nobody);
+    let mut steps = tale(&steps, &ledger, |_| done(), no_signals);
     steps.says = Arc::new(|request| Reply::text(if request.system.is_empty() { "one" } else { "two" }));
     steps
 }
 
-/// A loop that answers in decisions: some are refused, one batch has a failing action, one needs an approval, and the last
-/// iteration sums up.
+/// A loop with structured actions: some are refused, one batch has a failing action, one needs an approval, and the
+/// last iteration summarizes.
 fn decisions(tools: Tools) -> Tale {
     let ledger = Ledger::default();
     let work = brain("Decisions")
@@ -262,7 +262,7 @@ fn loop_at(tools: Tools) -> Tale {
         .and_text("On it."),
         _ => batch([("finish", "f"), ("safe", "never")]),
     };
-    tale(&work, &ledger, says, nobody)
+    tale(&work, &ledger, says, no_signals)
 }
 
 fn inner(title: &str, tools: Tools) -> Brain<(), Board, Ledger> {
@@ -296,10 +296,10 @@ fn nested(tools: Tools) -> Tale {
         "Inside/Deep/1" => batch([("safe", "c")]),
         _ => done(),
     };
-    tale(&outer, &ledger, says, nobody)
+    tale(&outer, &ledger, says, no_signals)
 }
 
-/// Two brains as tools at once, beside a tool.
+/// Two concurrent brains as tools, next to a tool.
 fn brain_tools(tools: Tools) -> Tale {
     let ledger = Ledger::default();
     let outer = brain("Delegates")
@@ -318,10 +318,10 @@ fn brain_tools(tools: Tools) -> Tale {
         "Work/0.2/Deep/0" => batch([("safe", "c")]),
         _ => done(),
     };
-    tale(&outer, &ledger, says, nobody)
+    tale(&outer, &ledger, says, no_signals)
 }
 
-/// Approvals: as proposed, with edited arguments, and refused; also of a call inside a brain.
+/// Approvals: unchanged, with edited arguments, and rejected; also of a call inside a brain.
 fn approvals(tools: Tools) -> Tale {
     let ledger = Ledger::default();
     let gated = move || tools.deed("gated", |t| t.requires_approval("it is dangerous"));
@@ -342,7 +342,7 @@ fn approvals(tools: Tools) -> Tale {
         .bind(ledger.clone());
     let says = |place: &str| match place {
         "Work/0" => batch([("safe", "a"), ("gated", "b"), ("gated", "c"), ("gated", "d"), ("safe", "e")]),
-        // One that was refused, asked again, and one inside a brain.
+        // One rejected call, called again, and one inside a brain.
         "Work/1" => Reply::calls([("gated", json!({"id": "c"})), ("deep", json!({}))]),
         "Work/1.1/Deep/0" => batch([("gated", "f"), ("gated", "g")]),
         _ => done(),
@@ -363,7 +363,7 @@ struct Note {
     text: String,
 }
 
-/// Waits: for a webhook that changes the state, for a reply, and for one whose time runs out.
+/// Waits: for a webhook that changes the state, for a reply, and one that expires.
 fn waits(tools: Tools) -> Tale {
     let ledger = Ledger::default();
     let ask = move || {
@@ -451,7 +451,7 @@ pub(crate) fn outputs(tools: Tools) -> Tale {
         .r#loop("Work", move |cx| cx.system("Show.").tools([show()]))
         .bind(ledger.clone());
     let says = |place: &str| if place == "Work/0" { batch([("show", "a"), ("show", "b")]) } else { done() };
-    tale(&outer, &ledger, says, nobody)
+    tale(&outer, &ledger, says, no_signals)
 }
 
 /// Messages and pauses between decisions.

@@ -1,4 +1,4 @@
-//! The stores: one suite for each of them, and what is particular to SQLite.
+//! The stores: one suite for all, and the specifics of SQLite.
 
 #![allow(
     clippy::unwrap_used,

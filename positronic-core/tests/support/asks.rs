@@ -1,4 +1,5 @@
-//! What the models of random stories ask for. Apart from the rest of the support, since not every binary knows proptest.
+//! Random calls for the models of random stories. Separate from the other support, since not every binary uses
+//! proptest.
 
 use positronic_core::record::BatchPolicy;
 use proptest::collection::vec;
@@ -8,13 +9,13 @@ use proptest::prelude::{Just, Strategy, any, prop_oneof};
 #[derive(Debug, Clone)]
 pub(crate) struct Ask {
     pub(crate) tool: &'static str,
-    /// How long it takes, in milliseconds.
+    /// Duration in milliseconds.
     pub(crate) takes: u64,
     pub(crate) fails: bool,
 }
 
-/// Makes what a story's two loops ask for: the batches of the outer one, of at most so many calls, which may end it and call
-/// the inner one as well, and the one batch of the inner one. One in four calls fails.
+/// Generates the calls of a story's two loops: the batches of the outer one, of at most `n` calls, which may end it and
+/// call the inner one, and the single batch of the inner one. One in four calls fails.
 pub(crate) fn batches(
     tools: &'static [&'static str],
     most: usize,

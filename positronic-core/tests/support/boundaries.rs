@@ -1,9 +1,9 @@
-//! A process that dies at any append: the run goes on from what was written, in another process.
+//! Crashes at any append: another process continues the run from the stored log.
 //!
-//! A [`Tale`] is a brain with everything that answers it: a model, and a person. It is played once undisturbed, and
-//! whatever is appended meanwhile is a moment at which the process could have died, with the effects that it had had
-//! by then: either the append was never written, although what it tells of has happened, or it was written, and what
-//! it announces has not begun. Then the tale goes on from each of these moments.
+//! A [`Tale`] is a brain with its model and its person. It is played once undisturbed. Every append meanwhile is a
+//! moment at which the process could have died, with its effects so far: either the append was not written although
+//! its outcome has happened, or it was written and the effects that it announces have not begun. Then the tale
+//! continues from each of these moments.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -23,7 +23,7 @@ use positronic_core::store::{EventStore, MemoryStore};
 use positronic_core::testing::{FaultyStore, TestClock};
 use serde_json::Value;
 
-/// Goes on from a moment; without one, it begins where [`TestClock`] does.
+/// A clock that starts at a given time, by default that of [`TestClock`].
 #[derive(Debug, Clone)]
 pub(crate) struct Later(pub(crate) Timestamp, TestClock);
 
@@ -39,7 +39,7 @@ impl Clock for Later {
     }
 }
 
-/// Gives ids that no other process gives.
+/// Generates ids that are unique across processes.
 #[derive(Debug)]
 pub(crate) struct OwnIds(String, std::sync::atomic::AtomicU64);
 
@@ -64,17 +64,17 @@ impl Ids for OwnIds {
     }
 }
 
-/// What the world outside has seen, in order. It outlives processes; clones share it.
+/// The outside world's record of effects, in order. It outlives processes; clones share it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Ledger(Arc<Mutex<Vec<(String, String)>>>);
 
 impl Ledger {
-    /// Does something each time.
+    /// Records an effect each time.
     pub(crate) fn act(&self, key: &str, what: &str) {
         self.0.lock().unwrap().push((key.to_owned(), what.to_owned()));
     }
 
-    /// Does something unless it was done under this key before.
+    /// Records an effect unless this key is already recorded.
     pub(crate) fn act_once(&self, key: &str, what: &str) {
         let mut deeds = self.0.lock().unwrap();
         if !deeds.iter().any(|(known, _)| known == key) {
@@ -82,7 +82,7 @@ impl Ledger {
         }
     }
 
-    /// Returns what was done, with its keys.
+    /// Returns the effects with their keys.
     pub(crate) fn deeds(&self) -> Vec<(String, String)> {
         self.0.lock().unwrap().clone()
     }
@@ -95,20 +95,20 @@ impl Ledger {
 type Says = Arc<dyn Fn(&ModelRequest) -> Reply + Send + Sync>;
 type Answers = Arc<dyn Fn(&Pending) -> Vec<SignalKind> + Send + Sync>;
 
-/// A brain with everything that answers it.
+/// A brain with its model and its person.
 #[derive(Clone)]
 pub(crate) struct Tale {
     pub(crate) definition: Arc<BrainDefinition>,
     pub(crate) options: Value,
     pub(crate) ledger: Ledger,
-    /// Answers a request, by what it is alone.
+    /// Answers a request, as a function of the request only.
     pub(crate) says: Says,
-    /// What is sent where a call waits; nothing lets its time run out.
+    /// The signal for a pending call; `None` lets it expire.
     pub(crate) answers: Answers,
 }
 
-/// A tale that was played undisturbed.
-pub(crate) struct Whole {
+/// A tale after an undisturbed play.
+pub(crate) struct Baseline {
     pub(crate) run: RunId,
     pub(crate) log: Vec<Arc<Event>>,
     pub(crate) deaths: Vec<Death>,
@@ -116,14 +116,14 @@ pub(crate) struct Whole {
     requests: BTreeSet<(String, String)>,
 }
 
-/// A moment at which a process can die: what was written by then, and what had been done.
+/// A moment at which a process can die: the stored events and the effects so far.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Death {
     pub(crate) until: usize,
     pub(crate) deeds: Vec<(String, String)>,
 }
 
-/// What a run has come to; its deeds are in the order of their keys.
+/// The end of a run, with its effects in the order of their keys.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct End {
     pub(crate) transcript: String,
@@ -155,8 +155,8 @@ impl Tale {
             .definition(Arc::clone(&self.definition))
     }
 
-    /// Plays the tale to its end, and notes every moment at which its process could have died.
-    pub(crate) async fn undisturbed(&self) -> Whole {
+    /// Plays the tale to its end, and records every moment at which its process could have died.
+    pub(crate) async fn undisturbed(&self) -> Baseline {
         self.ledger.is_now(&[]);
         let (deaths, sent) = (Arc::new(Mutex::new(Vec::new())), Arc::default());
         let (noted, ledger) = (Arc::clone(&deaths), self.ledger.clone());
@@ -178,21 +178,21 @@ impl Tale {
         let end = self.end(&run).await;
         let log = run.events(Seq(0)).await.unwrap();
         let deaths = std::mem::take(&mut *deaths.lock().unwrap());
-        Whole { run: run.id().clone(), log, deaths, end, requests: wires(&sent.lock().unwrap()) }
+        Baseline { run: run.id().clone(), log, deaths, end, requests: wires(&sent.lock().unwrap()) }
     }
 
-    /// Goes on from where a process has died, in another one over a store that holds what was written by then.
-    /// Checks what holds of every log, and that every request is sent as the undisturbed run sent it, as long as
-    /// nothing was interrupted. Answers `None` where the run had ended by then.
-    pub(crate) async fn after(&self, whole: &Whole, death: &Death) -> Option<(End, Vec<Arc<Event>>)> {
+    /// Continues after a crash, in another process over a store with the events written so far.
+    /// Checks the properties of every log, and that every request equals that of the undisturbed run unless
+    /// something was interrupted. Returns `None` if the run had ended before the crash.
+    pub(crate) async fn after(&self, baseline: &Baseline, death: &Death) -> Option<(End, Vec<Arc<Event>>)> {
         self.ledger.is_now(&death.deeds);
         let sent = Arc::default();
-        let prefix = &whole.log[..death.until];
+        let prefix = &baseline.log[..death.until];
         let at = prefix.last().map_or(TestClock::BEGIN, |event| event.at);
         let store = MemoryStore::new();
         let runner = self.runner(store, "second", at, &sent);
-        runner.client().import(&whole.run, prefix).await.unwrap();
-        let resumed = tokio::time::timeout(super::PATIENCE, runner.resume(&whole.run)).await;
+        runner.client().import(&baseline.run, prefix).await.unwrap();
+        let resumed = tokio::time::timeout(super::PATIENCE, runner.resume(&baseline.run)).await;
         let run = match resumed.expect("it does not come to resume the run") {
             Ok(run) => run,
             Err(ResumeError::Over { .. }) => {
@@ -204,17 +204,17 @@ impl Tale {
         self.drive(&run).await;
         let end = self.end(&run).await;
         let log = run.events(Seq(0)).await.unwrap();
-        assert_eq!(log[..death.until], *prefix, "what is written stays");
+        assert_eq!(log[..death.until], *prefix, "written events remain");
         let replayed = RunState::replay(log.iter().map(|event| &**event)).unwrap();
         assert_eq!(serde_json::to_string(&replayed).unwrap(), serde_json::to_string(&run.state()).unwrap());
         super::check_order(&log, true);
-        // It folds the log for each of its requests, which takes a while.
+        // It folds the log for each of its requests, which is slow.
         if death.until.is_multiple_of(5) {
             super::check_requests(&log, &sent.lock().unwrap());
         }
         if interrupted(&log).is_empty() {
             for sent in wires(&sent.lock().unwrap()) {
-                let is_known = whole.requests.contains(&sent);
+                let is_known = baseline.requests.contains(&sent);
                 assert!(is_known, "the request at {} after {}: {}", sent.0, death.until, sent.1);
             }
         }
@@ -239,7 +239,7 @@ impl Tale {
             tokio::time::sleep(Duration::from_secs(3600)).await;
         }
         for (index, kind) in kinds.into_iter().enumerate() {
-            // A loop may ask for more as often as it reaches a limit.
+            // A loop may ask for more each time it reaches a limit.
             let about = match &pending.kind {
                 PendingKind::Amounts { .. } => format!("{} {} {index}", pending.call, pending.since),
                 PendingKind::Approval { .. } | PendingKind::Answer { .. } => format!("{} {index}", pending.call),
@@ -248,10 +248,10 @@ impl Tale {
         }
     }
 
-    /// Sends a signal under an id that says what it is about: it is the same signal in whatever process.
+    /// Sends a signal with an id derived from its subject: it is the same signal in every process.
     async fn send(&self, run: &RunHandle<Value>, about: &str, kind: SignalKind) {
         let id = match &kind {
-            // A run is paused as often as it is.
+            // A run may be paused repeatedly.
             SignalKind::Resume => SignalId::from(format!("resume {}", run.state().next)),
             _ => SignalId::from(about),
         };
@@ -262,7 +262,7 @@ impl Tale {
     async fn end(&self, run: &RunHandle<Value>) -> End {
         let log = run.events(Seq(0)).await.unwrap();
         let transcript = transcript(&Prompts::of(log.iter().map(|event| &**event)));
-        // What runs at once ends in no certain order.
+        // Concurrent effects end in any order.
         let mut deeds = self.ledger.deeds();
         deeds.sort();
         End { transcript, state: run.document(), deeds }
@@ -282,10 +282,10 @@ pub(crate) fn interrupted(log: &[Arc<Event>]) -> Vec<Path> {
     results.map(|event| event.path.clone()).collect()
 }
 
-/// Makes a model that says what a log says; beyond it, it says the last thing again.
+/// Creates a model that answers as logged; beyond the log, it repeats its last answer.
 pub(crate) fn as_in(log: &[Arc<Event>]) -> Says {
     let mut replies: BTreeMap<String, ModelResponse> = BTreeMap::new();
-    // A plugin's question has the path of the iteration that it prepares.
+    // A plugin's question has the path of the prepared iteration.
     let mut questions: BTreeMap<String, ModelResponse> = BTreeMap::new();
     let mut asking = false;
     for event in log {
@@ -324,7 +324,7 @@ pub(crate) fn as_in(log: &[Arc<Event>]) -> Says {
     })
 }
 
-/// Makes the decision anew that an answer was read out of.
+/// Rebuilds the structured action that an answer was parsed from.
 fn decision(known: &ModelResponse) -> Reply {
     let reason = known.parts.iter().find_map(|part| match part {
         Part::Reasoning { text, .. } => Some(text.as_str()),
@@ -335,7 +335,7 @@ fn decision(known: &ModelResponse) -> Reply {
     Reply::decision(reason.unwrap_or_default(), &call.name, input)
 }
 
-/// Makes a person who answers as a log says.
+/// Creates a person who answers as logged.
 pub(crate) fn answers_as_in(log: &[Arc<Event>]) -> Answers {
     let mut answers: BTreeMap<Path, SignalKind> = BTreeMap::new();
     for event in log {

@@ -1,4 +1,4 @@
-//! Dialogues and batches of the Berkeley Function Calling Leaderboard, and the tools that they are about.
+//! Dialogues and batches of the Berkeley Function Calling Leaderboard, with their tools.
 
 use std::sync::{Arc, Mutex};
 
@@ -37,10 +37,10 @@ pub(crate) fn read(lines: &str) -> Vec<Dialogue> {
     lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// What the tools were called with, in order.
+/// The recorded calls of the tools, in order.
 pub(crate) type Seen = Arc<Mutex<Vec<(String, Value)>>>;
 
-/// Answers a call by how many calls of its name there were before.
+/// Answers a call with the number of earlier calls of its name.
 fn answer(seen: &Seen, name: &str, arguments: Value) -> Value {
     let mut seen = seen.lock().unwrap();
     let before = seen.iter().filter(|(known, _)| known == name).count();

@@ -1,4 +1,4 @@
-//! What the stories share: a workshop whose tools note what they do, and the checks that every log has to pass.
+//! Shared support for stories: a workshop whose tools record their work, and the checks that every log must pass.
 
 pub(crate) mod boundaries;
 pub(crate) mod dialogues;
@@ -34,12 +34,12 @@ pub(crate) struct Play {
 }
 
 impl Play {
-    /// Everything in flight is awaited, and recorded in path order.
+    /// Awaits all effects in flight and records them in path order.
     pub(crate) fn new(replies: impl IntoIterator<Item = Reply>) -> Self {
         Self::of(ScriptedModel::new(replies), true)
     }
 
-    /// Outcomes are recorded in the order in which they come.
+    /// Records outcomes in the order of their arrival.
     pub(crate) fn free(replies: impl IntoIterator<Item = Reply>) -> Self {
         Self::of(ScriptedModel::new(replies), false)
     }
@@ -57,7 +57,7 @@ impl Play {
         Self { model, test: Test::with(runner), asked: Mutex::default() }
     }
 
-    /// Answers are reckoned with these prices.
+    /// Prices the answers with this table.
     pub(crate) fn priced(model: ScriptedModel, lockstep: bool, prices: &Value) -> Self {
         let model = Arc::new(model);
         let table = json!({"as_of": "2026-01-01", "currency": "EUR", "prices": prices});
@@ -102,19 +102,19 @@ impl Play {
         story
     }
 
-    /// Returns what the model was asked.
+    /// Returns all requests.
     pub(crate) fn requests(&self) -> Vec<ModelRequest> {
         let mut requests = self.asked.lock().unwrap().clone();
         requests.extend(self.model.requests());
         requests
     }
 
-    /// Says whether a text stood in any request.
+    /// Returns whether any request contains a text.
     pub(crate) fn model_read(&self, text: &str) -> bool {
         self.requests().iter().any(|request| self.model.wire(request).contains(text))
     }
 
-    /// Returns what the model was asked last.
+    /// Returns the last request.
     pub(crate) fn last_request(&self) -> ModelRequest {
         self.requests().pop().expect("the model was asked")
     }
@@ -150,7 +150,7 @@ pub(crate) fn check_log(story: &Story, live: &RunState) {
         let kept: RunState = serde_json::from_str(&text).unwrap();
         assert_eq!(serde_json::to_string(&kept).unwrap(), text, "a snapshot reads back as another state");
         assert_eq!(kept, replayed, "a snapshot reads back as another state");
-        // Whatever the prefix, it can be asked what comes next.
+        // Every prefix determines the next effects.
         _ = (next(&replayed, replayed.at), pending(&replayed));
         let waits = matches!(status(&replayed), Status::Waiting | Status::Paused);
         assert!(!waits || why(&replayed).is_some(), "a run that waits says why: {line}");
@@ -160,7 +160,7 @@ pub(crate) fn check_log(story: &Story, live: &RunState) {
     check_report(story.log());
 }
 
-/// Checks that a report leaves nothing out, and that there is one of every beginning of a log.
+/// Checks that the report covers every event, and that every prefix of the log has a report.
 fn check_report(log: &[Arc<Event>]) {
     let prices = PriceTable::bundled();
     for until in [1, log.len() / 2, log.len()] {
@@ -181,8 +181,8 @@ fn check_report(log: &[Arc<Event>]) {
     }
 }
 
-/// Checks that a state refuses events without a trace: others of the log in the place of the next one, and the next one
-/// with a patch that does not fit.
+/// Checks that a state refuses invalid events without a change: later events of the log in place of the next one, and
+/// the next one with an invalid patch.
 fn check_refusals(state: &RunState, next: &Event, log: &[Arc<Event>]) {
     let place = state.next.index();
     let others = [0, 1, place / 2, place + 1, place + 5, log.len() - 1];
@@ -204,8 +204,8 @@ fn check_refusals(state: &RunState, next: &Event, log: &[Arc<Event>]) {
     }
 }
 
-/// Checks what holds of every log: the model is asked only when every call has its result, every call gets exactly
-/// one, and a loop's last event is its `LOOP_COMPLETE`.
+/// Checks the properties of every log: a model call follows only after every call has its result, every call has
+/// exactly one result, and a loop's last event is its `LOOP_COMPLETE`.
 pub(crate) fn check_order(log: &[Arc<Event>], ended: bool) {
     let mut open: BTreeSet<Path> = BTreeSet::new();
     let mut closed: BTreeSet<Path> = BTreeSet::new();
@@ -232,7 +232,7 @@ pub(crate) fn check_order(log: &[Arc<Event>], ended: bool) {
     assert!(!ended || open.is_empty(), "the run has ended and {open:?} have no result");
 }
 
-/// Rebuilds every request from the log and compares it with what the model was sent, byte for byte.
+/// Rebuilds every request from the log and compares it with the sent one byte for byte.
 pub(crate) fn check_requests(log: &[Arc<Event>], sent: &[ModelRequest]) {
     let model = ScriptedModel::from_fn(|_| Reply::text(""));
     let events = || log.iter().map(|event| &**event);
@@ -250,8 +250,8 @@ pub(crate) fn check_requests(log: &[Arc<Event>], sent: &[ModelRequest]) {
     }
 }
 
-/// Checks that a request is a dialogue that no provider refuses: it begins and ends with the user or a result, the user speaks
-/// once at a time, and no message is empty.
+/// Checks that providers accept a request: it begins and ends with the user or a result, no two user messages are
+/// adjacent, and no message is empty.
 pub(crate) fn check_dialogue(request: &ModelRequest) {
     let messages = request.messages.messages();
     let refused = |why: &str| panic!("the request at {} {why}: {messages:?}", request.path);
@@ -279,7 +279,7 @@ pub(crate) fn check_dialogue(request: &ModelRequest) {
     }
 }
 
-/// Checks that the results of an answer's calls stand right behind it, one for each, in call order.
+/// Checks that the results of an answer's calls follow it directly, one for each, in call order.
 fn check_pairs(messages: &[Message]) {
     let mut due: VecDeque<&String> = VecDeque::new();
     for message in messages {
@@ -297,7 +297,7 @@ fn check_pairs(messages: &[Message]) {
     assert!(due.is_empty(), "{due:?} have no result");
 }
 
-/// What the tools of a workshop did, in order. Clones share it.
+/// The recorded work of a workshop's tools, in order. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Journal(Arc<Mutex<Vec<String>>>, Arc<AtomicU32>);
 
@@ -311,7 +311,7 @@ impl Journal {
         self.1.fetch_add(1, Ordering::SeqCst) + 1
     }
 
-    /// Returns what was noted since the last time.
+    /// Returns the entries since the last call.
     pub(crate) fn take(&self) -> Vec<String> {
         std::mem::take(&mut *self.0.lock().unwrap())
     }
@@ -328,7 +328,7 @@ pub(crate) struct Board {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Job {
     pub(crate) id: String,
-    /// How long it takes, in milliseconds.
+    /// Duration in milliseconds.
     #[serde(default)]
     pub(crate) takes: u64,
     /// Whether it fails.
@@ -341,7 +341,7 @@ pub(crate) type ShopTool = Tool<(), Board, Journal>;
 pub(crate) type ShopBuilder = ToolBuilder<(), Board, Journal>;
 pub(crate) type ShopLoop = Loop<(), Board, Journal>;
 
-/// Notes `id`, takes its time, and notes `id-`.
+/// Records `id`, sleeps, and records `id-`.
 pub(crate) async fn work(job: Job, cx: Shop) -> Result<ToolReply<Board>> {
     cx.services.note(&job.id);
     if job.takes > 0 {
@@ -355,7 +355,7 @@ pub(crate) async fn work(job: Job, cx: Shop) -> Result<ToolReply<Board>> {
     Ok(reply.update(move |board| board.done.push(job.id)))
 }
 
-/// Makes a tool that works, with flags.
+/// Creates a tool of the workshop, with flags.
 pub(crate) fn worker(name: &str, flags: impl FnOnce(ShopBuilder) -> ShopBuilder) -> ShopTool {
     Tool::new(name, |t| flags(t).description(format!("Does a {name} job")).execute(work))
 }
@@ -370,7 +370,7 @@ pub(crate) fn tools(config: ShopLoop) -> ShopLoop {
     ])
 }
 
-/// Makes a brain of one loop `Work`, over the journal.
+/// Builds a brain with one loop `Work`, over the journal.
 pub(crate) fn workshop(
     journal: &Journal,
     configure: impl Fn(ShopLoop) -> ShopLoop + Send + Sync + 'static,
@@ -387,7 +387,7 @@ pub(crate) fn batch<const N: usize>(jobs: [(&str, &str); N]) -> Reply {
     Reply::calls(jobs.map(|(tool, id)| (tool, json!({ "id": id }))))
 }
 
-/// A batch of jobs that take their time, each `(tool, id, milliseconds)`.
+/// A batch of slow jobs, each `(tool, id, milliseconds)`.
 pub(crate) fn slow_batch<const N: usize>(jobs: [(&str, &str, u64); N]) -> Reply {
     Reply::calls(jobs.map(|(tool, id, takes)| (tool, json!({ "id": id, "takes": takes }))))
 }
@@ -400,13 +400,13 @@ pub(crate) fn path(text: &str) -> Path {
     Path::parse(text).unwrap()
 }
 
-/// Returns the paths of what waits.
+/// Returns the paths of pending items.
 pub(crate) fn paths(pending: &[Pending]) -> Vec<String> {
     pending.iter().map(|pending| pending.call.to_string()).collect()
 }
 
-/// For how long tests wait, in the paused time of their clock: what hangs fails its test. Whoever serves a store looks
-/// once a second, so this is not longer than it has to be.
+/// Timeout of tests, in the paused time of their clock: a hang fails its test. `serve` polls once a second, so the
+/// timeout is not longer than necessary.
 const PATIENCE: Duration = Duration::from_secs(24 * 3600);
 
 /// Waits until a run has settled.
@@ -415,7 +415,7 @@ pub(crate) async fn settled<R>(run: &RunHandle<R>) -> Settled {
     tokio::time::timeout(PATIENCE, run.settled()).await.unwrap_or_else(|_| panic!("the run hangs: {:?}", run.state()))
 }
 
-/// Waits until a run has ended well, and returns its result.
+/// Waits until a run has completed, and returns its result.
 pub(crate) async fn result<R: DeserializeOwned>(run: &RunHandle<R>) -> R {
     watchdog::watch();
     match tokio::time::timeout(PATIENCE, run.result()).await {
@@ -424,7 +424,7 @@ pub(crate) async fn result<R: DeserializeOwned>(run: &RunHandle<R>) -> R {
     }
 }
 
-/// Waits until the run waits for somebody, and returns the paths of the calls that do.
+/// Waits until the run waits for a person, and returns the paths of the pending calls.
 pub(crate) async fn waits<R>(run: &RunHandle<R>) -> Vec<String> {
     match settled(run).await {
         Settled::Waiting(pending) => paths(&pending),
@@ -454,7 +454,7 @@ pub(crate) fn results(story: &Story, at: &str) -> Vec<ToolResult> {
     calls(story, at).into_iter().map(|call| call.result.expect("the call has a result")).collect()
 }
 
-/// Returns the events of one name, as `path`.
+/// Returns the paths of the events of one name.
 pub(crate) fn events_named(story: &Story, name: &str) -> Vec<String> {
     story.log().iter().filter(|event| event.kind.name() == name).map(|event| event.path.to_string()).collect()
 }
@@ -463,7 +463,7 @@ pub(crate) fn events_named(story: &Story, name: &str) -> Vec<String> {
 pub(crate) fn error_of(result: &ToolResult) -> &str {
     match result {
         ToolResult::Error { message } => message,
-        other => panic!("this is no error: {other:?}"),
+        other => panic!("expected an error: {other:?}"),
     }
 }
 

@@ -1,7 +1,7 @@
-//! Watchdog that fails a test program when one of its tests runs for too long.
+//! Watchdog that fails a test program if one of its tests runs too long.
 //!
-//! A test that waits in paused time is ended by its own time-out. One that spins, or blocks its thread, lets no paused time
-//! pass, so only another thread can end it: the program exits with the test's name.
+//! A test that waits in paused time ends by its own timeout. One that spins or blocks its thread stops paused time,
+//! so only another thread can end it: the program exits with the test's name.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -9,12 +9,12 @@ use std::sync::{Mutex, Once, PoisonError};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
-/// How long one test may run. The longest takes a minute by itself, and four on a machine that is shared.
+/// Time limit of one test. The longest takes a minute alone, and four on a shared machine.
 const MOST: Duration = Duration::from_mins(10);
 
 static RUNNING: Mutex<Option<HashMap<ThreadId, (String, Instant)>>> = Mutex::new(None);
 
-/// A test that is watched for as long as its thread runs it.
+/// A watched test; the watch ends with its thread.
 struct Watched(ThreadId);
 
 impl Drop for Watched {
@@ -29,7 +29,7 @@ thread_local! {
     static WATCHED: RefCell<Option<Watched>> = const { RefCell::new(None) };
 }
 
-/// Watches the test that calls this. The first call of a test counts: each test has a thread of its own, named after it.
+/// Watches the calling test. Only the first call of a test counts: each test has its own thread, named after it.
 pub(crate) fn watch() {
     static WATCHDOG: Once = Once::new();
     WATCHDOG.call_once(|| {

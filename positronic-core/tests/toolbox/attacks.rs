@@ -1,7 +1,7 @@
-//! Attacks from inside a program: each is refused, and nothing outside the folder has changed.
+//! Attacks from inside a program: each is refused, and nothing outside the folder changes.
 //!
-//! A program runs twice where this test is run as root: as a program of root, and as one of `nobody`, played by a thread that
-//! has become that user.
+//! If this test runs as root, a program runs twice: as root, and as `nobody`, by a thread that has become that
+//! user.
 
 use std::fmt::Write as _;
 use std::fs::Permissions;
@@ -18,7 +18,7 @@ use crate::desk::Place;
 
 const NOBODY: u32 = 65_534;
 
-/// Who runs the program.
+/// The user that runs the program.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Who {
     Me,
@@ -30,7 +30,7 @@ impl Who {
         if geteuid().is_root() { &[Self::Me, Self::Nobody] } else { &[Self::Me] }
     }
 
-    /// Makes a folder that belongs to this user, and a folder `shown` beside it whose file any user may write.
+    /// Creates a folder of this user, and a folder `shown` next to it whose file any user may write.
     fn place(self) -> (Place, PathBuf) {
         let place = Place::new();
         let shown = place.outside.path().join("shown");
@@ -64,20 +64,20 @@ impl Who {
     }
 }
 
-/// Says whether this machine holds programs to everything.
-fn holds_everything(ran: &Ran) -> bool {
+/// Returns whether this machine supports every restriction.
+fn is_fully_supported(ran: &Ran) -> bool {
     ran.not_enforced.is_empty()
 }
 
-/// Returns what can be known of a file: any change of its metadata changes the last of it.
+/// Returns all metadata of a file: any change updates the last field.
 fn known(path: &Path) -> (u32, u32, u32, u64, String, i64, i64, i64) {
     let known = std::fs::metadata(path).unwrap();
     let text = std::fs::read_to_string(path).unwrap_or_default();
     (known.mode(), known.uid(), known.gid(), known.nlink(), text, known.mtime_nsec(), known.ctime(), known.ctime_nsec())
 }
 
-/// System calls by name and number, with arguments in Python. `victim` is a file outside, `fd` the same one open for reading, `me`
-/// the process of this test.
+/// System calls by name and number, with arguments in Python. `victim` is a file outside, `fd` the same file open for
+/// reading, `me` the process of this test.
 fn attacks() -> Vec<(&'static str, i64, &'static str)> {
     let mut attacks = vec![
         // Metadata by path, by directory and path, by descriptor.
@@ -107,7 +107,7 @@ fn attacks() -> Vec<(&'static str, i64, &'static str)> {
         ("openat2", 437, "-100, victim, zeros, 24"),
         ("name_to_handle_at", libc::SYS_name_to_handle_at, "-100, victim, zeros, zeros, 0"),
         ("inotify_add_watch", libc::SYS_inotify_add_watch, "0, b'/', 0x100"),
-        // Programs with the rights of their owner, in the folder.
+        // Set-user-ID programs in the folder.
         ("openat with a set-user-ID bit", libc::SYS_openat, "-100, b'own', 0o102, 0o4755"),
         ("openat with a set-group-ID bit", libc::SYS_openat, "-100, b'own', 0o102, 0o2755"),
         ("O_TMPFILE with a set-user-ID bit", libc::SYS_openat, "-100, b'.', 0o20200002, 0o4755"),
@@ -184,7 +184,7 @@ fn attacks() -> Vec<(&'static str, i64, &'static str)> {
 }
 
 #[test]
-fn system_calls_that_reach_out_of_the_folder_are_refused() {
+fn system_calls_that_reach_outside_the_folder_are_refused() {
     for who in Who::all() {
         let (place, shown) = who.place();
         place.folder.write("kept", b"").unwrap();
@@ -213,7 +213,7 @@ fn system_calls_that_reach_out_of_the_folder_are_refused() {
 
         let ran = who.run(&place, CodeOptions::builder().readable(vec![shown]).build(), "python3", &code);
 
-        if holds_everything(&ran) {
+        if is_fully_supported(&ran) {
             assert_eq!(ran.stdout, "tried all\n", "{who:?}: {}", ran.stderr);
             assert_eq!(known(&victim), before, "{who:?}");
             assert!(ran.files.is_empty(), "{who:?}: {:?}", ran.files);
@@ -223,7 +223,7 @@ fn system_calls_that_reach_out_of_the_folder_are_refused() {
 
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn a_system_call_by_the_numbers_of_another_architecture_ends_the_program() {
+fn system_call_number_of_another_architecture_ends_the_program() {
     // `mov eax, 20; int 0x80; ret`: getpid, as 32-bit programs call it.
     let code = "import ctypes, mmap\n\
         code = mmap.mmap(-1, 4096, prot=7)\n\
@@ -236,14 +236,14 @@ fn a_system_call_by_the_numbers_of_another_architecture_ends_the_program() {
 
         let ran = who.run(&place, CodeOptions::default(), "python3", code);
 
-        if holds_everything(&ran) {
+        if is_fully_supported(&ran) {
             assert_eq!((&*ran.stdout, ran.exit_code), ("before\n", None), "{who:?}: {ran:?}");
         }
     }
 }
 
 #[test]
-fn no_program_with_the_rights_of_root_comes_out_of_the_folder() {
+fn root_program_cannot_leave_the_folder() {
     let code = "cp /bin/sh mine; chmod 4755 mine || echo refused\n\
         chmod 6755 mine || echo refused; install -m 4755 /bin/sh mine2 2>/dev/null || echo refused\n";
     for who in Who::all() {
@@ -251,7 +251,7 @@ fn no_program_with_the_rights_of_root_comes_out_of_the_folder() {
 
         let ran = who.run(&place, CodeOptions::default(), "sh", code);
 
-        if holds_everything(&ran) {
+        if is_fully_supported(&ran) {
             assert_eq!(ran.stdout, "refused\n".repeat(3), "{who:?}: {}", ran.stderr);
             for entry in std::fs::read_dir(place.folder.place()).unwrap().flatten() {
                 assert_eq!(entry.metadata().unwrap().mode() & 0o6000, 0, "{who:?}: {:?}", entry.path());
@@ -261,7 +261,7 @@ fn no_program_with_the_rights_of_root_comes_out_of_the_folder() {
 }
 
 #[test]
-fn a_program_of_root_is_another_users_and_its_files_come_back_to_their_owners() {
+fn root_program_runs_as_another_user_and_its_files_return_to_their_owners() {
     if !geteuid().is_root() {
         return;
     }
@@ -276,7 +276,7 @@ fn a_program_of_root_is_another_users_and_its_files_come_back_to_their_owners() 
 
     let ran = Who::Me.run(&place, CodeOptions::default(), "sh", code);
 
-    if !holds_everything(&ran) {
+    if !is_fully_supported(&ran) {
         return;
     }
     let (id, rest) = ran.stdout.split_once('\n').unwrap();
@@ -293,7 +293,7 @@ fn a_program_of_root_is_another_users_and_its_files_come_back_to_their_owners() 
 }
 
 #[test]
-fn a_file_that_has_another_name_outside_is_not_lent() {
+fn file_with_a_hard_link_outside_is_not_lent() {
     if !geteuid().is_root() {
         return;
     }
@@ -304,14 +304,14 @@ fn a_file_that_has_another_name_outside_is_not_lent() {
 
     let ran = Who::Me.run(&place, CodeOptions::default(), "sh", "chmod 666 link || echo x > link || echo refused");
 
-    if holds_everything(&ran) {
+    if is_fully_supported(&ran) {
         assert_eq!(ran.stdout, "refused\n");
         assert_eq!(known(&shown.join("victim")), before);
     }
 }
 
 #[test]
-fn descriptors_of_this_process_are_not_the_programs() {
+fn program_inherits_no_descriptors_of_this_process() {
     let (place, shown) = Who::Me.place();
     let held = std::fs::File::open(shown.join("victim")).unwrap();
     fcntl_setfd(&held, FdFlags::empty()).unwrap();
@@ -327,7 +327,7 @@ fn descriptors_of_this_process_are_not_the_programs() {
 }
 
 #[test]
-fn common_programs_do_their_work() {
+fn common_programs_work() {
     let shell = "set -e\n\
         touch a; touch a; printf 'b\\na\\n' > b; sort b > c; cp b d; cp -r . ../x 2>/dev/null && exit 9; mv d e; ln -s e l; ln e h\n\
         mkdir -p x/y/z; tar cf t.tar b x; mkdir out; tar xmf t.tar -C out; gzip -k b 2>/dev/null || test $? = 2; gunzip -c b.gz | cmp - b\n\
@@ -364,7 +364,7 @@ fn common_programs_do_their_work() {
 }
 
 #[test]
-fn files_of_its_own_can_be_touched_and_their_modes_changed_where_no_other_is_reached() {
+fn own_files_can_be_touched_and_their_modes_changed_where_no_other_is_reachable() {
     let code = "import os\n\
         def tried(name, what):\n\
         \x20   try: what(); print(name)\n\
@@ -379,7 +379,7 @@ fn files_of_its_own_can_be_touched_and_their_modes_changed_where_no_other_is_rea
 
         let ran = who.run(&place, CodeOptions::default(), "python3", code);
 
-        if holds_everything(&ran) {
+        if is_fully_supported(&ran) {
             let mode = if geteuid().is_root() && *who == Who::Me { "mode" } else { "mode Operation not permitted" };
             let expected = format!("touch\ntimes\n{mode}\ntimes by name Operation not permitted\n");
             assert_eq!(ran.stdout, expected, "{who:?}: {}", ran.stderr);
@@ -388,7 +388,7 @@ fn files_of_its_own_can_be_touched_and_their_modes_changed_where_no_other_is_rea
 }
 
 #[test]
-fn a_program_that_starts_processes_without_end_is_stopped() {
+fn endless_process_creation_is_stopped() {
     let limits = CodeLimits::builder().processes(10).build();
     for who in Who::all() {
         let (place, _) = who.place();
@@ -401,7 +401,7 @@ fn a_program_that_starts_processes_without_end_is_stopped() {
 }
 
 #[test]
-fn a_folder_below_a_directory_of_root_alone_is_reached_by_one_capability() {
+fn folder_below_a_root_only_directory_is_reached_by_one_capability() {
     if !geteuid().is_root() {
         return;
     }
@@ -422,7 +422,7 @@ fn a_folder_below_a_directory_of_root_alone_is_reached_by_one_capability() {
         let options = CodeOptions::builder().readable(readable).build();
         let ran = Who::Me.run(&place, options, "sh", &tried);
 
-        if holds_everything(&ran) {
+        if is_fully_supported(&ran) {
             let (id, rest) = ran.stdout.split_once('\n').unwrap();
             assert_ne!(id, "0");
             assert_eq!(rest, format!("refused\nrefused\n{private}x\n"), "{ran:?}");

@@ -1,4 +1,4 @@
-//! `run_code`: programs do their work in the folder, and say what came of it.
+//! `run_code`: programs work in the folder and report their results.
 
 use positronic_core::model::scripted::Reply;
 use positronic_core::record::ToolResult;
@@ -41,7 +41,7 @@ async fn of_many_files_that_cannot_be_listed_some_are_named() {
 }
 
 #[tokio::test]
-async fn output_error_output_and_exit_code_are_apart_and_files_stay() {
+async fn output_error_output_and_exit_code_are_separate_and_files_stay() {
     let place = Place::new();
     place.folder.write("numbers.csv", b"1\n2\n3\n").unwrap();
     let code = "import sys\n\
@@ -56,7 +56,7 @@ async fn output_error_output_and_exit_code_are_apart_and_files_stay() {
     assert_eq!((ran.exit_code, &*ran.stdout, &*ran.stderr), (Some(3), "the total is 6\n", "careful\n"));
     assert_eq!(ran.stopped, None);
     let files: Vec<_> = ran.files.iter().map(|file| (&*file.name, file.size, &*file.media_type)).collect();
-    assert_eq!(files, [("total.txt", 1, "text/plain")], "what was there and did not change is not listed");
+    assert_eq!(files, [("total.txt", 1, "text/plain")], "unchanged files are not listed");
     assert_eq!(place.files(), ["numbers.csv", "total.txt"], "nothing of the program itself is left");
 
     let ran = runner(&place).run("sh", "cat total.txt; echo more >> numbers.csv").await.unwrap();
@@ -65,7 +65,7 @@ async fn output_error_output_and_exit_code_are_apart_and_files_stay() {
 }
 
 #[tokio::test]
-async fn a_program_imports_what_write_file_wrote_and_its_traceback_names_the_line() {
+async fn program_imports_files_of_write_file_and_its_traceback_names_the_line() {
     let place = Place::new();
     place.folder.write("helper.py", b"def twice(n): return 2 * n\n").unwrap();
 
@@ -80,7 +80,7 @@ async fn a_program_imports_what_write_file_wrote_and_its_traceback_names_the_lin
 }
 
 #[tokio::test]
-async fn what_a_program_hides_or_nests_counts_and_its_own_folder_goes_however_deep() {
+async fn hidden_and_nested_files_count_and_the_folder_is_removed_at_any_depth() {
     let options = FolderOptions::builder().max_total(100_000).max_files(5).build();
     let deep = "import os; os.chdir(os.environ['HOME'])\n\
         for _ in range(1500): os.mkdir('d'); os.chdir('d')\n\
@@ -114,7 +114,7 @@ async fn what_a_program_hides_or_nests_counts_and_its_own_folder_goes_however_de
 }
 
 #[tokio::test]
-async fn modules_in_the_folder_neither_run_by_themselves_nor_replace_pythons_own() {
+async fn modules_in_the_folder_neither_run_by_themselves_nor_shadow_the_standard_library() {
     let place = Place::new();
     let planted = ["sitecustomize", "usercustomize", "json", "runpy", "linecache", "encodings", "os", "site", "_json"];
     for name in planted {
@@ -132,7 +132,7 @@ async fn modules_in_the_folder_neither_run_by_themselves_nor_replace_pythons_own
 }
 
 #[tokio::test]
-async fn a_person_is_told_which_files_the_program_can_load() {
+async fn approval_lists_the_files_that_the_program_can_load() {
     let place = Place::new();
     for name in ["helper.py", "tools/util.py", "notes.md"] {
         place.folder.write(name, b"").unwrap();
@@ -155,7 +155,7 @@ async fn a_person_is_told_which_files_the_program_can_load() {
 }
 
 #[tokio::test]
-async fn too_much_output_is_cut_in_the_middle_and_says_so() {
+async fn long_output_is_cut_in_the_middle_with_a_notice() {
     let place = Place::new();
     let limits = CodeLimits::builder().output(1000).build();
 
@@ -175,7 +175,7 @@ async fn input_is_empty_and_output_need_not_be_text() {
 }
 
 #[tokio::test]
-async fn a_missing_interpreter_and_an_unknown_language_are_clear_errors() {
+async fn missing_interpreter_and_unknown_language_are_clear_errors() {
     let place = Place::new();
     let options = CodeOptions::builder()
         .interpreters(vec![
@@ -213,7 +213,7 @@ async fn programs_in_one_folder_run_one_after_the_other() {
 }
 
 #[tokio::test]
-async fn a_person_is_asked_unless_the_language_is_allowed_by_name() {
+async fn approval_is_required_unless_the_language_is_allowed_by_name() {
     let place = Place::new();
     let code = CodeRunner::new(&place.folder, CodeOptions::builder().unattended(["sh"]).build());
     let missing = code.missing_protections();
@@ -241,7 +241,7 @@ async fn a_person_is_asked_unless_the_language_is_allowed_by_name() {
 }
 
 #[tokio::test]
-async fn arguments_that_do_not_fit_run_nothing() {
+async fn invalid_arguments_run_nothing() {
     let place = Place::new();
     let code = CodeRunner::new(&place.folder, CodeOptions::builder().unattended(["sh"]).build());
     let batch = Reply::calls([

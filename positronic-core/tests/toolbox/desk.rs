@@ -1,4 +1,4 @@
-//! A folder that goes away with its test, and a brain with one loop of tools.
+//! A temporary folder, and a brain with one loop of tools.
 
 use positronic_core::dsl::State;
 use positronic_core::prelude::*;
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::support::prompt;
 
-/// An output folder `out`, beside a file that nobody in it may read.
+/// An output folder `out`, next to a file that must stay unreadable from inside.
 pub(crate) struct Place {
     pub(crate) outside: TempDir,
     pub(crate) folder: OutputFolder,
@@ -39,7 +39,7 @@ impl Place {
     }
 }
 
-/// Makes a brain whose loop `Work` has these tools.
+/// Builds a brain whose loop `Work` has these tools.
 pub(crate) fn desk<S: State + Default>(
     tools: impl Fn() -> Vec<Tool<(), S, ()>> + Send + Sync + 'static,
 ) -> Brain<(), S> {
@@ -56,7 +56,7 @@ pub(crate) fn shown_files(story: &Story) -> Vec<FileOutput> {
     files.collect()
 }
 
-/// Returns why people are asked.
+/// Returns the reasons of all approvals.
 pub(crate) fn reasons<R>(run: &RunHandle<R>) -> Vec<String> {
     let reason = |pending: Pending| match pending.kind {
         PendingKind::Approval { gate, .. } => gate.reason,

@@ -1,4 +1,4 @@
-//! `write_file`, `read_file` and `list_files`: nothing leads out of the folder, and everything has a limit.
+//! `write_file`, `read_file` and `list_files`: no name leads out of the folder, and everything has a limit.
 
 use std::os::unix::fs::symlink;
 
@@ -18,7 +18,7 @@ fn write(path: &str, content: &str) -> (&'static str, Value) {
 }
 
 #[tokio::test]
-async fn a_file_is_written_listed_read_and_shown() {
+async fn file_is_written_listed_read_and_shown() {
     let place = Place::new();
     let folder = place.folder.clone();
     let play = Play::new([
@@ -48,7 +48,7 @@ async fn a_file_is_written_listed_read_and_shown() {
 }
 
 #[tokio::test]
-async fn names_that_lead_out_or_deceive_are_refused() {
+async fn names_that_escape_the_folder_or_deceive_are_refused() {
     let place = Place::new();
     let folder = place.folder.clone();
     let secret = place.secret();
@@ -82,7 +82,7 @@ async fn names_that_lead_out_or_deceive_are_refused() {
 }
 
 #[test]
-fn odd_names_that_are_only_odd_stay_inside() {
+fn odd_but_harmless_names_stay_inside() {
     let place = Place::new();
 
     for name in ["．．／secret.txt", "…/a", "%2e%2e%2fa", "~", "-rf", "写作/ü.md", "..", "..."] {
@@ -119,7 +119,7 @@ fn links_lead_nowhere_else() {
 }
 
 #[test]
-fn what_is_no_file_is_neither_read_nor_waited_for() {
+fn special_files_are_neither_read_nor_waited_for() {
     let place = Place::new();
     place.folder.write("sub/a", b"x").unwrap();
     let pipe = place.folder.place().join("pipe");
@@ -134,7 +134,7 @@ fn what_is_no_file_is_neither_read_nor_waited_for() {
 }
 
 #[test]
-fn files_and_the_folder_have_sizes() {
+fn files_and_the_folder_have_size_limits() {
     let options = FolderOptions::builder().max_file(10).max_total(25).max_files(3).build();
     let place = Place::with(options);
 
@@ -152,7 +152,7 @@ fn files_and_the_folder_have_sizes() {
 }
 
 #[tokio::test]
-async fn a_long_file_is_read_in_parts_that_cut_no_letter() {
+async fn long_file_is_read_in_parts_that_split_no_character() {
     let place = Place::with(FolderOptions::builder().max_read(5).build());
     place.folder.write("long", "aüüüb".as_bytes()).unwrap();
     let folder = place.folder.clone();
@@ -169,7 +169,7 @@ async fn a_long_file_is_read_in_parts_that_cut_no_letter() {
 }
 
 #[test]
-fn what_is_no_text_is_not_read_as_text() {
+fn binary_file_is_not_read_as_text() {
     let place = Place::new();
     for (name, bytes) in [("a.png", &b"\x89PNG\r\n"[..]), ("b.txt", b"a\0b"), ("c", b"a\xffb"), ("d", b"\xc3")] {
         place.folder.write(name, bytes).unwrap();
@@ -180,7 +180,7 @@ fn what_is_no_text_is_not_read_as_text() {
 }
 
 #[tokio::test]
-async fn a_file_is_replaced_asked_about_or_kept_as_the_author_says() {
+async fn author_sets_whether_a_file_is_replaced_asked_about_or_preserved() {
     let place = Place::with(FolderOptions::builder().overwrite(Overwrite::Refuse).build());
     place.folder.write("a", b"old").unwrap();
     let folder = place.folder.clone();
@@ -205,7 +205,7 @@ async fn a_file_is_replaced_asked_about_or_kept_as_the_author_says() {
 }
 
 #[tokio::test]
-async fn of_two_calls_that_write_one_file_at_once_nobody_was_asked_about_the_second() {
+async fn concurrent_write_without_an_approval_does_not_replace_a_file() {
     for (overwrite, says) in [
         (Overwrite::Ask, "there is a file `a` by now, and nobody was asked whether it may be replaced"),
         (Overwrite::Refuse, "there is a file `a` already, and it may not be replaced"),
@@ -228,7 +228,7 @@ async fn of_two_calls_that_write_one_file_at_once_nobody_was_asked_about_the_sec
 }
 
 #[tokio::test]
-async fn an_approval_is_about_the_call_and_not_about_what_was_there() {
+async fn approval_covers_the_call_and_not_the_earlier_file() {
     let place = Place::with(FolderOptions::builder().overwrite(Overwrite::Ask).build());
     place.folder.write("a", b"old").unwrap();
     let folder = place.folder.clone();
@@ -249,7 +249,7 @@ async fn an_approval_is_about_the_call_and_not_about_what_was_there() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_too_large_to_be_kept_is_described_and_in_the_folder_alone() {
+async fn oversized_file_is_described_and_stays_in_the_folder_only() {
     let limits = FolderOptions::builder().max_file(64 << 20).build();
     for (more, kept) in [(0, true), (1, false)] {
         let place = Place::with(limits.clone());
@@ -270,7 +270,7 @@ async fn a_file_that_is_too_large_to_be_kept_is_described_and_in_the_folder_alon
 }
 
 #[test]
-fn a_folder_in_the_folder_is_one_of_its_own() {
+fn nested_folder_is_a_folder_of_its_own() {
     let place = Place::new();
     let run = place.folder.folder("runs/7").unwrap();
 
@@ -282,7 +282,7 @@ fn a_folder_in_the_folder_is_one_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_file_that_somebody_has_deleted_stays_deleted_and_its_bytes_stay_with_the_run() {
+async fn deleted_file_stays_deleted_and_its_bytes_stay_with_the_run() {
     let (place, store) = (Place::new(), MemoryStore::new());
     let process = |replies: Vec<Reply>| {
         let folder = place.folder.clone();
@@ -306,9 +306,9 @@ async fn a_file_that_somebody_has_deleted_stays_deleted_and_its_bytes_stay_with_
     let run = second.resume(run.id()).await.unwrap();
     run.result().await.unwrap();
 
-    assert!(place.files().is_empty(), "whoever has deleted it wanted that");
+    assert!(place.files().is_empty(), "the deletion was intended");
     let read = results(&Story::of(&run).await, "Work").pop().unwrap();
-    assert!(error_of(&read).contains("there is no"), "the model is told: {read:?}");
+    assert!(error_of(&read).contains("there is no"), "the model reads the error: {read:?}");
     let [file] = &second.client().files(run.id()).await.unwrap()[..] else { panic!("one was made") };
     assert_eq!(second.client().blob(&file.file.sha256).await.unwrap().unwrap(), b"Tea is hot.");
 }

@@ -1,4 +1,4 @@
-//! `finish`: the way out, with what was made.
+//! `finish`: ends the loop with a summary and artifacts.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::support::boundaries::{Ledger, Tale};
 use crate::support::{Play, error_of, results};
 
 #[tokio::test]
-async fn the_loop_ends_with_what_the_agent_says_and_the_state_has_it() {
+async fn loop_ends_with_the_agents_summary_and_the_state_contains_it() {
     let place = Place::new();
     place.folder.write("report.md", b"Tea.").unwrap();
     let folder = place.folder.clone();
@@ -29,7 +29,7 @@ async fn the_loop_ends_with_what_the_agent_says_and_the_state_has_it() {
 }
 
 #[tokio::test]
-async fn artifacts_that_are_not_there_and_an_empty_summary_do_not_end_the_loop() {
+async fn missing_artifacts_and_an_empty_summary_do_not_end_the_loop() {
     let place = Place::new();
     place.folder.write("report.md", b"Tea.").unwrap();
     let folder = place.folder.clone();
@@ -46,14 +46,14 @@ async fn artifacts_that_are_not_there_and_an_empty_summary_do_not_end_the_loop()
     let missing = error_of(&results[0]);
     assert!(missing.contains("there is no `chart.png` in the output folder"), "{missing}");
     assert!(missing.contains("`../secret.txt` is no path"), "{missing}");
-    assert!(!missing.contains("`report.md`"), "what is there is not complained about: {missing}");
+    assert!(!missing.contains("`report.md`"), "existing artifacts are not reported: {missing}");
     assert_eq!(error_of(&results[1]), "the summary is empty; say what was reached");
     assert!(error_of(&results[2]).contains("summary"));
     assert!(results[3].is_success());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_loop_ends_once_wherever_its_worker_dies_while_it_finishes() {
+async fn loop_ends_once_after_a_crash_anywhere_in_finish() {
     let keep = |end: &mut Option<Finished>, finished| *end = Some(finished);
     let tale = Tale {
         definition: desk(move || vec![toolbox::finish_with(None, keep)]).definition(),
@@ -61,16 +61,16 @@ async fn a_loop_ends_once_wherever_its_worker_dies_while_it_finishes() {
         ledger: Ledger::default(),
         says: Arc::new(|request| match request.path.as_str() {
             "Work/0" => Reply::call("finish", json!({"summary": "Done."})),
-            other => panic!("there is no iteration {other}"),
+            other => panic!("unexpected iteration {other}"),
         }),
         answers: Arc::new(|_| Vec::new()),
     };
 
-    let whole = tale.undisturbed().await;
+    let baseline = tale.undisturbed().await;
 
-    assert!(whole.deaths.len() > 3, "{}", whole.deaths.len());
-    for death in &whole.deaths {
-        let Some((end, _)) = tale.after(&whole, death).await else { continue };
-        assert_eq!(end, whole.end, "after {}", death.until);
+    assert!(baseline.deaths.len() > 3, "{}", baseline.deaths.len());
+    for death in &baseline.deaths {
+        let Some((end, _)) = tale.after(&baseline, death).await else { continue };
+        assert_eq!(end, baseline.end, "after {}", death.until);
     }
 }

@@ -1,4 +1,4 @@
-//! Random names of files: none leads out of the folder.
+//! Random file names: none leads out of the folder.
 
 use positronic_core::toolbox::OutputFolder;
 use proptest::collection::vec;
@@ -45,7 +45,7 @@ proptest! {
         let names = |folder: &std::path::Path| std::fs::read_dir(folder).unwrap().count();
         prop_assert_eq!((names(&outside), names(around.path())), (0, 2), "{:?}", name);
         if written.is_ok() {
-            prop_assert_eq!(folder.bytes(&name).unwrap(), b"text", "what is written is read under the same name");
+            prop_assert_eq!(folder.bytes(&name).unwrap(), b"text", "a file is read under the name it was written");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The toolbox from the outside: each tool with its limits, approvals and bad input. No network: servers listen on this
-//! machine alone, and programs run in folders of their own.
+//! The toolbox: each tool with its limits, approvals and invalid input. No network: servers listen on this machine
+//! only, and programs run in folders of their own.
 
 #![allow(
     clippy::unwrap_used,
@@ -17,11 +17,11 @@ mod files;
 mod finish;
 #[cfg(unix)]
 mod fuzz;
-mod held;
 mod plan;
+mod sandbox;
 mod search;
 mod server;
-#[allow(dead_code, reason = "other binaries use the rest")]
+#[allow(dead_code, reason = "other test binaries use the remaining items")]
 #[path = "../support/mod.rs"]
 mod support;
 mod web;

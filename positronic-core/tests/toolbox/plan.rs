@@ -1,4 +1,4 @@
-//! `plan`: sub-goals run as nested brains, in order or at once, within limits, and what came of them is handed back.
+//! `plan`: sub-goals run as nested brains, in order or at once, within limits, and return their results.
 
 use std::sync::Arc;
 
@@ -13,18 +13,18 @@ use serde_json::{Value, json};
 use crate::support::boundaries::{Ledger, Tale};
 use crate::support::{Journal, Play, done, error_of, path, results, waits};
 
-/// Notes what it is told to do; `fails` fails, `asks` waits for a person.
+/// Records its goal; `fails` fails, `asks` waits for a person.
 fn worker() -> Brain<String, String, Journal> {
     brain("Worker").options::<String>().services::<Journal>().step("Work", async |cx| {
         cx.services.note(cx.options.as_str());
-        // Whoever runs beside it can begin before it ends.
+        // A concurrent worker can begin before it ends.
         tokio::task::yield_now().await;
         if cx.options.contains("fails") { Err(Error::new("no milk")) } else { Ok(format!("{} done", cx.options)) }
     })
 }
 
-/// Tells a worker its goal, and how those before it ended.
-fn told(part: &SubGoal, before: &[PlanPart]) -> String {
+/// Tells a worker its goal and the earlier results.
+fn goal_text(part: &SubGoal, before: &[PlanPart]) -> String {
     let before: Vec<_> = before.iter().map(|part| format!("{} {:?}", part.title, part.status)).collect();
     if before.is_empty() { part.goal.clone() } else { format!("{} after {}", part.goal, before.join(", ")) }
 }
@@ -32,7 +32,7 @@ fn told(part: &SubGoal, before: &[PlanPart]) -> String {
 fn desk(options: PlanOptions, journal: &Journal) -> Brain<(), (), ()> {
     brain("Desk")
         .services::<Journal>()
-        .r#loop("Work", move |cx| cx.system("Plan.").tools([toolbox::plan(worker(), options.clone(), told)]))
+        .r#loop("Work", move |cx| cx.system("Plan.").tools([toolbox::plan(worker(), options.clone(), goal_text)]))
         .bind(journal.clone())
 }
 
@@ -55,7 +55,7 @@ fn statuses(result: &Value) -> Vec<&str> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn parts_run_in_order_and_each_is_told_what_came_before() {
+async fn parts_run_in_order_and_each_gets_the_earlier_results() {
     let (did, result, story) = played(PlanOptions::default(), &["boil", "brew", "pour"]).await;
 
     assert_eq!(did, ["boil", "brew after t1 Done", "pour after t1 Done, t2 Done"]);
@@ -85,7 +85,7 @@ async fn parts_run_in_order_and_each_is_told_what_came_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn parts_run_at_once_and_the_next_are_told_what_came_before() {
+async fn parts_run_at_once_and_the_next_get_the_earlier_results() {
     let options = PlanOptions::builder().order(PlanOrder::InParallel(2)).build();
 
     let (did, result, story) = played(options, &["boil", "brew", "pour"]).await;
@@ -104,26 +104,26 @@ async fn parts_run_at_once_and_the_next_are_told_what_came_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_part_that_fails_ends_the_plan_or_not_as_the_author_says() {
+async fn author_sets_whether_a_failed_part_ends_the_plan() {
     let goals = ["boil", "fails", "pour"];
     let (did, result, _) = played(PlanOptions::default(), &goals).await;
     assert_eq!(did, ["boil", "fails after t1 Done"], "nothing is begun after it");
     assert_eq!((statuses(&result), &result["complete"]), (vec!["done", "failed", "not_begun"], &json!(false)));
-    assert_eq!(result["parts"][0]["result"], "boil done", "what is there is handed back");
+    assert_eq!(result["parts"][0]["result"], "boil done", "existing results are returned");
     assert!(result["parts"][1]["error"].as_str().unwrap().contains("no milk"), "{result}");
 
     let (did, result, _) = played(PlanOptions::builder().on_failure(OnFailure::GoOn).build(), &goals).await;
-    assert_eq!(did[2], "pour after t1 Done, t2 Failed", "it is told of the failure");
+    assert_eq!(did[2], "pour after t1 Done, t2 Failed", "it gets the failure");
     assert_eq!((statuses(&result), &result["complete"]), (vec!["done", "failed", "done"], &json!(false)));
 
     let at_once = PlanOptions::builder().order(PlanOrder::InParallel(2)).build();
     let (did, result, _) = played(at_once, &["fails", "brew", "pour"]).await;
-    assert_eq!(did, ["fails", "brew"], "what runs beside it goes on to its end");
+    assert_eq!(did, ["fails", "brew"], "concurrent parts finish");
     assert_eq!(statuses(&result), ["failed", "done", "not_begun"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn plans_that_are_too_long_empty_or_misspelt_are_refused() {
+async fn overlong_empty_or_misspelt_plans_are_refused() {
     let journal = Journal::default();
     let play = Play::new([
         split(&["a", "b", "c"]),
@@ -147,7 +147,7 @@ async fn plans_that_are_too_long_empty_or_misspelt_are_refused() {
     assert!(journal.take().is_empty());
 }
 
-/// Plans in its turn, until that is refused.
+/// Plans recursively until the depth limit.
 fn nested() -> Brain<String, (), ()> {
     brain("Planner")
         .options::<String>()
@@ -159,7 +159,7 @@ fn planning<O: positronic_core::dsl::Options, S: positronic_core::dsl::State>(op
 }
 
 #[tokio::test(start_paused = true)]
-async fn plans_in_plans_have_a_depth() {
+async fn nested_plans_have_a_depth_limit() {
     let play = Play::new([split(&["one"]), split(&["two"]), split(&["three"]), done(), done(), done()]);
     let root = brain("Desk").r#loop("Work", |cx| cx.system("Plan.").tools([planning(PlanOptions::default())]));
 
@@ -172,7 +172,7 @@ async fn plans_in_plans_have_a_depth() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_part_can_wait_for_a_person_while_others_go_on() {
+async fn part_can_wait_for_a_person_while_others_continue() {
     let asking = || {
         brain("Worker").options::<String>().state(String::new()).r#loop("Ask", |cx| {
             cx.system("Ask.").input(cx.options.as_str()).tool("buy", |t| {
@@ -202,7 +202,7 @@ async fn a_part_can_wait_for_a_person_while_others_go_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plan_that_died_anywhere_ends_as_if_nothing_had_happened() {
+async fn plan_that_crashed_anywhere_ends_as_if_uninterrupted() {
     let ledger = Ledger::default();
     let noting = brain("Worker").options::<String>().services::<Ledger>().step("Work", async |cx| {
         cx.services.act_once(cx.idempotency_key(), &cx.options);
@@ -211,9 +211,9 @@ async fn a_plan_that_died_anywhere_ends_as_if_nothing_had_happened() {
     for order in [PlanOrder::InOrder, PlanOrder::InParallel(2)] {
         let options = PlanOptions::builder().order(order).on_failure(OnFailure::GoOn).build();
         let noting = noting.clone();
-        let desk = brain("Desk")
-            .services::<Ledger>()
-            .r#loop("Work", move |cx| cx.system("Plan.").tools([toolbox::plan(noting.clone(), options.clone(), told)]));
+        let desk = brain("Desk").services::<Ledger>().r#loop("Work", move |cx| {
+            cx.system("Plan.").tools([toolbox::plan(noting.clone(), options.clone(), goal_text)])
+        });
         let says = |request: &ModelRequest| match request.messages.messages().len() {
             // The engine's opening message.
             1 => split(&["boil", "fails", "brew", "pour"]),
@@ -226,18 +226,18 @@ async fn a_plan_that_died_anywhere_ends_as_if_nothing_had_happened() {
             says: Arc::new(says),
             answers: Arc::new(|_| Vec::new()),
         };
-        let whole = tale.undisturbed().await;
-        assert!(whole.deaths.len() > 30, "{}", whole.deaths.len());
-        for death in &whole.deaths {
-            if let Some((end, _)) = tale.after(&whole, death).await {
-                assert_eq!(end, whole.end, "{order:?} after {} with {:?}", death.until, death.deeds);
+        let baseline = tale.undisturbed().await;
+        assert!(baseline.deaths.len() > 30, "{}", baseline.deaths.len());
+        for death in &baseline.deaths {
+            if let Some((end, _)) = tale.after(&baseline, death).await {
+                assert_eq!(end, baseline.end, "{order:?} after {} with {:?}", death.until, death.deeds);
             }
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_model_that_decides_plans_and_its_sub_goals_decide_themselves() {
+async fn structured_loop_plans_and_its_sub_goals_select_their_own_actions() {
     let solver = || {
         brain("Solver").options::<String>().state(String::new()).r#loop("Solve", |cx| {
             cx.system("Solve.").input(&**cx.options).structured_actions().tool("finish", |t| {

@@ -1,4 +1,4 @@
-//! `search_web`: hits from the page of a search engine, and a clear error where there are none to be had.
+//! `search_web`: hits from the page of a search engine, or a clear error.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -33,7 +33,7 @@ fn web(server: &Server) -> WebSearch {
 }
 
 #[tokio::test]
-async fn hits_have_titles_addresses_behind_redirects_and_snippets() {
+async fn hits_have_titles_redirect_targets_and_snippets() {
     let server = serving("200 OK", FOUND);
     let web = web(&server);
     let play = Play::new([Reply::call("search_web", json!({"query": " tea & \"milk\" "})), done()]);
@@ -54,7 +54,7 @@ async fn hits_have_titles_addresses_behind_redirects_and_snippets() {
 }
 
 #[tokio::test]
-async fn a_search_gives_as_many_hits_as_the_author_wants_of_the_region_that_the_author_wants() {
+async fn author_sets_the_number_of_hits_and_the_region() {
     let server = serving("200 OK", FOUND);
     let web = WebSearch::new(engine(&server).region("de-de"), SearchOptions::builder().max_hits(2).build());
 
@@ -63,7 +63,7 @@ async fn a_search_gives_as_many_hits_as_the_author_wants_of_the_region_that_the_
 }
 
 #[tokio::test]
-async fn nothing_found_is_no_error_and_says_so() {
+async fn empty_result_is_reported_and_not_an_error() {
     let server = serving("200 OK", NONE);
     let web = web(&server);
     let play = Play::new([Reply::call("search_web", json!({"query": "qwxyzzyq"})), done()]);
@@ -74,7 +74,7 @@ async fn nothing_found_is_no_error_and_says_so() {
 }
 
 #[tokio::test]
-async fn a_question_for_a_proof_is_never_nothing_found() {
+async fn captcha_page_is_never_an_empty_result() {
     for (status, page) in
         [("202 Accepted", CHALLENGE), ("200 OK", CHALLENGE), ("202 Accepted", "<html></html>"), ("403 Forbidden", "")]
     {
@@ -87,7 +87,7 @@ async fn a_question_for_a_proof_is_never_nothing_found() {
 }
 
 #[tokio::test]
-async fn a_page_that_is_laid_out_in_another_way_is_an_error() {
+async fn page_with_another_layout_is_an_error() {
     let pages = [
         "<html><body>Hello.</body></html>".to_owned(),
         String::new(),
@@ -105,7 +105,7 @@ async fn a_page_that_is_laid_out_in_another_way_is_an_error() {
 }
 
 #[tokio::test]
-async fn without_a_network_the_error_says_so() {
+async fn missing_network_is_an_explained_error() {
     struct NoNetwork;
     impl HostResolver for NoNetwork {
         fn resolve<'a>(&'a self, _: &'a str) -> BoxFuture<'a, std::io::Result<Vec<IpAddr>>> {
@@ -127,7 +127,7 @@ async fn without_a_network_the_error_says_so() {
 }
 
 #[tokio::test]
-async fn an_engine_that_does_not_answer_is_a_time_out() {
+async fn unresponsive_engine_is_a_timeout() {
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = silent.local_addr().unwrap().port();
     let options = FetchOptions::builder().hosts([format!("duck.test:{port}")]).time(Duration::from_millis(100));
@@ -140,7 +140,7 @@ async fn an_engine_that_does_not_answer_is_a_time_out() {
 }
 
 #[tokio::test]
-async fn bad_queries_are_refused_and_an_engine_of_ones_own_is_asked() {
+async fn invalid_queries_are_refused_and_a_custom_engine_is_asked() {
     struct Shelf;
     impl SearchProvider for Shelf {
         fn search<'a>(&'a self, query: &'a str, _: usize) -> BoxFuture<'a, Result<Vec<SearchHit>, SearchError>> {

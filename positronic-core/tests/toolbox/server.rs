@@ -1,4 +1,4 @@
-//! A small HTTP server on this machine, which answers what it is told to.
+//! A small scripted HTTP server on this machine.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
@@ -30,14 +30,14 @@ impl Page {
     }
 }
 
-/// A server, and the request lines that it got.
+/// A server with the request lines it received.
 pub(crate) struct Server {
     pub(crate) port: u16,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
 impl Server {
-    /// Starts a server that answers by the path; it ends with the test's process.
+    /// Starts a server that answers by path; it ends with the test's process.
     pub(crate) fn start(answer: impl Fn(&str) -> Page + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -52,7 +52,7 @@ impl Server {
         Self { port, asked }
     }
 
-    /// Returns the paths that were asked for, with the hosts.
+    /// Returns the requested paths with their hosts.
     pub(crate) fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
     }
@@ -61,7 +61,7 @@ impl Server {
         format!("http://{host}:{}{path}", self.port)
     }
 
-    /// Makes a fetcher that may ask this server under these names.
+    /// Creates a fetcher that may request this server under these names.
     pub(crate) fn fetcher(&self, hosts: &[&str]) -> Fetcher {
         let hosts = hosts.iter().map(|host| format!("{host}:{}", self.port));
         let options = FetchOptions::builder().hosts(hosts).private(PrivateAddresses::Allow).resolver(Here);
@@ -69,7 +69,7 @@ impl Server {
     }
 }
 
-/// Finds every name on this machine.
+/// Resolves every name to this machine.
 pub(crate) struct Here;
 
 impl HostResolver for Here {
@@ -92,7 +92,7 @@ fn serve(mut stream: TcpStream, answer: &dyn Fn(&str) -> Page, notes: &Mutex<Vec
     let host = head.iter().find_map(|line| line.to_ascii_lowercase().strip_prefix("host: ").map(str::to_owned));
     notes.lock().unwrap().push(format!("{} {path}", host.unwrap_or_default()));
     let Page { head, body } = answer(path);
-    // Whoever has hung up does not want the rest.
+    // The client has disconnected and does not need the rest.
     _ = stream.write_all(format!("HTTP/1.1 {head}\r\nConnection: close\r\n\r\n").as_bytes());
     _ = stream.write_all(&body);
 }

@@ -16,7 +16,7 @@ use crate::desk::{desk, reasons};
 use crate::server::{Here, Page, Server};
 use crate::support::{Play, done, error_of, path, results, success, waits};
 
-/// Answers with one list of addresses after the other; the last one stays.
+/// Resolves to one list of addresses after the other; the last one stays.
 struct Answers(Vec<Vec<IpAddr>>, Arc<AtomicUsize>);
 
 impl HostResolver for Answers {
@@ -32,7 +32,7 @@ fn addresses(texts: &[&str]) -> Vec<IpAddr> {
 }
 
 #[tokio::test]
-async fn a_page_of_a_listed_host_is_fetched_as_text() {
+async fn page_of_a_listed_host_is_fetched_as_text() {
     let page = "<html><head><title>Tea</title></head><body><script>no()</script><h1>Tea</h1><p>Tea is <b>hot</b>.</p></body></html>";
     let server = Server::start(move |path| match path {
         "/page?q=1" => Page::new("200 OK", "text/html; charset=utf-8", page),
@@ -68,7 +68,7 @@ async fn a_page_of_a_listed_host_is_fetched_as_text() {
 }
 
 #[tokio::test]
-async fn hosts_schemes_and_addresses_that_are_not_allowed_are_refused() {
+async fn forbidden_hosts_schemes_and_addresses_are_refused() {
     let server = Server::start(|_| Page::text("never"));
     let port = server.port;
     let fetcher = server.fetcher(&["tea.test"]);
@@ -96,7 +96,7 @@ async fn hosts_schemes_and_addresses_that_are_not_allowed_are_refused() {
 }
 
 #[tokio::test]
-async fn addresses_of_this_machine_and_of_private_networks_are_refused_however_they_are_written() {
+async fn loopback_and_private_addresses_are_refused_in_every_spelling() {
     let server = Server::start(|_| Page::text("never"));
     let port = server.port;
     let hosts = [
@@ -119,10 +119,10 @@ async fn addresses_of_this_machine_and_of_private_networks_are_refused_however_t
 }
 
 #[tokio::test]
-async fn a_name_is_resolved_once_a_connection_and_its_addresses_are_checked() {
+async fn name_is_resolved_once_per_connection_and_its_addresses_are_checked() {
     let server = Server::start(|_| Page::text("never"));
     let asked = Arc::new(AtomicUsize::new(0));
-    // First a public address, and then this machine, as one who wants to get in would have it.
+    // First a public address, then this machine: a DNS rebinding attack.
     let answers =
         Answers(vec![addresses(&["192.88.99.1"]), addresses(&["127.0.0.1", "::1", "10.1.2.3"])], Arc::clone(&asked));
     let options = FetchOptions::builder().hosts([format!("tea.test:{}", server.port)]).resolver(answers).build();
@@ -133,7 +133,7 @@ async fn a_name_is_resolved_once_a_connection_and_its_addresses_are_checked() {
         assert!(matches!(fetcher.fetch(&url).await, Err(FetchError::Private(_))));
     }
 
-    assert_eq!(asked.load(Ordering::SeqCst), 2, "what was checked is what is connected to: nobody resolves again");
+    assert_eq!(asked.load(Ordering::SeqCst), 2, "the connection uses the checked address without a second lookup");
     assert!(server.asked().is_empty());
     let said = fetcher.fetch(&url).await.unwrap_err().to_string();
     assert_eq!(
@@ -143,7 +143,7 @@ async fn a_name_is_resolved_once_a_connection_and_its_addresses_are_checked() {
 }
 
 #[tokio::test]
-async fn redirects_are_followed_to_listed_hosts_and_nowhere_else() {
+async fn redirects_are_followed_only_to_listed_hosts() {
     let server = Server::start(|path| match path {
         "/one" => Page::redirect("/two"),
         "/two" => Page::redirect("/three#x"),
@@ -167,10 +167,10 @@ async fn redirects_are_followed_to_listed_hosts_and_nowhere_else() {
 }
 
 #[tokio::test]
-async fn a_redirect_of_a_public_host_does_not_lead_inside() {
+async fn redirect_of_a_public_host_does_not_lead_inside() {
     let server = Server::start(|_| Page::redirect("http://inside.test:1/"));
     let hosts = [format!("tea.test:{}", server.port), "inside.test:1".to_owned()];
-    // The author allows this one address, and the resolver says that the other host is in a private network.
+    // The author allows this one address, and the resolver puts the other host into a private network.
     struct Split;
     impl HostResolver for Split {
         fn resolve<'a>(&'a self, host: &'a str) -> BoxFuture<'a, std::io::Result<Vec<IpAddr>>> {
@@ -185,7 +185,7 @@ async fn a_redirect_of_a_public_host_does_not_lead_inside() {
 }
 
 #[tokio::test]
-async fn what_is_too_long_is_cut_and_what_is_no_text_is_not_shown() {
+async fn long_page_is_truncated_and_binary_content_is_not_shown() {
     let server = Server::start(|path| match path {
         "/long" => Page::text(&"ü".repeat(3000)),
         "/endless" => Page { head: "200 OK\r\nContent-Type: text/plain".to_owned(), body: vec![b'x'; 3_000_000] },
@@ -215,7 +215,7 @@ async fn what_is_too_long_is_cut_and_what_is_no_text_is_not_shown() {
 }
 
 #[tokio::test]
-async fn time_outs_and_a_missing_network_are_clear_and_tried_again() {
+async fn timeouts_and_a_missing_network_are_explained_and_retried() {
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = silent.local_addr().unwrap().port();
     let options = FetchOptions::builder().hosts([format!("tea.test:{port}")]).time(Duration::from_millis(200));
@@ -241,11 +241,11 @@ async fn time_outs_and_a_missing_network_are_clear_and_tried_again() {
     );
     assert!(error.is_transient());
     let refused = FetchError::Host { host: String::new(), hosts: String::new() };
-    assert!(!refused.is_transient(), "what is not allowed is not tried again");
+    assert!(!refused.is_transient(), "forbidden requests are not retried");
 }
 
 #[tokio::test]
-async fn a_host_that_is_not_listed_can_be_a_question_for_a_person() {
+async fn unlisted_host_can_need_an_approval() {
     let server = Server::start(|path| match path {
         "/away" => Page::redirect("http://third.test/"),
         _ => Page::text("hello"),
@@ -253,7 +253,7 @@ async fn a_host_that_is_not_listed_can_be_a_question_for_a_person() {
     let options = FetchOptions::builder().hosts([format!("tea.test:{}", server.port)]).unlisted(Unlisted::Ask);
     let fetcher = Fetcher::new(options.private(PrivateAddresses::Allow).resolver(Here).build()).unwrap();
     let plain = fetcher.fetch(&server.url("other.test", "/")).await;
-    assert!(matches!(plain, Err(FetchError::Host { .. })), "nobody was asked");
+    assert!(matches!(plain, Err(FetchError::Host { .. })), "no approval was requested");
     let urls = [("tea.test", "/"), ("other.test", "/"), ("other.test", "/away"), ("no.test", "/")];
     let batch: Vec<_> = urls.map(|(host, path)| ("http_fetch", json!({"url": server.url(host, path)}))).into();
     let play = Play::new([Reply::calls(batch), done()]);
@@ -268,6 +268,9 @@ async fn a_host_that_is_not_listed_can_be_a_question_for_a_person() {
     let results = results(&play.story(&run).await, "Work");
 
     assert!(results[0].is_success() && results[1].is_success(), "{results:?}");
-    assert!(error_of(&results[2]).contains("`third.test` may not be asked"), "nobody was asked about where it leads");
+    assert!(
+        error_of(&results[2]).contains("`third.test` may not be asked"),
+        "no approval was requested for its target"
+    );
     assert_eq!(server.asked().len(), 3);
 }

@@ -1,4 +1,4 @@
-//! `Actions`: the tools that an enum becomes, and a loop over them.
+//! `Actions`: the tools of an enum, and a loop over them.
 
 use positronic_core::dsl::{Act, Actions as _};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
@@ -104,7 +104,7 @@ fn each_variant_is_a_tool_with_its_docs_fields_and_flags() {
 }
 
 #[tokio::test]
-async fn one_function_does_what_the_model_decides() {
+async fn one_function_executes_the_models_action() {
     let model = ScriptedModel::new([
         Reply::decision("Where?", "look_around", json!({})),
         Reply::decision("There.", "move", json!({ "dx": 2, "speed": 3 })),
@@ -129,7 +129,7 @@ async fn one_function_does_what_the_model_decides() {
 }
 
 #[tokio::test]
-async fn an_approval_is_asked_for_the_action_that_says_so() {
+async fn approval_is_asked_for_the_action_that_declares_it() {
     let model = ScriptedModel::new([
         Reply::decision("It is closed.", "door.open", json!({})),
         Reply::decision("Done.", "finish", json!({ "text": "open" })),
@@ -161,7 +161,7 @@ mod named_alike {
     }
 
     #[tokio::test]
-    async fn they_stay_apart() {
+    async fn actions_of_two_enums_stay_separate() {
         let wait = brain("Wait").state(Value::Null).r#loop("Wait", |cx| {
             cx.system("").act(async |act: Act, cx| {
                 let said = match act {

@@ -15,19 +15,19 @@ use positronic_core::record::{
 };
 use serde_json::{Value, json};
 
-/// A tool in a loop, with what its brain has.
+/// A tool in a loop of a brain.
 pub(crate) struct Bench {
     pub(crate) tool: Arc<ToolDefinition>,
     scope: Scope,
 }
 
 impl Bench {
-    /// Puts the tool on the bench of a brain with nothing.
+    /// Puts the tool into a brain without state and services.
     pub(crate) fn bare(tool: Tool<(), (), ()>) -> Self {
         Self::with((), (), tool)
     }
 
-    /// Puts the tool on the bench of a brain with this state and these services.
+    /// Puts the tool into a brain with this state and these services.
     pub(crate) fn with<S: State + Clone, V: Services + Clone>(state: S, services: V, tool: Tool<(), S, V>) -> Self {
         let scope = scope(serde_json::to_value(&state).unwrap(), services.clone());
         let brain = brain("Bench").services::<V>().state(state);
@@ -36,24 +36,24 @@ impl Bench {
         Self { tool: Arc::clone(&definition.tools[0]), scope }
     }
 
-    /// Calls the tool with arguments that fit its schema.
+    /// Calls the tool with valid arguments.
     pub(crate) fn reply(&self, arguments: Value) -> Result<ToolReply> {
         self.tool.schema.check(&arguments).unwrap();
         let ToolBody::Function { execute, .. } = &self.tool.body else { panic!("no function") };
         execute(Arc::new(arguments), self.scope.clone()).now_or_never().unwrap()
     }
 
-    /// Calls the tool and gives what the model reads.
+    /// Calls the tool and returns the text that the model reads.
     pub(crate) fn call(&self, arguments: Value) -> Value {
         self.reply(arguments).unwrap().output
     }
 
-    /// Says what is wrong with arguments.
+    /// Returns the validation error of arguments.
     pub(crate) fn refusal(&self, arguments: &Value) -> String {
         self.tool.schema.check(arguments).unwrap_err()
     }
 
-    /// Asks whether a person has to approve, and how.
+    /// Returns the approval's options.
     pub(crate) fn approval(&self) -> Option<Gate> {
         let gate = self.tool.gate.as_ref()?;
         let verdict = gate(Arc::new(json!({})), self.scope.clone()).now_or_never().unwrap();
@@ -68,7 +68,7 @@ pub(crate) fn iteration<S: State, V: Services>(brain: Brain<(), S, V>, services:
     configure(scope.clone()).unwrap()
 }
 
-/// Makes what a runner would hand to author's code.
+/// Creates the context that a runner passes to author code.
 pub(crate) fn scope<V: Services>(state: Value, services: V) -> Scope {
     Scope {
         state: StateValue::new(Arc::new(state)),
@@ -87,7 +87,7 @@ pub(crate) fn names(definition: &LoopDefinition) -> Vec<&str> {
     definition.tools.keys().map(ToolId::as_str).collect()
 }
 
-/// A link to no run at all.
+/// A context without a run.
 struct NoRun;
 
 impl Link for NoRun {

@@ -1,4 +1,4 @@
-//! The macros together with the library that they write for.
+//! The macros together with the library.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "in tests a panic is the message")]
 
 mod actions;

@@ -1,6 +1,6 @@
-//! Where the macros say that things are: where the author wrote them.
+//! Source positions: errors point at the author's code.
 //!
-//! The DSL panics at the place of the call, which is what the compiler would underline, too.
+//! The DSL panics at the position of the call, which is also what the compiler underlines.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
@@ -15,7 +15,7 @@ thread_local! {
     static PLACE: Cell<(u32, u32)> = const { Cell::new((0, 0)) };
 }
 
-/// Reads the word of this file at which `build` panics.
+/// Returns the word of this file at which `build` panics.
 fn panics_at<T>(build: impl FnOnce() -> T) -> &'static str {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -35,7 +35,7 @@ fn panics_at<T>(build: impl FnOnce() -> T) -> &'static str {
 }
 
 #[test]
-fn a_renamed_call_keeps_its_place() {
+fn renamed_call_keeps_its_span() {
     let place = panics_at(|| {
         brain! {
             "Support" .step("Chat", async |_| Ok(1)) .loop("Chat", |cx| cx.system("twice"))
@@ -45,7 +45,7 @@ fn a_renamed_call_keeps_its_place() {
 }
 
 #[test]
-fn a_renamed_call_inside_arguments_keeps_its_place() {
+fn renamed_call_inside_arguments_keeps_its_span() {
     let place = panics_at(|| {
         brain! {
             "Outer"
@@ -60,13 +60,13 @@ fn a_renamed_call_inside_arguments_keeps_its_place() {
 }
 
 #[test]
-fn a_call_beside_a_renamed_one_keeps_its_place() {
+fn call_beside_a_renamed_one_keeps_its_span() {
     let place = panics_at(|| brain! { "x" .loop("a", |cx| cx.system("")) .step("a", async |_| Ok(1)) }); // this is it
     assert_eq!(place, r#"step("a", async |_| Ok(1)) });"#);
 }
 
 #[test]
-fn two_tools_of_one_name_are_told_where_they_are_added() {
+fn duplicate_tool_names_are_reported_where_they_are_added() {
     /// Stops.
     #[tool]
     async fn stop() -> Result<()> {
@@ -78,7 +78,7 @@ fn two_tools_of_one_name_are_told_where_they_are_added() {
 }
 
 #[test]
-fn a_title_is_any_expression_up_to_the_first_dot() {
+fn title_is_any_expression_up_to_the_first_dot() {
     const NAMES: [&str; 2] = ["Support", "Billing"];
     let names = (NAMES[0],);
     assert_eq!(brain! { NAMES[1] }.title(), "Billing");
@@ -87,8 +87,8 @@ fn a_title_is_any_expression_up_to_the_first_dot() {
 }
 
 #[test]
-#[expect(clippy::never_loop, reason = "`0..loop { break 5 }` is what has to stay as it is")]
-fn loops_of_the_language_stay() {
+#[expect(clippy::never_loop, reason = "`0..loop { break 5 }` must stay unchanged")]
+fn loops_of_the_language_are_unchanged() {
     let counter: Brain<(), u32> = brain! {
         "Counter"
         .step("Count", async |_| {

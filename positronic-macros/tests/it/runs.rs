@@ -56,7 +56,7 @@ fn support() -> Brain<(), Ticket, Acme> {
 }
 
 #[tokio::test]
-async fn a_brain_of_the_macros_runs() {
+async fn brain_of_the_macros_runs() {
     let model = ScriptedModel::new([
         Says::call("search_docs", json!({"word": "tea"})),
         Says::call("payment.refund", json!({"order": "A1"})),
@@ -66,7 +66,7 @@ async fn a_brain_of_the_macros_runs() {
     let acme = Acme { articles: vec!["tea comes by post", "coffee does not"] };
     let run = runner.start(&support().bind(acme), ()).await.unwrap();
 
-    let Settled::Waiting(pending) = run.settled().await else { panic!("nobody was asked") };
+    let Settled::Waiting(pending) = run.settled().await else { panic!("no approval was requested") };
     let call = pending[0].call.clone();
     run.signal(SignalKind::Approve { call, arguments: None }, Actor::default()).await.unwrap();
 

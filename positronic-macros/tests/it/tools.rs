@@ -1,4 +1,4 @@
-//! What `#[tool]` makes of functions.
+//! Tools created by `#[tool]`.
 
 use positronic_core::definition::StateValue;
 use positronic_core::dsl::{Reply, State};
@@ -75,7 +75,7 @@ async fn send() -> Result<()> {
 async fn countdown(from: u32, cx: ToolContext<(), Ticket>) -> Result<Vec<u32>> {
     match from.checked_sub(1) {
         Some(next) => {
-            // The function's name means the function here, not the tool.
+            // Here the name refers to the function, not to the tool.
             let mut rest = Box::pin(countdown(next, cx)).await?;
             rest.insert(0, from);
             Ok(rest)
@@ -91,7 +91,7 @@ async fn renumber(number: u32, cx: ToolContext<(), Ticket, Acme>) -> Result<Repl
 }
 
 #[test]
-fn tools_with_and_without_a_context_stand_in_one_loop() {
+fn tools_with_and_without_a_context_share_one_loop() {
     let support: Brain<(), Ticket, Acme> = positronic_macros::brain! {
         "Support"
         .services::<Acme>()
@@ -199,7 +199,7 @@ fn name_docs_flags_and_arguments_become_the_declaration() {
 }
 
 #[test]
-fn an_approval_stands_and_may_be_edited_where_nothing_is_said() {
+fn approval_defaults_to_no_expiry_and_editable_arguments() {
     let gate = Bench::bare(send()).approval().unwrap();
     assert_eq!((gate.valid_for, gate.editable), (None, true));
 }
@@ -216,7 +216,7 @@ fn arguments_are_decoded_by_name() {
 }
 
 #[test]
-fn a_context_stands_anywhere_and_changes_the_state() {
+fn context_parameter_may_have_any_position_and_changes_the_state() {
     let refund = Bench::with(Ticket { number: 7 }, Acme { currency: "EUR" }, refund());
     assert_eq!(refund.call(json!({"order": "A1", "amount": 4})), json!("A1: 5 EUR for ticket 7"));
 
@@ -228,7 +228,7 @@ fn a_context_stands_anywhere_and_changes_the_state() {
 }
 
 #[test]
-fn generics_of_the_function_stay() {
+fn generics_of_the_function_are_preserved() {
     /// Echoes.
     #[tool]
     async fn echo<T, const N: usize>(item: T, others: Vec<T>, cx: ToolContext<(), T>) -> Result<(T, T, usize)>
@@ -242,7 +242,7 @@ fn generics_of_the_function_stay() {
 }
 
 #[test]
-fn attributes_stay() {
+fn attributes_are_preserved() {
     /// Is the only one there is.
     #[tool]
     #[cfg(any())]
@@ -252,7 +252,7 @@ fn attributes_stay() {
     /// Is the only one there is.
     #[cfg(not(any()))]
     #[tool]
-    #[expect(unused_variables, clippy::unused_async, reason = "they hold for the function inside")]
+    #[expect(unused_variables, clippy::unused_async, reason = "they apply to the inner function")]
     async fn chosen(
         ignored: Option<u8>,
         #[expect(unused_mut, reason = "so do these")] mut unchanged: u8,
@@ -263,7 +263,7 @@ fn attributes_stay() {
 }
 
 #[test]
-fn a_flattened_argument_takes_what_is_left() {
+fn flattened_argument_takes_the_remaining_fields() {
     #[derive(Deserialize, JsonSchema)]
     struct Filter {
         author: String,
@@ -277,7 +277,7 @@ fn a_flattened_argument_takes_what_is_left() {
 }
 
 #[test]
-fn names_of_the_author_never_meet_generated_ones() {
+fn author_names_never_collide_with_generated_ones() {
     #[derive(Serialize, Deserialize, JsonSchema)]
     struct Arguments(u8);
     #[derive(Serialize, Deserialize, JsonSchema)]

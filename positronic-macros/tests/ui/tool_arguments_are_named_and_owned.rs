@@ -1,5 +1,5 @@
-//! What is wrong with an argument is said at the argument.
-#![allow(unused_variables, reason = "the bodies are beside the point")]
+//! Errors of an argument point at the argument.
+#![allow(unused_variables, reason = "the bodies are irrelevant")]
 
 use positronic_core::prelude::*;
 use positronic_macros::tool;

@@ -1,5 +1,5 @@
-//! The brain that the benchmarks run, and the model that drives it.
-#![allow(unreachable_pub, reason = "each benchmark is a crate of its own")]
+//! The brain of the benchmarks, and its model.
+#![allow(unreachable_pub, reason = "each benchmark is a separate crate")]
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ struct Note {
     text: String,
 }
 
-/// A brain that notes a line an iteration.
+/// A brain that notes one line per iteration.
 pub fn worker(iterations: u32) -> Brain {
     brain("Worker").r#loop("Work", move |cx| {
         cx.system("You take notes, one an iteration, until there is nothing left to note.")

@@ -1,11 +1,11 @@
-//! Answers as endpoints write them.
+//! Answers in the format of the endpoints.
 
 use positronic_core::record::{Finish, ModelResponse, Part};
 use serde_json::{Value, json};
 
 use super::rules::Dialect;
 
-/// Writes an answer: its media type, and its body. `number` counts the answers, for ids.
+/// Renders an answer: its media type and body. `number` counts the answers, for ids.
 pub(super) fn written(dialect: Dialect, stream: bool, answer: &ModelResponse, number: usize) -> (&'static str, String) {
     match (dialect, stream) {
         (Dialect::Chat, false) => ("application/json", chat(answer, number).to_string()),

@@ -1,6 +1,6 @@
-//! Every example against an endpoint that refuses what some real endpoint refuses, over chat completions and the Responses API,
-//! streamed and whole. The examples' cassettes say what the model answers; the adapters send the requests and read the answers,
-//! so a request holds what the adapter made of the answers before it.
+//! Every example against an endpoint that refuses everything that any real endpoint refuses, over chat completions and
+//! the Responses API, streamed and unstreamed. The examples' cassettes provide the answers; the adapters send the
+//! requests and parse the answers, so a request contains the adapter's rendering of earlier answers.
 
 mod answers;
 mod rules;
@@ -27,7 +27,7 @@ use positronic_examples::{
 use rules::Dialect;
 use server::Endpoint;
 
-/// A model behind the endpoint that answers what a cassette says.
+/// A model of the endpoint that answers from a cassette.
 #[derive(Clone)]
 struct Behind {
     cassette: Arc<Cassette>,
@@ -50,7 +50,7 @@ impl Model for Behind {
             let answer = self.cassette.call(request, &NoDeltas).await?;
             self.asked.lock().unwrap().push(request.clone());
             self.endpoint.expect(self.adapter.wire(request), answer);
-            // On a thread and a clock of its own: the test's clock stands still while it waits here.
+            // On a separate thread and clock: the test's clock stands still while it waits here.
             let exchange = || {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
                 runtime.block_on(self.adapter.call(request, deltas))
@@ -109,7 +109,7 @@ impl Lane {
         self.judge(title, &model);
     }
 
-    /// Says something in a conversation, and approves what is asked for.
+    /// Sends a message in a conversation, and approves pending calls.
     async fn talk<B: Runnable<Options = ()> + Clone>(&mut self, title: &str, cassette: &str, brain: B, said: &[&str]) {
         let model = self.model(cassette);
         let runner = Runner::builder().model(model.clone()).lockstep(true).build();
@@ -163,12 +163,12 @@ impl Lane {
     }
 }
 
-/// Lists the requests that do not begin with the bytes of the one before in their loop: up to the end of the last message that
-/// both have, without the context, which may change.
+/// Lists the requests that do not begin with the bytes of the previous one in their loop: up to the end of the last
+/// common message, without the context, which may change.
 fn parted(adapter: &dyn Model, asked: &[ModelRequest]) -> Vec<String> {
     let mut wrong = Vec::new();
     for (index, later) in asked.iter().enumerate() {
-        // A plugin that asks while an iteration is prepared has another prompt, and no tools.
+        // A plugin that asks during preparation has another prompt, and no tools.
         let asker = |one: &ModelRequest| (one.path.parent(), one.tools.tools().is_empty());
         let of_loop = |one: &&ModelRequest| asker(one) == asker(later);
         let Some(earlier) = asked.iter().take(index).rev().find(of_loop) else { continue };
@@ -184,7 +184,8 @@ fn parted(adapter: &dyn Model, asked: &[ModelRequest]) -> Vec<String> {
         };
         let stable = common(&history("a"), &history("b"));
         let same = common(&adapter.wire(earlier), &adapter.wire(later));
-        // What both have of the message behind: the end of the text before it, its role, and the quote that opens its text.
+        // The common start of the next message: the end of the previous text, its role, and the quote that opens its
+        // text.
         if same + "\"},{\"role\":\"user\",\"content\":\"".len() < stable {
             let bytes = adapter.wire(earlier).len();
             let place = (&earlier.path, &later.path);
@@ -199,26 +200,26 @@ fn common(one: &str, other: &str) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn chat_endpoints_accept_every_example_streamed() {
+async fn chat_endpoint_accepts_every_example_streamed() {
     Lane::new(Dialect::Chat, true, ContextAfterResults::OwnMessage).every_example().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn chat_endpoints_accept_every_example_whole() {
+async fn chat_endpoint_accepts_every_example_unstreamed() {
     Lane::new(Dialect::Chat, false, ContextAfterResults::OwnMessage).every_example().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_chat_endpoint_that_wants_results_last_accepts_every_example() {
+async fn chat_endpoint_with_results_last_accepts_every_example() {
     Lane::new(Dialect::Chat, true, ContextAfterResults::InResult).every_example().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn responses_endpoints_accept_every_example_streamed() {
+async fn responses_endpoint_accepts_every_example_streamed() {
     Lane::new(Dialect::Responses, true, ContextAfterResults::OwnMessage).every_example().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn responses_endpoints_accept_every_example_whole() {
+async fn responses_endpoint_accepts_every_example_unstreamed() {
     Lane::new(Dialect::Responses, false, ContextAfterResults::OwnMessage).every_example().await;
 }

@@ -1,18 +1,19 @@
-//! What real endpoints refuse of a request.
+//! The request rules of real endpoints.
 //!
-//! | rule | whose | where it is said |
+//! | rule | endpoint | source |
 //! |---|---|---|
-//! | the request fits the published document | OpenAI | `tests/data/openai/requests.schema.json` |
-//! | the request decodes as the type that `async-openai` has for it | clients in Rust | the crate `async-openai` |
-//! | a tool's schema is an object with `properties`, and no union at the top | OpenAI | 400 "object schema missing properties", "must not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level" |
-//! | a strict schema keeps the rules of strict mode | OpenAI | the guide "Structured Outputs", "Supported schemas" |
-//! | there is a user message | Anthropic, Google | "at least one message is required", "contents is not specified" |
-//! | the last message is no assistant message | Mistral, Anthropic (newer models) | "Expected last role User or Tool" |
-//! | no message is empty | Anthropic, Google | "text content blocks must be non-empty" |
-//! | a system message stands first | vLLM, templates of Qwen and Llama | "System message must be at the beginning" |
-//! | a result follows its call, and each call has one | OpenAI, Anthropic, Mistral | "tool messages must be a response to a preceding message with 'tool_calls'" |
-//! | the user does not speak twice in a row, nor the assistant | templates of Mistral and Gemma | "Conversation roles must alternate" |
-//! | the user does not speak behind a result | Mistral's endpoint | "Unexpected role 'user' after role 'tool'" |
+//! | the request matches the published schema | OpenAI | `tests/data/openai/requests.schema.json` |
+//! | the request decodes as the request type of `async-openai` | Rust clients | the crate `async-openai` |
+//! | a tool's schema is an object with `properties`, and no union at the top | OpenAI | 400 "object schema missing
+//! properties", "must not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level" | | a strict schema follows the
+//! rules of strict mode | OpenAI | the guide "Structured Outputs", "Supported schemas" | | there is a user message |
+//! Anthropic, Google | "at least one message is required", "contents is not specified" | | the last message is not an
+//! assistant message | Mistral, Anthropic (newer models) | "Expected last role User or Tool" | | no message is empty |
+//! Anthropic, Google | "text content blocks must be non-empty" | | a system message comes first | vLLM, templates of
+//! Qwen and Llama | "System message must be at the beginning" | | a result follows its call, and each call has one |
+//! OpenAI, Anthropic, Mistral | "tool messages must be a response to a preceding message with 'tool_calls'" | | user
+//! and assistant messages alternate | templates of Mistral and Gemma | "Conversation roles must alternate" | | no user
+//! message follows a result | Mistral's endpoint | "Unexpected role 'user' after role 'tool'" |
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -22,14 +23,14 @@ use async_openai::types::responses::CreateResponse;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
-/// Which API a request is for.
+/// The API of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dialect {
     Chat,
     Responses,
 }
 
-/// A message as all dialects have it.
+/// A message, independent of the dialect.
 enum Said<'a> {
     System(&'a Value),
     User(&'a Value),
@@ -37,7 +38,7 @@ enum Said<'a> {
     Result { call: &'a str },
 }
 
-/// Lists what endpoints would refuse. `results_last` says whether the rule of Mistral's endpoint holds.
+/// Lists the violated rules. `results_last` enables the rule of Mistral's endpoint.
 pub(super) fn broken(dialect: Dialect, request: &Value, results_last: bool) -> Vec<String> {
     let mut wrong = of_the_document(dialect, request);
     wrong.extend(of_the_types(dialect, request));
@@ -53,7 +54,7 @@ pub(super) fn broken(dialect: Dialect, request: &Value, results_last: bool) -> V
     wrong
 }
 
-/// OpenAPI tells the members of `oneOf` apart by a discriminator, which a validator of schemas does not know.
+/// OpenAPI distinguishes the members of `oneOf` by a discriminator, which schema validators do not know.
 static DOCUMENTS: LazyLock<[jsonschema::Validator; 2]> = LazyLock::new(|| {
     fn open(document: &mut Value) {
         match document {
@@ -86,7 +87,7 @@ fn of_the_document(dialect: Dialect, request: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Decodes the request as another client's type, which also refuses what the document leaves open.
+/// Decodes the request as another client's type, which also refuses parts that the schema leaves open.
 fn of_the_types(dialect: Dialect, request: &Value) -> Option<String> {
     let decoded = match dialect {
         Dialect::Chat => CreateChatCompletionRequest::deserialize(request).map(drop),
@@ -95,12 +96,12 @@ fn of_the_types(dialect: Dialect, request: &Value) -> Option<String> {
     decoded.err().map(|error| format!("as the type of `async-openai`: {error}"))
 }
 
-/// Finds the schemas of a request, with whether the endpoint is asked to enforce them.
+/// Finds the schemas of a request, and whether the endpoint must enforce them.
 fn schemas(dialect: Dialect, request: &Value) -> Vec<(String, &Value, bool)> {
     let mut schemas = Vec::new();
     for tool in request["tools"].as_array().into_iter().flatten() {
         let tool = if dialect == Dialect::Chat { &tool["function"] } else { tool };
-        // The Responses API enforces a schema unless it is told otherwise.
+        // The Responses API enforces a schema by default.
         let strict = tool["strict"].as_bool().unwrap_or(dialect == Dialect::Responses);
         schemas.push((format!("`{}`", tool["name"].as_str().unwrap_or_default()), &tool["parameters"], strict));
     }
@@ -327,7 +328,7 @@ fn of_messages(said: &[Said<'_>], results_last: bool) -> Vec<String> {
 }
 
 #[test]
-fn each_rule_is_kept_by_a_request_that_is_accepted_and_refuses_another() {
+fn each_rule_accepts_one_request_and_refuses_another() {
     let call = json!({"id": "c", "type": "function", "function": {"name": "t", "arguments": "{}"}});
     let (system, user) = (json!({"role": "system", "content": "Help."}), json!({"role": "user", "content": "Hi"}));
     let calls = json!({"role": "assistant", "content": null, "tool_calls": [call]});

@@ -1,4 +1,4 @@
-//! An endpoint that looks at every request as strictly as the strictest real one, and answers it as it was told to.
+//! An endpoint that validates every request by the strictest real rules, and sends scripted answers.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{Read as _, Write as _};
@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::answers::written;
 use super::rules::{Dialect, broken};
 
-/// An endpoint on a port of its own. Its threads end with the process.
+/// An endpoint on its own port. Its threads end with the process.
 #[derive(Clone)]
 pub(super) struct Endpoint {
     pub(super) address: String,
@@ -43,12 +43,12 @@ impl Endpoint {
         Self { address, kept }
     }
 
-    /// Says how a request will be answered.
+    /// Sets the answer to a request.
     pub(super) fn expect(&self, body: String, answer: ModelResponse) {
         self.kept.answers.lock().unwrap().entry(body).or_default().push_back(answer);
     }
 
-    /// Returns what was wrong with the requests since this was last asked.
+    /// Returns the violations since the last call.
     pub(super) fn refused(&self) -> Vec<String> {
         std::mem::take(&mut *self.kept.refused.lock().unwrap())
     }

@@ -37,7 +37,7 @@ fn what_is_decided_elsewhere_is_gone_on_with() {
     assert!(approved.err.contains("is open that takes it up, go on with: desk work ticket-1"), "{}", approved.err);
 
     let listed = desk.call(&Project::new(), &["runs"]).out;
-    assert!(listed.contains("running (nobody)"), "{listed}");
+    assert!(listed.contains("running (no worker)"), "{listed}");
     assert_eq!(desk.json(&["runs"])["nobody"], true);
 
     let waits = scripted([Reply::call("write", json!({"text": "Done."}))]);
@@ -70,7 +70,7 @@ fn several_decisions_are_taken_together() {
 
     insta::assert_snapshot!(desk.refused(&["approve", "both"]), @"
     2
-    error: several calls of the run wait for a decision; name those that are meant, or say --all
+    error: several calls of the run wait for a decision; name the calls, or use --all
       Work/0.0  note needs approval: to note a
       Work/0.1  note needs approval: to note b
     ");
@@ -146,7 +146,7 @@ fn a_question_whose_time_is_up_is_not_offered_for_an_answer() {
     let desk = overdue();
 
     let inbox = desk.call(&Project::new(), &["inbox"]).out;
-    assert!(inbox.contains("its time is up, and the run goes on without an answer\n    desk work one\n"), "{inbox}");
+    assert!(inbox.contains("expired: the run continues without an answer\n    desk work one\n"), "{inbox}");
     assert!(!inbox.contains("desk approve"), "{inbox}");
     assert_eq!(desk.json(&["inbox"])["answers"], json!(["desk work one"]));
     insta::assert_snapshot!(desk.refused(&["approve", "one"]), @"
@@ -163,7 +163,7 @@ fn a_run_whose_question_has_expired_is_listed_as_one_that_nobody_has_in_hand() {
 
     let listed = desk.call(&Project::new(), &["runs"]).out;
 
-    assert!(listed.contains("waiting (nobody)") && listed.contains("its time is up: for "), "{listed}");
+    assert!(listed.contains("waiting (no worker)") && listed.contains("expired: for "), "{listed}");
     assert_eq!(desk.json(&["runs"])["nobody"], true);
 }
 

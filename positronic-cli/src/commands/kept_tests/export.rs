@@ -52,7 +52,7 @@ fn an_export_replaces_no_file_unasked_and_none_by_halves() {
     std::fs::write(&file, "mine").unwrap();
 
     let refused = desk.refused(&["export", "ticket-1", &file]);
-    assert!(refused.starts_with("2\nerror: desk/run.jsonl is there already\n"), "{refused}");
+    assert!(refused.starts_with("2\nerror: desk/run.jsonl already exists\n"), "{refused}");
     assert_eq!(desk.refused(&["export", "ticket-9", &file, "--force"]).lines().next(), Some("2"));
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine");
     assert_eq!(desk.json(&["export", "ticket-1", &file, "--force"])["events"], 10);

@@ -76,7 +76,7 @@ fn the_files_of_a_run_are_listed_and_written_into_a_folder_and_never_outside() {
     );
     assert_eq!(std::fs::read_to_string(desk.path("out/sales.csv")).unwrap(), "sales.csv!");
     assert!(
-        desk.refused(&["files", "report", "--save", &out]).starts_with("2\nerror: desk/out/sales.csv is there already")
+        desk.refused(&["files", "report", "--save", &out]).starts_with("2\nerror: desk/out/sales.csv already exists")
     );
     assert_eq!(written(), ["sales.csv"], "all or none");
 

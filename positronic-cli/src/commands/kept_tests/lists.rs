@@ -53,20 +53,20 @@ fn a_run_is_named_by_the_beginning_of_its_id_and_a_brain_wins() {
     insta::assert_snapshot!("show_run", shown.replace("✓ Open  0 ms", "✓ Open"));
     insta::assert_snapshot!(desk.refused(&["events", "ticket"]), @r"
     2
-    error: `ticket` is the beginning of several runs
+    error: `ticket` is an ambiguous prefix of several runs
       ticket-2  Help Desk, waiting
       ticket-1  Help Desk, waiting
     ");
     insta::assert_snapshot!(desk.refused(&["watch", "tickt-1"]), @r"
     2
-    error: there is no run `tickt-1` in desk/runs.db
+    error: unknown run `tickt-1` in desk/runs.db
       did you mean `ticket-1` or `ticket-2`?
       `desk runs` lists the runs
     ");
     insta::assert_snapshot!(desk.refused(&["show", "nobody"]), @r"
     2
-    error: there is no brain `nobody`, and no run in desk/runs.db
-      the project has no brain; add one with Project::brain
+    error: unknown brain `nobody`, and no such run in desk/runs.db
+      the project has no brains; add one with `Project::brain`
     ");
 }
 
@@ -158,7 +158,7 @@ fn a_run_says_what_it_cost_and_whose_price_is_unknown() {
     insta::assert_snapshot!(desk.json(&["show", "two"])["cost"].to_string(), @r#"{"calls":[{"cost":"unknown","model":"scripted/scripted","path":"Chat/0","seq":7,"usage":{}}],"currency":"USD","prices":"2026-03-21","total":{"calls":1,"known":"0","unpriced":1,"usage":{}}}"#);
     insta::assert_snapshot!(desk.refused(&["show", "one", "--prices", &desk.path("broken.toml")]), @r#"
     6
-    error: desk/broken.toml holds no prices: TOML parse error at line 3, column 15
+    error: invalid price table desk/broken.toml: TOML parse error at line 3, column 15
         |
       3 | x = { input = "much", output = 1 }
         |               ^^^^^^

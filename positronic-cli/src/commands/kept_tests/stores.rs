@@ -16,8 +16,8 @@ fn what_only_looks_makes_no_store() {
         insta::allow_duplicates! {
             insta::assert_snapshot!(desk.refused(arguments), @r"
             6
-            error: there is no store at desk/runs.db
-              look at --store and POSITRONIC_STORE; `run` and `import` make a store where there is none
+            error: no store found at desk/runs.db
+              check --store and POSITRONIC_STORE; `run` and `import` create a missing store
             ");
         }
     }
@@ -104,7 +104,7 @@ fn a_log_that_cannot_be_read_hides_no_other_run() {
 
     assert_eq!((listed.code, lines.code), (0, 0), "{}", listed.err);
     let row = |run: &str| listed.out.lines().find(|line| line.starts_with(run)).unwrap();
-    assert!(row("ticket-1").ends_with("its log cannot be read"), "{}", listed.out);
+    assert!(row("ticket-1").ends_with("cannot read its log"), "{}", listed.out);
     assert!(!row("ticket-2").contains("cannot be read"), "{}", listed.out);
     let said = "event 5 of the run `ticket-1` in `desk/runs.db` cannot be read: event 6 stands in its place";
     assert_eq!(listed.err.matches(said).count(), 1, "{}", listed.err);

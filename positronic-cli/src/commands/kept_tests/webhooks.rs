@@ -45,7 +45,7 @@ fn the_same_id_with_another_payload_is_refused() {
             desk.call(&Project::new(), &[&["send"], run, &POST, &["--id", "x", "--payload", payload]].concat());
         (outcome.code, outcome.out + &outcome.err)
     };
-    let other = "error: the signal `x` was sent before with another content\n";
+    let other = "error: the signal id `x` was already used with other content\n";
 
     assert_eq!(send(&[], r#"{"stars": 5}"#).0, 0);
     let (code, told) = send(&[], r#"{"stars": 5}"#);
@@ -107,11 +107,7 @@ fn a_payload_comes_from_a_file_or_stdin_too_and_is_not_said_back_whole() {
     };
     let wrong = send(&format!("{{\"stars\": {}", "x".repeat(100_000)));
     assert_eq!(wrong.code, 2);
-    assert!(
-        wrong.err.starts_with("error: --payload: it is no JSON from `xxxx") && wrong.err.len() < 300,
-        "{}",
-        wrong.err
-    );
+    assert!(wrong.err.starts_with("error: --payload: invalid JSON at `xxxx") && wrong.err.len() < 300, "{}", wrong.err);
     assert_eq!(send("{\"stars\": 4}").code, 0);
     assert_eq!(
         desk.call(&Project::new(), &[&["send"], &POST[..]].concat()).code,

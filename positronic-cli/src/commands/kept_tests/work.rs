@@ -162,7 +162,7 @@ fn a_run_whose_stage_has_another_name_now_is_forked_where_the_code_fits_and_else
 fn runs_and_show_mark_a_run_whose_code_has_changed() {
     let desk = Desk::new();
     begun_batch(&desk, "one");
-    let said = "the code has changed since the run began: stage 1 of `Batch` was `Work`, and is `Labour` now";
+    let said = "the code has changed since the start of the run: stage 1 of `Batch` was `Work`, and is `Labour` now";
     let changed = || {
         let renamed = brain("Batch").state(Vec::<String>::new()).r#loop("Labour", |cx| cx.system("You note."));
         Project::new().brain(renamed)
@@ -171,7 +171,10 @@ fn runs_and_show_mark_a_run_whose_code_has_changed() {
     for words in [&["runs"][..], &["runs", "--json"], &["show", "one"]] {
         let (before, after) = (desk.call(&scripted([]), words).out, desk.call(&changed(), words).out);
         assert!(!before.contains("changed since"), "{before}");
-        assert!(after.contains(said.trim_start_matches("the code has changed since the run began: ")), "{after}");
+        assert!(
+            after.contains(said.trim_start_matches("the code has changed since the start of the run: ")),
+            "{after}"
+        );
     }
     assert!(desk.call(&changed(), &["runs"]).out.contains(said));
     assert_eq!(desk.json(&["show", "one"])["changed"], Value::Null, "without the brains nobody knows");
@@ -280,10 +283,10 @@ fn a_recording_does_not_go_on_with_a_run_that_a_model_has_begun() {
     insta::assert_snapshot!(format!("{}\n{}", one.code, one.err), @r"
     5
     no key set: playing the bundled cassette of `Help Desk` (written by hand); tools run for real; set OPENAI_API_KEY or OPENAI_BASE_URL to talk to a real endpoint
-    error: `scripted/scripted` has answered in the run `ticket-1`, and a recording does not go on in its place
-      set OPENAI_API_KEY or OPENAI_BASE_URL, as when the run began
+    error: `scripted/scripted` has answered in the run `ticket-1`, and a recording cannot continue for it
+      set OPENAI_API_KEY or OPENAI_BASE_URL as at the start of the run
     ");
-    assert!(all.err.contains("a recording does not go on in its place"), "{}", all.err);
+    assert!(all.err.contains("a recording cannot continue for it"), "{}", all.err);
     let log = desk.call(&Project::new(), &["events", "ticket-1", "--json"]).out;
     assert!(log.contains("LOOP_APPROVAL_DECIDED") && !log.contains("cassette/"), "{log}");
     let done = desk.call(&scripted([Reply::text("It is paid.")]), &["work", "ticket-1"]);

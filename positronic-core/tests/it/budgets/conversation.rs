@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 use super::{asked, tokens};
 use crate::support::{done, waits};
 
-/// What the model looks twice for.
+/// The subject that the model looks up twice.
 const LOOK: &str = "Look twice.";
 
-/// A model each of whose answers uses ten tokens and costs ten millionths.
+/// A model whose answers use ten tokens and cost ten millionths each.
 fn model() -> ScriptedModel {
     ScriptedModel::from_fn(|request| {
         let messages = request.messages.messages();
@@ -60,13 +60,13 @@ fn budget() -> Budget {
 }
 
 #[tokio::test(start_paused = true)]
-async fn prompts_use_one_budget_and_none_begins_once_it_is_used_up() {
+async fn prompts_share_one_budget_and_none_begins_after_it_is_exhausted() {
     let store = MemoryStore::new();
     let chat = process(&store, None).conversation("c").budget(budget().max_tokens(25));
     says(&chat, "one").await.result().await.unwrap();
     says(&chat, "two").await.result().await.unwrap();
 
-    // It may ask once more, and is then beyond the budget.
+    // It may ask once more and is then beyond the budget.
     let Settled::Failed(failure) = says(&chat, LOOK).await.settled().await else { panic!() };
 
     assert_eq!(failure.message, "the conversation used up its budget of tokens in the loop `Chat`: 25 tokens");
@@ -82,20 +82,20 @@ async fn prompts_use_one_budget_and_none_begins_once_it_is_used_up() {
     assert_eq!(says(&more, "four").await.state().start.shared_budget.as_ref().unwrap().used, spent(4));
 }
 
-/// What so many iterations have used, without prices.
+/// Usage of `n` iterations without prices.
 fn spent(iterations: u64) -> Amounts {
     Amounts { iterations, tokens: 10 * iterations, ..Amounts::default() }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_budget_goes_on_in_every_process_and_counts_what_was_before_it() {
+async fn budget_counts_earlier_prompts_in_every_process() {
     let store = MemoryStore::new();
     let before = process(&store, None).conversation("c");
     says(&before, "one").await.result().await.unwrap();
     says(&before, "two").await.result().await.unwrap();
     says(&before.clone().budget(budget().max_iterations(4)), "three").await.result().await.unwrap();
 
-    // Another process knows nothing of it but what the log says.
+    // Another process knows only the log.
     let other = process(&store, None).conversation("c");
     let run = says(&other, "four").await;
     run.result().await.unwrap();
@@ -120,7 +120,7 @@ async fn store_log<R>(store: &MemoryStore, run: &RunHandle<R>) -> Vec<std::sync:
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_person_is_asked_for_more_and_what_is_left_of_it_is_there_for_later_prompts() {
+async fn unused_grant_is_available_to_later_prompts() {
     let store = MemoryStore::new();
     let runner = process(&store, None);
     let chat = runner.conversation("c").budget(budget().max_tokens(10).ask_for_more());
@@ -143,7 +143,7 @@ async fn a_person_is_asked_for_more_and_what_is_left_of_it_is_there_for_later_pr
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_tighter_of_a_prompts_own_limit_and_the_conversations_counts() {
+async fn tighter_of_prompt_limit_and_conversation_limit_applies() {
     let store = MemoryStore::new();
     let runner = process(&store, None);
     let careful = || helper().budget(|budget| budget.max_tokens(15).max_iterations(9));
@@ -162,7 +162,7 @@ async fn the_tighter_of_a_prompts_own_limit_and_the_conversations_counts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_budget_of_money_that_cannot_be_kept_begins_nothing() {
+async fn unenforceable_money_limit_begins_no_prompt() {
     let (store, free) = (MemoryStore::new(), MemoryStore::new());
     let prices = json!({"scripted/*": {"input": 1, "output": 1}});
     let money = || budget().max_money(Money::of_nanos(25_000));
@@ -193,14 +193,14 @@ async fn a_budget_of_money_that_cannot_be_kept_begins_nothing() {
     );
 }
 
-/// A question's sentence, up to what was used.
+/// The question's sentence, up to the usage.
 fn question<R>(run: &RunHandle<R>) -> String {
     let sentence = run.why().unwrap().sentence;
     sentence.split_once(" for ").unwrap().1.to_owned()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_grant_lifts_the_limit_that_was_asked_about_and_not_the_conversations() {
+async fn grant_raises_only_the_limit_it_answers() {
     let store = MemoryStore::new();
     let chat = process(&store, None).conversation("c").budget(budget().max_tokens(25));
     says(&chat, "one").await.result().await.unwrap();
@@ -221,7 +221,7 @@ async fn a_grant_lifts_the_limit_that_was_asked_about_and_not_the_conversations(
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_of_the_two_limits_asks_and_ends_as_whoever_set_it_says() {
+async fn each_of_two_limits_applies_its_own_policy() {
     let store = MemoryStore::new();
     let runner = process(&store, None);
     let ends = async |name: &str, conversation: Budget, own: Budget| {
@@ -242,13 +242,13 @@ async fn each_of_the_two_limits_asks_and_ends_as_whoever_set_it_says() {
     assert_eq!(ends("wide-asks", wide().ask_for_more(), hard()).await, own);
     assert_eq!(ends("goes-on", hard(), wide().on_limit(OnLimit::Exit)).await, conversations);
     assert_eq!(ends("fails", wide().on_limit(OnLimit::Exit), hard()).await, own);
-    // Both at once: nobody is asked for what would not help.
+    // Both limits at once: no question is asked whose answer would not help.
     assert_eq!(ends("asks", hard(), hard().ask_for_more()).await, conversations);
     assert_eq!(ends("asked", hard().ask_for_more(), hard()).await, own);
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_both_limits_ask_a_person_is_asked_for_each_of_them() {
+async fn two_exhausted_limits_ask_a_person_separately() {
     let store = MemoryStore::new();
     let chat = process(&store, None).conversation("c").budget(budget().max_tokens(10).ask_for_more());
     let careful = helper().budget(|budget| budget.max_tokens(10).ask_for_more());
@@ -271,7 +271,7 @@ async fn where_both_limits_ask_a_person_is_asked_for_each_of_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fork_keeps_what_was_left_as_its_own_and_is_not_counted() {
+async fn fork_keeps_the_remaining_budget_as_its_own_and_is_not_counted() {
     let store = MemoryStore::new();
     let runner = process(&store, None);
     let chat = runner.conversation("c").budget(budget().max_tokens(25));
@@ -287,7 +287,7 @@ async fn a_fork_keeps_what_was_left_as_its_own_and_is_not_counted() {
     assert!(matches!(refused, ConversationError::Spent { used: 30, .. }), "{refused}");
 }
 
-/// A brain that asks a person before it pays.
+/// A brain that needs an approval before it pays.
 fn payer() -> Brain<(), ()> {
     brain("Payer").r#loop("Chat", |cx| {
         cx.system("Help.").tool("look", |t| t.requires_approval("it costs").execute(async |_: NoArgs, _| Ok("seen")))
@@ -295,7 +295,7 @@ fn payer() -> Brain<(), ()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_may_not_begin_cancels_nothing() {
+async fn refused_prompt_cancels_nothing() {
     let store = MemoryStore::new();
     let runner = process(&store, None);
     let chat = runner.conversation("c").budget(budget().max_tokens(10)).busy(Busy::Cancel);
@@ -324,13 +324,13 @@ async fn what_may_not_begin_cancels_nothing() {
         "{fired}"
     );
     assert_eq!(store.run(run.id()).await.unwrap().status, Status::Waiting, "it was not cancelled");
-    // With more, it is cancelled, and the next one begins.
+    // With a grant it is cancelled and the next one begins.
     says(&chat.budget(budget().max_tokens(20)), "one").await.result().await.unwrap();
     assert_eq!(store.run(run.id()).await.unwrap().status, Status::Cancelled);
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_prompt_has_a_budget_of_its_own_and_what_is_left_of_the_conversations_can_be_asked_for() {
+async fn each_prompt_has_its_own_budget_and_can_ask_for_the_conversations_remainder() {
     let store = MemoryStore::new();
     let runner = process(&store, priced("EUR"));
     let chat = runner.conversation("c");
@@ -344,18 +344,14 @@ async fn each_prompt_has_a_budget_of_its_own_and_what_is_left_of_the_conversatio
     }
     let money = budget().max_money(Money::of_nanos(90_000));
     let before = runner.client().budget("c", Some(&money)).await.unwrap().unwrap();
-    assert_eq!(
-        before.used,
-        Amounts { money: Money::of_nanos(50_000), ..spent(5) },
-        "with what was before it was limited"
-    );
+    assert_eq!(before.used, Amounts { money: Money::of_nanos(50_000), ..spent(5) }, "including usage before the limit");
     let run = says(&chat.budget(money), "two").await;
     run.result().await.unwrap();
 
     let now = runner.client().budget("c", None).await.unwrap().unwrap();
     assert_eq!((now.used.of(LimitKind::Money), now.limit(LimitKind::Money)), (60_000, Some(90_000)));
     assert_eq!(now.currency.as_deref(), Some("EUR"));
-    assert_eq!(run.state().start.budget, None, "what was said of each prompt is said of those alone");
+    assert_eq!(run.state().start.budget, None, "each report covers only its own prompts");
 }
 
 /// Prices at which each answer costs ten millionths.
@@ -364,13 +360,13 @@ fn priced(currency: &str) -> Option<PriceTable> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn money_in_another_currency_is_no_part_of_the_sum() {
+async fn money_in_another_currency_is_not_added() {
     let store = MemoryStore::new();
     let money = || budget().max_money(Money::of_nanos(90_000));
     says(&process(&store, priced("USD")).conversation("c"), "one").await.result().await.unwrap();
     says(&process(&store, priced("EUR")).conversation("c"), "two").await.result().await.unwrap();
 
-    // While nobody limits money, what there is in each currency stays apart.
+    // Without a money limit, the sums of each currency stay separate.
     let run = says(&process(&store, None).conversation("c").budget(budget().max_tokens(900)), "three").await;
     let shared = run.state().start.shared_budget.clone().unwrap();
     assert_eq!((shared.used.money, shared.currency.as_deref()), (Money::of_nanos(10_000), Some("USD")));
@@ -382,7 +378,7 @@ async fn money_in_another_currency_is_no_part_of_the_sum() {
         refused(&euros).await.to_string(),
         "the conversation `c` has a budget of money: it counts in USD, and this runner's prices are in EUR"
     );
-    // All of it is reckoned again in the currency that counts: the second prompt, and the third, which had no price.
+    // Everything is priced again in the counted currency: the second prompt, and the third, which had no price.
     let dollars = process(&store, priced("USD")).conversation("c").budget(money());
     let run = says(&dollars, "four").await;
     let shared = run.state().start.shared_budget.clone().unwrap();
@@ -394,7 +390,7 @@ async fn money_in_another_currency_is_no_part_of_the_sum() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_paid_in_another_currency_refuses_where_nothing_reckons_it() {
+async fn unpriced_payment_in_another_currency_refuses_the_prompt() {
     let store = MemoryStore::new();
     says(&process(&store, priced("USD")).conversation("c"), "one").await.result().await.unwrap();
     says(&process(&store, priced("EUR")).conversation("c"), "two").await.result().await.unwrap();
@@ -412,11 +408,11 @@ async fn what_was_paid_in_another_currency_refuses_where_nothing_reckons_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_in_another_currency_than_the_conversations_limit_counts_as_unknown() {
+async fn answer_in_another_currency_counts_as_unknown_cost() {
     let store = MemoryStore::new();
     let chat = process(&store, priced("EUR")).conversation("c").budget(budget().max_money(Money::of_nanos(90_000)));
     says(&chat, "one").await.result().await.unwrap();
-    // A provider that says itself what an answer cost.
+    // A provider that reports the cost of an answer itself.
     let cost = Charge { amount: Money::of_nanos(1), currency: "USD".to_owned(), as_of: None };
     let dollars = ScriptedModel::from_fn(move |_| Reply::call("look", json!({})).usage(tokens(10)).cost(cost.clone()));
     let runner = Runner::builder().model(dollars).store(store.clone()).clock(TestClock::default());
@@ -436,7 +432,7 @@ async fn an_answer_in_another_currency_than_the_conversations_limit_counts_as_un
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_without_a_price_is_reckoned_again_by_the_prices_there_are_now() {
+async fn unpriced_answer_is_priced_by_the_current_table() {
     let store = MemoryStore::new();
     let money = || budget().max_money(Money::of_nanos(90_000));
     let unpriced = process(&store, None).conversation("c");
@@ -456,7 +452,7 @@ async fn an_answer_without_a_price_is_reckoned_again_by_the_prices_there_are_now
     let shared = run.state().start.shared_budget.clone().unwrap();
     assert_eq!((shared.used.money, shared.unpriced), (Money::of_nanos(10_000), None));
     assert_eq!(shared.currency.as_deref(), Some("EUR"));
-    // Another answer without one, while nobody counts money; what was reckoned again is not counted twice.
+    // Another unpriced answer without a money limit; a repriced answer is not counted twice.
     says(&unpriced.budget(budget().max_tokens(900)), "three").await.result().await.unwrap();
     let run = says(&priced.budget(money()), "four").await;
     assert_eq!(run.state().start.shared_budget.as_ref().unwrap().used.money, Money::of_nanos(30_000));

@@ -1,4 +1,4 @@
-//! The decision about more: what is granted, by whom, once, and in time.
+//! Decisions about grants: their amount, the decider, once, and in time.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ async fn refused(run: &RunHandle<Board>, kind: SignalKind) -> Refusal {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_granted_is_checked_before_it_is_recorded() {
+async fn grant_is_validated_before_it_is_recorded() {
     let (_, run) = asking(&Journal::default()).await;
     let grant = |more| SignalKind::Grant { to: path("Work"), more };
 
@@ -44,7 +44,7 @@ async fn what_is_granted_is_checked_before_it_is_recorded() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn sentences_about_money_say_its_currency() {
+async fn money_messages_name_the_currency() {
     let journal = Journal::default();
     let (_, run) = play(&journal, LimitKind::Money, Depth::Own, Whose::Loops, Then::Granted, true).await;
     assert_eq!(waits(&run).await, ["Work"]);
@@ -67,7 +67,7 @@ async fn sentences_about_money_say_its_currency() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_of_two_decisions_wins_and_the_other_is_told_which() {
+async fn one_of_two_decisions_wins_and_the_other_gets_the_winner() {
     let (play, run) = asking(&Journal::default()).await;
     let kind = SignalKind::Grant { to: path("Work"), more: Amounts::tokens(20) };
     let actor = Actor::builder().by("ann").channel("slack").build();
@@ -80,7 +80,7 @@ async fn one_of_two_decisions_wins_and_the_other_is_told_which() {
     assert_eq!(again, seq, "the same signal is the same answer");
     let SignalError::Refused(late) = late.unwrap_err() else { panic!() };
     assert_eq!(late.to_string(), "`Work` was decided already: it was granted 20 tokens more by ann");
-    // Twenty more are two iterations more; then it is asked again, about what there is by now.
+    // Twenty more tokens are two more iterations; then the next question shows the new usage.
     assert_eq!(waits(&run).await, ["Work"]);
     assert_eq!(asked(&run.pending()), ("Work".to_owned(), LimitKind::Tokens, 50, 50));
     run.grant(&path("Work"), Amounts::tokens(1000), "bob").await.unwrap();
@@ -92,7 +92,7 @@ async fn one_of_two_decisions_wins_and_the_other_is_told_which() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_whose_time_is_up_takes_no_answer() {
+async fn expired_limit_question_accepts_no_answer() {
     let journal = Journal::default();
     let then = Then::Expired(OnLimit::Exit);
     let (play, run) = play(&journal, LimitKind::Tokens, Depth::Own, Whose::Loops, then, true).await;
@@ -110,13 +110,13 @@ async fn a_question_whose_time_is_up_takes_no_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_asks_can_be_cancelled_paused_and_spoken_to() {
+async fn asking_run_accepts_cancel_pause_and_messages() {
     let (play, run) = asking(&Journal::default()).await;
     run.message("Hurry up.", "ann").await.unwrap();
     run.pause().await.unwrap();
     assert_eq!(settled(&run).await, Settled::Paused);
     run.grant(&path("Work"), Amounts::tokens(20), "ann").await.unwrap();
-    assert_eq!(settled(&run).await, Settled::Paused, "what is granted stays");
+    assert_eq!(settled(&run).await, Settled::Paused, "grants remain");
     tokio::time::advance(Duration::from_hours(1)).await;
     run.resume().await.unwrap();
     assert_eq!(waits(&run).await, ["Work"]);
@@ -134,7 +134,7 @@ async fn a_run_that_asks_can_be_cancelled_paused_and_spoken_to() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fork_has_what_was_granted_by_then_and_is_asked_for_the_rest() {
+async fn fork_keeps_earlier_grants_and_asks_for_later_ones() {
     let (play, run) = asking(&Journal::default()).await;
     let client = play.test.runner().client();
     let before = run.state().next.0 - 2;

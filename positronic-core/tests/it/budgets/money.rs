@@ -1,4 +1,4 @@
-//! Limits of money: what an answer costs, and when nobody knows.
+//! Money limits: the cost of an answer, and unknown costs.
 
 use std::time::Duration;
 
@@ -18,10 +18,10 @@ fn money(config: ShopLoop) -> ShopLoop {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_without_a_cost_ends_a_loop_with_a_limit_of_money_and_no_other() {
+async fn answer_without_a_cost_ends_only_loops_with_a_money_limit() {
     let journal = Journal::default();
     for (config, fails) in [(money as fn(ShopLoop) -> ShopLoop, true), (tools, false)] {
-        // An answer that came without its tokens.
+        // An answer without token counts.
         let model = ScriptedModel::from_fn(|request| match request.path.as_str() {
             "Work/0" => batch([("safe", "a")]),
             _ => done(),
@@ -43,7 +43,7 @@ async fn an_answer_without_a_cost_ends_a_loop_with_a_limit_of_money_and_no_other
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_limit_of_money_that_cannot_be_kept_is_told_before_the_first_call() {
+async fn unenforceable_money_limit_is_reported_before_the_first_call() {
     let journal = Journal::default();
     let shop = || crate::support::workshop(&journal, money);
     let no_table = Play::new([]).run(&shop(), ()).await;
@@ -65,7 +65,7 @@ async fn a_limit_of_money_that_cannot_be_kept_is_told_before_the_first_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_an_answer_cost_is_in_the_log_and_nobody_needs_the_table_again() {
+async fn log_stores_the_cost_of_each_answer() {
     let journal = Journal::default();
     let replies = [batch([("safe", "a")]).usage(tokens(10)), batch([("safe", "b")]).usage(tokens(15))];
     let play = Play::priced(ScriptedModel::new(replies), true, &prices());
@@ -75,7 +75,7 @@ async fn what_an_answer_cost_is_in_the_log_and_nobody_needs_the_table_again() {
     let costs: Vec<_> =
         story.log().iter().filter_map(|event| event.kind.to_value()["metadata"].get("cost").cloned()).collect();
     assert_eq!(costs[1], json!({"amount": "0.000015", "currency": "EUR", "as_of": "2026-01-01"}));
-    // The story's own check has replayed the log without any table, to the same state.
+    // The check of `Play::story` has replayed the log without a price table, to the same state.
     let lines = story.json_lines();
     let events: Vec<_> = lines.lines().map(|line| positronic_core::record::Event::from_json(line).unwrap()).collect();
     let replayed = positronic_core::machine::RunState::replay(&events).unwrap();
@@ -84,7 +84,7 @@ async fn what_an_answer_cost_is_in_the_log_and_nobody_needs_the_table_again() {
     assert_eq!(events_named(&story, "LOOP_LIMIT"), ["Work"]);
 }
 
-/// A run that a person has to let on, with a limit of money in a currency.
+/// A run that waits for an approval, with a money limit in a currency.
 fn paid() -> Brain {
     brain("Paid").r#loop("Read", |cx| {
         cx.system("Read.")
@@ -110,7 +110,7 @@ fn worker(store: &MemoryStore, currency: Option<&str>) -> Runner {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_runner_whose_prices_do_not_fit_leaves_a_run_with_a_limit_of_money_as_it_is() {
+async fn runner_with_unsuitable_prices_leaves_a_money_limited_run_unchanged() {
     let store = MemoryStore::new();
     let first = worker(&store, Some("EUR"));
     let run = first.start(&paid(), ()).await.unwrap();

@@ -1,4 +1,4 @@
-//! Questions that steps and plugins ask a model beyond a limit.
+//! Model questions of steps and plugins beyond a limit.
 
 use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Services, State};
 use positronic_core::model::scripted::Reply;
@@ -11,7 +11,7 @@ use super::{asked, tokens};
 use crate::support::{Board, Journal, Play, done, events_named, path, prompt, results, settled, waits};
 
 #[tokio::test(start_paused = true)]
-async fn a_question_of_a_step_is_held_until_there_is_more_and_the_step_goes_on_with_what_it_has() {
+async fn step_question_blocks_until_a_grant_and_the_step_keeps_its_values() {
     let journal = Journal::default();
     let asking = brain("Asking").services::<Journal>().step("Ask", async |cx| {
         let tries = cx.services.count();
@@ -37,7 +37,7 @@ async fn a_question_of_a_step_is_held_until_there_is_more_and_the_step_goes_on_w
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_of_a_step_beyond_a_budget_is_an_error() {
+async fn step_question_beyond_the_budget_is_an_error() {
     for refuse in [false, true] {
         let asking = brain("Asking").step("Ask", async |cx| {
             cx.model().ask("one").await?;
@@ -61,7 +61,7 @@ async fn a_question_of_a_step_beyond_a_budget_is_an_error() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_step_inside_a_loop_that_is_used_up_ends_with_the_loop_or_goes_on_with_it() {
+async fn step_in_an_exhausted_loop_ends_or_continues_with_the_loop() {
     for ask in [false, true] {
         let inner = || {
             brain("Inner").step("Ask", async |cx| {
@@ -124,7 +124,7 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Asker {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_of_a_plugin_is_held_until_there_is_more_and_is_not_asked_twice() {
+async fn plugin_question_blocks_until_a_grant_and_is_asked_once() {
     let brain = brain("Asking").r#loop("Work", |cx| cx.system("").plugin(Asker).max_tokens(10).ask_for_more());
     let used = |text: &str| Reply::text(text).usage(tokens(10));
     let play = Play::new(["1", "2", "Done."].map(used));

@@ -1,4 +1,4 @@
-//! Blueprints: which documents the model reads, when they are searched for, and what is kept.
+//! Blueprints: the documents that the model reads, when they are searched for, and what is stored.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use positronic_core::record::SignalKind;
 use positronic_core::runner::Settled;
 use serde_json::{Value, json};
 
-use super::{contexts, dies_everywhere};
+use super::{contexts, crash_everywhere};
 use crate::support::boundaries::{Ledger, Tale};
 use crate::support::{Journal, Play, done};
 
-/// An index that notes what it is asked, and fails when it is told to.
+/// An index that records its queries and fails on request.
 #[derive(Debug, Clone)]
 struct Library {
     journal: Journal,
@@ -66,7 +66,7 @@ fn found(play: &Play) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_best_documents_are_context_and_searched_for_once_an_input() {
+async fn best_documents_are_context_and_searched_once_per_input() {
     let library = Library::new();
     let slow = look().after(std::time::Duration::from_secs(1));
     let play = Play::new([look(), slow, look(), done()]);
@@ -92,7 +92,7 @@ async fn the_best_documents_are_context_and_searched_for_once_an_input() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_configuration_can_say_what_to_search_for() {
+async fn configuration_can_set_the_search_query() {
     let asking = brain("Asking")
         .state(String::new())
         .r#loop("Chat", |cx| {
@@ -111,7 +111,7 @@ async fn a_configuration_can_say_what_to_search_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_search_that_fails_is_made_again_in_the_next_iteration() {
+async fn failed_search_is_retried_in_the_next_iteration() {
     let library = Library { fails: 2, ..Library::new() };
     let play = Play::new([look(), look(), look(), done()]);
 
@@ -123,7 +123,7 @@ async fn a_search_that_fails_is_made_again_in_the_next_iteration() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_folder_of_markdown_is_a_source() {
+async fn markdown_folder_is_a_source() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| {
         let path = folder.path().join(name);
@@ -148,7 +148,7 @@ async fn a_folder_of_markdown_is_a_source() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_found_survives_every_death() {
+async fn found_documents_survive_every_crash() {
     let tale = Tale {
         definition: desk(Blueprints::new(Library::new()).top(1)).definition(),
         options: Value::Null,
@@ -159,5 +159,5 @@ async fn what_was_found_survives_every_death() {
     let document = json!({"name": "Grinders", "tags": ["coffee"], "text": "A broken grinder is often too warm."});
     let query = positronic_core::record::hash_text("1 My grinder is broken.").to_string();
     let kept = json!({"loop_at": "Chat", "query": query, "found": [document]});
-    dies_everywhere(&tale, "blueprints", &kept).await;
+    crash_everywhere(&tale, "blueprints", &kept).await;
 }

@@ -1,4 +1,4 @@
-//! Compaction: when older messages become one, what the model is asked for it, and how they become whole again.
+//! Compaction: when older messages become a summary, its request, and how the messages become complete again.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::dies_everywhere;
+use super::crash_everywhere;
 use crate::support::boundaries::{Ledger, Tale};
 use crate::support::{Play, calls, done, events_named};
 
@@ -25,7 +25,7 @@ struct Page {
     page: u32,
 }
 
-/// A brain that reads pages; its state is whether the messages are to be whole.
+/// A brain that reads pages; its state switches compaction off.
 fn reader(compaction: Compaction) -> Brain<(), bool> {
     brain("Reader").state(false).r#loop("Read", move |cx| {
         cx.system("Read.")
@@ -53,8 +53,8 @@ fn whole(whole: bool) -> Reply {
     Reply::call("whole", json!({ "whole": whole }))
 }
 
-/// Writes a request's messages, a line each.
-fn said(request: &ModelRequest) -> String {
+/// Renders a request's messages, one per line.
+fn render_messages(request: &ModelRequest) -> String {
     let line = |message| match message {
         Message::User { text } => format!("user: {}", text.trim_end().replace('\n', " | ")),
         Message::Assistant { parts } => format!("assistant: {}", parts.len()),
@@ -69,7 +69,7 @@ const fn small() -> fn() -> Compaction {
 }
 
 #[tokio::test(start_paused = true)]
-async fn older_iterations_stand_as_one_message_and_the_next_summary_takes_the_first_in() {
+async fn older_iterations_become_one_summary_that_the_next_summary_includes() {
     let play = Play::new([
         read(1),
         Reply::calls([("read", json!({"page": 2})), ("read", json!({"page": 3}))]),
@@ -85,16 +85,16 @@ async fn older_iterations_stand_as_one_message_and_the_next_summary_takes_the_fi
     let story = play.run(&reader(small()()), ()).await;
 
     let requests = play.requests();
-    insta::assert_snapshot!(said(&requests[4]), @"user: user: Read the book. | assistant calls read: {\"page\":1} | result of read: this is page 1 | assistant calls read: {\"page\":2} | assistant calls read: {\"page\":3} | result of read: this is page 2 | result of read: this is page 3");
-    insta::assert_snapshot!(said(&requests[5]), @r"
+    insta::assert_snapshot!(render_messages(&requests[4]), @"user: user: Read the book. | assistant calls read: {\"page\":1} | result of read: this is page 1 | assistant calls read: {\"page\":2} | assistant calls read: {\"page\":3} | result of read: this is page 2 | result of read: this is page 3");
+    insta::assert_snapshot!(render_messages(&requests[5]), @r"
     user: Summary of the conversation before this point: |  | Pages 1 to 3 are read.
     assistant: 1
     tool: this is page 4
     assistant: 1
     tool: this is page 5
     ");
-    insta::assert_snapshot!(said(&requests[7]), @"user: user: Summary of the conversation before this point: |  | Pages 1 to 3 are read. | assistant calls read: {\"page\":4} | result of read: this is page 4 | assistant calls read: {\"page\":5} | result of read: this is page 5");
-    insta::assert_snapshot!(said(&requests[8]), @r"
+    insta::assert_snapshot!(render_messages(&requests[7]), @"user: user: Summary of the conversation before this point: |  | Pages 1 to 3 are read. | assistant calls read: {\"page\":4} | result of read: this is page 4 | assistant calls read: {\"page\":5} | result of read: this is page 5");
+    insta::assert_snapshot!(render_messages(&requests[8]), @r"
     user: Summary of the conversation before this point: |  | Pages 1 to 5 are read.
     assistant: 1
     tool: this is page 6
@@ -106,7 +106,7 @@ async fn older_iterations_stand_as_one_message_and_the_next_summary_takes_the_fi
     assert!(!story.transcript().contains("Summary"), "{}", story.transcript());
 }
 
-/// A model that reads the results of tools in its own way.
+/// A model with its own rendering of tool results.
 #[derive(Debug)]
 struct Own(ScriptedModel);
 
@@ -139,7 +139,7 @@ impl Model for Own {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_model_with_a_projection_of_its_own_reads_the_summary_and_the_latest_iterations() {
+async fn model_with_its_own_projection_reads_the_summary_and_the_latest_iterations() {
     let answers =
         [read(1), read(2), read(3), read(4), Reply::text("Two pages are read."), whole(true), read(5), done()];
     let model = Arc::new(Own(ScriptedModel::new(answers)));
@@ -148,14 +148,14 @@ async fn a_model_with_a_projection_of_its_own_reads_the_summary_and_the_latest_i
     let story = test.run(&reader(small()()), ()).await;
 
     let requests = model.0.requests();
-    insta::assert_snapshot!(said(&requests[5]), @r"
+    insta::assert_snapshot!(render_messages(&requests[5]), @r"
     user: Summary of the conversation before this point: |  | Two pages are read.
     assistant: 1
     tool: own: this is page 3
     assistant: 1
     tool: own: this is page 4
     ");
-    insta::assert_snapshot!(said(&requests[6]), @r"
+    insta::assert_snapshot!(render_messages(&requests[6]), @r"
     user: Read the book.
     assistant: 1
     tool: own: this is page 1
@@ -177,7 +177,7 @@ async fn a_model_with_a_projection_of_its_own_reads_the_summary_and_the_latest_i
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_next_prompt_of_a_conversation_has_the_summary_and_the_latest_iterations_in_the_models_own_way() {
+async fn next_prompt_has_the_summary_and_latest_iterations_in_the_models_projection() {
     let summed = Reply::text("Two pages are read.");
     let answers = [read(1), read(2), read(3), read(4), summed, done(), done()];
     let model = Arc::new(Own(ScriptedModel::new(answers)));
@@ -188,7 +188,7 @@ async fn the_next_prompt_of_a_conversation_has_the_summary_and_the_latest_iterat
     chat.send(&reader(small()()), (), "two").await.unwrap().result().await.unwrap();
 
     let requests = model.0.requests();
-    insta::assert_snapshot!(said(requests.last().unwrap()), @r"
+    insta::assert_snapshot!(render_messages(requests.last().unwrap()), @r"
     user: Summary of the conversation before this point: |  | Two pages are read.
     assistant: 1
     tool: own: this is page 3
@@ -201,7 +201,7 @@ async fn the_next_prompt_of_a_conversation_has_the_summary_and_the_latest_iterat
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_person_says_in_between_stays_with_the_iteration_that_answers_it() {
+async fn message_in_between_stays_with_the_iteration_that_answers_it() {
     let play = Play::new([
         read(1),
         read(2),
@@ -216,7 +216,7 @@ async fn what_a_person_says_in_between_stays_with_the_iteration_that_answers_it(
 
     play.story(&run).await;
 
-    insta::assert_snapshot!(said(&play.last_request()), @r"
+    insta::assert_snapshot!(render_messages(&play.last_request()), @r"
     user: Summary of the conversation before this point: |  | Two pages are read.
     assistant: 1
     tool: this is page 3
@@ -227,7 +227,7 @@ async fn what_a_person_says_in_between_stays_with_the_iteration_that_answers_it(
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_messages_are_whole_again_when_it_is_switched_off_and_compact_when_on() {
+async fn messages_are_complete_when_compaction_is_off_and_compacted_when_on() {
     let play = Play::new([
         read(1),
         read(2),
@@ -246,7 +246,7 @@ async fn the_messages_are_whole_again_when_it_is_switched_off_and_compact_when_o
     let lengths: Vec<_> = play.requests().iter().map(|request| request.messages.len()).collect();
     assert_eq!(lengths, [1, 3, 5, 7, 1, 5, 11, 13, 1, 5]);
     let requests = play.requests();
-    assert!(said(&requests[6]).starts_with("user: Read the book.\nassistant: 1\ntool: this is page 1\n"));
+    assert!(render_messages(&requests[6]).starts_with("user: Read the book.\nassistant: 1\ntool: this is page 1\n"));
     let compacted: Vec<_> =
         story.events().lines().filter(|line| line.contains("COMPACTED")).map(str::to_owned).collect();
     assert!(compacted[1].ends_with("Read LOOP_COMPACTED"), "{compacted:?}");
@@ -254,7 +254,7 @@ async fn the_messages_are_whole_again_when_it_is_switched_off_and_compact_when_o
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_summary_that_fails_leaves_the_iteration_whole_and_is_tried_again() {
+async fn failed_summary_leaves_the_iterations_complete_and_is_retried() {
     let refused = || Reply::error(ModelError::new(ModelErrorKind::BadRequest, "no"));
     let play = Play::new([
         read(1),
@@ -278,7 +278,7 @@ async fn a_summary_that_fails_leaves_the_iteration_whole_and_is_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tokens_that_the_provider_reports_are_a_limit_too() {
+async fn reported_tokens_are_a_threshold_too() {
     let used = |reply: Reply, input| reply.usage(Usage { input, output: 10, ..Usage::default() });
     let play = Play::new([
         used(read(1), 100),
@@ -296,7 +296,7 @@ async fn tokens_that_the_provider_reports_are_a_limit_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_nothing_is_reported_the_text_is_measured_and_little_is_not_worth_a_question() {
+async fn unreported_usage_is_estimated_from_text_and_short_text_is_not_summarized() {
     let play = Play::new([read(1), read(2), Reply::text("A page."), done()]);
     play.run(&reader(Compaction::new().keep(1).tokens(30)), ()).await;
     let lengths: Vec<_> = play.requests().iter().map(|request| request.messages.len()).collect();
@@ -309,11 +309,11 @@ async fn where_nothing_is_reported_the_text_is_measured_and_little_is_not_worth_
     });
     let play = Play::new([read(1), read(2), done()]);
     play.run(&vast, ()).await;
-    assert_eq!(play.requests().len(), 3, "what is long is kept, so a summary of the rest gains nothing");
+    assert_eq!(play.requests().len(), 3, "the long part is preserved, so a summary of the rest gains nothing");
 }
 
 #[tokio::test(start_paused = true)]
-async fn more_to_keep_than_to_begin_with_is_refused() {
+async fn keeping_more_than_the_threshold_is_refused() {
     let story = Play::new([]).run(&reader(Compaction::new().iterations(5)), ()).await;
 
     let Settled::Failed(failure) = story.settled() else { panic!("{:?}", story.settled()) };
@@ -325,7 +325,7 @@ async fn more_to_keep_than_to_begin_with_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_restart_sends_the_same_requests_and_asks_for_no_second_summary() {
+async fn restart_sends_the_same_requests_and_no_second_summary() {
     let asked = |request: &ModelRequest| request.tools.tools().is_empty();
     let tale = Tale {
         definition: reader(small()()).definition(),
@@ -341,7 +341,7 @@ async fn a_restart_sends_the_same_requests_and_asks_for_no_second_summary() {
         answers: Arc::new(|_| Vec::<SignalKind>::new()),
     };
     let kept = json!({"loop_at": "Read", "stands": true, "tokens": 0});
-    let whole = dies_everywhere(&tale, "compaction", &kept).await;
+    let whole = crash_everywhere(&tale, "compaction", &kept).await;
     let compacted = whole.log.iter().filter(|event| event.kind.name() == "LOOP_COMPACTED").count();
     assert_eq!(compacted, 4, "a summary, none, and two more");
 }
@@ -353,7 +353,7 @@ impl PluginState for Nothing {
     const NAME: &'static str = "careless";
 }
 
-/// Keeps one message, whatever it is.
+/// Keeps the last message unconditionally.
 #[derive(Debug, Clone, Copy)]
 struct Careless;
 
@@ -373,7 +373,7 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Careless {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_result_is_never_parted_from_its_call() {
+async fn result_stays_with_its_call() {
     let careless = brain("Careless").r#loop("Read", |cx| {
         cx.system("Read.").input("Go.").plugin(Careless).tool("read", |t| t.execute(async |Page { page }, _| Ok(page)))
     });
@@ -382,5 +382,5 @@ async fn a_result_is_never_parted_from_its_call() {
 
     play.run(&careless, ()).await;
 
-    assert_eq!(said(&play.last_request()), "user: So far.\nassistant: 2\ntool: 2\ntool: 3");
+    assert_eq!(render_messages(&play.last_request()), "user: So far.\nassistant: 2\ntool: 2\ntool: 3");
 }

@@ -1,4 +1,4 @@
-//! Hooks: their order, what an error in each does, and what they may edit.
+//! Hooks: their order, errors in each, and their edits.
 
 use positronic_core::dsl::{
     CallAround, CallReply, Options, Plugin, PluginContext, PluginState, Preparation, RequestEdit, Services, State,
@@ -14,7 +14,7 @@ use serde_json::json;
 use super::{Nothing, contexts};
 use crate::support::{Journal, Play, done, events_named, results, success};
 
-/// Says what happens in which order.
+/// Records the order of hooks.
 #[derive(Debug, Clone)]
 pub(super) struct Spy<const N: usize>(pub(super) Journal);
 
@@ -54,7 +54,7 @@ where
 
     async fn response(&self, cx: &mut PluginContext<O, S, V, Seen<N>>, response: &ModelResponse) -> Result<()> {
         cx.state.calls += u32::try_from(response.calls.len()).unwrap();
-        self.0.note(format!("{N} hears {} calls", response.calls.len()));
+        self.0.note(format!("{N} sees {} calls", response.calls.len()));
         Ok(())
     }
 
@@ -72,7 +72,7 @@ where
 }
 
 #[tokio::test(start_paused = true)]
-async fn hooks_run_in_the_order_of_registration_and_nest_around_a_call() {
+async fn hooks_run_in_registration_order_and_nest_around_a_call() {
     let journal = Journal::default();
     let spied = {
         let journal = journal.clone();
@@ -95,8 +95,8 @@ async fn hooks_run_in_the_order_of_registration_and_nest_around_a_call() {
             "2 prepares, the first has seen 0",
             "1 reads 1 messages for 1 tools",
             "2 reads 1 messages for 1 tools",
-            "1 hears 1 calls",
-            "2 hears 1 calls",
+            "1 sees 1 calls",
+            "2 sees 1 calls",
             "1 before ping",
             "2 before ping",
             "2 after \"pong\"",
@@ -105,14 +105,14 @@ async fn hooks_run_in_the_order_of_registration_and_nest_around_a_call() {
             "2 prepares, the first has seen 11",
             "1 reads 3 messages for 1 tools",
             "2 reads 3 messages for 1 tools",
-            "1 hears 0 calls",
-            "2 hears 0 calls",
+            "1 sees 0 calls",
+            "2 sees 0 calls",
         ]
     );
     assert_eq!(results(&story, "Work"), [success(json!([1, [2, "pong"]]))]);
 }
 
-/// Fails in the hook that it is told.
+/// Fails in the configured hook.
 #[derive(Debug, Clone, Copy)]
 struct Broken(&'static str);
 
@@ -162,7 +162,7 @@ async fn broken(hook: &'static str) -> positronic_core::testing::Story {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_in_prepare_or_request_fails_the_loop_before_the_model_is_asked() {
+async fn error_in_prepare_or_request_fails_the_loop_before_the_model_call() {
     for (hook, sentence) in [
         ("prepare", "the loop `Work` cannot be configured: the plugin `broken` failed: it is too late"),
         (
@@ -180,7 +180,7 @@ async fn an_error_in_prepare_or_request_fails_the_loop_before_the_model_is_asked
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_after_an_answer_is_recorded_and_the_loop_goes_on() {
+async fn error_after_an_answer_is_recorded_and_the_loop_continues() {
     let story = broken("response").await;
 
     assert!(matches!(story.settled(), Settled::Completed(_)));
@@ -194,12 +194,12 @@ async fn an_error_after_an_answer_is_recorded_and_the_loop_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_around_a_call_is_its_result() {
+async fn error_around_a_call_is_its_result() {
     assert_eq!(results(&broken("call").await, "Work"), [ToolResult::error("it is too late")]);
     assert_eq!(results(&broken("call panics").await, "Work"), [ToolResult::error("it panicked: it is too much")]);
 }
 
-/// Takes the tools out of an iteration that a person has not unlocked, and answers dangerous calls itself.
+/// Removes the tools from an iteration until a person unlocks them, and answers dangerous calls itself.
 #[derive(Debug, Clone)]
 struct Guard<S: 'static> {
     extra: Tool<(), S, ()>,
@@ -240,7 +240,7 @@ struct By {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plugin_edits_the_request_and_adds_tools_of_the_brain() {
+async fn plugin_edits_the_request_and_adds_tools_of_the_brain() {
     let counter = brain("Counter").state(1_u32).r#loop("Count", |cx| {
         let add = Tool::new("add", |t| {
             t.execute(async |By { by }, cx| Ok(cx.result("added").update(move |count: &mut u32| *count += by)))

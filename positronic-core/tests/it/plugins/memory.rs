@@ -1,4 +1,4 @@
-//! Memory: what is found from run to run, by whom, and that no query is an error.
+//! Memory: facts that later runs find, by user, and queries without errors.
 
 use std::sync::Arc;
 
@@ -22,8 +22,8 @@ fn texts(facts: &[Fact]) -> Vec<&str> {
     facts.iter().map(|fact| fact.text.as_str()).collect()
 }
 
-/// What every store that comes with the library does.
-async fn a_store_finds_what_fits_and_only_its_owners(facts: impl FactStore) {
+/// Shared behaviour of every store of the library.
+async fn store_finds_matching_facts_of_their_owner_only(facts: impl FactStore) {
     let (ann, bob) = (user("ann"), user("bob"));
     let said =
         ["Ann eats no nuts.", "Ann lives in Porto.", "Ann loves figs, and figs with honey.", "Ann's dog is old."];
@@ -33,7 +33,7 @@ async fn a_store_finds_what_fits_and_only_its_owners(facts: impl FactStore) {
     facts.remember(&ann, said[0]).await.unwrap();
     facts.remember(&bob, "Bob eats nuts and figs.").await.unwrap();
 
-    assert_eq!(texts(&facts.list(&ann).await.unwrap()), said, "what is stored twice is there once");
+    assert_eq!(texts(&facts.list(&ann).await.unwrap()), said, "a fact stored twice exists once");
     let found = async |query: &str| facts.search(&ann, query, 9).await.unwrap();
     assert_eq!(texts(&found("A cake, no NUT?").await), [said[0]], "in singular, without capitals");
     assert_eq!(texts(&found("figs or nuts").await), [said[2], said[0]], "the one that fits best comes first");
@@ -48,7 +48,7 @@ async fn a_store_finds_what_fits_and_only_its_owners(facts: impl FactStore) {
     assert_eq!(found("Bob").await, []);
     assert_eq!(facts.search(&user("eve"), "nuts figs ann bob", 9).await.unwrap(), []);
     let run = FactOwner::Run("ann".into());
-    assert_eq!(facts.search(&run, "nuts", 9).await.unwrap(), [], "a run is no user, whatever its id");
+    assert_eq!(facts.search(&run, "nuts", 9).await.unwrap(), [], "a run id is never a user");
 
     let id = FactId::of(said[0]);
     assert!(!facts.forget(&bob, &id).await.unwrap(), "it is not his");
@@ -57,11 +57,11 @@ async fn a_store_finds_what_fits_and_only_its_owners(facts: impl FactStore) {
     assert_eq!(found("nut").await, []);
     assert_eq!(texts(&facts.list(&ann).await.unwrap()), said[1..]);
     facts.remember(&ann, said[0]).await.unwrap();
-    assert_eq!(texts(&found("nut").await), [said[0]], "it can be told again");
+    assert_eq!(texts(&found("nut").await), [said[0]], "it can be stored again");
 }
 
-/// No text that a model or a person writes is an error, and none finds what it does not name.
-async fn a_store_takes_every_text_as_a_query(facts: impl FactStore) {
+/// No query text is an error, and no query finds facts that it does not name.
+async fn store_accepts_every_text_as_a_query(facts: impl FactStore) {
     let ann = user("ann \" OR owner : bob");
     facts.remember(&ann, "Ann said \"NEAR(a b)\" AND left; ünïcode 日本 \u{0} \u{345}").await.unwrap();
     let long = "figs and \"nuts\" ".repeat(700);
@@ -102,27 +102,27 @@ async fn a_store_takes_every_text_as_a_query(facts: impl FactStore) {
         }
     }
     for query in ["\"near\"", "said*", "Ann -left", "a AND b", "(Ann", "ÜNÏCODE", "日本", "unknown OR left"] {
-        assert_eq!(facts.search(&ann, query, 9).await.unwrap().len(), 1, "{query:?} has a word of it");
+        assert_eq!(facts.search(&ann, query, 9).await.unwrap().len(), 1, "{query:?} shares a word with it");
     }
     assert_eq!(facts.list(&ann).await.unwrap().len(), 1);
 }
 
 #[tokio::test]
-async fn every_store_finds_what_fits() {
+async fn every_store_finds_matching_facts() {
     let folder = tempfile::tempdir().unwrap();
-    a_store_finds_what_fits_and_only_its_owners(MemoryFacts::default()).await;
-    a_store_finds_what_fits_and_only_its_owners(SqliteFacts::open(folder.path().join("facts.db")).unwrap()).await;
+    store_finds_matching_facts_of_their_owner_only(MemoryFacts::default()).await;
+    store_finds_matching_facts_of_their_owner_only(SqliteFacts::open(folder.path().join("facts.db")).unwrap()).await;
 }
 
 #[tokio::test]
 async fn no_query_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
-    a_store_takes_every_text_as_a_query(MemoryFacts::default()).await;
-    a_store_takes_every_text_as_a_query(SqliteFacts::open(folder.path().join("facts.db")).unwrap()).await;
+    store_accepts_every_text_as_a_query(MemoryFacts::default()).await;
+    store_accepts_every_text_as_a_query(SqliteFacts::open(folder.path().join("facts.db")).unwrap()).await;
 }
 
 #[tokio::test]
-async fn a_file_that_holds_something_else_is_refused_and_left_as_it_is() {
+async fn file_with_other_content_is_refused_and_left_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     drop(positronic_core::store::SqliteStore::open(path("runs.db")).unwrap());
@@ -141,7 +141,7 @@ async fn a_file_that_holds_something_else_is_refused_and_left_as_it_is() {
 }
 
 #[tokio::test]
-async fn many_handles_write_into_one_file_at_once() {
+async fn many_handles_write_to_one_file_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("facts.db");
     let handles: Vec<_> = (0..4).map(|_| SqliteFacts::open(&path).unwrap()).collect();
@@ -165,7 +165,7 @@ fn companion(memory: Memory, says: &'static str) -> Brain<(), ()> {
     brain("Companion").r#loop("Chat", move |cx| cx.system("Help.").input(says).plugin(memory.clone()))
 }
 
-/// One process: a runner, with its own handle of the facts.
+/// One process: a runner with its own store handle.
 async fn process(
     facts: impl FactStore,
     who: Option<&str>,
@@ -189,7 +189,7 @@ fn store(fact: &str) -> Reply {
 }
 
 #[tokio::test]
-async fn another_process_finds_what_the_first_has_stored_and_another_user_does_not() {
+async fn another_process_finds_stored_facts_and_another_user_does_not() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("facts.db");
     let open = || SqliteFacts::open(&path).unwrap();
@@ -221,7 +221,7 @@ async fn another_process_finds_what_the_first_has_stored_and_another_user_does_n
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_without_a_user_has_its_facts_to_itself() {
+async fn run_without_a_user_has_private_facts() {
     let facts = MemoryFacts::default();
     let says = "Nuts?";
     let script = || vec![store("No nuts."), Reply::call("memory.search", json!({"query": "nuts"})), done()];
@@ -234,10 +234,10 @@ async fn a_run_without_a_user_has_its_facts_to_itself() {
     let team = Memory::new(facts.clone()).owner(user("team"));
     facts.remember(&user("team"), "The team likes nuts.").await.unwrap();
     play.run(&companion(team, says), ()).await;
-    assert!(play.last_results()[0].contains("The team likes nuts."), "whose facts they are can be said");
+    assert!(play.last_results()[0].contains("The team likes nuts."), "the configuration can set their user");
 }
 
-/// Notes each search.
+/// Records each search.
 #[derive(Debug, Clone)]
 struct Noting(MemoryFacts, Journal, u32);
 
@@ -264,7 +264,7 @@ impl FactStore for Noting {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_search_is_made_once_an_input_and_what_is_forgotten_goes_at_once() {
+async fn search_runs_once_per_input_and_forgotten_facts_disappear_at_once() {
     let team = user("team");
     let noting = Noting(MemoryFacts::default(), Journal::default(), 1);
     for fact in ["Tea at four.", "No tea for Bob."] {
@@ -298,8 +298,8 @@ async fn a_search_is_made_once_an_input_and_what_is_forgotten_goes_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_stored_is_there_once_wherever_the_process_dies() {
-    // What is stored outlives what is played after a death, so the input finds another fact only.
+async fn stored_facts_exist_once_after_a_crash_anywhere() {
+    // A stored fact outlives the crash, so the input finds only another fact.
     let facts = MemoryFacts::default();
     facts.remember(&user("ann"), "Hello is what she says.").await.unwrap();
     let memory = Memory::new(facts.clone()).owner(user("ann"));
@@ -315,12 +315,12 @@ async fn what_was_stored_is_there_once_wherever_the_process_dies() {
         answers: Arc::new(|_| Vec::<SignalKind>::new()),
     };
 
-    let whole = tale.undisturbed().await;
-    for death in &whole.deaths {
-        let Some((end, _)) = tale.after(&whole, death).await else { continue };
-        assert_eq!(end, whole.end, "after {}", death.until);
+    let baseline = tale.undisturbed().await;
+    for death in &baseline.deaths {
+        let Some((end, _)) = tale.after(&baseline, death).await else { continue };
+        assert_eq!(end, baseline.end, "after {}", death.until);
     }
 
-    assert!(whole.deaths.len() > 5);
+    assert!(baseline.deaths.len() > 5);
     assert_eq!(texts(&facts.list(&user("ann")).await.unwrap()), ["Hello is what she says.", "No nuts."]);
 }

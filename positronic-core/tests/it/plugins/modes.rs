@@ -1,4 +1,4 @@
-//! Modes: what the model is told and may call in each, how it goes from one to another, and how a loop waits and ends.
+//! Modes: prompt and tools of each, transitions, and how a loop waits and ends.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{contexts, dies_everywhere};
+use super::{contexts, crash_everywhere};
 use crate::support::boundaries::{Ledger, Tale};
 use crate::support::{Play, done, error_of, results, success, tool_texts, waits};
 
@@ -82,7 +82,7 @@ async fn failure(brain: &Brain<(), Vec<String>>) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_mode_has_its_prompt_its_tools_and_its_ways_out() {
+async fn mode_has_a_prompt_tools_and_transitions() {
     let play = Play::new([
         Reply::call("ask", json!({})),
         enter("solving"),
@@ -119,7 +119,7 @@ async fn a_mode_has_its_prompt_its_tools_and_its_ways_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_transition_that_is_not_allowed_says_which_are() {
+async fn forbidden_transition_error_lists_the_allowed_ones() {
     let twice =
         Reply::calls([("mode_enter", json!({"mode": "escalating"})), ("mode_enter", json!({"mode": "solving"}))]);
     let play = Play::new([enter("resolved"), twice, enter("resolved")]);
@@ -136,7 +136,7 @@ async fn a_transition_that_is_not_allowed_says_which_are() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_second_of_two_switches_in_a_batch_starts_from_the_first() {
+async fn second_switch_in_a_batch_starts_from_the_first() {
     let there_and_back =
         Reply::calls([("mode_enter", json!({"mode": "escalating"})), ("mode_enter", json!({"mode": "escalating"}))]);
     let play = Play::new([there_and_back, enter("solving"), enter("resolved")]);
@@ -150,7 +150,7 @@ async fn the_second_of_two_switches_in_a_batch_starts_from_the_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_mode_can_wait_for_a_webhook_whose_payload_is_the_result() {
+async fn mode_can_wait_for_a_webhook_whose_payload_is_the_result() {
     let play = Play::new([enter("solving"), enter("awaiting_response"), enter("resolved")]);
     let run = play.start(&support(modes), ()).await;
     assert_eq!(waits(&run).await, ["Chat/1.0"]);
@@ -167,7 +167,7 @@ async fn a_mode_can_wait_for_a_webhook_whose_payload_is_the_result() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_that_ends_without_an_answer_leaves_the_loop_in_its_mode() {
+async fn expired_wait_keeps_the_loop_in_its_mode() {
     let patient = || {
         Modes::new("asking")
             .mode("asking", |m| m.leads_to(["waiting"]))
@@ -184,7 +184,7 @@ async fn a_wait_that_ends_without_an_answer_leaves_the_loop_in_its_mode() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn with_an_exit_mode_a_text_does_not_end_the_loop_and_only_the_exit_holds_others_up() {
+async fn exit_mode_ignores_text_and_blocks_other_calls_only_for_the_exit() {
     let go_on = Reply::calls([("mode_enter", json!({"mode": "solving"})), ("ask", json!({}))]);
     let end =
         Reply::calls([("refund", json!({})), ("mode_enter", json!({"mode": "resolved"})), ("search_docs", json!({}))]);
@@ -207,7 +207,7 @@ async fn with_an_exit_mode_a_text_does_not_end_the_loop_and_only_the_exit_holds_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_name_that_is_nowhere_fails_the_loop_in_its_first_iteration() {
+async fn unknown_tool_name_fails_the_loop_in_its_first_iteration() {
     let misspelt =
         || Modes::new("a").mode("a", |m| m.tools(["ask"]).leads_to(["b"])).mode("b", |m| m.tools(["refunds"]));
     assert_eq!(
@@ -236,7 +236,7 @@ async fn a_name_that_is_nowhere_fails_the_loop_in_its_first_iteration() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tools_that_come_and_go_are_allowed_by_how_they_begin() {
+async fn dynamic_tools_are_allowed_by_prefix() {
     let skilled = brain("Skilled").state(Vec::new()).r#loop("Chat", |cx| {
         let skills = Skills::new().skill("docs", "Search", [tool("docs.find"), tool("docs.read")]);
         chat(cx.system("Help."))
@@ -268,7 +268,7 @@ async fn each_loop_begins_in_its_own_mode() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_mode_survives_every_death() {
+async fn mode_survives_every_crash() {
     let tale = Tale {
         definition: support(modes).definition(),
         options: Value::Null,
@@ -285,8 +285,8 @@ async fn the_mode_survives_every_death() {
             vec![SignalKind::Webhook { name, identifier, payload: json!({"text": "It leaks again."}) }]
         }),
     };
-    let whole = dies_everywhere(&tale, "modes", &json!({"loop_at": "Chat", "mode": "resolved"})).await;
-    assert_eq!(whole.end.state, json!(["ask", "refund", "read It leaks again."]));
+    let baseline = crash_everywhere(&tale, "modes", &json!({"loop_at": "Chat", "mode": "resolved"})).await;
+    assert_eq!(baseline.end.state, json!(["ask", "refund", "read It leaks again."]));
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -313,7 +313,7 @@ fn to(square: &str) -> Reply {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_can_be_an_exit_for_some_of_its_calls() {
+async fn tool_can_be_an_exit_for_some_of_its_calls() {
     let (story, play) = chess([to("e4"), Reply::text("Check."), to("z9"), to("a1"), to("e8")]).await;
 
     let results = results(&story, "Play");

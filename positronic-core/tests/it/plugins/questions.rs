@@ -1,4 +1,4 @@
-//! Plugins that take their time: they ask models, and read what comes meanwhile.
+//! Slow plugins: they ask models and read messages that arrive meanwhile.
 
 use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Services, State};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
@@ -22,7 +22,7 @@ impl PluginState for Summary {
     const NAME: &'static str = "summary";
 }
 
-/// Asks a model about every second iteration.
+/// Asks a model in every second iteration.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Asking;
 
@@ -48,7 +48,7 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Asking {
     }
 }
 
-/// Asks a slow model, gives up on it, and asks something else instead.
+/// Asks a slow model, abandons the question, and asks another one.
 #[derive(Debug, Clone, Copy)]
 struct Impatient;
 
@@ -68,7 +68,7 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Impatient {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_answer_to_a_question_that_a_plugin_gave_up_is_not_taken_for_another_ones() {
+async fn answer_to_an_abandoned_plugin_question_is_not_used_for_another() {
     let says = |request: &ModelRequest| {
         let asked = serde_json::to_string(&request.messages.messages()).unwrap();
         if asked.contains("long") {
@@ -93,7 +93,7 @@ async fn the_answer_to_a_question_that_a_plugin_gave_up_is_not_taken_for_another
     }
 }
 
-/// Asks a model when it is no longer its turn: the iteration has begun, and the model is answering.
+/// Asks a model too late: the iteration has begun, and the model is answering.
 #[derive(Debug, Clone)]
 struct Late(std::sync::Arc<std::sync::Mutex<Option<tokio::task::JoinHandle<Result<String>>>>>);
 
@@ -115,7 +115,7 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Late {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plugin_that_asks_after_its_iteration_has_begun_gets_an_error_and_the_run_goes_on() {
+async fn plugin_question_after_its_iteration_began_is_an_error_and_the_run_continues() {
     let late = Late(std::sync::Arc::default());
     let plugin = late.clone();
     let brain = brain("Late").r#loop("Work", move |cx| cx.system("Work.").input("Go").plugin(plugin.clone()));
@@ -129,7 +129,7 @@ async fn a_plugin_that_asks_after_its_iteration_has_begun_gets_an_error_and_the_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plugins_question_is_recorded_and_no_part_of_the_conversation() {
+async fn plugin_question_is_recorded_outside_the_conversation() {
     let asking = brain("Asking").r#loop("Work", |cx| {
         cx.system("Work.").input("Go.").plugin(Asking).tool("ping", |t| t.execute(async |_: NoArgs, _| Ok("pong")))
     });
@@ -140,14 +140,14 @@ async fn a_plugins_question_is_recorded_and_no_part_of_the_conversation() {
 
     let requests = play.requests();
     assert_eq!(contexts(&requests[3]), ["summary: short / no"]);
-    assert_eq!(contexts(&requests[4]), ["summary: short / no"], "it asks in every second iteration alone");
+    assert_eq!(contexts(&requests[4]), ["summary: short / no"], "it asks only in every second iteration");
     assert_eq!(tool_texts(&requests[4]), ["pong", "pong"]);
     assert!(!story.transcript().contains("short"), "{}", story.transcript());
     assert_eq!(story.state(), &Value::Null);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_that_comes_while_a_iteration_is_prepared_is_read_in_it() {
+async fn message_during_preparation_is_read_in_the_same_iteration() {
     let slow = brain("Slow").r#loop("Work", |cx| cx.system("Work.").input("Go.").plugin(Slow));
     let play = Play::new([done()]);
     let run = play.start(&slow, ()).await;

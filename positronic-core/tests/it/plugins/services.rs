@@ -1,4 +1,4 @@
-//! Services that a plugin asks of its brain.
+//! Services that a plugin needs from its brain.
 
 use positronic_core::dsl::{Options, Plugin, Preparation, Provides, State};
 use positronic_core::prelude::*;
@@ -6,7 +6,7 @@ use positronic_core::prelude::*;
 use super::{Nothing, contexts};
 use crate::support::{Play, done};
 
-/// A service that a plugin asks for.
+/// A service that a plugin needs.
 #[derive(Debug)]
 struct Greeting(&'static str);
 
@@ -38,7 +38,7 @@ impl<O: Options, S: State, V: Provides<Greeting>> Plugin<O, S, V> for Polite {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plugin_takes_its_services_from_those_of_the_brain() {
+async fn plugin_gets_its_services_from_the_brain() {
     let house = brain("House").services::<House>().r#loop("Greet", |cx| cx.system("Greet.").plugin(Polite));
     let bare = brain("Bare").services::<Greeting>().r#loop("Greet", |cx| cx.system("Greet.").plugin(Polite));
     let (one, other) = (Play::new([done()]), Play::new([done()]));

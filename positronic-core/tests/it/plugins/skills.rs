@@ -1,4 +1,4 @@
-//! Skills: what the model reads of them, when their tools are there, and what is kept.
+//! Tool sets: what the model reads of them, when their tools are offered, and what is stored.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{contexts, dies_everywhere};
+use super::{contexts, crash_everywhere};
 use crate::support::boundaries::{Ledger, Tale};
 use crate::support::{Play, done, results, success};
 
@@ -21,7 +21,7 @@ struct To {
     to: String,
 }
 
-/// A tool that changes the brain's state: what was done.
+/// A tool that records its work in the brain's state.
 fn doing(name: &'static str) -> Tool<(), Vec<String>, ()> {
     Tool::new(name, |t| {
         t.description(format!("Does {name}")).idempotent().execute(move |To { to }, cx| async move {
@@ -57,7 +57,7 @@ fn tools(request: &ModelRequest) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_tools_of_a_skill_are_there_while_it_is_active() {
+async fn tools_of_a_tool_set_are_offered_while_it_is_active() {
     let play = Play::new([
         activate("calendar"),
         Reply::calls([("book", json!({"to": "ann"})), ("skill_activate", json!({"skill": "email"}))]),
@@ -97,7 +97,7 @@ async fn the_tools_of_a_skill_are_there_while_it_is_active() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_name_that_is_unknown_and_a_change_that_is_none_are_said() {
+async fn unknown_names_and_unchanged_sets_are_reported() {
     let play = Play::new([
         activate("mail"),
         activate("email"),
@@ -124,7 +124,7 @@ async fn a_name_that_is_unknown_and_a_change_that_is_none_are_said() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_active_is_kept_for_the_next_loop_and_for_tools() {
+async fn active_sets_are_stored_for_the_next_loop_and_for_tools() {
     let (first, then) = (skills(), skills());
     let two = brain("Two")
         .state(Vec::new())
@@ -140,7 +140,7 @@ async fn what_is_active_is_kept_for_the_next_loop_and_for_tools() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_whose_name_is_taken_fails_the_loop_before_its_skill_is_active() {
+async fn tool_with_a_taken_name_fails_the_loop_before_its_set_is_active() {
     let taken = brain("Taken")
         .state(Vec::new())
         .r#loop("Help", |cx| cx.system("Help.").plugin(skills()).tools([doing("book")]));
@@ -157,19 +157,19 @@ async fn a_tool_whose_name_is_taken_fails_the_loop_before_its_skill_is_active() 
 
 #[test]
 #[should_panic(expected = "there is no skill `mail`; the skills are `email`, `calendar`")]
-fn an_unknown_skill_cannot_be_active_from_the_beginning() {
+fn unknown_set_cannot_be_active_from_the_start() {
     _ = skills().active(["mail"]);
 }
 
 #[test]
 #[should_panic(expected = "the skills `email` and `shop` have two tools named `search`; rename one of them")]
-fn two_skills_cannot_have_different_tools_of_one_name() {
+fn two_sets_cannot_have_different_tools_of_one_name() {
     let search = Tool::new("search", |t| t.description("Searches the shop").execute(async |_: NoArgs, _| Ok(())));
     _ = skills().skill("shop", "Buy", [search]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_active_skills_survive_every_death() {
+async fn active_sets_survive_every_crash() {
     let tale = Tale {
         definition: assistant(skills().active(["calendar"])).definition(),
         options: Value::Null,
@@ -184,6 +184,6 @@ async fn the_active_skills_survive_every_death() {
         }),
         answers: Arc::new(|_| Vec::<SignalKind>::new()),
     };
-    let whole = dies_everywhere(&tale, "skills", &json!({"active": ["email"]})).await;
-    assert_eq!(whole.end.state, json!(["mail.send ann", "search bob"]));
+    let baseline = crash_everywhere(&tale, "skills", &json!({"active": ["email"]})).await;
+    assert_eq!(baseline.end.state, json!(["mail.send ann", "search bob"]));
 }

@@ -1,4 +1,4 @@
-//! Triggers: they fire once, at their time, whoever dies meanwhile, and obey their conversation.
+//! Triggers: they fire once, at their time, after any crash, and respect their conversation.
 
 mod garden;
 
@@ -17,13 +17,13 @@ use positronic_core::testing::{FaultyStore, TestClock};
 use serde_json::{Value, json};
 
 use self::garden::{
-    Hand, MINUTE, because, create, dying, fire, fired_alone, gardener, goes_on, log, obeying, process, said, says,
-    timers,
+    MINUTE, ManualClock, because, continue_runs, create, dying, fire, fired_alone, gardener, log, obeying, process,
+    said, says, timers,
 };
 use crate::support::boundaries::OwnIds;
 use crate::support::path;
 
-/// Makes a test of each function on each store.
+/// Generates a test of each function for each store.
 macro_rules! on_both_stores {
     ($($name:ident)+) => {
         mod memory {
@@ -45,23 +45,23 @@ macro_rules! on_both_stores {
 }
 
 on_both_stores! {
-    a_trigger_starts_a_prompt_that_nobody_has_written
-    one_that_fires_again_and_again_goes_on_and_makes_up_for_nothing
-    two_servers_fire_it_once
-    it_fires_once_whichever_append_is_the_last_of_a_process
-    what_is_deleted_does_not_fire_also_where_another_process_deletes_it
-    it_waits_for_the_last_prompt_of_its_conversation_or_cancels_it
-    outside_of_a_conversation_each_firing_is_a_run_of_its_own
-    a_fork_sets_no_trigger_again
-    a_tool_of_the_author_sets_a_trigger_anew_when_it_has_fired
+    trigger_starts_a_prompt_without_a_message
+    repeating_trigger_continues_and_skips_missed_times
+    two_servers_fire_a_trigger_once
+    trigger_fires_once_after_a_crash_at_any_append
+    deleted_trigger_does_not_fire_even_if_another_process_deletes_it
+    trigger_waits_for_the_last_prompt_of_its_conversation_or_cancels_it
+    firing_outside_a_conversation_starts_a_separate_run
+    fork_sets_no_trigger_again
+    authors_tool_resets_a_fired_trigger
 }
 
-async fn a_trigger_starts_a_prompt_that_nobody_has_written<S: EventStore>(open: impl Fn() -> S) {
-    let clock = Hand::new();
+async fn trigger_starts_a_prompt_without_a_message<S: EventStore>(open: impl Fn() -> S) {
+    let clock = ManualClock::new();
     let first = process("first", open(), clock.clone());
     let trigger = create(&first, json!({"what": "Water the beans.", "in": "10 minutes"})).await;
     assert_eq!(trigger.due, TestClock::BEGIN.after(10 * MINUTE));
-    // The timer came with the result, in one append.
+    // One append stored the timer and the result.
     let begun = log(&first, &RunId::new("c-0")).await;
     let set = begun.iter().position(|event| matches!(event.kind, EventKind::LoopTrigger { .. })).unwrap();
     assert!(matches!(begun[set + 1].kind, EventKind::LoopToolResult { .. }));
@@ -88,23 +88,23 @@ async fn a_trigger_starts_a_prompt_that_nobody_has_written<S: EventStore>(open: 
         EventKind::LoopStart { input, from, .. } => Some((input.clone(), *from)),
         _ => None,
     });
-    assert_eq!(start, Some((Some("Water the beans.".to_owned()), Speaker::Engine)), "nobody has said anything");
+    assert_eq!(start, Some((Some("Water the beans.".to_owned()), Speaker::Engine)), "no message was sent");
     let row = second.client().store().run(&run).await.unwrap();
     assert_eq!((row.user.as_deref(), row.conversation.as_deref()), (Some("ann"), Some("c")));
-    assert_eq!(second.client().history(&run).await.unwrap().len(), 4, "it knows what was said before");
+    assert_eq!(second.client().history(&run).await.unwrap().len(), 4, "it has the earlier messages");
     assert_eq!(timers(&second).await, []);
     clock.passes(60 * MINUTE);
     assert_eq!(fire(&second).await.len(), 0);
 }
 
-async fn one_that_fires_again_and_again_goes_on_and_makes_up_for_nothing<S: EventStore>(open: impl Fn() -> S) {
-    let clock = Hand::new();
+async fn repeating_trigger_continues_and_skips_missed_times<S: EventStore>(open: impl Fn() -> S) {
+    let clock = ManualClock::new();
     let first = process("first", open(), clock.clone());
     let arguments = json!({"what": "Water the beans.", "at": "2026-01-01T06:00:00Z", "every": "1 day"});
     let trigger = create(&first, arguments).await;
     drop(first);
 
-    // Nobody serves the store for ten days and an hour after it was due first.
+    // No process serves the store for ten days and an hour after the first due time.
     clock.passes(Duration::from_hours(6 + 10 * 24 + 1));
     let second = process("second", open(), clock.clone());
     let run = fired_alone(&second).await;
@@ -112,15 +112,15 @@ async fn one_that_fires_again_and_again_goes_on_and_makes_up_for_nothing<S: Even
     assert_eq!(because(&second, &run).await.unwrap().trigger, trigger);
     assert!(said(&second.client(), &run).await.contains("due 2026-01-01T06:00:00Z; it fires every 1 day. Nobody"));
     assert_eq!(fire(&second).await.len(), 0, "it fires once for all that was missed");
-    let [timer] = &timers(&second).await[..] else { panic!("it goes on") };
+    let [timer] = &timers(&second).await[..] else { panic!("it continues") };
     assert_eq!((timer.trigger.due, timer.fired), (TestClock::BEGIN.after(Duration::from_hours(6 + 11 * 24)), 1));
     clock.passes(Duration::from_hours(23));
     let run = fired_alone(&second).await;
     assert_eq!((run.as_str(), because(&second, &run).await.unwrap().trigger.due), ("c-2", timer.trigger.due));
 }
 
-async fn two_servers_fire_it_once<S: EventStore>(open: impl Fn() -> S) {
-    let clock = Hand::new();
+async fn two_servers_fire_a_trigger_once<S: EventStore>(open: impl Fn() -> S) {
+    let clock = ManualClock::new();
     let (one, two) = (process("one", open(), clock.clone()), process("two", open(), clock.clone()));
     create(&one, json!({"what": "Water the beans.", "in": "1 minute", "every": "1 hour"})).await;
     clock.passes(2 * MINUTE);
@@ -128,22 +128,22 @@ async fn two_servers_fire_it_once<S: EventStore>(open: impl Fn() -> S) {
 
     let (first, second) = tokio::join!(one.fire(timer), two.fire(timer));
 
-    // Whoever comes second gets the same run, or nothing.
+    // The second firing gets the same run or nothing.
     let runs: Vec<_> = [&first, &second].into_iter().filter_map(|fired| fired.as_ref().ok()).collect();
     assert!(!runs.is_empty() && runs.iter().all(|run| run.id().as_str() == "c-1"), "{first:?} {second:?}");
     for run in runs {
         run.settled().await;
     }
-    // A server that looked long before, and fires only now.
+    // A server that listed long ago and fires only now.
     assert!(matches!(two.fire(timer).await, Err(FireError::Gone { .. })));
     assert_eq!(one.client().conversation("c").await.unwrap().len(), 2);
     assert_eq!(timers(&two).await[0].fired, 1);
 }
 
-async fn it_fires_once_whichever_append_is_the_last_of_a_process<S: EventStore>(open: impl Fn() -> S) {
+async fn trigger_fires_once_after_a_crash_at_any_append<S: EventStore>(open: impl Fn() -> S) {
     for written in [false, true] {
         for at in 0.. {
-            let clock = Hand::new();
+            let clock = ManualClock::new();
             let conversation = format!("c{at}{written}");
             let arguments = json!({"what": "Water the beans.", "in": "10 minutes"});
             let text = format!("trigger.create {arguments}");
@@ -162,9 +162,9 @@ async fn it_fires_once_whichever_append_is_the_last_of_a_process<S: EventStore>(
             first.release().await;
             drop(first);
 
-            // Another process goes on, and a third one after it finds nothing to do.
+            // Another process continues, and a third one finds no work.
             let second = process(&format!("second{at}{written}"), open(), clock.clone());
-            goes_on(&second).await;
+            continue_runs(&second).await;
             if second.client().conversation(&conversation).await.unwrap().is_empty() {
                 says(&second).await;
             }
@@ -189,8 +189,8 @@ async fn it_fires_once_whichever_append_is_the_last_of_a_process<S: EventStore>(
     }
 }
 
-async fn what_is_deleted_does_not_fire_also_where_another_process_deletes_it<S: EventStore>(open: impl Fn() -> S) {
-    let clock = Hand::new();
+async fn deleted_trigger_does_not_fire_even_if_another_process_deletes_it<S: EventStore>(open: impl Fn() -> S) {
+    let clock = ManualClock::new();
     let (one, two) = (process("one", open(), clock.clone()), process("two", open(), clock.clone()));
     let first = create(&one, json!({"what": "Water the beans.", "in": "1 minute"})).await;
     let second = create(&one, json!({"what": "Water the roses.", "in": "2 minutes", "every": "2 minutes"})).await;
@@ -219,9 +219,9 @@ async fn what_is_deleted_does_not_fire_also_where_another_process_deletes_it<S: 
     assert_eq!(two.client().delete_trigger(&second.id).await, Ok(false));
 }
 
-async fn it_waits_for_the_last_prompt_of_its_conversation_or_cancels_it<S: EventStore>(open: impl Fn() -> S) {
+async fn trigger_waits_for_the_last_prompt_of_its_conversation_or_cancels_it<S: EventStore>(open: impl Fn() -> S) {
     for (busy, status) in [(Busy::Queue, Status::Completed), (Busy::Cancel, Status::Cancelled)] {
-        let clock = Hand::new();
+        let clock = ManualClock::new();
         let id = format!("{busy:?}");
         let runner = process(&id, open(), clock.clone());
         let gardener = || gardener(Triggers::new().busy(busy));
@@ -250,8 +250,8 @@ async fn it_waits_for_the_last_prompt_of_its_conversation_or_cancels_it<S: Event
     }
 }
 
-async fn outside_of_a_conversation_each_firing_is_a_run_of_its_own<S: EventStore>(open: impl Fn() -> S) {
-    let clock = Hand::new();
+async fn firing_outside_a_conversation_starts_a_separate_run<S: EventStore>(open: impl Fn() -> S) {
+    let clock = ManualClock::new();
     let runner = process("one", open(), clock.clone());
     let begin = async |user: Option<&str>, text: &str| {
         let message = Some(positronic_core::record::Opening { text: text.to_owned(), id: None });
@@ -268,7 +268,7 @@ async fn outside_of_a_conversation_each_firing_is_a_run_of_its_own<S: EventStore
     let (_, ann) = begin(Some("ann"), "trigger.list {}").await;
     assert!(ann.contains("of Ann") && !ann.contains("of Bob") && !ann.contains("of nobody"), "{ann}");
     let (_, nobody) = begin(None, "trigger.list {}").await;
-    assert!(nobody.contains(r#""triggers":[]"#), "two strangers share nothing: {nobody}");
+    assert!(nobody.contains(r#""triggers":[]"#), "two anonymous conversations share nothing: {nobody}");
     let theirs = timers(&runner).await.into_iter().find(|timer| timer.trigger.what == "of Bob").unwrap().trigger;
     let (_, refused) = begin(Some("ann"), &format!("trigger.delete {}", json!({"id": theirs.id}))).await;
     assert!(refused.starts_with(&format!("Error: there is no trigger `{}`; there are `t-", theirs.id)), "{refused}");
@@ -284,12 +284,12 @@ async fn outside_of_a_conversation_each_firing_is_a_run_of_its_own<S: EventStore
     assert_eq!(runs, names);
     let of_nobody = timers(&runner).await.into_iter().find(|timer| timer.origin == origin).unwrap();
     let last = RunId::new(name(&of_nobody));
-    assert_eq!(because(&runner, &last).await.unwrap().origin, origin, "what it starts sees and deletes it");
+    assert_eq!(because(&runner, &last).await.unwrap().origin, origin, "the triggered run sees and deletes it");
 }
 
-/// A trigger that is set with the id of one that has fired is a new one, and fires.
-async fn a_tool_of_the_author_sets_a_trigger_anew_when_it_has_fired<S: EventStore>(open: impl Fn() -> S) {
-    let clock = Hand::new();
+/// A trigger with the id of a fired one is a new trigger and fires.
+async fn authors_tool_resets_a_fired_trigger<S: EventStore>(open: impl Fn() -> S) {
+    let clock = ManualClock::new();
     let snooze = || {
         brain("Alarm").r#loop("Chat", |cx| {
             cx.system("Wake.").tool("snooze", |t| {
@@ -320,8 +320,8 @@ async fn a_tool_of_the_author_sets_a_trigger_anew_when_it_has_fired<S: EventStor
     assert_eq!(timers(&runner).await.len(), 1);
 }
 
-async fn a_fork_sets_no_trigger_again<S: EventStore>(open: impl Fn() -> S) {
-    let clock = Hand::new();
+async fn fork_sets_no_trigger_again<S: EventStore>(open: impl Fn() -> S) {
+    let clock = ManualClock::new();
     let (runner, other) = (process("one", open(), clock.clone()), MemoryStore::new());
     create(&runner, json!({"what": "Water the beans.", "in": "1 minute"})).await;
     let (run, client) = (RunId::new("c-0"), runner.client());
@@ -341,7 +341,7 @@ async fn a_fork_sets_no_trigger_again<S: EventStore>(open: impl Fn() -> S) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_serves_a_store_fires_what_is_due_and_what_it_does_not_know_stays() {
+async fn serve_fires_due_triggers_and_keeps_unknown_ones() {
     let store = MemoryStore::new();
     let clock = TestClock::default();
     let first = process("first", store.clone(), clock.clone());
@@ -352,7 +352,7 @@ async fn whoever_serves_a_store_fires_what_is_due_and_what_it_does_not_know_stay
 
     let service = strange.serve();
     tokio::time::sleep(11 * MINUTE).await;
-    let [timer] = &timers(&knows).await[..] else { panic!("nobody knows the brain") };
+    let [timer] = &timers(&knows).await[..] else { panic!("the brain is unknown") };
     assert!(matches!(strange.fire(timer).await, Err(FireError::NoBrain { .. })));
     drop(service);
     let service = knows.serve();
@@ -368,7 +368,7 @@ async fn whoever_serves_a_store_fires_what_is_due_and_what_it_does_not_know_stay
 #[tokio::test]
 async fn triggers_are_listed_without_a_log() {
     let store = MemoryStore::new();
-    let runner = process("one", store.clone(), Hand::new());
+    let runner = process("one", store.clone(), ManualClock::new());
     create(&runner, json!({"what": "Water the beans.", "in": "10 minutes"})).await;
     let refused =
         |method| (method != "timers").then(|| StoreError::Failed { message: format!("`{method}` is not to be asked") });
@@ -380,8 +380,8 @@ async fn triggers_are_listed_without_a_log() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_is_told_to_the_model() {
-    let runner = process("one", MemoryStore::new(), Hand::new());
+async fn invalid_triggers_are_reported_to_the_model() {
+    let runner = process("one", MemoryStore::new(), ManualClock::new());
     let told = async |arguments: Value| says(&runner, &format!("trigger.create {arguments}")).await;
     let wrong = [
         (json!({"what": " ", "in": "1 minute"}), "`what` is empty: say what is to be done then"),
@@ -416,9 +416,9 @@ async fn what_cannot_be_is_told_to_the_model() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_fire_here_is_left_out_until_its_next_time_and_what_waits_is_not() {
+async fn unfirable_trigger_is_skipped_until_its_next_time_and_a_waiting_one_is_not() {
     const LOOK: Duration = Duration::from_secs(1);
-    let (store, clock) = (MemoryStore::new(), Hand::new());
+    let (store, clock) = (MemoryStore::new(), ManualClock::new());
     let one = process("one", store.clone(), clock.clone());
     let stranger = Runner::builder().model(ScriptedModel::from_fn(obeying)).store(store).clock(clock.clone()).build();
     let trigger = create(&one, json!({"what": "Water the beans.", "in": "1 minute", "every": "1 minute"})).await;
@@ -428,7 +428,7 @@ async fn what_cannot_fire_here_is_left_out_until_its_next_time_and_what_waits_is
     let [timer] = &there.due().await.unwrap()[..] else { panic!("one is due") };
     assert_eq!(timer.trigger.id, trigger.id);
     assert!(matches!(there.fire(&stranger, timer).await, Err(FireError::NoBrain { .. })));
-    assert_eq!(there.due().await.unwrap(), [], "it was looked just now");
+    assert_eq!(there.due().await.unwrap(), [], "the last check was just now");
     tokio::time::advance(LOOK).await;
     assert_eq!(there.due().await.unwrap(), [], "it is left out");
 
@@ -446,5 +446,5 @@ async fn what_cannot_fire_here_is_left_out_until_its_next_time_and_what_waits_is
 
     clock.passes(2 * MINUTE);
     tokio::time::advance(LOOK).await;
-    assert_eq!(there.due().await.unwrap().len(), 1, "it is due anew, at another time");
+    assert_eq!(there.due().await.unwrap().len(), 1, "it is due again, at another time");
 }

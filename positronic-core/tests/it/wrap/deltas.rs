@@ -1,4 +1,4 @@
-//! Whatever stands around a model, watchers are shown its pieces, all of them and in order.
+//! Deltas through wrappers: watchers get all of them, in order.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use positronic_core::record::{
 };
 use proptest::prelude::*;
 
-/// A model that streams its pieces, and then answers with them, or fails.
+/// A model that streams its deltas, and then answers with them or fails.
 #[derive(Clone, Debug)]
 struct Streams {
     pieces: Vec<String>,
@@ -47,7 +47,7 @@ impl Model for Streams {
     }
 }
 
-/// Shows what a watcher would see: what is void is gone.
+/// Renders what a watcher sees, without discarded deltas.
 #[derive(Default)]
 struct Watcher(Mutex<Vec<String>>);
 
@@ -61,7 +61,7 @@ impl DeltaSink for Watcher {
     }
 }
 
-/// What is put around the models, from the inside out.
+/// The wrappers around the models, innermost first.
 #[derive(Debug, Clone, Copy)]
 enum Around {
     Concurrency,
@@ -85,7 +85,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_piece_is_lost_doubled_or_out_of_order(
+    fn deltas_are_complete_unique_and_ordered(
         models in prop::collection::vec(
             (prop::collection::vec("[a-z ]{1,4}", 0..6), any::<bool>()).prop_map(|(pieces, fails)| Streams { pieces, fails }),
             1..5,
@@ -121,7 +121,7 @@ proptest! {
             }
             None => {
                 prop_assert!(outcome.is_err());
-                // What the last one said stays until the runner voids the try.
+                // The deltas of the last try stay until the runner discards them.
                 prop_assert_eq!(&shown, &models.last().unwrap().pieces);
             }
         }

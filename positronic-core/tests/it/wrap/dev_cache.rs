@@ -1,4 +1,4 @@
-//! An identical request is answered from a folder, says so, and costs nothing.
+//! The development cache answers an identical request from a folder, reports it, and costs nothing.
 
 use std::path::PathBuf;
 
@@ -32,7 +32,7 @@ fn look() -> Reply {
     Reply::call("look", json!({"at": "it"})).usage(Usage { input: 50, output: 5, ..Usage::default() })
 }
 
-fn looker() -> Brain<(), ()> {
+fn lookup_brain() -> Brain<(), ()> {
     brain("Looker").r#loop("Look", |cx| {
         cx.system("Look.")
             .input("What is it?")
@@ -56,14 +56,14 @@ async fn priced(folder: &tempfile::TempDir, replies: impl IntoIterator<Item = Re
         .lockstep(true)
         .build()
         .sink(recorder.clone());
-    (Test::with(runner).run(looker(), ()).await, recorder)
+    (Test::with(runner).run(lookup_brain(), ()).await, recorder)
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_second_process_is_answered_from_the_folder_for_nothing_and_streams_the_same() {
+async fn second_process_is_answered_from_the_folder_without_cost_and_streams_the_same() {
     let folder = folder();
     let (first, streamed_first) = priced(&folder, [look(), says("It is a stone.")]).await;
-    // The model has no reply: it is not asked.
+    // The model has no reply: it gets no request.
     let (second, streamed_second) = priced(&folder, []).await;
 
     assert!(matches!(second.settled(), Settled::Completed(_)), "{:?}", second.settled());
@@ -79,7 +79,7 @@ async fn a_second_process_is_answered_from_the_folder_for_nothing_and_streams_th
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_request_or_another_model_is_asked() {
+async fn another_request_or_model_is_sent() {
     let folder = folder();
     run(&folder, asker(), [says("Because.")]).await;
 
@@ -88,13 +88,13 @@ async fn another_request_or_another_model_is_asked() {
     assert_eq!(ways(&run(&folder, warmer, [says("Warm.")]).await), ["a/one"]);
     let model = DevCache::new(Speaker::new("b/two", [says("Two.")]), folder.path()).unwrap();
     assert_eq!(ways(&Test::new(model).run(asker(), ()).await), ["b/two"]);
-    // Where in a run it is asked makes no difference.
+    // The position in the run makes no difference.
     let elsewhere = brain("Elsewhere").r#loop("There", |cx| cx.system("Answer.").input("Why?"));
     assert_eq!(ways(&run(&folder, elsewhere, []).await), ["cached 110 → a/one"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_is_not_kept_and_what_happened_on_the_way_is_not_said_again() {
+async fn failure_is_not_cached_and_response_metadata_is_not_repeated() {
     let folder = folder();
     let model = Fallback::new(Speaker::new("a/one", [fails(ModelErrorKind::Server)]))
         .then(Speaker::new("b/two", [says("Two.")]));
@@ -109,7 +109,7 @@ async fn a_failure_is_not_kept_and_what_happened_on_the_way_is_not_said_again() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_damaged_file_is_as_if_it_were_not_there_is_said_and_written_anew() {
+async fn damaged_file_is_ignored_reported_and_rewritten() {
     let folder = folder();
     run(&folder, asker(), [says("Because.")]).await;
     let file = files(&folder).pop().unwrap();
@@ -133,7 +133,7 @@ async fn a_damaged_file_is_as_if_it_were_not_there_is_said_and_written_anew() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_crash_left_behind_disturbs_nobody_and_a_folder_that_is_gone_is_made_again() {
+async fn leftovers_of_a_crash_are_harmless_and_a_missing_folder_is_recreated() {
     let folder = folder();
     run(&folder, asker(), [says("Because.")]).await;
     let file = files(&folder).pop().unwrap();
@@ -152,7 +152,7 @@ async fn what_a_crash_left_behind_disturbs_nobody_and_a_folder_that_is_gone_is_m
 }
 
 #[test]
-fn a_folder_that_cannot_be_made_is_said_at_once() {
+fn folder_creation_failure_is_reported_at_once() {
     let folder = folder();
     let file = folder.path().join("file");
     std::fs::write(&file, "").unwrap();

@@ -1,4 +1,4 @@
-//! The next model steps in where one fails: after what, for how long, who is shown, and who is paid.
+//! Fallback: after which errors, for how long, what watchers see, and which model is priced.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
 }
 
-/// A loop of three iterations, with a call that takes a while between them.
+/// A loop of three iterations, with a slow call between them.
 fn three_iterations(pause: Duration) -> Brain<(), ()> {
     brain("Iterations").r#loop("Ask", move |cx| {
         cx.system("Answer.").input("Why?").tool("rest", |t| {
@@ -41,7 +41,7 @@ fn rest() -> Reply {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_log_says_who_failed_and_who_answered_and_the_price_is_of_who_answered() {
+async fn log_names_the_failed_and_the_answering_model_and_prices_the_latter() {
     let model = Fallback::new(Speaker::new("a/big", [fails(ModelErrorKind::QuotaExhausted)]))
         .then(Speaker::new("b/gone", [fails(ModelErrorKind::NotFound)]))
         .then(Speaker::new("c/small", [says("Because.")]));
@@ -66,7 +66,7 @@ async fn the_log_says_who_failed_and_who_answered_and_the_price_is_of_who_answer
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_failed_in_mid_stream_is_void_and_the_answer_is_shown_once() {
+async fn partial_stream_of_a_failed_model_is_discarded_and_the_answer_is_shown_once() {
     let recorder = Recorder::new();
     let model = Fallback::new(Speaker::new("a/one", [fails(ModelErrorKind::Truncated)]))
         .then(Speaker::new("b/two", [fails(ModelErrorKind::Server)]))
@@ -87,7 +87,7 @@ async fn what_failed_in_mid_stream_is_void_and_the_answer_is_shown_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn in_decision_mode_the_reason_begins_anew_with_the_next_model() {
+async fn reason_of_a_structured_action_restarts_with_the_next_model() {
     let recorder = Recorder::new();
     let cut = ["{\"reasoning\":\"It ", "was", " d"];
     let model = Fallback::new(Speaker::new("a/one", [fails(ModelErrorKind::Truncated)]).babbling(&cut))
@@ -106,7 +106,7 @@ async fn in_decision_mode_the_reason_begins_anew_with_the_next_model() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refused_request_and_refused_content_are_not_asked_of_another_model() {
+async fn refused_requests_and_refused_content_do_not_fall_back() {
     for kind in [ModelErrorKind::BadRequest, ModelErrorKind::Filtered] {
         let second = Speaker::new("b/two", []);
         let asked = second.asked();
@@ -119,7 +119,7 @@ async fn a_refused_request_and_refused_content_are_not_asked_of_another_model() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_author_says_what_else_another_model_is_asked_after() {
+async fn author_adds_errors_that_fall_back() {
     let model = Fallback::new(Speaker::new("a/one", [fails(ModelErrorKind::Filtered)]))
         .then(Speaker::new("b/two", [says("Because.")]))
         .moves_on(|error| error.kind == ModelErrorKind::Filtered);
@@ -130,7 +130,7 @@ async fn the_author_says_what_else_another_model_is_asked_after() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_model_that_failed_rests_and_is_asked_first_again_after_it() {
+async fn failed_model_rests_and_is_asked_first_again_afterwards() {
     let model = Fallback::new(Speaker::new("a/one", [fails(ModelErrorKind::Server), says("Back.")]))
         .then(Speaker::new("b/two", [rest(), rest()]))
         .rest(secs(50));
@@ -141,7 +141,7 @@ async fn a_model_that_failed_rests_and_is_asked_first_again_after_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_rests_as_long_as_its_provider_asked_and_not_after_what_says_nothing_of_its_health() {
+async fn rest_follows_the_providers_delay_and_only_health_errors() {
     let model = Fallback::new(Speaker::new("a/one", [fails_for(ModelErrorKind::RateLimited, secs(3600))]))
         .then(Speaker::new("b/two", [rest(), rest(), says("Done.")]));
     let story = Test::new(model).run(three_iterations(secs(30)), ()).await;
@@ -154,7 +154,7 @@ async fn it_rests_as_long_as_its_provider_asked_and_not_after_what_says_nothing_
 }
 
 #[tokio::test(start_paused = true)]
-async fn when_all_fail_the_runner_tries_again_and_a_rest_fails_nobody() {
+async fn when_all_models_fail_the_runner_retries_and_no_rest_fails_the_run() {
     let model = Fallback::new(Speaker::new("a/one", [fails(ModelErrorKind::Server), says("Back.")]))
         .then(Speaker::new("b/two", [fails(ModelErrorKind::QuotaExhausted)]));
 
@@ -172,7 +172,7 @@ async fn when_all_fail_the_runner_tries_again_and_a_rest_fails_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_can_be_tried_with_the_same_model_first_each_try_an_event() {
+async fn request_can_retry_the_first_model_with_an_event_per_try() {
     let model = Fallback::new(Speaker::new("a/one", [fails(ModelErrorKind::Server), fails(ModelErrorKind::Server)]))
         .then(Speaker::new("b/two", [says("Because.")]))
         .tries(2);
@@ -184,12 +184,12 @@ async fn a_request_can_be_tried_with_the_same_model_first_each_try_an_event() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_one_model_gave_for_itself_is_not_sent_to_another() {
+async fn private_response_data_of_one_model_is_not_sent_to_another() {
     let thinks = |text: &str| {
         let data = Some(json!({"type": "reasoning", "encrypted_content": text}));
         let parts = vec![Part::Reasoning { text: String::new(), data }, Part::Call { index: 0 }];
         let call = Reply::call("rest", json!({}));
-        // The call of one reply, and the thought in front of it.
+        // The call of one reply, and the reasoning before it.
         let ModelResponse { calls, .. } = reply_of(call);
         Reply::response(ModelResponse {
             parts,
@@ -213,7 +213,7 @@ async fn what_one_model_gave_for_itself_is_not_sent_to_another() {
     assert!(story.json_lines().contains(r#""of_model":"b/two""#));
 }
 
-/// Takes the answer out of a reply.
+/// Extracts the answer from a reply.
 fn reply_of(reply: Reply) -> ModelResponse {
     let model = ScriptedModel::new([reply]);
     let request = positronic_core::record::ModelRequest {
@@ -229,7 +229,7 @@ fn reply_of(reply: Reply) -> ModelResponse {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_name_that_a_request_gives_is_for_the_first_model() {
+async fn model_name_of_a_request_applies_to_the_first_model() {
     let first = Speaker::new("a/one", [fails(ModelErrorKind::Server)]);
     let second = Speaker::new("b/two", [says("Because.")]);
     let (asked_first, asked_second) = (first.asked(), second.asked());
@@ -246,7 +246,7 @@ async fn a_name_that_a_request_gives_is_for_the_first_model() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn models_that_decide_in_different_forms_are_all_asked_in_words() {
+async fn models_with_different_action_formats_are_all_asked_in_text() {
     let form = |one, other| {
         let speaker = |name, form| Speaker::new(name, []).deciding(form);
         Fallback::new(speaker("a/one", one)).then(speaker("b/two", other)).action_format()
@@ -257,7 +257,7 @@ async fn models_that_decide_in_different_forms_are_all_asked_in_words() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_limit_that_would_be_waited_for_too_long_is_a_reason_to_move_on() {
+async fn long_rate_limit_wait_falls_back() {
     let limits = RateLimits::builder().requests(1).patience(secs(5)).build();
     let limited = RateLimit::new(Speaker::new("a/one", [rest()]), limits);
     let model = Fallback::new(limited).then(Speaker::new("b/two", [rest(), says("Done.")])).rest(Duration::ZERO);
@@ -284,7 +284,7 @@ fn patient() -> Brain<(), ()> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_is_taken_up_by_another_process_sends_the_requests_that_the_log_rebuilds() {
+async fn run_resumed_by_another_process_sends_the_requests_rebuilt_from_the_log() {
     let store = MemoryStore::new();
     let runner = |model: Fallback| {
         Runner::builder()
@@ -308,7 +308,7 @@ async fn a_run_that_is_taken_up_by_another_process_sends_the_requests_that_the_l
     drop(run);
     before.release().await;
 
-    // In another process nobody rests.
+    // Rests are local to a process.
     let third = Speaker::new("a/one", [end()]);
     let (asked_third, after) = (third.asked(), Speaker::new("b/two", []));
     let again = runner(Fallback::new(third).then(after));

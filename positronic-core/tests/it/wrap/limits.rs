@@ -1,4 +1,4 @@
-//! At most so many a minute, at most so many at once: in order, for all runs, and left at any moment.
+//! Rate and concurrency limits: in order, across runs, and cancellable at any moment.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -21,7 +21,7 @@ fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
 }
 
-/// A model that takes a while, and knows when it was asked and by how many at once.
+/// A slow model that records when it was asked and its concurrent requests.
 #[derive(Default)]
 struct Busy {
     takes: Duration,
@@ -43,7 +43,7 @@ impl Busy {
     }
 }
 
-/// Counts down when it is dropped, so that a request that was given up is no longer under way.
+/// Decrements when it is dropped, so that an abandoned request is no longer counted.
 struct Under<'a>(&'a AtomicUsize);
 
 impl Drop for Under<'_> {
@@ -102,7 +102,7 @@ async fn ask(model: &impl Model, who: &str, answer: u32) -> Result<ModelResponse
 }
 
 #[tokio::test(start_paused = true)]
-async fn requests_are_sent_in_the_order_in_which_they_came_and_no_more_than_may_be() {
+async fn requests_are_sent_in_arrival_order_within_the_rate_limit() {
     let busy = Arc::new(Busy::taking(secs(1)));
     let model = RateLimit::new(Arc::clone(&busy), RateLimits::builder().requests(2).build());
 
@@ -120,20 +120,20 @@ async fn requests_are_sent_in_the_order_in_which_they_came_and_no_more_than_may_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_large_request_is_not_overtaken_for_ever_by_small_ones() {
+async fn large_request_is_not_starved_by_small_ones() {
     let busy = Arc::new(Busy { used: 40, ..Busy::taking(secs(1)) });
     let model = RateLimit::new(Arc::clone(&busy), RateLimits::builder().tokens(100).build());
 
     join_all([("a", 40), ("b", 40), ("large", 90), ("c", 20)].map(|(who, tokens)| ask(&model, who, tokens))).await;
 
     let sent = [("a", 0), ("b", 0), ("large", 60), ("c", 60)].map(|(who, at)| (who.to_owned(), at));
-    // The large one used 40 of its 90, so the last one had not to wait for another minute.
+    // The large one used 40 of its 90, so the last one did not wait for another minute.
     assert_eq!(busy.sent()[..3], sent[..3]);
     assert_eq!(busy.sent()[3], ("c".to_owned(), 61));
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_gives_up_while_it_waits_counts_for_nothing_and_holds_nobody() {
+async fn abandoned_wait_counts_for_nothing_and_blocks_no_request() {
     let busy = Arc::new(Busy::taking(secs(1)));
     let model = Arc::new(RateLimit::new(Arc::clone(&busy), RateLimits::builder().requests(1).build()));
     let spawn = |who: &'static str| {
@@ -143,7 +143,7 @@ async fn one_that_gives_up_while_it_waits_counts_for_nothing_and_holds_nobody() 
 
     let first = spawn("a");
     tokio::time::sleep(secs(2)).await;
-    // `b` is the next one and waits for the minute; `c` waits behind it, `d` behind that.
+    // `b` is next and waits for the minute; `c` waits behind `b`, and `d` behind `c`.
     let (b, c, d) = (spawn("b"), spawn("c"), spawn("d"));
     tokio::time::sleep(secs(2)).await;
     b.abort();
@@ -155,7 +155,7 @@ async fn one_that_gives_up_while_it_waits_counts_for_nothing_and_holds_nobody() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_provider_asks_for_holds_back_all_runs() {
+async fn provider_retry_delay_blocks_all_runs() {
     let busy = Arc::new(Busy { fails: Some(secs(20)), ..Busy::taking(secs(1)) });
     let model = RateLimit::new(Arc::clone(&busy), RateLimits::builder().requests(100).build());
 
@@ -168,7 +168,7 @@ async fn what_a_provider_asks_for_holds_back_all_runs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_stands_still_for_longer_than_the_patience() {
+async fn no_request_waits_longer_than_the_patience() {
     let busy = Arc::new(Busy { fails: Some(secs(7200)), ..Busy::taking(secs(1)) });
     let model = RateLimit::new(Arc::clone(&busy), RateLimits::builder().requests(100).build());
     assert!(ask(&model, "a", 1).await.is_err());
@@ -181,7 +181,7 @@ async fn nobody_stands_still_for_longer_than_the_patience() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn several_models_share_a_minute_and_the_log_says_what_was_waited_for() {
+async fn models_share_a_rate_limit_and_the_log_records_the_waits() {
     let pace = Pace::new(RateLimits::builder().requests(1).build());
     let model = |text| RateLimit::sharing(Speaker::new("a/one", [says(text)]), &pace);
 
@@ -193,7 +193,7 @@ async fn several_models_share_a_minute_and_the_log_says_what_was_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn sixty_four_runs_take_turns_of_four() {
+async fn sixty_four_runs_share_four_slots() {
     let busy = Arc::new(Busy::taking(secs(1)));
     let runner = Runner::builder()
         .model(Concurrency::new(Arc::clone(&busy), 4))
@@ -216,7 +216,7 @@ async fn sixty_four_runs_take_turns_of_four() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_place_is_free_again_when_its_run_is_cancelled_also_one_that_is_waited_for() {
+async fn slot_is_free_after_its_run_is_cancelled_even_while_waiting() {
     let busy = Arc::new(Busy::taking(secs(600)));
     let runner = Runner::builder()
         .model(Concurrency::new(Arc::clone(&busy), 1))
@@ -229,7 +229,7 @@ async fn a_place_is_free_again_when_its_run_is_cancelled_also_one_that_is_waited
         tokio::time::sleep(secs(1)).await;
     }
 
-    // The second gives up while it waits, the first in the midst of its request.
+    // The second gives up while it waits, the first during its request.
     runs[1].cancel("enough").await.unwrap();
     runs[0].cancel("enough").await.unwrap();
     let settled = runs[2].settled().await;
@@ -240,7 +240,7 @@ async fn a_place_is_free_again_when_its_run_is_cancelled_also_one_that_is_waited
 }
 
 #[tokio::test(start_paused = true)]
-async fn models_of_one_server_share_its_places() {
+async fn models_of_one_server_share_its_slots() {
     let slots = Slots::new(1);
     let (one, other) = (Arc::new(Busy::taking(secs(2))), Arc::new(Busy::taking(secs(2))));
     let (first, second) =
@@ -253,7 +253,7 @@ async fn models_of_one_server_share_its_places() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_is_said_of_a_failure_as_well() {
+async fn failed_request_reports_its_wait_too() {
     let slots = Slots::new(1);
     let script =
         ScriptedModel::new([Reply::text("One.").after(secs(3)), fails_for(ModelErrorKind::Auth, Duration::ZERO)]);
@@ -266,12 +266,12 @@ async fn a_wait_is_said_of_a_failure_as_well() {
 
 #[test]
 #[should_panic(expected = "at most 0 requests at once would send none")]
-fn no_places_are_an_authors_mistake() {
+fn zero_slots_are_a_usage_error() {
     _ = Slots::new(0);
 }
 
 #[tokio::test]
 #[should_panic(expected = "a limit of 0 a minute would send nothing")]
-async fn a_limit_of_nothing_is_an_authors_mistake() {
+async fn zero_limit_is_a_usage_error() {
     _ = Pace::new(RateLimits::builder().tokens(0).build());
 }

@@ -1,4 +1,4 @@
-//! How long a model rests that several requests have asked at once.
+//! Duration of a model's rest after several concurrent requests.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tokio::time::sleep;
 use super::limits::request;
 use super::{Speaker, hop, says};
 
-/// Answers a request as its path says.
+/// Answers a request by its path.
 struct Moody;
 
 impl Model for Moody {
@@ -44,7 +44,7 @@ impl Model for Moody {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_long_rest_is_neither_ended_nor_shortened_by_requests_that_were_sent_before_it() {
+async fn long_rest_is_not_changed_by_requests_sent_before_it() {
     let model = Fallback::new(Moody).then(Speaker::new("b/two", [says("One."), says("Two."), says("Three.")]));
     let requests = ["limited", "lost", "slow", "next"].map(|who| request(who, 10));
     let [limited, lost, slow, next] = &requests;

@@ -1,4 +1,4 @@
-//! A rule chooses who answers, and the log says which.
+//! The router's rules select a model, and the log names it.
 
 use positronic_core::model::Model as _;
 use positronic_core::model::scripted::Reply;
@@ -11,7 +11,7 @@ use serde_json::json;
 use super::{Speaker, asker, fails, says, ways};
 
 #[tokio::test(start_paused = true)]
-async fn a_request_goes_to_the_first_rule_that_fits_else_to_the_default() {
+async fn request_goes_to_the_first_matching_rule_else_to_the_default() {
     let look = || Reply::call("look", json!({}));
     let model = Router::new(Speaker::new("a/default", [look()]))
         .when("long", Speaker::new("b/long", [says("Much.")]), |request| estimate_tokens(request) > 1000)
@@ -28,7 +28,7 @@ async fn a_request_goes_to_the_first_rule_that_fits_else_to_the_default() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rule_and_a_fallback_are_both_in_the_log_in_their_order() {
+async fn rule_and_fallback_are_both_logged_in_order() {
     let cheap = Fallback::new(Speaker::new("b/cheap", [fails(ModelErrorKind::Timeout)]))
         .then(Speaker::new("c/spare", [says("Because.")]));
     let model =
@@ -40,7 +40,7 @@ async fn a_rule_and_a_fallback_are_both_in_the_log_in_their_order() {
 }
 
 #[test]
-fn what_would_be_sent_is_what_the_chosen_model_sends() {
+fn preview_equals_the_request_of_the_selected_model() {
     let form = |form| Speaker::new("a/one", []).deciding(form);
     let router = |one, other| Router::new(form(one)).when("all", form(other), |_| true).action_format();
 

@@ -13,7 +13,7 @@ use crate::asks::{Ask, batches, policies};
 use crate::support::boundaries::Ledger;
 use crate::support::{Board, Job, done};
 
-/// A story's script: what the model says, what people do, and when processes die.
+/// A story's script: the model's answers, the people's signals, and the crashes.
 #[derive(Debug, Clone)]
 pub(super) struct Script {
     pub(super) policy: BatchPolicy,
@@ -21,7 +21,7 @@ pub(super) struct Script {
     pub(super) linger: bool,
     pub(super) iterations: Vec<Vec<Ask>>,
     pub(super) inner: Vec<Ask>,
-    /// How many appends a life has, and whether the last one is written.
+    /// Number of appends in a life, and whether the last one is written.
     pub(super) lives: Vec<(u64, bool)>,
     pub(super) deeds: Vec<(u8, u8, u8)>,
     pub(super) limits: Limited,
@@ -137,7 +137,7 @@ pub(super) fn says(script: &Script, request: &ModelRequest) -> Reply {
     let used = Usage { input: 7, output: 3, ..Usage::default() };
     let Some(batch) = batch.filter(|batch| !batch.is_empty()) else { return done().usage(used) };
     let call = |(index, ask): (usize, &Ask)| {
-        // Identical calls occur, so that denials of identical calls do.
+        // Identical calls occur, so that their denials occur too.
         let arguments = json!({"id": format!("{}", index / 2), "takes": ask.takes, "fails": ask.fails});
         (ask.tool, if ask.tool == "inner" { json!({}) } else { arguments })
     };

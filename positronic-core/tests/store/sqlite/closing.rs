@@ -11,7 +11,7 @@ use positronic_core::testing::store_suite::Sample;
 use super::{beside, lines, quick};
 
 #[tokio::test]
-async fn a_run_outlives_its_process() {
+async fn run_outlives_its_process() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let greeter = brain("Greeter").r#loop("Greet", |cx| cx.system("Greet.").input("Hello!"));
@@ -33,7 +33,7 @@ async fn a_run_outlives_its_process() {
 }
 
 #[tokio::test]
-async fn the_last_clone_leaves_one_file() {
+async fn last_clone_leaves_one_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let store = quick(&path);
@@ -51,13 +51,13 @@ async fn the_last_clone_leaves_one_file() {
 }
 
 #[tokio::test]
-async fn what_was_asked_for_is_written_before_the_store_closes() {
+async fn accepted_writes_finish_before_the_store_closes() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let store = quick(&path);
     for run in 0..50 {
         let mut sample = Sample::new(&format!("run-{run}")).says("one");
-        // Asked once, and then forgotten.
+        // Polled once, and then abandoned.
         let append = std::pin::pin!(sample.append(&store));
         _ = futures::poll!(append);
     }
@@ -67,7 +67,7 @@ async fn what_was_asked_for_is_written_before_the_store_closes() {
     assert_eq!(quick(&path).runs(&positronic_core::store::RunFilter::default()).await.unwrap().len(), 50);
 }
 
-/// Drops the store when it is told of an append.
+/// Drops the store when it is notified of an append.
 struct Last(Mutex<Option<SqliteStore>>);
 
 impl Watcher for Last {
@@ -77,7 +77,7 @@ impl Watcher for Last {
 }
 
 #[test]
-fn a_watcher_may_be_the_last_that_has_the_store() {
+fn watcher_may_be_the_last_owner_of_the_store() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let store = quick(&path);
@@ -99,9 +99,9 @@ fn a_watcher_may_be_the_last_that_has_the_store() {
     }));
 }
 
-/// Whoever asked has gone, and the file is closed without an answer.
+/// The caller is gone, and the file is closed without an answer.
 #[tokio::test]
-async fn a_search_that_nobody_waits_for_does_not_keep_the_store_open() {
+async fn abandoned_search_does_not_keep_the_store_open() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let store = quick(&path);
@@ -120,7 +120,7 @@ async fn a_search_that_nobody_waits_for_does_not_keep_the_store_open() {
 }
 
 #[tokio::test]
-async fn a_store_opened_to_read_follows_and_refuses_to_write() {
+async fn read_only_store_follows_and_refuses_writes() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let store = quick(&path);
@@ -137,7 +137,7 @@ async fn a_store_opened_to_read_follows_and_refuses_to_write() {
 }
 
 #[test]
-fn two_that_make_a_file_at_once_make_the_same_one() {
+fn two_processes_creating_a_file_at_once_create_the_same_one() {
     for _ in 0..20 {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("runs.db");
@@ -155,7 +155,7 @@ fn two_that_make_a_file_at_once_make_the_same_one() {
 }
 
 #[test]
-fn a_relative_path_stays_where_it_was() {
+fn relative_path_is_resolved_once() {
     let absolute = std::path::absolute("runs.db").unwrap();
     let store = SqliteStore::with(SqliteOptions::builder().path("runs.db").read_only(true).build());
     let Err(StoreError::Unusable { message }) = store else { panic!("there is a file `runs.db`") };

@@ -1,4 +1,4 @@
-//! The file's format, and files of others.
+//! The file format, and files of other releases.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use serde_json::json;
 
 use super::{lines, quick};
 
-/// A store as the release with format 1 wrote it.
+/// A store written by the release with format 1.
 const FORMAT_1: &str = include_str!("format_1.sql");
 /// The same with format 2, and a file in it.
 const FORMAT_2: &str = include_str!("format_2.sql");
 /// The same with format 3, and a timer in it.
 const FORMAT_3: &str = include_str!("format_3.sql");
-/// The same with format 4, and a signal that the first run has accepted.
+/// The same with format 4, and a signal that the first run has admitted.
 const FORMAT_4: &str = include_str!("format_4.sql");
 /// The same with format 5.
 const FORMAT_5: &str = include_str!("format_5.sql");
@@ -32,7 +32,7 @@ fn pragma(db: &Connection, name: &str) -> String {
 }
 
 #[test]
-fn a_new_file_says_what_it_is() {
+fn new_file_records_its_format() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     drop(SqliteStore::open(&path).unwrap());
@@ -47,17 +47,17 @@ fn a_new_file_says_what_it_is() {
 }
 
 #[tokio::test]
-async fn a_file_of_format_1_is_read() {
+async fn file_of_format_1_is_read() {
     let folder = tempfile::tempdir().unwrap();
     let store = opened(FORMAT_1, folder.path()).await;
 
-    // What the format lacks works from then on.
+    // Features that the format lacked work from now on.
     let name = store.put_blob(b"new".to_vec(), Timestamp(1)).await.unwrap();
     assert_eq!(store.blob(&name).await, Ok(Some(b"new".to_vec())));
 }
 
 #[tokio::test]
-async fn a_file_of_format_2_is_read() {
+async fn file_of_format_2_is_read() {
     let folder = tempfile::tempdir().unwrap();
     let store = opened(FORMAT_2, folder.path()).await;
 
@@ -66,7 +66,7 @@ async fn a_file_of_format_2_is_read() {
 }
 
 #[tokio::test]
-async fn a_file_of_format_3_is_read() {
+async fn file_of_format_3_is_read() {
     let folder = tempfile::tempdir().unwrap();
     let store = opened(FORMAT_3, folder.path()).await;
 
@@ -75,7 +75,7 @@ async fn a_file_of_format_3_is_read() {
 }
 
 #[tokio::test]
-async fn a_file_of_format_4_is_read() {
+async fn file_of_format_4_is_read() {
     let folder = tempfile::tempdir().unwrap();
     let store = opened(FORMAT_4, folder.path()).await;
 
@@ -86,7 +86,7 @@ async fn a_file_of_format_4_is_read() {
 }
 
 #[tokio::test]
-async fn a_run_that_a_process_has_left_in_an_older_file_is_found() {
+async fn abandoned_run_in_an_older_file_is_found() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let file = Connection::open(&path).unwrap();
@@ -102,7 +102,7 @@ async fn a_run_that_a_process_has_left_in_an_older_file_is_found() {
 }
 
 #[tokio::test]
-async fn a_file_of_format_5_is_read() {
+async fn file_of_format_5_is_read() {
     let folder = tempfile::tempdir().unwrap();
     let store = opened(FORMAT_5, folder.path()).await;
 
@@ -111,7 +111,7 @@ async fn a_file_of_format_5_is_read() {
 }
 
 #[tokio::test]
-async fn the_signals_in_the_logs_of_an_older_file_are_known() {
+async fn signals_in_the_logs_of_an_older_file_are_known() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let file = Connection::open(&path).unwrap();
@@ -137,7 +137,7 @@ async fn the_signals_in_the_logs_of_an_older_file_are_known() {
     }
 }
 
-/// Opens a store of some format, and finds what each of them holds.
+/// Opens a store of some format and checks its content.
 async fn opened(fixture: &str, folder: &std::path::Path) -> SqliteStore {
     let path = folder.join("runs.db");
     Connection::open(&path).unwrap().execute_batch(fixture).unwrap();
@@ -168,7 +168,7 @@ async fn opened(fixture: &str, folder: &std::path::Path) -> SqliteStore {
 
 /// The fixture is the schema of this release, until the format changes.
 #[test]
-fn a_new_file_has_the_tables_of_the_fixture() {
+fn new_file_has_the_tables_of_the_fixture() {
     let tables = |db: &Connection| {
         let mut statement = db.prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name").unwrap();
         let tables = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();
@@ -183,7 +183,7 @@ fn a_new_file_has_the_tables_of_the_fixture() {
     assert_eq!(tables(&Connection::open(&path).unwrap()), tables(&fixture));
 }
 
-/// Prints the fixture anew: `cargo test -p positronic-core --test store -- --ignored --nocapture print_the_fixture`.
+/// Prints a new fixture: `cargo test -p positronic-core --test store -- --ignored --nocapture print_the_fixture`.
 /// Only for a format that was never released.
 #[tokio::test]
 #[ignore = "makes a fixture"]
@@ -211,7 +211,7 @@ fn timer() -> Timer {
     }
 }
 
-/// Writes what the fixture of a format holds.
+/// Writes the content of a format's fixture.
 async fn fixture(store: &SqliteStore) {
     let pending = |call: &str, kind| Pending {
         call: Path::parse(call).unwrap(),

@@ -1,4 +1,4 @@
-//! Appends that are committed together.
+//! Group commit.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::{beside, lines, quick};
 
-/// What a task does: appends so many events to a run, under the right number or under a wrong one.
+/// A task: appends `n` events to a run, with the right or a wrong expected number.
 #[derive(Debug, Clone)]
 struct Step {
     run: usize,
@@ -21,7 +21,7 @@ fn step() -> impl Strategy<Value = Step> {
     (0..4_usize, 1..4_usize, prop::bool::weighted(0.2)).prop_map(|(run, events, wrong)| Step { run, events, wrong })
 }
 
-/// The lines that a store has accepted, each list with its run and its first number.
+/// The accepted lines, each list with its run and its first number.
 type Accepted = Arc<Mutex<Vec<(usize, Seq, Vec<String>)>>>;
 
 async fn perform(store: &SqliteStore, steps: Vec<Step>, task: usize, accepted: &Accepted) {
@@ -53,7 +53,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn a_log_is_exactly_what_was_accepted_in_its_order(
+    fn log_contains_exactly_the_accepted_events_in_order(
         tasks in prop::collection::vec(prop::collection::vec(step(), 0..12), 1..24)
     ) {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
@@ -111,8 +111,8 @@ async fn many_runs_are_removed_in_few_commits() {
 
     assert_eq!(store.remove(&runs).await, Ok(100));
 
-    // After a header of 32 bytes, in which bytes 8 to 11 are the size of a page, come pages, each with a header of 24, in
-    // which bytes 4 to 7 are not zero where a commit ends. Two commits remove, and those after them give back the room.
+    // After a header of 32 bytes, in which bytes 8 to 11 are the page size, come pages, each with a header of 24, in
+    // which bytes 4 to 7 are not zero at the end of a commit. Two commits remove, and later ones free the space.
     let log = std::fs::read(beside(&path, "-wal")).unwrap();
     let page = u32::from_be_bytes(log[8..12].try_into().unwrap()) as usize;
     let commits = log[32..].chunks_exact(24 + page).filter(|page| page[4..8] != [0; 4]).count();

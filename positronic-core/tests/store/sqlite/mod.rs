@@ -1,13 +1,13 @@
 //! The embedded store.
 
 mod closing;
+mod disk_space;
 mod format;
 mod groups;
 #[cfg(unix)]
 mod permissions;
 mod processes;
 mod refusals;
-mod room;
 mod suite;
 mod torn;
 

@@ -1,4 +1,4 @@
-//! Who may read what a store keeps.
+//! File permissions of a store.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -13,7 +13,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[tokio::test]
-async fn the_files_of_a_store_are_their_owners_alone() {
+async fn only_the_owner_can_read_the_files_of_a_store() {
     let folder = tempfile::tempdir().unwrap();
     let store = quick(&folder.path().join("runs.db"));
     let owner = store.acquire_lease().await.unwrap();

@@ -12,10 +12,10 @@ use positronic_core::testing::store_suite::Sample;
 
 use super::{beside, lines, quick};
 
-/// The file that the other process opens.
+/// Path of the file for the other process.
 const FILE: &str = "POSITRONIC_TEST_FILE";
 
-/// This test program as another process: it does what its input says, a line at a time, and answers with a line.
+/// This test program as another process: it executes its input line by line, and answers each with a line.
 struct Other {
     child: Child,
     answers: BufReader<std::process::ChildStdout>,
@@ -28,7 +28,7 @@ impl Other {
             None => Command::new(program),
             Some(limit) => {
                 let mut shell = Command::new("sh");
-                // Whatever exceeds the limit fails, and does not kill.
+                // A write beyond the limit fails instead of killing the process.
                 shell.arg("-c").arg(format!("trap '' XFSZ; ulimit -f {limit}; exec \"$0\" \"$@\"")).arg(program);
                 shell
             }
@@ -109,7 +109,7 @@ async fn other_process() {
 }
 
 #[tokio::test]
-async fn a_worker_that_is_killed_is_dead_at_once_and_its_appends_stay() {
+async fn killed_worker_is_dead_at_once_and_its_appends_stay() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let store = quick(&path);
@@ -127,7 +127,7 @@ async fn a_worker_that_is_killed_is_dead_at_once_and_its_appends_stay() {
     let file = beside(&path.canonicalize().unwrap(), "-workers").join(&id);
     assert!(file.exists());
     let _holder = store.acquire_lease().await.unwrap();
-    assert!(!file.exists(), "whoever comes next tidies up");
+    assert!(!file.exists(), "the next process cleans up");
 }
 
 struct Bell(std::sync::mpsc::Sender<Seq>);
@@ -139,7 +139,7 @@ impl Watcher for Bell {
 }
 
 #[tokio::test]
-async fn the_appends_of_another_process_are_noticed_within_a_second() {
+async fn appends_of_another_process_are_noticed_within_a_second() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let store = quick(&path);
@@ -155,7 +155,7 @@ async fn the_appends_of_another_process_are_noticed_within_a_second() {
 }
 
 #[tokio::test]
-async fn of_two_processes_that_race_for_a_number_one_wins() {
+async fn one_of_two_processes_racing_for_a_number_wins() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let store = quick(&path);
@@ -185,10 +185,10 @@ async fn of_two_processes_that_race_for_a_number_one_wins() {
     assert_eq!(lines(&store, &own.run).await.len(), won[0] + won[1]);
 }
 
-/// A limit on the size of files stands for a disk that is full.
+/// A file size limit stands for a full disk.
 #[cfg(unix)]
 #[tokio::test]
-async fn a_disk_that_is_full_loses_nothing() {
+async fn full_disk_loses_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let store = quick(&path);

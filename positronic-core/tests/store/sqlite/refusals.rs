@@ -1,4 +1,4 @@
-//! Files that cannot be used, and what is said then.
+//! Unusable files, with their error messages.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use serde_json::json;
 
 use super::{beside, lines, quick};
 
-/// Opens a file that cannot be used, and returns what is said, with `DIR` for the folder.
+/// Opens an unusable file and returns the error, with `DIR` for the folder.
 fn refused(path: &Path) -> String {
     let Err(StoreError::Unusable { message }) = SqliteStore::open(path) else { panic!("the store opens") };
     message.replace(&path.parent().unwrap().display().to_string(), "DIR")
 }
 
 #[test]
-fn a_folder_that_does_not_exist() {
+fn missing_folder_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("none").join("runs.db");
     assert_eq!(
@@ -31,7 +31,7 @@ fn a_folder_that_does_not_exist() {
 }
 
 #[test]
-fn a_folder_instead_of_a_file() {
+fn folder_instead_of_a_file_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs");
     std::fs::create_dir(&path).unwrap();
@@ -39,7 +39,7 @@ fn a_folder_instead_of_a_file() {
 }
 
 #[test]
-fn a_file_to_read_that_does_not_exist() {
+fn missing_file_to_read_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let Err(StoreError::Unusable { message }) =
@@ -52,7 +52,7 @@ fn a_file_to_read_that_does_not_exist() {
 }
 
 #[test]
-fn a_file_that_is_no_sqlite_file() {
+fn non_sqlite_file_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("notes.txt");
     let text = "some notes that somebody has made\n".repeat(100);
@@ -65,7 +65,7 @@ fn a_file_that_is_no_sqlite_file() {
 }
 
 #[test]
-fn the_file_of_another_program() {
+fn file_of_another_program_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("other.db");
     Connection::open(&path)
@@ -85,7 +85,7 @@ fn the_file_of_another_program() {
 }
 
 #[test]
-fn a_newer_format() {
+fn newer_format_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     drop(SqliteStore::open(&path).unwrap());
@@ -97,7 +97,7 @@ fn a_newer_format() {
 }
 
 #[test]
-fn a_file_that_names_no_format() {
+fn file_without_a_format_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     drop(SqliteStore::open(&path).unwrap());
@@ -110,7 +110,7 @@ fn a_file_that_names_no_format() {
 }
 
 #[test]
-fn a_file_that_may_not_be_written() {
+fn unwritable_file_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     drop(SqliteStore::open(&path).unwrap());
@@ -127,15 +127,15 @@ fn a_file_that_may_not_be_written() {
     );
 }
 
-/// Names the file for the process of a user who may not write it.
+/// Path of the file for the process of a user without write permission.
 #[cfg(unix)]
 const READ_ONLY: &str = "POSITRONIC_TEST_READ_ONLY";
 
-/// SQLite keeps track of who reads in a file beside the store's, which cannot be made here. While somebody who may write
-/// has the store open, that file is there.
+/// SQLite tracks readers in a file next to the store's, which cannot be created here. While a process with write
+/// permission has the store open, that file exists.
 #[cfg(unix)]
 #[tokio::test]
-async fn a_file_to_read_in_a_folder_that_may_not_be_written() {
+async fn read_only_folder_is_readable_beside_a_writer_and_refused_alone() {
     use std::os::unix::fs::PermissionsExt as _;
 
     let folder = tempfile::tempdir().unwrap();
@@ -143,7 +143,7 @@ async fn a_file_to_read_in_a_folder_that_may_not_be_written() {
     let store = quick(&path);
     _ = Sample::new("run-1").says("one").appended(&store).await;
     let permit = |mode| std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(mode)).unwrap();
-    // Its owner lets others read what is made for the owner alone.
+    // The owner permits others to read the owner-only files.
     for file in
         std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file())
     {
@@ -167,8 +167,8 @@ async fn a_file_to_read_in_a_folder_that_may_not_be_written() {
     assert_eq!(alone, sentence);
 }
 
-/// Opens the file to read as a user whom permissions bind, and returns what that user sees: root, as whom tests may run,
-/// can write everywhere.
+/// Opens the file to read as an unprivileged user and returns that user's result; tests may run as root, whom
+/// permissions do not restrict.
 #[cfg(unix)]
 fn of_another_user(path: &Path) -> String {
     use std::os::unix::process::CommandExt as _;
@@ -197,7 +197,7 @@ async fn process_of_another_user() {
 }
 
 #[tokio::test]
-async fn a_file_that_another_process_keeps_locked() {
+async fn file_locked_by_another_process_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let options = SqliteOptions::builder().path(&path).patience(Duration::from_millis(50)).build();
@@ -214,7 +214,7 @@ async fn a_file_that_another_process_keeps_locked() {
     let failed = Err(StoreError::Failed { message: sentence });
     let mut next = run.clone().says("two");
     assert_eq!(next.append(&store).await, failed);
-    assert_eq!(lines(&store, &run.run).await.len(), 1, "readers go on");
+    assert_eq!(lines(&store, &run.run).await.len(), 1, "readers continue");
     assert_eq!(SqliteStore::with(options).map(|_| ()), failed);
 
     other.execute_batch("ROLLBACK").unwrap();
@@ -222,7 +222,7 @@ async fn a_file_that_another_process_keeps_locked() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_damaged() {
+async fn damaged_file_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let store = quick(&path);
@@ -249,9 +249,9 @@ async fn a_file_that_is_damaged() {
     );
 }
 
-/// The other runs are seen all the same.
+/// The other runs remain readable.
 #[tokio::test]
-async fn a_row_that_cannot_be_read() {
+async fn unreadable_row_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let store = quick(&path);
@@ -270,9 +270,9 @@ async fn a_row_that_cannot_be_read() {
     assert!(message.ends_with(". Restore the file from a backup"), "{message}");
 }
 
-/// The others are listed all the same, and the run that waits for it goes on.
+/// The other items are listed, and the run that waits for it continues.
 #[tokio::test]
-async fn something_that_waits_and_cannot_be_read() {
+async fn unreadable_pending_item_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let store = quick(&path);
@@ -305,9 +305,9 @@ async fn something_that_waits_and_cannot_be_read() {
     assert_eq!(left, Ok(1));
 }
 
-/// A webhook that comes once more is read on its own, so one that cannot be read does not stand in the way of the others.
+/// A repeated webhook is read on its own, so an unreadable one does not affect the others.
 #[tokio::test]
-async fn a_mail_that_cannot_be_read() {
+async fn unreadable_mailbox_entry_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let store = quick(&path);
@@ -323,9 +323,9 @@ async fn a_mail_that_cannot_be_read() {
     assert!(broken.contains("the mail `mail-1` in `"), "{broken}");
 }
 
-/// Whoever appends to it is told so at once, and does not wait for events that never come.
+/// A writer gets the error at once and does not wait for events that never come.
 #[tokio::test]
-async fn a_log_that_has_lost_its_end() {
+async fn log_without_its_end_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let store = quick(&path);
@@ -349,20 +349,20 @@ async fn a_log_that_has_lost_its_end() {
     assert_eq!(
         store.read(&run.run, positronic_core::record::Seq(0), 1).await.map(|log| log.len()),
         Ok(1),
-        "the rest stays"
+        "the remaining events stay"
     );
 }
 
-/// Workers cannot show that they are alive where their folder cannot be made.
+/// Workers cannot prove that they are alive if their folder cannot be created.
 #[tokio::test]
-async fn a_file_where_the_folder_of_the_workers_should_be() {
+async fn file_in_place_of_the_workers_folder_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let store = quick(&path);
     let workers = beside(&path.canonicalize().unwrap(), "-workers");
     std::fs::write(&workers, "").unwrap();
 
-    let Err(StoreError::Failed { message }) = store.acquire_lease().await else { panic!("it holds") };
+    let Err(StoreError::Failed { message }) = store.acquire_lease().await else { panic!("the lease was acquired") };
 
     assert!(
         message
@@ -371,7 +371,7 @@ async fn a_file_where_the_folder_of_the_workers_should_be() {
     );
 }
 
-/// Writes to a run until the store says that its file is gone, and returns what it says.
+/// Appends to a run until the store reports the missing file, and returns the error.
 #[cfg(unix)]
 async fn noticed(store: &SqliteStore, mut run: Sample) -> String {
     for _ in 0..32 {
@@ -382,13 +382,13 @@ async fn noticed(store: &SqliteStore, mut run: Sample) -> String {
             Err(other) => panic!("{other}"),
         }
     }
-    panic!("nobody noticed")
+    panic!("the removal was not detected")
 }
 
-/// A system that keeps a removed file alive for those who have it open would let them write into nothing.
+/// A system that keeps a removed file alive for its open descriptors would accept lost writes.
 #[cfg(unix)]
 #[tokio::test]
-async fn a_file_that_is_removed_or_replaced_under_those_who_use_it() {
+async fn file_removed_or_replaced_while_open_is_detected() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let store = quick(&path);

@@ -1,4 +1,4 @@
-//! What every store does.
+//! The suite that every store passes.
 
 use positronic_core::store::SqliteStore;
 

@@ -1,4 +1,4 @@
-//! What is left of a store whose machine lost its power: files that end anywhere.
+//! Recovery of a store after a power loss: files that end anywhere.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -14,7 +14,7 @@ use super::{beside, lines, quick};
 const APPENDS: usize = 60;
 const EVENTS: usize = 3;
 
-/// A store's file and its log of commits while it is in use, and the lines that were committed.
+/// The open files of a store (database and write-ahead log) with the committed lines.
 struct Left {
     file: Vec<u8>,
     commits: Vec<u8>,
@@ -43,7 +43,7 @@ fn left() -> Left {
     })
 }
 
-/// Opens what is left, and reads it.
+/// Opens the remaining files and reads them.
 fn opened(path: &Path, file: &[u8], commits: &[u8]) -> Result<Vec<String>, StoreError> {
     std::fs::write(path, file).unwrap();
     std::fs::write(beside(path, "-wal"), commits).unwrap();
@@ -58,7 +58,7 @@ fn opened(path: &Path, file: &[u8], commits: &[u8]) -> Result<Vec<String>, Store
 }
 
 fn is_prefix(read: &[String], whole: &[String]) {
-    assert_eq!(read, &whole[..read.len()], "what is read was committed");
+    assert_eq!(read, &whole[..read.len()], "only committed events are read");
     assert_eq!(read.len() % EVENTS, 0, "no append is torn");
 }
 
@@ -67,7 +67,7 @@ fn proptest(cases: u32) -> TestRunner {
 }
 
 #[test]
-fn commits_that_end_anywhere_leave_a_prefix() {
+fn interrupted_commits_leave_a_prefix() {
     let left = left();
     assert_eq!(left.lines.len(), APPENDS * EVENTS);
     let in_file = (APPENDS / 2 + 1) * EVENTS;
@@ -93,15 +93,11 @@ fn commits_that_end_anywhere_leave_a_prefix() {
         })
         .unwrap();
     let lengths = lengths.into_inner();
-    assert_eq!(
-        (lengths.first(), lengths.last()),
-        (Some(&in_file), Some(&left.lines.len())),
-        "what is in the file stays"
-    );
+    assert_eq!((lengths.first(), lengths.last()), (Some(&in_file), Some(&left.lines.len())), "stored events remain");
 }
 
 #[test]
-fn a_file_that_ends_anywhere_is_a_prefix_or_an_error_with_a_sentence() {
+fn truncated_file_is_a_prefix_or_an_explained_error() {
     let left = left();
     proptest(40)
         .run(&(1..left.file.len(), any::<bool>()), |(end, commits)| {

@@ -1,4 +1,4 @@
-//! A gardener whose model sets and fires triggers, and the processes that work for it.
+//! A gardener whose model sets and fires triggers, and its processes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
@@ -16,11 +16,11 @@ use serde_json::Value;
 use crate::support::boundaries::OwnIds;
 use crate::support::path;
 
-/// A clock that is set by hand.
+/// A manual clock.
 #[derive(Debug, Clone)]
-pub(super) struct Hand(Arc<AtomicI64>);
+pub(super) struct ManualClock(Arc<AtomicI64>);
 
-impl Hand {
+impl ManualClock {
     pub(super) fn new() -> Self {
         Self(Arc::new(AtomicI64::new(TestClock::BEGIN.0)))
     }
@@ -30,7 +30,7 @@ impl Hand {
     }
 }
 
-impl Clock for Hand {
+impl Clock for ManualClock {
     fn now(&self) -> Timestamp {
         Timestamp(self.0.load(Ordering::SeqCst))
     }
@@ -38,7 +38,7 @@ impl Clock for Hand {
 
 pub(super) const MINUTE: Duration = Duration::from_mins(1);
 
-/// Calls the tool that the last message of a person names, with the JSON after it; says what started it otherwise.
+/// Calls the tool that the last message of a person names, with the JSON after it; otherwise names the run's trigger.
 pub(super) fn obeying(request: &ModelRequest) -> Reply {
     let messages = request.messages.messages();
     match messages.last() {
@@ -52,7 +52,7 @@ pub(super) fn obeying(request: &ModelRequest) -> Reply {
                 None => Reply::text(context),
             }
         }
-        other => panic!("no provider takes a dialogue that ends with {other:?}"),
+        other => panic!("no provider accepts a dialogue that ends with {other:?}"),
     }
 }
 
@@ -64,13 +64,13 @@ pub(super) fn gardener(triggers: Triggers) -> Brain<(), ()> {
     })
 }
 
-/// A process: a runner of its own over a store.
+/// A process: its own runner over a store.
 pub(super) fn process(name: &str, store: impl EventStore, clock: impl Clock) -> Runner {
     let runner = Runner::builder().model(ScriptedModel::from_fn(obeying)).store(store).clock(clock);
     runner.ids(OwnIds::of(name)).lockstep(true).linger(Duration::ZERO).build().brain(gardener(Triggers::new()))
 }
 
-/// Says something in Ann's conversation, and returns what the model says in the end.
+/// Sends a message in Ann's conversation and returns the final answer.
 pub(super) async fn says(runner: &Runner, text: &str) -> String {
     let chat = runner.conversation("c").user("ann");
     let run = chat.send(gardener(Triggers::new()), (), text).await.unwrap();
@@ -95,7 +95,7 @@ pub(super) async fn timers(runner: &Runner) -> Vec<Timer> {
     runner.client().triggers(&TimerFilter::default()).await.unwrap()
 }
 
-/// Fires what is due, and waits for what it starts.
+/// Fires due triggers and waits for their runs.
 pub(super) async fn fire(runner: &Runner) -> Vec<Result<RunId, FireError>> {
     let mut fired = Vec::new();
     for timer in runner.client().due_triggers().await.unwrap() {
@@ -128,8 +128,8 @@ pub(super) async fn because(runner: &Runner, run: &RunId) -> Option<Fired> {
     }
 }
 
-/// Dies at an append: whatever it wants to write from then on is not written; of the append itself, only the answer is lost
-/// where it is `written`.
+/// Dies at an append: no later write succeeds. If `written`, the append itself succeeds and only its acknowledgement is
+/// lost.
 pub(super) fn dying<S: EventStore>(store: S, at: usize, written: bool) -> (FaultyStore<S>, Arc<AtomicUsize>) {
     let count = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&count);
@@ -142,8 +142,8 @@ pub(super) fn dying<S: EventStore>(store: S, at: usize, written: bool) -> (Fault
     (store, count)
 }
 
-/// Goes on with whatever a process has left, until nothing is to be done.
-pub(super) async fn goes_on(runner: &Runner) {
+/// Continues the work of a dead process until none is left.
+pub(super) async fn continue_runs(runner: &Runner) {
     for (_, run) in runner.recover().await.unwrap() {
         run.unwrap().settled().await;
     }

@@ -1,0 +1,7 @@
+//! A brain needs a title, and the error shows its position.
+
+use positronic_macros::brain;
+
+fn main() {
+    brain! { .loop("Chat", |cx| cx.system("You are a support agent.")) };
+}

@@ -1,9 +1,0 @@
-//! The closure of a loop returns what it configured.
-
-use positronic_core::prelude::*;
-
-fn main() {
-    let _ = brain("Oracle").r#loop("Ask", |cx| {
-        cx.system("Answer.").input("why?");
-    });
-}

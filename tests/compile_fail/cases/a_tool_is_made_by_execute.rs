@@ -1,7 +1,0 @@
-//! A tool ends with `.execute(…)`, which makes it.
-
-use positronic_core::prelude::*;
-
-fn main() {
-    let _ = brain("Oracle").r#loop("Ask", |cx| cx.system("Answer.").tool("done", |t| t.description("Is done").exit()));
-}
