@@ -26,10 +26,13 @@ mod due;
 mod edited;
 mod feed;
 mod firing;
+mod follow;
+mod follower;
 mod fork;
 mod frames;
 mod handle;
 mod link;
+mod live;
 mod load;
 mod mail;
 mod open;
@@ -66,6 +69,7 @@ use crate::record::{MAX_DOCUMENT_BYTES, PriceTable, Start, Tier};
 use crate::sink::EventSink;
 use crate::store::{EventStore, Lease, MemoryStore, StoreError};
 use feed::Feeds;
+use live::LiveDeltas;
 use registry::RunRegistry;
 use retry_backoff::RetryBackoffs;
 use serve::Places;
@@ -77,6 +81,7 @@ pub use conversation::{Conversation, ConversationError};
 pub use conversations::ConversationSummary;
 pub use due::Due;
 pub use firing::Firing;
+pub use follow::RunUpdate;
 pub use fork::{Fork, ForkError};
 pub use handle::{RunError, RunHandle, Settled};
 pub use open::ResumeError;
@@ -168,6 +173,8 @@ pub struct Runner {
     places: Places,
     #[builder(default, setter(skip))]
     sinks: Vec<Arc<Feeds>>,
+    #[builder(default, setter(skip))]
+    live: LiveDeltas,
     #[builder(default, setter(skip))]
     brains: IndexMap<String, Arc<BrainDefinition>>,
     /// The brains that were started here, for their runs alone: `cx.brains()` does not offer them.

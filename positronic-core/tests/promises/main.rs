@@ -17,6 +17,7 @@ mod crash;
 mod decisions;
 mod doubt;
 mod faults;
+mod follow;
 mod limits;
 mod mailbox;
 mod mechanisms;
