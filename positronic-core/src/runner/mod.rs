@@ -69,6 +69,7 @@ use crate::record::{MAX_DOCUMENT_BYTES, PriceTable, Start, Tier};
 use crate::sink::EventSink;
 use crate::store::{EventStore, Lease, MemoryStore, StoreError};
 use feed::Feeds;
+use firing::TriggerBackoffs;
 use live::LiveDeltas;
 use registry::RunRegistry;
 use retry_backoff::RetryBackoffs;
@@ -79,13 +80,12 @@ pub use client::{Client, Delivered};
 pub use clock::{Clock, Ids, SystemClock, UuidIds};
 pub use conversation::{Conversation, ConversationError};
 pub use conversations::ConversationSummary;
-pub use due::Due;
-pub use firing::Firing;
+pub use firing::DueTrigger;
 pub use follow::RunUpdate;
 pub use fork::{Fork, ForkError};
 pub use handle::{RunError, RunHandle, Settled};
 pub use open::ResumeError;
-pub use serve::Service;
+pub use serve::{ClaimError, FindRunner, NoRunner, NotFired, ServeEvent, Server, Service};
 pub use signals::SignalError;
 pub use start::{Difference, StartError};
 pub use triggers::FireError;
@@ -169,6 +169,8 @@ pub struct Runner {
     in_hand: RunRegistry,
     #[builder(default, setter(skip))]
     backoffs: RetryBackoffs,
+    #[builder(default, setter(skip))]
+    trigger_backoffs: TriggerBackoffs,
     #[builder(default, setter(skip))]
     places: Places,
     #[builder(default, setter(skip))]

@@ -27,7 +27,6 @@ mod crashes;
 mod decisions;
 mod deep;
 mod dialogue;
-mod due;
 mod errors;
 mod event_format;
 mod events;
