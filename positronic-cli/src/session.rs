@@ -3,10 +3,11 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use futures::{Stream, StreamExt as _};
+use futures::StreamExt as _;
+use futures::stream::BoxStream;
 use positronic_core::record::{Actor, Decision, Event, EventKind, Path, Pending, RunId, Seq, SignalKind, Status};
-use positronic_core::runner::{Clock as _, RunHandle, Runner, Settled, SignalError, SystemClock};
-use positronic_core::sink::{ChannelSink, Live};
+use positronic_core::runner::{Clock as _, RunHandle, RunUpdate, Runner, Settled, SignalError, SystemClock};
+use positronic_core::store::StoreError;
 use serde_json::Value;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::MissedTickBehavior;
@@ -42,8 +43,6 @@ const TICK: Duration = Duration::from_millis(80);
 const LOOK: Duration = Duration::from_secs(2);
 /// How long the last events may take to the screen.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How many events and pieces may be on their way to the screen.
-const ROOM: usize = 4096;
 
 /// How somebody sits with a run.
 pub(crate) struct Sitting<'a> {
@@ -86,8 +85,8 @@ pub(crate) async fn session(
     let person = terminal && !matches!(sitting.role, Role::Watches { .. });
     let colour = ui.colour();
     let interrupts = interrupts();
-    let (sink, stream) = ChannelSink::new(ROOM);
-    let run = begin(runner.clone().sink(sink)).await?;
+    let run = begin(runner.clone()).await?;
+    let updates = run.follow(Seq(0));
     let id = run.id().clone();
     if sitting.lasts && !sitting.several {
         ui.notice(&format!("run {id}"))?;
@@ -99,7 +98,7 @@ pub(crate) async fn session(
     let mut session = Session {
         runner,
         run,
-        stream,
+        updates,
         screen,
         seen: Seq(0),
         stopped: None,
@@ -134,6 +133,16 @@ enum Asked {
     Settled,
 }
 
+/// What came of the answer to a run that waits.
+enum Answered {
+    /// The run has something to do, or no longer waits for this.
+    Sent,
+    /// The run has refused it, and still waits.
+    Refused,
+    /// The session is over.
+    Ends(Ending),
+}
+
 /// How a call that waited came to wait no longer, from the events since.
 pub(crate) fn settled<'a>(log: impl Iterator<Item = &'a Event>, call: &Path) -> String {
     let by = |actor: &Actor| {
@@ -165,10 +174,10 @@ pub(crate) fn settled<'a>(log: impl Iterator<Item = &'a Event>, call: &Path) -> 
     found.next().unwrap_or_else(|| "it was settled elsewhere".to_owned())
 }
 
-struct Session<'a, S> {
+struct Session<'a> {
     runner: &'a Runner,
     run: RunHandle<Value>,
-    stream: S,
+    updates: BoxStream<'static, Result<RunUpdate, StoreError>>,
     screen: Screen<'a>,
     /// The number of the next event for the screen.
     seen: Seq,
@@ -184,16 +193,17 @@ struct Session<'a, S> {
     sitting: &'a Sitting<'a>,
 }
 
-impl<S: Stream<Item = Live> + Unpin> Session<'_, S> {
+impl Session<'_> {
     async fn work(&mut self) -> Result<Ending, Failure> {
-        self.fill().await?;
+        let mut again = None;
         loop {
-            let settled = self.watch().await?;
-            self.catch_up().await?;
-            let settled = match settled {
-                Watched::Settled(settled) => settled,
-                Watched::LetGo(told) => return self.let_go(told).await,
-                Watched::Insisted => return Ok(Ending::Interrupted),
+            let settled = match again.take() {
+                Some(settled) => settled,
+                None => match self.watch().await? {
+                    Watched::Settled(settled) => settled,
+                    Watched::LetGo(told) => return self.let_go(told).await,
+                    Watched::Insisted => return Ok(Ending::Interrupted),
+                },
             };
             match settled {
                 Settled::Completed(result) => return Ok(Ending::Completed(result)),
@@ -211,11 +221,11 @@ impl<S: Stream<Item = Live> + Unpin> Session<'_, S> {
                         return self.let_go(told).await;
                     }
                 }
-                Settled::Waiting(pending) => {
-                    if let Some(ending) = self.answer(pending).await? {
-                        return Ok(ending);
-                    }
-                }
+                Settled::Waiting(pending) => match self.answer(&pending).await? {
+                    Answered::Sent => {}
+                    Answered::Refused => again = Some(Settled::Waiting(pending)),
+                    Answered::Ends(ending) => return Ok(ending),
+                },
                 Settled::Paused if self.sitting.lasts && !self.person => return Ok(Ending::Left(Vec::new())),
                 // Somebody paused it elsewhere, and lets it go on there.
                 Settled::Paused if self.sitting.lasts => {
@@ -225,7 +235,7 @@ impl<S: Stream<Item = Live> + Unpin> Session<'_, S> {
                         return self.let_go(told).await;
                     }
                 }
-                Settled::Paused => self.signal("", SignalKind::Resume).await?,
+                Settled::Paused => _ = self.signal("", SignalKind::Resume).await?,
                 Settled::Stopped(message) if self.sitting.lasts => {
                     let message = format!("the run had to stop: {message}");
                     let hints = vec!["its log holds everything up to then; `work` goes on with it".to_owned()];
@@ -244,8 +254,6 @@ impl<S: Stream<Item = Live> + Unpin> Session<'_, S> {
 
     /// Shows what happens until the run has ended or waits, or the process is told to end.
     async fn watch(&mut self) -> Result<Watched, Failure> {
-        let run = self.run.clone();
-        let mut settled = pin!(run.settled());
         let mut ticks = tokio::time::interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let mut looks = tokio::time::interval(LOOK);
@@ -253,15 +261,13 @@ impl<S: Stream<Item = Live> + Unpin> Session<'_, S> {
         let mut found_alone = 0_u32;
         loop {
             tokio::select! {
-                settled = &mut settled => return Ok(Watched::Settled(settled)),
-                Some(live) = self.stream.next() => self.show(live).await?,
-                _ = ticks.tick() => {
-                    self.screen.tick(SystemClock.now())?;
-                    // A question whose time is up is one until somebody works on the run, which may be never.
-                    if self.sitting.role == (Role::Watches { until_waiting: true }) && self.run.status() == Status::Waiting {
-                        return Ok(Watched::Settled(Settled::Waiting(self.run.pending())));
+                Some(update) = self.updates.next() => {
+                    if let Some(settled) = self.show(update?)? {
+                        self.screen.tick(SystemClock.now())?;
+                        return Ok(Watched::Settled(settled));
                     }
                 }
+                _ = ticks.tick() => self.screen.tick(SystemClock.now())?,
                 _ = looks.tick(), if matches!(self.sitting.role, Role::Watches { .. }) => {
                     found_alone = if self.is_alone().await? { found_alone.saturating_add(1) } else { 0 };
                     if found_alone == 2 {
@@ -304,7 +310,7 @@ impl<S: Stream<Item = Live> + Unpin> Session<'_, S> {
                     biased;
                     Some(_) = self.interrupts.recv() => return Ok(Ending::LetGo(told)),
                     () = &mut released => break,
-                    Some(live) = self.stream.next() => self.show(live).await?,
+                    Some(update) = self.updates.next() => { self.show(update?)?; }
                     _ = ticks.tick() => self.screen.tick(SystemClock.now())?,
                 }
             }
@@ -320,7 +326,7 @@ impl<S: Stream<Item = Live> + Unpin> Session<'_, S> {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         while self.seen == before {
             tokio::select! {
-                Some(live) = self.stream.next() => self.show(live).await?,
+                Some(update) = self.updates.next() => { self.show(update?)?; }
                 _ = ticks.tick() => self.screen.tick(SystemClock.now())?,
                 Some(told) = self.interrupts.recv() => {
                     if self.lets_go(told) {
@@ -334,36 +340,26 @@ impl<S: Stream<Item = Live> + Unpin> Session<'_, S> {
         Ok(None)
     }
 
-    async fn show(&mut self, live: Live) -> Result<(), Failure> {
-        match live {
-            Live::Event(_, event) if event.seq < self.seen => {}
-            Live::Event(_, event) if event.seq > self.seen => self.fill().await?,
-            Live::Event(_, event) => self.event(&event)?,
-            Live::Delta(_, delta) => self.screen.delta(&delta),
+    /// Shows an update, and returns how the run has settled where that is what it says.
+    fn show(&mut self, update: RunUpdate) -> Result<Option<Settled>, Failure> {
+        match update {
+            RunUpdate::Event(event) => {
+                self.seen = event.seq.next();
+                self.screen.event(&event)?;
+            }
+            RunUpdate::Delta(delta) => self.screen.delta(&delta),
+            RunUpdate::Settled(settled) => return Ok(Some(settled)),
+            _ => {}
         }
-        Ok(())
-    }
-
-    fn event(&mut self, event: &Event) -> Result<(), Failure> {
-        self.seen = event.seq.next();
-        self.screen.event(event)?;
-        Ok(())
-    }
-
-    /// Shows what the log has and the stream does not bring: what happened before this process held the run.
-    async fn fill(&mut self) -> Result<(), Failure> {
-        for event in self.run.events(self.seen).await? {
-            self.event(&event)?;
-        }
-        Ok(())
+        Ok(None)
     }
 
     /// Shows everything that has happened so far.
     async fn catch_up(&mut self) -> Result<(), Failure> {
         let next = self.run.state().next;
         while self.seen < next {
-            match tokio::time::timeout(PATIENCE, self.stream.next()).await {
-                Ok(Some(live)) => self.show(live).await?,
+            match tokio::time::timeout(PATIENCE, self.updates.next()).await {
+                Ok(Some(update)) => _ = self.show(update?)?,
                 Ok(None) | Err(_) => break,
             }
         }
@@ -372,39 +368,39 @@ impl<S: Stream<Item = Live> + Unpin> Session<'_, S> {
     }
 
     /// Answers one of the things that are pending, or leaves all of them.
-    async fn answer(&mut self, pending: Vec<Pending>) -> Result<Option<Ending>, Failure> {
+    async fn answer(&mut self, pending: &[Pending]) -> Result<Answered, Failure> {
         if let Tape::Plays(cassette) = self.sitting.tape
             && self.sitting.played
-            && let Some(kind) = from_cassette(cassette, &pending)
+            && let Some(kind) = from_cassette(cassette, pending)
         {
             let actor =
                 Actor { by: Some("the cassette".to_owned()), channel: Some("cassette".to_owned()), trace: None };
-            self.send(kind, actor).await?;
-            return Ok(None);
+            return self.send(kind, actor).await;
         }
+        let left = || Answered::Ends(Ending::Left(pending.to_vec()));
         let Some(first) = pending.first().filter(|_| self.person).cloned() else {
             if self.sitting.lasts {
-                return Ok(Some(Ending::Left(pending)));
+                return Ok(left());
             }
             return Err(Failure::Unanswered {
                 waiting: pending.iter().map(|pending| self.sentence(pending)).collect(),
-                lines: example_lines(&pending),
+                lines: example_lines(pending),
             });
         };
         match self.asked(&first).await? {
-            Asked::Answered(Answer::Signal(kind)) => self.signal(first.call.as_str(), kind).await?,
-            Asked::Answered(Answer::Later) => return Ok(Some(Ending::Left(pending))),
+            Asked::Answered(Answer::Signal(kind)) => return self.signal(first.call.as_str(), kind).await,
+            Asked::Answered(Answer::Later) => return Ok(left()),
             Asked::Answered(Answer::Stop) => self.stop(Interrupt::Person).await?,
             // At a question it decides nothing and loses nothing; a run that would end with this process cannot be left.
             Asked::Answered(Answer::Interrupted) | Asked::Told(Interrupt::Person) if self.sitting.lasts => {
-                return Ok(Some(Ending::Left(pending)));
+                return Ok(left());
             }
             Asked::Answered(Answer::Interrupted) => self.stop(Interrupt::Person).await?,
-            Asked::Told(told) if self.lets_go(told) => return Ok(Some(self.let_go(told).await?)),
+            Asked::Told(told) if self.lets_go(told) => return self.let_go(told).await.map(Answered::Ends),
             Asked::Told(told) => self.stop(told).await?,
             Asked::Answered(Answer::Recalled) | Asked::Settled => {}
         }
-        Ok(None)
+        Ok(Answered::Sent)
     }
 
     /// Puts a question to the person, and takes it back where the process is told to end, or where the question is no
@@ -456,23 +452,21 @@ impl<S: Stream<Item = Live> + Unpin> Session<'_, S> {
         format!("{place} {}", question(pending, self.screen.currency()))
     }
 
-    async fn signal(&mut self, after: &str, kind: SignalKind) -> Result<(), Failure> {
-        let sent = self.send(kind.clone(), self.sitting.actor.clone()).await?;
-        if let Tape::Records(cassette) = self.sitting.tape
-            && sent
-        {
+    async fn signal(&mut self, after: &str, kind: SignalKind) -> Result<Answered, Failure> {
+        let answered = self.send(kind.clone(), self.sitting.actor.clone()).await?;
+        if let (Tape::Records(cassette), Answered::Sent) = (self.sitting.tape, &answered) {
             cassette.record_signal(after, &kind);
         }
-        Ok(())
+        Ok(answered)
     }
 
-    /// Sends a signal, and says whether it was accepted; a refusal is told, and the question comes again.
-    async fn send(&mut self, kind: SignalKind, actor: Actor) -> Result<bool, Failure> {
+    /// Sends a signal. A refusal is shown to the person, who is asked again.
+    async fn send(&mut self, kind: SignalKind, actor: Actor) -> Result<Answered, Failure> {
         match self.run.signal(kind, actor).await {
-            Ok(_) => Ok(true),
+            Ok(_) => Ok(Answered::Sent),
             Err(SignalError::Refused(refusal)) if self.person => {
                 self.screen.say(&refusal.to_string())?;
-                Ok(false)
+                Ok(Answered::Refused)
             }
             Err(error) => Err(Failure::Run { message: error.to_string() }),
         }

@@ -27,10 +27,7 @@ pub(super) const fn is_approval(pending: &Pending) -> bool {
     matches!(pending.kind, PendingKind::Approval { .. } | PendingKind::Amounts { .. })
 }
 
-impl<S> Table<'_, S>
-where
-    S: futures::Stream<Item = positronic_core::sink::Live> + Unpin,
-{
+impl Table<'_> {
     /// Asks for the next approval that was not left for later. Whoever is writing is not interrupted: what they type would
     /// answer. Returns what has told the process to end meanwhile.
     pub(super) async fn ask_what_waits(&mut self) -> Result<Option<Interrupt>, Failure> {
@@ -92,7 +89,7 @@ where
                 let log = run.events(pending.since).await?;
                 let what = settled(log.iter().map(|event| &**event), &pending.call);
                 self.say(Tone::Warn, &format!("{} waits no longer: {what}", named(&pending)))?;
-                self.watch();
+                self.waiting.clear();
             }
             Some(Ok(Answer::Later | Answer::Interrupted | Answer::Recalled)) | None => {
                 self.left.insert((pending.call.clone(), pending.since));

@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use futures::Stream;
-use positronic_core::record::{Event, EventKind, Opening, RunId, Seq, SideOutput, Status};
-use positronic_core::runner::{Ids as _, RunHandle, Settled, UuidIds};
-use positronic_core::sink::Live as Shown;
+use positronic_core::record::{Event, EventKind, Opening, Seq, SideOutput, Status};
+use positronic_core::runner::{Ids as _, RunHandle, RunUpdate, Settled, UuidIds};
 use serde_json::Value;
 
 use super::table::Table;
@@ -15,7 +13,7 @@ use crate::display::text::sanitise;
 use crate::failure::Failure;
 use crate::kept::told;
 
-impl<S: Stream<Item = Shown> + Unpin> Table<'_, S> {
+impl Table<'_> {
     /// Says something in the conversation, after what was said before.
     pub(super) fn send(&mut self, text: String) {
         let opening = Opening { text, id: Some(UuidIds.signal().to_string()) };
@@ -65,18 +63,10 @@ impl<S: Stream<Item = Shown> + Unpin> Table<'_, S> {
             self.left.clear();
             self.known = Some(run.id().clone());
         }
+        self.updates = Some(run.follow(self.seen));
         (self.run, self.open) = (Some(run), true);
         self.waiting.clear();
-        self.watch();
-        self.fill().await
-    }
-
-    /// Waits for what becomes of the run.
-    pub(super) fn watch(&mut self) {
-        self.waiting.clear();
-        if let Some(run) = self.run.clone().filter(|_| self.open) {
-            self.settled = Some(Box::pin(async move { run.settled().await }));
-        }
+        Ok(())
     }
 
     /// Finds the next run of the conversation that was begun elsewhere, or was not over when the chat began.
@@ -111,25 +101,19 @@ impl<S: Stream<Item = Shown> + Unpin> Table<'_, S> {
         self.adopt(run).await
     }
 
-    pub(super) async fn show(&mut self, live: Shown) -> Result<(), Failure> {
-        let is_shown = |run: &RunId| self.run.as_ref().is_some_and(|shown| shown.id() == run);
-        if let Shown::Event(run, event) = &live {
-            self.streamed = Some((run.clone(), event.seq.next()));
-        }
-        // What was read from the log is ahead of what streams, and then a piece belongs to an answer that is there already.
-        let is_news = |run: &RunId| self.streamed.as_ref().is_some_and(|(of, next)| of == run && *next >= self.seen);
-        match live {
-            Shown::Event(run, event) if is_shown(&run) && event.seq == self.seen => self.event(&event).await,
-            Shown::Event(run, event) if is_shown(&run) && event.seq > self.seen => self.fill().await,
-            Shown::Delta(run, delta) if is_shown(&run) && is_news(&run) => {
+    pub(super) async fn show(&mut self, update: RunUpdate) -> Result<(), Failure> {
+        match update {
+            RunUpdate::Event(event) => self.event(&event).await,
+            RunUpdate::Delta(delta) => {
                 self.live.delta(&delta);
                 Ok(())
             }
-            Shown::Event(..) | Shown::Delta(..) => Ok(()),
+            RunUpdate::Settled(settled) => self.settled(settled),
+            _ => Ok(()),
         }
     }
 
-    /// Shows what the log has and the screen has not.
+    /// Shows the last events of a run that is not shown any longer.
     pub(super) async fn fill(&mut self) -> Result<(), Failure> {
         let Some(run) = self.run.clone() else { return Ok(()) };
         for event in run.events(self.seen).await? {
@@ -153,21 +137,23 @@ impl<S: Stream<Item = Shown> + Unpin> Table<'_, S> {
             },
             _ => {}
         }
-        // It waits no longer, or for something else.
-        if self.settled.is_none() && self.open {
-            self.watch();
+        let changes_nothing = matches!(
+            event.kind,
+            EventKind::RunClaimed { .. } | EventKind::RunReleased { .. } | EventKind::RunNotClaimed { .. }
+        );
+        if !changes_nothing {
+            // It waits no longer, or for something else.
+            self.waiting.clear();
         }
         Ok(())
     }
 
-    pub(super) async fn settled(&mut self, settled: Settled) -> Result<(), Failure> {
-        self.fill().await?;
+    fn settled(&mut self, settled: Settled) -> Result<(), Failure> {
         match settled {
             Settled::Completed(result) => self.over(Some(&result)),
             Settled::Failed(_) | Settled::Cancelled => self.over(None),
             Settled::Waiting(waiting) => {
-                self.settled = None;
-                self.waiting = waiting;
+                (self.open, self.waiting) = (true, waiting);
                 Ok(())
             }
             Settled::Paused => Ok(()),
@@ -179,7 +165,7 @@ impl<S: Stream<Item = Shown> + Unpin> Table<'_, S> {
     }
 
     fn over(&mut self, result: Option<&Value>) -> Result<(), Failure> {
-        (self.open, self.stopping, self.settled) = (false, false, None);
+        (self.open, self.stopping) = (false, false);
         self.live.next_run()?;
         let Some(run) = self.run.clone() else { return Ok(()) };
         if let Some(out) = &mut self.out {

@@ -10,7 +10,7 @@ use crate::lists::{named, question};
 /// How many messages are shown that were not heard yet.
 const UNHEARD: usize = 3;
 
-impl<S> Table<'_, S> {
+impl Table<'_> {
     pub(super) fn foot(&self, columns: usize, rows: usize) -> Foot {
         let unicode = self.live.style().unicode;
         let columns = columns.saturating_sub(1).clamp(2, 200);

@@ -9,7 +9,7 @@ use std::sync::mpsc::{Sender, channel};
 
 use positronic_core::projection::Prompts;
 use positronic_core::record::{Event, EventKind, Opening, Path, RunId, Seq, Status};
-use positronic_core::runner::{Firing, Ids as _, Runner, UuidIds};
+use positronic_core::runner::{DueTrigger, Ids as _, Runner, UuidIds};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -55,9 +55,9 @@ pub(crate) fn lines(
             return Ok(last);
         }
     }
-    let mut firing = desk.client().firing();
+    let mut unfired = None;
     loop {
-        let exit = fired(runtime, desk, runner, tape, manner, &mut firing, ui)?;
+        let exit = fired(runtime, desk, runner, tape, manner, &mut unfired, ui)?;
         while interrupts.try_recv().is_ok() {}
         if exit != Exit::Done {
             return Ok(exit);
@@ -108,23 +108,29 @@ fn fired(
     runner: &Runner,
     tape: &Tape,
     manner: Manner,
-    firing: &mut Firing,
+    unfired: &mut Option<String>,
     ui: &mut Ui,
 ) -> Result<Exit, Failure> {
-    for timer in runtime.block_on(desk.due(firing))? {
-        match runtime.block_on(desk.fire(firing, runner, &timer)) {
-            Ok(Some(run)) => {
+    loop {
+        match runtime.block_on(desk.fire(runner)) {
+            Ok(None) => return Ok(Exit::Done),
+            Ok(Some(DueTrigger { timer, started: Ok(run), .. })) => {
                 ui.notice(&format!("the trigger {} is due: {}", timer.trigger.id, timer.trigger.what))?;
                 let exit = answered(runtime, desk, runner, tape, manner, Words::Fired(run.id().clone()), ui)?;
                 if exit != Exit::Done {
                     return Ok(exit);
                 }
             }
-            Ok(None) => {}
-            Err(said) => ui.notice(&said)?,
+            Ok(Some(DueTrigger { started: Err(error), .. })) => ui.notice(&error.to_string())?,
+            Err(said) => {
+                if unfired.as_ref() != Some(&said) {
+                    ui.notice(&said)?;
+                    *unfired = Some(said);
+                }
+                return Ok(Exit::Done);
+            }
         }
     }
-    Ok(Exit::Done)
 }
 
 /// Carries out a command; what it returns is to be said.

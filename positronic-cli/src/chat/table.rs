@@ -5,11 +5,11 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use crossterm::event::{Event as Typed, KeyEventKind};
-use futures::future::BoxFuture;
-use futures::{Stream, StreamExt as _};
+use futures::StreamExt as _;
+use futures::stream::BoxStream;
 use positronic_core::record::{Opening, Path, Pending, RunId, Seq, SignalKind, Status};
-use positronic_core::runner::{Clock as _, Firing, RunHandle, Runner, Settled, SystemClock};
-use positronic_core::sink::{ChannelSink, Live as Shown};
+use positronic_core::runner::{Clock as _, RunHandle, RunUpdate, Runner, SystemClock};
+use positronic_core::store::StoreError;
 use serde_json::Value;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
@@ -33,8 +33,6 @@ const DELIVERY: Duration = Duration::from_secs(5);
 /// How often the screen is repainted, and after how many times it is looked for prompts of others.
 const TICK: Duration = Duration::from_millis(80);
 const LOOK: u32 = 12;
-/// How many events and pieces may be on their way to the screen.
-const ROOM: usize = 4096;
 
 /// How somebody left.
 #[derive(Debug)]
@@ -52,14 +50,13 @@ pub(crate) async fn table(desk: &mut Desk, runner: Runner, history: usize, ui: &
     let style = ui.style();
     let past = Past::of(desk.kept.path.as_deref());
     let known = before(desk, history, ui).await?;
-    let (sink, stream) = ChannelSink::new(ROOM);
     let (columns, rows) = size();
     let apart = !ui.settings.stdout_is_terminal;
     let live = Live::of_talk(&mut *ui.err as &mut (dyn Write + Send), style, columns, rows);
     let (typing, typed) = unbounded_channel();
     let mut table = Table {
-        runner: runner.sink(sink),
-        stream,
+        runner,
+        updates: None,
         live,
         out: apart.then_some(&mut *ui.out),
         editor: Editor::new(past.read()),
@@ -71,11 +68,8 @@ pub(crate) async fn table(desk: &mut Desk, runner: Runner, history: usize, ui: &
         run: None,
         known,
         seen: Seq(0),
-        streamed: None,
-        settled: None,
         open: false,
         elsewhere: false,
-        firing: desk.client().firing(),
         unfired: None,
         waiting: Vec::new(),
         left: HashSet::new(),
@@ -119,10 +113,11 @@ async fn before(desk: &Desk, history: usize, ui: &mut Ui) -> Result<Option<RunId
     Ok(recorded.runs.last().map(|(row, _)| row.run.clone()))
 }
 
-pub(super) struct Table<'a, S> {
+pub(super) struct Table<'a> {
     pub(super) desk: &'a mut Desk,
     pub(super) runner: Runner,
-    stream: S,
+    /// What happens in the run that is shown.
+    pub(super) updates: Option<BoxStream<'static, Result<RunUpdate, StoreError>>>,
     pub(super) live: Live<&'a mut (dyn Write + Send)>,
     /// Takes the answers as plain text, where that goes elsewhere.
     pub(super) out: Option<&'a mut (dyn Write + Send)>,
@@ -138,18 +133,12 @@ pub(super) struct Table<'a, S> {
     pub(super) known: Option<RunId>,
     /// The number of the next event for the screen.
     pub(super) seen: Seq,
-    /// How far the stream of what happens has come, and in which run.
-    pub(super) streamed: Option<(RunId, Seq)>,
-    /// Tells when the run is over or waits.
-    pub(super) settled: Option<BoxFuture<'static, Settled>>,
     /// Whether the run that is shown is not over.
     pub(super) open: bool,
     /// Whether another process works on it.
     pub(super) elsewhere: bool,
     /// What the run waits for.
     pub(super) waiting: Vec<Pending>,
-    /// The triggers of the conversation that are due.
-    pub(super) firing: Firing,
     /// Why a trigger of the conversation does not fire here, as it was told last.
     pub(super) unfired: Option<String>,
     /// What was left for later.
@@ -173,13 +162,26 @@ async fn ready<F: Future + Unpin>(waited: &mut Option<F>) -> F::Output {
     }
 }
 
-impl<S> Table<'_, S> {
+/// Waits for what happens next in the run that is shown, if there is one and it has not ended.
+async fn update(
+    updates: &mut Option<BoxStream<'static, Result<RunUpdate, StoreError>>>,
+) -> Result<RunUpdate, StoreError> {
+    match updates {
+        Some(updates) => match updates.next().await {
+            Some(update) => update,
+            None => std::future::pending().await,
+        },
+        None => std::future::pending().await,
+    }
+}
+
+impl Table<'_> {
     pub(super) fn is_running(&self) -> bool {
         self.open && self.run.as_ref().is_some_and(|run| run.status() == Status::Running)
     }
 }
 
-impl<S: Stream<Item = Shown> + Unpin> Table<'_, S> {
+impl Table<'_> {
     async fn sit(&mut self) -> Result<Left, Failure> {
         self.look_around().await?;
         let mut ticks = tokio::time::interval(TICK);
@@ -207,10 +209,6 @@ impl<S: Stream<Item = Shown> + Unpin> Table<'_, S> {
                     let sent = sent.map_err(|error| Failure::Run { message: error.to_string() })?;
                     self.sent(sent).await?;
                 }
-                settled = ready(&mut self.settled) => {
-                    self.settled = None;
-                    self.settled(settled).await?;
-                }
                 _ = ticks.tick() => {
                     turns = turns.wrapping_add(1);
                     if turns.is_multiple_of(LOOK) {
@@ -226,7 +224,7 @@ impl<S: Stream<Item = Shown> + Unpin> Table<'_, S> {
                         return self.leave(Some(told)).await;
                     }
                 }
-                Some(live) = self.stream.next() => self.show(live).await?,
+                update = update(&mut self.updates) => self.show(update?).await?,
             }
         }
     }
@@ -323,10 +321,10 @@ impl<S: Stream<Item = Shown> + Unpin> Table<'_, S> {
     /// Sends a signal to the run that is shown; a refusal is said.
     pub(super) async fn signal(&mut self, kind: SignalKind) -> Result<(), Failure> {
         let Some(run) = self.run.clone() else { return Ok(()) };
-        if let Err(error) = run.signal(kind, self.desk.actor.clone()).await {
-            self.say(Tone::Warn, &Failure::from(error).to_string())?;
+        match run.signal(kind, self.desk.actor.clone()).await {
+            Ok(_) => self.waiting.clear(),
+            Err(error) => self.say(Tone::Warn, &Failure::from(error).to_string())?,
         }
-        self.watch();
         Ok(())
     }
 
@@ -369,7 +367,7 @@ impl<S: Stream<Item = Shown> + Unpin> Table<'_, S> {
                     }
                 }
                 _ = ticks.tick() => { _ = self.repaint(); }
-                Some(live) = self.stream.next() => self.show(live).await?,
+                update = update(&mut self.updates) => self.show(update?).await?,
             }
         }
         self.fill().await?;

@@ -9,10 +9,7 @@ use super::table::Table;
 use crate::display::{Line, Style, Tone};
 use crate::failure::Failure;
 
-impl<S> Table<'_, S>
-where
-    S: futures::Stream<Item = positronic_core::sink::Live> + Unpin,
-{
+impl Table<'_> {
     /// Carries out a command, and says whether it is to leave.
     pub(super) async fn command(&mut self, slash: Slash, argument: &str) -> Result<bool, Failure> {
         let style = *self.live.style();
@@ -44,7 +41,7 @@ where
             }
             Slash::New => {
                 self.desk.begin_anew().await?;
-                (self.run, self.known) = (None, None);
+                (self.run, self.updates, self.known) = (None, None, None);
                 format!("new conversation {}", self.desk.id)
             }
             other => self.desk.tell(other, argument, style.width, style.unicode).await?,

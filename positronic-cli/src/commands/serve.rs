@@ -1,40 +1,40 @@
-//! `positronic work` without a run: does whatever work there is in all runs, and fires the triggers that are due, until it
-//! is told to end. Then it takes no more, waits for what is in flight, and releases its runs, so that another worker goes on with them at once.
+//! `positronic work` without a run: serves all runs of the store and fires the triggers that are due, until it is told to
+//! end. The core does the work and says what it does; this shows it. At the end it claims no more, waits for what is in
+//! flight, and releases its runs, so that another worker can claim them at once.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::join_all;
-use futures::{Stream, StreamExt as _};
-use positronic_core::record::{ClaimRefusal, Event, RunId, RunSummary, Seq, Timer};
-use positronic_core::runner::{Due, Firing, ResumeError, RunHandle, Runner, Settled};
-use positronic_core::sink::{ChannelSink, Live};
+use futures::StreamExt as _;
+use futures::future::BoxFuture;
+use futures::stream::{BoxStream, FuturesUnordered};
+use positronic_core::record::{Event, EventKind, RunId, Seq};
+use positronic_core::runner::{FindRunner, NotFired, RunUpdate, ServeEvent, Server};
+use positronic_core::store::StoreError;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::work::{models, refused, wind};
+use self::runners::Runners;
 use crate::cli::WorkArgs;
 use crate::display::{Plain, Style};
 use crate::failure::{Exit, Failure};
 use crate::find::Short;
 use crate::interrupts::{Interrupt, interrupts};
 use crate::kept::Kept;
-use crate::models::{Models, Tape};
 use crate::project::Project;
-use crate::rewind::{goes_on, rewind};
 use crate::session::AT_ONCE;
 use crate::ui::Ui;
 
-/// How long a run that has settled may take to show its last events.
+mod runners;
+
+/// How long the last events of all runs may take to the screen.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Why no trigger fires where a cassette is played.
 pub(crate) const PLAYED: &str =
     "no model is configured, and the recording has no answer left for what the trigger starts";
-/// How many events may be on their way to the screen.
-const ROOM: usize = 4096;
 
 pub(super) fn serve(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let kept = Kept::open(ui)?;
@@ -42,345 +42,227 @@ pub(super) fn serve(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Result<E
         ui.notice(&format!("serving the runs in {}; Ctrl-C lets go of them, and they stay", kept.place))?;
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let (sink, stream) = ChannelSink::new(ROOM);
-    let (done, ended) = mpsc::unbounded_channel();
-    let server = Server::new(project, args, &kept, sink, done);
-    let served = runtime.block_on(server.work(stream, ended, ui));
+    let runners = Runners::new(project, &args.model, &kept, ui.settings.clone());
+    let server = Server::new(kept.client(), runners).once(args.once);
+    let served = runtime.block_on(async { Shown::new(args, &kept, ui).serve(&server, interrupts()).await });
     runtime.shutdown_timeout(Duration::from_secs(1));
     served
 }
 
-struct Server<'a> {
-    project: &'a Project,
+type Updates = BoxStream<'static, Result<RunUpdate, StoreError>>;
+
+/// What is shown of the runs that are served.
+struct Shown<'a> {
     args: &'a WorkArgs,
     kept: &'a Kept,
-    sink: ChannelSink,
-    /// Tells what has become of a run that was busy.
-    done: mpsc::UnboundedSender<Done>,
-    /// What takes up or works on the runs that do something just now.
-    busy: HashMap<RunId, Runner>,
-    /// What has worked on the runs that only wait: it may still have them in hand.
-    held: HashMap<RunId, Runner>,
-    /// What works on the runs of a brain, by its title; a cassette plays for one run alone.
-    runners: HashMap<String, Runner>,
-    /// How far each run is told, and under which name.
+    ui: &'a mut Ui,
+    /// The runs that are claimed and have not settled yet.
+    busy: HashSet<RunId>,
+    /// The next update of each run that is shown.
+    updates: FuturesUnordered<BoxFuture<'static, (RunId, Option<Result<RunUpdate, StoreError>>, Updates)>>,
+    /// How each run is shown.
     told: HashMap<RunId, Told>,
+    /// Up to where the runs were shown that are released and not over.
+    positions: HashMap<RunId, Seq>,
 }
 
-/// What has become of a run that was busy, and how it was before.
-struct Done {
-    row: RunSummary,
-    became: Became,
-}
-
-enum Became {
-    Over,
-    Waits,
-    /// Its worker had to stop, and this was to be its next event.
-    Stopped(Seq),
-    /// It is not gone on with here, unless another worker has it, or all are let go of.
-    Refused(ResumeError),
-}
-
+/// How far a run is shown, and under which name.
 struct Told {
     name: String,
     lines: Plain<io::Sink>,
     next: Seq,
 }
 
-impl<'a> Server<'a> {
-    fn new(
-        project: &'a Project,
-        args: &'a WorkArgs,
-        kept: &'a Kept,
-        sink: ChannelSink,
-        done: mpsc::UnboundedSender<Done>,
-    ) -> Self {
-        let (busy, held, runners, told) = (HashMap::new(), HashMap::new(), HashMap::new(), HashMap::new());
-        Self { project, args, kept, sink, done, busy, held, runners, told }
+impl<'a> Shown<'a> {
+    fn new(args: &'a WorkArgs, kept: &'a Kept, ui: &'a mut Ui) -> Self {
+        let (busy, updates) = (HashSet::new(), FuturesUnordered::new());
+        Self { args, kept, ui, busy, updates, told: HashMap::new(), positions: HashMap::new() }
     }
 
-    async fn work(
+    async fn serve<F: FindRunner>(
         mut self,
-        mut stream: impl Stream<Item = Live> + Unpin,
-        mut ended: mpsc::UnboundedReceiver<Done>,
-        ui: &mut Ui,
+        server: &Server<F>,
+        mut interrupts: UnboundedReceiver<Interrupt>,
     ) -> Result<Exit, Failure> {
-        let client = self.kept.client();
-        let (mut due, mut firing) = (client.due(), client.firing());
-        let mut interrupts = interrupts();
+        let mut events = server.events();
         loop {
             // Each gets its turn: a run that says much keeps nobody from ending, and no other run waiting.
             tokio::select! {
-                Some(_) = interrupts.recv() => return self.leave(stream, ended, interrupts, ui).await,
-                Some(live) = stream.next() => {
-                    self.show(live, ui).await?;
-                    continue;
-                }
-                Some(done) = ended.recv() => {
-                    self.done(&done);
-                    match done {
-                        Done { row, became: Became::Over | Became::Waits } => due.again(&row.run),
-                        // What was sent to it before it stopped is no reason to try again at once.
-                        Done { row, became: Became::Stopped(next) } => due.postpone(&RunSummary { next, ..row }),
-                        Done { row, became: Became::Refused(error) } => self.refused(&row, &error, &mut due, ui).await?,
+                Some(_) = interrupts.recv() => break,
+                Some((run, update, updates)) = self.updates.next() => self.show(run, update, updates).await?,
+                event = events.next() => match event {
+                    Some(ServeEvent::Failed(error)) if self.args.once => return Err(error.into()),
+                    Some(event) => self.event(event).await?,
+                    None => {
+                        self.catch_up().await?;
+                        return Ok(Exit::Done);
                     }
                 }
-                () = due.wait() => {}
-            }
-            match firing.due().await {
-                Ok(timers) => {
-                    for timer in timers {
-                        self.fire(&timer, &mut firing, ui).await?;
-                    }
-                }
-                Err(error) if self.args.once => return Err(error.into()),
-                Err(error) => ui.notice(&format!("the triggers cannot be listed, which is tried again: {error}"))?,
-            }
-            match due.rows(|run| self.busy.contains_key(run)).await {
-                Ok(rows) => {
-                    for row in rows {
-                        self.take(row, &mut due, ui).await?;
-                    }
-                }
-                Err(error) if self.args.once => return Err(error.into()),
-                Err(error) => ui.notice(&format!("the runs cannot be listed, which is tried again: {error}"))?,
-            }
-            if self.args.once && self.busy.is_empty() {
-                while let Some(Some(live)) = futures::FutureExt::now_or_never(stream.next()) {
-                    self.show(live, ui).await?;
-                }
-                return Ok(Exit::Done);
             }
         }
+        self.leave(server, events, interrupts).await
     }
 
-    fn done(&mut self, Done { row, became }: &Done) {
-        let runner = self.busy.remove(&row.run);
-        // A run that waits costs nothing: whatever is to be told later is folded anew.
-        self.told.remove(&row.run);
-        match became {
-            Became::Over => _ = self.held.remove(&row.run),
-            Became::Waits | Became::Stopped(_) => self.held.extend(runner.map(|runner| (row.run.clone(), runner))),
-            Became::Refused(_) => {}
-        }
-    }
-
-    /// Takes no more work, lets what is in flight run to its end, and releases every run; a second request to end is
-    /// followed at once.
-    async fn leave(
+    /// Releases every run once what is in flight has ended; a second request to end is followed at once.
+    async fn leave<F: FindRunner>(
         mut self,
-        mut stream: impl Stream<Item = Live> + Unpin,
-        mut ended: mpsc::UnboundedReceiver<Done>,
-        mut interrupts: mpsc::UnboundedReceiver<Interrupt>,
-        ui: &mut Ui,
+        server: &Server<F>,
+        mut events: BoxStream<'_, ServeEvent>,
+        mut interrupts: UnboundedReceiver<Interrupt>,
     ) -> Result<Exit, Failure> {
         if !self.busy.is_empty() {
-            ui.notice(AT_ONCE)?;
+            self.ui.notice(AT_ONCE)?;
         }
-        let runners: Vec<Runner> = self.held.values().chain(self.busy.values()).cloned().collect();
-        let mut released = pin!(join_all(runners.iter().map(Runner::release)));
-        let mut all_released = false;
+        let mut released = pin!(server.release());
+        let (mut is_released, mut has_ended) = (false, false);
         // Code that blocks its thread never says that it has left its run.
         let mut last_words = pin!(futures::future::OptionFuture::from(None));
-        while !all_released || !self.busy.is_empty() {
+        while !is_released || !has_ended {
             tokio::select! {
                 biased;
                 Some(_) = interrupts.recv() => return Ok(Exit::Interrupted),
-                Some(live) = stream.next() => self.show(live, ui).await?,
-                Some(done) = ended.recv() => self.done(&done),
-                _ = &mut released, if !all_released => {
-                    all_released = true;
+                Some((run, update, updates)) = self.updates.next() => self.show(run, update, updates).await?,
+                event = events.next(), if !has_ended => match event {
+                    Some(event) => self.event(event).await?,
+                    None => has_ended = true,
+                },
+                () = &mut released, if !is_released => {
+                    is_released = true;
                     last_words.set(Some(tokio::time::sleep(2 * PATIENCE)).into());
                 }
                 Some(()) = &mut last_words => break,
             }
         }
-        while let Some(Some(live)) = futures::FutureExt::now_or_never(stream.next()) {
-            self.show(live, ui).await?;
-        }
-        ui.notice("let go of all runs; they stay, and another `work` goes on with them")?;
+        self.catch_up().await?;
+        self.ui.notice("let go of all runs; they stay, and another `work` goes on with them")?;
         Ok(Exit::Done)
     }
 
-    /// Goes on with a run, unless another worker has it, and waits until it has settled. Both are done beside everything
-    /// else, since a plugin may wait for its server.
-    async fn take(&mut self, row: RunSummary, due: &mut Due, ui: &mut Ui) -> Result<(), Failure> {
-        let runner = match self.runner(&row, ui).await {
-            Ok(runner) => runner,
-            Err((failure, refusal)) => return self.left_out(&row, &failure, refusal, due, ui).await,
-        };
-        self.busy.insert(row.run.clone(), runner.clone());
-        let done = self.done.clone();
-        tokio::spawn(async move {
-            let became = match runner.take_up(&row.run).await {
-                Ok(run) => settled(&run).await,
-                Err(error) => Became::Refused(error),
+    /// Shows the events of all runs up to now.
+    async fn catch_up(&mut self) -> Result<(), Failure> {
+        let mut ends = HashMap::new();
+        for run in self.told.keys() {
+            ends.insert(run.clone(), self.kept.client().store().run(run).await?.next);
+        }
+        let is_behind =
+            |shown: &Self| ends.iter().any(|(run, end)| shown.told.get(run).is_some_and(|told| told.next < *end));
+        while is_behind(self) {
+            let Ok(Some((run, update, updates))) = tokio::time::timeout(PATIENCE, self.updates.next()).await else {
+                break;
             };
-            _ = done.send(Done { row, became });
-        });
+            self.show(run, update, updates).await?;
+        }
         Ok(())
     }
 
-    /// Says why a run is not gone on with, where that is news, and when it is tried again.
-    async fn refused(&self, row: &RunSummary, error: &ResumeError, due: &mut Due, ui: &mut Ui) -> Result<(), Failure> {
-        if matches!(error, ResumeError::Claimed { .. } | ResumeError::Over { .. } | ResumeError::Leaves) {
+    /// Shows what the server does.
+    async fn event(&mut self, event: ServeEvent) -> Result<(), Failure> {
+        match event {
+            ServeEvent::Claimed { run, from } => {
+                self.busy.insert(run.clone());
+                self.follow(run, from).await
+            }
+            ServeEvent::Settled { run, .. } | ServeEvent::Released { run } => {
+                self.busy.remove(&run);
+                Ok(())
+            }
+            ServeEvent::Refused { run, error } => {
+                let name = self.name(&run).await.unwrap_or_else(|_| run.to_string());
+                Ok(self.ui.notice(&format!("skipped {name}: {error}"))?)
+            }
+            ServeEvent::Fired { timer, run } => {
+                let name = self.name(&run).await?;
+                self.ui.notice(&format!("the trigger {} has started {name}", timer.trigger.id))?;
+                self.busy.insert(run.clone());
+                self.follow(run, Seq(0)).await
+            }
+            ServeEvent::NotFired { timer, error: NotFired::NoRunner(none) } => {
+                Ok(self.ui.notice(&format!("the trigger {} does not fire here: {none}", timer.trigger.id))?)
+            }
+            ServeEvent::NotFired { error, .. } => Ok(self.ui.notice(&error.to_string())?),
+            ServeEvent::Failed(error) => {
+                Ok(self.ui.notice(&format!("cannot list the work of the store, trying again: {error}"))?)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Shows the events of a run from a number on, or from where it was shown last.
+    async fn follow(&mut self, run: RunId, from: Seq) -> Result<(), Failure> {
+        if self.told.contains_key(&run) {
             return Ok(());
         }
-        self.left_out(row, &refused(error, ""), error.refusal(), due, ui).await
-    }
-
-    async fn left_out(
-        &self,
-        row: &RunSummary,
-        failure: &Failure,
-        refusal: Option<ClaimRefusal>,
-        due: &mut Due,
-        ui: &mut Ui,
-    ) -> Result<(), Failure> {
-        let name = self.name(&row.run).await.unwrap_or_else(|_| row.run.to_string());
-        ui.notice(&format!("{name} is not gone on with: {failure}"))?;
-        match refusal {
-            Some(reason) => due.refuse(row, reason, &failure.to_string()),
-            None => due.postpone(row),
+        let from = self.positions.remove(&run).unwrap_or(from);
+        let client = self.kept.client();
+        let style = Style { unicode: self.ui.settings.unicode, ..Style::default() };
+        let mut told = Told { name: self.name(&run).await?, lines: Plain::new(io::sink(), style), next: from };
+        // What happened before is known, and not shown again.
+        for before in client.store().read(&run, Seq(0), from.index()).await? {
+            _ = told.lines.told(&before);
         }
+        self.told.insert(run.clone(), told);
+        let updates = client.follow(&run, from);
+        self.read_on(run, updates);
         Ok(())
     }
 
-    /// Starts the prompt of a trigger that is due. What cannot be started here is told once.
-    async fn fire(&mut self, timer: &Timer, firing: &mut Firing, ui: &mut Ui) -> Result<(), Failure> {
-        let trigger = &timer.trigger.id;
-        let runner = match self.runners.get(&*timer.brain) {
-            Some(runner) => runner.clone(),
-            None => match models(self.project, &self.args.model, &timer.brain, ui) {
-                Ok(models) if matches!(models.tape, Tape::Plays(_)) => {
-                    if !self.has_answers(&models, timer).await? {
-                        firing.refuse(timer);
-                        return Ok(ui.notice(&format!("the trigger {trigger} does not fire here: {PLAYED}"))?);
-                    }
-                    models.runner(self.project, self.kept).sink(self.sink.clone())
-                }
-                Ok(models) => {
-                    let runner = models.runner(self.project, self.kept).sink(self.sink.clone());
-                    self.runners.insert(timer.brain.to_string(), runner.clone());
-                    runner
-                }
-                Err(failure) => {
-                    firing.refuse(timer);
-                    return Ok(ui.notice(&format!("the trigger {trigger} does not fire here: {failure}"))?);
-                }
-            },
-        };
-        match firing.fire(&runner, timer).await {
-            Ok(Some(run)) => {
-                let row = self.kept.client().store().run(run.id()).await?;
-                let name = self.name(&row.run).await?;
-                ui.notice(&format!("the trigger {trigger} has started {name}"))?;
-                if !self.busy.contains_key(&row.run) {
-                    self.busy.insert(row.run.clone(), runner);
-                    let done = self.done.clone();
-                    tokio::spawn(async move {
-                        let became = settled(&run).await;
-                        _ = done.send(Done { row, became });
-                    });
+    fn read_on(&self, run: RunId, mut updates: Updates) {
+        self.updates.push(Box::pin(async move {
+            let update = updates.next().await;
+            (run, update, updates)
+        }));
+    }
+
+    /// Shows an update of a run, and goes on with the next one unless the run has ended or was released.
+    async fn show(
+        &mut self,
+        run: RunId,
+        update: Option<Result<RunUpdate, StoreError>>,
+        updates: Updates,
+    ) -> Result<(), Failure> {
+        match update {
+            Some(Ok(RunUpdate::Event(event))) => {
+                self.line(&run, &event)?;
+                // It may be claimed again already.
+                if matches!(event.kind, EventKind::RunReleased { .. }) && !self.busy.contains(&run) {
+                    self.told.remove(&run);
+                    self.positions.insert(run, event.seq.next());
+                    return Ok(());
                 }
             }
-            Ok(None) => {}
-            Err(error) => ui.notice(&error.to_string())?,
+            Some(Ok(_)) => {}
+            Some(Err(error)) => {
+                if let Some(told) = self.told.remove(&run) {
+                    self.ui.notice(&format!("cannot show {} any longer: {error}", told.name))?;
+                    self.positions.insert(run, told.next);
+                }
+                return Ok(());
+            }
+            None => {
+                self.told.remove(&run);
+                return Ok(());
+            }
         }
+        self.read_on(run, updates);
         Ok(())
     }
 
-    /// Winds a cassette on to where the conversation of a trigger is, and says whether it goes on there. Outside of a
-    /// conversation, a trigger's run begins anew, and no recording begins with it.
-    async fn has_answers(&self, models: &Models, timer: &Timer) -> Result<bool, Failure> {
-        let (Tape::Plays(cassette), Some(conversation)) = (&models.tape, &timer.conversation) else { return Ok(false) };
-        let rows = self.kept.client().conversation(conversation).await?;
-        let Some(last) = rows.first() else { return Ok(false) };
-        rewind(cassette, self.kept, &last.run).await?;
-        Ok(goes_on(cassette))
-    }
-
-    /// Finds what works on a run, or says why nothing does, and why no other try can go well where that is so.
-    async fn runner(&mut self, row: &RunSummary, ui: &Ui) -> Result<Runner, (Failure, Option<ClaimRefusal>)> {
-        if let Some(runner) = self.runners.get(&*row.brain) {
-            return Ok(runner.clone());
+    fn line(&mut self, run: &RunId, event: &Arc<Event>) -> Result<(), Failure> {
+        let Some(told) = self.told.get_mut(run) else { return Ok(()) };
+        told.next = event.seq.next();
+        if self.args.json {
+            let line = event.to_json().map_err(io::Error::other)?;
+            let event: Value = serde_json::from_str(&line).map_err(io::Error::from)?;
+            self.ui.json_line(&json!({"run": run, "event": event}))?;
         }
-        self.project.titled(&row.brain).map_err(|failure| (failure, Some(ClaimRefusal::NoBrain)))?;
-        let no_model = |failure| (failure, Some(ClaimRefusal::NoModel));
-        let models = models(self.project, &self.args.model, &row.brain, ui).map_err(no_model)?;
-        wind(&models, self.kept, row).await.map_err(|failure| {
-            let refusal = matches!(failure, Failure::OtherModel { .. }).then_some(ClaimRefusal::NoModel);
-            (failure, refusal)
-        })?;
-        let runner = models.runner(self.project, self.kept).sink(self.sink.clone());
-        if matches!(models.tape, Tape::None) {
-            self.runners.insert(row.brain.to_string(), runner.clone());
+        if let Some(line) = told.line(event) {
+            self.ui.lines(&line)?;
         }
-        Ok(runner)
+        Ok(())
     }
 
     async fn name(&self, run: &RunId) -> Result<String, Failure> {
         Ok(Short::of(&self.kept.client(), [run]).await?.get(run).to_owned())
-    }
-
-    async fn show(&mut self, live: Live, ui: &mut Ui) -> Result<(), Failure> {
-        let Live::Event(run, event) = live else { return Ok(()) };
-        let events = match self.untold(&run, &event, ui.settings.unicode).await {
-            Ok(events) => events,
-            // The next event tells what this one should have told.
-            Err(failure) => return Ok(ui.notice(&format!("what happens in {run} cannot be told: {failure}"))?),
-        };
-        let Some(told) = self.told.get_mut(&run) else { return Ok(()) };
-        for event in &events {
-            told.next = event.seq.next();
-            if self.args.json {
-                let line = event.to_json().map_err(io::Error::other)?;
-                let event: Value = serde_json::from_str(&line).map_err(io::Error::from)?;
-                ui.json_line(&json!({"run": run, "event": event}))?;
-            }
-            if let Some(line) = told.line(event) {
-                ui.lines(&line)?;
-            }
-        }
-        let ends = ["BRAIN_COMPLETE", "BRAIN_ERROR", "BRAIN_CANCELLED"];
-        if event.path.is_root() && ends.contains(&event.kind.name()) {
-            self.told.remove(&run);
-        }
-        Ok(())
-    }
-
-    /// Returns the events of a run that are not told yet, up to and with this one.
-    async fn untold(&mut self, run: &RunId, event: &Arc<Event>, unicode: bool) -> Result<Vec<Arc<Event>>, Failure> {
-        let client = self.kept.client();
-        if !self.told.contains_key(run) {
-            let style = Style { unicode, ..Style::default() };
-            let mut told = Told { name: self.name(run).await?, lines: Plain::new(io::sink(), style), next: Seq(0) };
-            // What happened before it was taken up is known, and not told again.
-            for before in client.store().read(run, Seq(0), event.seq.index()).await? {
-                _ = told.lines.told(&before);
-                told.next = before.seq.next();
-            }
-            self.told.insert(run.clone(), told);
-        }
-        // A run that a cassette answers for has a runner of its own each time it is taken up, which knows nothing of what
-        // the last one has told, and begins behind what came between.
-        let next = self.told.get(run).map_or(Seq(0), |told| told.next);
-        let between = event.seq.index().saturating_sub(next.index());
-        let mut events = if between > 0 { client.store().read(run, next, between).await? } else { Vec::new() };
-        events.extend((event.seq >= next).then(|| Arc::clone(event)));
-        Ok(events)
-    }
-}
-
-/// Waits until a run has settled, and its events are told.
-async fn settled(run: &RunHandle<Value>) -> Became {
-    let settled = run.settled().await;
-    run.flushed(PATIENCE).await;
-    match settled {
-        Settled::Completed(_) | Settled::Failed(_) | Settled::Cancelled => Became::Over,
-        Settled::Waiting(_) | Settled::Paused => Became::Waits,
-        Settled::Stopped(_) => Became::Stopped(run.state().next),
     }
 }
 

@@ -23,6 +23,7 @@ use crate::project::Project;
 use crate::recording::recording;
 use crate::rewind::rewind;
 use crate::session::{Role, Sitting, session};
+use crate::settings::Settings;
 use crate::ui::Ui;
 
 pub(crate) fn work(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Result<Exit, Failure> {
@@ -30,7 +31,7 @@ pub(crate) fn work(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Result<Ex
     let Some(run) = &args.run else { return serve(project, args, ui) };
     let kept = Kept::known(ui)?;
     let row = block_on(find(&kept, run, ui))?;
-    let models = models(project, &args.model, &row.brain, ui)?;
+    let models = models(project, &args.model, &row.brain, &ui.settings)?;
     if let Some(notice) = &models.notice {
         ui.notice(notice)?;
     }
@@ -99,11 +100,16 @@ async fn wanted(kept: &Kept, row: &RunSummary) -> Result<Option<String>, StoreEr
 }
 
 /// Chooses the models for the runs of a brain.
-pub(super) fn models(project: &Project, model: &ModelArgs, brain: &str, ui: &Ui) -> Result<Models, Failure> {
+pub(super) fn models(
+    project: &Project,
+    model: &ModelArgs,
+    brain: &str,
+    settings: &Settings,
+) -> Result<Models, Failure> {
     let entry = project.titled(brain)?;
     let wanted = Wanted { model, record: None };
-    let playing = cassette(project, entry, wanted, &ui.settings)?;
-    choose(project, entry, wanted, &Value::Null, playing, &ui.settings)
+    let playing = cassette(project, entry, wanted, settings)?;
+    choose(project, entry, wanted, &Value::Null, playing, settings)
 }
 
 /// Winds the cassette that is played on to where the run is.
@@ -115,7 +121,7 @@ pub(super) async fn wind(models: &Models, kept: &Kept, row: &RunSummary) -> Resu
 }
 
 /// Says why a run is not gone on with.
-pub(super) fn refused(error: &ResumeError, watch: &str) -> Failure {
+fn refused(error: &ResumeError, watch: &str) -> Failure {
     let hint = match error {
         ResumeError::Store(error) => return error.clone().into(),
         ResumeError::Illegal(_) | ResumeError::Panicked { .. } => return Failure::Run { message: error.to_string() },

@@ -340,9 +340,7 @@ impl DeltaSink for Show<'_> {
             n: self.n.fetch_add(1, Ordering::Relaxed),
             text: piece.text,
         };
-        for feed in self.shared.feeds() {
-            feed.delta(after, &delta);
-        }
+        self.shared.live.send(after, &delta);
     }
 
     fn restart(&self) {
@@ -352,7 +350,7 @@ impl DeltaSink for Show<'_> {
     }
 
     fn is_heard(&self) -> bool {
-        self.after.is_some() && !self.shared.feeds().is_empty()
+        self.after.is_some() && self.shared.live.is_read()
     }
 }
 

@@ -25,7 +25,7 @@ use super::unattended::Unheld;
 use super::worker::{Left, Worker, sleep};
 use crate::definition::with_document_limit;
 use crate::machine::next;
-use crate::record::Timestamp;
+use crate::record::{Status, Timestamp};
 
 /// How often it is looked whether the worker of another process is still alive, while somebody waits for the run.
 const LOOK: Duration = Duration::from_secs(1);
@@ -127,7 +127,8 @@ async fn follow(shared: &Arc<Shared>) -> Result<Followed, Stop> {
             Ok(Followed::Wait { again: Some(LOOK) })
         }
         Err(NoClaim::NoCode) => {
-            let idle = !shared.summary().has_work(shared.now());
+            // What is due in a run that waits is for those who work on it, which may be never.
+            let idle = shared.summary().status != Status::Running;
             shared.publish(if idle { Phase::Suspended } else { Phase::Working });
             Ok(Followed::Wait { again: None })
         }

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::claim::worker_of;
 use super::commit::{Extras, append_of, follow, stamp};
+use super::live::LiveDeltas;
 use super::signals::{SignalError, recordable, send};
 use super::{Clock, Ids, SystemClock, UuidIds, load};
 use crate::machine::{Refusal, RunState, hears_mail};
@@ -44,6 +45,7 @@ pub struct Client {
     store: Arc<dyn EventStore>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn Ids>,
+    live: LiveDeltas,
     max_document_bytes: usize,
 }
 
@@ -68,11 +70,19 @@ impl Client {
 
     /// Makes the control of a store's runs.
     pub fn new(store: impl EventStore) -> Self {
-        Self::with(Arc::new(store), Arc::new(SystemClock), Arc::new(UuidIds))
+        Self::with(Arc::new(store), Arc::new(SystemClock), Arc::new(UuidIds), LiveDeltas::default())
     }
 
-    pub(super) fn with(store: Arc<dyn EventStore>, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self {
-        Self { store, clock, ids, max_document_bytes: MAX_DOCUMENT_BYTES }
+    pub(super) fn with(store: Arc<dyn EventStore>, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>, live: LiveDeltas) -> Self {
+        Self { store, clock, ids, live, max_document_bytes: MAX_DOCUMENT_BYTES }
+    }
+
+    pub(super) fn shared_store(&self) -> Arc<dyn EventStore> {
+        Arc::clone(&self.store)
+    }
+
+    pub(super) const fn live(&self) -> &LiveDeltas {
+        &self.live
     }
 
     /// Sets how many bytes a payload, edited arguments or a message may have; as

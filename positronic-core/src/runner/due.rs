@@ -1,15 +1,15 @@
 //! Which runs of a store have work, for whoever serves it.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::Client;
 use super::retry_backoff::RetryBackoffs;
-use super::{Client, Runner};
+use super::serve::KnownRunners;
 use crate::record::{Claim, ClaimRefusal, EventKind, RunId, RunSummary, Seq};
 use crate::store::{RunFilter, StoreError, Watcher};
 
@@ -19,23 +19,10 @@ const LOOK: Duration = Duration::from_secs(1);
 const NOTED_AFTER: Duration = Duration::from_secs(10);
 
 /// Finds the runs in which there is work: those that somebody appends to at once, and all others once a second.
-///
-/// ```no_run
-/// # use positronic_core::runner::Client;
-/// # async fn example(client: Client) -> Result<(), positronic_core::store::StoreError> {
-/// let mut due = client.due();
-/// loop {
-///     due.wait().await;
-///     for row in due.rows(|_| false).await? {
-///         println!("{} has work", row.run);
-///     }
-/// }
-/// # }
-/// ```
-pub struct Due {
+pub(super) struct Due {
     client: Client,
-    /// The runner that takes up what is found; it knows its own workers.
-    runner: Option<Runner>,
+    /// The runners of the server, which know their own workers.
+    known: KnownRunners,
     backoffs: RetryBackoffs,
     rung: Arc<Rung>,
     /// When all runs are listed again.
@@ -45,7 +32,6 @@ pub struct Due {
 }
 
 /// A run that cannot be claimed here.
-#[derive(Debug)]
 struct Refused {
     /// The number of its next event when that was found.
     next: Seq,
@@ -74,31 +60,16 @@ impl Watcher for Rung {
     }
 }
 
-impl Client {
-    /// Begins to look for runs in which there is work.
-    #[must_use]
-    pub fn due(&self) -> Due {
-        Due::new(self.clone(), None, RetryBackoffs::default())
-    }
-}
-
-impl Runner {
-    /// Begins to look for runs in which there is work for this runner, whose workers say themselves when one rests.
-    pub(super) fn due(&self) -> Due {
-        Due::new(self.client(), Some(self.clone()), self.backoffs.clone())
-    }
-}
-
 impl Due {
-    fn new(client: Client, runner: Option<Runner>, backoffs: RetryBackoffs) -> Self {
+    pub(super) fn new(client: Client, known: KnownRunners, backoffs: RetryBackoffs) -> Self {
         let rung = Arc::new(Rung::default());
         let watcher: Arc<dyn Watcher> = Arc::clone(&rung) as Arc<dyn Watcher>;
         client.store().watch(None, Arc::downgrade(&watcher) as Weak<dyn Watcher>);
-        Self { client, runner, backoffs, rung, list: Instant::now(), refused: HashMap::new() }
+        Self { client, known, backoffs, rung, list: Instant::now(), refused: HashMap::new() }
     }
 
     /// Waits until it is worth while to look. It may be given up at any time, and loses nothing.
-    pub async fn wait(&self) {
+    pub(super) async fn wait(&self) {
         tokio::select! {
             () = self.rung.bell.notified() => {}
             () = tokio::time::sleep_until(self.list) => {}
@@ -107,11 +78,8 @@ impl Due {
 
     /// Returns the runs with work that no live worker has claimed, without those that are `busy`, those that were refused and
     /// have not changed since, and those that rest. Their rows are enough to know that: no log is loaded.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`] when the store fails; what was missed is found within a second.
-    pub async fn rows(&mut self, busy: impl Fn(&RunId) -> bool) -> Result<Vec<RunSummary>, StoreError> {
+    /// What is missed when the store fails is found within a second.
+    pub(super) async fn rows(&mut self, busy: impl Fn(&RunId) -> bool) -> Result<Vec<RunSummary>, StoreError> {
         let (store, filter) = (self.client.store(), RunFilter::builder().due(self.client.now()).build());
         let rung = self.rung.take();
         let mut rows = Vec::new();
@@ -152,9 +120,7 @@ impl Due {
     /// Says whether no live worker has claimed a run.
     async fn is_free(&self, row: &RunSummary, alive: &mut HashMap<Arc<str>, bool>) -> Result<bool, StoreError> {
         let Some(Claim { owner, released: false, .. }) = &row.claim else { return Ok(true) };
-        if let Some(runner) = &self.runner
-            && runner.worker().await? == **owner
-        {
+        if let Some(runner) = self.known.get(owner) {
             return Ok(!runner.in_hand.has(&row.run));
         }
         if let Some(alive) = alive.get(owner) {
@@ -173,10 +139,7 @@ impl Due {
             if refused.next != row.next || refused.since.elapsed() < NOTED_AFTER {
                 continue;
             }
-            let owner = match &self.runner {
-                Some(runner) => runner.worker().await.unwrap_or_default(),
-                None => String::new(),
-            };
+            let owner = self.known.only().unwrap_or_default();
             let (reason, message) = (refused.reason, refused.message.clone());
             let noted = self.client.note(row, EventKind::RunNotClaimed { owner, reason, message }).await;
             if let Err(error) = noted {
@@ -186,14 +149,14 @@ impl Due {
     }
 
     /// Looks at a run that was busy the next time; it has gone on, so nothing counts at which it failed before.
-    pub fn again(&self, run: &RunId) {
+    pub(super) fn again(&self, run: &RunId) {
         self.backoffs.clear(run);
         self.rung.appended(run, Seq(0));
     }
 
     /// Leaves a run out that cannot be claimed here, until something changes in it. Where no other worker claims it within ten
     /// seconds either, that is noted in its log once, as `RUN_NOT_CLAIMED`, and its row says why.
-    pub fn refuse(&mut self, row: &RunSummary, reason: ClaimRefusal, message: &str) {
+    pub(super) fn refuse(&mut self, row: &RunSummary, reason: ClaimRefusal, message: &str) {
         // The note itself does not count as a change.
         let known = self.refused.get(&row.run).filter(|_| row.refused == Some(reason));
         let since = known.map_or_else(Instant::now, |known| known.since);
@@ -203,17 +166,10 @@ impl Due {
 
     /// Leaves a run out until somebody sends it something, or for a while, since what has failed may go well then: for a
     /// second, and for twice as long each time it fails again, up to five minutes.
-    pub fn postpone(&self, row: &RunSummary) {
-        self.rest(row, "the run rests after a failure".to_owned());
-    }
-
     pub(super) fn rest(&self, row: &RunSummary, reason: String) {
         self.backoffs.add(&row.run, row.next, reason);
     }
 }
 
-impl fmt::Debug for Due {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Due").field("refused", &self.refused).finish_non_exhaustive()
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -6,23 +6,16 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::watch;
 
-use crate::record::{Delta, Event, EventKind, RunId, Seq};
+use super::follower::{Followed, Follower, LogBell, pauses};
+use super::live::LiveDeltas;
+use crate::record::{Event, EventKind, RunId, Seq};
 use crate::sink::EventSink;
-use crate::store::{EventStore, Watcher};
+use crate::store::EventStore;
 
-/// How many deltas may wait for a slow sink; later ones are dropped.
-const DELTAS: usize = 1024;
-/// How many events are read at once.
-const CHUNK: usize = 256;
-/// How often a failing sink is offered an event, or a failing store asked for one, and how long after the first failure
-/// that is done again; the pause doubles each time, to 12.75 s in all.
-const TRIES: u32 = 9;
-const PAUSE: Duration = Duration::from_millis(50);
 /// How many runs are remembered at least before those that are over are forgotten.
 const REMEMBERED: usize = 1024;
 
@@ -49,18 +42,9 @@ enum Known {
 
 /// The way to the task of a feed.
 struct Line {
-    deltas: mpsc::Sender<(Seq, Delta)>,
     position: watch::Receiver<Seq>,
-    bell: Arc<Bell>,
+    bell: Arc<LogBell>,
     leases: AtomicUsize,
-}
-
-struct Bell(Notify);
-
-impl Watcher for Bell {
-    fn appended(&self, _: &RunId, _: Seq) {
-        self.0.notify_one();
-    }
 }
 
 impl Feeds {
@@ -70,7 +54,14 @@ impl Feeds {
 
     /// Feeds the sink with a run's events: from where it says that it is, else from where it was fed last, else from
     /// `from` on. `over` says whether the run was over when `from` was read.
-    pub(super) fn feed(self: &Arc<Self>, store: &Arc<dyn EventStore>, run: &RunId, from: Seq, over: bool) -> Feed {
+    pub(super) fn feed(
+        self: &Arc<Self>,
+        store: &Arc<dyn EventStore>,
+        live: &LiveDeltas,
+        run: &RunId,
+        from: Seq,
+        over: bool,
+    ) -> Feed {
         let mut runs = self.runs();
         let (next, over) = match runs.known.get(run) {
             Some(Known::Fed(line)) => {
@@ -82,27 +73,15 @@ impl Feeds {
             Some(Known::Until { next, over }) => (*next, *over),
             None => (from, over),
         };
-        let (deltas, receiver) = mpsc::channel(DELTAS);
         // Nothing counts as taken before the sink has said where it is.
         let (sender, position) = watch::channel(Seq(0));
-        let bell = Arc::new(Bell(Notify::new()));
-        let watcher: Arc<dyn Watcher> = Arc::clone(&bell) as Arc<dyn Watcher>;
-        store.watch(Some(run), Arc::downgrade(&watcher) as Weak<dyn Watcher>);
-        let line = Arc::new(Line { deltas, position, bell, leases: AtomicUsize::new(1) });
+        let follower = Follower::new(store, live, run, next);
+        let line = Arc::new(Line { position, bell: Arc::clone(follower.bell()), leases: AtomicUsize::new(1) });
         runs.remember(run.clone(), Known::Fed(Arc::clone(&line)));
         drop(runs);
-        let task = Task {
-            feeds: Arc::clone(self),
-            line: Arc::clone(&line),
-            store: Arc::clone(store),
-            run: run.clone(),
-            position: sender,
-            deltas: receiver,
-            early: None,
-            next,
-            from,
-            over,
-        };
+        let (feeds, store) = (Arc::clone(self), Arc::clone(store));
+        let task =
+            Task { feeds, line: Arc::clone(&line), store, run: run.clone(), position: sender, follower, from, over };
         tokio::spawn(task.work());
         Feed(line)
     }
@@ -126,14 +105,9 @@ impl Runs {
 pub(super) struct Feed(Arc<Line>);
 
 impl Feed {
-    /// Shows a piece of an answer after all events before `after`.
-    pub(super) fn delta(&self, after: Seq, delta: &Delta) {
-        _ = self.0.deltas.try_send((after, delta.clone()));
-    }
-
     /// Waits until the sink has taken all events before `next`, or is given up. Says whether it has.
     pub(super) async fn reached(&self, next: Seq) -> bool {
-        self.0.bell.0.notify_one();
+        self.0.bell.ring(next);
         self.0.position.clone().wait_for(|position| *position >= next).await.is_ok()
     }
 }
@@ -141,7 +115,7 @@ impl Feed {
 impl Drop for Feed {
     fn drop(&mut self) {
         self.0.leases.fetch_sub(1, Ordering::AcqRel);
-        self.0.bell.0.notify_one();
+        self.0.bell.ring(Seq(0));
     }
 }
 
@@ -151,11 +125,8 @@ struct Task {
     store: Arc<dyn EventStore>,
     run: RunId,
     position: watch::Sender<Seq>,
-    deltas: mpsc::Receiver<(Seq, Delta)>,
-    /// A delta that came before its place in the log was reached.
-    early: Option<(Seq, Delta)>,
-    next: Seq,
-    /// Where it begins if the log does not go as far as `next`: then the run was removed and taken in anew. Else whoever
+    follower: Follower,
+    /// Where it begins if the log does not go as far as the sink was fed: then the run was removed and taken in anew. Else whoever
     /// began this feed has read the log before the last events that were shown.
     from: Seq,
     over: bool,
@@ -166,25 +137,21 @@ struct GivenUp;
 
 impl Task {
     async fn work(mut self) {
-        let line = Arc::clone(&self.line);
         self.begin().await;
         while self.deliver().await.is_ok() && !self.leaves() {
-            tokio::select! {
-                biased;
-                Some(delta) = self.deltas.recv(), if self.early.is_none() => self.early = Some(delta),
-                () = line.bell.0.notified() => {}
-            }
+            self.follower.more().await;
         }
     }
 
     /// Asks the sink where it is. `position` is author's code, so it runs here and not in the task that starts the run.
     async fn begin(&mut self) {
+        let next = self.follower.position();
         if let Some(position) = self.feeds.sink.position(&self.run) {
-            self.next = position;
-        } else if self.from < self.next && self.store.run(&self.run).await.is_ok_and(|row| row.next < self.next) {
-            self.next = self.from;
+            self.follower.seek(position);
+        } else if self.from < next && self.store.run(&self.run).await.is_ok_and(|row| row.next < next) {
+            self.follower.seek(self.from);
         }
-        _ = self.position.send_replace(self.next);
+        _ = self.position.send_replace(self.follower.position());
     }
 
     /// Ends the feed where nobody holds it: from then on, whoever does begins a new one.
@@ -201,79 +168,52 @@ impl Task {
         if let Some(known) = runs.known.get_mut(&self.run)
             && matches!(known, Known::Fed(line) if Arc::ptr_eq(line, &self.line))
         {
-            *known = Known::Until { next: self.next, over: self.over };
+            *known = Known::Until { next: self.taken(), over: self.over };
         }
+    }
+
+    /// Returns the number of the next event for the sink.
+    fn taken(&self) -> Seq {
+        *self.position.borrow()
     }
 
     /// Delivers all events that there are, and the deltas in their places.
     async fn deliver(&mut self) -> Result<(), GivenUp> {
         loop {
-            let events = self.read().await?;
-            for event in &events {
-                self.show(event.seq);
-                self.offer(event).await?;
-                self.next = event.seq.next();
-                self.over |= event.path.is_root()
-                    && matches!(
-                        event.kind,
-                        EventKind::BrainComplete { .. } | EventKind::BrainError(_) | EventKind::BrainCancelled { .. }
-                    );
-                _ = self.position.send_replace(self.next);
-            }
-            if events.is_empty() {
-                self.show(self.next);
-                return Ok(());
-            }
-        }
-    }
-
-    /// Shows the deltas that stand before event `next`. A piece of an answer is sent before the event that holds the
-    /// answer is appended, so whoever has read that event finds the piece here.
-    fn show(&mut self, next: Seq) {
-        while let Some((after, delta)) = self.early.take().or_else(|| self.deltas.try_recv().ok()) {
-            if after > next {
-                self.early = Some((after, delta));
-                return;
-            }
-            self.feeds.sink.delta(&self.run, &delta);
-        }
-    }
-
-    async fn read(&self) -> Result<Vec<Arc<Event>>, GivenUp> {
-        let mut patience = Patience::default();
-        loop {
-            match self.store.read(&self.run, self.next, CHUNK).await {
-                Ok(events) => return Ok(events),
-                Err(error) => patience.pause(self, &error).await?,
+            match self.follower.next().await {
+                Ok(Some(Followed::Delta(delta))) => self.feeds.sink.delta(&self.run, &delta),
+                Ok(Some(Followed::Event(event))) => {
+                    self.offer(&event).await?;
+                    self.over |= event.path.is_root()
+                        && matches!(
+                            event.kind,
+                            EventKind::BrainComplete { .. }
+                                | EventKind::BrainError(_)
+                                | EventKind::BrainCancelled { .. }
+                        );
+                    _ = self.position.send_replace(event.seq.next());
+                }
+                Ok(None) => return Ok(()),
+                Err(error) => return Err(self.give_up(&error)),
             }
         }
     }
 
     async fn offer(&self, event: &Arc<Event>) -> Result<(), GivenUp> {
-        let mut patience = Patience::default();
+        let mut pauses = pauses();
         while let Err(error) = self.feeds.sink.event(&self.run, event).await {
-            patience.pause(self, &error).await?;
+            let Some(pause) = pauses.next() else { return Err(self.give_up(&error)) };
+            let (run, sink, seq) = (&self.run, self.feeds.sink.name(), event.seq);
+            tracing::debug!(%run, sink, %seq, %error, "the sink is offered the event again");
+            tokio::time::sleep(pause).await;
         }
         Ok(())
     }
-}
 
-/// Counts how often in a row something failed.
-#[derive(Default)]
-struct Patience(u32);
-
-impl Patience {
-    async fn pause(&mut self, task: &Task, error: &(dyn std::error::Error + Sync)) -> Result<(), GivenUp> {
-        let (run, sink, seq) = (&task.run, task.feeds.sink.name(), task.next);
-        let pause = PAUSE * 2_u32.pow(self.0);
-        self.0 += 1;
-        if self.0 == TRIES {
-            tracing::warn!(%run, sink, %seq, %error, "the sink is given up; the run goes on");
-            return Err(GivenUp);
-        }
-        tracing::debug!(%run, sink, %seq, %error, tried = self.0, "the sink is offered the event again");
-        tokio::time::sleep(pause).await;
-        Ok(())
+    fn give_up(&self, error: &(dyn std::error::Error + Sync)) -> GivenUp {
+        let (run, sink, seq) = (&self.run, self.feeds.sink.name(), self.taken());
+        tracing::warn!(%run, sink, %seq, %error, "the sink is given up; the run goes on");
+        GivenUp
     }
 }
 
@@ -281,7 +221,7 @@ impl Drop for Task {
     /// Remembers how far the sink came, also where it was given up or panicked: whoever holds the run next tries again.
     fn drop(&mut self) {
         if std::thread::panicking() {
-            tracing::warn!(run = %self.run, seq = %self.next, "the sink panicked and is given up; the run goes on");
+            tracing::warn!(run = %self.run, seq = %self.taken(), "the sink panicked and is given up; the run goes on");
         }
         let feeds = Arc::clone(&self.feeds);
         self.settle(&mut feeds.runs());

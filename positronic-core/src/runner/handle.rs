@@ -72,6 +72,15 @@ impl<R> RunHandle<R> {
         Self { shared, sent: Arc::new(AtomicU64::new(0)), result: PhantomData }
     }
 
+    pub(super) const fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// Returns the number after the last signal that was sent from here.
+    pub(super) const fn sent(&self) -> &Arc<AtomicU64> {
+        &self.sent
+    }
+
     pub(super) fn typed<T>(self) -> RunHandle<T> {
         RunHandle { shared: self.shared, sent: self.sent, result: PhantomData }
     }
@@ -164,14 +173,7 @@ impl<R> RunHandle<R> {
         if let Phase::Stopped(reason) = phase {
             return Settled::Stopped(reason);
         }
-        let state = self.shared.state();
-        match state.root.as_ref().and_then(|root| root.end.as_ref()) {
-            Some(BrainEnd::Completed(result)) => Settled::Completed(result.clone()),
-            Some(BrainEnd::Failed(failure)) => Settled::Failed(failure.clone()),
-            Some(BrainEnd::Cancelled) => Settled::Cancelled,
-            None if state.paused.is_some() => Settled::Paused,
-            None => Settled::Waiting(pending(&state)),
-        }
+        Settled::of(&self.shared.state())
     }
 
     /// Waits until the run goes on, ends, or waits as of a later event than when this is called.

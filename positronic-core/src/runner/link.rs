@@ -141,9 +141,7 @@ impl Link for RunLink {
         let (path, kind) = (path.clone(), DeltaKind::Progress);
         let delta = Delta { path, attempt: 0, generation: 0, part: 0, kind, call: None, tool: None, n, text };
         let after = shared.state().next;
-        for feed in shared.feeds() {
-            feed.delta(after, &delta);
-        }
+        shared.live.send(after, &delta);
     }
 
     fn ask(&self, path: Path, question: Question) -> BoxFuture<'static, Result<ModelResponse>> {

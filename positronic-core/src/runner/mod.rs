@@ -26,10 +26,13 @@ mod due;
 mod edited;
 mod feed;
 mod firing;
+mod follow;
+mod follower;
 mod fork;
 mod frames;
 mod handle;
 mod link;
+mod live;
 mod load;
 mod mail;
 mod open;
@@ -66,6 +69,8 @@ use crate::record::{MAX_DOCUMENT_BYTES, PriceTable, Start, Tier};
 use crate::sink::EventSink;
 use crate::store::{EventStore, Lease, MemoryStore, StoreError};
 use feed::Feeds;
+use firing::TriggerBackoffs;
+use live::LiveDeltas;
 use registry::RunRegistry;
 use retry_backoff::RetryBackoffs;
 use serve::Places;
@@ -75,12 +80,12 @@ pub use client::{Client, Delivered};
 pub use clock::{Clock, Ids, SystemClock, UuidIds};
 pub use conversation::{Conversation, ConversationError};
 pub use conversations::ConversationSummary;
-pub use due::Due;
-pub use firing::Firing;
+pub use firing::DueTrigger;
+pub use follow::RunUpdate;
 pub use fork::{Fork, ForkError};
 pub use handle::{RunError, RunHandle, Settled};
 pub use open::ResumeError;
-pub use serve::Service;
+pub use serve::{ClaimError, FindRunner, NoRunner, NotFired, ServeEvent, Server, Service};
 pub use signals::SignalError;
 pub use start::{Difference, StartError};
 pub use triggers::FireError;
@@ -165,9 +170,13 @@ pub struct Runner {
     #[builder(default, setter(skip))]
     backoffs: RetryBackoffs,
     #[builder(default, setter(skip))]
+    trigger_backoffs: TriggerBackoffs,
+    #[builder(default, setter(skip))]
     places: Places,
     #[builder(default, setter(skip))]
     sinks: Vec<Arc<Feeds>>,
+    #[builder(default, setter(skip))]
+    live: LiveDeltas,
     #[builder(default, setter(skip))]
     brains: IndexMap<String, Arc<BrainDefinition>>,
     /// The brains that were started here, for their runs alone: `cx.brains()` does not offer them.

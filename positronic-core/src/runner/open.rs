@@ -331,8 +331,8 @@ impl Runner {
     /// Returns the control of the store's runs: lists, decisions, webhooks.
     #[must_use]
     pub fn client(&self) -> Client {
-        Client::with(Arc::clone(&self.store), Arc::clone(&self.clock), Arc::clone(&self.ids))
-            .max_document_bytes(self.max_document_bytes)
+        let (store, clock, ids) = (Arc::clone(&self.store), Arc::clone(&self.clock), Arc::clone(&self.ids));
+        Client::with(store, clock, ids, self.live.clone()).max_document_bytes(self.max_document_bytes)
     }
 
     /// Returns the live worker that has claimed a run, if one has. The row is enough to know it.

@@ -1,33 +1,41 @@
-//! Runs that nobody works on are found and taken up: all of them once, or for as long as a store is served.
+//! Serves the runs of a store: claims every run that has work and no live worker, and starts the triggers that are due.
 //!
 //! ```text
-//! serve:   what is due ──▶ a place: load ──▶ find the code again, RUN_CLAIMED ──▶ the run's own task
-//!              ▲                  │                     │
-//!              └── refused, rests ┴─────────────────────┘
+//! log grows, once a second ──▶ due ──▶ runner for the run ──▶ load, RUN_CLAIMED ──▶ the run's own task ──▶ settled
+//!                               ▲                │                   │                                        │
+//!                               └─ refused, rests┴───────────────────┴────────────────────────────────────────┘
 //! ```
 //!
-//! Runs are taken up beside each other, in the order in which they are found. For the code of an open iteration, plugins are
-//! asked, which may wait for a server that does not answer. That holds up no other run: a place is for what a run loads, and
-//! is free again before its plugins are asked. Triggers fire beside all that, one after the other.
+//! [`Server`] holds the one loop, and says what it does as [`ServeEvent`]s. Runs are claimed beside each other. For the
+//! code of an open iteration, plugins are asked, which may wait for a server that does not answer; that holds up no other
+//! run. A place among the 16 that are loaded at once is free again before the plugins of its run are asked. Triggers fire
+//! beside all that, one after the other.
 
-use std::collections::HashSet;
-use std::sync::Arc;
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use futures::StreamExt as _;
-use futures::future::{join, join_all};
-use futures::stream::FuturesUnordered;
+use futures::future::{BoxFuture, join_all};
+use futures::stream::{BoxStream, FuturesUnordered, StreamExt as _, unfold};
 use serde_json::Value;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
-use super::firing::fire_all;
+use super::due::Due;
+use super::firing::TriggerBackoffs;
 use super::open::Resumption;
-use super::{Due, ResumeError, RunHandle, Runner};
-use crate::record::{RunId, RunSummary};
+use super::retry_backoff::RetryBackoffs;
+use super::{Client, ConversationError, FireError, ResumeError, RunHandle, Runner, Settled};
+use crate::record::{ClaimRefusal, RunId, RunSummary, Seq, Timer};
 use crate::store::{RunFilter, StoreError};
 
 /// How many runs are loaded at once, so that a store full of them is not loaded all at a time.
 const AT_ONCE: usize = 16;
+
+/// How often triggers that are due are listed.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// The places for runs that are loaded. Clones of a runner share them.
 #[derive(Clone)]
@@ -42,21 +50,429 @@ impl Default for Places {
     }
 }
 
-impl Runner {
-    /// Goes on with a run as [`Runner::resume`] does, in its turn: for whoever finds many runs with work. No more than 16 are
-    /// loaded at once; one that is loaded, and whose plugins wait for their servers, keeps no other waiting.
+/// Finds a runner for each run and each trigger of a store that is served, such as the one that has the brain's models. A
+/// [`Runner`] finds itself.
+pub trait FindRunner: Send + Sync {
+    /// Finds the runner for a run that has work.
     ///
     /// # Errors
     ///
-    /// As [`Runner::resume`].
-    pub async fn take_up(&self, run: &RunId) -> Result<RunHandle<Value>, ResumeError> {
+    /// [`NoRunner`] where none can work on the run here.
+    fn for_run<'a>(&'a self, run: &'a RunSummary) -> BoxFuture<'a, Result<Runner, NoRunner>>;
+
+    /// Finds the runner for a trigger that is due.
+    ///
+    /// # Errors
+    ///
+    /// [`NoRunner`] where none can start it here.
+    fn for_trigger<'a>(&'a self, timer: &'a Timer) -> BoxFuture<'a, Result<Runner, NoRunner>>;
+}
+
+impl FindRunner for Runner {
+    fn for_run<'a>(&'a self, _: &'a RunSummary) -> BoxFuture<'a, Result<Runner, NoRunner>> {
+        Box::pin(std::future::ready(Ok(self.clone())))
+    }
+
+    fn for_trigger<'a>(&'a self, _: &'a Timer) -> BoxFuture<'a, Result<Runner, NoRunner>> {
+        Box::pin(std::future::ready(Ok(self.clone())))
+    }
+}
+
+/// Says why there is no runner for a run or a trigger.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct NoRunner {
+    /// What is missing.
+    pub message: String,
+    /// Why no later try can go well either; none where one may.
+    pub refusal: Option<ClaimRefusal>,
+}
+
+/// Says why a server cannot claim a run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClaimError {
+    /// There is no runner for it.
+    #[error(transparent)]
+    NoRunner(#[from] NoRunner),
+    /// Its runner cannot resume it.
+    #[error(transparent)]
+    Resume(#[from] ResumeError),
+}
+
+impl ClaimError {
+    /// Returns why the run can never be claimed here as it is; none where another try may go well.
+    #[must_use]
+    pub const fn refusal(&self) -> Option<ClaimRefusal> {
+        match self {
+            Self::NoRunner(none) => none.refusal,
+            Self::Resume(error) => error.refusal(),
+        }
+    }
+}
+
+/// Says why a trigger that is due does not fire here.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NotFired {
+    /// There is no runner for it.
+    #[error(transparent)]
+    NoRunner(#[from] NoRunner),
+    /// Its run cannot be started.
+    #[error(transparent)]
+    Fire(#[from] FireError),
+}
+
+/// What a server does with the runs of its store.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ServeEvent {
+    /// A run with work was claimed.
+    Claimed {
+        /// The run.
+        run: RunId,
+        /// The number of its next event when its work was found.
+        from: Seq,
+    },
+    /// A run that was claimed or started here has ended, waits, is paused, or its worker had to stop.
+    Settled {
+        /// The run.
+        run: RunId,
+        /// How it has settled.
+        settled: Settled,
+    },
+    /// A run is left to other workers, since the server is told to release its runs.
+    Released {
+        /// The run.
+        run: RunId,
+    },
+    /// A run cannot be claimed here. It is tried again when something changes in it, and also without that where
+    /// [`ClaimError::refusal`] is none.
+    Refused {
+        /// The run.
+        run: RunId,
+        /// Why.
+        error: ClaimError,
+    },
+    /// A trigger that was due has started a run.
+    Fired {
+        /// The trigger.
+        timer: Box<Timer>,
+        /// The run.
+        run: RunId,
+    },
+    /// A trigger that is due cannot start a run here. It is left out for a while or until its next time.
+    NotFired {
+        /// The trigger.
+        timer: Box<Timer>,
+        /// Why.
+        error: NotFired,
+    },
+    /// The store could not list the runs with work, or the triggers that are due. It is asked again in a second.
+    Failed(StoreError),
+}
+
+/// The runners that have worked for a server, by the names under which they claim runs.
+#[derive(Clone, Default)]
+pub(super) struct KnownRunners(Arc<Mutex<HashMap<String, Runner>>>);
+
+impl KnownRunners {
+    fn all(&self) -> MutexGuard<'_, HashMap<String, Runner>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn add(&self, runner: &Runner) -> Result<(), StoreError> {
+        let name = runner.worker().await?;
+        self.all().entry(name).or_insert_with(|| runner.clone());
+        Ok(())
+    }
+
+    /// Returns the name of the one runner, where there is only one.
+    pub(super) fn only(&self) -> Option<String> {
+        let all = self.all();
+        all.keys().next().filter(|_| all.len() == 1).cloned()
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<Runner> {
+        self.all().get(name).cloned()
+    }
+}
+
+/// Serves the runs of a store with the runners that a [`FindRunner`] finds.
+///
+/// ```no_run
+/// # use positronic_core::runner::{Runner, ServeEvent, Server};
+/// use futures::StreamExt as _;
+///
+/// # async fn example(runner: Runner) {
+/// let server = Server::new(runner.client(), runner);
+/// let mut events = server.events();
+/// while let Some(event) = events.next().await {
+///     match event {
+///         ServeEvent::Claimed { run, .. } => println!("works on {run}"),
+///         ServeEvent::Refused { run, error } => println!("{run}: {error}"),
+///         _ => {}
+///     }
+/// }
+/// # }
+/// ```
+pub struct Server<F> {
+    client: Client,
+    find: F,
+    once: bool,
+    known: KnownRunners,
+    backoffs: RetryBackoffs,
+    triggers: TriggerBackoffs,
+    leaves: watch::Sender<bool>,
+}
+
+impl<F: FindRunner> Server<F> {
+    /// Makes a server of a store's runs.
+    pub fn new(client: Client, find: F) -> Self {
+        let (known, backoffs, triggers) =
+            (KnownRunners::default(), RetryBackoffs::default(), TriggerBackoffs::default());
+        Self { client, find, once: false, known, backoffs, triggers, leaves: watch::Sender::new(false) }
+    }
+
+    /// Lets it end once no run has work, instead of waiting for more.
+    #[must_use]
+    pub fn once(self, once: bool) -> Self {
+        Self { once, ..self }
+    }
+
+    /// Serves the runs as long as the stream is polled, and says what it does. The stream ends when the server has released
+    /// its runs, or once there is no more work where that was asked for. The work on a run that was claimed goes on beside the
+    /// stream.
+    pub fn events(&self) -> BoxStream<'_, ServeEvent> {
+        let serving = Serving {
+            server: self,
+            due: Due::new(self.client.clone(), self.known.clone(), self.backoffs.clone()),
+            list_triggers: Instant::now(),
+            leaves: self.leaves.subscribe(),
+            timers: VecDeque::new(),
+            is_firing: false,
+            busy: HashSet::new(),
+            jobs: FuturesUnordered::new(),
+            events: VecDeque::new(),
+        };
+        unfold(serving, async |mut serving| Some((serving.next().await?, serving))).fuse().boxed()
+    }
+
+    /// Claims no more runs and releases those that are claimed, as [`Runner::release`] does with each of its runners.
+    pub async fn release(&self) {
+        self.leaves.send_replace(true);
+        let runners: Vec<Runner> = self.known.all().values().cloned().collect();
+        join_all(runners.iter().map(Runner::release)).await;
+    }
+}
+
+impl<F> fmt::Debug for Server<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").field("once", &self.once).finish_non_exhaustive()
+    }
+}
+
+/// What a server has under way.
+struct Serving<'a, F> {
+    server: &'a Server<F>,
+    due: Due,
+    /// When the triggers that are due are listed again.
+    list_triggers: Instant,
+    leaves: watch::Receiver<bool>,
+    /// Triggers that are due, in turn.
+    timers: VecDeque<Timer>,
+    /// Whether triggers are being listed, or one is being started.
+    is_firing: bool,
+    /// The runs that are claimed or worked on.
+    busy: HashSet<RunId>,
+    jobs: FuturesUnordered<BoxFuture<'a, Done>>,
+    events: VecDeque<ServeEvent>,
+}
+
+/// What a job of a server has come to.
+enum Done {
+    Listed(Result<Vec<Timer>, StoreError>),
+    Claimed { row: RunSummary, claimed: Result<RunHandle<Value>, ClaimError> },
+    Settled { run: RunId, settled: Settled },
+    Fired { timer: Timer, fired: Result<RunHandle<Value>, NotFired> },
+}
+
+impl<'a, F: FindRunner> Serving<'a, F> {
+    async fn next(&mut self) -> Option<ServeEvent> {
+        loop {
+            if let Some(event) = self.events.pop_front() {
+                return Some(event);
+            }
+            let leaves = *self.leaves.borrow_and_update();
+            if leaves && self.jobs.is_empty() {
+                return None;
+            }
+            tokio::select! {
+                Some(done) = self.jobs.next() => {
+                    self.note(done);
+                    if leaves || !self.server.once || !self.jobs.is_empty() {
+                        continue;
+                    }
+                }
+                // The server keeps the sender.
+                _ = self.leaves.changed() => continue,
+                () = self.due.wait(), if !leaves => {}
+            }
+            self.look().await;
+            if self.server.once && self.jobs.is_empty() && self.events.is_empty() {
+                return None;
+            }
+        }
+    }
+
+    /// Looks for work, and begins to do it.
+    async fn look(&mut self) {
+        if !self.is_firing && self.timers.is_empty() && Instant::now() >= self.list_triggers {
+            let server = self.server;
+            self.list_triggers = Instant::now() + LOOK;
+            self.is_firing = true;
+            self.jobs.push(Box::pin(async { Done::Listed(server.triggers.due(&server.client).await) }));
+        }
+        match self.due.rows(|run| self.busy.contains(run)).await {
+            Ok(rows) => rows.into_iter().for_each(|row| self.claim(row)),
+            Err(error) => self.events.push_back(ServeEvent::Failed(error)),
+        }
+    }
+
+    fn claim(&mut self, row: RunSummary) {
+        let server = self.server;
+        self.busy.insert(row.run.clone());
+        self.jobs.push(Box::pin(async move {
+            let claimed = async {
+                let runner = server.runner(server.find.for_run(&row).await?).await.map_err(ResumeError::Store)?;
+                Ok(runner.claim_due(&row.run).await?)
+            };
+            let claimed = claimed.await;
+            Done::Claimed { row, claimed }
+        }));
+    }
+
+    /// Starts the next trigger that is due, unless one is being started.
+    fn fire_next(&mut self) {
+        if self.is_firing || *self.leaves.borrow() {
+            return;
+        }
+        let Some(timer) = self.timers.pop_front() else { return };
+        let server = self.server;
+        self.is_firing = true;
+        self.jobs.push(Box::pin(async move {
+            let fired = async {
+                let found = server.find.for_trigger(&timer).await?;
+                let runner = server.runner(found).await.map_err(|error| not_started(&timer, error))?;
+                Ok(runner.fire(&timer).await?)
+            };
+            let fired = fired.await;
+            Done::Fired { timer, fired }
+        }));
+    }
+
+    /// Waits until a run has settled, beside everything else.
+    fn wait_for(&mut self, run: RunHandle<Value>) {
+        self.busy.insert(run.id().clone());
+        self.jobs.push(Box::pin(async move {
+            let settled = run.settled().await;
+            Done::Settled { run: run.id().clone(), settled }
+        }));
+    }
+
+    fn note(&mut self, done: Done) {
+        match done {
+            Done::Listed(listed) => {
+                self.is_firing = false;
+                match listed {
+                    Ok(timers) => self.timers.extend(timers),
+                    Err(error) => self.events.push_back(ServeEvent::Failed(error)),
+                }
+                self.fire_next();
+            }
+            Done::Claimed { row, claimed: Ok(run) } => {
+                self.events.push_back(ServeEvent::Claimed { run: row.run, from: row.next });
+                self.wait_for(run);
+            }
+            Done::Claimed { row, claimed: Err(error) } => {
+                self.busy.remove(&row.run);
+                self.refused(&row, error);
+            }
+            Done::Settled { run, settled } => {
+                self.busy.remove(&run);
+                if !matches!(settled, Settled::Stopped(_)) {
+                    self.due.again(&run);
+                } else if *self.leaves.borrow() {
+                    return self.events.push_back(ServeEvent::Released { run });
+                }
+                self.events.push_back(ServeEvent::Settled { run, settled });
+            }
+            Done::Fired { timer, fired } => {
+                self.is_firing = false;
+                match fired {
+                    Ok(run) => {
+                        let (timer, id) = (Box::new(timer), run.id().clone());
+                        if !self.busy.contains(&id) {
+                            self.wait_for(run);
+                        }
+                        self.events.push_back(ServeEvent::Fired { timer, run: id });
+                    }
+                    Err(NotFired::Fire(FireError::Busy { .. } | FireError::Gone { .. })) => {}
+                    Err(error) => {
+                        match &error {
+                            NotFired::NoRunner(_) => self.server.triggers.refuse(&timer),
+                            NotFired::Fire(error) => self.server.triggers.note(&timer, error),
+                        }
+                        self.events.push_back(ServeEvent::NotFired { timer: Box::new(timer), error });
+                    }
+                }
+                self.fire_next();
+            }
+        }
+    }
+
+    fn refused(&mut self, row: &RunSummary, error: ClaimError) {
+        let is_elsewhere = matches!(
+            error,
+            ClaimError::Resume(ResumeError::Claimed { .. } | ResumeError::Over { .. } | ResumeError::Leaves)
+        );
+        if is_elsewhere {
+            return;
+        }
+        match error.refusal() {
+            Some(reason) => self.due.refuse(row, reason, &error.to_string()),
+            None => self.due.rest(row, error.to_string()),
+        }
+        self.events.push_back(ServeEvent::Refused { run: row.run.clone(), error });
+    }
+}
+
+fn not_started(timer: &Timer, error: StoreError) -> FireError {
+    FireError::Start { trigger: timer.trigger.id.clone(), reason: Box::new(ConversationError::Store(error)) }
+}
+
+impl<F> Server<F> {
+    /// Makes a runner one of this server's: it says here when one of its runs rests after a failure.
+    async fn runner(&self, runner: Runner) -> Result<Runner, StoreError> {
+        let runner = Runner { backoffs: self.backoffs.clone(), ..runner };
+        self.known.add(&runner).await?;
+        if *self.leaves.borrow() {
+            runner.release().await;
+        }
+        Ok(runner)
+    }
+}
+
+impl Runner {
+    /// Resumes a run in its turn, for a server: no more than 16 are loaded at once.
+    async fn claim_due(&self, run: &RunId) -> Result<RunHandle<Value>, ResumeError> {
         // Nobody closes the places.
         let place = Arc::clone(&self.places.0).acquire_owned().await.ok();
         self.resume_as(run, Resumption { place, definition: None, served: true }).await
     }
 
-    /// Goes on with every run in which there is work that no worker does, as after a crash. It returns when all are taken
-    /// up; a run whose plugins wait for a server keeps no other from going on meanwhile.
+    /// Resumes every run that has work and no live worker, as after a crash. It returns when all are claimed; a run whose
+    /// plugins wait for a server keeps no other from going on meanwhile.
     ///
     /// # Errors
     ///
@@ -69,19 +485,20 @@ impl Runner {
                 free.push(row.run);
             }
         }
-        let take_up = |run| async move {
-            let resumed = self.take_up(&run).await;
+        let claim = |run| async move {
+            let resumed = self.claim_due(&run).await;
             (run, resumed)
         };
-        Ok(join_all(free.into_iter().map(take_up)).await)
+        Ok(join_all(free.into_iter().map(claim)).await)
     }
 
-    /// Serves the store's runs until what it returns is dropped: whatever work there is in them that no worker does,
-    /// after a crash, after a signal of another process, or since something is due, is done here.
+    /// Serves the store's runs with this runner until what it returns is dropped: every run is claimed that has work and no
+    /// live worker, after a crash, after a signal of another process, or since something is due, and triggers are started.
+    /// What it does is written to `tracing`; [`Server`] says it as values.
     #[must_use = "dropping it stops serving"]
     pub fn serve(&self) -> Service {
         let runner = self.clone();
-        Service { task: tokio::spawn(async move { _ = join(take_all(&runner), fire_all(&runner)).await }) }
+        Service { task: tokio::spawn(async move { serve_alone(runner).await }) }
     }
 }
 
@@ -97,51 +514,36 @@ impl Drop for Service {
     }
 }
 
-/// Takes up whatever is due, until the runner lets go of its runs.
-async fn take_all(runner: &Runner) {
-    let mut due = runner.due();
-    let (mut taking, mut taken) = (HashSet::new(), FuturesUnordered::new());
-    while !runner.in_hand.is_leaving() {
+/// Serves a store with one runner, until that one releases its runs.
+async fn serve_alone(runner: Runner) {
+    let (backoffs, triggers) = (runner.backoffs.clone(), runner.trigger_backoffs.clone());
+    let server = Server { backoffs, triggers, ..Server::new(runner.client(), runner.clone()) };
+    // It may have claimed runs before, which are not taken for those of a worker elsewhere.
+    if let Err(error) = server.known.add(&runner).await {
+        tracing::warn!(%error, "the worker's name is not known yet");
+    }
+    let mut events = server.events();
+    loop {
         tokio::select! {
-            Some((row, refused)) = taken.next() => {
-                note(&row, refused, &mut taking, &mut due);
-                continue;
-            }
-            () = due.wait() => {}
-        }
-        match due.rows(|run| taking.contains(run) || runner.in_hand.has(run)).await {
-            Ok(rows) => {
-                taking.extend(rows.iter().map(|row| row.run.clone()));
-                taken.extend(rows.into_iter().map(|row| take(runner, row)));
-            }
-            Err(error) => tracing::warn!(%error, "the runs to be served cannot be listed"),
+            biased;
+            () = runner.in_hand.left() => return,
+            Some(event) = events.next() => log(&event),
         }
     }
 }
 
-/// Takes a run up that nobody works on. Answers why it does not go on, where it does not.
-async fn take(runner: &Runner, row: RunSummary) -> (RunSummary, Option<ResumeError>) {
-    let refused = runner.take_up(&row.run).await.err();
-    if refused.is_none() {
-        tracing::info!(run = %row.run, "the run goes on here");
-    }
-    (row, refused)
-}
-
-/// Notes what became of a run that was to be taken up.
-fn note(row: &RunSummary, refused: Option<ResumeError>, taking: &mut HashSet<RunId>, due: &mut Due) {
-    taking.remove(&row.run);
-    match refused {
-        None | Some(ResumeError::Claimed { .. } | ResumeError::Over { .. } | ResumeError::Leaves) => {}
-        Some(error) => match error.refusal() {
-            Some(reason) => {
-                tracing::warn!(run = %row.run, %error, "the run cannot be claimed here");
-                due.refuse(row, reason, &error.to_string());
-            }
-            None => {
-                tracing::warn!(run = %row.run, %error, "the run cannot be claimed for now");
-                due.rest(row, error.to_string());
-            }
-        },
+fn log(event: &ServeEvent) {
+    match event {
+        ServeEvent::Claimed { run, .. } => tracing::info!(%run, "claimed the run"),
+        ServeEvent::Settled { run, settled } => tracing::debug!(%run, ?settled, "the run has settled"),
+        ServeEvent::Released { run } => tracing::info!(%run, "released the run"),
+        ServeEvent::Refused { run, error } => tracing::warn!(%run, %error, "cannot claim the run"),
+        ServeEvent::Fired { timer, run } => {
+            tracing::info!(trigger = %timer.trigger.id, %run, "started the trigger's run")
+        }
+        ServeEvent::NotFired { timer, error } => {
+            tracing::warn!(trigger = %timer.trigger.id, %error, "cannot start the trigger's run");
+        }
+        ServeEvent::Failed(error) => tracing::warn!(%error, "cannot list the work of the store"),
     }
 }

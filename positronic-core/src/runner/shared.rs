@@ -8,6 +8,7 @@ use tokio::sync::{Notify, watch};
 use super::Runner;
 use super::commit::{follow, index};
 use super::feed::Feed;
+use super::live::LiveRun;
 use super::registry::LEAVES;
 use crate::definition::BrainDefinition;
 use crate::machine::{IllegalEvent, RunState};
@@ -23,6 +24,8 @@ pub(super) struct Shared {
     /// Whether a server of the store continues the run after a wait, and not the runner by itself.
     pub(super) served: bool,
     feeds: OnceLock<Vec<Feed>>,
+    /// Takes the deltas of the run's answers.
+    pub(super) live: Arc<LiveRun>,
     pub(super) settled: watch::Sender<(Phase, Seq)>,
     /// Rings when somebody else has appended, and when nobody holds the run any more.
     pub(super) bell: Arc<Notify>,
@@ -106,6 +109,7 @@ impl Shared {
             state: Mutex::new(state),
             prompts: Mutex::new(prompts),
             summary: Mutex::new(summary),
+            live: runner.live.of(&run),
             runner,
             run,
             definition,
@@ -120,8 +124,8 @@ impl Shared {
     /// Feeds the runner's sinks with the run's events: from `from` on those that have seen nothing of the run and do not
     /// say where they are.
     pub(super) fn feed(&self, from: Seq) {
-        let (Runner { sinks, store, .. }, over) = (&self.runner, self.state().has_ended());
-        self.feeds.get_or_init(|| sinks.iter().map(|sink| sink.feed(store, &self.run, from, over)).collect());
+        let (Runner { sinks, store, live, .. }, over) = (&self.runner, self.state().has_ended());
+        self.feeds.get_or_init(|| sinks.iter().map(|sink| sink.feed(store, live, &self.run, from, over)).collect());
     }
 
     pub(super) fn feeds(&self) -> &[Feed] {

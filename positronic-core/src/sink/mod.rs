@@ -1,15 +1,15 @@
 //! Where events go as they happen.
 //!
-//! A sink sees every event of a run in order, once and without a gap. Each sink of a run is fed by a task of its own
-//! that reads the store from the sink's position, so a slow one delays nobody and needs no queue; one that fails is
-//! tried again at the same event, and given up after a while without harm to the run, until somebody takes the run up
-//! again. Deltas are shown live and may be lost.
+//! A sink gets the events of every run of its runner; [`RunHandle::follow`](crate::runner::RunHandle::follow) reads one run
+//! as a stream. A sink sees every event of a run in order, once and without a gap. Each sink of a run is fed by a task of
+//! its own that reads the store from the sink's position, so a slow one delays nobody and needs no queue; one that fails is
+//! tried again at the same event, and given up after a while without harm to the run, until the run is claimed again.
+//! Deltas are shown live and may be lost.
 //!
 //! A sink that fails, panics or never answers stops no run, in any of its methods. One that blocks its thread delays what
 //! shares that thread: a part of the work on a runtime of several threads, and everything on a runtime of one. Blocking work
 //! belongs into `spawn_blocking` there, as [`JsonLines`] does it.
 
-mod channel;
 mod json_lines;
 mod log;
 mod recorder;
@@ -18,7 +18,6 @@ use futures::future::BoxFuture;
 
 use crate::record::{Delta, Event, RunId, Seq};
 
-pub use channel::{ChannelSink, Live};
 pub use json_lines::JsonLines;
 pub use log::TracingSink;
 pub use recorder::Recorder;

@@ -42,7 +42,6 @@ mod layers;
 mod limits;
 mod nesting;
 mod outputs;
-mod pending_work;
 mod plugins;
 mod release;
 mod replay;

@@ -5,12 +5,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::record::{Delta, Event, RunId};
 use positronic_core::runner::{RunError, Runner, Settled, SignalError, StartError};
-use positronic_core::sink::{ChannelSink, EventSink, JsonLines, Live, Recorder, SinkError, TracingSink};
+use positronic_core::sink::{EventSink, JsonLines, Recorder, SinkError, TracingSink};
 use positronic_core::store::{MemoryStore, StoreError};
 use positronic_core::testing::{CountedIds, Fault, FaultyStore, Story, Test, TestClock};
 use serde_json::json;
@@ -155,29 +154,6 @@ async fn json_lines_read_back_as_the_same_events() {
 
     assert_eq!(read, story.log());
     assert_eq!(text, story.json_lines());
-}
-
-#[tokio::test(start_paused = true)]
-async fn channel_delivers_every_event_and_a_dropped_receiver_is_harmless() {
-    let journal = Journal::default();
-    let (sink, receiver) = ChannelSink::new(4);
-    let (dropped, gone) = ChannelSink::new(1);
-    drop(gone);
-    let play = Play::new(talk()).map(|runner| runner.sink(sink).sink(dropped));
-    let reading = tokio::spawn(receiver.collect::<Vec<_>>());
-    let run = play.start(&workshop(&journal, tools), ()).await;
-    let story = play.story(&run).await;
-    drop((run, play));
-
-    let live = reading.await.unwrap();
-    let seqs: Vec<_> = live
-        .iter()
-        .filter_map(|live| match live {
-            Live::Event(_, event) => Some(event.seq),
-            Live::Delta(..) => None,
-        })
-        .collect();
-    assert_eq!(seqs, story.log().iter().map(|event| event.seq).collect::<Vec<_>>());
 }
 
 /// Creates a store whose appends fail from number `n` until it is repaired.

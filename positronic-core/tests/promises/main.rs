@@ -16,6 +16,7 @@ mod code;
 mod crash;
 mod decisions;
 mod faults;
+mod follow;
 mod interrupted;
 mod limits;
 mod mailbox;

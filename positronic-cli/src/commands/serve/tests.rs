@@ -1,4 +1,4 @@
-//! The server of all runs: what it tells, and that it ends.
+//! The server of all runs: what it shows, and that it ends.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -6,6 +6,7 @@ use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Services, 
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::Tier;
+use positronic_core::runner::Runner;
 use positronic_core::store::EventStore as _;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -62,41 +63,66 @@ async fn a_run_whose_plugin_never_answers_keeps_nobody_from_ending() {
     let project = Project::new().brain(asking).model(Tier::Normal, Arc::new(ScriptedModel::new([])));
     let args =
         WorkArgs { run: None, model: ModelArgs::default(), once: false, record: None, json: false, plain: false };
-    let ((sink, stream), (done, ended)) = (ChannelSink::new(ROOM), mpsc::unbounded_channel());
-    let mut server = Server::new(&project, &args, &kept, sink, done);
     let (mut ui, ..) = paper_ui(crate::settings::Settings::default());
-    server.take(row.clone(), &mut kept.client().due(), &mut ui).await.unwrap();
-    while asked.load(Ordering::SeqCst) < 2 {
-        tokio::task::yield_now().await;
-    }
+    let runners = Runners::new(&project, &args.model, &kept, ui.settings.clone());
+    let server = Server::new(kept.client(), runners);
+    let (told, interrupts) = tokio::sync::mpsc::unbounded_channel();
+    let is_asked = async {
+        while asked.load(Ordering::SeqCst) < 2 {
+            tokio::task::yield_now().await;
+        }
+        told.send(Interrupt::System).unwrap();
+    };
 
-    let (_told, interrupts) = mpsc::unbounded_channel();
-    let left = tokio::time::timeout(Duration::from_secs(20), server.leave(stream, ended, interrupts, &mut ui)).await;
+    let served = async { tokio::join!(Shown::new(&args, &kept, &mut ui).serve(&server, interrupts), is_asked).0 };
+    let left = tokio::time::timeout(Duration::from_secs(20), served).await;
 
     assert_eq!(left.expect("nobody waits for the plugin").unwrap(), Exit::Done);
     assert_eq!(store.run(run.id()).await.unwrap(), row, "it is for others as it was");
 }
 
 #[tokio::test]
-async fn each_event_is_told_once_and_in_order_however_often_it_comes() {
-    let (project, kept) = (Project::new(), Kept::memory());
+async fn a_run_is_shown_on_from_where_it_was_released() {
+    let (kept, args) = (
+        Kept::memory(),
+        WorkArgs { run: None, model: ModelArgs::default(), once: true, record: None, json: true, plain: false },
+    );
     let Store::Memory(store) = kept.store.clone() else { panic!("the store is in memory") };
-    let failing = brain("Failing").step("One", async |_| Ok(())).step("Two", async |_| Err::<(), _>(Error::new("no")));
-    let run = Runner::builder().model(ScriptedModel::new([])).store(store).build().start(failing, ()).await.unwrap();
+    let asking = brain("Asking").r#loop("Work", |cx| {
+        let pay = Tool::new("pay", |t| t.requires_approval("it costs").execute(async |_: NoArgs, _| Ok("paid")));
+        cx.system("Pay.").input("Begin.").tools([pay])
+    });
+    let model = ScriptedModel::from_fn(|request| match request.messages.len() {
+        1 => Reply::call("pay", json!({})),
+        _ => Reply::text("Paid."),
+    });
+    let runner = Runner::builder().model(model).store(store).linger(Duration::ZERO).build();
+    let run = runner.start(asking, ()).await.unwrap();
     run.settled().await;
-    let log = run.events(Seq(0)).await.unwrap();
-    let model = ModelArgs::default();
-    let args = WorkArgs { run: None, model, once: true, record: None, json: true, plain: false };
-    let (sink, _stream) = ChannelSink::new(ROOM);
-    let mut server = Server::new(&project, &args, &kept, sink, mpsc::unbounded_channel().0);
     let (mut ui, out, _err) = paper_ui(crate::settings::Settings::default());
+    let mut shown = Shown::new(&args, &kept, &mut ui);
+    let client = kept.client();
+    let is_released = async || client.store().run(run.id()).await.unwrap().claim.is_some_and(|claim| claim.released);
+    while !is_released().await {
+        tokio::task::yield_now().await;
+    }
 
-    for place in [2, 2, 3, log.len() - 2, 3, log.len() - 1] {
-        server.show(Live::Event(run.id().clone(), Arc::clone(&log[place])), &mut ui).await.unwrap();
+    shown.event(ServeEvent::Claimed { run: run.id().clone(), from: Seq(2) }).await.unwrap();
+    let settled = run.settled().await;
+    shown.event(ServeEvent::Settled { run: run.id().clone(), settled }).await.unwrap();
+    shown.catch_up().await.unwrap();
+    assert!(shown.told.is_empty(), "it is released");
+    let [call] = &run.pending()[..] else { panic!("it asks") };
+    run.approve(&call.call, "ann").await.unwrap();
+    run.result().await.unwrap();
+    let next = client.store().run(run.id()).await.unwrap().next;
+    shown.event(ServeEvent::Claimed { run: run.id().clone(), from: next }).await.unwrap();
+    while let Some((run, update, updates)) = shown.updates.next().await {
+        shown.show(run, update, updates).await.unwrap();
     }
 
     let told: Vec<Value> = out.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let told: Vec<_> = told.iter().map(|line| line["event"]["seq"].as_u64().unwrap()).collect();
-    assert_eq!(told, (2..log.len() as u64).collect::<Vec<_>>());
-    assert!(server.told.is_empty(), "a run that has failed is over");
+    assert_eq!(told, (2..next.0).collect::<Vec<_>>());
+    assert!(shown.told.is_empty() && shown.positions.is_empty(), "the run is over");
 }

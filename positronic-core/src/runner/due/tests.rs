@@ -1,14 +1,25 @@
-//! Detection of runs with work: new events at once, all others once a second.
+//! Runs with new events are found at once, the others once a second.
 
-use std::time::Duration;
+use serde_json::json;
 
-use positronic_core::model::scripted::ScriptedModel;
-use positronic_core::record::{Actor, RunId, SignalId, SignalKind, Start};
-use positronic_core::runner::{Due, Runner};
-use positronic_core::store::MemoryStore;
-use positronic_core::testing::TestClock;
+use super::*;
+use crate::dsl::{Brain, NoArgs, Tool, brain};
+use crate::model::scripted::{Reply, ScriptedModel};
+use crate::record::{Actor, Path, SignalId, SignalKind, Start};
+use crate::runner::Runner;
+use crate::store::MemoryStore;
+use crate::testing::TestClock;
 
-use crate::support::{Journal, batch, path, tools, waits, workshop};
+fn paying() -> Brain<(), ()> {
+    brain("Paying").r#loop("Work", |cx| {
+        let pay = Tool::new("pay", |t| t.requires_approval("it costs").execute(async |_: NoArgs, _| Ok("paid")));
+        cx.system("Pay.").input("Begin.").tools([pay])
+    })
+}
+
+fn call() -> Path {
+    Path::root().stage("Work").call(0, 0)
+}
 
 async fn found(due: &mut Due) -> Vec<String> {
     due.wait().await;
@@ -19,37 +30,37 @@ async fn found(due: &mut Due) -> Vec<String> {
 async fn only_runs_with_new_events_are_inspected_between_two_listings() {
     let store = MemoryStore::new();
     let runner = Runner::builder()
-        .model(ScriptedModel::from_fn(|_| batch([("gated", "a")])))
+        .model(ScriptedModel::from_fn(|_| Reply::call("pay", json!({}))))
         .store(store.clone())
         .clock(TestClock::default())
         .linger(Duration::ZERO)
         .build();
     for id in ["one", "two"] {
         let start = Start { id: Some(SignalId::from(id)), ..Start::default() };
-        let run = runner.start_with(&workshop(&Journal::default(), tools), (), start).await.unwrap();
-        waits(&run).await;
+        let run = runner.start_with(paying(), (), start).await.unwrap();
+        run.settled().await;
     }
     tokio::time::sleep(Duration::from_millis(10)).await;
     let (client, ann) = (runner.client(), Actor::builder().by("ann").build());
-    // Unattended, the runner would do the work itself.
+    // It would do the work itself.
     drop(runner);
     let (one, two) = (RunId::new("one"), RunId::new("two"));
-    let mut due = client.due();
+    let mut due = Due::new(client.clone(), KnownRunners::default(), RetryBackoffs::default());
 
     assert_eq!(found(&mut due).await, Vec::<String>::new(), "they wait");
-    client.approve(&one, &path("Work/0.0"), ann.clone()).await.unwrap();
+    client.approve(&one, &call(), ann.clone()).await.unwrap();
     assert_eq!(found(&mut due).await, ["one"]);
-    client.approve(&two, &path("Work/0.0"), ann.clone()).await.unwrap();
-    assert_eq!(found(&mut due).await, ["two"], "`one` has work as well, without new events");
+    client.approve(&two, &call(), ann.clone()).await.unwrap();
+    assert_eq!(found(&mut due).await, ["two"], "`one` has work as well, and nobody has done anything in it");
     tokio::time::sleep(Duration::from_millis(500)).await;
     due.again(&one);
     assert_eq!(found(&mut due).await, ["one"]);
-    // All runs are listed once a second.
+    // Once a second, all are listed.
     assert_eq!(found(&mut due).await.len(), 2);
     assert_eq!(due.rows(|run| *run == one).await.unwrap(), []);
 
     let row = client.store().run(&one).await.unwrap();
-    due.refuse(&row, positronic_core::record::ClaimRefusal::NoBrain, "no such brain");
+    due.refuse(&row, ClaimRefusal::NoBrain, "no such brain");
     due.again(&one);
     assert_eq!(found(&mut due).await, Vec::<String>::new(), "nothing has changed in it");
     let hello = || SignalKind::Message { to: None, text: "hello".to_owned(), message_id: None };
@@ -57,17 +68,17 @@ async fn only_runs_with_new_events_are_inspected_between_two_listings() {
     assert_eq!(found(&mut due).await, ["one"]);
 
     let row = client.store().run(&one).await.unwrap();
-    due.postpone(&row);
-    due.postpone(&row);
+    due.rest(&row, "it failed".to_owned());
+    due.rest(&row, "it failed".to_owned());
     assert_eq!(found(&mut due).await, ["two"], "it has failed twice, and rests for two seconds");
     assert!(found(&mut due).await.contains(&one.to_string()));
-    due.postpone(&row);
+    due.rest(&row, "it failed".to_owned());
     assert_eq!(found(&mut due).await, ["two"]);
     client.signal(&one, hello(), ann).await.unwrap();
-    assert_eq!(found(&mut due).await, ["one"], "another process sent it a message");
+    assert_eq!(found(&mut due).await, ["one"], "somebody has sent it something");
     let row = client.store().run(&one).await.unwrap();
-    due.postpone(&row);
+    due.rest(&row, "it failed".to_owned());
     assert_eq!(found(&mut due).await, ["two"]);
     due.again(&one);
-    assert_eq!(found(&mut due).await, ["one"], "it has continued");
+    assert_eq!(found(&mut due).await, ["one"], "it has gone on");
 }

@@ -1,0 +1,174 @@
+//! Reads a run's log as it grows, with the live deltas in their places: what sinks and [`RunHandle::follow`] share.
+//!
+//! ```text
+//! store ──read, 256 events at a time──▶ events ─┐
+//!   └─ watcher: the log has grown ─▶ bell       ├─▶ next()
+//! worker ── live deltas, at most 1024 ──────────┘
+//! ```
+//!
+//! Only the position in the log is kept between reads, so a slow reader needs no queue of events. A worker sends the
+//! pieces of an answer before it appends the event that holds the answer. A reader that has read that event therefore
+//! finds the pieces in its queue, and they go first.
+//!
+//! [`RunHandle::follow`]: super::RunHandle::follow
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use backon::{BackoffBuilder as _, ExponentialBackoff, ExponentialBuilder};
+use tokio::sync::{Notify, mpsc};
+
+use super::live::{LiveDeltas, LiveRun, Piece};
+use crate::record::{Delta, Event, RunId, Seq};
+use crate::store::{EventStore, StoreError, Watcher};
+
+/// How many events are read at once.
+const CHUNK: usize = 256;
+
+/// Returns the pauses between the tries of what has failed: 50 ms, doubled each time, 12.75 s in all.
+pub(super) fn pauses() -> ExponentialBackoff {
+    ExponentialBuilder::default().with_min_delay(Duration::from_millis(50)).with_factor(2.0).with_max_times(8).build()
+}
+
+/// What comes next in a run.
+pub(super) enum Followed {
+    Event(Arc<Event>),
+    Delta(Delta),
+}
+
+/// Wakes a reader when the log has grown.
+#[derive(Default)]
+pub(super) struct LogBell {
+    /// The number that the next event of the log has, as far as the store has said.
+    next: AtomicU64,
+    bell: Notify,
+}
+
+impl LogBell {
+    /// Wakes the reader, which looks for the events before `next`.
+    pub(super) fn ring(&self, next: Seq) {
+        self.next.fetch_max(next.0, Ordering::AcqRel);
+        self.bell.notify_one();
+    }
+}
+
+impl Watcher for LogBell {
+    fn appended(&self, _: &RunId, next: Seq) {
+        self.ring(next);
+    }
+}
+
+/// A position in a run's log, and in its live deltas.
+pub(super) struct Follower {
+    store: Arc<dyn EventStore>,
+    run: RunId,
+    /// The number of the next event.
+    next: Seq,
+    /// Events that were read and not taken yet.
+    events: VecDeque<Arc<Event>>,
+    /// Whether the last read came to the end of the log.
+    is_complete: bool,
+    bell: Arc<LogBell>,
+    /// Keeps the channel of the deltas.
+    _live: Arc<LiveRun>,
+    deltas: mpsc::Receiver<Piece>,
+    /// A delta that came before the events that it stands behind.
+    early: Option<Piece>,
+}
+
+impl Follower {
+    /// Begins to read a run at an event's number. Deltas are those from now on.
+    pub(super) fn new(store: &Arc<dyn EventStore>, live: &LiveDeltas, run: &RunId, next: Seq) -> Self {
+        let bell = Arc::<LogBell>::default();
+        let watcher: Arc<dyn Watcher> = Arc::clone(&bell) as Arc<dyn Watcher>;
+        store.watch(Some(run), Arc::downgrade(&watcher) as Weak<dyn Watcher>);
+        let live = live.of(run);
+        Self {
+            store: Arc::clone(store),
+            run: run.clone(),
+            next,
+            events: VecDeque::new(),
+            is_complete: false,
+            bell,
+            deltas: live.subscribe(),
+            _live: live,
+            early: None,
+        }
+    }
+
+    /// Returns the number of the next event.
+    pub(super) const fn position(&self) -> Seq {
+        self.next
+    }
+
+    /// Goes on at another event.
+    pub(super) fn seek(&mut self, next: Seq) {
+        self.next = next;
+        self.events.clear();
+        self.is_complete = false;
+    }
+
+    pub(super) const fn bell(&self) -> &Arc<LogBell> {
+        &self.bell
+    }
+
+    /// Returns what comes next, or none where all that there is was taken. A store that fails is asked again after each of
+    /// the [`pauses`].
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] as the store fails; the same events are read again afterwards.
+    pub(super) async fn next(&mut self) -> Result<Option<Followed>, StoreError> {
+        loop {
+            if let Some(delta) = self.delta() {
+                return Ok(Some(Followed::Delta(delta)));
+            }
+            if let Some(event) = self.events.pop_front() {
+                self.next = event.seq.next();
+                return Ok(Some(Followed::Event(event)));
+            }
+            if self.is_complete && self.bell.next.load(Ordering::Acquire) <= self.next.0 {
+                return Ok(None);
+            }
+            self.events = self.read().await?.into();
+            self.is_complete = self.events.len() < CHUNK;
+            if self.events.is_empty() {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Waits until there may be more. It may be given up at any time, and loses nothing.
+    pub(super) async fn more(&mut self) {
+        tokio::select! {
+            biased;
+            Some(early) = self.deltas.recv(), if self.early.is_none() => self.early = Some(early),
+            () = self.bell.bell.notified() => {}
+        }
+    }
+
+    /// Returns the next delta that stands before the next event.
+    fn delta(&mut self) -> Option<Delta> {
+        let (after, delta) = self.early.take().or_else(|| self.deltas.try_recv().ok())?;
+        if after > self.next {
+            self.early = Some((after, delta));
+            return None;
+        }
+        Some(delta)
+    }
+
+    async fn read(&self) -> Result<Vec<Arc<Event>>, StoreError> {
+        let mut pauses = pauses();
+        loop {
+            let failed = match self.store.read(&self.run, self.next, CHUNK).await {
+                Err(failed @ StoreError::Failed { .. }) => failed,
+                read => return read,
+            };
+            let Some(pause) = pauses.next() else { return Err(failed) };
+            tracing::debug!(run = %self.run, seq = %self.next, error = %failed, "reading the log again");
+            tokio::time::sleep(pause).await;
+        }
+    }
+}

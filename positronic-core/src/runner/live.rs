@@ -1,0 +1,79 @@
+//! Live deltas: the pieces of answers, from the worker of a run to the readers of that run in the same process.
+//!
+//! A runner and its clones share one channel for each run, also across several handles of the run. Each reader has a
+//! bounded queue of its own; what does not fit is dropped for that reader alone.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use tokio::sync::mpsc;
+
+use crate::record::{Delta, RunId, Seq};
+
+/// How many deltas a reader's queue holds.
+const ROOM: usize = 1024;
+
+/// A delta, and the number of the first event that may follow it.
+pub(super) type Piece = (Seq, Delta);
+
+/// The channels of all runs of a runner. Clones share them.
+#[derive(Clone, Default)]
+pub(super) struct LiveDeltas(Arc<Mutex<HashMap<RunId, Weak<LiveRun>>>>);
+
+/// The channel of one run. It exists as long as a worker or a reader holds it.
+pub(super) struct LiveRun {
+    run: RunId,
+    all: LiveDeltas,
+    readers: Mutex<Vec<mpsc::Sender<Piece>>>,
+}
+
+impl LiveDeltas {
+    fn all(&self) -> MutexGuard<'_, HashMap<RunId, Weak<LiveRun>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the channel of a run.
+    pub(super) fn of(&self, run: &RunId) -> Arc<LiveRun> {
+        let mut all = self.all();
+        if let Some(known) = all.get(run).and_then(Weak::upgrade) {
+            return known;
+        }
+        let live = Arc::new(LiveRun { run: run.clone(), all: self.clone(), readers: Mutex::default() });
+        all.insert(run.clone(), Arc::downgrade(&live));
+        live
+    }
+}
+
+impl LiveRun {
+    fn readers(&self) -> MutexGuard<'_, Vec<mpsc::Sender<Piece>>> {
+        self.readers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a reader, which gets the deltas from now on.
+    pub(super) fn subscribe(&self) -> mpsc::Receiver<Piece> {
+        let (sender, receiver) = mpsc::channel(ROOM);
+        self.readers().push(sender);
+        receiver
+    }
+
+    /// Says whether the run has readers.
+    pub(super) fn is_read(&self) -> bool {
+        self.readers().iter().any(|reader| !reader.is_closed())
+    }
+
+    /// Sends a delta to every reader that has room for it. It belongs behind all events before `after`.
+    pub(super) fn send(&self, after: Seq, delta: &Delta) {
+        let has_ended = |sent| matches!(sent, Err(mpsc::error::TrySendError::Closed(_)));
+        self.readers().retain(|reader| !has_ended(reader.try_send((after, delta.clone()))));
+    }
+}
+
+impl Drop for LiveRun {
+    fn drop(&mut self) {
+        let mut all = self.all.all();
+        // A new channel may have taken its place already.
+        if all.get(&self.run).is_some_and(|known| known.strong_count() == 0) {
+            all.remove(&self.run);
+        }
+    }
+}
