@@ -5,7 +5,7 @@ use std::sync::Arc;
 use positronic_core::machine::RunState;
 use positronic_core::projection::Prompts;
 use positronic_core::record::{
-    Event, EventKind, FileOutput, Output, OutputKind, Path, Prompt, RunSummary, Seq, SharedBudget, SideOutput,
+    Event, EventKind, FileOutput, Output, OutputKind, Path, Prompt, RunId, RunSummary, Seq, SharedBudget, SideOutput,
     Timestamp, ToolDecl,
 };
 use positronic_core::runner::Client;
@@ -74,14 +74,15 @@ impl Recorded {
     fn prompts(&self, all: bool) -> Vec<Answered<'_>> {
         let mut prompts = Vec::new();
         for (row, log) in &self.runs {
-            prompts.extend(own_prompts(log, all).into_iter().map(|prompt| Answered { row, prompt }));
+            prompts.extend(own_prompts(&row.run, log, all).into_iter().map(|prompt| Answered { row, prompt }));
         }
         prompts
     }
 
     /// Writes the conversation as Markdown.
     pub(crate) fn markdown(&self, all: bool) -> String {
-        let chapters = self.runs.iter().map(|(row, log)| Chapter { row, log, prompts: own_prompts(log, all) });
+        let chapters =
+            self.runs.iter().map(|(row, log)| Chapter { row, log, prompts: own_prompts(&row.run, log, all) });
         markdown(&self.id, &chapters.collect::<Vec<_>>())
     }
 
@@ -149,8 +150,8 @@ impl Recorded {
 }
 
 /// Lists the prompts of a run's own brain in order; with `all`, also those that people are not shown.
-fn own_prompts(log: &[Arc<Event>], all: bool) -> Vec<Prompt> {
-    let prompts = Prompts::of(log.iter().map(|event| &**event));
+fn own_prompts(run: &RunId, log: &[Arc<Event>], all: bool) -> Vec<Prompt> {
+    let prompts = Prompts::default().in_run(run).with(log.iter().map(|event| &**event));
     prompts.iter().filter(|prompt| is_own(&prompt.path) && (all || prompt.visible)).cloned().collect()
 }
 

@@ -93,6 +93,11 @@ pub struct CallFlags {
 }
 
 impl CallFlags {
+    /// Says whether the tool promises nothing.
+    pub(crate) fn is_plain(&self) -> bool {
+        *self == Self::default()
+    }
+
     /// Says whether a call whose outcome is unknown may be run again.
     #[must_use]
     pub const fn may_repeat(self) -> bool {

@@ -44,6 +44,7 @@ mod nesting;
 mod outputs;
 mod pending_work;
 mod plugins;
+mod records;
 mod release;
 mod replay;
 mod scripted;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::node::{BrainNode, CallNode, NodeId, NodeKind, NodeStatus, Resumed, Wait, WidgetNode};
+use super::node::{BrainNode, CallNode, CallWait, NodeId, NodeKind, NodeStatus, WaitEnd, WidgetNode};
 use super::tree::Timeline;
 use crate::record::{
     Approval, Before, CallState, Event, EventKind, PublicId, Segment, SideOutput, ToolCall, ToolResult, WidgetOutput,
@@ -54,13 +54,13 @@ impl Timeline {
             }
             EventKind::LoopWait { waits, .. } => {
                 (call.state, call.progress) = (CallState::Waiting, None);
-                call.waits.push(Wait { since: now, waits: waits.clone(), resumed: None });
+                call.waits.push(CallWait { since: now, waits: waits.clone(), resumed: None });
                 self.set_status(here, NodeStatus::Waiting);
             }
             EventKind::LoopResume { cause, wait, payload, signal, actor } => {
                 call.state = CallState::Running;
                 if let Some(waited) = call.waits.last_mut() {
-                    waited.resumed = Some(Resumed {
+                    waited.resumed = Some(WaitEnd {
                         at: now,
                         cause: *cause,
                         wait: *wait,

@@ -40,7 +40,7 @@ mod tree;
 use crate::record::Delta;
 
 pub use node::{
-    Answer, AnswerNode, AnswerOutcome, BrainNode, BudgetNode, BudgetOutcome, CallNode, Ending, Node, NodeId, NodeKind,
-    NodeStatus, Resumed, StageNode, Stream, StreamPart, Wait, WidgetNode,
+    Answer, AnswerNode, AnswerOutcome, BrainNode, BudgetNode, BudgetOutcome, CallNode, CallWait, Ending, Node, NodeId,
+    NodeKind, NodeStatus, StageNode, Stream, StreamPart, WaitEnd, WidgetNode,
 };
 pub use tree::Timeline;

@@ -426,7 +426,7 @@ pub struct CallNode {
     pub approval: Option<Approval>,
     /// What it waited for, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub waits: Vec<Wait>,
+    pub waits: Vec<CallWait>,
     /// The brain that it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub brain: Option<BrainNode>,
@@ -455,20 +455,20 @@ impl CallNode {
 /// A wait of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Wait {
+pub struct CallWait {
     /// Since when.
     pub since: Timestamp,
     /// What it waits for; the first that arrives ends it.
     pub waits: Vec<WaitSpec>,
     /// How it ended; `None` while it lasts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub resumed: Option<Resumed>,
+    pub resumed: Option<WaitEnd>,
 }
 
 /// How a wait ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Resumed {
+pub struct WaitEnd {
     /// When.
     pub at: Timestamp,
     /// Whether an answer came or the time was up.
