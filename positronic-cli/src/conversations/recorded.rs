@@ -11,7 +11,6 @@ use positronic_core::record::{
 use positronic_core::runner::Client;
 use serde_json::{Value, json};
 
-use super::happened::is_own;
 use super::markdown::{Chapter, markdown};
 use crate::display::{Style, View, talk_text};
 use crate::failure::Failure;
@@ -55,7 +54,7 @@ impl Recorded {
         for (_, log) in self.runs.iter().skip(older) {
             let mut view = View::new();
             for event in log {
-                view.fold(event);
+                view.apply(event);
             }
             if !view.is_ended() {
                 view.tick(now);
@@ -169,4 +168,9 @@ pub(crate) fn plain(prompts: &Prompts, known: impl Fn(&Path) -> usize) -> String
     let said: Vec<String> =
         fresh.filter_map(said).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()).collect();
     said.join("\n\n")
+}
+
+/// Says whether a loop is one of the run's own brain, whose record is a prompt of the conversation.
+fn is_own(path: &Path) -> bool {
+    path.parent().is_some_and(|owner| owner.is_root())
 }

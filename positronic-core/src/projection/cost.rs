@@ -167,6 +167,12 @@ impl Costs {
         self.sum(|call| call.path.parent().as_ref() == Some(path))
     }
 
+    /// Sums up one iteration, or one question of a step, answers that were refused included.
+    #[must_use]
+    pub fn spent_at(&self, path: &Path) -> Spent {
+        self.sum(|call| call.path == *path)
+    }
+
     /// Sums up each iteration, and each question of a step, in the order in which they were answered first.
     #[must_use]
     pub fn iterations(&self) -> IndexMap<Path, Spent> {

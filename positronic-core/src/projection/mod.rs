@@ -14,7 +14,6 @@ mod files;
 mod history;
 mod messages;
 mod prompts;
-mod report;
 mod requests;
 mod structured;
 pub mod timeline;
@@ -29,7 +28,6 @@ pub use files::{RunFile, files};
 pub use history::History;
 pub use messages::{messages, prompts_to_messages, result_text};
 pub use prompts::Prompts;
-pub use report::{Ending, RefusedAnswer, ReportCall, ReportIteration, ReportPart, RunReport};
 pub use requests::{RequestError, request_at, request_for};
 pub(crate) use requests::{iteration_request, question_request};
 #[cfg(all(test, feature = "openai"))]
