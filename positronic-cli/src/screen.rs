@@ -61,7 +61,7 @@ impl<'a> Screen<'a> {
         match &mut self.reporter {
             Reporter::Live(live) => live.event(event),
             Reporter::Plain(plain) => plain.event(event)?,
-            Reporter::Silent(view) => view.fold(event),
+            Reporter::Silent(view) => view.apply(event),
         }
         Ok(())
     }
@@ -107,7 +107,7 @@ impl<'a> Screen<'a> {
 
     /// Returns the currency in which limits of money count, where it is known.
     pub(crate) fn currency(&self) -> Option<&str> {
-        self.view().currency.as_deref()
+        self.view().currency()
     }
 
     fn view(&self) -> &View {

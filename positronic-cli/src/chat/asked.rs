@@ -49,7 +49,7 @@ impl Table<'_> {
         self.live.print(&[Line::default()])?;
         drop(self.keys.take());
         let (question, recall) = (pending.clone(), Recall::default());
-        let (taken_back, currency) = (recall.clone(), self.live.view().currency.clone());
+        let (taken_back, currency) = (recall.clone(), self.live.view().currency().map(str::to_owned));
         let asking = move || ask(&question, &place, currency.as_deref(), true, colour, taken_back);
         let mut answer = tokio::task::spawn_blocking(asking);
         let is_open = || run.pending().iter().any(|open| open.call == pending.call && open.since == pending.since);

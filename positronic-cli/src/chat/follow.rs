@@ -131,7 +131,7 @@ impl Table<'_> {
                 self.unheard.retain(|opening| opening.id.as_ref() != Some(id));
             }
             EventKind::LoopOutput { output: SideOutput::File(file), .. } => match self.desk.save(file).await {
-                Ok(Some(path)) => self.live.note(event, format!("saved as {}", told(&path))),
+                Ok(Some(path)) => self.live.note(format!("saved as {}", told(&path))),
                 Ok(None) => {}
                 Err(failure) => self.fail(&failure)?,
             },

@@ -53,6 +53,6 @@ impl Table<'_> {
             0 => String::new(),
             more => format!(", and {more} more"),
         };
-        Some(format!("{} {}{more} (/pending)", named(first), question(first, self.live.view().currency.as_deref())))
+        Some(format!("{} {}{more} (/pending)", named(first), question(first, self.live.view().currency())))
     }
 }

@@ -1,6 +1,8 @@
 //! `positronic report`: a run written down, as Markdown or JSON.
 
-use positronic_core::projection::RunReport;
+use std::sync::Arc;
+
+use positronic_core::projection::timeline::Timeline;
 use positronic_core::record::Seq;
 
 use super::block_on;
@@ -23,22 +25,23 @@ pub(crate) fn report(args: &ReportArgs, ui: &mut Ui) -> Result<Exit, Failure> {
         let log = kept.client().events(&row.run, Seq(0)).await?;
         Ok::<_, Failure>((row, log))
     })?;
-    let report = RunReport::of(log.iter().map(|event| &**event), &prices)
-        .ok_or_else(|| Failure::store(format!("the log of {} does not begin with a brain", row.run)))?;
+    let mut timeline = Timeline::new().priced(Arc::new(prices));
+    log.iter().for_each(|event| timeline.apply(event));
+    let text = || {
+        let text = markdown(&timeline, &row);
+        text.ok_or_else(|| Failure::store(format!("the log of {} does not begin with a brain", row.run)))
+    };
+    let document = || serde_json::json!({"run": row, "timeline": timeline});
     let Some(file) = to_file else {
         if args.json {
-            ui.document(&serde_json::json!({"run": row, "report": report}))?;
+            ui.document(&document())?;
         } else {
-            ui.tell(&markdown(&report, &row))?;
+            ui.tell(&text()?)?;
         }
         return Ok(Exit::Done);
     };
-    let text = if args.json {
-        let document = serde_json::json!({"run": row, "report": report});
-        serde_json::to_string_pretty(&document).map_err(Failure::store)? + "\n"
-    } else {
-        markdown(&report, &row)
-    };
+    let text =
+        if args.json { serde_json::to_string_pretty(&document()).map_err(Failure::store)? + "\n" } else { text()? };
     replace(file, &text).map_err(|source| Failure::File {
         path: file.to_owned(),
         doing: "cannot be written",

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
+use positronic_core::projection::timeline::Timeline;
 use positronic_core::record::{Tier, Usage};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -123,7 +124,8 @@ fn a_report_is_written_into_a_file_and_replaces_none_unasked() {
         );
     }
     let document: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
-    assert_eq!(document["report"]["parts"][0]["iterations"][0]["said"], "Done.");
+    let timeline: Timeline = serde_json::from_value(document["timeline"].clone()).unwrap();
+    assert_eq!((timeline.answers, timeline.ending().is_some()), (1, true));
     let text = desk.call(&Project::new(), &["report", "done", "--prices", &prices]).out;
     assert!(text.contains("- Used: 1,200 tokens in, 30 out\n- Cost: 1.2 EUR, by the prices of 2026-01-01\n"), "{text}");
     assert!(text.contains("- 1,200 tokens in, 30 out; cost 1.2 EUR\n"), "{text}");

@@ -153,7 +153,7 @@ fn head(known: &Known, why: Option<&Waiting>, costs: &Costs, now: Timestamp, sty
 fn tree(known: &Known, prices: PriceTable, now: Timestamp, style: &Style) -> String {
     let mut view = View::new().priced(prices);
     for event in &known.log {
-        view.fold(event);
+        view.apply(event);
     }
     if !view.is_ended() {
         view.tick(now);

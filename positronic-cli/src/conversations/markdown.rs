@@ -8,11 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use positronic_core::projection::result_text;
+use positronic_core::projection::timeline::Timeline;
 use positronic_core::record::{
     CallState, Event, Output, OutputKind, Path, Prompt, PromptState, RunSummary, Timestamp, ToolOutput,
 };
 
-use super::happened::Happened;
+use super::remarks::{Remarks, decision};
 use crate::display::figures::{duration, size};
 use crate::display::given::extent;
 use crate::markdown::{code, escaped, fits_in_line, quoted_markdown, whole_block};
@@ -30,26 +31,26 @@ pub(super) struct Chapter<'a> {
 pub(super) fn markdown(id: &str, chapters: &[Chapter<'_>]) -> String {
     let mut text = format!("# Conversation {}\n", escaped(id));
     for Chapter { row, log, prompts } in chapters {
-        let happened = Happened::of(log.iter().map(|event| &**event));
+        let remarks = Remarks::of(&Timeline::of(log.iter().map(|event| &**event)));
         for one in prompts {
             _ = write!(text, "\n---\n\n");
-            prompt(&mut text, one, &happened);
+            prompt(&mut text, one, &remarks);
             let open = match one.state {
                 PromptState::Completed => None,
                 PromptState::Running => Some("it is not over"),
                 PromptState::WaitingForApproval => Some("it waits for an approval"),
                 PromptState::WaitingForWebhook => Some("it waits for an answer"),
             };
-            if let Some(open) = open.filter(|_| happened.end.is_none()) {
+            if let Some(open) = open.filter(|_| remarks.end.is_none()) {
                 _ = write!(text, "\n*{open}: run `{}`, {}*\n", row.run, row.status.as_str());
             }
         }
-        let apart: Vec<&str> = happened.between(&Path::root(), Timestamp(0), LAST).collect();
-        if prompts.is_empty() && !(apart.is_empty() && happened.end.is_none()) {
+        let apart: Vec<&str> = remarks.between(&Path::root(), Timestamp(0), LAST).collect();
+        if prompts.is_empty() && !(apart.is_empty() && remarks.end.is_none()) {
             _ = write!(text, "\n---\n");
         }
         remarked(&mut text, apart.into_iter(), false);
-        if let Some(end) = &happened.end {
+        if let Some(end) = &remarks.end {
             _ = write!(text, "\n*the run `{}` {}*\n", row.run, escaped(end));
         }
     }
@@ -59,7 +60,7 @@ pub(super) fn markdown(id: &str, chapters: &[Chapter<'_>]) -> String {
     text
 }
 
-fn prompt(text: &mut String, prompt: &Prompt, happened: &Happened) {
+fn prompt(text: &mut String, prompt: &Prompt, remarks: &Remarks) {
     if !prompt.visible {
         _ = write!(text, "*People are not shown this prompt.*\n\n");
     }
@@ -69,13 +70,13 @@ fn prompt(text: &mut String, prompt: &Prompt, happened: &Happened) {
     }
     let (mut listed, mut told) = (false, Timestamp(0));
     for output in prompt.shown() {
-        let item = item(output, happened);
+        let item = item(output);
         let words = output.kind.text().unwrap_or_default();
         let is_said = matches!(output.kind, OutputKind::Message { engine: false, .. });
         if item.is_none() && words.trim().is_empty() && !is_said {
             continue;
         }
-        listed = remarked(text, happened.between(&prompt.path, told, output.at), listed);
+        listed = remarked(text, remarks.between(&prompt.path, told, output.at), listed);
         told = told.max(output.at);
         // Items of a list stand together.
         if !(listed && item.is_some()) {
@@ -88,7 +89,7 @@ fn prompt(text: &mut String, prompt: &Prompt, happened: &Happened) {
             (None, _) => said(text, "Assistant", &words),
         }
     }
-    remarked(text, happened.between(&prompt.path, told, LAST), listed);
+    remarked(text, remarks.between(&prompt.path, told, LAST), listed);
 }
 
 /// Writes what happened beside what was said, each as an item, and says whether a list stands at the end.
@@ -109,11 +110,11 @@ fn said(text: &mut String, speaker: &str, said: &str) {
 }
 
 /// Writes what stands in a list: calls, and what they show.
-fn item(output: &Output, happened: &Happened) -> Option<String> {
+fn item(output: &Output) -> Option<String> {
     Some(match &output.kind {
         OutputKind::Tool(tool) => {
-            let decided = happened.of_call(&tool.path).iter().map(|said| format!("\n  - *{}*", escaped(said)));
-            call(tool, output.duration) + &decided.collect::<String>()
+            let decided = tool.approval.as_ref().and_then(decision).map(|said| format!("\n  - *{}*", escaped(&said)));
+            call(tool, output.duration) + &decided.unwrap_or_default()
         }
         OutputKind::File(file) => {
             let (name, kind) = (code(&file.name), escaped(&file.media_type));

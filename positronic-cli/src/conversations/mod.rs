@@ -2,9 +2,9 @@
 //! transcript, as Markdown and as JSON.
 
 mod find;
-mod happened;
 mod markdown;
 mod recorded;
+mod remarks;
 
 pub(crate) use find::{find, known, new_id};
 pub(crate) use recorded::{Recorded, plain};

@@ -5,13 +5,12 @@ use std::sync::Arc;
 use positronic_core::machine::RunState;
 use positronic_core::projection::Prompts;
 use positronic_core::record::{
-    Event, EventKind, FileOutput, Output, OutputKind, Path, Prompt, RunSummary, Seq, SharedBudget, SideOutput,
+    Event, EventKind, FileOutput, Output, OutputKind, Path, Prompt, RunId, RunSummary, Seq, SharedBudget, SideOutput,
     Timestamp, ToolDecl,
 };
 use positronic_core::runner::Client;
 use serde_json::{Value, json};
 
-use super::happened::is_own;
 use super::markdown::{Chapter, markdown};
 use crate::display::{Style, View, talk_text};
 use crate::failure::Failure;
@@ -55,7 +54,7 @@ impl Recorded {
         for (_, log) in self.runs.iter().skip(older) {
             let mut view = View::new();
             for event in log {
-                view.fold(event);
+                view.apply(event);
             }
             if !view.is_ended() {
                 view.tick(now);
@@ -74,14 +73,15 @@ impl Recorded {
     fn prompts(&self, all: bool) -> Vec<Answered<'_>> {
         let mut prompts = Vec::new();
         for (row, log) in &self.runs {
-            prompts.extend(own_prompts(log, all).into_iter().map(|prompt| Answered { row, prompt }));
+            prompts.extend(own_prompts(&row.run, log, all).into_iter().map(|prompt| Answered { row, prompt }));
         }
         prompts
     }
 
     /// Writes the conversation as Markdown.
     pub(crate) fn markdown(&self, all: bool) -> String {
-        let chapters = self.runs.iter().map(|(row, log)| Chapter { row, log, prompts: own_prompts(log, all) });
+        let chapters =
+            self.runs.iter().map(|(row, log)| Chapter { row, log, prompts: own_prompts(&row.run, log, all) });
         markdown(&self.id, &chapters.collect::<Vec<_>>())
     }
 
@@ -149,8 +149,8 @@ impl Recorded {
 }
 
 /// Lists the prompts of a run's own brain in order; with `all`, also those that people are not shown.
-fn own_prompts(log: &[Arc<Event>], all: bool) -> Vec<Prompt> {
-    let prompts = Prompts::of(log.iter().map(|event| &**event));
+fn own_prompts(run: &RunId, log: &[Arc<Event>], all: bool) -> Vec<Prompt> {
+    let prompts = Prompts::default().in_run(run).with(log.iter().map(|event| &**event));
     prompts.iter().filter(|prompt| is_own(&prompt.path) && (all || prompt.visible)).cloned().collect()
 }
 
@@ -168,4 +168,9 @@ pub(crate) fn plain(prompts: &Prompts, known: impl Fn(&Path) -> usize) -> String
     let said: Vec<String> =
         fresh.filter_map(said).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()).collect();
     said.join("\n\n")
+}
+
+/// Says whether a loop is one of the run's own brain, whose record is a prompt of the conversation.
+fn is_own(path: &Path) -> bool {
+    path.parent().is_some_and(|owner| owner.is_root())
 }

@@ -6,9 +6,11 @@
 
 use std::collections::HashMap;
 
+use positronic_core::projection::timeline::NodeId;
+
 use super::lines::Pen;
 use super::style::{Line, Style};
-use super::view::{NodeId, ROOT, View};
+use super::view::{ROOT, View};
 
 /// Names a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -52,9 +54,9 @@ impl Scrolled {
         self.0.insert(block.id, !block.settled);
     }
 
-    /// Says whether a node's head has scrolled away.
-    pub(crate) fn has_head(&self, id: NodeId) -> bool {
-        self.has(BlockId::Head(id))
+    /// Says whether a node has begun to scroll away.
+    pub(crate) fn has_any(&self, id: NodeId) -> bool {
+        self.has(BlockId::Head(id)) || self.has(BlockId::Tail(id))
     }
 
     pub(super) fn has(&self, id: BlockId) -> bool {
@@ -90,15 +92,16 @@ impl<'a> Layout<'a> {
 
     pub(super) fn node(&mut self, id: NodeId, depth: usize) {
         let Some(node) = self.pen.view.node(id) else { return };
-        let (open, parent) = (node.status.is_open(), !node.children.is_empty());
+        let children = self.pen.view.children(id);
+        let (open, parent) = (node.status.is_open(), !children.is_empty());
         let head = BlockId::Head(id);
         if !self.scrolled.has(head) {
             let gone = if open && parent { self.pen.open_head(node, depth) } else { Vec::new() };
             let lines = self.pen.head(id, node, depth);
             self.push(Block { id: head, lines, gone, settled: !open, loose: parent || !open });
         }
-        for child in &node.children {
-            self.node(*child, if id == ROOT { 0 } else { depth + 1 });
+        for child in children {
+            self.node(child, if id == ROOT { 0 } else { depth + 1 });
         }
         let tail = BlockId::Tail(id);
         if !self.scrolled.has(tail) {

@@ -2,13 +2,22 @@
 
 use std::time::Duration;
 
-use positronic_core::record::{LoopOutcome, StageKind, Timestamp, ToolResult};
+use positronic_core::projection::timeline::{
+    AnswerNode, AnswerOutcome, BudgetNode, BudgetOutcome, CallNode, CallWait, Node, NodeId, NodeKind, NodeStatus,
+    StageNode, Stream, StreamPart, WaitEnd,
+};
+use positronic_core::record::{
+    ApprovalOutcome, CallState, Decision, DeltaKind, LimitKind, LoopOutcome, Path, ResumeCause, Speaker, StageKind,
+    Timestamp, ToolResult,
+};
 use serde_json::Value;
 
-use super::figures::{duration, many, seconds, size, tokens};
+use super::figures::{amount, duration, many, seconds, size, tokens, used_of};
 use super::style::{Line, Sign, Style, Tone};
 use super::text::{arguments, one_line, sanitise, shorten, value_line, width, wrap};
-use super::view::{CallNode, Flow, Node, NodeId, NodeKind, Phase, StageNode, Status, View};
+use super::view::{View, failure, shown_text};
+use super::way::{failed_over, way};
+use super::words::{by, granted, why};
 
 /// How many lines of thoughts stay in sight.
 const THOUGHT_LINES: usize = 3;
@@ -43,17 +52,19 @@ impl Pen<'_> {
         self.style.width.saturating_sub(used)
     }
 
-    pub(super) fn sign(&self, id: NodeId, status: Status) -> (Tone, Sign) {
+    pub(super) fn sign(&self, id: NodeId, status: NodeStatus) -> (Tone, Sign) {
         match status {
-            Status::Ahead => (Tone::Dim, Sign::Ahead),
-            Status::Running if self.view.paused || self.view.is_waiting(id) => (Tone::Warn, Sign::Waiting),
-            Status::Running => (Tone::Active, self.spinner()),
-            Status::Waiting => (Tone::Warn, Sign::Waiting),
-            Status::Done => (Tone::Good, Sign::Done),
-            Status::Failed => (Tone::Bad, Sign::Failed),
-            Status::Cut => (Tone::Warn, Sign::Cut),
-            Status::Limited => (Tone::Warn, Sign::Limited),
-            Status::Skipped => (Tone::Dim, Sign::Ahead),
+            NodeStatus::NotStarted => (Tone::Dim, Sign::Ahead),
+            NodeStatus::Running if self.view.timeline.is_paused() || self.view.is_waiting(id) => {
+                (Tone::Warn, Sign::Waiting)
+            }
+            NodeStatus::Running => (Tone::Active, self.spinner()),
+            NodeStatus::Waiting => (Tone::Warn, Sign::Waiting),
+            NodeStatus::Done => (Tone::Good, Sign::Done),
+            NodeStatus::Failed => (Tone::Bad, Sign::Failed),
+            NodeStatus::Interrupted => (Tone::Warn, Sign::Cut),
+            NodeStatus::Limited => (Tone::Warn, Sign::Limited),
+            NodeStatus::Skipped => (Tone::Dim, Sign::Ahead),
         }
     }
 
@@ -63,64 +74,149 @@ impl Pen<'_> {
 
     /// Writes what stands above a node's children.
     pub(crate) fn head(&self, id: NodeId, node: &Node, depth: usize) -> Vec<Line> {
-        let unicode = self.style.unicode;
         let indent = self.indent(depth);
         match &node.kind {
-            NodeKind::Root { title, options } => self.title(title, options),
+            NodeKind::Brain(brain) => self.title(&brain.title, &brain.options),
             NodeKind::Stage(stage) => self.stage_line(id, node, stage, indent, self.sign(id, node.status)),
             NodeKind::Call(call) => self.call_line(node, call, indent, self.sign(id, node.status)),
-            NodeKind::Text { text, flow, .. } => self.said(text, *flow, node.status.is_open(), indent),
-            NodeKind::Draft { tool, text, .. } if node.status.is_open() => {
-                let line = Line::new(indent).with(Tone::Active, self.spinner().text(unicode));
-                let tool = one_line(tool, unicode);
-                let room = self.room(indent + 3 + width(&tool));
-                vec![
-                    line.with(Tone::Plain, format!(" {tool} "))
-                        .with(Tone::Dim, shorten(&one_line(text, unicode), room, unicode)),
-                ]
-            }
-            NodeKind::Draft { .. } => Vec::new(),
-            NodeKind::Message { text, engine: true } => {
+            NodeKind::Answer(answer) => self.answer_head(answer, indent),
+            NodeKind::Message { text, from: Speaker::Engine, .. } => {
                 self.remark(Tone::Dim, Sign::Said, &format!("the model was told: {text}"), indent)
             }
-            NodeKind::Message { text, engine: false } => self.remark(Tone::Strong, Sign::Said, text, indent),
-            NodeKind::Note { text, warn } => {
-                self.remark(if *warn { Tone::Warn } else { Tone::Dim }, Sign::Result, text, indent)
-            }
+            NodeKind::Message { text, .. } => self.remark(Tone::Strong, Sign::Said, text, indent),
             NodeKind::Retry { attempt, message, due } => self.retry(*attempt, message, *due, indent),
-            NodeKind::File { name, media_type, size: bytes, uri } => {
+            NodeKind::File { file, .. } => {
                 // Where the store keeps it, its hash helps nobody who looks.
-                let place = if uri.starts_with("blob:") { "" } else { uri };
-                let text = format!("{name} ({media_type}, {}) {place}", size(*bytes));
-                self.remark(Tone::Plain, Sign::Output, &text, indent)
+                let place = if file.uri.starts_with("blob:") { "" } else { &file.uri };
+                let text = format!("{} ({}, {}) {place}", file.name, file.media_type, size(file.size));
+                let mut lines = self.remark(Tone::Plain, Sign::Output, &text, indent);
+                let notes = self.view.notes(id).iter();
+                lines.extend(notes.flat_map(|note| self.remark(Tone::Dim, Sign::Result, note, indent)));
+                lines
             }
-            NodeKind::Custom(custom) => self.remark(Tone::Plain, Sign::Output, &custom.fallback, indent),
-            NodeKind::Widget(widget) if widget.updates => {
-                self.remark(Tone::Plain, Sign::Output, &format!("updated: {}", widget.text), indent)
+            NodeKind::Custom { output, .. } => self.remark(Tone::Plain, Sign::Output, &output.fallback, indent),
+            NodeKind::Widget(widget) => match self.view.widget(id, widget) {
+                Some((text, true)) => self.remark(Tone::Plain, Sign::Output, &format!("updated: {text}"), indent),
+                Some((text, false)) => self.remark(Tone::Plain, Sign::Output, text, indent),
+                None => Vec::new(),
+            },
+            NodeKind::Limit { kind, limit, used, of, unpriced, .. } => {
+                let text = match unpriced {
+                    Some(model) => format!("nobody knows what {model} costs, so its limit of money cannot be kept"),
+                    None => {
+                        format!("used {}{}", used_of(*kind, *used, *limit, self.view.currency()), whose(of.as_ref()))
+                    }
+                };
+                self.remark(Tone::Warn, Sign::Result, &text, indent)
             }
-            NodeKind::Widget(widget) => self.remark(Tone::Plain, Sign::Output, &widget.text, indent),
+            NodeKind::Budget(budget) => self.budget(budget, indent),
+            NodeKind::Blocked => {
+                self.remark(Tone::Warn, Sign::Result, "it asks a model that a limit does not allow", indent)
+            }
+            NodeKind::Compaction { keep, summary: Some(_) } => {
+                let text = format!("older messages were summarised, the last {keep} stay");
+                self.remark(Tone::Dim, Sign::Result, &text, indent)
+            }
+            NodeKind::Compaction { summary: None, .. } => {
+                self.remark(Tone::Dim, Sign::Result, "the messages are whole again", indent)
+            }
+            _ => Vec::new(),
         }
+    }
+
+    /// Writes what happened to a request before there was text: who failed, what was wrong with an answer.
+    fn answer_head(&self, answer: &AnswerNode, indent: usize) -> Vec<Line> {
+        let (answered, refused) = match &answer.outcome {
+            Some(AnswerOutcome::Answered(answer)) => (answer, None),
+            Some(AnswerOutcome::Refused { message, answer }) => (answer, Some(message)),
+            Some(AnswerOutcome::Failed { error, due }) => {
+                return self.retry(answer.attempt, &error.to_string(), *due, indent);
+            }
+            _ => return Vec::new(),
+        };
+        let tone = if failed_over(&answered.metadata) { Tone::Warn } else { Tone::Dim };
+        let way = way(&answered.metadata).map(|way| self.remark(tone, Sign::Result, &way, indent));
+        let refused = refused.map(|message| format!("no decision that fits: {message}"));
+        let refused = refused.map(|text| self.remark(Tone::Warn, Sign::Result, &text, indent));
+        way.into_iter().chain(refused).flatten().collect()
+    }
+
+    /// Writes what a model says: what streams, or the whole answer.
+    fn answer_text(&self, answer: &AnswerNode, indent: usize) -> Vec<Line> {
+        match (&answer.outcome, &answer.stream) {
+            (Some(AnswerOutcome::Answered(answer)), _) => {
+                let texts = answer.parts.iter().filter_map(shown_text);
+                let tone = |reason| if reason { Tone::Dim } else { Tone::Plain };
+                texts.flat_map(|(text, reason)| self.said(text, tone(reason), usize::MAX, indent)).collect()
+            }
+            (None, Some(stream)) => self.stream(stream, indent),
+            _ => Vec::new(),
+        }
+    }
+
+    fn stream(&self, stream: &Stream, indent: usize) -> Vec<Line> {
+        let mut lines: Vec<Line> = stream.parts.iter().flat_map(|part| self.stream_part(part, indent)).collect();
+        if stream.gap {
+            let text = "a part of this is missing until the answer is whole";
+            lines.extend(self.remark(Tone::Dim, Sign::Result, text, indent));
+        }
+        lines
+    }
+
+    fn stream_part(&self, part: &StreamPart, indent: usize) -> Vec<Line> {
+        let unicode = self.style.unicode;
+        match part.kind {
+            DeltaKind::Text => self.said(&part.text, Tone::Plain, self.style.stream_lines, indent),
+            DeltaKind::Reasoning => self.said(&part.text, Tone::Dim, THOUGHT_LINES, indent),
+            DeltaKind::Arguments => {
+                let line = Line::new(indent).with(Tone::Active, self.spinner().text(unicode));
+                let tool = one_line(part.tool.as_deref().unwrap_or_default(), unicode);
+                let text = shorten(&one_line(&part.text, unicode), self.room(indent + 3 + width(&tool)), unicode);
+                vec![line.with(Tone::Plain, format!(" {tool} ")).with(Tone::Dim, text)]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn budget(&self, budget: &BudgetNode, indent: usize) -> Vec<Line> {
+        let currency = self.view.currency();
+        let asks = crate::limits::asks(budget.kind, budget.limit, budget.used, budget.shared, currency);
+        let mut lines = self.remark(Tone::Warn, Sign::Result, &asks, indent);
+        let (tone, outcome) = match &budget.outcome {
+            None => return lines,
+            Some(BudgetOutcome::Decided { decision, more, reason, actor, .. }) => {
+                let what = match decision {
+                    Decision::Approved => format!("granted {}", granted(more, currency)),
+                    Decision::Rejected => "refused more".to_owned(),
+                };
+                (Tone::Dim, format!("{what}{}{}", by(actor), why(reason.as_deref())))
+            }
+            Some(_) => (Tone::Warn, "nobody granted more in time".to_owned()),
+        };
+        lines.extend(self.remark(tone, Sign::Result, &outcome, indent));
+        lines
     }
 
     /// Writes what stands below a node's children; `closing` says that its head has scrolled away unfinished.
     pub(crate) fn tail(&self, id: NodeId, node: &Node, depth: usize, closing: bool) -> Vec<Line> {
         let indent = self.indent(depth);
         match &node.kind {
-            NodeKind::Root { .. } => self.summary(id),
+            NodeKind::Brain(_) => self.summary(id),
+            NodeKind::Answer(answer) => self.answer_text(answer, indent),
             NodeKind::Stage(stage) => {
                 let mut lines = Vec::new();
-                if node.status == Status::Running
-                    && let Some(asking) = &stage.asking
-                    && !self.streams(id)
+                if node.status == NodeStatus::Running
+                    && let Some((asking, since)) = self.view.asking(stage)
+                    && asking.stream.is_none()
                 {
-                    let since = seconds(self.view.now.since(asking.since));
+                    let since = seconds(self.view.now.since(since));
                     let text = format!("{} is answering, {since}", one_line(&asking.model, self.style.unicode));
                     lines.extend(self.remark(Tone::Dim, self.spinner(), &text, self.indent(depth + 1)));
                 }
                 if !node.status.is_open() && closing {
                     lines.extend(self.stage_line(id, node, stage, indent, self.sign(id, node.status)));
                 }
-                if let Some(error) = &stage.error {
+                if let Some(error) = failure(stage) {
                     lines.extend(self.remark(Tone::Bad, Sign::Result, error, self.indent(depth + 1)));
                 }
                 lines
@@ -136,12 +232,6 @@ impl Pen<'_> {
             }
             _ => Vec::new(),
         }
-    }
-
-    pub(super) fn streams(&self, id: NodeId) -> bool {
-        self.view.children(id).iter().filter_map(|child| self.view.node(*child)).any(|child| {
-            matches!(child.kind, NodeKind::Text { flow: Flow::Streaming | Flow::Thinking, .. } | NodeKind::Draft { .. })
-        })
     }
 
     fn title(&self, title: &str, options: &Value) -> Vec<Line> {
@@ -178,7 +268,7 @@ impl Pen<'_> {
                 (false, _) => many(iterations, "iteration"),
             });
         }
-        metadata.extend(stage.limit.as_ref().map(|limit| format!("ended by its limit of {limit}")));
+        metadata.extend(self.limit(id).map(|limit| format!("ended by its limit of {limit}")));
         if let Some(usage) = stage.usage.as_ref().filter(|usage| usage.total() > 0) {
             metadata.push(tokens(usage));
         }
@@ -187,15 +277,28 @@ impl Pen<'_> {
             Some(LoopOutcome::Cancelled) => metadata.push("cancelled".to_owned()),
             _ => {}
         }
-        if let Some(took) = self.took(node, stage.kind == StageKind::Step || !node.status.is_open()) {
+        if let Some(took) = self.took(node, stage.stage == StageKind::Step || !node.status.is_open()) {
             metadata.push(took);
         }
-        if node.status == Status::Running && self.view.is_waiting(id) {
+        if node.status == NodeStatus::Running && self.view.is_waiting(id) {
             metadata.push("waiting".to_owned());
         }
-        let text_tone =
-            if node.status == Status::Ahead || node.status == Status::Skipped { Tone::Dim } else { Tone::Strong };
+        let text_tone = if node.status == NodeStatus::NotStarted || node.status == NodeStatus::Skipped {
+            Tone::Dim
+        } else {
+            Tone::Strong
+        };
         self.headline(indent, (tone, sign), (text_tone, &stage.name), "", &metadata)
+    }
+
+    /// Writes the limit that ended a loop.
+    pub(super) fn limit(&self, id: NodeId) -> Option<String> {
+        let (kind, limit, unpriced) = self.view.limit(id)?;
+        Some(match kind {
+            LimitKind::Iterations => many(limit, "iteration"),
+            LimitKind::Money if unpriced => "money".to_owned(),
+            kind => amount(kind, limit, self.view.currency()),
+        })
     }
 
     /// Says how long a node took, or takes so far.
@@ -213,10 +316,10 @@ impl Pen<'_> {
         let took = match call.duration {
             Some(micros) if micros < 1_000 => None,
             Some(micros) => Some(duration(Duration::from_micros(micros))),
-            None if node.status == Status::Running => self.took(node, true),
+            None if node.status == NodeStatus::Running => self.took(node, true),
             None => None,
         };
-        let arguments = arguments(&call.arguments, self.style.unicode);
+        let arguments = arguments(call.edited().unwrap_or(&call.arguments), self.style.unicode);
         let metadata: Vec<String> = took.into_iter().collect();
         self.headline(indent, sign, (Tone::Plain, &call.tool), &arguments, &metadata)
     }
@@ -250,14 +353,8 @@ impl Pen<'_> {
         vec![line]
     }
 
-    pub(super) fn said(&self, text: &str, flow: Flow, open: bool, indent: usize) -> Vec<Line> {
-        let (tone, limit) = match (flow, open) {
-            (Flow::Thinking, false) => return Vec::new(),
-            (Flow::Thinking, true) => (Tone::Dim, THOUGHT_LINES),
-            (Flow::Reason, _) => (Tone::Dim, usize::MAX),
-            (Flow::Streaming, true) => (Tone::Plain, self.style.stream_lines),
-            (Flow::Streaming, false) | (Flow::Whole, _) => (Tone::Plain, usize::MAX),
-        };
+    /// Writes the last lines of a text, at most `limit`.
+    fn said(&self, text: &str, tone: Tone, limit: usize, indent: usize) -> Vec<Line> {
         let text = sanitise(text.trim(), self.style.unicode);
         let lines = wrap(&text, self.room(indent));
         let hidden = lines.len().saturating_sub(limit);
@@ -298,52 +395,48 @@ impl Pen<'_> {
     fn outcome(&self, call: &CallNode, indent: usize) -> Vec<Line> {
         let unicode = self.style.unicode;
         let mut lines = Vec::new();
-        if let Some(decided) = &call.decided {
-            lines.extend(self.remark(Tone::Dim, Sign::Result, decided, indent));
+        if let Some(decided) = decided(call) {
+            lines.extend(self.remark(Tone::Dim, Sign::Result, &decided, indent));
         }
-        match &call.phase {
-            Phase::Queued => {}
-            Phase::Running => {
-                if let Some(progress) = &call.progress {
-                    let progress = shorten(&one_line(progress, unicode), self.room(indent + 2), unicode);
-                    lines.extend(self.remark(Tone::Dim, Sign::Result, &progress, indent));
-                }
-            }
-            Phase::Pending { reason, expires } => {
-                let until = self.until(*expires);
-                lines.extend(self.remark(
-                    Tone::Warn,
-                    Sign::Result,
-                    &format!("needs approval: {reason}{until}"),
-                    indent,
-                ));
-            }
-            Phase::Waiting { waits } => {
-                for wait in waits {
-                    let who = if wait.person { " from a person" } else { "" };
-                    let prompt = wait.prompt.as_ref().map_or_else(String::new, |prompt| format!(": {prompt}"));
-                    let until = self.until(wait.expires);
-                    let text = format!("waits for {} {}{who}{prompt}{until}", wait.webhook, wait.identifier);
-                    lines.extend(self.remark(Tone::Warn, Sign::Result, &text, indent));
-                }
-            }
-            Phase::Done(ToolResult::Success { output: Value::Null, .. }) => {}
-            Phase::Done(ToolResult::Success { output, .. }) => {
+        if let Some(progress) = &call.progress {
+            let progress = shorten(&one_line(progress, unicode), self.room(indent + 2), unicode);
+            lines.extend(self.remark(Tone::Dim, Sign::Result, &progress, indent));
+        }
+        if let Some(approval) = call.approval.as_ref().filter(|approval| approval.is_pending()) {
+            let text = format!("needs approval: {}{}", approval.reason, self.until(approval.expires));
+            lines.extend(self.remark(Tone::Warn, Sign::Result, &text, indent));
+        }
+        let waits = call.waits.last().filter(|wait| call.state == CallState::Waiting && wait.resumed.is_none());
+        for wait in waits.iter().flat_map(|wait| &wait.waits) {
+            let who = if wait.person { " from a person" } else { "" };
+            let text = format!(
+                "waits for {} {}{who}{}{}",
+                wait.webhook,
+                wait.identifier,
+                why(wait.prompt.as_deref()),
+                self.until(wait.expires)
+            );
+            lines.extend(self.remark(Tone::Warn, Sign::Result, &text, indent));
+        }
+        match &call.result {
+            None => {}
+            Some(ToolResult::Success { output: Value::Null, .. }) => {}
+            Some(ToolResult::Success { output, .. }) => {
                 let output = shorten(&value_line(output, unicode), self.room(indent + 3), unicode);
                 lines.extend(self.remark(Tone::Dim, Sign::Result, &output, indent));
             }
-            Phase::Done(ToolResult::Error { message }) => {
+            Some(ToolResult::Error { message }) => {
                 lines.extend(self.remark(Tone::Bad, Sign::Result, &format!("error: {message}"), indent));
             }
-            Phase::Done(ToolResult::Denied { reason, by }) => {
+            Some(ToolResult::Denied { reason, by }) => {
                 let by = by.as_ref().map_or_else(String::new, |by| format!(" by {by}"));
                 let reason = reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
                 lines.extend(self.remark(Tone::Bad, Sign::Result, &format!("denied{by}{reason}"), indent));
             }
-            Phase::Done(ToolResult::Skipped { reason }) => {
+            Some(ToolResult::Skipped { reason }) => {
                 lines.extend(self.remark(Tone::Dim, Sign::Result, &format!("skipped: {reason}"), indent));
             }
-            Phase::Done(ToolResult::Interrupted { reason }) => {
+            Some(ToolResult::Interrupted { reason }) => {
                 lines.extend(self.remark(Tone::Warn, Sign::Result, &format!("interrupted: {reason}"), indent));
             }
         }
@@ -352,14 +445,14 @@ impl Pen<'_> {
 
     /// Says which call has to be decided before this one may begin.
     fn behind(&self, id: NodeId, call: &CallNode, indent: usize) -> Vec<Line> {
-        if !matches!(call.phase, Phase::Queued) {
+        if call.state != CallState::Deferred {
             return Vec::new();
         }
-        let siblings = self.view.nodes.iter().find(|node| node.children.contains(&id)).map(|node| &node.children);
-        let before = siblings.into_iter().flatten().take_while(|sibling| **sibling != id);
+        let siblings = self.view.node(id).and_then(|node| node.parent).map(|batch| self.view.timeline.children(batch));
+        let before = siblings.unwrap_or_default().iter().take_while(|sibling| **sibling != id);
         let pending = before
             .filter_map(|sibling| self.view.node(*sibling))
-            .find(|node| matches!(&node.kind, NodeKind::Call(call) if matches!(call.phase, Phase::Pending { .. })));
+            .find(|node| matches!(&node.kind, NodeKind::Call(call) if call.state == CallState::Pending));
         pending.map_or_else(Vec::new, |node| {
             self.remark(Tone::Dim, Sign::Result, &format!("behind {}", node.path), indent)
         })
@@ -377,13 +470,52 @@ impl Pen<'_> {
         let sign = (Tone::Dim, Sign::Scrolled);
         let indent = self.indent(depth);
         match &node.kind {
-            NodeKind::Root { title, options } => self.title(title, options),
+            NodeKind::Brain(brain) => self.title(&brain.title, &brain.options),
             NodeKind::Stage(stage) => self.headline(indent, sign, (Tone::Strong, &stage.name), "", &[]),
             NodeKind::Call(call) => {
-                let arguments = arguments(&call.arguments, self.style.unicode);
+                let arguments = arguments(call.edited().unwrap_or(&call.arguments), self.style.unicode);
                 self.headline(indent, sign, (Tone::Plain, &call.tool), &arguments, &[])
             }
             _ => Vec::new(),
         }
+    }
+}
+
+/// Says whose limit was reached, where it is not the loop's own.
+fn whose(of: Option<&Path>) -> &'static str {
+    match of {
+        None => "",
+        Some(of) if of.is_root() => " of the run",
+        Some(_) => " of a brain around",
+    }
+}
+
+/// Says how a person or a webhook let a call go on, the latest of it.
+fn decided(call: &CallNode) -> Option<String> {
+    let resumed = |CallWait { waits, resumed, .. }: &CallWait| {
+        let WaitEnd { cause, wait, actor, .. } = resumed.as_ref()?;
+        let wait = usize::try_from(*wait).ok().and_then(|wait| waits.get(wait));
+        let what = wait.map_or_else(String::new, |wait| format!("{}: ", wait.webhook));
+        let answered = match cause {
+            ResumeCause::Answered => "answered",
+            ResumeCause::Expired => "no answer in time",
+        };
+        Some(format!("{what}{answered}{}", by(actor)))
+    };
+    if let Some(resumed) = call.waits.iter().rev().find_map(resumed) {
+        return Some(resumed);
+    }
+    match call.approval.as_ref()?.outcome.as_ref()? {
+        ApprovalOutcome::Decided { decision: Decision::Approved, arguments: edited, actor, .. } => {
+            let approved = format!("approved{}", by(actor));
+            Some(match edited {
+                Some(_) => {
+                    let proposed = arguments(&call.arguments, true);
+                    format!("{approved} with other arguments; the model asked for {proposed}")
+                }
+                None => approved,
+            })
+        }
+        _ => None,
     }
 }

@@ -8,7 +8,6 @@
 //! A chat keeps a foot below the frame, in which a person types, and shows one run after the other.
 
 use std::io::{self, Write};
-use std::sync::Arc;
 
 use crossterm::cursor::{Hide, MoveTo, MoveToColumn, MoveUp, Show};
 use crossterm::queue;
@@ -83,7 +82,7 @@ impl<W: Write> Live<W> {
     /// Reckons what models cost with these prices.
     #[must_use]
     pub fn priced(mut self, prices: PriceTable) -> Self {
-        self.view.prices = Some(Arc::new(prices));
+        self.view = std::mem::take(&mut self.view).priced(prices);
         self
     }
 
@@ -99,9 +98,9 @@ impl<W: Write> Live<W> {
         self.foot = foot;
     }
 
-    /// Adds a remark at a place of the run.
-    pub(crate) fn note(&mut self, event: &Event, text: String) {
-        self.view.note(&event.path, text, false);
+    /// Adds a remark to what the last event has begun.
+    pub(crate) fn note(&mut self, text: String) {
+        self.view.note(text);
     }
 
     /// Paints what is left of the run, and begins with another one.
@@ -135,12 +134,12 @@ impl<W: Write> Live<W> {
 
     /// Takes in the next event; it is seen with the next tick.
     pub fn event(&mut self, event: &Event) {
-        self.view.fold(event);
+        self.view.apply(event);
     }
 
     /// Takes in a streamed piece; it is seen with the next tick.
     pub fn delta(&mut self, delta: &Delta) {
-        self.view.delta(delta);
+        self.view.apply_delta(delta);
     }
 
     /// Lets time pass, and repaints where something has changed.
@@ -265,7 +264,7 @@ impl<W: Write> Live<W> {
             if gone.len() == before {
                 return left;
             }
-            self.view.forget(|id| self.scrolled.has_head(id));
+            self.view.forget(|id| self.scrolled.has_any(id));
         }
     }
 

@@ -169,7 +169,7 @@ fn what_has_scrolled_away_costs_nothing_more() {
     let mut live = Live::new(&mut bytes, Style::default(), 80, 20);
     play(&mut live, &long(500), (80, 20));
 
-    let count = live.view().place(&stories::path("Count")).unwrap();
+    let count = live.view().timeline.at(&stories::path("Count")).unwrap().id;
     assert!(live.view().children(count).len() < 20);
 }
 

@@ -5,7 +5,6 @@
 //! line for each event worth telling. A recorded run is shown by the same code.
 
 pub(crate) mod figures;
-mod fold;
 mod frame;
 pub(crate) mod given;
 mod layout;
@@ -18,6 +17,7 @@ mod talk;
 pub(crate) mod text;
 mod view;
 mod way;
+mod words;
 
 #[cfg(test)]
 mod live_tests;
@@ -26,7 +26,6 @@ pub(crate) mod stories;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use fold::{by, granted};
 pub use frame::render;
 pub(crate) use live::Foot;
 pub use live::Live;
@@ -35,3 +34,4 @@ pub use style::Style;
 pub(crate) use style::{Line, Sign, Tone};
 pub(crate) use talk::shown as talk_text;
 pub use view::View;
+pub(crate) use words::{by, granted, why};

@@ -9,11 +9,11 @@ use positronic_core::record::{
 };
 
 use super::figures::{duration, many, seconds, size, tokens, used_of};
-use super::fold::{by, granted};
 use super::style::Style;
 use super::text::{arguments, one_line, shorten, value_line};
 use super::view::View;
 use super::way::way;
+use super::words::{by, granted};
 
 /// Tells a run line by line.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl<W: Write> Plain<W> {
     ///
     /// What the writer answers.
     pub fn event(&mut self, event: &Event) -> io::Result<()> {
-        self.view.fold(event);
+        self.view.apply(event);
         let started = *self.started.get_or_insert(event.at);
         let Some(text) = self.tell(event) else { return Ok(()) };
         let place = one_line(&self.view.trail(&event.path), self.style.unicode);
@@ -64,7 +64,7 @@ impl<W: Write> Plain<W> {
 
     /// Takes in the next event, and returns what there is to tell about it, without place and time.
     pub(crate) fn told(&mut self, event: &Event) -> Option<String> {
-        self.view.fold(event);
+        self.view.apply(event);
         self.tell(event)
     }
 
@@ -155,14 +155,14 @@ impl<W: Write> Plain<W> {
                 format!("stopped: nobody knows what {} costs, so its limit of money cannot be kept", self.line(model))
             }
             EventKind::LoopLimit { kind, limit, used, .. } => {
-                format!("stopped by a limit: {} used", used_of(*kind, *used, *limit, self.view.currency.as_deref()))
+                format!("stopped by a limit: {} used", used_of(*kind, *used, *limit, self.view.currency()))
             }
             EventKind::BudgetRequested { kind, limit, used, shared, .. } => {
-                let asks = crate::limits::asks(*kind, *limit, *used, *shared, self.view.currency.as_deref());
+                let asks = crate::limits::asks(*kind, *limit, *used, *shared, self.view.currency());
                 format!("{}{asks}", of_run(&event.path))
             }
             EventKind::BudgetDecided { decision: Decision::Approved, more, actor, .. } => {
-                format!("{}granted {}{}", of_run(&event.path), granted(more, self.view.currency.as_deref()), by(actor))
+                format!("{}granted {}{}", of_run(&event.path), granted(more, self.view.currency()), by(actor))
             }
             EventKind::BudgetDecided { decision: Decision::Rejected, reason, actor, .. } => {
                 format!("{}refused more{}{}", of_run(&event.path), by(actor), self.why(reason.as_ref()))
@@ -177,11 +177,11 @@ impl<W: Write> Plain<W> {
     }
 
     fn used(&self) -> String {
-        let asked = match self.view.answers {
+        let asked = match self.view.timeline.answers {
             0 => return "no model was asked".to_owned(),
             answers => many(answers, "model answer"),
         };
-        format!("{asked}{}, {}", used(&self.view.usage), self.view.cost())
+        format!("{asked}{}, {}", used(&self.view.timeline.usage), self.view.cost())
     }
 
     fn why(&self, reason: Option<&String>) -> String {
@@ -246,15 +246,8 @@ impl<W: Write> Plain<W> {
     }
 
     fn ended(&self, outcome: &LoopOutcome, path: &Path, tokens: &str) -> String {
-        let iterations = self
-            .view
-            .place(path)
-            .and_then(|id| self.view.node(id))
-            .and_then(|node| match &node.kind {
-                super::view::NodeKind::Stage(stage) => stage.iteration,
-                _ => None,
-            })
-            .map_or(0, |iteration| u64::from(iteration) + 1);
+        let iteration = self.view.timeline.stage(path).and_then(|stage| stage.iteration);
+        let iterations = iteration.map_or(0, |iteration| u64::from(iteration) + 1);
         let (how, why) = match outcome {
             LoopOutcome::Exited { tool } => (format!("ended by {tool}"), String::new()),
             LoopOutcome::MaxIterations | LoopOutcome::Limit { .. } => ("ended by a limit".to_owned(), String::new()),

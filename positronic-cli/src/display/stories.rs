@@ -21,6 +21,8 @@ pub(crate) struct Story {
     now: i64,
     seq: u64,
     take: u32,
+    /// The iteration of the last piece, and how many pieces came of it.
+    pieces: (String, u32),
 }
 
 pub(crate) fn path(text: &str) -> Path {
@@ -49,12 +51,18 @@ impl Story {
     /// Lets another model answer from the beginning: what streams from here on voids what did before.
     pub(crate) fn anew(mut self) -> Self {
         self.take += 1;
+        self.pieces = Default::default();
         self
     }
 
     pub(crate) fn delta(mut self, at: &str, kind: DeltaKind, text: &str) -> Self {
         let call = (kind == DeltaKind::Arguments).then_some(0);
         let tool = call.map(|_| "search_docs".to_owned());
+        if self.pieces.0 != at {
+            self.pieces = (at.to_owned(), 0);
+        }
+        let n = self.pieces.1;
+        self.pieces.1 += 1;
         self.beats.push(Beat::Delta(Delta {
             path: path(at),
             attempt: 0,
@@ -63,7 +71,7 @@ impl Story {
             kind,
             call,
             tool,
-            n: 0,
+            n,
             text: text.to_owned(),
         }));
         self

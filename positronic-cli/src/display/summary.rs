@@ -1,12 +1,13 @@
 //! The end of a frame: where the run stands, what it used, how it ended.
 
+use positronic_core::projection::timeline::{Ending, NodeId};
 use serde_json::Value;
 
 use super::figures::{duration, many, seconds, tokens};
 use super::lines::Pen;
 use super::style::{Line, Sign, Tone};
 use super::text::{one_line, sanitise, shorten, width};
-use super::view::{End, NodeId, ROOT};
+use super::view::ROOT;
 
 impl Pen<'_> {
     /// The last lines of a frame: where the run stands and what it used, at the end with its result.
@@ -14,13 +15,13 @@ impl Pen<'_> {
         let view = self.view;
         let Some(root) = view.node(id).filter(|root| root.started.is_some()) else { return Vec::new() };
         let started = root.started.unwrap_or_default();
-        let (tone, sign, word) = match &view.end {
-            None if view.paused => (Tone::Warn, Sign::Waiting, "paused"),
+        let (tone, sign, word) = match view.timeline.ending() {
+            None if view.timeline.is_paused() => (Tone::Warn, Sign::Waiting, "paused"),
             None if view.is_waiting(ROOT) => (Tone::Warn, Sign::Waiting, "waiting"),
             None => (Tone::Active, self.spinner(), "running"),
-            Some(End::Completed { .. }) => (Tone::Good, Sign::Done, "completed"),
-            Some(End::Failed { .. }) => (Tone::Bad, Sign::Failed, "failed"),
-            Some(End::Cancelled { .. }) => (Tone::Warn, Sign::Cut, "cancelled"),
+            Some(Ending::Completed { .. }) => (Tone::Good, Sign::Done, "completed"),
+            Some(Ending::Failed(_)) => (Tone::Bad, Sign::Failed, "failed"),
+            Some(_) => (Tone::Warn, Sign::Cut, "cancelled"),
         };
         let took = match root.ended {
             Some(ended) => duration(ended.since(started)),
@@ -28,31 +29,31 @@ impl Pen<'_> {
         };
         let mut metadata: Vec<String> = view
             .at_work()
-            .filter(|_| view.end.is_none())
+            .filter(|_| !view.is_ended())
             .map(|(name, iteration)| {
                 format!("{} iteration {}", one_line(name, self.style.unicode), u64::from(iteration) + 1)
             })
             .into_iter()
             .collect();
         metadata.push(took);
-        if view.usage.total() > 0 {
-            metadata.push(tokens(&view.usage));
+        if view.timeline.usage.total() > 0 {
+            metadata.push(tokens(&view.timeline.usage));
         }
-        if view.answers > 0 {
+        if view.timeline.answers > 0 {
             metadata.push(view.cost());
         }
         let mut lines = self.packed((tone, sign), word, &metadata);
-        match &view.end {
-            Some(End::Failed { message }) => lines.extend(self.remark(Tone::Bad, Sign::Result, message, 2)),
-            Some(End::Cancelled { by, reason }) => {
-                let by = by.as_ref().map(|by| format!("by {by}"));
+        match view.timeline.ending() {
+            Some(Ending::Failed(failure)) => lines.extend(self.remark(Tone::Bad, Sign::Result, &failure.message, 2)),
+            Some(Ending::Cancelled { actor, reason }) => {
+                let by = actor.by.as_ref().map(|by| format!("by {by}"));
                 let why: Vec<String> = by.into_iter().chain(reason.clone()).collect();
                 if !why.is_empty() {
                     lines.extend(self.remark(Tone::Warn, Sign::Result, &why.join(": "), 2));
                 }
             }
-            Some(End::Completed { result }) => lines.extend(self.result(result)),
-            None => {}
+            Some(Ending::Completed { result }) => lines.extend(self.result(result)),
+            _ => {}
         }
         lines
     }

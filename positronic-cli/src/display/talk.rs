@@ -3,13 +3,14 @@
 //! Names of stages, counts of iterations and the result are left out, since a conversation is about what is said. Loops whose
 //! records people are not shown leave no line. What stands below a call is laid out as everywhere.
 
-use positronic_core::record::{LoopOutcome, StageKind};
+use positronic_core::projection::timeline::{Ending, Node, NodeId, NodeKind, NodeStatus, StageNode};
+use positronic_core::record::{LoopOutcome, Speaker, StageKind};
 
 use super::frame::fit;
 use super::layout::{Block, BlockId, Layout, Scrolled};
 use super::lines::Pen;
 use super::style::{Line, Sign, Style, Tone};
-use super::view::{End, Node, NodeId, NodeKind, ROOT, StageNode, Status, View};
+use super::view::{ROOT, View, failure};
 
 /// What stands where nobody has said what a prompt begins with.
 const BY_ITSELF: &str = "begun by the system";
@@ -55,24 +56,24 @@ impl<'a> Talk<'a> {
     fn run(&mut self) {
         let mut first = true;
         for id in self.view().children(ROOT) {
-            let Some(node) = self.view().node(*id) else { continue };
+            let Some(node) = self.view().node(id) else { continue };
             let NodeKind::Stage(stage) = &node.kind else { continue };
-            let hidden = self.view().hidden.contains(id);
-            match stage.kind {
-                _ if matches!(node.status, Status::Ahead | Status::Skipped) => {}
+            let hidden = stage.hidden;
+            match stage.stage {
+                _ if matches!(node.status, NodeStatus::NotStarted | NodeStatus::Skipped) => {}
                 StageKind::Loop if hidden && !self.all => {}
                 StageKind::Loop => {
-                    self.r#loop(*id, node, stage, first, hidden);
+                    self.r#loop(id, node, stage, first, hidden);
                     first = false;
                 }
-                StageKind::Step if node.status.is_open() || node.status == Status::Failed => {
-                    self.group(Group::Done, BlockId::Head(*id));
-                    self.layout.node(*id, 0);
+                StageKind::Step if node.status.is_open() || node.status == NodeStatus::Failed => {
+                    self.group(Group::Done, BlockId::Head(id));
+                    self.layout.node(id, 0);
                 }
                 StageKind::Step => {}
                 StageKind::Brain => {
-                    self.group(Group::Done, BlockId::Head(*id));
-                    self.layout.node(*id, 0);
+                    self.group(Group::Done, BlockId::Head(id));
+                    self.layout.node(id, 0);
                 }
             }
         }
@@ -85,7 +86,7 @@ impl<'a> Talk<'a> {
         let mark = match (hidden, children.first().is_some_and(is_said)) {
             (true, _) => Some("people are not shown what follows"),
             // Where the run was begun with a message, the later loops belong to its answer.
-            (false, false) if first && !self.view().opened => Some(BY_ITSELF),
+            (false, false) if first && !self.is_opened() => Some(BY_ITSELF),
             (false, _) => None,
         };
         if let Some(mark) = mark {
@@ -94,8 +95,8 @@ impl<'a> Talk<'a> {
             self.layout.piece(BlockId::Head(id), line, true);
         }
         for child in children {
-            if let Some(node) = self.view().node(*child) {
-                self.item(*child, node);
+            if let Some(node) = self.view().node(child) {
+                self.item(child, node);
             }
         }
         let tail = self.loop_end(id, node, stage);
@@ -107,13 +108,32 @@ impl<'a> Talk<'a> {
 
     fn item(&mut self, id: NodeId, node: &Node) {
         let group = match &node.kind {
-            NodeKind::Message { engine: true, .. } => return,
-            NodeKind::Message { engine: false, .. } => Group::Said,
-            NodeKind::Text { .. } => Group::Answer,
+            NodeKind::Message { from: Speaker::Engine, .. } => return,
+            NodeKind::Message { .. } => Group::Said,
+            NodeKind::Answer(_) => return self.answer(id, node),
             _ => Group::Done,
         };
         self.group(group, BlockId::Head(id));
         self.layout.node(id, 0);
+    }
+
+    /// What a request went through is told like what tools did, apart from what the model says.
+    fn answer(&mut self, id: NodeId, node: &Node) {
+        for (group, at) in [(Group::Done, BlockId::Head(id)), (Group::Answer, BlockId::Tail(id))] {
+            let lines = match at {
+                BlockId::Head(_) => self.layout.pen.head(id, node, 0),
+                BlockId::Tail(_) => self.layout.pen.tail(id, node, 0, false),
+            };
+            if !lines.is_empty() || self.layout.scrolled.has(at) {
+                self.group(group, at);
+                self.layout.piece(at, lines, !node.status.is_open());
+            }
+        }
+    }
+
+    /// Says whether the run was begun with a message.
+    fn is_opened(&self) -> bool {
+        self.view().timeline.start.as_ref().is_some_and(|start| start.message.is_some())
     }
 
     /// Parts what comes from what stood before it.
@@ -125,18 +145,20 @@ impl<'a> Talk<'a> {
     fn loop_end(&self, id: NodeId, node: &Node, stage: &StageNode) -> Vec<Line> {
         let pen: &Pen<'_> = &self.layout.pen;
         let mut lines = Vec::new();
-        if let Some(limit) = &stage.limit {
+        if let Some(limit) = pen.limit(id) {
             lines.extend(pen.remark(Tone::Warn, Sign::Limited, &format!("ended by its limit of {limit}"), 0));
         }
-        if let Some(error) = &stage.error {
+        if let Some(error) = failure(stage) {
             lines.extend(pen.remark(Tone::Bad, Sign::Failed, error, 0));
         }
         if stage.outcome == Some(LoopOutcome::Cancelled) {
             lines.extend(pen.remark(Tone::Warn, Sign::Cut, "cancelled", 0));
         }
-        let asks = node.status == Status::Running && stage.asking.is_some() && !pen.streams(id);
-        if let (true, Some(asking)) = (asks, &stage.asking) {
-            let since = super::figures::seconds(self.view().now.since(asking.since));
+        if let Some((asking, since)) = self.view().asking(stage)
+            && node.status == NodeStatus::Running
+            && asking.stream.is_none()
+        {
+            let since = super::figures::seconds(self.view().now.since(since));
             lines.extend(pen.remark(Tone::Dim, pen.spinner(), &format!("thinks, {since}"), 0));
         }
         lines
@@ -146,15 +168,15 @@ impl<'a> Talk<'a> {
     fn end(&mut self) {
         let view = self.view();
         let told = |id: &NodeId| match view.node(*id).map(|node| &node.kind) {
-            Some(NodeKind::Stage(stage)) => stage.error.is_some() || stage.outcome == Some(LoopOutcome::Cancelled),
+            Some(NodeKind::Stage(stage)) => failure(stage).is_some() || stage.outcome == Some(LoopOutcome::Cancelled),
             _ => false,
         };
         let told = view.children(ROOT).iter().any(told);
         let pen = &self.layout.pen;
-        let lines = match &view.end {
-            Some(End::Failed { message }) if !told => pen.remark(Tone::Bad, Sign::Failed, message, 0),
-            Some(End::Cancelled { .. }) if !told => pen.remark(Tone::Warn, Sign::Cut, "cancelled", 0),
-            Some(End::Completed { result }) if !self.is_answered() => pen.result(result),
+        let lines = match view.timeline.ending() {
+            Some(Ending::Failed(failure)) if !told => pen.remark(Tone::Bad, Sign::Failed, &failure.message, 0),
+            Some(Ending::Cancelled { .. }) if !told => pen.remark(Tone::Warn, Sign::Cut, "cancelled", 0),
+            Some(Ending::Completed { result }) if !self.is_answered() => pen.result(result),
             _ => Vec::new(),
         };
         self.group(Group::Answer, BlockId::Tail(ROOT));
@@ -169,7 +191,7 @@ impl<'a> Talk<'a> {
 }
 
 fn is_message(node: &Node) -> bool {
-    matches!(node.kind, NodeKind::Message { engine: false, .. })
+    matches!(node.kind, NodeKind::Message { from: Speaker::Person, .. })
 }
 
 #[cfg(test)]
@@ -184,8 +206,8 @@ mod tests {
         let mut view = View::new();
         for beat in &story.beats {
             match beat {
-                Beat::Event(event) => view.fold(event),
-                Beat::Delta(delta) => view.delta(delta),
+                Beat::Event(event) => view.apply(event),
+                Beat::Delta(delta) => view.apply_delta(delta),
             }
         }
         shown(&view, &Style { width: 40, ..Style::default() }, all)

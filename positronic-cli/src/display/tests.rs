@@ -11,8 +11,8 @@ fn told(story: &Story) -> View {
     let mut view = View::new();
     for beat in &story.beats {
         match beat {
-            Beat::Event(event) => view.fold(event),
-            Beat::Delta(delta) => view.delta(delta),
+            Beat::Event(event) => view.apply(event),
+            Beat::Delta(delta) => view.apply_delta(delta),
         }
     }
     view.tick(story.now());
@@ -98,16 +98,16 @@ fn only_models_are_counted_and_an_answer_that_was_refused_is_paid_for() {
 
     for beat in &Story::default().event("Chat/0", code.clone()).event("Chat/1", code).beats {
         if let Beat::Event(event) = beat {
-            view.fold(event);
+            view.apply(event);
         }
     }
-    assert_eq!(view.answers, 0);
+    assert_eq!(view.timeline.answers, 0);
     for beat in &Story::default().event("Chat/2", refused).beats {
         if let Beat::Event(event) = beat {
-            view.fold(event);
+            view.apply(event);
         }
     }
-    assert_eq!((view.answers, view.cost().as_str()), (1, "cost 1.25 USD"));
+    assert_eq!((view.timeline.answers, view.cost().as_str()), (1, "cost 1.25 USD"));
 }
 
 #[test]

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use crate::record::{
-    BatchPolicy, CallFlags, EventKind, NewEvent, ResumeCause, StageKind, Timestamp, ToolResult, hash_json,
+    BatchPolicy, Before, CallFlags, EventKind, NewEvent, ResumeCause, StageKind, Timestamp, ToolResult, hash_json,
 };
 
 use super::apply_loop::denial;
@@ -37,7 +37,8 @@ pub(super) fn next<'a>(frame: &'a LoopFrame, now: Timestamp, around: &mut Around
     let mut before = Before::default();
     for (call, inner) in live.iter().zip(inner) {
         one(frame, call, now, &before, &mut room, inner, out);
-        before.pass(call);
+        let undecided = matches!(call.phase, CallPhase::Gated | CallPhase::Pending { .. });
+        before.pass(undecided, call.result().is_some(), call.flags);
     }
 }
 
@@ -49,33 +50,6 @@ fn walked<'a>(call: &'a Call, now: Timestamp, around: &mut Around<'a>) -> Option
         brain(inner, now, around, &mut out);
     }
     Some(out)
-}
-
-/// What stands before a call in its batch.
-#[derive(Default)]
-struct Before {
-    undecided: bool,
-    unfinished: bool,
-    exit: bool,
-}
-
-impl Before {
-    fn pass(&mut self, call: &Call) {
-        self.undecided |= matches!(call.phase, CallPhase::Gated | CallPhase::Pending { .. });
-        self.unfinished |= call.result().is_none();
-        self.exit |= call.flags.exit;
-    }
-
-    fn lets_start(&self, call: &Call, policy: BatchPolicy) -> bool {
-        if self.exit || (call.flags.exit && self.unfinished) {
-            return false;
-        }
-        match policy {
-            BatchPolicy::Strict => !self.unfinished,
-            BatchPolicy::Eager => true,
-            BatchPolicy::Gated => call.gate.is_some() || call.flags.read_only || !self.undecided,
-        }
-    }
 }
 
 /// Says whether a brain waits for somebody, and does nothing else: then it takes no place of a call that could run. One
@@ -140,7 +114,7 @@ fn one(
             out.effects.push(Effect::Append(vec![result(call, denied_before())]));
         }
         CallPhase::Gated => {
-            if frame.limits.policy != BatchPolicy::Strict || !before.unfinished {
+            if frame.limits.policy != BatchPolicy::Strict || !before.is_unfinished() {
                 out.effects.push(Effect::Append(vec![request_approval(call, now)]));
             }
         }
@@ -162,7 +136,10 @@ fn one(
             out.effects.push(Effect::Append(vec![result(call, ToolResult::Interrupted { reason })]));
         }
         CallPhase::Open(intent) => {
-            if before.lets_start(call, frame.limits.policy) && startable(*intent, now, out) && room.enter(call.flags) {
+            if before.lets_start(call.flags, call.gate.is_some(), frame.limits.policy)
+                && startable(*intent, now, out)
+                && room.enter(call.flags)
+            {
                 if call.flags.brain && nests_too_deep(&call.path) {
                     out.effects.push(Effect::Append(vec![result(call, ToolResult::error(too_deep(&call.path)))]));
                     return;

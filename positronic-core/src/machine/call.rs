@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::limits::is_default;
 use super::state::{BrainFrame, Intent, Values};
-use crate::record::{CallFlags, CallState, Gate, Path, Seq, Timestamp, ToolResult, WaitSpec};
+use crate::record::{CallFlags, Gate, Path, Seq, Timestamp, ToolResult, WaitSpec};
 
 /// A call of the current batch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -121,19 +121,6 @@ impl Call {
             CallPhase::Open(intent) => matches!(intent, Intent::Running),
             CallPhase::Brain(_) | CallPhase::Resumed { .. } => true,
             CallPhase::Gated | CallPhase::Pending { .. } | CallPhase::Waiting { .. } | CallPhase::Done(_) => false,
-        }
-    }
-
-    /// Returns where it stands, for people.
-    #[must_use]
-    pub const fn state(&self) -> CallState {
-        match &self.phase {
-            CallPhase::Gated => CallState::Deferred,
-            CallPhase::Pending { .. } => CallState::Pending,
-            CallPhase::Open(Intent::Running) | CallPhase::Brain(_) | CallPhase::Resumed { .. } => CallState::Running,
-            CallPhase::Open(Intent::Ready | Intent::Doubtful | Intent::Backoff(_)) => CallState::Queued,
-            CallPhase::Waiting { .. } => CallState::Waiting,
-            CallPhase::Done(_) => CallState::Done,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What a run used and what it cost, from its log and a table of prices.
 
 use indexmap::IndexMap;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::record::{CODE, Charge, Event, EventKind, Money, Path, PriceTable, Seq, Usage};
 
@@ -22,7 +22,7 @@ use crate::record::{CODE, Charge, Event, EventKind, Money, Path, PriceTable, Seq
 /// So a bill can be higher: by answers that broke off, and by calls that were sent again after a crash. A fork's log begins with a
 /// copy of another run's, whose answers are counted in both. Answers of a cassette are priced as if they had been asked for, where
 /// they carry the metadata of a model.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Costs {
     /// The currency of all amounts.
     pub currency: String,
@@ -30,14 +30,14 @@ pub struct Costs {
     pub as_of: String,
     /// The currency in which the run's limits of money count, where the log says it: that of its first cost, or of its
     /// conversation's limit.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits_in: Option<String>,
     /// The answers of models, in the order in which they came.
     pub calls: Vec<CallCost>,
 }
 
 /// What one answer used and what it cost.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallCost {
     /// The number of its event.
     pub seq: Seq,
@@ -50,7 +50,7 @@ pub struct CallCost {
     /// What they cost, by the table.
     pub cost: Cost,
     /// What they cost when the answer came, as the log says it; that is what limits of money have counted.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted: Option<Charge>,
 }
 
@@ -82,7 +82,7 @@ impl CallCost {
 }
 
 /// What one answer cost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cost {
     /// An amount.
@@ -92,12 +92,12 @@ pub enum Cost {
 }
 
 /// What answers cost when they came.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counted {
     /// The currency.
     pub currency: String,
     /// The day of the last prices; none where providers themselves said what it cost.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub as_of: Option<String>,
     /// The sum.
     #[serde(flatten)]
@@ -105,7 +105,7 @@ pub struct Counted {
 }
 
 /// A sum of answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Spent {
     /// How many answers.
     pub calls: u64,
@@ -165,6 +165,12 @@ impl Costs {
     #[must_use]
     pub fn prompt(&self, path: &Path) -> Spent {
         self.sum(|call| call.path.parent().as_ref() == Some(path))
+    }
+
+    /// Sums up one iteration, or one question of a step, answers that were refused included.
+    #[must_use]
+    pub fn spent_at(&self, path: &Path) -> Spent {
+        self.sum(|call| call.path == *path)
     }
 
     /// Sums up each iteration, and each question of a step, in the order in which they were answered first.

@@ -4,7 +4,7 @@
 //! from a record what a model reads, `dialogue` holds the rules that make it one which every provider accepts, `decision` makes what
 //! one reads that answers in decisions; [`request_at`] rebuilds a request
 //! that was sent; [`diff`] compares two runs; [`Costs`] says what a run used and cost, and [`Bill`] what several did; [`files`]
-//! lists what files its tools made, and [`RunReport`] tells the whole run step by step.
+//! lists what files its tools made, and [`timeline::Timeline`] is the whole run as a tree, as people see it.
 
 mod bill;
 mod cost;
@@ -14,9 +14,9 @@ mod files;
 mod history;
 mod messages;
 mod prompts;
-mod report;
 mod requests;
 mod structured;
+pub mod timeline;
 mod traffic;
 mod transcript;
 
@@ -28,7 +28,6 @@ pub use files::{RunFile, files};
 pub use history::History;
 pub use messages::{messages, prompts_to_messages, result_text};
 pub use prompts::Prompts;
-pub use report::{Ending, RefusedAnswer, ReportCall, ReportIteration, ReportPart, RunReport};
 pub use requests::{RequestError, request_at, request_for};
 pub(crate) use requests::{iteration_request, question_request};
 #[cfg(all(test, feature = "openai"))]

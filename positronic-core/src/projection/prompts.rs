@@ -1,5 +1,6 @@
 //! The records of a run's loops, folded event by event.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
@@ -8,14 +9,15 @@ use super::dialogue::{dialogue, extend, joined};
 use super::history::{History, Past};
 use super::messages::messages;
 use crate::record::{
-    CallState, Decision, Event, EventKind, Message, Output, OutputKind, Path, Prompt, PromptState, Segment, Settings,
-    Speaker, ToolCall, ToolOutput, Transcript, Usage, parent_of,
+    Approval, BatchPolicy, Before, CallState, Event, EventKind, Message, Output, OutputKind, Path, Prompt, PromptState,
+    RunId, Segment, Settings, Speaker, ToolCall, ToolOutput, Transcript, Usage, parent_of, segments_of,
 };
 
 /// The records of all loops of a run, with the messages that the open ones send.
 #[derive(Debug, Clone, Default)]
 pub struct Prompts {
     history: History,
+    run: Option<RunId>,
     user_id: Option<String>,
     records: IndexMap<Path, Record>,
 }
@@ -37,6 +39,10 @@ struct Record {
     standing: Vec<Message>,
     /// The first output that is sent as it is.
     from: usize,
+    /// How the calls of a batch wait for one another.
+    policy: BatchPolicy,
+    /// The loops of brains below that wait, by their paths.
+    waiting_below: BTreeMap<Path, PromptState>,
 }
 
 impl Prompts {
@@ -65,13 +71,31 @@ impl Prompts {
         History::new(all, parts)
     }
 
+    /// Says which run the events are of, so that the ids of its prompts are unique among those of other runs.
+    #[must_use]
+    pub fn in_run(self, run: &RunId) -> Self {
+        Self { run: Some(run.clone()), ..self }
+    }
+
     /// Folds a whole log.
     pub fn of<'a>(events: impl IntoIterator<Item = &'a Event>) -> Self {
-        let mut prompts = Self::default();
+        Self::default().with(events)
+    }
+
+    /// Folds events behind those that were folded before.
+    #[must_use]
+    pub fn with<'a>(mut self, events: impl IntoIterator<Item = &'a Event>) -> Self {
         for event in events {
-            prompts.apply(event);
+            self.apply(event);
         }
-        prompts
+        self
+    }
+
+    /// Returns the final text of the run: that of the last loop of its own brain that people are shown.
+    #[must_use]
+    pub fn answer(&self) -> Option<String> {
+        let mut own = self.iter().filter(|prompt| prompt.visible && is_of_root(&prompt.path));
+        own.next_back()?.answer()
     }
 
     fn history_of(&self, path: &Path) -> History {
@@ -85,7 +109,7 @@ impl Prompts {
     }
 
     /// Walks the records in the order in which the loops began.
-    pub fn iter(&self) -> impl Iterator<Item = &Prompt> {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Prompt> {
         self.records.values().map(|record| &record.prompt)
     }
 
@@ -124,11 +148,15 @@ impl Prompts {
                 }
                 return;
             }
-            EventKind::LoopStart { input, from, hidden, projection, .. } => {
+            EventKind::LoopStart { input, from, hidden, projection, limits, .. } => {
                 let own = input.clone().filter(|_| *from == Speaker::Person);
                 let history = self.history_of(&event.path);
                 let path = event.path.clone();
                 let mut record = Record::new(path, self.user_id.clone(), own, !hidden, history, *projection);
+                record.policy = limits.policy;
+                if let Some(run) = &self.run {
+                    record.prompt.id = event.path.id_in(run);
+                }
                 if let (Some(text), Speaker::Engine) = (input, from) {
                     record.push(event, None, OutputKind::Message { text: text.clone(), engine: true });
                 }
@@ -143,8 +171,47 @@ impl Prompts {
             Some(Segment::Stage(_)) => Some(path),
             None => None,
         };
-        if let Some(record) = loop_at.and_then(|loop_at| self.records.get_mut(loop_at)) {
-            record.apply(event);
+        let Some((loop_at, record)) = loop_at.and_then(|at| Some((at, self.records.get_mut(at)?))) else { return };
+        let before = record.prompt.state;
+        record.apply(event);
+        if record.prompt.state != before {
+            let state = record.prompt.state;
+            self.tell_above(loop_at, state);
+        }
+    }
+
+    /// Tells the loops whose calls run the brain of a loop that it waits, or waits no longer.
+    fn tell_above(&mut self, loop_at: &str, mut state: PromptState) {
+        let mut below = loop_at;
+        while let Some(call) = call_around(below) {
+            let Some((above, record)) = parent_of(call).and_then(|at| Some((at, self.records.get_mut(at)?))) else {
+                return;
+            };
+            let Ok(path) = Path::parse(below) else { return };
+            match state {
+                PromptState::WaitingForApproval | PromptState::WaitingForWebhook => {
+                    record.waiting_below.insert(path, state);
+                }
+                PromptState::Running | PromptState::Completed => _ = record.waiting_below.remove(&path),
+            }
+            let before = record.prompt.state;
+            record.settle();
+            state = record.prompt.state;
+            if state == before {
+                return;
+            }
+            below = above;
+        }
+    }
+}
+
+/// Finds the path of the call whose brain a loop is in, at whatever depth of stages.
+fn call_around(loop_at: &str) -> Option<&str> {
+    let mut at = parent_of(loop_at)?;
+    loop {
+        match segments_of(at).next_back()? {
+            Segment::Call(..) => return Some(at),
+            Segment::Stage(_) | Segment::Iteration(_) => at = parent_of(at)?,
         }
     }
 }
@@ -175,6 +242,8 @@ impl Record {
             history,
             standing: Vec::new(),
             from: 0,
+            policy: BatchPolicy::default(),
+            waiting_below: BTreeMap::new(),
             prompt: Prompt {
                 id: path.public_id(),
                 path,
@@ -241,24 +310,37 @@ impl Record {
         if let Some(tool) = self.tool(path) {
             tool.state = state;
         }
-        self.settle_state();
+        self.settle();
     }
 
-    /// The prompt's state follows from the calls of its last iteration.
-    fn settle_state(&mut self) {
-        let last_iteration =
-            self.prompt.output.iter().rev().take_while(|output| !matches!(output.kind, OutputKind::Text { .. }));
-        let mut state = PromptState::Running;
-        for output in last_iteration {
-            if let OutputKind::Tool(tool) = &output.kind {
-                match tool.state {
-                    CallState::Pending => state = PromptState::WaitingForApproval,
-                    CallState::Waiting if state == PromptState::Running => state = PromptState::WaitingForWebhook,
-                    _ => {}
-                }
+    /// Says which calls of the last batch are queued and which deferred, and where the prompt stands: that follows from the
+    /// calls, and from the brains that they run.
+    fn settle(&mut self) {
+        let is_answer = |output: &Output| matches!(output.kind, OutputKind::Text { .. });
+        let batch = self.prompt.output.iter().rposition(is_answer).unwrap_or(0);
+        let mut before = Before::default();
+        let (mut approval, mut webhook) = (false, false);
+        for output in self.prompt.output.iter_mut().skip(batch) {
+            let OutputKind::Tool(tool) = &mut output.kind else { continue };
+            let undecided = tool.approval.as_ref().is_some_and(Approval::is_open) && tool.result.is_none();
+            if matches!(tool.state, CallState::Queued | CallState::Deferred) {
+                let starts = !undecided && before.lets_start(tool.flags, tool.approval.is_some(), self.policy);
+                tool.state = if starts { CallState::Queued } else { CallState::Deferred };
             }
+            before.pass(undecided, tool.result.is_some(), tool.flags);
+            approval |= tool.state == CallState::Pending;
+            webhook |= tool.state == CallState::Waiting;
         }
-        self.prompt.state = state;
+        for state in self.waiting_below.values() {
+            approval |= *state == PromptState::WaitingForApproval;
+            webhook |= *state == PromptState::WaitingForWebhook;
+        }
+        self.prompt.state = match (approval, webhook) {
+            _ if self.prompt.outcome.is_some() => PromptState::Completed,
+            (true, _) => PromptState::WaitingForApproval,
+            (false, true) => PromptState::WaitingForWebhook,
+            (false, false) => PromptState::Running,
+        };
     }
 
     fn apply(&mut self, event: &Event) {
@@ -269,6 +351,9 @@ impl Record {
                 if let Some(settings) = iteration.settings.as_ref().and_then(|settings| settings.body.as_ref()) {
                     let Settings { tier, .. } = settings;
                     self.prompt.model = *tier;
+                }
+                if let Some(limits) = &iteration.limits {
+                    self.policy = limits.policy;
                 }
                 let fresh = self.prompt.output.get(self.projected..).unwrap_or_default();
                 add(self.rules, &mut self.transcript, messages(fresh));
@@ -284,7 +369,8 @@ impl Record {
                     Some(Segment::Iteration(iteration)) => iteration,
                     _ => 0,
                 };
-                let kind = OutputKind::Text { iteration, parts: Arc::clone(parts) };
+                let (parts, cost) = (Arc::clone(parts), metadata.cost.clone());
+                let kind = OutputKind::Text { iteration, parts, cost };
                 let output = Output { at: event.at, duration: Some(*duration), id: None, kind };
                 // What was said while the model answered comes behind the answer: the next request asks about it.
                 let place = if self.rules == 0 { self.prompt.output.len() } else { self.projected };
@@ -295,16 +381,20 @@ impl Record {
                 let kind = OutputKind::Tool(Box::new(proposed(path, call)));
                 let output = Output { at: event.at, duration: None, id: None, kind };
                 self.prompt.output.insert(self.batch_end(), output);
+                self.settle();
             }
             EventKind::LoopToolStart { .. } | EventKind::LoopBrainStart { .. } | EventKind::LoopResume { .. } => {
                 self.set_call(path, CallState::Running);
             }
             EventKind::LoopToolRetry { .. } => self.set_call(path, CallState::Queued),
-            EventKind::LoopApprovalRequested { .. } => self.set_call(path, CallState::Pending),
-            EventKind::LoopApprovalDecided { decision, arguments, .. } => {
-                if let (Decision::Approved, Some(tool)) = (decision, self.tool(path)) {
-                    tool.edited.clone_from(arguments);
-                }
+            EventKind::LoopApprovalRequested { .. } => {
+                self.approval(path, event);
+                self.set_call(path, CallState::Pending);
+            }
+            EventKind::LoopApprovalDecided { .. }
+            | EventKind::LoopApprovalWithdrawn { .. }
+            | EventKind::LoopApprovalExpired {} => {
+                self.approval(path, event);
                 self.set_call(path, CallState::Queued);
             }
             EventKind::LoopWait { .. } => self.set_call(path, CallState::Waiting),
@@ -315,6 +405,7 @@ impl Record {
                 if let Some(entry) = self.place(path).and_then(|(entry, _)| self.prompt.output.get_mut(entry)) {
                     entry.duration = *duration;
                 }
+                self.waiting_below.retain(|below, _| !below.is_within(path));
                 self.set_call(path, CallState::Done);
             }
             EventKind::LoopOutput { id, output } => {
@@ -326,10 +417,19 @@ impl Record {
             }
             EventKind::LoopCompacted { keep, summary } => self.compact(*keep, summary.as_deref()),
             EventKind::LoopComplete { outcome, .. } => {
-                self.prompt.state = PromptState::Completed;
                 self.prompt.outcome = Some(outcome.clone());
+                self.waiting_below.clear();
+                self.settle();
             }
             _ => {}
+        }
+    }
+
+    /// Folds an event of the approval of a call.
+    fn approval(&mut self, path: &Path, event: &Event) {
+        if let Some(tool) = self.tool(path) {
+            Approval::follow(&mut tool.approval, event);
+            tool.edited = tool.approval.as_ref().and_then(Approval::edited).cloned();
         }
     }
 
@@ -413,10 +513,13 @@ fn add(rules: u32, transcript: &mut Transcript, messages: impl IntoIterator<Item
 fn proposed(path: &Path, call: &ToolCall) -> ToolOutput {
     ToolOutput {
         path: path.clone(),
+        public_id: path.public_id(),
         tool: call.tool.clone(),
         arguments: Arc::clone(&call.arguments),
         edited: None,
         state: if call.gate.is_some() { CallState::Deferred } else { CallState::Queued },
+        flags: call.flags,
+        approval: call.gate.as_ref().map(Approval::of_gate),
         result: None,
         provider_id: call.provider_id.clone(),
         data: call.data.clone(),

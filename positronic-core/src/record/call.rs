@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::ids::Timestamp;
+use super::limits::BatchPolicy;
 
 /// Names a tool: 1 to 64 letters, digits, `_`, `-` and `.`. People and events see the id; a provider sees
 /// [`ToolId::wire_name`]. A map by tools can be asked by their text.
@@ -92,6 +93,11 @@ pub struct CallFlags {
 }
 
 impl CallFlags {
+    /// Says whether the tool promises nothing.
+    pub(crate) fn is_plain(&self) -> bool {
+        *self == Self::default()
+    }
+
     /// Says whether a call whose outcome is unknown may be run again.
     #[must_use]
     pub const fn may_repeat(self) -> bool {
@@ -160,6 +166,41 @@ pub enum CallState {
     Waiting,
     /// It has its result.
     Done,
+}
+
+/// What stands before a call in its batch, as far as it keeps the call from starting. The machine starts calls by this rule, and
+/// the projections say by it which calls are deferred.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Before {
+    undecided: bool,
+    unfinished: bool,
+    exit: bool,
+}
+
+impl Before {
+    /// Adds the next call of the batch: whether its approval is open, whether it has its result, what its tool promises.
+    pub(crate) const fn pass(&mut self, undecided: bool, finished: bool, flags: CallFlags) {
+        self.undecided |= undecided;
+        self.unfinished |= !finished;
+        self.exit |= flags.exit;
+    }
+
+    /// Says whether a call before has no result yet.
+    pub(crate) const fn is_unfinished(&self) -> bool {
+        self.unfinished
+    }
+
+    /// Says whether the calls before let a call start that needs no approval any more; `gated` says that it needed one.
+    pub(crate) const fn lets_start(&self, flags: CallFlags, gated: bool, policy: BatchPolicy) -> bool {
+        if self.exit || (flags.exit && self.unfinished) {
+            return false;
+        }
+        match policy {
+            BatchPolicy::Strict => !self.unfinished,
+            BatchPolicy::Eager => true,
+            BatchPolicy::Gated => gated || flags.read_only || !self.undecided,
+        }
+    }
 }
 
 /// One thing a call waits for.

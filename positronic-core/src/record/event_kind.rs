@@ -647,16 +647,11 @@ pub struct ToolCall {
     #[serde(default, deserialize_with = "super::canonical::present", skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
     /// What the tool promises.
-    #[serde(default, skip_serializing_if = "is_plain")]
+    #[serde(default, skip_serializing_if = "CallFlags::is_plain")]
     pub flags: CallFlags,
     /// What it needs an approval for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<Gate>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
-fn is_plain(flags: &CallFlags) -> bool {
-    *flags == CallFlags::default()
 }
 
 /// Why a brain failed.

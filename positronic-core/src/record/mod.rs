@@ -4,6 +4,7 @@
 //! them into a state, [`projection`](crate::projection) reads them, a [`store`](crate::store) keeps them.
 
 mod answer;
+mod approval;
 mod budget;
 mod call;
 mod canonical;
@@ -31,8 +32,10 @@ mod trigger;
 mod usage;
 
 pub use answer::AnswerFault;
+pub use approval::{Approval, ApprovalOutcome};
 pub(crate) use budget::micros;
 pub use budget::{Amounts, AskForMore, Budget, SharedBudget};
+pub(crate) use call::Before;
 pub use call::{CallFlags, CallState, Gate, ToolDecl, ToolId, ToolIdError, WaitSpec};
 pub use canonical::{Change, ChangeError, ContentHash, hash_json, hash_text, sha256};
 pub use document::{

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::ids::PublicId;
+use super::ids::{PublicId, RunId};
 
 /// Names a place in the tree of a run: a brain, a stage, an iteration or a call. A map by paths can be asked by their text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -140,6 +140,12 @@ impl Path {
     #[must_use]
     pub fn public_id(&self) -> PublicId {
         short_id(&self.0)
+    }
+
+    /// Returns a short id for this path of one run among those of others.
+    #[must_use]
+    pub fn id_in(&self, run: &RunId) -> PublicId {
+        short_id(&format!("{run}:{}", self.0))
     }
 
     /// Returns a short id for an output of this call, counted from 0; no call has it.

@@ -9,9 +9,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::call::CallState;
+use super::approval::Approval;
+use super::call::{CallFlags, CallState};
 use super::ids::{PublicId, Timestamp};
 use super::path::Path;
+use super::price::Charge;
 use super::request::Tier;
 use super::result::{LoopOutcome, ToolResult};
 use super::usage::{Part, Usage};
@@ -19,7 +21,8 @@ use super::usage::{Part, Usage};
 /// The record of one loop. As JSON it loses nothing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Prompt {
-    /// Its id, unique within its run.
+    /// Its id: unique within its conversation, where the run is known of which it is folded, as it is for everything that a
+    /// runner or a client returns; else unique within its run.
     pub id: PublicId,
     /// The loop's path.
     pub path: Path,
@@ -47,6 +50,18 @@ pub struct Prompt {
 }
 
 impl Prompt {
+    /// Returns the final text of the loop: that of its last answer that says something. `None` while the loop runs, after a
+    /// failure or a cancellation, and where the model said nothing.
+    #[must_use]
+    pub fn answer(&self) -> Option<String> {
+        match &self.outcome {
+            None | Some(LoopOutcome::Failed { .. } | LoopOutcome::Cancelled) => None,
+            Some(_) => {
+                self.output.iter().rev().filter_map(|output| output.kind.text()).find(|text| !text.trim().is_empty())
+            }
+        }
+    }
+
     /// Lists the outputs as a user interface shows them: where a widget has taken the place of another output of this
     /// loop, it stands there alone. The record itself keeps both. [`shown_together`] does so over all loops of a run.
     #[must_use]
@@ -119,9 +134,9 @@ impl Place {
 pub enum PromptState {
     /// It works.
     Running,
-    /// A call waits for a person's approval.
+    /// A call waits for a person's approval, or a brain that a call runs does.
     WaitingForApproval,
-    /// A call waits for a webhook or a reply.
+    /// A call waits for a webhook or a reply, or a brain that a call runs does.
     WaitingForWebhook,
     /// It has ended.
     Completed,
@@ -163,6 +178,9 @@ pub enum OutputKind {
         iteration: u32,
         /// The parts in order; a call's place is a reference.
         parts: Arc<[Part]>,
+        /// What the answer cost when it came; `None` where nothing is known of it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<Box<Charge>>,
     },
     /// A call.
     Tool(Box<ToolOutput>),
@@ -231,6 +249,8 @@ impl OutputKind {
 pub struct ToolOutput {
     /// The call's path.
     pub path: Path,
+    /// The call's public id, by which people and bridges address it; unique within its run.
+    pub public_id: PublicId,
     /// The tool, or the name that the model wrote where there is no such tool.
     pub tool: String,
     /// The arguments that the model proposed.
@@ -240,6 +260,12 @@ pub struct ToolOutput {
     pub edited: Option<Value>,
     /// Where the call stands.
     pub state: CallState,
+    /// What the tool promises.
+    #[serde(default, skip_serializing_if = "CallFlags::is_plain")]
+    pub flags: CallFlags,
+    /// The approval that it needs: the question, and what became of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Approval>,
     /// Its result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<ToolResult>,

@@ -328,7 +328,9 @@ struct Show<'a> {
 
 impl DeltaSink for Show<'_> {
     fn piece(&self, piece: Piece) {
-        let Some(after) = self.after.filter(|_| self.is_heard()) else { return };
+        // It counts unheard pieces, too: a reader that comes later sees that it misses some.
+        let n = self.n.fetch_add(1, Ordering::Relaxed);
+        let Some(after) = self.after else { return };
         let delta = Delta {
             path: self.path.clone(),
             attempt: self.attempt,
@@ -337,7 +339,7 @@ impl DeltaSink for Show<'_> {
             kind: piece.kind,
             call: piece.call,
             tool: piece.tool,
-            n: self.n.fetch_add(1, Ordering::Relaxed),
+            n,
             text: piece.text,
         };
         self.shared.live.send(after, &delta);

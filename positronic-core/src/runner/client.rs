@@ -373,7 +373,7 @@ impl Client {
         let events = self.store.read(run, Seq(0), at.next().index()).await?;
         let events = events.iter().map(|event| &**event);
         let state = RunState::replay(events.clone()).map_err(|error| load::broken(run, &error))?;
-        Ok((state, Prompts::of(events)))
+        Ok((state, Prompts::default().in_run(run).with(events)))
     }
 }
 

@@ -56,7 +56,7 @@ impl Client {
         let mut prompts = Vec::new();
         for row in self.conversation(conversation).await?.into_iter().rev() {
             let log = self.events(&row.run, Seq(0)).await?;
-            let of_run = Prompts::of(log.iter().map(|event| &**event));
+            let of_run = Prompts::default().in_run(&row.run).with(log.iter().map(|event| &**event));
             let own = of_run.iter().filter(|prompt| prompt.path.parent().is_some_and(|owner| owner.is_root()));
             prompts.extend(own.map(|prompt| (row.run.clone(), prompt.clone())));
         }

@@ -121,6 +121,13 @@ impl<R> RunHandle<R> {
         self.shared.prompts().clone()
     }
 
+    /// Returns the final text of the run as of now: that of the last loop of its own brain that people are shown. `None` while
+    /// that loop runs.
+    #[must_use]
+    pub fn answer(&self) -> Option<String> {
+        self.shared.prompts().answer()
+    }
+
     /// Returns the state of the run's brain, as JSON.
     #[must_use]
     pub fn document(&self) -> Value {

@@ -49,7 +49,7 @@ pub(super) async fn whole(store: &dyn EventStore, run: &RunId) -> Result<Folded,
     let summary = store.run(run).await?;
     let mut state = store.snapshot(run).await?.as_ref().and_then(of_snapshot).unwrap_or_default();
     let snapshot = state.next;
-    let mut prompts = Prompts::default();
+    let mut prompts = Prompts::default().in_run(run);
     // One read beyond the end that the row knows, since the log may have grown meanwhile.
     let last = summary.next.index() / CHUNK;
     let starts = (0..=last).map(|chunk| Seq((chunk * CHUNK) as u64));
@@ -57,7 +57,7 @@ pub(super) async fn whole(store: &dyn EventStore, run: &RunId) -> Result<Folded,
     let mut chunks = futures::stream::iter(reads).buffered(AHEAD);
     while let Some(events) = chunks.try_next().await? {
         if let Some(before) = events.first().and_then(|first| before(first)) {
-            prompts = Prompts::after(history(store, before).await?);
+            prompts = Prompts::after(history(store, before).await?).in_run(run);
         }
         let after = events.iter().position(|event| event.seq >= state.next).unwrap_or(events.len());
         state = follow(&state, events.get(after..).unwrap_or_default()).map_err(|error| broken(run, &error))?;

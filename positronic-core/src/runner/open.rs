@@ -190,7 +190,8 @@ impl Runner {
                 Prompts::after(load::history(&*self.store, &before).await?)
             }
             None => Prompts::default(),
-        };
+        }
+        .in_run(run);
         let begin = vec![NewEvent::new(Path::root(), EventKind::BrainStart(Box::new(begin)))];
         let claim = vec![NewEvent::new(Path::root(), EventKind::RunClaimed { owner, trace })];
         let mut events = stamp(begin, Seq(0), now, None);

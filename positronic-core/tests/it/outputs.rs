@@ -7,8 +7,8 @@ use positronic_core::model::{DeltaSink, Model};
 use positronic_core::prelude::*;
 use positronic_core::projection::{messages, prompts_to_messages, request_for};
 use positronic_core::record::{
-    Assistant, CallState, CustomOutput, EventKind, FileOutput, Message, ModelError, ModelRequest, ModelResponse,
-    Output, OutputKind, Part, Prompt, PromptState, Timestamp, ToolOutput, ToolResult, WidgetOutput,
+    Assistant, CallFlags, CallState, CustomOutput, EventKind, FileOutput, Message, ModelError, ModelRequest,
+    ModelResponse, Output, OutputKind, Part, Prompt, PromptState, Timestamp, ToolOutput, ToolResult, WidgetOutput,
 };
 use positronic_core::runner::Settled;
 use serde::{Deserialize, Serialize};
@@ -115,12 +115,15 @@ fn output(kind: OutputKind) -> Output {
 fn text(iteration: u32, calls: u32) -> Output {
     let text = Part::Text { text: format!("iteration {iteration}") };
     let parts: Vec<_> = std::iter::once(text).chain((0..calls).map(|index| Part::Call { index })).collect();
-    output(OutputKind::Text { iteration, parts: parts.into() })
+    output(OutputKind::Text { iteration, parts: parts.into(), cost: None })
 }
 
 fn call(index: u32, state: CallState, edited: Option<Value>, result: Option<ToolResult>) -> Output {
     output(OutputKind::Tool(Box::new(ToolOutput {
         path: path("Chat").call(0, index),
+        public_id: path("Chat").call(0, index).public_id(),
+        flags: CallFlags::default(),
+        approval: None,
         tool: "pay.send".to_owned(),
         arguments: std::sync::Arc::new(json!({"to": index})),
         edited,

@@ -14,10 +14,11 @@ use positronic_core::machine::{RunState, next, pending, status, why};
 use positronic_core::model::Model as _;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
-use positronic_core::projection::{Costs, Prompts, RunReport, request_at};
+use positronic_core::projection::timeline::{AnswerOutcome, Node, NodeKind, Timeline};
+use positronic_core::projection::{Costs, Prompts, request_at};
 use positronic_core::record::{
-    Assistant, Event, EventKind, Message, ModelRequest, OutputKind, Path, Pending, PriceTable, Prompt, Status,
-    ToolOutput, ToolResult,
+    Assistant, Delta, DeltaKind, Event, EventKind, Message, ModelRequest, OutputKind, Path, Pending, PriceTable,
+    Prompt, Status, ToolOutput, ToolResult,
 };
 use positronic_core::runner::{RunHandle, Settled};
 use positronic_core::testing::{CountedIds, Story, Test, TestClock};
@@ -157,27 +158,65 @@ pub(crate) fn check_log(story: &Story, live: &RunState) {
     }
     assert_eq!(serde_json::to_string(&replayed).unwrap(), serde_json::to_string(live).unwrap());
     check_order(story.log(), live.has_ended());
-    check_report(story.log());
+    check_timeline(story.log());
 }
 
-/// Checks that the report covers every event, and that every prefix of the log has a report.
-fn check_report(log: &[Arc<Event>]) {
-    let prices = PriceTable::bundled();
-    for until in [1, log.len() / 2, log.len()] {
-        let part = || log[..until.max(1)].iter().map(|event| &**event);
-        let report = RunReport::of(part(), &prices).unwrap();
-        assert_eq!(report.costs, Costs::of(part(), &prices));
-        let iterations = report.parts.iter().flat_map(|part| &part.iterations);
-        let answers: u64 = iterations.clone().map(|iteration| iteration.spent.calls).sum();
-        assert_eq!(answers, report.costs.total().calls, "every answer is counted in its iteration");
-        let count = |fits: fn(&EventKind) -> bool| part().filter(|event| fits(&event.kind)).count();
-        let refused: usize = iterations.map(|iteration| iteration.refused.len()).sum();
-        assert_eq!(refused, count(|kind| matches!(kind, EventKind::LoopAnswerRefused { .. })));
-        assert_eq!(report.calls().count(), count(|kind| matches!(kind, EventKind::LoopToolCall(_))));
-        let results = report.calls().filter(|call| call.result.is_some()).count();
-        assert_eq!(results, count(|kind| matches!(kind, EventKind::LoopToolResult { .. })));
-        let over = report.parts.iter().filter(|part| part.outcome.is_some()).count();
-        assert_eq!(over, count(|kind| matches!(kind, EventKind::LoopComplete { .. })));
+/// Checks that a timeline holds everything that the log says, at every prefix; that it reads back from its JSON and goes on
+/// as if it had not been written; and that what streams leaves no trace once the answers are whole.
+pub(crate) fn check_timeline(log: &[Arc<Event>]) {
+    let prices = Arc::new(PriceTable::bundled());
+    let empty = || Timeline::new().priced(Arc::clone(&prices));
+    let (mut timeline, mut streamed) = (empty(), empty());
+    let every = 1 + log.len() / 60;
+    for (place, event) in log.iter().enumerate() {
+        timeline.apply(event);
+        streamed.apply(event);
+        stream(&mut streamed, event);
+        if place % every == 0 {
+            let json = serde_json::to_string(&timeline).unwrap();
+            let read = serde_json::from_str::<Timeline>(&json).unwrap().priced(Arc::clone(&prices));
+            assert_eq!(read, timeline, "a timeline reads back as another: {json}");
+            timeline = read;
+        }
+    }
+    let mut whole = empty();
+    log.iter().for_each(|event| whole.apply(event));
+    assert_eq!(timeline, whole);
+    let events = || log.iter().map(|event| &**event);
+    assert_eq!(timeline.costs, Some(Costs::of(events(), &prices)));
+    assert_eq!(timeline.spent(), &Costs::of(events(), &prices).total());
+    let is_open = |node: &Node| matches!(&node.kind, NodeKind::Answer(answer) if answer.outcome.is_none());
+    if !timeline.nodes().any(is_open) {
+        assert_eq!(streamed, timeline, "what streamed is still there");
+    }
+    let nodes = |fits: fn(&NodeKind) -> bool| timeline.nodes().filter(|node| fits(&node.kind)).count();
+    let logged = |fits: fn(&EventKind) -> bool| events().filter(|event| fits(&event.kind)).count();
+    let refused = |kind: &NodeKind| matches!(kind, NodeKind::Answer(answer) if matches!(answer.outcome, Some(AnswerOutcome::Refused { .. })));
+    assert_eq!(nodes(refused), logged(|kind| matches!(kind, EventKind::LoopAnswerRefused { .. })));
+    let answered = |kind: &NodeKind| matches!(kind, NodeKind::Answer(answer) if matches!(answer.outcome, Some(AnswerOutcome::Answered(_))));
+    assert_eq!(nodes(answered), logged(|kind| matches!(kind, EventKind::LoopModelResult { .. })));
+    assert_eq!(timeline.calls().count(), logged(|kind| matches!(kind, EventKind::LoopToolCall(_))));
+    let results = timeline.calls().filter(|call| call.result.is_some()).count();
+    assert_eq!(results, logged(|kind| matches!(kind, EventKind::LoopToolResult { .. })));
+    let ended = |kind: &NodeKind| matches!(kind, NodeKind::Stage(stage) if stage.outcome.is_some());
+    assert_eq!(nodes(ended), logged(|kind| matches!(kind, EventKind::LoopComplete { .. })));
+    if timeline.ending().is_some() {
+        let open: Vec<_> = timeline.nodes().filter(|node| node.status.is_open()).collect();
+        assert!(open.is_empty(), "a run that has ended has open nodes: {open:?}");
+    }
+}
+
+/// Streams an answer with a hole in it, where a model is asked.
+fn stream(timeline: &mut Timeline, event: &Event) {
+    let EventKind::LoopModelCall { attempt, .. } = event.kind else { return };
+    for n in [0, 1, 3] {
+        let (path, kind, text) = (event.path.clone(), DeltaKind::Text, format!("piece {n} "));
+        let (generation, part, call, tool) = (0, 0, None, None);
+        timeline.apply_delta(&Delta { path, attempt, generation, part, kind, call, tool, n, text });
+        let answer = timeline.nodes().last().unwrap();
+        let NodeKind::Answer(answer) = &answer.kind else { panic!("{answer:?}") };
+        let stream = answer.stream.as_ref().unwrap();
+        assert_eq!((stream.gap, stream.pieces), (n == 3, n + 1));
     }
 }
 

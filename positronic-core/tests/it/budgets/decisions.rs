@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use positronic_core::machine::Refusal;
 use positronic_core::prelude::*;
-use positronic_core::projection::RunReport;
+use positronic_core::projection::timeline::{BudgetOutcome, NodeKind, Timeline};
 use positronic_core::record::{
-    Actor, Amounts, LimitKind, LoopOutcome, Path, PendingKind, PriceTable, Seq, Signal, SignalId, SignalKind,
+    Actor, Amounts, Decision, LimitKind, LoopOutcome, Path, PendingKind, Seq, Signal, SignalId, SignalKind,
 };
 use positronic_core::runner::{RunHandle, Settled, SignalError};
 use serde_json::json;
@@ -61,9 +61,17 @@ async fn money_messages_name_the_currency() {
     let late = run.grant(&to, least("1"), "bob").await.unwrap_err().to_string();
     assert_eq!(late, "`Work` was decided already: it was granted 0.00001 EUR more by ann");
     let log = run.events(Seq(0)).await.unwrap();
-    let report = RunReport::of(log.iter().map(|event| &**event), &PriceTable::bundled()).unwrap();
-    let notes = report.parts.iter().flat_map(|part| &part.notes).cloned().collect::<Vec<_>>().join("\n");
-    assert!(notes.contains("a person was asked for more: 0.00003 EUR of 0.00003 EUR are used"), "{notes}");
+    let timeline = Timeline::of(log.iter().map(|event| &**event));
+    assert_eq!(timeline.currency.as_deref(), Some("EUR"));
+    let mut asked = timeline.nodes().filter_map(|node| match &node.kind {
+        NodeKind::Budget(budget) => Some((budget.kind, &budget.outcome)),
+        _ => None,
+    });
+    let granted = asked.find(|(kind, _)| *kind == LimitKind::Money).and_then(|(_, outcome)| outcome.clone());
+    let Some(BudgetOutcome::Decided { decision: Decision::Approved, more, actor, .. }) = granted else {
+        panic!("{granted:?}")
+    };
+    assert_eq!((more, actor.by.as_deref()), (least("0.00001"), Some("ann")));
 }
 
 #[tokio::test(start_paused = true)]

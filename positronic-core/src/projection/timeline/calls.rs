@@ -1,0 +1,155 @@
+//! How the events of a call change a [`Timeline`].
+
+use std::sync::Arc;
+
+use super::node::{BrainNode, CallNode, CallWait, NodeId, NodeKind, NodeStatus, WaitEnd, WidgetNode};
+use super::tree::Timeline;
+use crate::record::{
+    Approval, Before, CallState, Event, EventKind, PublicId, Segment, SideOutput, ToolCall, ToolResult, WidgetOutput,
+};
+
+impl Timeline {
+    /// Folds an event of a call; `here` is the call, or what is known around it.
+    pub(super) fn call_event(&mut self, here: NodeId, event: &Event) {
+        let now = event.at;
+        match &event.kind {
+            EventKind::LoopToolCall(call) => return self.tool_call(event, call),
+            EventKind::LoopExit { call, .. } => {
+                let id = self.around(call);
+                if let Some(call) = self.call_mut(id) {
+                    call.exited = true;
+                }
+                return;
+            }
+            EventKind::LoopOutput { id, output } => return self.output(here, event, id, output),
+            EventKind::LoopTrigger { change } => {
+                self.add(here, event, NodeStatus::Done, NodeKind::Trigger { change: change.clone() });
+                return;
+            }
+            _ => {}
+        }
+        let Some(call) = self.call_mut(here) else { return };
+        Approval::follow(&mut call.approval, event);
+        match &event.kind {
+            EventKind::LoopToolStart { .. } => {
+                (call.state, call.attempts) = (CallState::Running, call.attempts.saturating_add(1));
+                self.begin(here, now);
+            }
+            EventKind::LoopToolRetry { .. } => (call.state, call.progress) = (CallState::Queued, None),
+            EventKind::LoopBrainStart { title, options } => {
+                (call.state, call.attempts) = (CallState::Running, call.attempts.saturating_add(1));
+                let (title, options) = (title.clone(), options.clone());
+                call.brain = Some(BrainNode { title, version: 0, options, ending: None });
+                self.begin(here, now);
+            }
+            EventKind::LoopApprovalRequested { .. } => {
+                call.state = CallState::Pending;
+                self.set_status(here, NodeStatus::Waiting);
+            }
+            EventKind::LoopApprovalDecided { .. }
+            | EventKind::LoopApprovalWithdrawn { .. }
+            | EventKind::LoopApprovalExpired {} => {
+                call.state = CallState::Queued;
+                self.set_status(here, NodeStatus::NotStarted);
+            }
+            EventKind::LoopWait { waits, .. } => {
+                (call.state, call.progress) = (CallState::Waiting, None);
+                call.waits.push(CallWait { since: now, waits: waits.clone(), resumed: None });
+                self.set_status(here, NodeStatus::Waiting);
+            }
+            EventKind::LoopResume { cause, wait, payload, signal, actor } => {
+                call.state = CallState::Running;
+                if let Some(waited) = call.waits.last_mut() {
+                    waited.resumed = Some(WaitEnd {
+                        at: now,
+                        cause: *cause,
+                        wait: *wait,
+                        payload: payload.clone(),
+                        signal: signal.clone(),
+                        actor: actor.clone(),
+                    });
+                }
+                self.begin(here, now);
+            }
+            EventKind::LoopToolResult { result, duration, .. } => {
+                (call.state, call.progress) = (CallState::Done, None);
+                (call.result, call.duration) = (Some(result.clone()), *duration);
+                self.close_below(here, NodeStatus::Interrupted, now);
+                self.close(here, status_of(result), now);
+            }
+            _ => {}
+        }
+        self.settle_batch(here);
+    }
+
+    fn tool_call(&mut self, event: &Event, call: &ToolCall) {
+        let Some(Segment::Call(iteration, _)) = event.path.last() else { return };
+        let loop_at = event.path.parent().unwrap_or_default();
+        let parent = self.around(&loop_at.iteration(iteration));
+        let node = CallNode {
+            public_id: event.path.public_id(),
+            tool: call.tool.clone(),
+            arguments: Arc::clone(&call.arguments),
+            flags: call.flags,
+            state: if call.gate.is_some() { CallState::Deferred } else { CallState::Queued },
+            proposed: event.at,
+            attempts: 0,
+            approval: call.gate.as_ref().map(Approval::of_gate),
+            waits: Vec::new(),
+            brain: None,
+            progress: None,
+            result: None,
+            duration: None,
+            exited: false,
+        };
+        let id = self.add(parent, event, NodeStatus::NotStarted, NodeKind::Call(Box::new(node)));
+        self.settle_batch(id);
+    }
+
+    /// Says which calls of a batch are queued and which are deferred: kept from starting by a call before them.
+    fn settle_batch(&mut self, call: NodeId) {
+        let Some(batch) = self.node(call).and_then(|node| node.parent) else { return };
+        let stage = self.stage_of(batch);
+        let policy = self.stage_mut(stage).map(|stage| stage.policy).unwrap_or_default();
+        let mut before = Before::default();
+        for id in self.children(batch).to_vec() {
+            let Some(call) = self.call_mut(id) else { continue };
+            let undecided = call.approval.as_ref().is_some_and(Approval::is_open) && call.result.is_none();
+            if matches!(call.state, CallState::Queued | CallState::Deferred) {
+                let starts = !undecided && before.lets_start(call.flags, call.approval.is_some(), policy);
+                call.state = if starts { CallState::Queued } else { CallState::Deferred };
+            }
+            before.pass(undecided, call.result.is_some(), call.flags);
+        }
+    }
+
+    fn output(&mut self, here: NodeId, event: &Event, id: &PublicId, output: &SideOutput) {
+        let public_id = id.clone();
+        let kind = match output {
+            SideOutput::File(file) => NodeKind::File { public_id, file: file.clone() },
+            SideOutput::Custom(custom) => NodeKind::Custom { public_id, output: custom.clone() },
+            SideOutput::Widget(widget) => return self.widget(here, event, public_id, widget),
+        };
+        self.add(here, event, NodeStatus::Done, kind);
+    }
+
+    fn widget(&mut self, here: NodeId, event: &Event, public_id: PublicId, output: &WidgetOutput) {
+        let first = output.replaces.as_ref().and_then(|old| self.widgets.get(old)).copied();
+        let node = WidgetNode { public_id, output: output.clone(), first, replaced_by: Vec::new() };
+        let id = self.add(here, event, NodeStatus::Done, NodeKind::Widget(Box::new(node)));
+        if let Some(first) = first.and_then(|first| self.node_mut(first))
+            && let NodeKind::Widget(widget) = &mut first.kind
+        {
+            widget.replaced_by.push(id);
+        }
+    }
+}
+
+const fn status_of(result: &ToolResult) -> NodeStatus {
+    match result {
+        ToolResult::Success { .. } => NodeStatus::Done,
+        ToolResult::Error { .. } | ToolResult::Denied { .. } => NodeStatus::Failed,
+        ToolResult::Interrupted { .. } => NodeStatus::Interrupted,
+        ToolResult::Skipped { .. } => NodeStatus::Skipped,
+    }
+}

@@ -1,0 +1,291 @@
+//! How each event changes a [`Timeline`]. Events of calls stand in `calls`, what streams in `stream`.
+
+use super::node::{BrainNode, BudgetNode, BudgetOutcome, Ending, Node, NodeId, NodeKind, NodeStatus, StageNode};
+use super::tree::Timeline;
+use crate::record::{
+    BrainStart, Decision, Event, EventKind, LimitKind, LoopOutcome, Segment, Shape, StageKind, Timestamp,
+};
+
+impl Timeline {
+    /// Takes in the next event of the log.
+    pub fn apply(&mut self, event: &Event) {
+        (self.seq, self.last) = (Some(event.seq), event.at);
+        if self.currency.is_none()
+            && let Some(currency) = event.currency()
+        {
+            self.currency = Some(currency.to_owned());
+            if let Some(costs) = &mut self.costs {
+                costs.limits_in = Some(currency.to_owned());
+            }
+        }
+        let (path, now) = (&event.path, event.at);
+        let here = self.around(path);
+        match &event.kind {
+            EventKind::RunClaimed { owner, .. } => self.worker = Some(owner.clone()),
+            EventKind::RunReleased { .. } => self.worker = None,
+            EventKind::RunNotClaimed { owner, reason, message } => {
+                let (owner, reason, message) = (owner.clone(), *reason, message.clone());
+                self.add(here, event, NodeStatus::Done, NodeKind::ClaimRefused { owner, reason, message });
+            }
+            EventKind::BrainStart(start) => self.brain_start(here, event, start),
+            EventKind::BrainMigrated { version, stages, .. } => {
+                if let Some(brain) = self.brain_mut(here) {
+                    brain.version = *version;
+                }
+                self.add(here, event, NodeStatus::Done, NodeKind::Migration { version: *version });
+                self.add_stages(here, event, stages);
+            }
+            EventKind::BrainComplete { result } => {
+                self.brain_end(here, NodeStatus::Done, Ending::Completed { result: result.clone() }, now);
+            }
+            EventKind::BrainError(failure) => {
+                self.brain_end(here, NodeStatus::Failed, Ending::Failed(failure.clone()), now);
+            }
+            EventKind::BrainCancelled { actor, reason, .. } => {
+                let ending = Ending::Cancelled { actor: actor.clone(), reason: reason.clone() };
+                self.brain_end(here, NodeStatus::Interrupted, ending, now);
+            }
+            EventKind::BrainPaused { actor, .. } => {
+                let pause = NodeKind::Pause { actor: actor.clone(), resumed: None };
+                self.add(here, event, NodeStatus::Waiting, pause);
+            }
+            EventKind::BrainResumed { actor, .. } => {
+                if let Some(id) = self.pause.take()
+                    && let Some(Node { kind: NodeKind::Pause { resumed, .. }, .. }) = self.node_mut(id)
+                {
+                    *resumed = Some(actor.clone());
+                    self.close(id, NodeStatus::Done, now);
+                }
+            }
+            EventKind::StepStart { attempt } => {
+                if let Some(stage) = self.stage_mut(here) {
+                    stage.attempt = *attempt;
+                }
+                self.begin(here, now);
+            }
+            EventKind::StepComplete { duration, .. } => {
+                if let Some(stage) = self.stage_mut(here) {
+                    stage.duration = Some(*duration);
+                }
+                self.close_below(here, NodeStatus::Interrupted, now);
+                self.close(here, NodeStatus::Done, now);
+            }
+            EventKind::StepRetry { attempt, message, due } | EventKind::LoopToolRetry { attempt, message, due } => {
+                let retry = NodeKind::Retry { attempt: *attempt, message: message.clone(), due: *due };
+                self.add(here, event, NodeStatus::Done, retry);
+                self.call_event(here, event);
+            }
+            EventKind::StepBlocked {} => {
+                self.add(here, event, NodeStatus::Done, NodeKind::Blocked);
+                self.set_status(here, NodeStatus::Waiting);
+            }
+            EventKind::LoopModelCall { .. }
+            | EventKind::LoopModelResult { .. }
+            | EventKind::LoopModelRetry { .. }
+            | EventKind::LoopAnswerRefused { .. } => self.model_event(here, event),
+            EventKind::BudgetRequested { .. } | EventKind::BudgetDecided { .. } | EventKind::BudgetExpired {} => {
+                self.budget_event(here, event);
+            }
+            EventKind::LoopStart { .. }
+            | EventKind::LoopIteration(_)
+            | EventKind::LoopMessage { .. }
+            | EventKind::LoopMaxIterations { .. }
+            | EventKind::LoopLimit { .. }
+            | EventKind::LoopStopped { .. }
+            | EventKind::LoopPluginFailed { .. }
+            | EventKind::LoopCompacted { .. }
+            | EventKind::LoopComplete { .. } => self.loop_event(here, event),
+            EventKind::LoopToolCall(_)
+            | EventKind::LoopToolStart { .. }
+            | EventKind::LoopToolResult { .. }
+            | EventKind::LoopBrainStart { .. }
+            | EventKind::LoopOutput { .. }
+            | EventKind::LoopTrigger { .. }
+            | EventKind::LoopApprovalRequested { .. }
+            | EventKind::LoopApprovalDecided { .. }
+            | EventKind::LoopApprovalWithdrawn { .. }
+            | EventKind::LoopApprovalExpired {}
+            | EventKind::LoopWait { .. }
+            | EventKind::LoopResume { .. }
+            | EventKind::LoopExit { .. } => self.call_event(here, event),
+            // The brain of a call has said how it ended.
+            EventKind::LoopBrainComplete { .. }
+            | EventKind::ValueRecorded { .. }
+            | EventKind::LoopPluginChanged { .. } => {}
+        }
+    }
+
+    /// Returns the brain that a node is or runs.
+    fn brain_mut(&mut self, id: NodeId) -> Option<&mut BrainNode> {
+        match &mut self.node_mut(id)?.kind {
+            NodeKind::Brain(brain) => Some(brain),
+            NodeKind::Stage(stage) => stage.brain.as_mut(),
+            NodeKind::Call(call) => call.brain.as_mut(),
+            _ => None,
+        }
+    }
+
+    fn brain_start(&mut self, here: NodeId, event: &Event, start: &BrainStart) {
+        self.begin(here, event.at);
+        let (title, options) = (start.title.clone(), start.options.clone());
+        let brain = BrainNode { title, version: start.version, options, ending: None };
+        if let Some(node) = self.node_mut(here) {
+            match &mut node.kind {
+                NodeKind::Brain(root) => {
+                    *root = brain;
+                    node.seq = event.seq;
+                }
+                NodeKind::Stage(stage) => stage.brain = Some(brain),
+                NodeKind::Call(call) => call.brain = Some(brain),
+                _ => {}
+            }
+        }
+        if here == NodeId::ROOT {
+            self.start.clone_from(&start.start);
+        }
+        self.add_stages(here, event, &start.stages);
+    }
+
+    /// Adds the stages of a brain that it did not have before.
+    fn add_stages(&mut self, here: NodeId, event: &Event, stages: &Shape) {
+        for shape in &stages.0 {
+            let path = event.path.stage(&shape.name);
+            if !self.places.contains_key(&path) {
+                let stage = NodeKind::Stage(Box::new(StageNode::new(&shape.name, shape.kind)));
+                self.add_at(here, path, event, NodeStatus::NotStarted, stage);
+            }
+        }
+    }
+
+    fn brain_end(&mut self, here: NodeId, status: NodeStatus, ending: Ending, now: Timestamp) {
+        self.close_below(here, status, now);
+        if let Some(brain) = self.brain_mut(here) {
+            brain.ending = Some(ending);
+        }
+        // A call ends with its result.
+        if !matches!(self.node(here).map(|node| &node.kind), Some(NodeKind::Call(_))) {
+            self.close(here, status, now);
+        }
+    }
+
+    fn loop_event(&mut self, here: NodeId, event: &Event) {
+        let now = event.at;
+        let note = match &event.kind {
+            EventKind::LoopStart { input, from, message_id, hidden, limits, .. } => {
+                self.begin(here, now);
+                if let Some(stage) = self.stage_mut(here) {
+                    (stage.hidden, stage.max_iterations) = (*hidden, limits.max_iterations);
+                    stage.policy = limits.policy;
+                }
+                let Some(text) = input.clone() else { return };
+                let (from, message_id) = (*from, message_id.clone());
+                let actor = self.start.as_ref().map(|start| start.actor.clone()).unwrap_or_default();
+                NodeKind::Message { text, from, opening: true, message_id, actor }
+            }
+            EventKind::LoopIteration(iteration) => {
+                let Some(Segment::Iteration(number)) = event.path.last() else { return };
+                let stage_id = self.stage_of(here);
+                let stage_path = self.node(stage_id).map(|node| node.path.clone()).unwrap_or_default();
+                let mut before = None;
+                if let Some(stage) = self.stage_mut(stage_id) {
+                    before = stage.iteration.replace(number);
+                    if let Some(limits) = &iteration.limits {
+                        (stage.max_iterations, stage.policy) = (limits.max_iterations, limits.policy);
+                    }
+                }
+                let before = before.and_then(|before| self.places.get(&stage_path.iteration(before)).copied());
+                if let Some(before) = before.filter(|_| self.places.get(&event.path) != before.as_ref()) {
+                    self.close_below(before, NodeStatus::Interrupted, now);
+                    self.close(before, NodeStatus::Done, now);
+                }
+                self.add(stage_id, event, NodeStatus::Running, NodeKind::Iteration { number });
+                return;
+            }
+            EventKind::LoopMessage { text, message_id, from, actor, .. } => {
+                let (text, from, message_id, actor) = (text.clone(), *from, message_id.clone(), actor.clone());
+                NodeKind::Message { text, from, opening: false, message_id, actor }
+            }
+            EventKind::LoopMaxIterations { limit } => {
+                let limit = u64::from(*limit);
+                let kind = LimitKind::Iterations;
+                NodeKind::Limit { kind, limit, used: limit, of: None, shared: false, unpriced: None }
+            }
+            EventKind::LoopLimit { kind, limit, used, of, shared, unpriced } => {
+                let (of, unpriced) = (of.clone(), unpriced.clone());
+                NodeKind::Limit { kind: *kind, limit: *limit, used: *used, of, shared: *shared, unpriced }
+            }
+            EventKind::LoopStopped { cause, message } => {
+                NodeKind::Stopped { cause: cause.clone(), message: message.clone() }
+            }
+            EventKind::LoopPluginFailed { plugin, message } => {
+                NodeKind::PluginFailure { plugin: plugin.clone(), message: message.clone() }
+            }
+            EventKind::LoopCompacted { keep, summary } => {
+                NodeKind::Compaction { keep: *keep, summary: summary.clone() }
+            }
+            EventKind::LoopComplete { outcome, usage, .. } => {
+                let iteration = self.stage_mut(here).and_then(|stage| {
+                    (stage.outcome, stage.usage, stage.asking) = (Some(outcome.clone()), Some(*usage), None);
+                    stage.iteration
+                });
+                let status = status_of(outcome);
+                if let Some(id) = iteration.and_then(|last| self.places.get(&event.path.iteration(last)).copied()) {
+                    self.close_below(id, NodeStatus::Interrupted, now);
+                    let unanswered = matches!(status, NodeStatus::Failed | NodeStatus::Interrupted);
+                    self.close(id, if unanswered { status } else { NodeStatus::Done }, now);
+                }
+                self.close_below(here, NodeStatus::Interrupted, now);
+                self.close(here, status, now);
+                return;
+            }
+            _ => return,
+        };
+        self.add(here, event, NodeStatus::Done, note);
+    }
+
+    fn budget_event(&mut self, here: NodeId, event: &Event) {
+        let at = event.at;
+        let outcome = match &event.kind {
+            EventKind::BudgetRequested { kind, limit, used, shared, expires } => {
+                let (kind, limit, used, shared, expires) = (*kind, *limit, *used, *shared, *expires);
+                let budget = BudgetNode { kind, limit, used, shared, expires, outcome: None };
+                let parent = self.stage_at_work(here);
+                self.add(parent, event, NodeStatus::Waiting, NodeKind::Budget(Box::new(budget)));
+                self.set_status(here, NodeStatus::Waiting);
+                return;
+            }
+            EventKind::BudgetDecided { decision, more, reason, signal, actor } => {
+                if let Some(stage) = self.stage_mut(here).filter(|stage| stage.stage == StageKind::Loop) {
+                    let granted = u32::try_from(more.iterations).unwrap_or(u32::MAX);
+                    stage.max_iterations = stage.max_iterations.map(|most| most.saturating_add(granted));
+                }
+                BudgetOutcome::Decided {
+                    decision: *decision,
+                    at,
+                    more: *more,
+                    reason: reason.clone(),
+                    actor: actor.clone(),
+                    signal: signal.clone(),
+                }
+            }
+            _ => BudgetOutcome::Expired { at },
+        };
+        let granted = matches!(&outcome, BudgetOutcome::Decided { decision: Decision::Approved, .. });
+        if let Some(id) = self.open.remove(&event.path) {
+            if let Some(Node { kind: NodeKind::Budget(budget), .. }) = self.node_mut(id) {
+                budget.outcome = Some(outcome);
+            }
+            self.close(id, if granted { NodeStatus::Done } else { NodeStatus::Failed }, at);
+        }
+        self.begin(here, at);
+    }
+}
+
+const fn status_of(outcome: &LoopOutcome) -> NodeStatus {
+    match outcome {
+        LoopOutcome::Answered | LoopOutcome::Exited { .. } => NodeStatus::Done,
+        LoopOutcome::Failed { .. } => NodeStatus::Failed,
+        LoopOutcome::Cancelled => NodeStatus::Interrupted,
+        LoopOutcome::MaxIterations | LoopOutcome::Limit { .. } | LoopOutcome::Stopped { .. } => NodeStatus::Limited,
+    }
+}

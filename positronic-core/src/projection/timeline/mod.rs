@@ -1,0 +1,46 @@
+//! The run as people see it: a tree of stages, iterations, answers and calls.
+//!
+//! A [`Timeline`] is a pure, incremental fold of a run's events, and of the [`Delta`]s that stream between them. It holds
+//! data only, never a sentence about an event, so that a terminal, a Markdown file, a page and a protocol each render it in
+//! their own words. [`Timeline::apply`] takes each event of a log once, in order, from the first one on; every prefix gives
+//! a valid timeline. An event costs time in proportion to its path and to the calls of its batch, whatever the length of
+//! the log.
+//!
+//! | node | events that begin and change it |
+//! |---|---|
+//! | [`Brain`](NodeKind::Brain): the run's own; a nested one stands in its stage or its call | `BRAIN_START`, `BRAIN_COMPLETE`, `BRAIN_ERROR`, `BRAIN_CANCELLED`; `LOOP_BRAIN_START` and `LOOP_BRAIN_COMPLETE` at a call |
+//! | [`Stage`](NodeKind::Stage) | `BRAIN_START` (not started), `STEP_START`, `STEP_COMPLETE`; `LOOP_START`, `LOOP_COMPLETE` |
+//! | [`Iteration`](NodeKind::Iteration) | `LOOP_ITERATION`; the next one, or the end of its loop, ends it |
+//! | [`Answer`](NodeKind::Answer) | `LOOP_MODEL_CALL`, `LOOP_MODEL_RESULT`, `LOOP_MODEL_RETRY`, `LOOP_ANSWER_REFUSED`, deltas |
+//! | [`Call`](NodeKind::Call) | `LOOP_TOOL_CALL`, `LOOP_TOOL_START`, `LOOP_APPROVAL_*`, `LOOP_WAIT`, `LOOP_RESUME`, `LOOP_TOOL_RESULT`, `LOOP_EXIT`, deltas of progress |
+//! | [`Retry`](NodeKind::Retry) | `STEP_RETRY`, `LOOP_TOOL_RETRY` |
+//! | [`Message`](NodeKind::Message) | `LOOP_START` with an input, `LOOP_MESSAGE` |
+//! | [`File`](NodeKind::File), [`Widget`](NodeKind::Widget), [`Custom`](NodeKind::Custom) | `LOOP_OUTPUT` |
+//! | [`Limit`](NodeKind::Limit) | `LOOP_MAX_ITERATIONS`, `LOOP_LIMIT` |
+//! | [`Budget`](NodeKind::Budget) | `BUDGET_REQUESTED`, `BUDGET_DECIDED`, `BUDGET_EXPIRED` |
+//! | [`Blocked`](NodeKind::Blocked), [`Stopped`](NodeKind::Stopped) | `STEP_BLOCKED`, `LOOP_STOPPED` |
+//! | [`Compaction`](NodeKind::Compaction), [`PluginFailure`](NodeKind::PluginFailure), [`Trigger`](NodeKind::Trigger) | `LOOP_COMPACTED`, `LOOP_PLUGIN_FAILED`, `LOOP_TRIGGER` |
+//! | [`Pause`](NodeKind::Pause), [`Migration`](NodeKind::Migration), [`ClaimRefused`](NodeKind::ClaimRefused) | `BRAIN_PAUSED`, `BRAIN_RESUMED`, `BRAIN_MIGRATED`, `RUN_NOT_CLAIMED` |
+//! | none; the run's worker | `RUN_CLAIMED`, `RUN_RELEASED` |
+//! | none | `VALUE_RECORDED`, `LOOP_PLUGIN_CHANGED` |
+//!
+//! Deltas begin no node: they stream into the answer that is under way, or say the progress of a running call. A piece
+//! that is missing shows as [`Stream::gap`], and the event of the whole answer takes the place of the stream.
+//!
+//! As JSON, a timeline is one flat list of nodes in the order of their ids, each with its parent: brains nest deeper than
+//! readers of JSON follow.
+
+mod calls;
+mod fold;
+mod node;
+mod stream;
+mod tree;
+
+#[cfg(doc)]
+use crate::record::Delta;
+
+pub use node::{
+    Answer, AnswerNode, AnswerOutcome, BrainNode, BudgetNode, BudgetOutcome, CallNode, CallWait, Ending, Node, NodeId,
+    NodeKind, NodeStatus, StageNode, Stream, StreamPart, WaitEnd, WidgetNode,
+};
+pub use tree::Timeline;

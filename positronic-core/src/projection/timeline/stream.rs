@@ -1,0 +1,135 @@
+//! How answers of models change a [`Timeline`]: while they stream, and when they are whole.
+
+use std::sync::Arc;
+
+use super::node::{Answer, AnswerNode, AnswerOutcome, Node, NodeId, NodeKind, NodeStatus, Stream, StreamPart};
+use super::tree::Timeline;
+use crate::projection::CallCost;
+use crate::record::{CODE, CallState, Delta, DeltaKind, Event, EventKind, Part, Path, ResponseMetadata};
+
+impl Timeline {
+    /// Takes in a piece that streams between two events.
+    ///
+    /// A piece of an answer that is whole already, of an attempt before, or of a call that does not run, changes nothing. So
+    /// it does not matter whether a piece comes before or after the event that makes it void.
+    pub fn apply_delta(&mut self, delta: &Delta) {
+        if delta.kind == DeltaKind::Progress {
+            let call = self.places.get(&delta.path).copied().and_then(|id| self.call_mut(id));
+            if let Some(call) = call.filter(|call| call.state == CallState::Running) {
+                call.progress = Some(delta.text.clone());
+            }
+            return;
+        }
+        let Some(id) = self.open.get(&delta.path).copied() else { return };
+        if let Some(Node { kind: NodeKind::Answer(answer), .. }) = self.node_mut(id)
+            && delta.attempt >= answer.attempt
+        {
+            answer.stream(delta);
+        }
+    }
+
+    /// Folds an event of a request to a model; `here` is the iteration or the stage that asks.
+    pub(super) fn model_event(&mut self, here: NodeId, event: &Event) {
+        let path = &event.path;
+        let (outcome, status) = match &event.kind {
+            EventKind::LoopModelCall { attempt, model, question } => {
+                // The request is sent again after a crash.
+                self.end_answer(path, AnswerOutcome::Abandoned, NodeStatus::Interrupted, event);
+                let (model, attempt, question) = (model.clone(), *attempt, question.clone());
+                let answer = AnswerNode { model, attempt, question, stream: None, outcome: None };
+                let id = self.add(here, event, NodeStatus::Running, NodeKind::Answer(Box::new(answer)));
+                let stage = self.stage_of(here);
+                if let Some(stage) = self.stage_mut(stage) {
+                    stage.asking = Some(id);
+                }
+                return;
+            }
+            EventKind::LoopModelResult { parts, metadata, duration } => {
+                let answer = self.answer(event, parts, metadata, *duration);
+                (AnswerOutcome::Answered(answer), NodeStatus::Done)
+            }
+            EventKind::LoopAnswerRefused { message, parts, metadata, duration, .. } => {
+                let answer = self.answer(event, parts, metadata, *duration);
+                (AnswerOutcome::Refused { message: message.clone(), answer }, NodeStatus::Failed)
+            }
+            EventKind::LoopModelRetry { error, due, .. } => {
+                (AnswerOutcome::Failed { error: error.clone(), due: *due }, NodeStatus::Failed)
+            }
+            _ => return,
+        };
+        if !self.open.contains_key(path) {
+            // The log does not have the request: an answer of a loop that code scripts, or a log that begins later.
+            let model = String::new();
+            let answer = AnswerNode { model, attempt: 0, question: None, stream: None, outcome: None };
+            self.add(here, event, NodeStatus::Running, NodeKind::Answer(Box::new(answer)));
+        }
+        self.end_answer(path, outcome, status, event);
+    }
+
+    /// Ends the request that is open at a path.
+    fn end_answer(&mut self, path: &Path, outcome: AnswerOutcome, status: NodeStatus, event: &Event) {
+        let Some(id) = self.open.get(path).copied() else { return };
+        let Some(Node { kind: NodeKind::Answer(answer), parent, .. }) = self.node_mut(id) else { return };
+        (answer.stream, answer.outcome) = (None, Some(outcome));
+        let parent = parent.unwrap_or(NodeId::ROOT);
+        self.open.remove(path);
+        self.close(id, status, event.at);
+        let stage = self.stage_of(parent);
+        if let Some(stage) = self.stage_mut(stage).filter(|stage| stage.asking == Some(id)) {
+            stage.asking = None;
+        }
+    }
+
+    /// Counts an answer, and returns it as a node has it. An answer of code is no answer of a model.
+    fn answer(&mut self, event: &Event, parts: &Arc<[Part]>, metadata: &ResponseMetadata, duration: u64) -> Answer {
+        self.usage += metadata.usage;
+        self.answers += u64::from(metadata.provider != CODE);
+        let call = self.prices.as_ref().and_then(|prices| CallCost::of(event, prices));
+        let cost = call.as_ref().map(|call| call.cost);
+        if let (Some(call), Some(costs)) = (call, &mut self.costs) {
+            self.spent += &call;
+            costs.calls.push(call);
+        }
+        Answer { parts: Arc::clone(parts), metadata: metadata.clone(), duration, cost }
+    }
+}
+
+impl AnswerNode {
+    fn stream(&mut self, delta: &Delta) {
+        let begins = (delta.attempt, delta.generation);
+        let stream = self.stream.get_or_insert_with(|| Stream::of(begins));
+        if begins < (stream.attempt, stream.generation) {
+            return;
+        }
+        if begins > (stream.attempt, stream.generation) {
+            *stream = Stream::of(begins);
+        }
+        // A piece with an earlier number is a copy of one that was taken.
+        if delta.n < stream.pieces {
+            return;
+        }
+        stream.gap |= delta.n > stream.pieces;
+        stream.pieces = delta.n.saturating_add(1);
+        let is_same =
+            |known: &&mut StreamPart| (known.part, known.call, known.kind) == (delta.part, delta.call, delta.kind);
+        match stream.parts.iter_mut().rev().find(is_same) {
+            Some(part) => {
+                part.text.push_str(&delta.text);
+                part.tool = part.tool.take().or_else(|| delta.tool.clone());
+            }
+            None => stream.parts.push(StreamPart {
+                part: delta.part,
+                kind: delta.kind,
+                call: delta.call,
+                tool: delta.tool.clone(),
+                text: delta.text.clone(),
+            }),
+        }
+    }
+}
+
+impl Stream {
+    fn of((attempt, generation): (u32, u32)) -> Self {
+        Self { attempt, generation, ..Self::default() }
+    }
+}

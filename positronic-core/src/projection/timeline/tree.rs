@@ -1,0 +1,478 @@
+//! The tree itself: its nodes, how they are found, and its JSON.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::node::{AnswerOutcome, BrainNode, CallNode, Ending, Node, NodeId, NodeKind, NodeStatus, StageNode};
+use crate::projection::{Costs, Spent};
+use crate::record::{
+    Event, FileOutput, Path, PriceTable, PublicId, Segment, Seq, StageKind, Start, Timestamp, Usage, parent_of,
+};
+
+/// A run as people see it; the module's docs say which event begins which node.
+///
+/// ```
+/// use positronic_core::model::scripted::{Reply, ScriptedModel};
+/// use positronic_core::prelude::*;
+/// use positronic_core::projection::timeline::{NodeKind, Timeline};
+/// use positronic_core::record::Path;
+/// use positronic_core::testing::Test;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let greeter = brain("Greeter").r#loop("Greet", |cx| cx.system("Greet.").input("Hello!"));
+/// let story = Test::new(ScriptedModel::new([Reply::text("Good morning.")])).run(&greeter, ()).await;
+///
+/// let timeline = Timeline::of(story.log().iter().map(|event| &**event));
+/// let greet = timeline.at(&Path::parse("Greet").unwrap()).unwrap();
+/// let NodeKind::Stage(stage) = &greet.kind else { panic!("{greet:?}") };
+/// assert_eq!(stage.iteration, Some(0));
+/// # }
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(from = "Stored")]
+#[non_exhaustive]
+pub struct Timeline {
+    /// The number of the last event that was applied.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seq: Option<Seq>,
+    /// When the last event was appended.
+    pub last: Timestamp,
+    /// How the run was started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start: Option<Start>,
+    /// The worker that has claimed the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worker: Option<String>,
+    /// The tokens of all answers.
+    pub usage: Usage,
+    /// How many answers models gave, those of code not counted.
+    pub answers: u64,
+    /// The currency in which limits of money count, once the log says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub currency: Option<String>,
+    /// What the answers used and cost by the price table; `None` without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub costs: Option<Costs>,
+    pub(super) nodes: Vec<Node>,
+    #[serde(skip)]
+    pub(super) spent: Spent,
+    #[serde(skip)]
+    pub(super) prices: Option<Arc<PriceTable>>,
+    /// The nodes of brains, stages, iterations and calls.
+    #[serde(skip)]
+    pub(super) places: HashMap<Path, NodeId>,
+    /// The requests to models and the budget questions that are open, by their paths.
+    #[serde(skip)]
+    pub(super) open: HashMap<Path, NodeId>,
+    /// The first node of the row in which each widget stands.
+    #[serde(skip)]
+    pub(super) widgets: HashMap<PublicId, NodeId>,
+    #[serde(skip)]
+    pub(super) pause: Option<NodeId>,
+}
+
+/// A timeline as its JSON has it; the rest follows from the nodes.
+#[derive(Deserialize)]
+struct Stored {
+    #[serde(default)]
+    seq: Option<Seq>,
+    last: Timestamp,
+    #[serde(default)]
+    start: Option<Start>,
+    #[serde(default)]
+    worker: Option<String>,
+    usage: Usage,
+    answers: u64,
+    #[serde(default)]
+    currency: Option<String>,
+    #[serde(default)]
+    costs: Option<Costs>,
+    nodes: Vec<Node>,
+}
+
+impl From<Stored> for Timeline {
+    fn from(stored: Stored) -> Self {
+        let Stored { seq, last, start, worker, usage, answers, currency, costs, nodes } = stored;
+        let mut spent = Spent::default();
+        for call in costs.iter().flat_map(|costs| &costs.calls) {
+            spent += call;
+        }
+        let mut timeline = Self {
+            seq,
+            last,
+            start,
+            worker,
+            usage,
+            answers,
+            currency,
+            costs,
+            spent,
+            nodes: Vec::with_capacity(nodes.len().max(1)),
+            prices: None,
+            places: HashMap::new(),
+            open: HashMap::new(),
+            widgets: HashMap::new(),
+            pause: None,
+        };
+        nodes.into_iter().for_each(|node| timeline.put(node));
+        if timeline.nodes.is_empty() {
+            timeline.put_root();
+        }
+        timeline
+    }
+}
+
+impl Default for Timeline {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Timeline {
+    /// Makes the timeline of a run whose log is empty.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::from(Stored {
+            seq: None,
+            last: Timestamp::default(),
+            start: None,
+            worker: None,
+            usage: Usage::default(),
+            answers: 0,
+            currency: None,
+            costs: None,
+            nodes: Vec::new(),
+        })
+    }
+
+    /// Folds a whole log, or a beginning of one.
+    #[must_use]
+    pub fn of<'a>(events: impl IntoIterator<Item = &'a Event>) -> Self {
+        let mut timeline = Self::new();
+        events.into_iter().for_each(|event| timeline.apply(event));
+        timeline
+    }
+
+    /// Counts costs by a price table, from the next event on. A timeline that was read from JSON needs its table again.
+    #[must_use]
+    pub fn priced(mut self, prices: Arc<PriceTable>) -> Self {
+        self.costs.get_or_insert_with(|| Costs {
+            currency: prices.currency.clone(),
+            as_of: prices.as_of.clone(),
+            limits_in: self.currency.clone(),
+            calls: Vec::new(),
+        });
+        self.prices = Some(prices);
+        self
+    }
+
+    /// Returns a node.
+    #[must_use]
+    pub fn node(&self, id: NodeId) -> Option<&Node> {
+        self.nodes.get(id.index())
+    }
+
+    /// Returns the nodes below a node, in the order in which they began.
+    #[must_use]
+    pub fn children(&self, id: NodeId) -> &[NodeId] {
+        self.node(id).map_or(&[], Node::children)
+    }
+
+    /// Walks all nodes in the order of their ids.
+    pub fn nodes(&self) -> impl DoubleEndedIterator<Item = &Node> {
+        self.nodes.iter()
+    }
+
+    /// Returns the node of a brain, a stage, an iteration or a call.
+    #[must_use]
+    pub fn at(&self, path: &Path) -> Option<&Node> {
+        self.places.get(path).and_then(|id| self.node(*id))
+    }
+
+    /// Returns the stage with this path.
+    #[must_use]
+    pub fn stage(&self, path: &Path) -> Option<&StageNode> {
+        match &self.at(path)?.kind {
+            NodeKind::Stage(stage) => Some(stage),
+            _ => None,
+        }
+    }
+
+    /// Returns the call with this path.
+    #[must_use]
+    pub fn call(&self, path: &Path) -> Option<&CallNode> {
+        match &self.at(path)?.kind {
+            NodeKind::Call(call) => Some(call),
+            _ => None,
+        }
+    }
+
+    /// Walks the calls in the order in which they were proposed.
+    pub fn calls(&self) -> impl DoubleEndedIterator<Item = &CallNode> {
+        self.nodes().filter_map(|node| match &node.kind {
+            NodeKind::Call(call) => Some(&**call),
+            _ => None,
+        })
+    }
+
+    /// Returns the run's own brain; `None` where its start is not in the log yet.
+    #[must_use]
+    pub fn brain(&self) -> Option<&BrainNode> {
+        match self.node(NodeId::ROOT) {
+            Some(Node { kind: NodeKind::Brain(brain), started: Some(_), .. }) => Some(brain),
+            _ => None,
+        }
+    }
+
+    /// Returns how the run ended.
+    #[must_use]
+    pub fn ending(&self) -> Option<&Ending> {
+        self.brain()?.ending.as_ref()
+    }
+
+    /// Says whether the run is paused.
+    #[must_use]
+    pub const fn is_paused(&self) -> bool {
+        self.pause.is_some()
+    }
+
+    /// Returns what the answers cost by the price table; nothing is known without one.
+    #[must_use]
+    pub const fn spent(&self) -> &Spent {
+        &self.spent
+    }
+
+    /// Lists the files that the run made, in order; one that was written again stands there as it was last.
+    #[must_use]
+    pub fn files(&self) -> Vec<&FileOutput> {
+        let mut files: Vec<&FileOutput> = Vec::new();
+        for node in &self.nodes {
+            if let NodeKind::File { file, .. } = &node.kind {
+                files.retain(|known| known.name != file.name);
+                files.push(file);
+            }
+        }
+        files
+    }
+
+    /// Names the stages and the called tools on the way to a place, from the outside in. A call that is not in the log is
+    /// named by its number.
+    #[must_use]
+    pub fn trail(&self, path: &Path) -> Vec<String> {
+        let (mut at, mut names) = (Path::root(), Vec::new());
+        for segment in path.segments() {
+            match segment {
+                Segment::Stage(name) => {
+                    at = at.stage(name);
+                    names.push(name.to_owned());
+                }
+                Segment::Call(iteration, index) => {
+                    at = at.call(iteration, index);
+                    names.push(self.call(&at).map_or_else(|| format!("{iteration}.{index}"), |call| call.tool.clone()));
+                }
+                Segment::Iteration(_) => {}
+            }
+        }
+        names
+    }
+
+    /// Returns the innermost node at or around a path: a brain, a stage, an iteration or a call.
+    pub(super) fn around(&self, path: &Path) -> NodeId {
+        let mut at = Some(path.as_str());
+        while let Some(path) = at {
+            if let Some(id) = self.places.get(path) {
+                return *id;
+            }
+            at = parent_of(path);
+        }
+        NodeId::ROOT
+    }
+
+    pub(super) fn node_mut(&mut self, id: NodeId) -> Option<&mut Node> {
+        self.nodes.get_mut(id.index())
+    }
+
+    pub(super) fn stage_mut(&mut self, id: NodeId) -> Option<&mut StageNode> {
+        match self.node_mut(id)? {
+            Node { kind: NodeKind::Stage(stage), .. } => Some(stage),
+            _ => None,
+        }
+    }
+
+    pub(super) fn call_mut(&mut self, id: NodeId) -> Option<&mut CallNode> {
+        match self.node_mut(id)? {
+            Node { kind: NodeKind::Call(call), .. } => Some(call),
+            _ => None,
+        }
+    }
+
+    /// Finds the stage at or around a node.
+    pub(super) fn stage_of(&self, id: NodeId) -> NodeId {
+        let mut at = id;
+        while let Some(Node { kind: NodeKind::Iteration { .. }, parent: Some(parent), .. }) = self.node(at) {
+            at = *parent;
+        }
+        at
+    }
+
+    /// Adds a node that begins with an event.
+    pub(super) fn add(&mut self, parent: NodeId, event: &Event, status: NodeStatus, kind: NodeKind) -> NodeId {
+        self.add_at(parent, event.path.clone(), event, status, kind)
+    }
+
+    /// Adds a node with a path that is not that of the event with which it begins.
+    pub(super) fn add_at(
+        &mut self,
+        parent: NodeId,
+        path: Path,
+        event: &Event,
+        status: NodeStatus,
+        kind: NodeKind,
+    ) -> NodeId {
+        let id = NodeId(u32::try_from(self.nodes.len()).unwrap_or(u32::MAX));
+        let started = (status != NodeStatus::NotStarted).then_some(event.at);
+        self.put(Node {
+            id,
+            parent: Some(parent),
+            path,
+            seq: event.seq,
+            status,
+            started,
+            ended: started.filter(|_| !status.is_open()),
+            kind,
+            children: Vec::new(),
+        });
+        id
+    }
+
+    /// Adds a node to the list, to its parent and to the indexes.
+    pub(super) fn put(&mut self, node: Node) {
+        let id = node.id;
+        match &node.kind {
+            NodeKind::Brain(_) | NodeKind::Stage(_) | NodeKind::Iteration { .. } | NodeKind::Call(_) => {
+                self.places.insert(node.path.clone(), id);
+            }
+            NodeKind::Answer(answer) if answer.outcome.is_none() => {
+                self.open.insert(node.path.clone(), id);
+            }
+            NodeKind::Budget(budget) if budget.outcome.is_none() && node.status.is_open() => {
+                self.open.insert(node.path.clone(), id);
+            }
+            NodeKind::Widget(widget) => {
+                let first = widget.first.unwrap_or(id);
+                let ids = widget.output.replaces.iter().chain([&widget.public_id]);
+                self.widgets.extend(ids.map(|widget| (widget.clone(), first)));
+            }
+            NodeKind::Pause { resumed: None, .. } if node.status.is_open() => self.pause = Some(id),
+            _ => {}
+        }
+        if let Some(parent) = node.parent.and_then(|parent| self.node_mut(parent)) {
+            parent.children.push(id);
+        }
+        self.nodes.push(node);
+    }
+
+    fn put_root(&mut self) {
+        self.put(Node {
+            id: NodeId::ROOT,
+            parent: None,
+            path: Path::root(),
+            seq: Seq::default(),
+            status: NodeStatus::NotStarted,
+            started: None,
+            ended: None,
+            kind: NodeKind::Brain(BrainNode::default()),
+            children: Vec::new(),
+        });
+    }
+
+    pub(super) fn begin(&mut self, id: NodeId, now: Timestamp) {
+        if let Some(node) = self.node_mut(id) {
+            node.status = NodeStatus::Running;
+            node.started.get_or_insert(now);
+            node.ended = None;
+        }
+    }
+
+    pub(super) fn set_status(&mut self, id: NodeId, status: NodeStatus) {
+        if let Some(node) = self.node_mut(id) {
+            node.status = status;
+        }
+    }
+
+    pub(super) fn close(&mut self, id: NodeId, status: NodeStatus, now: Timestamp) {
+        let Some(node) = self.node_mut(id) else { return };
+        node.status = status;
+        node.ended = Some(now);
+        match &mut node.kind {
+            NodeKind::Answer(answer) if answer.outcome.is_none() => {
+                (answer.stream, answer.outcome) = (None, Some(AnswerOutcome::Abandoned));
+            }
+            NodeKind::Stage(stage) => {
+                stage.asking = None;
+                return;
+            }
+            NodeKind::Answer(_) | NodeKind::Budget(_) => {}
+            NodeKind::Pause { .. } => {
+                self.pause = self.pause.filter(|pause| *pause != id);
+                return;
+            }
+            _ => return,
+        }
+        let path = node.path.clone();
+        if self.open.get(&path) == Some(&id) {
+            self.open.remove(&path);
+        }
+    }
+
+    /// Closes everything below a node that is still open, since the node ends.
+    pub(super) fn close_below(&mut self, id: NodeId, status: NodeStatus, now: Timestamp) {
+        let open = |child: &NodeId| Some((*child, self.node(*child)?.status)).filter(|(_, status)| status.is_open());
+        let open: Vec<_> = self.children(id).iter().filter_map(open).collect();
+        for (child, was) in open {
+            if was == NodeStatus::NotStarted && self.children(child).is_empty() {
+                self.close(child, NodeStatus::Skipped, now);
+            } else {
+                self.close_below(child, status, now);
+                self.close(child, status, now);
+            }
+        }
+    }
+
+    /// Finds the stage of a brain that has begun and has not ended; the node itself, where that is no brain.
+    pub(super) fn stage_at_work(&self, id: NodeId) -> NodeId {
+        let is_at_work = |child: &&NodeId| {
+            let node = self.node(**child);
+            node.is_some_and(|node| {
+                matches!(node.kind, NodeKind::Stage(_))
+                    && matches!(node.status, NodeStatus::Running | NodeStatus::Waiting)
+            })
+        };
+        match self.children(id).iter().find(is_at_work) {
+            Some(stage) => self.stage_at_work(*stage),
+            None => id,
+        }
+    }
+}
+
+impl StageNode {
+    pub(super) fn new(name: &str, stage: StageKind) -> Self {
+        Self {
+            name: name.to_owned(),
+            stage,
+            brain: None,
+            attempt: 0,
+            duration: None,
+            hidden: false,
+            iteration: None,
+            max_iterations: None,
+            outcome: None,
+            usage: None,
+            asking: None,
+            policy: crate::record::BatchPolicy::default(),
+        }
+    }
+}
