@@ -22,10 +22,10 @@ fn commands(page: &str) -> Vec<String> {
     found
 }
 
-/// Asks the command for its help.
-fn help(subcommand: &str) -> Option<String> {
+/// Asks the command for the help of what stands before the first flag: a subcommand, perhaps one within another.
+fn help(words: &[String]) -> Option<String> {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("positronic-examples"));
-    let output = command.args([subcommand, "--help"]).output().unwrap();
+    let output = command.args(words).arg("--help").output().unwrap();
     output.status.success().then(|| String::from_utf8(output.stdout).unwrap())
 }
 
@@ -40,8 +40,9 @@ fn every_command_and_flag_of_the_guide_exists() {
             continue;
         }
         for command in commands(&std::fs::read_to_string(&path).unwrap()) {
-            let subcommand = command.split(' ').next().unwrap().to_owned();
-            let help = known.entry(subcommand).or_insert_with_key(|name| help(name));
+            let words = command.split_whitespace().take_while(|word| !word.starts_with('-'));
+            let help =
+                known.entry(words.map(str::to_owned).collect::<Vec<_>>()).or_insert_with_key(|words| help(words));
             let help = help.as_ref().unwrap_or_else(|| panic!("{}: no command `{command}`", path.display()));
             for flag in command.split_whitespace().filter(|word| word.starts_with("--")) {
                 let exists = help.split([' ', '\n', ',']).any(|word| word == flag);

@@ -47,7 +47,7 @@ pub struct Budget {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AskForMore {
-    /// How long the question stands, in microseconds; for ever where it is not given. Nobody's answer refuses.
+    /// How long the question stands, in microseconds; for ever where it is not given. No answer in time refuses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub valid_for: Option<u64>,
 }

@@ -26,15 +26,15 @@ use super::usage::{ModelError, Part, ResponseMetadata, Usage};
 ///
 /// | event | path | when | carries |
 /// |---|---|---|---|
-/// | `RUN_CLAIMED` | root | a worker attaches to the run | `owner`, `trace` |
-/// | `RUN_RELEASED` | root | it lets go | `reason` |
+/// | `RUN_CLAIMED` | root | a worker claims the run | `owner`, `trace` |
+/// | `RUN_RELEASED` | root | it releases the run | `reason` |
 /// | `RUN_NOT_CLAIMED` | root | a worker found work that no worker could do for a while | `owner, reason, message` |
 /// | `BRAIN_START` | brain | a brain begins | `title, version, fingerprint, stages, options, state, plugins, budget, start` |
-/// | `BRAIN_MIGRATED` | root | the run goes on with another version of its brain | `version, fingerprint, stages, change` |
+/// | `BRAIN_MIGRATED` | root | the run continues with another version of its brain | `version, fingerprint, stages, change` |
 /// | `BRAIN_COMPLETE` | brain | it ended well | `result` |
 /// | `BRAIN_ERROR` | brain | it failed | `code, message, retryable` |
 /// | `BRAIN_CANCELLED` | brain | it was cancelled | `signal, actor, reason` |
-/// | `BRAIN_PAUSED`, `BRAIN_RESUMED` | root | a person paused it, lets it go on | `signal, actor` |
+/// | `BRAIN_PAUSED`, `BRAIN_RESUMED` | root | a person paused it, lifted the pause | `signal, actor` |
 /// | `STEP_START` | stage | a step begins | `attempt` |
 /// | `STEP_COMPLETE` | stage | it returned | `change`, `duration` |
 /// | `STEP_RETRY` | stage | it failed and is tried again | `attempt, message, due` |
@@ -45,7 +45,7 @@ use super::usage::{ModelError, Part, ResponseMetadata, Usage};
 /// | `LOOP_MODEL_CALL` | iteration | a request is about to be sent | `attempt, model, question` |
 /// | `LOOP_MODEL_RESULT` | iteration | the model answered | `parts, metadata, duration` |
 /// | `LOOP_MODEL_RETRY` | iteration | it failed and is asked again | `attempt, error, due` |
-/// | `LOOP_ANSWER_REFUSED` | iteration | the answer is no decision that fits; the model is asked again, or the loop fails | `attempt, message, parts, metadata, duration` |
+/// | `LOOP_ANSWER_REFUSED` | iteration | the answer is not a structured action that fits; the model is asked again, or the loop fails | `attempt, message, parts, metadata, duration` |
 /// | `LOOP_TOOL_CALL` | call | the model asked for a call | `tool, arguments, provider_id, data, flags, gate` |
 /// | `LOOP_TOOL_START` | call | the tool is about to run | `attempt` |
 /// | `LOOP_TOOL_RETRY` | call | it failed and is tried again | `attempt, message, due` |
@@ -57,20 +57,20 @@ use super::usage::{ModelError, Part, ResponseMetadata, Usage};
 /// | `LOOP_APPROVAL_REQUESTED` | call | a person is asked | `reason, expires, editable, arguments_hash` |
 /// | `LOOP_APPROVAL_DECIDED` | call | the person decided | `decision, arguments, reason, signal, actor` |
 /// | `LOOP_APPROVAL_WITHDRAWN` | call | the question is void | `cause` |
-/// | `LOOP_APPROVAL_EXPIRED` | call | nobody decided in time | – |
+/// | `LOOP_APPROVAL_EXPIRED` | call | no decision came in time | – |
 /// | `LOOP_WAIT` | call | a call waits | `waits, output, change` |
 /// | `LOOP_RESUME` | call | it has its answer, or its time is up | `cause, wait, payload, signal, actor` |
-/// | `LOOP_MESSAGE` | loop | somebody says something to the loop | `text, message_id, from, signal, actor` |
+/// | `LOOP_MESSAGE` | loop | a message to the loop arrives | `text, message_id, from, signal, actor` |
 /// | `LOOP_EXIT` | loop | an exit tool ended the loop | `call, tool` |
 /// | `LOOP_MAX_ITERATIONS` | loop | the number of iterations ended it | `limit` |
 /// | `LOOP_LIMIT` | loop | another limit ended it | `kind, limit, used, of, shared, unpriced` |
-/// | `LOOP_STOPPED` | loop | an answer of no use ended it | `cause, message` |
+/// | `LOOP_STOPPED` | loop | an unusable answer ended it | `cause, message` |
 /// | `BUDGET_REQUESTED` | loop, brain | it reached a limit, and a person is asked for more | `kind, limit, used, shared, expires` |
 /// | `BUDGET_DECIDED` | loop, brain | the person granted more, or refused | `decision, more, reason, signal, actor` |
-/// | `BUDGET_EXPIRED` | loop, brain | nobody decided in time | – |
+/// | `BUDGET_EXPIRED` | loop, brain | no decision came in time | – |
 /// | `LOOP_PLUGIN_CHANGED` | iteration, call | a plugin's state changed | `plugin, version, patch` or `state` |
-/// | `LOOP_PLUGIN_FAILED` | iteration | a plugin failed and the loop goes on | `plugin, message` |
-/// | `LOOP_COMPACTED` | loop | older messages were summarised, or are whole again | `keep, summary` |
+/// | `LOOP_PLUGIN_FAILED` | iteration | a plugin failed and the loop continues | `plugin, message` |
+/// | `LOOP_COMPACTED` | loop | older messages were replaced by a summary, or are sent whole again | `keep, summary` |
 /// | `LOOP_COMPLETE` | loop | always a loop's last | `outcome, usage, change` |
 ///
 /// A `change` is the step from one state to the next: `patch`, an RFC 6902 patch, or `state`, the whole document where
@@ -89,20 +89,20 @@ use super::usage::{ModelError, Part, ResponseMetadata, Usage};
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[non_exhaustive]
 pub enum EventKind {
-    /// A worker attaches to the run; what was in flight before is doubtful.
+    /// A worker claims the run; the outcome of what was in flight before is unknown.
     RunClaimed {
         /// The worker.
         owner: String,
-        /// The W3C trace context of the attachment.
+        /// The W3C trace context of the claim.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         trace: Option<String>,
     },
-    /// The worker lets go of the run.
+    /// The worker releases the run.
     RunReleased {
         /// Why.
         reason: String,
     },
-    /// A worker found work in the run and could not claim it, and no other worker did for a while. It comes once a claim.
+    /// A worker found work in the run and could not claim it, and no other worker did for a while. Written once per claim.
     RunNotClaimed {
         /// The worker.
         owner: String,
@@ -113,9 +113,9 @@ pub enum EventKind {
     },
     /// A brain begins.
     BrainStart(Box<BrainStart>),
-    /// The run goes on with another version of its brain, whose author says how the state gets there.
+    /// The run continues with another version of its brain, whose migration makes the state.
     BrainMigrated {
-        /// The version it goes on with.
+        /// The version it continues with.
         version: u32,
         /// The hash of what makes it the same brain from now on.
         fingerprint: ContentHash,
@@ -152,7 +152,7 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "is_unknown")]
         actor: Actor,
     },
-    /// The run goes on.
+    /// The pause was lifted.
     BrainResumed {
         /// The signal.
         signal: SignalId,
@@ -198,7 +198,7 @@ pub enum EventKind {
         /// The opening user message.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         input: Option<String>,
-        /// Who says it: the engine, where neither the loop nor a person does, since providers want a user message.
+        /// Who says it; the engine, where neither the loop nor a person does, since providers require a user message.
         #[serde(default, skip_serializing_if = "is_person")]
         from: Speaker,
         /// The sender's own id of that message.
@@ -245,7 +245,8 @@ pub enum EventKind {
         /// When it is asked again.
         due: Timestamp,
     },
-    /// The model's answer is no decision that fits. It is asked again with what is wrong, or the loop fails.
+    /// The model's answer is not a structured action that fits. The model is asked again with what is wrong, or the loop
+    /// fails.
     LoopAnswerRefused {
         /// The try that it answers, from 0.
         attempt: u32,
@@ -266,7 +267,7 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "is_zero")]
         attempt: u32,
     },
-    /// A tool failed for the moment and is tried again.
+    /// A tool failed with a transient error and is tried again.
     LoopToolRetry {
         /// The try that failed, from 0.
         attempt: u32,
@@ -348,7 +349,7 @@ pub enum EventKind {
         /// What did.
         cause: String,
     },
-    /// Nobody decided in time.
+    /// The approval expired without a decision.
     LoopApprovalExpired {},
     /// A call waits.
     LoopWait {
@@ -361,7 +362,7 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         change: Option<Change>,
     },
-    /// A call that waited goes on.
+    /// A waiting call continues.
     LoopResume {
         /// Whether an answer came or the time was up.
         #[serde(default, skip_serializing_if = "is_answered")]
@@ -377,7 +378,7 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "is_unknown")]
         actor: Actor,
     },
-    /// Somebody says something to a loop.
+    /// A message to a loop arrived.
     LoopMessage {
         /// What is said.
         text: String,
@@ -424,7 +425,7 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         unpriced: Option<Arc<str>>,
     },
-    /// An answer of no use ended the loop: a refusal, a filtered one, one that was cut off, or several empty ones.
+    /// An unusable answer ended the loop: a refusal, a filtered one, one that was cut off, or several empty ones.
     LoopStopped {
         /// What was wrong with the answer.
         cause: AnswerFault,
@@ -463,7 +464,7 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "is_unknown")]
         actor: Actor,
     },
-    /// Nobody decided in time, which refuses.
+    /// The question expired without a decision, which refuses.
     BudgetExpired {},
     /// What a plugin keeps has changed outside of `prepare`: by a look at an answer, or by a call.
     LoopPluginChanged {
@@ -473,20 +474,20 @@ pub enum EventKind {
         #[serde(flatten)]
         step: PluginChange,
     },
-    /// A plugin failed where the loop goes on without it.
+    /// A plugin failed, and the loop continues without it.
     LoopPluginFailed {
         /// The plugin.
         plugin: String,
         /// What went wrong.
         message: String,
     },
-    /// The older part of the record was summarised for the model, or nothing stands for anything any more; the record
-    /// itself stays.
+    /// A summary replaces the older messages in what the model reads, or they are sent whole again. The record itself does
+    /// not change.
     LoopCompacted {
         /// How many of the latest messages stay as they are.
         #[serde(default, skip_serializing_if = "is_no_message")]
         keep: u64,
-        /// What stands for the messages before them. Without it, all messages are sent as they were again.
+        /// The summary that replaces the messages before them. Without it, all messages are sent whole again.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         summary: Option<String>,
     },
@@ -658,7 +659,7 @@ pub struct ToolCall {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
-    /// What kind of failure it is; see the docs of the event table.
+    /// What kind of failure it is.
     pub code: EndReason,
     /// A sentence that says what happened and where.
     pub message: String,
@@ -678,9 +679,9 @@ pub enum EndReason {
     Config,
     /// The model could not be reached, or gave nothing usable.
     Model,
-    /// The model gave no decision that fits, as often as it was asked.
+    /// The model gave no structured action that fits, as often as it was asked.
     Decision,
-    /// The model's answer was of no use: it refused, was filtered, cut off, or said nothing.
+    /// The model's answer was unusable: it refused, was filtered, cut off, or said nothing.
     Answer,
     /// A limit with `OnLimit::Error` was reached.
     Limit,
@@ -702,7 +703,7 @@ pub enum Decision {
     Rejected,
 }
 
-/// Why a waiting call goes on.
+/// Why a waiting call continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResumeCause {
@@ -713,7 +714,7 @@ pub enum ResumeCause {
     Expired,
 }
 
-/// Who says something to a loop.
+/// The author of a message to a loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Speaker {

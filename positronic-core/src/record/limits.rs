@@ -101,11 +101,11 @@ impl Limits {
     }
 }
 
-/// What a loop does when it reaches a limit, and nobody is asked for more or nobody grants it.
+/// What a loop does at a limit when no more is granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnLimit {
-    /// Ends the loop; the brain goes on with its next stage.
+    /// Ends the loop; the brain continues with its next stage.
     #[default]
     Exit,
     /// Fails the brain.

@@ -61,12 +61,12 @@ pub enum RoutingStep {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum WaitReason {
-    /// As many requests a minute as may be sent were sent.
+    /// The limit of requests per minute was reached.
     Requests,
-    /// As many tokens a minute as may be used were used.
+    /// The limit of tokens per minute was reached.
     Tokens,
     /// The provider had asked to wait.
     RetryAfter,
-    /// As many requests as may be under way were under way.
+    /// The limit of concurrent requests was reached.
     Slots,
 }

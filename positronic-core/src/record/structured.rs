@@ -11,7 +11,7 @@ pub struct StructuredActions {
     /// Whether one decision may name several actions: `{reasoning, actions: [{action, input}, …]}`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub batches: bool,
-    /// How the form of the answer is told to the model. `None` is as the model says that it can: it is filled in before a
+    /// How the form of the answer is told to the model. `None` is as the model says that it can: it is filled in before an
     /// iteration is logged.
     #[builder(setter(strip_option))]
     #[serde(skip_serializing_if = "Option::is_none")]

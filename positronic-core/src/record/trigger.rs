@@ -81,7 +81,7 @@ pub enum TriggerChange {
     Deleted(TriggerId),
 }
 
-/// Why a run was started without anybody saying anything.
+/// The trigger that started a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fired {
     /// The trigger, with the time that it was due.

@@ -97,7 +97,7 @@ pub struct ResponseMetadata {
     pub first_chunk: Option<u64>,
     /// The tokens.
     pub usage: Usage,
-    /// What the answer cost, by the runner's prices of then or by what the provider said; none where nobody knew.
+    /// What the answer cost, by the runner's prices of then or by what the provider said; absent where it was unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Box<Charge>>,
     /// What wrappers of models did with the request, in order: who failed before, what it waited for, where the answer comes

@@ -1,7 +1,7 @@
 //! `docs/event-format.md`: the generated part is made from the types of `record`, so the page is true.
 //!
-//! `POSITRONIC_UPDATE_DOCS=1 cargo test -p positronic-core --test it -- event_format` writes it anew. A change of the page is a
-//! change of the format: see the rules there.
+//! `POSITRONIC_UPDATE_DOCS=1 cargo test -p positronic-core --test it -- event_format` writes it anew. A change of a field
+//! on the page is a change of the format: see the rules there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -302,7 +302,7 @@ fn the_page_of_the_event_format_says_what_the_types_say() {
     } else {
         assert!(
             stored == now,
-            "{} is old: POSITRONIC_UPDATE_DOCS=1 writes it; it is a change of the format",
+            "{} is out of date: POSITRONIC_UPDATE_DOCS=1 writes it; read its rules for changes first",
             path.display()
         );
     }
