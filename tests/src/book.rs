@@ -61,7 +61,7 @@ fn summary_lists_every_page_once() {
 }
 
 #[test]
-fn code_of_every_page_outside_the_appendix_is_tested() {
+fn every_page_outside_the_appendix_has_its_code_tested() {
     let (guide, tested) = (workspace().join("docs/guide"), include_str!("lib.rs"));
     let mut there = BTreeSet::new();
     pages(&guide, &mut there);

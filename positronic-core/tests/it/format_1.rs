@@ -104,14 +104,14 @@ fn events() -> Vec<Event> {
 }
 
 #[test]
-fn a_log_of_format_1_is_written_byte_for_byte() {
+fn format_1_log_is_written_byte_for_byte() {
     let written: String = events().iter().map(|event| format!("{}\n", event.to_json().unwrap())).collect();
 
     assert_eq!(written, LOG);
 }
 
 #[test]
-fn a_log_of_format_1_folds_to_the_same_state() {
+fn format_1_log_folds_to_the_same_state() {
     let events = events();
 
     let state = RunState::replay(&events).unwrap();
@@ -131,7 +131,7 @@ fn a_log_of_format_1_folds_to_the_same_state() {
 }
 
 #[test]
-fn every_request_of_a_log_of_format_1_can_be_rebuilt() {
+fn format_1_log_rebuilds_every_request() {
     let events = events();
     let calls = events.iter().filter(|event| matches!(event.kind, EventKind::LoopModelCall { .. }));
 
@@ -141,7 +141,7 @@ fn every_request_of_a_log_of_format_1_can_be_rebuilt() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_log_of_format_1_has_what_such_a_run_writes_today() {
+async fn format_1_log_has_the_events_of_the_same_run_today() {
     let today = run().await;
 
     if std::env::var_os("POSITRONIC_WRITE_FORMAT_1").is_some() {
