@@ -31,7 +31,7 @@ fn shopping() -> Brain<(), List> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn loop_collects_the_requested_counts() {
+async fn loop_collects_the_requested_items() {
     let test = Test::new(ScriptedModel::new([
         Reply::calls([("add", json!({ "item": "milk" })), ("add", json!({ "item": "bread" }))]),
         Reply::text("Both are on the list."),
