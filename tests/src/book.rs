@@ -98,6 +98,20 @@ fn every_relative_link_resolves() {
 }
 
 #[test]
+fn introduction_lists_every_feature_of_the_core() {
+    let manifest = std::fs::read_to_string(workspace().join("positronic-core/Cargo.toml")).unwrap();
+    let introduction = std::fs::read_to_string(workspace().join("docs/guide/introduction.md")).unwrap();
+    let features = manifest.split_once("[features]").unwrap().1.split("\n[").next().unwrap();
+    let (default, others) = features.trim().split_once('\n').unwrap();
+    let names: Vec<_> = others.lines().filter_map(|line| line.split_once(" = ")).map(|(name, _)| name).collect();
+    assert!(names.len() > 4, "{names:?}");
+    for name in names {
+        let on = if default.contains(&format!("\"{name}\"")) { "yes" } else { "no" };
+        assert!(introduction.contains(&format!("| `{name}` | {on} |")), "{name}");
+    }
+}
+
+#[test]
 fn readme_and_map_are_short() {
     for page in ["README.md", "ARCHITECTURE.md"] {
         let lines = std::fs::read_to_string(workspace().join(page)).unwrap().lines().count();

@@ -28,7 +28,7 @@ struct Field {
     kind: Option<Type>,
     docs: String,
     serde: String,
-    fields: Vec<Field>,
+    fields: Vec<Self>,
 }
 
 /// Reads the structs and enums of a file.
