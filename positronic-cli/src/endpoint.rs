@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_that_cannot_be_used_is_named() {
+    fn invalid_variable_is_named() {
         let refused = |key: &str, url: &str| {
             let (key, url) = (Some(key.to_owned()), Some(url.to_owned()));
             let settings = Settings { api_key: key, base_url: url, ..Settings::default() };

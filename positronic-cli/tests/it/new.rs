@@ -87,7 +87,7 @@ fn new_project_compiles_passes_its_test_and_runs_without_a_key() {
     }
     positronic().arg("new").arg(&dir).arg("--path").arg(checkout()).assert().code(0);
     fs::copy(checkout().join("Cargo.lock"), dir.join("Cargo.lock")).unwrap();
-    // The workspace's own target folder: most of what the project needs has been built there.
+    // The workspace's target folder already contains most of the dependencies.
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().to_owned();
 
     let test = std::process::Command::new("cargo")
