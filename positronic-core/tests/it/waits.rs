@@ -27,11 +27,11 @@ fn slack() -> Webhook<Note> {
 }
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
-struct MailboxEntry {
+struct Email {
     text: String,
 }
 
-fn mail() -> Webhook<MailboxEntry> {
+fn mail() -> Webhook<Email> {
     webhook("mail")
 }
 
