@@ -262,7 +262,7 @@ mod tests {
                 refused(None, Some("smollm2"), &format!("{local}{end}/")),
                 format!(
                     "error: OPENAI_BASE_URL ends with {end}, which each request appends\n  \
-                     name the endpoint up to and including the version: {local}\n"
+                     set it to the URL up to and including the version: {local}\n"
                 )
             );
         }
