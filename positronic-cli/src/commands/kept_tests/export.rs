@@ -41,7 +41,7 @@ fn a_broken_file_is_refused_with_its_line() {
     assert!(broken(&cut).starts_with("6 error: desk/run.jsonl, line 3: "), "{}", broken(&cut));
     let newer = lines[0].replace(r#""positronic_run":1"#, r#""positronic_run":9"#);
     assert!(broken(&[&newer]).contains("written by a newer release (format 9)"));
-    assert!(desk.refused(&["import", &desk.path("run.jsonl")]).ends_with("a newer release of positronic reads it\n"));
+    assert!(desk.refused(&["import", &desk.path("run.jsonl")]).ends_with("use a newer release of positronic\n"));
 }
 
 #[test]
