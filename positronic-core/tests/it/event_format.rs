@@ -290,7 +290,7 @@ fn generated() -> String {
 }
 
 #[test]
-fn the_page_of_the_event_format_says_what_the_types_say() {
+fn event_format_page_matches_the_types() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("docs/event-format.md");
     let page = std::fs::read_to_string(&path).unwrap();
     let (prose, stored) = page.split_once(MARK).expect("the page has the mark");
@@ -309,7 +309,7 @@ fn the_page_of_the_event_format_says_what_the_types_say() {
 }
 
 #[test]
-fn the_page_says_which_version_is_written() {
+fn event_format_page_names_the_written_version() {
     let page = include_str!("../../../docs/event-format.md");
     let version = positronic_core::record::FORMAT_VERSION;
     assert!(page.contains(&format!("This page describes format {version}.")));

@@ -104,14 +104,14 @@ fn events() -> Vec<Event> {
 }
 
 #[test]
-fn a_log_of_format_1_is_written_byte_for_byte() {
+fn log_of_format_1_is_written_byte_for_byte() {
     let written: String = events().iter().map(|event| format!("{}\n", event.to_json().unwrap())).collect();
 
     assert_eq!(written, LOG);
 }
 
 #[test]
-fn a_log_of_format_1_folds_to_the_same_state() {
+fn log_of_format_1_folds_to_the_same_state() {
     let events = events();
 
     let state = RunState::replay(&events).unwrap();
@@ -141,7 +141,7 @@ fn every_request_of_a_log_of_format_1_can_be_rebuilt() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_log_of_format_1_has_what_such_a_run_writes_today() {
+async fn log_of_format_1_matches_a_current_run() {
     let today = run().await;
 
     if std::env::var_os("POSITRONIC_WRITE_FORMAT_1").is_some() {
