@@ -53,18 +53,18 @@ const SYSTEM: &str = "You are an autonomous agent. Reach the goal of the user by
     - An action that failed says why: do it otherwise, or do something else.\n\
     - Finish when the goal is reached, or when you cannot come nearer; say which, and name the files.";
 
-/// What the agent is to do, and what it may.
+/// The agent's task and permissions.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Task {
-    /// What is to be found out or made
+    /// The goal of the research
     #[schemars(length(min = 1))]
     pub goal: String,
-    /// The folder in which each run gets a folder of its own
+    /// The parent folder of the runs' folders
     pub folder: String,
-    /// What is searched
+    /// The pages to search
     pub search: Search,
-    /// The languages whose programs run without a person's approval: python3, sh
+    /// Languages whose programs run without an approval: python3, sh
     pub unattended: Vec<String>,
 }
 
@@ -74,14 +74,14 @@ impl Default for Task {
     }
 }
 
-/// What is searched.
+/// The pages to search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Search {
     /// The web, with `DuckDuckGo`.
     #[default]
     Web,
-    /// The pages that are bundled with this example.
+    /// The bundled pages of this example.
     Bundled,
 }
 

@@ -32,7 +32,7 @@ pub struct Offer {
     pub price: u32,
 }
 
-/// What the traveller wants.
+/// The traveller's request.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Wish {

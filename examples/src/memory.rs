@@ -15,11 +15,11 @@ pub const TITLE: &str = "Baker";
 /// Answers without a configured model; written by hand.
 pub const CASSETTE: &str = include_str!("../cassettes/memory.jsonl");
 
-/// What a customer comes with.
+/// The customer's request.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Visit {
-    /// What the customer says first
+    /// The customer's first message
     pub says: String,
 }
 

@@ -15,13 +15,13 @@ pub const TITLE: &str = "Helpdesk";
 /// Answers without a configured model, and the customer's replies; written by hand.
 pub const CASSETTE: &str = include_str!("../cassettes/modes.jsonl");
 
-/// What a customer has come with.
+/// The customer's problem.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Problem {
-    /// Where to reach the customer.
+    /// The customer's contact.
     pub thread: String,
-    /// What is wrong.
+    /// The problem.
     pub text: String,
 }
 

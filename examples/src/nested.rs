@@ -40,11 +40,11 @@ impl Newsroom {
     }
 }
 
-/// What both brains are about.
+/// The topic, which is the options of both brains.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Topic {
-    /// What to write about
+    /// The topic
     pub topic: String,
 }
 

@@ -22,13 +22,13 @@ pub const TITLE: &str = "Support";
 /// hand.
 pub const CASSETTE: &str = include_str!("../cassettes/support.jsonl");
 
-/// What a run is given. Everything has a default, so that the example starts without any.
+/// The options of a run, all with defaults.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SupportOptions {
-    /// Who needs help
+    /// The customer who needs help
     pub customer_id: String,
-    /// What the customer writes first
+    /// The customer's first message
     pub message: String,
 }
 
@@ -241,7 +241,7 @@ pub fn support() -> Brain<SupportOptions, Closed, Acme> {
         })
 }
 
-/// What the refund desk is asked.
+/// The options of the refund desk.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 struct Claim {
     order: Option<Order>,
@@ -276,14 +276,14 @@ fn refund_desk() -> Brain<Claim, Ruling, Acme> {
         })
 }
 
-/// What a survey is given.
+/// The options of the survey.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 struct SurveyOptions {
     thread: String,
     outcome: Outcome,
 }
 
-/// What a survey finds out.
+/// The result of the survey.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct Survey {
     score: Option<u8>,

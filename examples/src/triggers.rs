@@ -18,11 +18,11 @@ pub const TITLE: &str = "Gardener";
 /// Answers without a configured model; written by hand.
 pub const CASSETTE: &str = include_str!("../cassettes/triggers.jsonl");
 
-/// What the gardener is asked for.
+/// The options of a run.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Errand {
-    /// What the owner of the garden says first; nothing where the errand is said in a conversation
+    /// The garden owner's first message; empty if a conversation's message contains the errand
     pub says: String,
 }
 

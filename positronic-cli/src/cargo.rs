@@ -1,6 +1,6 @@
 //! Finds the project around the current folder, builds it, and hands the command over to its binary.
 //!
-//! A project is a package that depends on `positronic-cli`, or that says `[package.metadata.positronic]`: the nearest one
+//! A project is a package that depends on `positronic-cli`, or that declares `[package.metadata.positronic]`: the nearest one
 //! upwards, or the only one of the workspace around.
 
 use std::ffi::OsString;
@@ -22,7 +22,7 @@ struct Binary {
     name: String,
 }
 
-/// What `cargo metadata` says, as far as it is needed.
+/// The needed parts of `cargo metadata`.
 #[derive(Debug, Deserialize)]
 struct Metadata {
     packages: Vec<Package>,

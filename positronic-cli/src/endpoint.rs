@@ -88,7 +88,7 @@ pub(crate) fn endpoint(wanted: &ModelArgs, settings: &Settings) -> Result<Arc<dy
     Ok(Arc::new(Advised::new(model, move |error| advice(error, given))))
 }
 
-/// Names the flag or the variable whose value the adapter refused: the one without which it takes the rest.
+/// Names the flag or variable whose value the adapter refused: the first one whose removal makes the rest valid.
 fn unusable(config: &OpenAiConfig, error: &ModelError) -> Failure {
     let is_usable = |config: &OpenAiConfig| OpenAiChat::new(config.clone()).is_ok();
     let without_proxy = OpenAiConfig { proxy: None, ..config.clone() };
@@ -104,7 +104,7 @@ fn unusable(config: &OpenAiConfig, error: &ModelError) -> Failure {
         "OPENAI_BASE_URL"
     };
     let (problem, remedy) = error.message.split_once("; ").unwrap_or((&error.message, "correct its value"));
-    Failure::Misused { message: format!("{from} cannot be used: {problem}"), hint: remedy.to_owned() }
+    Failure::Misused { message: format!("cannot use {from}: {problem}"), hint: remedy.to_owned() }
 }
 
 /// Refuses a base URL that already ends with the path of a request.
@@ -154,7 +154,7 @@ pub(crate) fn unhidden(secrets: &[String]) -> Option<String> {
         .then(|| format!("a key or password shorter than {SHORTEST_SECRET} characters is not redacted in a cassette"))
 }
 
-/// Which of the settings that a failure may come from are given.
+/// Settings that can cause a failure.
 #[derive(Debug, Clone, Copy)]
 struct Given {
     address: bool,
@@ -177,7 +177,7 @@ fn advice(error: &ModelError, given: Given) -> Option<String> {
         (ModelErrorKind::NotFound, Some(_)) if error.message.to_ascii_lowercase().contains("model") => {
             "set --model or OPENAI_MODEL to a model of the endpoint".to_owned()
         }
-        (ModelErrorKind::Connection, None) if given.proxy => format!("the proxy is that of --proxy, and {address}"),
+        (ModelErrorKind::Connection, None) if given.proxy => format!("check --proxy, and {address}"),
         (ModelErrorKind::NotFound, _) | (ModelErrorKind::Connection, None) => address.to_owned(),
         _ => return None,
     })
@@ -262,7 +262,7 @@ mod tests {
                 refused(None, Some("smollm2"), &format!("{local}{end}/")),
                 format!(
                     "error: OPENAI_BASE_URL ends with {end}, which each request appends\n  \
-                     name the endpoint up to and including the version: {local}\n"
+                     set it to the URL up to and including the version: {local}\n"
                 )
             );
         }
@@ -315,20 +315,18 @@ mod tests {
         let with = |header: &str| EndpointArgs { headers: vec![header.to_owned()], ..EndpointArgs::default() };
 
         assert!(refused(with("hunter2")).starts_with("error: --header takes a name, a colon and a value\n"));
-        assert!(
-            refused(with("X Title: hunter2")).starts_with("error: --header cannot be used: the header `X Title` has")
-        );
+        assert!(refused(with("X Title: hunter2")).starts_with("error: cannot use --header: the header `X Title` has"));
         assert!(refused(with("Content-Length: 3")).ends_with("\n  leave it out\n"));
         let proxy = Some("ftp://ann:hunter2@host".to_owned());
         assert_eq!(
             refused(EndpointArgs { proxy, ..EndpointArgs::default() }),
-            "error: --proxy cannot be used: invalid address of a proxy\n  \
+            "error: cannot use --proxy: invalid address of a proxy\n  \
              write it as http://host:port or socks5://host:port\n"
         );
     }
 
     #[test]
-    fn a_variable_that_cannot_be_used_is_named() {
+    fn invalid_variable_is_named() {
         let refused = |key: &str, url: &str| {
             let (key, url) = (Some(key.to_owned()), Some(url.to_owned()));
             let settings = Settings { api_key: key, base_url: url, ..Settings::default() };
@@ -340,9 +338,9 @@ mod tests {
 
         assert_eq!(
             refused("sk-1", "host"),
-            "error: OPENAI_BASE_URL cannot be used: invalid base URL `host`\n  write it as https://host/v1\n"
+            "error: cannot use OPENAI_BASE_URL: invalid base URL `host`\n  write it as https://host/v1\n"
         );
-        assert!(refused("sk\n1", "http://host/v1").starts_with("error: OPENAI_API_KEY cannot be used: the key "));
+        assert!(refused("sk\n1", "http://host/v1").starts_with("error: cannot use OPENAI_API_KEY: the key "));
     }
 
     #[test]
@@ -371,8 +369,8 @@ mod tests {
             (said(ModelErrorKind::Auth, Some(401), "no", true, true), "check OPENAI_API_KEY"),
             (said(ModelErrorKind::Auth, Some(403), "no", false, false), "set OPENAI_API_KEY"),
             (said(ModelErrorKind::NotFound, Some(404), "no such model", true, true), "--model or OPENAI_MODEL"),
-            (said(ModelErrorKind::NotFound, Some(404), "Not EventMatch", false, true), "is that of OPENAI_BASE_URL"),
-            (said(ModelErrorKind::Connection, None, "refused", true, true), "OPENAI_BASE_URL names another"),
+            (said(ModelErrorKind::NotFound, Some(404), "Not Found", false, true), "check OPENAI_BASE_URL"),
+            (said(ModelErrorKind::Connection, None, "refused", true, true), "set OPENAI_BASE_URL"),
         ] {
             assert!(advice.contains(words), "{advice}");
         }
@@ -382,10 +380,10 @@ mod tests {
         let model = endpoint(&wanted(EndpointArgs::default()), &settings).unwrap();
         let error = model.call(&request(), &NoDeltas).await.unwrap_err();
         assert!(error.message.starts_with("cannot reach http://127.0.0.1:1/v1/chat/completions: "), "{error}");
-        assert!(error.message.ends_with("; the base URL is that of OPENAI_BASE_URL"), "{error}");
+        assert!(error.message.ends_with("; check OPENAI_BASE_URL"), "{error}");
         let flags = EndpointArgs { proxy: Some("http://ann:pass@127.0.0.1:1".to_owned()), ..EndpointArgs::default() };
         let error = endpoint(&wanted(flags), &settings).unwrap().call(&request(), &NoDeltas).await.unwrap_err();
         assert!(error.message.contains(" through the proxy http://127.0.0.1:1: "), "{error}");
-        assert!(error.message.contains("; the proxy is that of --proxy, and the base URL"), "{error}");
+        assert!(error.message.contains("; check --proxy, and check OPENAI_BASE_URL"), "{error}");
     }
 }

@@ -27,7 +27,7 @@ use crate::suggest::did_you_mean;
 /// The table of exit codes as `--help` shows it.
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
-  0    completed; `work` for all runs was told to end (Ctrl-C, TERM)
+  0    completed; `work` for all runs was interrupted (Ctrl-C, SIGTERM)
   1    the run failed
   2    usage error: unknown brain or run, invalid option, unknown flag
   3    the run waits for an approval or an answer, and no terminal to ask on

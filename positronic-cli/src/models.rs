@@ -341,8 +341,8 @@ mod tests {
         assert_eq!(form(Some(ActionFormatArg::Grammar), &local(Some("plain"))), Ok(ActionFormat::Grammar));
         assert_eq!(
             form(None, &local(Some("json"))).unwrap_err(),
-            "error: POSITRONIC_ACTION_FORMAT is `json`, which is neither schema, grammar nor plain\n  \
-             set it to one of them, or leave it out\n"
+            "error: invalid POSITRONIC_ACTION_FORMAT `json`: expected schema, grammar or plain\n  \
+             set it to one of them, or unset it\n"
         );
         let with = |endpoint: EndpointArgs, model: Option<&str>, project: &Project, settings: &Settings| {
             let model = ModelArgs { endpoint, model: model.map(str::to_owned), ..ModelArgs::default() };

@@ -164,7 +164,7 @@ fn harmless(error: clap::Error, arguments: &[OsString], unicode: bool) -> clap::
     if arguments.iter().zip(&safe).all(|(argument, safe)| argument == safe.as_str()) {
         return error;
     }
-    // The signs can be valid where the characters were not: then the message itself is made safe, without its colours.
+    // The escaped arguments may be valid: then the message itself is escaped, without colours.
     Cli::try_parse_from(safe).err().unwrap_or_else(|| {
         let message = sanitise(&error.to_string(), unicode);
         clap::Error::raw(error.kind(), message.trim_start_matches("error: "))
@@ -193,7 +193,7 @@ mod tests {
 
     use super::*;
 
-    /// What a model writes to a person's terminal: it clears the screen, and hides a letter.
+    /// A model's text that clears the terminal and hides a letter.
     const HOSTILE: &str = "\u{1b}[2Jall is well\u{202e}";
 
     #[derive(Deserialize, JsonSchema)]
@@ -202,10 +202,10 @@ mod tests {
         text: String,
     }
 
-    /// Is started by the test below in a process of its own, since the panic hook belongs to the whole process.
+    /// The test below starts this one in its own process, since the panic hook is global.
     #[test]
-    #[ignore = "a_panic_with_text_of_a_model_is_printed_without_control_characters starts it"]
-    fn a_tool_panics_with_what_the_model_wrote() {
+    #[ignore = "panic_with_model_text_is_printed_without_control_characters starts it"]
+    fn panicking_tool() {
         let writer = brain("Writer").r#loop("Write", |cx| {
             cx.system("You note.").input("Note it.").tool("note", |t| {
                 t.description("Notes something").execute(async |Note { text }, _| match text.as_str() {
@@ -221,8 +221,8 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_with_text_of_a_model_is_printed_without_control_characters() {
-        let name = "start::tests::a_tool_panics_with_what_the_model_wrote";
+    fn panic_with_model_text_is_printed_without_control_characters() {
+        let name = "start::tests::panicking_tool";
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", name, "--ignored", "--nocapture"]).env("RUST_BACKTRACE", "0").env("NO_COLOR", "1");
 
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_with_a_models_text_is_printed_harmlessly() {
+    fn panic_with_model_text_is_escaped() {
         let panic = "panicked at src/tool.rs:1:1:\nno \u{1b}[2J\u{9b}31m\u{202e}";
 
         assert_eq!(
@@ -254,7 +254,7 @@ mod tests {
 
         assert!(said.starts_with("error: unexpected argument '␛[2J\u{fffd}31m' found"), "{said}");
 
-        // The value is refused for its control characters alone.
+        // Only its control characters make the value invalid.
         let arguments = ["desk", "run", "idle", "--reasoning", "lo\u{9b}2Jw"].map(OsString::from);
         let error = Cli::try_parse_from(&arguments).unwrap_err();
         let said = harmless(error, &arguments, true).render().ansi().to_string();

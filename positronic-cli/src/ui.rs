@@ -182,7 +182,7 @@ impl Ui {
         Ok(())
     }
 
-    /// Tells a person why the command did not do what it was asked to do.
+    /// Prints why the command failed.
     pub(crate) fn failure(&mut self, failure: &Failure) -> io::Result<()> {
         let prose = sanitise(&failure.prose(), self.settings.unicode);
         match prose.strip_prefix("error:").filter(|_| self.colour()) {
@@ -195,14 +195,14 @@ impl Ui {
     }
 }
 
-/// Writes until nobody reads any more, and then nothing.
+/// A writer that discards its input after the reader has closed the stream.
 struct Unread {
     inner: Box<dyn Write + Send>,
     terminal: bool,
     gone: bool,
 }
 
-/// What a terminal answers that has gone away, where the system says it by a number alone.
+/// Error number of a closed terminal.
 const GONE: i32 = 5;
 
 impl Unread {

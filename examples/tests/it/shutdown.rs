@@ -1,4 +1,4 @@
-//! TERM to processes that wait for the answer of a model.
+//! SIGTERM to processes that wait for a model's answer.
 
 use std::io::Read as _;
 use std::net::TcpListener;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::durable::{Desk, signal, until};
 
-/// The most time between TERM and the end: the grace of eight seconds, and what a loaded machine takes.
+/// Maximum time between SIGTERM and the exit: the grace period of eight seconds, plus time for a loaded machine.
 const LONGEST: Duration = Duration::from_secs(20);
 
 /// Starts an endpoint that reads requests and never answers. It reports each request.

@@ -207,7 +207,7 @@ fn long_cassette(desk: &Desk, lines: usize) -> String {
 }
 
 #[test]
-fn a_long_approval_is_paged_to_its_end_and_the_keys_that_page_never_approve() {
+fn long_approval_is_paged_to_its_end_and_paging_keys_never_approve() {
     let desk = Desk::new();
     let cassette = long_cassette(&desk, 70);
     let mut seat = Seat::at(&desk, &["run", "release", "--ask", "--id", "v1", "--cassette", &cassette]);
@@ -243,7 +243,7 @@ fn a_long_approval_is_paged_to_its_end_and_the_keys_that_page_never_approve() {
 }
 
 #[test]
-fn a_long_approval_is_refused_before_its_end() {
+fn long_approval_can_be_rejected_before_its_end() {
     let desk = Desk::new();
     let cassette = long_cassette(&desk, 70);
     let mut seat = Seat::at(&desk, &["run", "release", "--ask", "--id", "v1", "--cassette", &cassette]);

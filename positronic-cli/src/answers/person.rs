@@ -98,7 +98,7 @@ fn approval(terminal: &mut Terminal, pending: &Pending, gate: &Gate, place: &str
         unread = rest;
         let left = unread.len();
         has_pages |= left > 0;
-        // The first choice turns a page to the end, so that the keys that turn pages never approve.
+        // The first choice pages to the end, so that paging keys never approve.
         let turn = match left {
             0 => has_pages.then(|| AGAIN.to_owned()),
             _ => Some(format!("Show the next {} of {} rows", page().min(left), rows.len())),

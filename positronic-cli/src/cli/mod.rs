@@ -1,4 +1,4 @@
-//! The command line: what can be said, and what `--help` says about it.
+//! The command line: commands, flags and their `--help`.
 
 mod brains;
 mod command;

@@ -227,11 +227,7 @@ fn the_options_of_run_read_amounts_as_more_does() {
 
     for (option, text, why) in [
         ("--max-money", "2,5", "expected an amount of money, such as 2.50, without a comma"),
-        (
-            "--max-money",
-            "$2",
-            "expected an amount of money, such as 2.50, without a currency: it is that of the prices",
-        ),
+        ("--max-money", "$2", "expected an amount of money, such as 2.50, without a currency: the price table sets it"),
         ("--max-tokens", "lots", "expected a number of tokens, such as 20000 or 20k"),
         ("--max-money", "-1", "expected an amount of money, such as 2.50, greater than zero"),
         ("--max-tokens", "-20", "expected a number of tokens, such as 20000 or 20k, greater than zero"),

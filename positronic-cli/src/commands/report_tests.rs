@@ -120,7 +120,7 @@ fn a_report_is_written_into_a_file_and_replaces_none_unasked() {
         let arguments = ["report", "done", "--out", &folder].into_iter().chain(force);
         assert_eq!(
             desk.refused(&arguments.collect::<Vec<_>>()),
-            "2\nerror: desk/folder is a folder\n  name a file, in this folder or elsewhere\n"
+            "2\nerror: desk/folder is a folder and not a file\n  name a file\n"
         );
     }
     let document: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();

@@ -410,7 +410,7 @@ fn what_is_wrong_with_a_call_is_said_at_once() {
     ");
     insta::assert_snapshot!(told(&["run", "help desk", "-o", "customer=ada", "--cassette", "missing.jsonl"]), @r"
     5
-    error: the cassette missing.jsonl cannot be played: No such file or directory (os error 2)
+    error: cannot play the cassette missing.jsonl: No such file or directory (os error 2)
     ");
     insta::assert_snapshot!(told(&["run", "help desk", "--options", "@missing.json"]), @r"
     6

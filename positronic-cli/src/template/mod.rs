@@ -76,7 +76,7 @@ pub(crate) fn package_name(folder: &str) -> Option<String> {
     Some(if refused { format!("my-{name}") } else { name.to_owned() })
 }
 
-/// Latin letters with marks, and what is left of them without.
+/// Latin letters with diacritics, and their base letters.
 const MARKED: [(&str, &str); 21] = [
     ("àáâãäåāăą", "a"),
     ("æ", "ae"),

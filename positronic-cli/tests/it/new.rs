@@ -65,7 +65,7 @@ fn new_refuses_a_folder_with_files_and_an_invalid_checkout() {
         let refused = positronic().current_dir(folder.path()).args(["new", inside]).output().unwrap();
         let said = String::from_utf8(refused.stderr).unwrap();
         assert_eq!(refused.status.code(), Some(2));
-        assert!(said.contains("notes.txt is a file\n"), "{said}");
+        assert!(said.contains("notes.txt is a file and not a folder\n"), "{said}");
     }
     positronic().current_dir(folder.path()).args(["new", "x", "--path", "."]).assert().code(2);
     positronic().current_dir(folder.path()).args(["new", "42", "--version", "1"]).assert().code(2);
@@ -87,7 +87,7 @@ fn new_project_compiles_passes_its_test_and_runs_without_a_key() {
     }
     positronic().arg("new").arg(&dir).arg("--path").arg(checkout()).assert().code(0);
     fs::copy(checkout().join("Cargo.lock"), dir.join("Cargo.lock")).unwrap();
-    // The workspace's own target folder: most of what the project needs has been built there.
+    // The workspace's target folder already contains most of the dependencies.
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().to_owned();
 
     let test = std::process::Command::new("cargo")

@@ -1,4 +1,4 @@
-//! The command where there is no project.
+//! The command outside a project.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;

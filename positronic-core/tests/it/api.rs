@@ -1,4 +1,4 @@
-//! The public API by name, so that a change of it shows in review.
+//! The public API by name, so that its changes show in reviews.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use syn::{Attribute, Item, UseTree, Visibility};
 
-/// Public names by module. A re-export stands in the module that re-exports it.
+/// Public names by module. A re-export is listed in the re-exporting module.
 type Api = BTreeMap<String, Vec<String>>;
 
 #[test]
-fn the_public_names_are_these() {
+fn public_names_match_the_snapshot() {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut api = Api::new();
     module("positronic_core", &src.join("lib.rs"), &src, &mut api);
@@ -19,7 +19,7 @@ fn the_public_names_are_these() {
     insta::assert_snapshot!(text);
 }
 
-/// Adds the public names of the module in `file`, whose submodules lie in `folder`.
+/// Adds the public names of the module in `file`, with submodules in `folder`.
 fn module(path: &str, file: &Path, folder: &Path, api: &mut Api) {
     let code = syn::parse_file(&fs::read_to_string(file).unwrap()).unwrap();
     let mut names = Vec::new();

@@ -145,7 +145,7 @@ fn streams(folder: &str) -> Vec<Vec<u8>> {
     recorded.filter(|stream| stream.len() < 64 << 10).chain(files("fuzz/sse")).collect()
 }
 
-/// Makes of a schema what endpoints take, which has to come to an end.
+/// Converts a schema for endpoints; the conversion must terminate.
 fn sent(schema: &Value) {
     let schema = OrderedJson::of_schema(schema);
     for role in [SchemaRole::Arguments, SchemaRole::Answer] {

@@ -36,7 +36,7 @@ fn gated_and_work(config: ShopLoop) -> ShopLoop {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_calls_entry_has_its_approval_from_the_question_to_the_decision() {
+async fn call_entry_has_its_approval_from_question_to_decision() {
     let journal = Journal::default();
     let asked = Reply::calls([("gated", json!({"id": "a"})), ("work", json!({"id": "b"}))]);
     let play = Play::new([asked, done()]);
@@ -73,7 +73,7 @@ async fn a_calls_entry_has_its_approval_from_the_question_to_the_decision() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rejection_stands_in_the_record_with_who_and_why() {
+async fn rejection_is_recorded_with_decider_and_reason() {
     let journal = Journal::default();
     let play = Play::new([Reply::call("gated", json!({"id": "a"})), done()]);
     let run = play.start(&workshop(&journal, tools), ()).await;
@@ -88,7 +88,7 @@ async fn a_rejection_stands_in_the_record_with_who_and_why() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_prompt_waits_while_a_brain_that_it_called_waits() {
+async fn prompt_waits_while_its_nested_brain_waits() {
     let inner = || {
         brain("Inner").r#loop("Pay", |cx| {
             cx.system("Pay.")
@@ -146,7 +146,7 @@ async fn prompts_of_a_conversation_have_ids_of_their_own_and_the_run_has_the_sam
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_final_text_is_there_once_the_loop_has_answered() {
+async fn final_text_exists_once_the_loop_has_answered() {
     let journal = Journal::default();
     let saying = Reply::call("gated", json!({"id": "a"}));
     let play = Play::new([saying, Reply::text("It is done.")]);
@@ -162,7 +162,7 @@ async fn the_final_text_is_there_once_the_loop_has_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_says_what_it_cost() {
+async fn answer_has_its_cost() {
     let usage = Usage { input: 1_000, output: 0, ..Usage::default() };
     let prices = json!({"scripted/*": {"input": 1_000, "output": 0}});
     let play = Play::priced(ScriptedModel::new([done().usage(usage)]), true, &prices);

@@ -107,9 +107,9 @@ async fn promise_14_and_21_hold_with_compacted_structured_actions() {
 
 #[tokio::test(start_paused = true)]
 async fn one_run_remembers_facts_for_the_next() {
-    let metadata = MemoryFacts::default();
+    let facts = MemoryFacts::default();
     let companion = |says: &'static str| {
-        let memory = Memory::new(metadata.clone());
+        let memory = Memory::new(facts.clone());
         brain("Companion").r#loop("Chat", move |cx| {
             let config = cx.system("Help.").input(says).structured_actions().plugin(memory.clone());
             config.tool("finish", |t| t.exit().execute(async |_: NoArgs, _| Ok("bye")))

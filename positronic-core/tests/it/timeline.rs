@@ -143,7 +143,7 @@ fn office(journal: &Journal) -> Brain<(), Board> {
 }
 
 #[test]
-fn the_table_of_the_timeline_names_every_event() {
+fn timeline_table_names_every_event() {
     let names = include_str!("../../src/record/event_kind.rs").lines().filter_map(|line| line.strip_prefix("/// | `"));
     let names: Vec<_> = names.filter_map(|rest| rest.split(" | ").next()).flat_map(|cell| cell.split(", ")).collect();
     assert!(names.len() > 40, "{names:?}");
@@ -157,7 +157,7 @@ fn the_table_of_the_timeline_names_every_event() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_timeline_holds_every_stage_answer_and_call_of_a_run() {
+async fn timeline_contains_every_stage_answer_and_call() {
     let journal = Journal::default();
     let play = Play::new(
         [
@@ -200,7 +200,7 @@ async fn answers_that_were_refused_stand_in_the_timeline_with_what_was_wrong() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_tells_its_approval_from_the_question_to_its_end() {
+async fn call_reports_its_approval_from_question_to_end() {
     let journal = Journal::default();
     let play = Play::new([Reply::call("gated", json!({ "id": "a" }))]);
     let run = play.start(&workshop(&journal, crate::support::tools), ()).await;
@@ -225,7 +225,7 @@ async fn a_call_tells_its_approval_from_the_question_to_its_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_behind_an_approval_is_deferred_until_the_decision() {
+async fn call_after_an_approval_is_deferred_until_the_decision() {
     let journal = Journal::default();
     let replies =
         [Reply::calls([("gated", json!({ "id": "a" })), ("work", json!({ "id": "b" }))]), Reply::text("Done.")];
@@ -245,7 +245,7 @@ async fn a_call_behind_an_approval_is_deferred_until_the_decision() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_step_that_failed_is_closed() {
+async fn failed_step_is_closed() {
     let office = brain("Office").step("Open", async |_| Err::<(), _>(Error::new("there is no key")));
 
     let story = Play::new([]).run(&office, ()).await;

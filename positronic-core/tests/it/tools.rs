@@ -293,7 +293,7 @@ async fn dynamic_tool_result_is_folded_into_the_state() {
     assert_eq!(error_of(&results[2]), "c broke");
 }
 
-/// Arguments whose type itself takes, and ignores, fields that it does not name.
+/// Arguments whose type accepts and ignores unknown fields.
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Named {
     id: String,

@@ -27,11 +27,11 @@ fn slack() -> Webhook<Note> {
 }
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
-struct MailboxEntry {
+struct Email {
     text: String,
 }
 
-fn mail() -> Webhook<MailboxEntry> {
+fn mail() -> Webhook<Email> {
     webhook("mail")
 }
 
@@ -169,7 +169,7 @@ async fn expired_wait_gives_its_own_result() {
     for (otherwise, expected) in [
         (Some(json!({"answer": "none"})), success(json!({"answer": "none"}))),
         (Some(Value::Null), success(Value::Null)),
-        (None, ToolResult::error("the wait expired")),
+        (None, ToolResult::error("nobody answered in time")),
     ] {
         let play = Play::new([batch([("ask", "a")]), done()]);
         let run = play.start(&workshop(&journal, timed(otherwise)), ()).await;

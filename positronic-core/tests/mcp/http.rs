@@ -197,7 +197,7 @@ async fn unauthorized_client_gets_a_remedy() {
 }
 
 #[tokio::test]
-async fn a_token_that_the_server_repeats_is_in_no_result() {
+async fn token_that_the_server_repeats_is_redacted_in_results() {
     let site = Site::start(|asked| {
         if asked.body["method"] != "tools/call" {
             return well(asked, "s1");

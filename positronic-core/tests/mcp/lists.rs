@@ -98,7 +98,7 @@ async fn two_servers_of_one_name_are_detected_by_the_builder() {
 }
 
 #[tokio::test]
-async fn a_server_hides_no_instructions_in_characters_that_people_do_not_see() {
+async fn invisible_characters_of_a_server_are_removed() {
     let hidden: String = "obey".chars().filter_map(|letter| char::from_u32(0xE0000 + u32::from(letter))).collect();
     let odd = json!({"name": "odd", "title": format!("Odd{hidden}"), "description": format!("Does it{hidden}"), "inputSchema": {
         "type": "object",

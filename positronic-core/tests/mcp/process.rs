@@ -96,7 +96,7 @@ async fn dead_process_is_reported_with_its_status_and_last_output_and_restarted(
 }
 
 #[tokio::test]
-async fn a_secret_variable_is_in_no_result_and_in_no_last_words() {
+async fn secret_variable_is_redacted_in_results_and_last_output() {
     let folder = TempDir::new().unwrap();
     let command =
         script("if test -e said; then echo \"bad $API_KEY\" >&2; exit 3; else touch said; say \"with $API_KEY\"; fi");

@@ -17,7 +17,7 @@ pub(crate) fn limited(place: &Place, limits: CodeLimits) -> CodeRunner {
 }
 
 #[tokio::test]
-async fn files_beyond_what_the_folder_may_hold_are_not_read() {
+async fn files_beyond_the_folder_limit_are_not_read() {
     let place = Place::with(FolderOptions::builder().max_total(100_000).build());
 
     let ran = runner(&place).run("sh", "for n in 1 2 3; do truncate -s 60000 $n; done; echo x > a").await.unwrap();
@@ -31,7 +31,7 @@ async fn files_beyond_what_the_folder_may_hold_are_not_read() {
 }
 
 #[tokio::test]
-async fn of_many_files_that_cannot_be_listed_some_are_named() {
+async fn some_of_many_unlistable_files_are_named() {
     let place = Place::new();
 
     let ran = runner(&place).run("python3", "for n in range(50): open('a\\n%02d' % n, 'w')").await.unwrap();

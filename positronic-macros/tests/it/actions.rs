@@ -143,7 +143,7 @@ async fn approval_is_asked_for_the_action_that_declares_it() {
     assert!(run.result().await.unwrap().opened);
 }
 
-/// Names of the author's that the macro has to leave alone.
+/// Names of the author that the macro must not change.
 mod named_alike {
     use super::*;
 

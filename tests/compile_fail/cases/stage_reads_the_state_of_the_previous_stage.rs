@@ -5,24 +5,24 @@ use positronic_core::prelude::*;
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize)]
-struct NewEvent {
+struct Draft {
     text: String,
 }
 
 #[derive(Serialize, Deserialize)]
-struct MailboxEntry {
+struct Letter {
     address: String,
 }
 
-async fn send(cx: StepContext<(), MailboxEntry, ()>) -> Result<()> {
+async fn send(cx: StepContext<(), Letter, ()>) -> Result<()> {
     println!("{}", cx.state.address);
     Ok(())
 }
 
 fn main() {
     let _closure = brain("Post")
-        .step("Write", async |_| Ok(NewEvent { text: String::new() }))
+        .step("Write", async |_| Ok(Draft { text: String::new() }))
         .step("Send", async |cx| Ok(cx.state.address));
 
-    let _function = brain("Post").step("Write", async |_| Ok(NewEvent { text: String::new() })).step("Send", send);
+    let _function = brain("Post").step("Write", async |_| Ok(Draft { text: String::new() })).step("Send", send);
 }

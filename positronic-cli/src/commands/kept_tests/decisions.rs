@@ -34,7 +34,7 @@ fn what_is_decided_elsewhere_is_gone_on_with() {
 
     let approved = desk.call(&Project::new(), &["approve", "tick", "--args", r#"{"amount": 60}"#]);
     assert_eq!((approved.code, approved.out.as_str()), (0, "approved Chat/0.0 (event 10 of ticket-1)\n"));
-    assert!(approved.err.contains("is open that takes it up, go on with: desk work ticket-1"), "{}", approved.err);
+    assert!(approved.err.contains("is open for it, continue it with: desk work ticket-1"), "{}", approved.err);
 
     let listed = desk.call(&Project::new(), &["runs"]).out;
     assert!(listed.contains("running (no worker)"), "{listed}");

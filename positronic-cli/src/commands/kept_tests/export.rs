@@ -40,8 +40,8 @@ fn a_broken_file_is_refused_with_its_line() {
     let cut = [&lines[..2], &[&lines[2][..20]]].concat();
     assert!(broken(&cut).starts_with("6 error: desk/run.jsonl, line 3: "), "{}", broken(&cut));
     let newer = lines[0].replace(r#""positronic_run":1"#, r#""positronic_run":9"#);
-    assert!(broken(&[&newer]).contains("a newer release wrote it (format 9)"));
-    assert!(desk.refused(&["import", &desk.path("run.jsonl")]).ends_with("a newer release of positronic reads it\n"));
+    assert!(broken(&[&newer]).contains("written by a newer release (format 9)"));
+    assert!(desk.refused(&["import", &desk.path("run.jsonl")]).ends_with("use a newer release of positronic\n"));
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn a_file_that_says_strange_things_about_its_run_is_refused() {
 
     let named = |run: &str| import(&text.replacen("\"run\":\"ticket-1\"", &format!("\"run\":\"{run}\""), 1));
     assert_eq!(named(""), "error: stdin, line 1: the run's id is empty");
-    assert_eq!(named(&"x".repeat(5000)), "error: stdin, line 1: the run's id has 5000 characters, and may have 200");
+    assert_eq!(named(&"x".repeat(5000)), "error: stdin, line 1: the run's id has 5000 characters; the maximum is 200");
     let other = import(&text.replacen("Help Desk", "Help Dusk", 1));
     assert_eq!(other, "error: stdin, line 1: the header says the brain `Help Dusk`, and the events say `Help Desk`");
     let form = import("[]");

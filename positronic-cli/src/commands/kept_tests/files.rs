@@ -67,7 +67,7 @@ fn the_files_of_a_run_are_listed_and_written_into_a_folder_and_never_outside() {
     std::fs::write(desk.path("plain"), "").unwrap();
     assert_eq!(
         desk.refused(&["files", "report", "--save", &desk.path("plain"), "--force"]),
-        "2\nerror: desk/plain is a file\n  name a folder that does not exist yet, or an empty one\n"
+        "2\nerror: desk/plain is a file and not a folder\n  name a new or an empty folder\n"
     );
     let saved = call(&["sales.csv", "--save", &out]);
     assert_eq!(

@@ -224,7 +224,7 @@ fn work_fires_what_is_due_and_triggers_are_listed_and_taken_back() {
     let db = rusqlite::Connection::open(desk.path("runs.db")).unwrap();
     db.execute("UPDATE timers SET due = 5", []).unwrap();
     let strange = desk.call(&project(), &["work", "--once"]);
-    let told = format!("the trigger {} does not fire here: there is no brain `Gardener`\n", ids[0]);
+    let told = format!("the trigger {} does not fire here: unknown brain `Gardener`\n", ids[0]);
     assert_eq!((strange.code, strange.err), (0, told));
     let worked = call(&["work", "--once"]);
 

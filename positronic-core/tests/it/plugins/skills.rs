@@ -81,7 +81,7 @@ async fn tools_of_a_tool_set_are_offered_while_it_is_active() {
     insta::assert_snapshot!(contexts(&play.requests()[1]).join("\n"), @r"
     skills: You have skills. The tools of a skill are there from your next answer on after `skill_activate`, until `skill_deactivate`. Activate what your task needs.
     - `email`: Write and read mail. Tools: `mail_send`, `search`
-    - `calendar` (active): BrainDefinition appointments. Tools: `search`, `book`
+    - `calendar` (active): Plan appointments. Tools: `search`, `book`
     ");
     insta::assert_snapshot!(story.transcript(), @r#"
     # Help
