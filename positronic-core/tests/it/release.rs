@@ -62,7 +62,7 @@ async fn a_run_that_waits_is_let_go_of_at_once_and_none_is_taken_any_more() {
     one.release().await;
 
     assert!(store.run(run.id()).await.unwrap().claim.is_some_and(|claim| claim.released));
-    assert!(matches!(one.start(&shop, ()).await, Err(StartError::Store(_))), "a new run is not begun");
+    assert!(matches!(one.start(&shop, ()).await, Err(StartError::Leaves)), "a new run is not begun");
     run.approve(&"Work/1.0".parse().unwrap(), "ann").await.unwrap();
     assert!(matches!(one.resume(run.id()).await, Err(ResumeError::Leaves)), "work is left to others");
     assert_eq!(settled(&runner(&store).brain(shop).resume(run.id()).await.unwrap()).await, {
