@@ -124,7 +124,9 @@ pub(super) async fn wind(models: &Models, kept: &Kept, row: &RunSummary) -> Resu
 fn refused(error: &ResumeError, watch: &str) -> Failure {
     let hint = match error {
         ResumeError::Store(error) => return error.clone().into(),
-        ResumeError::Illegal(_) | ResumeError::Panicked { .. } => return Failure::Run { message: error.to_string() },
+        ResumeError::Illegal(_) | ResumeError::Panicked { .. } | ResumeError::Services { .. } => {
+            return Failure::Run { message: error.to_string() };
+        }
         ResumeError::Claimed { .. } => format!("`{watch}` shows what it does"),
         ResumeError::Over { .. } => format!("`{watch}` shows how it ended"),
         ResumeError::Prices { .. } => "name its table with --prices FILE or in POSITRONIC_PRICES".to_owned(),

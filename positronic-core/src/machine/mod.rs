@@ -4,6 +4,7 @@
 //! RunState::apply(&event)      folds one event into the state, or refuses it and changes nothing
 //! next(&state, now)            says which effects have to be in flight, and when to ask again
 //! admit(&state, signal, now)  turns what the outside says into events, or refuses it
+//! settle(&state, outcome, …)   turns what an effect has come to into events: tries again, fails, or records it
 //! why(&state)                  says in a sentence why the run waits, since which event, and for whom
 //! ```
 //!
@@ -28,6 +29,7 @@ mod known;
 mod limits;
 mod loop_frame;
 mod next;
+mod settle;
 mod shared_budget;
 mod state;
 mod status;
@@ -49,10 +51,11 @@ pub use summary::summary;
 pub use waiting::{Waiting, WaitingOn, why};
 
 pub(crate) use admit::REPLY;
-pub(crate) use apply_loop::denial;
 pub(crate) use apply_step::question_hash;
-pub(crate) use batch::denied_before;
 pub(crate) use close::{end_brain, end_loop};
 pub(crate) use limits::{Verdict, has_limit_of_money, limits_money, may_ask};
+pub(crate) use settle::{
+    Answered, Changes, Inputs, Outcome, Returned, Validated, fail_loop, given_up, offers, plugin_steps, settle,
+};
 pub(crate) use shared_budget::add_up;
 pub(crate) use status::keeps_values;

@@ -2,7 +2,7 @@
 //!
 //! A [`Model`] gets a complete [`ModelRequest`] and gives a complete [`ModelResponse`]; while it answers, pieces
 //! go to a [`DeltaSink`]. An adapter sends a request exactly once: retries are the runner's, so that each of them is an
-//! event and none is multiplied by another; [`retry`] decides on them.
+//! event and none is multiplied by another; [`RetryPolicy`] decides on them.
 //!
 //! `openai` speaks with servers, [`scripted`] says what a test tells it to, [`cassette`] records another model and replays
 //! it without a key.
@@ -11,7 +11,6 @@ pub mod cassette;
 #[cfg(feature = "openai")]
 pub mod openai;
 mod plain;
-pub mod retry;
 pub mod schema;
 pub mod scripted;
 pub mod wrap;
@@ -20,7 +19,7 @@ use std::fmt;
 
 use futures::future::BoxFuture;
 
-pub use retry::RetryPolicy;
+pub use crate::record::RetryPolicy;
 
 use crate::record::{ActionFormat, DeltaKind, Message, ModelError, ModelRequest, ModelResponse, Output};
 

@@ -23,6 +23,7 @@ mod price_file;
 mod prompt;
 mod request;
 mod result;
+mod retry;
 mod routing;
 mod shape;
 mod signal;
@@ -64,6 +65,7 @@ pub use request::{
     CODE, ContextItem, Delta, DeltaKind, ModelRequest, OutputFormat, Settings, Tier, ToolChoice, ToolSet,
 };
 pub use result::{LoopOutcome, ToolResult};
+pub use retry::RetryPolicy;
 pub use routing::{RoutingStep, WaitReason};
 pub use shape::{Shape, StageKind, StageShape};
 pub use signal::{Actor, Opening, Overrides, Signal, SignalKind, Start};

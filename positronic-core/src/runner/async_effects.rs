@@ -16,12 +16,12 @@ use super::structured::{Given, given};
 use super::worker::Worker;
 use crate::definition::{Invocation, LoopDefinition, Scope, StageBody, ToolBody, ToolDefinition, ToolReply};
 use crate::error::{Error, Result};
-use crate::machine::{Effect, RunState};
+use crate::machine::{Answered, Effect, RunState, Validated, given_up};
 use crate::model::{DeltaSink, Model, Piece};
 use crate::projection::iteration_request;
 use crate::record::{
-    AnswerFault, CODE, Delta, EventKind, Gate, ModelError, ModelRequest, ModelResponse, NewEvent, Path, PluginStates,
-    ProposedCall, PublicId, Question, Segment, Seq, SideOutput, Timestamp, ToolCall, ToolResult, ToolSet, check_depth,
+    AnswerFault, CODE, Delta, EventKind, Gate, ModelError, ModelRequest, ModelResponse, NewEvent, Path, ProposedCall,
+    PublicId, Question, Segment, Seq, SideOutput, Timestamp, ToolCall, ToolSet, check_depth,
 };
 
 /// The way back to the worker. A report is boxed, since the channel keeps room for 32 from its start.
@@ -61,7 +61,7 @@ impl Report {
 pub(super) enum Outcome {
     Prepared { result: Result<Box<PreparedIteration>>, iteration: u32, read: usize },
     Step { result: Result<Value>, took: u64 },
-    Answer { result: Result<Answer, ModelError>, attempt: u32, took: u64 },
+    Answer { result: Result<Answered, ModelError>, attempt: u32, took: u64 },
     Refused { response: ModelResponse, message: String, attempt: u32, took: u64 },
     Tool { result: Result<ToolReply>, attempt: u32, took: u64 },
     Question { result: Result<ModelResponse, ModelError>, took: u64, asker: Asker },
@@ -71,22 +71,6 @@ pub(super) enum Outcome {
 pub(super) struct Asker {
     pub(super) reply: oneshot::Sender<Result<ModelResponse>>,
     pub(super) turn: Option<Turn>,
-}
-
-/// A model's answer with its calls validated.
-pub(super) struct Answer {
-    pub(super) response: ModelResponse,
-    pub(super) calls: Vec<Validated>,
-    /// What the loop's plugins keep from then on.
-    pub(super) plugins: PluginStates,
-    /// The plugins that failed to look at it, and what they say.
-    pub(super) failed: Vec<(&'static str, String)>,
-}
-
-/// A call, and why it is refused if it is.
-pub(super) struct Validated {
-    pub(super) call: ToolCall,
-    pub(super) refused: Option<String>,
 }
 
 impl Worker {
@@ -115,14 +99,7 @@ impl Worker {
         let call = state.call(path)?;
         // A tool that is gone gives its own result.
         let retries = self.frames.tool(path, &call.tool)?.retries;
-        (call.crashes > retries).then(|| {
-            let times = if call.crashes == 1 { "once".to_owned() } else { format!("{} times", call.crashes) };
-            let reason = format!(
-                "the process ended {times} while the tool ran, so it is not started again; whether it had its effect is unknown"
-            );
-            let result = ToolResult::Interrupted { reason };
-            NewEvent::new(path.clone(), EventKind::LoopToolResult { result, duration: None, change: None })
-        })
+        given_up(call, retries)
     }
 
     /// Starts an effect whose intent is in the log.
@@ -189,7 +166,8 @@ impl Worker {
                     };
                     let mut calls = judge(&response.calls, &request.path, tools, definition.as_deref(), &scope).await;
                     cut_off(&mut calls, &response, request.settings.max_output_tokens);
-                    Ok(Answer { response, calls, plugins, failed })
+                    let ModelResponse { parts, metadata, .. } = response;
+                    Ok(Answered { parts, metadata, calls, plugins, failed })
                 }
                 Err(error) => Err(error),
             };

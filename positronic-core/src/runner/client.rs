@@ -290,12 +290,13 @@ impl Client {
     /// # Errors
     ///
     /// [`StoreError::Conflict`] when the store has the run, [`StoreError::NoRunBefore`] when it does not have the one before
-    /// it in its conversation, [`StoreError::Failed`] when the events are not the log of a run from its begin on.
+    /// it in its conversation, [`StoreError::Corrupt`] when the events are not the log of a run from its begin on.
     pub async fn import(&self, run: &RunId, events: &[Arc<Event>]) -> Result<(), StoreError> {
         let none = RunState::default();
         let state = follow(&none, events).map_err(|error| load::broken(run, &error))?;
         if state.root.is_none() {
-            return Err(StoreError::Failed { message: "a log begins with the start of its run".to_owned() });
+            let reason = "it does not begin with the start of the run".to_owned();
+            return Err(StoreError::Corrupt { run: run.clone(), reason });
         }
         let mut append = append_of(run, &none, &state, None, events, Extras::default());
         // What it waits for may lie in this store's mailbox, where nobody has looked.

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::Client;
 use super::retry_backoff::RetryBackoffs;
-use super::serve::KnownRunners;
+use super::server::KnownRunners;
 use crate::record::{Claim, ClaimRefusal, EventKind, RunId, RunSummary, Seq};
 use crate::store::{RunFilter, StoreError, Watcher};
 

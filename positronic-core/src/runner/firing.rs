@@ -118,7 +118,7 @@ fn passes(error: &FireError) -> bool {
             )
             | ConversationError::NotYours { .. }
             | ConversationError::Prices { .. } => false,
-            ConversationError::Start(StartError::Store(_))
+            ConversationError::Start(StartError::Store(_) | StartError::Leaves)
             | ConversationError::Busy { .. }
             // Its budget may be raised.
             | ConversationError::Spent { .. }

@@ -98,5 +98,5 @@ pub(super) async fn history(store: &dyn EventStore, last: &RunId) -> Result<Hist
 }
 
 pub(super) fn broken(run: &RunId, error: &crate::machine::IllegalEvent) -> StoreError {
-    StoreError::Failed { message: format!("the log of `{run}` does not hold together: {error}") }
+    StoreError::Corrupt { run: run.clone(), reason: error.to_string() }
 }

@@ -76,6 +76,12 @@ pub enum ResumeError {
         /// What panicked, and what it said.
         reason: String,
     },
+    /// The services of the brain cannot be provided now.
+    #[error("cannot provide the services of the brain: {reason}")]
+    Services {
+        /// Why, as their provider says it; or what it said where it panicked.
+        reason: String,
+    },
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -102,6 +108,7 @@ impl From<Stop> for ResumeError {
             Stop::Illegal(error) => Self::Illegal(error),
             Stop::Changed(difference) => Self::Changed { difference },
             Stop::Panicked(reason) => Self::Panicked { reason },
+            Stop::Services(reason) => Self::Services { reason },
             Stop::Leaves => Self::Leaves,
             nothing @ Stop::Nothing => Self::Panicked { reason: nothing.to_string() },
         }
@@ -154,8 +161,8 @@ impl Runner {
         let begun = async move { runner.begin(&id, code, begin).await };
         let begun = apart(with_document_limit(self.max_document_bytes, begun));
         match begun.await.unwrap_or_else(|panic| std::panic::resume_unwind(panic)) {
-            Err(StoreError::Conflict { .. }) => {}
-            begun => return Ok(begun?),
+            Err(StartError::Store(StoreError::Conflict { .. })) => {}
+            begun => return begun,
         }
         // The same start again is the same run, but nobody gets hold of another one's by its id.
         let known = load::whole(&*self.store, &run).await?;
@@ -172,11 +179,11 @@ impl Runner {
         run: &RunId,
         definition: Arc<BrainDefinition>,
         begin: BrainStart,
-    ) -> Result<RunHandle<Value>, StoreError> {
+    ) -> Result<RunHandle<Value>, StartError> {
         // In hand before anybody else can find it. Where it is in hand already, the store says so once it is there.
         let grip = self.in_hand.grip(run);
         if self.in_hand.is_leaving() {
-            return Err(StoreError::Failed { message: LEAVES.to_owned() });
+            return Err(StartError::Leaves);
         }
         let epoch = Epoch(1);
         let mut now = self.clock.now();

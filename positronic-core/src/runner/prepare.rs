@@ -7,11 +7,11 @@ use super::plugged::{PreparedIteration, prepared};
 use super::shared::Stop;
 use super::worker::Worker;
 use crate::definition::{Compaction, LoopDefinition, StageBody};
-use crate::machine::{LoopFrame, LoopPhase, Prepared, limits_money};
+use crate::machine::{LoopFrame, LoopPhase, Prepared, fail_loop, limits_money, offers};
 use crate::projection::{OPENING, RULES};
 use crate::record::{
-    Content, ContentHash, EndReason, EventKind, Failure, Iteration, LoopOutcome, NewEvent, Opening, Overrides, Path,
-    PluginStates, ResponseMetadata, Segment, Speaker, ToolDecl, ToolEntry, ToolSet, hash_json, hash_text,
+    Content, ContentHash, EndReason, EventKind, Failure, Iteration, NewEvent, Opening, Overrides, Path, PluginStates,
+    ResponseMetadata, Segment, Speaker, ToolDecl, ToolEntry, ToolSet, hash_json, hash_text,
 };
 
 /// What stands for older messages where a plugin has nothing to say of them: no provider takes an empty message.
@@ -81,7 +81,8 @@ impl Worker {
     async fn not_prepared(&mut self, path: &Path, error: &crate::Error) -> Result<bool, Stop> {
         let message = not_configured(path, error);
         let failure = Failure { code: EndReason::Config, message, retryable: false };
-        self.append(self.failed_loop(path, failure)).await
+        let new_events = fail_loop(&self.shared.state(), path, failure);
+        self.append(new_events).await
     }
 
     async fn begin_iteration(&mut self, path: Path, number: u32, prepared: PreparedIteration) -> Result<bool, Stop> {
@@ -93,9 +94,9 @@ impl Worker {
         if let Err(error) = can_exit(&definition) {
             return self.not_prepared(&path, &error).await;
         }
-        let wraps_up = self.shared.state().loop_at(&path).is_some_and(|frame| frame.wrap_up.is_some());
-        if wraps_up {
-            definition.tools.retain(|_, tool| tool.decl.flags.exit);
+        {
+            let state = self.shared.state();
+            definition.tools.retain(|_, tool| offers(&state, &path, tool.decl.flags));
         }
         if let Err(error) = checked(&definition).and_then(|()| self.priced(&path, &definition)) {
             return self.not_prepared(&path, &error).await;
@@ -218,19 +219,6 @@ impl Worker {
             definition.settings.model.clone_from(model);
         }
         definition
-    }
-
-    /// Ends a loop, or a brain whose loop has not begun, in failure.
-    pub(super) fn failed_loop(&self, path: &Path, failure: Failure) -> Vec<NewEvent> {
-        let usage = self.shared.state().loop_at(path).filter(|frame| frame.path == *path).map(|frame| frame.usage);
-        match usage {
-            Some(usage) => {
-                let Failure { code, message, retryable } = failure;
-                let outcome = LoopOutcome::Failed { code, message, retryable };
-                vec![NewEvent::new(path.clone(), EventKind::LoopComplete { outcome, usage, change: None })]
-            }
-            None => vec![NewEvent::new(path.parent().unwrap_or_default(), EventKind::BrainError(failure))],
-        }
     }
 }
 

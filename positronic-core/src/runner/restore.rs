@@ -56,7 +56,7 @@ impl Frames {
         }
         // Services stand for the world outside, which may be there again in a moment: that delays the run, and ends nothing.
         let provided = Self::provided(definition, Arc::clone(around));
-        let services = provided.map_err(|error| Stop::Panicked(error.to_string()))?;
+        let services = provided.map_err(|error| Stop::Services(error.to_string()))?;
         self.begin(frame, Arc::clone(definition), Arc::clone(&services));
         let body = frame.current().and_then(|stage| definition.stage(&stage.name)).map(|stage| &stage.body);
         match (&frame.stage, body) {

@@ -71,6 +71,9 @@ pub(super) enum Stop {
     /// Code that the engine calls has panicked.
     #[error("{0}")]
     Panicked(String),
+    /// The services of the brain cannot be provided now.
+    #[error("cannot provide the services of the brain: {0}")]
+    Services(String),
 }
 
 impl From<StoreError> for Stop {

@@ -8,6 +8,7 @@ use std::fmt;
 
 use serde_json::Value;
 
+use super::registry::LEAVES;
 use crate::definition::{BrainDefinition, UnknownAction};
 use crate::machine::RunState;
 use crate::record::{Budget, RunId, Start};
@@ -42,6 +43,9 @@ pub enum StartError {
     /// The brain names an action that the runner does not have.
     #[error(transparent)]
     Action(#[from] UnknownAction),
+    /// The runner releases its runs and starts none any more: [`Runner::release`](super::Runner::release).
+    #[error("{LEAVES}")]
+    Leaves,
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),

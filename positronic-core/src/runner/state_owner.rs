@@ -8,7 +8,8 @@ use super::async_effects::caught_now;
 use super::worker::Worker;
 use crate::definition::{StateOwner, StateValue, Update, recordable};
 use crate::error::Result;
-use crate::record::{Change, EventKind, NewEvent, Path, PluginStates};
+use crate::machine::{Changes, plugin_steps};
+use crate::record::{Change, Path, PluginStates};
 
 /// The states that the result of a call can change.
 pub(super) struct States {
@@ -16,15 +17,6 @@ pub(super) struct States {
     pub(super) document: StateValue,
     owner: Option<StateOwner>,
     plugins: PluginStates,
-}
-
-/// How the result of a call changes them.
-#[derive(Default)]
-pub(super) struct Changes {
-    /// The change of the brain's state.
-    pub(super) change: Option<Change>,
-    /// The changes of plugins' states, as events that come before the result.
-    pub(super) new_events: Vec<NewEvent>,
 }
 
 impl Worker {
@@ -63,13 +55,4 @@ impl States {
         changes.new_events = plugin_steps(path, &self.plugins, &after);
         Ok(changes)
     }
-}
-
-/// Makes the events that lead from what plugins keep to what they keep next.
-pub(super) fn plugin_steps(path: &Path, before: &PluginStates, after: &PluginStates) -> Vec<NewEvent> {
-    let step = |(plugin, kept): (&str, _)| {
-        let step = before.step(plugin, kept)?;
-        Some(NewEvent::new(path.clone(), EventKind::LoopPluginChanged { plugin: plugin.to_owned(), step }))
-    };
-    after.iter().filter_map(step).collect()
 }

@@ -4,14 +4,10 @@ use std::sync::{Mutex, PoisonError};
 
 use super::async_effects::ask;
 use super::shared::Shared;
-use super::worker::Worker;
 use crate::definition::LoopDefinition;
 use crate::model::{DeltaSink, Model, Piece};
 use crate::projection::{Decided, ReasoningStream, decided};
-use crate::record::{
-    AnswerFault, DeltaKind, EndReason, EventKind, LoopOutcome, ModelError, ModelRequest, ModelResponse, NewEvent, Path,
-    Seq, StructuredActions, ToolSet,
-};
+use crate::record::{AnswerFault, DeltaKind, ModelError, ModelRequest, ModelResponse, Seq, StructuredActions, ToolSet};
 
 /// What a model gave.
 pub(super) enum Given {
@@ -81,44 +77,5 @@ impl DeltaSink for ReasonAlone<'_> {
 
     fn is_heard(&self) -> bool {
         self.show.is_heard()
-    }
-}
-
-impl Worker {
-    /// Records an answer that is no decision that fits; the loop fails when it was the last that the model had.
-    pub(super) fn refused_drafts(
-        &self,
-        path: &Path,
-        response: ModelResponse,
-        message: String,
-        attempt: u32,
-        duration: u64,
-    ) -> Vec<NewEvent> {
-        let loop_at = path.parent().unwrap_or_default();
-        let state = self.shared.state();
-        let Some(frame) = state.loop_at(path) else { return Vec::new() };
-        let retries = frame.prepared.settings.structured_actions.as_ref().map_or(0, |decisions| decisions.retries);
-        let refused = frame.refused.len() + 1;
-        let mut usage = frame.usage;
-        let ModelResponse { parts, metadata, .. } = response;
-        let metadata = self.charged(metadata);
-        usage += metadata.usage;
-        let last = usize::try_from(retries).is_ok_and(|retries| refused > retries).then(|| {
-            let times = if refused == 1 { "once".to_owned() } else { format!("{refused} times") };
-            format!("the model of the loop `{loop_at}` was asked {times} and gave no decision that fits: {message}")
-        });
-        let kind = EventKind::LoopAnswerRefused {
-            attempt,
-            message,
-            parts: parts.into(),
-            metadata: Box::new(metadata),
-            duration,
-        };
-        let mut new_events = vec![NewEvent::new(path.clone(), kind)];
-        if let Some(message) = last {
-            let outcome = LoopOutcome::Failed { code: EndReason::Decision, message, retryable: true };
-            new_events.push(NewEvent::new(loop_at, EventKind::LoopComplete { outcome, usage, change: None }));
-        }
-        new_events
     }
 }

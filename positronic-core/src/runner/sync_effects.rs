@@ -8,11 +8,10 @@ use super::async_effects::{at_home, caught_now, took};
 use super::edited::check as check_edited;
 use super::frames::Frames;
 use super::shared::Stop;
-use super::state_owner::Changes;
 use super::worker::Worker;
 use crate::definition::{NestedDefinition, StateValue, ToolBody, WaitDefinition};
 use crate::error::{Error, Result};
-use crate::machine::{BrainEnd, BrainFrame, CallPhase, Effect, RunState, Stage, next};
+use crate::machine::{BrainEnd, BrainFrame, CallPhase, Changes, Effect, RunState, Stage, fail_loop, next};
 use crate::record::{Change, EndReason, EventKind, Failure, LoopOutcome, NewEvent, Path, Segment, ToolResult};
 
 impl Worker {
@@ -172,7 +171,11 @@ impl Worker {
                 Ok(definition) => definition.on_exit,
                 Err(error) => {
                     let message = format!("the loop `{path}` cannot be closed: {error}");
-                    return self.failed_loop(&path, Failure { code: EndReason::Config, message, retryable: false });
+                    return fail_loop(
+                        &self.shared.state(),
+                        &path,
+                        Failure { code: EndReason::Config, message, retryable: false },
+                    );
                 }
             },
         };
@@ -188,7 +191,7 @@ impl Worker {
             }
             Err(error) => {
                 let message = format!("`on_exit` of the loop `{path}` failed: {error}");
-                self.failed_loop(&path, Failure { code: EndReason::State, message, retryable: false })
+                fail_loop(&self.shared.state(), &path, Failure { code: EndReason::State, message, retryable: false })
             }
         }
     }

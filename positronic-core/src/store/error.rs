@@ -90,6 +90,14 @@ pub enum StoreError {
         /// What is wrong, where, and what to do.
         message: String,
     },
+    /// The log of a run is not one that the engine writes.
+    #[error("the log of `{run}` is corrupt: {reason}")]
+    Corrupt {
+        /// The run.
+        run: RunId,
+        /// What is wrong.
+        reason: String,
+    },
     /// The store failed at this; nothing was written.
     #[error("the event store failed: {message}")]
     Failed {

@@ -371,7 +371,7 @@ async fn promise_15_unavailable_services_fail_the_brain_and_only_delay_a_resume<
         broken.store(true, Ordering::SeqCst);
         let process = cut.process("second", gated).brain(served(&broken, outside));
         let resumed = process.resume(&run_id()).await;
-        assert!(matches!(&resumed, Err(ResumeError::Panicked { .. })), "{resumed:?}");
+        assert!(matches!(&resumed, Err(ResumeError::Services { .. })), "{resumed:?}");
         let _service = process.serve();
         tokio::time::sleep(Duration::from_secs(30)).await;
         broken.store(false, Ordering::SeqCst);

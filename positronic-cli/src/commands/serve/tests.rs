@@ -6,7 +6,6 @@ use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Services, 
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::Tier;
-use positronic_core::runner::Runner;
 use positronic_core::store::EventStore as _;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,10 +1,10 @@
-//! Decides whether and when a failed request is sent again. It is pure: the runner waits, and logs each retry.
+//! Policy for sending failed requests again.
 
 use std::time::Duration;
 
 use backon::{BackoffBuilder as _, ExponentialBuilder};
 
-use crate::record::ModelError;
+use super::usage::ModelError;
 
 /// Says how often and how patiently a request is sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, typed_builder::TypedBuilder)]

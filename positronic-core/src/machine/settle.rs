@@ -1,0 +1,343 @@
+//! Outcomes of effects as events: what is tried again, what fails a step, a call or a loop, and which calls do not run.
+//!
+//! The runner performs an effect and says as plain data what it has come to. Everything that follows from it is decided
+//! here, with the time and the random number that the runner brings.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::apply_loop::denial;
+use super::batch::denied_before;
+use super::{Call, LoopFrame, REPLY, RunState, Stage};
+use crate::error::{Error, Result};
+use crate::record::{
+    ActionFormat, CallFlags, Change, EndReason, EventKind, Failure, LoopOutcome, ModelError, ModelErrorKind, NewEvent,
+    Part, Path, PluginStates, ResponseMetadata, RetryPolicy, Segment, Timestamp, ToolCall, ToolResult, TriggerChange,
+    WaitSpec,
+};
+
+/// How often a step is tried again that failed transiently.
+const STEP_RETRIES: u32 = 3;
+
+/// What an effect has come to.
+pub(crate) enum Outcome {
+    /// A step has returned the next state of its brain, or failed.
+    Step(Result<Value>),
+    /// A model has answered.
+    Answer(Answered),
+    /// A model has given an answer of another form than was asked for.
+    Misfit { parts: Vec<Part>, metadata: ResponseMetadata, message: String, attempt: u32 },
+    /// A model has given no answer.
+    ModelFailed { error: ModelError, attempt: u32 },
+    /// A tool has returned.
+    Tool(Returned),
+    /// A tool has failed, which may be tried again so often.
+    ToolFailed { error: Error, attempt: u32, retries: u32 },
+}
+
+/// A model's answer with its calls validated.
+pub(crate) struct Answered {
+    pub(crate) parts: Vec<Part>,
+    pub(crate) metadata: ResponseMetadata,
+    pub(crate) calls: Vec<Validated>,
+    /// What the loop's plugins store from then on.
+    pub(crate) plugins: PluginStates,
+    /// The plugins that failed to look at it, and their errors.
+    pub(crate) failed: Vec<(&'static str, String)>,
+}
+
+/// A call, and why it is refused if it is.
+pub(crate) struct Validated {
+    pub(crate) call: ToolCall,
+    pub(crate) refused: Option<String>,
+}
+
+/// What a tool has returned.
+pub(crate) struct Returned {
+    pub(crate) output: Value,
+    pub(crate) brief: Option<String>,
+    /// What it waits for, and for how long.
+    pub(crate) waits: Vec<(WaitSpec, Option<Duration>)>,
+    pub(crate) triggers: Vec<TriggerChange>,
+    /// How it changes states, or why that failed.
+    pub(crate) changes: Result<Changes>,
+}
+
+/// How the result of a call changes states.
+#[derive(Default)]
+pub(crate) struct Changes {
+    /// The change of the brain's state.
+    pub(crate) change: Option<Change>,
+    /// The changes of plugins' states, as events that come before the result.
+    pub(crate) new_events: Vec<NewEvent>,
+}
+
+/// What is decided with beside the state.
+pub(crate) struct Inputs {
+    /// The time.
+    pub(crate) now: Timestamp,
+    /// A random number from 0 to 1.
+    pub(crate) jitter: f64,
+    /// How requests are sent again.
+    pub(crate) retry: RetryPolicy,
+}
+
+/// Returns the events that an outcome of the effect at `path` leads to; `duration` is in microseconds.
+pub(crate) fn settle(state: &RunState, path: &Path, outcome: Outcome, duration: u64, inputs: &Inputs) -> Vec<NewEvent> {
+    match outcome {
+        Outcome::Step(result) => step(state, path, result, duration, inputs),
+        Outcome::Answer(answered) => answer(state, path, answered, duration),
+        Outcome::Misfit { parts, metadata, message, attempt } => {
+            misfit(state, path, (parts, metadata), message, attempt, duration)
+        }
+        Outcome::ModelFailed { error, attempt } => model_failed(state, path, error, attempt, inputs),
+        Outcome::Tool(returned) => tool(path, returned, duration, inputs.now),
+        Outcome::ToolFailed { error, attempt, retries } => {
+            let Some(flags) = state.call(path).map(|call| call.flags) else { return Vec::new() };
+            vec![NewEvent::new(path.clone(), tool_failed(flags, attempt, retries, &error, duration, inputs))]
+        }
+    }
+}
+
+impl Inputs {
+    /// Says when what has failed for the `attempt`th time, from 0, is tried again, at most `limit` times.
+    fn again(&self, attempt: u32, limit: u32) -> Option<Timestamp> {
+        let policy = RetryPolicy { limit, ..self.retry };
+        let pause = policy.delay(&ModelError::new(ModelErrorKind::Server, ""), attempt, self.jitter)?;
+        Some(self.now.after(pause))
+    }
+}
+
+fn step(state: &RunState, path: &Path, result: Result<Value>, duration: u64, inputs: &Inputs) -> Vec<NewEvent> {
+    let Some(brain) = state.owner(path) else { return Vec::new() };
+    let attempt = match &brain.stage {
+        Stage::Step(step) => step.attempt,
+        _ => 0,
+    };
+    let error = match result {
+        Ok(next) => {
+            let change = Change::between(&brain.state, &next);
+            return vec![NewEvent::new(path.clone(), EventKind::StepComplete { change, duration })];
+        }
+        Err(error) => error,
+    };
+    if let Some(due) = error.is_transient().then(|| inputs.again(attempt, STEP_RETRIES)).flatten() {
+        let message = error.to_string();
+        return vec![NewEvent::new(path.clone(), EventKind::StepRetry { attempt, message, due })];
+    }
+    let failure = Failure {
+        code: EndReason::Step,
+        message: format!("the step `{path}` failed: {error}"),
+        retryable: error.is_transient(),
+    };
+    vec![NewEvent::new(brain.path.clone(), EventKind::BrainError(failure))]
+}
+
+fn model_failed(state: &RunState, path: &Path, error: ModelError, attempt: u32, inputs: &Inputs) -> Vec<NewEvent> {
+    // Answers that were refused are tries of the same request, and no failures of the model.
+    let refused = state.loop_at(path).map_or(0, |frame| frame.refused.len());
+    let failed = attempt.saturating_sub(u32::try_from(refused).unwrap_or(u32::MAX));
+    if let Some(pause) = inputs.retry.delay(&error, failed, inputs.jitter) {
+        let due = inputs.now.after(pause);
+        return vec![NewEvent::new(path.clone(), EventKind::LoopModelRetry { attempt, error, due })];
+    }
+    let loop_at = path.parent().unwrap_or_default();
+    let tries = failed + 1;
+    let times = if tries == 1 { String::new() } else { format!(" {tries} times") };
+    let hint = hint(state, path, &error);
+    let message = format!("the model of the loop `{loop_at}` failed{times}: {error}{hint}");
+    fail_loop(state, &loop_at, Failure { code: EndReason::Model, message, retryable: error.is_retryable() })
+}
+
+/// Says what to do about a model's failure, where that is known.
+fn hint(state: &RunState, path: &Path, error: &ModelError) -> String {
+    let form = state.loop_at(path).and_then(|frame| frame.prepared.settings.structured_actions.as_ref()?.form);
+    match (error.kind, error.wait(), form) {
+        (_, Some(wait), _) if error.is_retryable() => {
+            format!("; it asks to wait {} s before it is asked again", wait.as_secs_f64().ceil())
+        }
+        (ModelErrorKind::BadRequest, _, Some(form)) if form != ActionFormat::Plain => {
+            "; where an endpoint knows no schema for its answers, ask for decisions in words: `ActionFormat::Plain`, on the \
+             command line `--action-format plain`"
+                .to_owned()
+        }
+        _ => String::new(),
+    }
+}
+
+fn answer(state: &RunState, path: &Path, answered: Answered, duration: u64) -> Vec<NewEvent> {
+    let Answered { mut parts, metadata, calls, plugins, failed } = answered;
+    let loop_at = path.parent().unwrap_or_default();
+    let iteration = match path.last() {
+        Some(Segment::Iteration(iteration)) => iteration,
+        _ => 0,
+    };
+    name_every_call(&mut parts, calls.len());
+    let mut new_events = Vec::with_capacity(1 + 2 * calls.len());
+    let mut results = Vec::new();
+    if let Some(brain) = state.owner(path) {
+        new_events.extend(plugin_steps(path, &brain.plugins, &plugins));
+    }
+    new_events.extend(failed.into_iter().map(|(plugin, message)| {
+        NewEvent::new(path.clone(), EventKind::LoopPluginFailed { plugin: plugin.to_owned(), message })
+    }));
+    new_events
+        .push(NewEvent::new(path.clone(), EventKind::LoopModelResult { parts: parts.into(), metadata, duration }));
+    for (index, Validated { call, refused }) in (0..).zip(calls) {
+        let path = loop_at.call(iteration, index);
+        let denied = state.loop_at(&path).is_some_and(|frame| is_denied(frame, &call));
+        let result = match refused {
+            Some(message) => Some(ToolResult::Error { message }),
+            None if denied => Some(denied_before()),
+            None => None,
+        };
+        new_events.push(NewEvent::new(path.clone(), EventKind::LoopToolCall(Box::new(call))));
+        if let Some(result) = result {
+            results.push(NewEvent::new(path, EventKind::LoopToolResult { result, duration: None, change: None }));
+        }
+    }
+    new_events.extend(results);
+    new_events
+}
+
+/// Records an answer of another form; the loop fails when it was the last that the model had.
+fn misfit(
+    state: &RunState,
+    path: &Path,
+    (parts, metadata): (Vec<Part>, ResponseMetadata),
+    message: String,
+    attempt: u32,
+    duration: u64,
+) -> Vec<NewEvent> {
+    let loop_at = path.parent().unwrap_or_default();
+    let Some(frame) = state.loop_at(path) else { return Vec::new() };
+    let retries = frame.prepared.settings.structured_actions.as_ref().map_or(0, |decisions| decisions.retries);
+    let refused = frame.refused.len() + 1;
+    let mut usage = frame.usage;
+    usage += metadata.usage;
+    let last = usize::try_from(retries).is_ok_and(|retries| refused > retries).then(|| {
+        let times = if refused == 1 { "once".to_owned() } else { format!("{refused} times") };
+        format!("the model of the loop `{loop_at}` was asked {times} and gave no decision that fits: {message}")
+    });
+    let (parts, metadata) = (parts.into(), Box::new(metadata));
+    let kind = EventKind::LoopAnswerRefused { attempt, message, parts, metadata, duration };
+    let mut new_events = vec![NewEvent::new(path.clone(), kind)];
+    if let Some(message) = last {
+        let outcome = LoopOutcome::Failed { code: EndReason::Decision, message, retryable: true };
+        new_events.push(NewEvent::new(loop_at, EventKind::LoopComplete { outcome, usage, change: None }));
+    }
+    new_events
+}
+
+fn tool(path: &Path, returned: Returned, duration: u64, now: Timestamp) -> Vec<NewEvent> {
+    let Returned { output, brief, waits, triggers, changes } = returned;
+    let Changes { change, mut new_events } = match changes {
+        Ok(changes) => changes,
+        Err(error) => {
+            let result = ToolResult::error(format!(
+                "the tool did its work and gave {output}, but its change of the state failed, so the state is as \
+                 before: {error}"
+            ));
+            let kind = EventKind::LoopToolResult { result, duration: Some(duration), change: None };
+            return vec![NewEvent::new(path.clone(), kind)];
+        }
+    };
+    let set = |change| NewEvent::new(path.clone(), EventKind::LoopTrigger { change });
+    new_events.extend(triggers.into_iter().map(set));
+    let kind = if waits.is_empty() {
+        EventKind::LoopToolResult { result: ToolResult::Success { output, brief }, duration: Some(duration), change }
+    } else {
+        let waits = waits.into_iter().map(|(spec, valid_for)| absolute(path, spec, valid_for, now)).collect();
+        EventKind::LoopWait { waits, output, change }
+    };
+    new_events.push(NewEvent::new(path.clone(), kind));
+    new_events
+}
+
+/// Says until when a wait is valid, and for whose reply it waits.
+fn absolute(call: &Path, mut spec: WaitSpec, valid_for: Option<Duration>, now: Timestamp) -> WaitSpec {
+    spec.expires = valid_for.map(|valid| now.after(valid));
+    if spec.webhook == REPLY {
+        spec.identifier = call.as_str().to_owned();
+    }
+    spec
+}
+
+fn tool_failed(
+    flags: CallFlags,
+    attempt: u32,
+    retries: u32,
+    error: &Error,
+    duration: u64,
+    inputs: &Inputs,
+) -> EventKind {
+    let may_try = error.is_transient() && flags.may_repeat();
+    let message = error.to_string();
+    match may_try.then(|| inputs.again(attempt, retries)).flatten() {
+        Some(due) => EventKind::LoopToolRetry { attempt, message, due },
+        None => {
+            EventKind::LoopToolResult { result: ToolResult::error(message), duration: Some(duration), change: None }
+        }
+    }
+}
+
+/// Returns the result of a call that is not started again, since the process has ended during it more often than its tool
+/// may be tried again.
+pub(crate) fn given_up(call: &Call, retries: u32) -> Option<NewEvent> {
+    (call.crashes > retries).then(|| {
+        let times = if call.crashes == 1 { "once".to_owned() } else { format!("{} times", call.crashes) };
+        let reason = format!(
+            "the process ended {times} while the tool ran, so it is not started again; whether it had its effect is unknown"
+        );
+        let result = ToolResult::Interrupted { reason };
+        NewEvent::new(call.path.clone(), EventKind::LoopToolResult { result, duration: None, change: None })
+    })
+}
+
+/// Returns the event that ends a loop, or a brain whose loop has not begun, in failure.
+pub(crate) fn fail_loop(state: &RunState, path: &Path, failure: Failure) -> Vec<NewEvent> {
+    let usage = state.loop_at(path).filter(|frame| frame.path == *path).map(|frame| frame.usage);
+    match usage {
+        Some(usage) => {
+            let Failure { code, message, retryable } = failure;
+            let outcome = LoopOutcome::Failed { code, message, retryable };
+            vec![NewEvent::new(path.clone(), EventKind::LoopComplete { outcome, usage, change: None })]
+        }
+        None => vec![NewEvent::new(path.parent().unwrap_or_default(), EventKind::BrainError(failure))],
+    }
+}
+
+/// Says whether the next iteration of a loop offers a tool: one that wraps up offers those alone that end the loop.
+pub(crate) fn offers(state: &RunState, path: &Path, flags: CallFlags) -> bool {
+    flags.exit || state.loop_at(path).is_none_or(|frame| frame.wrap_up.is_none())
+}
+
+/// Returns the events that lead from what plugins store to what they store next.
+pub(crate) fn plugin_steps(path: &Path, before: &PluginStates, after: &PluginStates) -> Vec<NewEvent> {
+    let step = |(plugin, kept): (&str, _)| {
+        let step = before.step(plugin, kept)?;
+        Some(NewEvent::new(path.clone(), EventKind::LoopPluginChanged { plugin: plugin.to_owned(), step }))
+    };
+    after.iter().filter_map(step).collect()
+}
+
+/// Says whether a person has refused an identical call of this loop.
+fn is_denied(frame: &LoopFrame, call: &ToolCall) -> bool {
+    !frame.denials.is_empty() && frame.denials.contains(&denial(&call.tool, &call.arguments))
+}
+
+/// Gives every call exactly one part: an adapter may have left one out, or named one twice.
+fn name_every_call(parts: &mut Vec<Part>, calls: usize) {
+    let calls = u32::try_from(calls).unwrap_or(u32::MAX);
+    let mut named = HashSet::new();
+    parts.retain(|part| match part {
+        Part::Call { index } => *index < calls && named.insert(*index),
+        _ => true,
+    });
+    parts.extend((0..calls).filter(|index| !named.contains(index)).map(|index| Part::Call { index }));
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,336 @@
+//! Serves the runs of a store: claims every run that has work and no live worker, and starts the triggers that are due.
+//!
+//! ```text
+//! log grows, once a second ──▶ due ──▶ runner for the run ──▶ load, RUN_CLAIMED ──▶ the run's own task ──▶ settled
+//!                               ▲                │                   │                                        │
+//!                               └─ refused, rests┴───────────────────┴────────────────────────────────────────┘
+//! ```
+//!
+//! [`Server`] holds the one loop, and says what it does as [`ServeEvent`]s. Runs are claimed beside each other. For the
+//! code of an open iteration, plugins are asked, which may wait for a server that does not answer; that holds up no other
+//! run. A place among the 16 that are loaded at once is free again before the plugins of its run are asked. Triggers fire
+//! beside all that, one after the other.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::future::{BoxFuture, join_all};
+use futures::stream::{BoxStream, FuturesUnordered, StreamExt as _, unfold};
+use serde_json::Value;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::due::Due;
+use super::firing::TriggerBackoffs;
+use super::retry_backoff::RetryBackoffs;
+use super::serve_event::{ClaimError, FindRunner, NotFired, ServeEvent};
+use super::{Client, ConversationError, FireError, ResumeError, RunHandle, Runner, Settled};
+use crate::record::{RunId, RunSummary, Timer};
+use crate::store::StoreError;
+
+/// How often triggers that are due are listed.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// The runners that have worked for a server, by the names under which they claim runs.
+#[derive(Clone, Default)]
+pub(super) struct KnownRunners(Arc<Mutex<HashMap<String, Runner>>>);
+
+impl KnownRunners {
+    fn all(&self) -> MutexGuard<'_, HashMap<String, Runner>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn add(&self, runner: &Runner) -> Result<(), StoreError> {
+        let name = runner.worker().await?;
+        self.all().entry(name).or_insert_with(|| runner.clone());
+        Ok(())
+    }
+
+    /// Returns the name of the one runner, where there is only one.
+    pub(super) fn only(&self) -> Option<String> {
+        let all = self.all();
+        all.keys().next().filter(|_| all.len() == 1).cloned()
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<Runner> {
+        self.all().get(name).cloned()
+    }
+}
+
+/// Serves the runs of a store with the runners that a [`FindRunner`] finds.
+///
+/// ```no_run
+/// # use positronic_core::runner::{Runner, ServeEvent, Server};
+/// use futures::StreamExt as _;
+///
+/// # async fn example(runner: Runner) {
+/// let server = Server::new(runner.client(), runner);
+/// let mut events = server.events();
+/// while let Some(event) = events.next().await {
+///     match event {
+///         ServeEvent::Claimed { run, .. } => println!("works on {run}"),
+///         ServeEvent::Refused { run, error } => println!("{run}: {error}"),
+///         _ => {}
+///     }
+/// }
+/// # }
+/// ```
+pub struct Server<F> {
+    client: Client,
+    find: F,
+    once: bool,
+    known: KnownRunners,
+    backoffs: RetryBackoffs,
+    triggers: TriggerBackoffs,
+    leaves: watch::Sender<bool>,
+}
+
+impl<F: FindRunner> Server<F> {
+    /// Makes a server of a store's runs.
+    pub fn new(client: Client, find: F) -> Self {
+        let (known, backoffs, triggers) =
+            (KnownRunners::default(), RetryBackoffs::default(), TriggerBackoffs::default());
+        Self { client, find, once: false, known, backoffs, triggers, leaves: watch::Sender::new(false) }
+    }
+
+    /// Makes the server of one runner, with which it shares what runs and triggers have failed at.
+    pub(super) async fn alone(runner: &Runner, find: F) -> Self {
+        let (backoffs, triggers) = (runner.backoffs.clone(), runner.trigger_backoffs.clone());
+        let server = Self { backoffs, triggers, ..Self::new(runner.client(), find) };
+        // It may have claimed runs before, which are not taken for those of a worker elsewhere.
+        if let Err(error) = server.known.add(runner).await {
+            tracing::warn!(%error, "the worker's name is not known yet");
+        }
+        server
+    }
+
+    /// Lets it end once no run has work, instead of waiting for more.
+    #[must_use]
+    pub fn once(self, once: bool) -> Self {
+        Self { once, ..self }
+    }
+
+    /// Serves the runs as long as the stream is polled, and says what it does. The stream ends when the server has released
+    /// its runs, or once there is no more work where that was asked for. The work on a run that was claimed goes on beside the
+    /// stream.
+    pub fn events(&self) -> BoxStream<'_, ServeEvent> {
+        let serving = Serving {
+            server: self,
+            due: Due::new(self.client.clone(), self.known.clone(), self.backoffs.clone()),
+            list_triggers: Instant::now(),
+            leaves: self.leaves.subscribe(),
+            timers: VecDeque::new(),
+            is_firing: false,
+            busy: HashSet::new(),
+            jobs: FuturesUnordered::new(),
+            events: VecDeque::new(),
+        };
+        unfold(serving, async |mut serving| Some((serving.next().await?, serving))).fuse().boxed()
+    }
+
+    /// Claims no more runs and releases those that are claimed, as [`Runner::release`] does with each of its runners.
+    pub async fn release(&self) {
+        self.leaves.send_replace(true);
+        let runners: Vec<Runner> = self.known.all().values().cloned().collect();
+        join_all(runners.iter().map(Runner::release)).await;
+    }
+}
+
+impl<F> fmt::Debug for Server<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").field("once", &self.once).finish_non_exhaustive()
+    }
+}
+
+/// What a server has under way.
+struct Serving<'a, F> {
+    server: &'a Server<F>,
+    due: Due,
+    /// When the triggers that are due are listed again.
+    list_triggers: Instant,
+    leaves: watch::Receiver<bool>,
+    /// Triggers that are due, in turn.
+    timers: VecDeque<Timer>,
+    /// Whether triggers are being listed, or one is being started.
+    is_firing: bool,
+    /// The runs that are claimed or worked on.
+    busy: HashSet<RunId>,
+    jobs: FuturesUnordered<BoxFuture<'a, Done>>,
+    events: VecDeque<ServeEvent>,
+}
+
+/// What a job of a server has come to.
+enum Done {
+    Listed(Result<Vec<Timer>, StoreError>),
+    Claimed { row: RunSummary, claimed: Result<RunHandle<Value>, ClaimError> },
+    Settled { run: RunId, settled: Settled },
+    Fired { timer: Timer, fired: Result<RunHandle<Value>, NotFired> },
+}
+
+impl<'a, F: FindRunner> Serving<'a, F> {
+    async fn next(&mut self) -> Option<ServeEvent> {
+        loop {
+            if let Some(event) = self.events.pop_front() {
+                return Some(event);
+            }
+            let leaves = *self.leaves.borrow_and_update();
+            if leaves && self.jobs.is_empty() {
+                return None;
+            }
+            tokio::select! {
+                Some(done) = self.jobs.next() => {
+                    self.note(done);
+                    if leaves || !self.server.once || !self.jobs.is_empty() {
+                        continue;
+                    }
+                }
+                // The server keeps the sender.
+                _ = self.leaves.changed() => continue,
+                () = self.due.wait(), if !leaves => {}
+            }
+            self.look().await;
+            if self.server.once && self.jobs.is_empty() && self.events.is_empty() {
+                return None;
+            }
+        }
+    }
+
+    /// Looks for work, and begins to do it.
+    async fn look(&mut self) {
+        if !self.is_firing && self.timers.is_empty() && Instant::now() >= self.list_triggers {
+            let server = self.server;
+            self.list_triggers = Instant::now() + LOOK;
+            self.is_firing = true;
+            self.jobs.push(Box::pin(async { Done::Listed(server.triggers.due(&server.client).await) }));
+        }
+        match self.due.rows(|run| self.busy.contains(run)).await {
+            Ok(rows) => rows.into_iter().for_each(|row| self.claim(row)),
+            Err(error) => self.events.push_back(ServeEvent::Failed(error)),
+        }
+    }
+
+    fn claim(&mut self, row: RunSummary) {
+        let server = self.server;
+        self.busy.insert(row.run.clone());
+        self.jobs.push(Box::pin(async move {
+            let claimed = async {
+                let runner = server.runner(server.find.for_run(&row).await?).await.map_err(ResumeError::Store)?;
+                Ok(runner.claim_due(&row.run).await?)
+            };
+            let claimed = claimed.await;
+            Done::Claimed { row, claimed }
+        }));
+    }
+
+    /// Starts the next trigger that is due, unless one is being started.
+    fn fire_next(&mut self) {
+        if self.is_firing || *self.leaves.borrow() {
+            return;
+        }
+        let Some(timer) = self.timers.pop_front() else { return };
+        let server = self.server;
+        self.is_firing = true;
+        self.jobs.push(Box::pin(async move {
+            let fired = async {
+                let found = server.find.for_trigger(&timer).await?;
+                let runner = server.runner(found).await.map_err(|error| not_started(&timer, error))?;
+                Ok(runner.fire(&timer).await?)
+            };
+            let fired = fired.await;
+            Done::Fired { timer, fired }
+        }));
+    }
+
+    /// Waits until a run has settled, beside everything else.
+    fn wait_for(&mut self, run: RunHandle<Value>) {
+        self.busy.insert(run.id().clone());
+        self.jobs.push(Box::pin(async move {
+            let settled = run.settled().await;
+            Done::Settled { run: run.id().clone(), settled }
+        }));
+    }
+
+    fn note(&mut self, done: Done) {
+        match done {
+            Done::Listed(listed) => {
+                self.is_firing = false;
+                match listed {
+                    Ok(timers) => self.timers.extend(timers),
+                    Err(error) => self.events.push_back(ServeEvent::Failed(error)),
+                }
+                self.fire_next();
+            }
+            Done::Claimed { row, claimed: Ok(run) } => {
+                self.events.push_back(ServeEvent::Claimed { run: row.run, from: row.next });
+                self.wait_for(run);
+            }
+            Done::Claimed { row, claimed: Err(error) } => {
+                self.busy.remove(&row.run);
+                self.refused(&row, error);
+            }
+            Done::Settled { run, settled } => {
+                self.busy.remove(&run);
+                if !matches!(settled, Settled::Stopped(_)) {
+                    self.due.again(&run);
+                } else if *self.leaves.borrow() {
+                    return self.events.push_back(ServeEvent::Released { run });
+                }
+                self.events.push_back(ServeEvent::Settled { run, settled });
+            }
+            Done::Fired { timer, fired } => {
+                self.is_firing = false;
+                match fired {
+                    Ok(run) => {
+                        let (timer, id) = (Box::new(timer), run.id().clone());
+                        if !self.busy.contains(&id) {
+                            self.wait_for(run);
+                        }
+                        self.events.push_back(ServeEvent::Fired { timer, run: id });
+                    }
+                    Err(NotFired::Fire(FireError::Busy { .. } | FireError::Gone { .. })) => {}
+                    Err(error) => {
+                        match &error {
+                            NotFired::NoRunner(_) => self.server.triggers.refuse(&timer),
+                            NotFired::Fire(error) => self.server.triggers.note(&timer, error),
+                        }
+                        self.events.push_back(ServeEvent::NotFired { timer: Box::new(timer), error });
+                    }
+                }
+                self.fire_next();
+            }
+        }
+    }
+
+    fn refused(&mut self, row: &RunSummary, error: ClaimError) {
+        let is_elsewhere = matches!(
+            error,
+            ClaimError::Resume(ResumeError::Claimed { .. } | ResumeError::Over { .. } | ResumeError::Leaves)
+        );
+        if is_elsewhere {
+            return;
+        }
+        match error.refusal() {
+            Some(reason) => self.due.refuse(row, reason, &error.to_string()),
+            None => self.due.rest(row, error.to_string()),
+        }
+        self.events.push_back(ServeEvent::Refused { run: row.run.clone(), error });
+    }
+}
+
+fn not_started(timer: &Timer, error: StoreError) -> FireError {
+    FireError::Start { trigger: timer.trigger.id.clone(), reason: Box::new(ConversationError::Store(error)) }
+}
+
+impl<F> Server<F> {
+    /// Makes a runner one of this server's: it says here when one of its runs rests after a failure.
+    async fn runner(&self, runner: Runner) -> Result<Runner, StoreError> {
+        let runner = Runner { backoffs: self.backoffs.clone(), ..runner };
+        self.known.add(&runner).await?;
+        if *self.leaves.borrow() {
+            runner.release().await;
+        }
+        Ok(runner)
+    }
+}
