@@ -103,7 +103,7 @@ impl fmt::Display for Limited {
 
 /// Returns the currency of a run's money limits, for a limit question.
 pub(crate) async fn currency(client: &Client, run: &RunId, pending: &Pending) -> Result<Option<String>, StoreError> {
-    if !matches!(pending.kind, PendingKind::Amounts { kind: LimitKind::Money, .. }) {
+    if !matches!(pending.kind, PendingKind::Budget { kind: LimitKind::Money, .. }) {
         return Ok(None);
     }
     let log = client.events(run, Seq(0)).await?;

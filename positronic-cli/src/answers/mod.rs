@@ -30,7 +30,7 @@ pub(crate) fn from_cassette(cassette: &Cassette, pending: &[Pending]) -> Option<
 
 fn asked(pending: &Pending) -> Vec<Asked<'_>> {
     match &pending.kind {
-        PendingKind::Approval { .. } | PendingKind::Amounts { .. } => vec![Asked::Approval(&pending.call)],
+        PendingKind::Approval { .. } | PendingKind::Budget { .. } => vec![Asked::Approval(&pending.call)],
         PendingKind::Answer { waits } => waits
             .iter()
             .map(|wait| match wait.webhook.as_str() {
@@ -55,7 +55,7 @@ pub(crate) fn example_lines(pending: &[Pending]) -> Vec<String> {
     let line = |pending: &Pending| {
         let signal = match &pending.kind {
             PendingKind::Approval { .. } => SignalKind::Approve { call: pending.call.clone(), arguments: None },
-            PendingKind::Amounts { kind, limit, used, .. } => {
+            PendingKind::Budget { kind, limit, used, .. } => {
                 let more = limits::read(*kind, &limits::suggested(*kind, *limit, *used)).ok()?;
                 SignalKind::Grant { to: pending.call.clone(), more }
             }

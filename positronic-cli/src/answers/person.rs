@@ -57,7 +57,7 @@ pub(crate) fn ask(
     loop {
         let asked = match &pending.kind {
             PendingKind::Approval { gate, .. } => approval(&mut terminal, pending, gate, place, lasts),
-            PendingKind::Amounts { kind, limit, used, shared, .. } => {
+            PendingKind::Budget { kind, limit, used, shared, .. } => {
                 let asks = limits::asks(*kind, *limit, *used, *shared, currency);
                 more(&mut terminal, pending, (*kind, *limit, *used), (place, &asks), lasts)
             }

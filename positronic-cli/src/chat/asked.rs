@@ -17,14 +17,14 @@ const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
 /// Says whether a person can answer.
 pub(crate) fn for_person(pending: &Pending) -> bool {
     match &pending.kind {
-        PendingKind::Approval { .. } | PendingKind::Amounts { .. } => true,
+        PendingKind::Approval { .. } | PendingKind::Budget { .. } => true,
         PendingKind::Answer { waits } => waits.iter().any(|wait| wait.person),
     }
 }
 
 /// Says whether a yes or a no answers.
 pub(super) const fn is_approval(pending: &Pending) -> bool {
-    matches!(pending.kind, PendingKind::Approval { .. } | PendingKind::Amounts { .. })
+    matches!(pending.kind, PendingKind::Approval { .. } | PendingKind::Budget { .. })
 }
 
 impl Table<'_> {

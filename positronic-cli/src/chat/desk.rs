@@ -206,7 +206,7 @@ impl Desk {
     /// Says how a run goes on that waits for more than it has, which a budget that is given now is not.
     pub(crate) async fn short_of(&self) -> Result<Option<String>, Failure> {
         let waiters = if self.said.is_some() { self.waiters().await? } else { Vec::new() };
-        let is_short = |waiter: &&PendingItem| matches!(waiter.pending.kind, PendingKind::Amounts { shared: true, .. });
+        let is_short = |waiter: &&PendingItem| matches!(waiter.pending.kind, PendingKind::Budget { shared: true, .. });
         Ok(waiters.iter().find(is_short).and_then(|waiter| {
             let run = &waiter.run;
             let answer = answers(run.as_str(), &waiter.pending, SystemClock.now(), &self.words).into_iter().next()?;

@@ -49,7 +49,7 @@ fn a_loop_that_asks_for_more_is_granted_it_from_anywhere() {
         desk reject count-1 Work --reason TEXT
     ");
     let listed = desk.json(&["inbox"]);
-    assert_eq!(listed["pending"]["kind"], json!({"type": "more", "kind": "tokens", "limit": 20, "used": 20}));
+    assert_eq!(listed["pending"]["kind"], json!({"type": "budget", "kind": "tokens", "limit": 20, "used": 20}));
     insta::assert_snapshot!(desk.refused(&["approve", "count-1"]), @r"
     7
     error: no call of the run `count-1` waits for a decision; `Work` asks for more tokens: 20 of 20 tokens used

@@ -52,7 +52,7 @@ fn grant(args: &ApproveArgs, written: &str, ui: &mut Ui) -> Result<Exit, Failure
     let (currency, question) = (currency.as_deref(), |pending: &Pending| question(pending, currency.as_deref()));
     let meant: Vec<_> = all.iter().filter(|one| named.as_ref().is_none_or(|at| one.call == *at)).collect();
     let (to, kind, asks) = match meant.as_slice() {
-        [one @ Pending { call, kind: PendingKind::Amounts { kind, .. }, .. }] => (call.clone(), *kind, question(one)),
+        [one @ Pending { call, kind: PendingKind::Budget { kind, .. }, .. }] => (call.clone(), *kind, question(one)),
         [_, _, ..] => {
             return Err(Failure::SeveralAsk { asking: all.iter().map(|one| line(one, &question(one))).collect() });
         }
@@ -62,7 +62,7 @@ fn grant(args: &ApproveArgs, written: &str, ui: &mut Ui) -> Result<Exit, Failure
         message: format!("--more {written} cannot be granted: {expected}"),
         hint: format!("{} {asks}", place(&to)),
     })?;
-    if let [Pending { kind: PendingKind::Amounts { kind: LimitKind::Money, limit, used, .. }, .. }] = meant.as_slice()
+    if let [Pending { kind: PendingKind::Budget { kind: LimitKind::Money, limit, used, .. }, .. }] = meant.as_slice()
         && limit.saturating_add(more.money.nanos()) <= *used
     {
         let least = money(least_money(*limit, *used), currency);
@@ -97,7 +97,7 @@ async fn asking(run: &str, ui: &Ui) -> Result<(Vec<Pending>, Option<String>), Fa
     let kept = Kept::look(ui)?;
     let row = find(&kept, run, ui).await?;
     let waiters = kept.client().store().pending(&PendingFilter::builder().run(row.run.clone()).build()).await?;
-    let asks = |pending: &Pending| matches!(pending.kind, PendingKind::Amounts { .. });
+    let asks = |pending: &Pending| matches!(pending.kind, PendingKind::Budget { .. });
     let all: Vec<_> = waiters.into_iter().map(|waiter| waiter.pending).filter(asks).collect();
     let mut known = None;
     for pending in &all {
@@ -188,10 +188,10 @@ async fn pending(run: &str, all: bool, limits: bool, ui: &Ui) -> Result<Vec<Path
     let row = find(&kept, run, ui).await?;
     let waiters = kept.client().store().pending(&PendingFilter::builder().run(row.run.clone()).build()).await?;
     let mut waiting: Vec<_> = waiters.into_iter().map(|waiter| waiter.pending).collect();
-    let asking = waiting.iter().find(|pending| matches!(pending.kind, PendingKind::Amounts { .. })).cloned();
+    let asking = waiting.iter().find(|pending| matches!(pending.kind, PendingKind::Budget { .. })).cloned();
     waiting.retain(|pending| match pending.kind {
         PendingKind::Approval { .. } => true,
-        PendingKind::Amounts { .. } => limits,
+        PendingKind::Budget { .. } => limits,
         PendingKind::Answer { .. } => false,
     });
     if let (true, Some(asking)) = (waiting.is_empty(), &asking) {

@@ -86,7 +86,7 @@ pub(crate) fn named(pending: &Pending) -> String {
 pub(crate) fn question(pending: &Pending, currency: Option<&str>) -> String {
     match &pending.kind {
         PendingKind::Approval { gate, .. } => format!("needs approval: {}", gate.reason),
-        PendingKind::Amounts { kind, limit, used, shared, .. } => limits::asks(*kind, *limit, *used, *shared, currency),
+        PendingKind::Budget { kind, limit, used, shared, .. } => limits::asks(*kind, *limit, *used, *shared, currency),
         PendingKind::Answer { waits } => {
             let waits: Vec<String> = waits
                 .iter()
@@ -120,7 +120,7 @@ pub(crate) fn answers(run: &str, pending: &Pending, now: Timestamp, ui: &Ui) -> 
             commands.push(ui.command(&["reject", run, call, "--reason", "TEXT"]));
             commands
         }
-        PendingKind::Amounts { kind, limit, used, .. } => {
+        PendingKind::Budget { kind, limit, used, .. } => {
             let call = if call.is_empty() { RUN } else { call };
             let more = limits::suggested(*kind, *limit, *used);
             vec![
@@ -144,7 +144,7 @@ fn delivery(run: &str, call: &str, wait: &WaitSpec, ui: &Ui) -> String {
 
 fn expires(pending: &Pending) -> Option<Timestamp> {
     match &pending.kind {
-        PendingKind::Approval { expires, .. } | PendingKind::Amounts { expires, .. } => *expires,
+        PendingKind::Approval { expires, .. } | PendingKind::Budget { expires, .. } => *expires,
         PendingKind::Answer { waits } => waits.iter().filter_map(|wait| wait.expires).min(),
     }
 }

@@ -398,7 +398,7 @@ fn declared<'a>(frame: &'a LoopFrame, call: &Call) -> Option<&'a ToolDecl> {
 fn not_asked(state: &RunState, path: &Path, sent: &str) -> Refusal {
     let how = match pending(state).into_iter().find(|pending| pending.call == *path).map(|pending| pending.kind) {
         Some(PendingKind::Approval { .. }) => format!("waits for a decision, not for {sent}"),
-        Some(PendingKind::Amounts { kind, .. }) => format!("asks for more {}, not for {sent}", kind.noun()),
+        Some(PendingKind::Budget { kind, .. }) => format!("asks for more {}, not for {sent}", kind.noun()),
         Some(PendingKind::Answer { waits }) => {
             let what = waits.iter().map(|wait| match wait.webhook.as_str() {
                 REPLY => "a reply".to_owned(),
@@ -430,7 +430,7 @@ fn waiting(state: &RunState) -> impl Iterator<Item = (Path, Waiting)> {
     pending(state).into_iter().flat_map(|pending| {
         let waits = match pending.kind {
             PendingKind::Answer { waits } => waits,
-            PendingKind::Approval { .. } | PendingKind::Amounts { .. } => Vec::new(),
+            PendingKind::Approval { .. } | PendingKind::Budget { .. } => Vec::new(),
         };
         let call = pending.call;
         waits.into_iter().enumerate().map(move |wait| (call.clone(), wait))

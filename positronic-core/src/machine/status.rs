@@ -151,7 +151,7 @@ fn call_has_pending(call: &Call) -> bool {
 
 fn asked(bound: Bound<'_>, out: &mut Vec<Pending>) {
     if let Some(PendingGrant { since, kind, limit, used, expires }) = bound.grants().asked.clone() {
-        let kind = PendingKind::Amounts { kind, limit, used, shared: bound.is_shared(), expires };
+        let kind = PendingKind::Budget { kind, limit, used, shared: bound.is_shared(), expires };
         out.push(Pending { call: bound.path().clone(), tool: String::new(), arguments: Arc::default(), since, kind });
     }
 }

@@ -49,6 +49,6 @@ pub fn summary(run: &RunId, state: &RunState, before: Option<&RunSummary>) -> Ru
 pub(crate) fn hears_mail(state: &RunState) -> bool {
     pending(state).iter().any(|pending| match &pending.kind {
         PendingKind::Answer { waits } => waits.iter().any(|wait| wait.webhook != REPLY),
-        PendingKind::Approval { .. } | PendingKind::Amounts { .. } => false,
+        PendingKind::Approval { .. } | PendingKind::Budget { .. } => false,
     })
 }

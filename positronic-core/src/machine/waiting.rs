@@ -92,7 +92,7 @@ pub fn why(state: &RunState) -> Option<Waiting> {
 /// Says who can answer a question.
 fn asks(pending: &Pending) -> Vec<WaitingOn> {
     match &pending.kind {
-        PendingKind::Approval { .. } | PendingKind::Amounts { .. } => vec![WaitingOn::Person],
+        PendingKind::Approval { .. } | PendingKind::Budget { .. } => vec![WaitingOn::Person],
         PendingKind::Answer { waits } => {
             waits.iter().map(|wait| if wait.person { WaitingOn::Person } else { WaitingOn::Machine }).collect()
         }
@@ -106,7 +106,7 @@ fn question(pending: &Pending, currency: Option<&str>) -> String {
         PendingKind::Approval { gate, .. } => {
             format!("a person's decision about `{tool}` at `{call}` ({})", gate.reason)
         }
-        PendingKind::Amounts { kind, limit, used, shared, .. } => {
+        PendingKind::Budget { kind, limit, used, shared, .. } => {
             let place = match call.is_root() {
                 _ if *shared => "the conversation".to_owned(),
                 true => "the run".to_owned(),

@@ -92,6 +92,7 @@ pub enum EventKind {
     /// A worker claims the run; the outcome of what was in flight before is unknown.
     RunClaimed {
         /// The worker.
+        #[serde(alias = "holder")]
         owner: String,
         /// The W3C trace context of the claim.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -105,6 +106,7 @@ pub enum EventKind {
     /// A worker found work in the run and could not claim it, and no other worker did for a while. Written once per claim.
     RunNotClaimed {
         /// The worker.
+        #[serde(alias = "holder")]
         owner: String,
         /// Why.
         reason: ClaimRefusal,

@@ -162,7 +162,7 @@ pub enum PendingKind {
         expires: Option<Timestamp>,
     },
     /// More than a limit allows.
-    Amounts {
+    Budget {
         /// Which limit was reached.
         kind: LimitKind,
         /// The limit: tokens, billionths of money, microseconds, or iterations.

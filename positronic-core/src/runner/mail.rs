@@ -37,7 +37,7 @@ impl Worker {
             .into_iter()
             .flat_map(|pending| match pending.kind {
                 PendingKind::Answer { waits } => waits,
-                PendingKind::Approval { .. } | PendingKind::Amounts { .. } => Vec::new(),
+                PendingKind::Approval { .. } | PendingKind::Budget { .. } => Vec::new(),
             })
             .filter(|wait| wait.webhook != REPLY)
             .collect();

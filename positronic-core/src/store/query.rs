@@ -94,11 +94,11 @@ impl PendingFilter {
     pub fn passes(&self, waiter: &PendingItem) -> bool {
         let kind = &waiter.pending.kind;
         let for_person = match kind {
-            PendingKind::Approval { .. } | PendingKind::Amounts { .. } => true,
+            PendingKind::Approval { .. } | PendingKind::Budget { .. } => true,
             PendingKind::Answer { waits } => waits.iter().any(|wait| wait.person),
         };
         let for_webhook = |name: &str, identifier: &str| match kind {
-            PendingKind::Approval { .. } | PendingKind::Amounts { .. } => false,
+            PendingKind::Approval { .. } | PendingKind::Budget { .. } => false,
             PendingKind::Answer { waits } => {
                 waits.iter().any(|wait| wait.webhook == name && wait.identifier == identifier)
             }

@@ -171,7 +171,7 @@ fn jobs(journal: &Journal) -> usize {
 }
 
 fn asked(pending: &[Pending]) -> (String, LimitKind, u64, u64) {
-    let [Pending { call, kind: PendingKind::Amounts { kind, limit, used, .. }, .. }] = pending else {
+    let [Pending { call, kind: PendingKind::Budget { kind, limit, used, .. }, .. }] = pending else {
         panic!("{pending:?}")
     };
     (call.to_string(), *kind, *limit, *used)

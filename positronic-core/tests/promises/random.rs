@@ -201,7 +201,7 @@ impl World {
                 1 => SignalKind::Reject { call, reason: None },
                 _ => SignalKind::Approve { call, arguments: None },
             },
-            PendingKind::Amounts { kind, .. } => match (how % 5, kind) {
+            PendingKind::Budget { kind, .. } => match (how % 5, kind) {
                 (0, _) => SignalKind::Reject { call, reason: None },
                 (1, _) => SignalKind::Grant { to: call, more: Amounts::tokens(1) },
                 (_, LimitKind::Iterations) => SignalKind::Grant { to: call, more: Amounts::iterations(2) },

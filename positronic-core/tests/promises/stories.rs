@@ -139,7 +139,7 @@ fn limits(tools: Tools) -> Tale {
             reply.usage(used)
         },
         |pending| {
-            let PendingKind::Amounts { kind, .. } = &pending.kind else { panic!("{pending:?}") };
+            let PendingKind::Budget { kind, .. } = &pending.kind else { panic!("{pending:?}") };
             let more = match kind {
                 LimitKind::Iterations => Amounts::iterations(2),
                 _ => Amounts::tokens(25),

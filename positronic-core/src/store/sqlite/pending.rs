@@ -28,7 +28,7 @@ impl Entry {
     /// Encodes something that waits.
     pub(super) fn new(pending: &Pending) -> Result<Self, StoreError> {
         let (person, waits) = match &pending.kind {
-            PendingKind::Approval { .. } | PendingKind::Amounts { .. } => (true, Vec::new()),
+            PendingKind::Approval { .. } | PendingKind::Budget { .. } => (true, Vec::new()),
             PendingKind::Answer { waits } => (
                 waits.iter().any(|wait| wait.person),
                 waits.iter().map(|wait| (wait.webhook.clone(), wait.identifier.clone())).collect(),
@@ -99,7 +99,7 @@ pub(super) fn remove_all(db: &Connection, key: i64) -> Result<(), Trouble> {
 
 fn remove(db: &Connection, old: &Row) -> Result<(), Trouble> {
     match serde_json::from_str(&old.kind).map(Kind::into_kind) {
-        Ok(PendingKind::Approval { .. } | PendingKind::Amounts { .. }) => {}
+        Ok(PendingKind::Approval { .. } | PendingKind::Budget { .. }) => {}
         Ok(PendingKind::Answer { waits }) => {
             for wait in waits {
                 let sql = "DELETE FROM waits WHERE webhook = ?1 AND identifier = ?2 AND pending = ?3";
@@ -181,7 +181,7 @@ enum Kind<'a> {
         expires: Option<Timestamp>,
     },
     /// More than a limit allows.
-    Amounts {
+    Budget {
         kind: LimitKind,
         limit: u64,
         used: u64,
@@ -199,8 +199,8 @@ impl<'a> Kind<'a> {
     fn of(kind: &'a PendingKind) -> Self {
         match kind {
             PendingKind::Approval { gate, expires } => Self::Approval { gate: Cow::Borrowed(gate), expires: *expires },
-            PendingKind::Amounts { kind, limit, used, shared, expires } => {
-                Self::Amounts { kind: *kind, limit: *limit, used: *used, shared: *shared, expires: *expires }
+            PendingKind::Budget { kind, limit, used, shared, expires } => {
+                Self::Budget { kind: *kind, limit: *limit, used: *used, shared: *shared, expires: *expires }
             }
             PendingKind::Answer { waits } => Self::Answer { waits: Cow::Borrowed(waits) },
         }
@@ -210,8 +210,8 @@ impl<'a> Kind<'a> {
     fn into_kind(self) -> PendingKind {
         match self {
             Self::Approval { gate, expires } => PendingKind::Approval { gate: gate.into_owned(), expires },
-            Self::Amounts { kind, limit, used, shared, expires } => {
-                PendingKind::Amounts { kind, limit, used, shared, expires }
+            Self::Budget { kind, limit, used, shared, expires } => {
+                PendingKind::Budget { kind, limit, used, shared, expires }
             }
             Self::Answer { waits } => PendingKind::Answer { waits: waits.into_owned() },
         }

@@ -27,7 +27,7 @@ pub(super) fn approval(call: &str, since: u64) -> Pending {
 /// Makes something that asks for more than a limit allows.
 fn more(at: &str, since: u64) -> Pending {
     let kind =
-        PendingKind::Amounts { kind: LimitKind::Money, limit: 9, used: 10, shared: true, expires: Some(Timestamp(78)) };
+        PendingKind::Budget { kind: LimitKind::Money, limit: 9, used: 10, shared: true, expires: Some(Timestamp(78)) };
     Pending { tool: String::new(), arguments: Arc::default(), kind, ..approval(at, since) }
 }
 

@@ -105,7 +105,7 @@ async fn expired_limit_question_accepts_no_answer() {
     let then = Then::Expired(OnLimit::Exit);
     let (play, run) = play(&journal, LimitKind::Tokens, Depth::Own, Whose::Loops, then, true).await;
     waits(&run).await;
-    let PendingKind::Amounts { expires: Some(expires), .. } = run.pending()[0].kind else { panic!() };
+    let PendingKind::Budget { expires: Some(expires), .. } = run.pending()[0].kind else { panic!() };
     assert_eq!(run.why().unwrap().until, Some(expires));
 
     tokio::time::advance(WEEK).await;
