@@ -22,6 +22,7 @@ fn named(workspace: &Path, page: &str) -> usize {
         text
     };
     let (here, toolbox) = (read("positronic-core/tests/it"), read("positronic-core/tests/toolbox"));
+    let promises = read("positronic-core/tests/promises");
     let (examples, command) = (read("examples/tests/it"), read("positronic-cli/src"));
     let page = std::fs::read_to_string(workspace.join(page)).unwrap();
 
@@ -33,6 +34,7 @@ fn named(workspace: &Path, page: &str) -> usize {
             let known = format!("fn {name}()");
             let exists = match place.trim() {
                 "" => here.contains(&known),
+                "(promises)" => promises.contains(&known),
                 "(toolbox)" => toolbox.contains(&known),
                 "(examples)" => examples.contains(&known),
                 "(command)" => command.contains(&known),
