@@ -3,24 +3,19 @@
 use std::time::Duration;
 
 use positronic_core::projection::timeline::{
-    AnswerNode, AnswerOutcome, BudgetNode, BudgetOutcome, CallNode, CallWait, Node, NodeId, NodeKind, NodeStatus,
-    StageNode, Stream, StreamPart, WaitEnd,
+    BudgetNode, BudgetOutcome, CallNode, CallWait, Node, NodeId, NodeKind, NodeStatus, StageNode, WaitEnd,
 };
 use positronic_core::record::{
-    ApprovalOutcome, CallState, Decision, DeltaKind, LimitKind, LoopOutcome, Path, ResumeCause, Speaker, StageKind,
-    Timestamp, ToolResult,
+    ApprovalOutcome, CallState, Decision, LimitKind, LoopOutcome, Path, ResumeCause, Speaker, StageKind, Timestamp,
+    ToolResult,
 };
 use serde_json::Value;
 
 use super::figures::{amount, duration, many, seconds, size, tokens, used_of};
 use super::style::{Line, Sign, Style, Tone};
 use super::text::{arguments, one_line, sanitise, shorten, value_line, width, wrap};
-use super::view::{View, failure, shown_text};
-use super::way::{failed_over, way};
+use super::view::{View, failure};
 use super::words::{by, granted, why};
-
-/// How many lines of thoughts stay in sight.
-const THOUGHT_LINES: usize = 3;
 
 /// A countdown shows the second that has begun.
 const ALMOST_A_SECOND: Duration = Duration::from_millis(999);
@@ -124,60 +119,6 @@ impl Pen<'_> {
         }
     }
 
-    /// Writes what happened to a request before there was text: who failed, what was wrong with an answer.
-    fn answer_head(&self, answer: &AnswerNode, indent: usize) -> Vec<Line> {
-        let (answered, refused) = match &answer.outcome {
-            Some(AnswerOutcome::Answered(answer)) => (answer, None),
-            Some(AnswerOutcome::Refused { message, answer }) => (answer, Some(message)),
-            Some(AnswerOutcome::Failed { error, due }) => {
-                return self.retry(answer.attempt, &error.to_string(), *due, indent);
-            }
-            _ => return Vec::new(),
-        };
-        let tone = if failed_over(&answered.metadata) { Tone::Warn } else { Tone::Dim };
-        let way = way(&answered.metadata).map(|way| self.remark(tone, Sign::Result, &way, indent));
-        let refused = refused.map(|message| format!("no decision that fits: {message}"));
-        let refused = refused.map(|text| self.remark(Tone::Warn, Sign::Result, &text, indent));
-        way.into_iter().chain(refused).flatten().collect()
-    }
-
-    /// Writes what a model says: what streams, or the whole answer.
-    fn answer_text(&self, answer: &AnswerNode, indent: usize) -> Vec<Line> {
-        match (&answer.outcome, &answer.stream) {
-            (Some(AnswerOutcome::Answered(answer)), _) => {
-                let texts = answer.parts.iter().filter_map(shown_text);
-                let tone = |reason| if reason { Tone::Dim } else { Tone::Plain };
-                texts.flat_map(|(text, reason)| self.said(text, tone(reason), usize::MAX, indent)).collect()
-            }
-            (None, Some(stream)) => self.stream(stream, indent),
-            _ => Vec::new(),
-        }
-    }
-
-    fn stream(&self, stream: &Stream, indent: usize) -> Vec<Line> {
-        let mut lines: Vec<Line> = stream.parts.iter().flat_map(|part| self.stream_part(part, indent)).collect();
-        if stream.gap {
-            let text = "a part of this is missing until the answer is whole";
-            lines.extend(self.remark(Tone::Dim, Sign::Result, text, indent));
-        }
-        lines
-    }
-
-    fn stream_part(&self, part: &StreamPart, indent: usize) -> Vec<Line> {
-        let unicode = self.style.unicode;
-        match part.kind {
-            DeltaKind::Text => self.said(&part.text, Tone::Plain, self.style.stream_lines, indent),
-            DeltaKind::Reasoning => self.said(&part.text, Tone::Dim, THOUGHT_LINES, indent),
-            DeltaKind::Arguments => {
-                let line = Line::new(indent).with(Tone::Active, self.spinner().text(unicode));
-                let tool = one_line(part.tool.as_deref().unwrap_or_default(), unicode);
-                let text = shorten(&one_line(&part.text, unicode), self.room(indent + 3 + width(&tool)), unicode);
-                vec![line.with(Tone::Plain, format!(" {tool} ")).with(Tone::Dim, text)]
-            }
-            _ => Vec::new(),
-        }
-    }
-
     fn budget(&self, budget: &BudgetNode, indent: usize) -> Vec<Line> {
         let currency = self.view.currency();
         let asks = crate::limits::asks(budget.kind, budget.limit, budget.used, budget.shared, currency);
@@ -268,7 +209,7 @@ impl Pen<'_> {
                 (false, _) => many(iterations, "iteration"),
             });
         }
-        metadata.extend(self.limit(id).map(|limit| format!("ended by its limit of {limit}")));
+        metadata.extend(self.limit(stage).map(|limit| format!("ended by its limit of {limit}")));
         if let Some(usage) = stage.usage.as_ref().filter(|usage| usage.total() > 0) {
             metadata.push(tokens(usage));
         }
@@ -292,8 +233,8 @@ impl Pen<'_> {
     }
 
     /// Writes the limit that ended a loop.
-    pub(super) fn limit(&self, id: NodeId) -> Option<String> {
-        let (kind, limit, unpriced) = self.view.limit(id)?;
+    pub(super) fn limit(&self, stage: &StageNode) -> Option<String> {
+        let (kind, limit, unpriced) = self.view.limit(stage)?;
         Some(match kind {
             LimitKind::Iterations => many(limit, "iteration"),
             LimitKind::Money if unpriced => "money".to_owned(),
@@ -353,18 +294,6 @@ impl Pen<'_> {
         vec![line]
     }
 
-    /// Writes the last lines of a text, at most `limit`.
-    fn said(&self, text: &str, tone: Tone, limit: usize, indent: usize) -> Vec<Line> {
-        let text = sanitise(text.trim(), self.style.unicode);
-        let lines = wrap(&text, self.room(indent));
-        let hidden = lines.len().saturating_sub(limit);
-        lines
-            .iter()
-            .skip(hidden)
-            .map(|line| Line::new(if line.is_empty() { 0 } else { indent }).with(tone, line.clone()))
-            .collect()
-    }
-
     /// Wraps a text behind a sign.
     pub(crate) fn remark(&self, tone: Tone, sign: Sign, text: &str, indent: usize) -> Vec<Line> {
         let unicode = self.style.unicode;
@@ -385,7 +314,7 @@ impl Pen<'_> {
             .collect()
     }
 
-    fn retry(&self, attempt: u32, message: &str, due: Timestamp, indent: usize) -> Vec<Line> {
+    pub(super) fn retry(&self, attempt: u32, message: &str, due: Timestamp, indent: usize) -> Vec<Line> {
         let next = u64::from(attempt) + 2;
         let left = due.since(self.view.now);
         let when = if left.is_zero() { String::new() } else { format!(" in {}", seconds(left + ALMOST_A_SECOND)) };

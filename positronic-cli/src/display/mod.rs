@@ -4,6 +4,7 @@
 //! Two reporters show a view while the run goes on: [`Live`] repaints the end of a terminal, [`Plain`] appends one
 //! line for each event worth telling. A recorded run is shown by the same code.
 
+mod answers;
 pub(crate) mod figures;
 mod frame;
 pub(crate) mod given;

@@ -255,7 +255,7 @@ pub(crate) fn nested() -> Story {
         .loop_start("Chat", None)
         .ask("Chat/0")
         .answer("Chat/0", "", 1)
-        .call("Chat/0.0", "billing", json!({"question": "Waiting was I charged twice?"}))
+        .call("Chat/0.0", "billing", json!({"question": "Why was I charged twice?"}))
         .run("Chat/0.0")
         .event("Chat/0.0", EventKind::LoopBrainStart { title: "Billing".to_owned(), options: json!({}) })
         .brain("Chat/0.0", "Billing", json!({}), &[("Load", StageKind::Step), ("Answer", StageKind::Loop)])

@@ -99,7 +99,7 @@ impl<'a> Talk<'a> {
                 self.item(child, node);
             }
         }
-        let tail = self.loop_end(id, node, stage);
+        let tail = self.loop_end(node, stage);
         if !tail.is_empty() {
             self.group(Group::Done, BlockId::Tail(id));
         }
@@ -142,10 +142,10 @@ impl<'a> Talk<'a> {
         self.layout.gap = parted && !self.layout.scrolled.has(at);
     }
 
-    fn loop_end(&self, id: NodeId, node: &Node, stage: &StageNode) -> Vec<Line> {
+    fn loop_end(&self, node: &Node, stage: &StageNode) -> Vec<Line> {
         let pen: &Pen<'_> = &self.layout.pen;
         let mut lines = Vec::new();
-        if let Some(limit) = pen.limit(id) {
+        if let Some(limit) = pen.limit(stage) {
             lines.extend(pen.remark(Tone::Warn, Sign::Limited, &format!("ended by its limit of {limit}"), 0));
         }
         if let Some(error) = failure(stage) {

@@ -148,13 +148,12 @@ impl View {
         }
     }
 
-    /// Returns the limit that ended a loop: its kind and its amount.
-    pub(crate) fn limit(&self, id: NodeId) -> Option<(LimitKind, u64, bool)> {
-        let limits = self.timeline.children(id).iter().rev().filter_map(|child| self.node(*child));
-        limits.take(64).find_map(|node| match &node.kind {
+    /// Returns the limit that ended a loop: its kind, its amount, and whether a price is missing for it.
+    pub(crate) fn limit(&self, stage: &StageNode) -> Option<(LimitKind, u64, bool)> {
+        match &self.node(stage.limit?)?.kind {
             NodeKind::Limit { kind, limit, unpriced, .. } => Some((*kind, *limit, unpriced.is_some())),
             _ => None,
-        })
+        }
     }
 
     /// Returns what stands at the place of a widget, and whether it is an update of something that scrolled away; none where

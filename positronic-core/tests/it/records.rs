@@ -9,7 +9,7 @@ use positronic_core::projection::Prompts;
 use positronic_core::record::{
     Actor, ApprovalOutcome, CallState, Decision, OutputKind, Prompt, PromptState, SignalKind, ToolOutput, Usage,
 };
-use positronic_core::runner::{RunHandle, Runner};
+use positronic_core::runner::RunHandle;
 use positronic_core::testing::{CountedIds, TestClock};
 use serde_json::json;
 

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::node::{BrainNode, CallNode, CallWait, NodeId, NodeKind, NodeStatus, WaitEnd, WidgetNode};
+use super::detail::{BrainNode, CallNode, CallWait, WaitEnd, WidgetNode};
+use super::node::{NodeId, NodeKind, NodeStatus};
 use super::tree::Timeline;
 use crate::record::{
     Approval, Before, CallState, Event, EventKind, PublicId, Segment, SideOutput, ToolCall, ToolResult, WidgetOutput,
@@ -33,14 +34,14 @@ impl Timeline {
         match &event.kind {
             EventKind::LoopToolStart { .. } => {
                 (call.state, call.attempts) = (CallState::Running, call.attempts.saturating_add(1));
-                self.begin(here, now);
+                self.begin(here, event);
             }
             EventKind::LoopToolRetry { .. } => (call.state, call.progress) = (CallState::Queued, None),
             EventKind::LoopBrainStart { title, options } => {
                 (call.state, call.attempts) = (CallState::Running, call.attempts.saturating_add(1));
                 let (title, options) = (title.clone(), options.clone());
                 call.brain = Some(BrainNode { title, version: 0, options, ending: None });
-                self.begin(here, now);
+                self.begin(here, event);
             }
             EventKind::LoopApprovalRequested { .. } => {
                 call.state = CallState::Pending;
@@ -69,7 +70,7 @@ impl Timeline {
                         actor: actor.clone(),
                     });
                 }
-                self.begin(here, now);
+                self.begin(here, event);
             }
             EventKind::LoopToolResult { result, duration, .. } => {
                 (call.state, call.progress) = (CallState::Done, None);

@@ -1,6 +1,7 @@
 //! How each event changes a [`Timeline`]. Events of calls stand in `calls`, what streams in `stream`.
 
-use super::node::{BrainNode, BudgetNode, BudgetOutcome, Ending, Node, NodeId, NodeKind, NodeStatus, StageNode};
+use super::detail::{BrainNode, BudgetNode, BudgetOutcome, Ending, StageNode};
+use super::node::{Node, NodeId, NodeKind, NodeStatus};
 use super::tree::Timeline;
 use crate::record::{
     BrainStart, Decision, Event, EventKind, LimitKind, LoopOutcome, Segment, Shape, StageKind, Timestamp,
@@ -61,7 +62,7 @@ impl Timeline {
                 if let Some(stage) = self.stage_mut(here) {
                     stage.attempt = *attempt;
                 }
-                self.begin(here, now);
+                self.begin(here, event);
             }
             EventKind::StepComplete { duration, .. } => {
                 if let Some(stage) = self.stage_mut(here) {
@@ -126,15 +127,12 @@ impl Timeline {
     }
 
     fn brain_start(&mut self, here: NodeId, event: &Event, start: &BrainStart) {
-        self.begin(here, event.at);
+        self.begin(here, event);
         let (title, options) = (start.title.clone(), start.options.clone());
         let brain = BrainNode { title, version: start.version, options, ending: None };
         if let Some(node) = self.node_mut(here) {
             match &mut node.kind {
-                NodeKind::Brain(root) => {
-                    *root = brain;
-                    node.seq = event.seq;
-                }
+                NodeKind::Brain(root) => *root = brain,
                 NodeKind::Stage(stage) => stage.brain = Some(brain),
                 NodeKind::Call(call) => call.brain = Some(brain),
                 _ => {}
@@ -172,7 +170,7 @@ impl Timeline {
         let now = event.at;
         let note = match &event.kind {
             EventKind::LoopStart { input, from, message_id, hidden, limits, .. } => {
-                self.begin(here, now);
+                self.begin(here, event);
                 if let Some(stage) = self.stage_mut(here) {
                     (stage.hidden, stage.max_iterations) = (*hidden, limits.max_iterations);
                     stage.policy = limits.policy;
@@ -240,7 +238,11 @@ impl Timeline {
             }
             _ => return,
         };
-        self.add(here, event, NodeStatus::Done, note);
+        let is_limit = matches!(note, NodeKind::Limit { .. });
+        let id = self.add(here, event, NodeStatus::Done, note);
+        if let Some(stage) = self.stage_mut(here).filter(|_| is_limit) {
+            stage.limit = Some(id);
+        }
     }
 
     fn budget_event(&mut self, here: NodeId, event: &Event) {
@@ -277,7 +279,7 @@ impl Timeline {
             }
             self.close(id, if granted { NodeStatus::Done } else { NodeStatus::Failed }, at);
         }
-        self.begin(here, at);
+        self.begin(here, event);
     }
 }
 

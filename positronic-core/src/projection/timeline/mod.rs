@@ -30,7 +30,9 @@
 //! As JSON, a timeline is one flat list of nodes in the order of their ids, each with its parent: brains nest deeper than
 //! readers of JSON follow.
 
+mod build;
 mod calls;
+mod detail;
 mod fold;
 mod node;
 mod stream;
@@ -39,8 +41,9 @@ mod tree;
 #[cfg(doc)]
 use crate::record::Delta;
 
-pub use node::{
-    Answer, AnswerNode, AnswerOutcome, BrainNode, BudgetNode, BudgetOutcome, CallNode, CallWait, Ending, Node, NodeId,
-    NodeKind, NodeStatus, StageNode, Stream, StreamPart, WaitEnd, WidgetNode,
+pub use detail::{
+    Answer, AnswerNode, AnswerOutcome, BrainNode, BudgetNode, BudgetOutcome, CallNode, CallWait, Ending, StageNode,
+    Stream, StreamPart, WaitEnd, WidgetNode,
 };
+pub use node::{Node, NodeId, NodeKind, NodeStatus};
 pub use tree::Timeline;

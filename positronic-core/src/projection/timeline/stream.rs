@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::node::{Answer, AnswerNode, AnswerOutcome, Node, NodeId, NodeKind, NodeStatus, Stream, StreamPart};
+use super::detail::{Answer, AnswerNode, AnswerOutcome, Stream, StreamPart};
+use super::node::{Node, NodeId, NodeKind, NodeStatus};
 use super::tree::Timeline;
 use crate::projection::CallCost;
 use crate::record::{CODE, CallState, Delta, DeltaKind, Event, EventKind, Part, Path, ResponseMetadata};

@@ -1,0 +1,81 @@
+//! Writes the lines of a model's answer, while it streams and when it is whole.
+
+use positronic_core::projection::timeline::{AnswerNode, AnswerOutcome, Stream, StreamPart};
+use positronic_core::record::DeltaKind;
+
+use super::lines::Pen;
+use super::style::{Line, Sign, Tone};
+use super::text::{one_line, sanitise, shorten, width, wrap};
+use super::view::shown_text;
+use super::way::{failed_over, way};
+
+/// How many lines of thoughts stay in sight.
+const THOUGHT_LINES: usize = 3;
+
+impl Pen<'_> {
+    /// Writes what happened to a request before there was text: who failed, what was wrong with an answer.
+    pub(super) fn answer_head(&self, answer: &AnswerNode, indent: usize) -> Vec<Line> {
+        let (answered, refused) = match &answer.outcome {
+            Some(AnswerOutcome::Answered(answer)) => (answer, None),
+            Some(AnswerOutcome::Refused { message, answer }) => (answer, Some(message)),
+            Some(AnswerOutcome::Failed { error, due }) => {
+                return self.retry(answer.attempt, &error.to_string(), *due, indent);
+            }
+            _ => return Vec::new(),
+        };
+        let tone = if failed_over(&answered.metadata) { Tone::Warn } else { Tone::Dim };
+        let way = way(&answered.metadata).map(|way| self.remark(tone, Sign::Result, &way, indent));
+        let refused = refused.map(|message| format!("no decision that fits: {message}"));
+        let refused = refused.map(|text| self.remark(Tone::Warn, Sign::Result, &text, indent));
+        way.into_iter().chain(refused).flatten().collect()
+    }
+
+    /// Writes what a model says: what streams, or the whole answer.
+    pub(super) fn answer_text(&self, answer: &AnswerNode, indent: usize) -> Vec<Line> {
+        match (&answer.outcome, &answer.stream) {
+            (Some(AnswerOutcome::Answered(answer)), _) => {
+                let texts = answer.parts.iter().filter_map(shown_text);
+                let tone = |reason| if reason { Tone::Dim } else { Tone::Plain };
+                texts.flat_map(|(text, reason)| self.said(text, tone(reason), usize::MAX, indent)).collect()
+            }
+            (None, Some(stream)) => self.stream(stream, indent),
+            _ => Vec::new(),
+        }
+    }
+
+    fn stream(&self, stream: &Stream, indent: usize) -> Vec<Line> {
+        let mut lines: Vec<Line> = stream.parts.iter().flat_map(|part| self.stream_part(part, indent)).collect();
+        if stream.gap {
+            let text = "a part of this is missing until the answer is whole";
+            lines.extend(self.remark(Tone::Dim, Sign::Result, text, indent));
+        }
+        lines
+    }
+
+    fn stream_part(&self, part: &StreamPart, indent: usize) -> Vec<Line> {
+        let unicode = self.style.unicode;
+        match part.kind {
+            DeltaKind::Text => self.said(&part.text, Tone::Plain, self.style.stream_lines, indent),
+            DeltaKind::Reasoning => self.said(&part.text, Tone::Dim, THOUGHT_LINES, indent),
+            DeltaKind::Arguments => {
+                let line = Line::new(indent).with(Tone::Active, self.spinner().text(unicode));
+                let tool = one_line(part.tool.as_deref().unwrap_or_default(), unicode);
+                let text = shorten(&one_line(&part.text, unicode), self.room(indent + 3 + width(&tool)), unicode);
+                vec![line.with(Tone::Plain, format!(" {tool} ")).with(Tone::Dim, text)]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Writes the last lines of a text, at most `limit`.
+    fn said(&self, text: &str, tone: Tone, limit: usize, indent: usize) -> Vec<Line> {
+        let text = sanitise(text.trim(), self.style.unicode);
+        let lines = wrap(&text, self.room(indent));
+        let hidden = lines.len().saturating_sub(limit);
+        lines
+            .iter()
+            .skip(hidden)
+            .map(|line| Line::new(if line.is_empty() { 0 } else { indent }).with(tone, line.clone()))
+            .collect()
+    }
+}

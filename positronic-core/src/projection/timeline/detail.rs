@@ -1,0 +1,343 @@
+//! What nodes hold: brains, stages, answers, calls, widgets and budget questions.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::node::NodeId;
+use crate::projection::Cost;
+use crate::record::{
+    Actor, Amounts, Approval, BatchPolicy, CallFlags, CallState, Decision, DeltaKind, Failure, LimitKind, LoopOutcome,
+    ModelError, Part, PublicId, Question, ResponseMetadata, ResumeCause, SignalId, StageKind, Timestamp, ToolResult,
+    Usage, WaitSpec, WidgetOutput,
+};
+
+/// A brain: the run's own, or a nested one.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct BrainNode {
+    /// Its title.
+    pub title: String,
+    /// The author's version.
+    #[serde(default)]
+    pub version: u32,
+    /// Its options.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub options: Value,
+    /// How it ended; `None` while it has not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ending: Option<Ending>,
+}
+
+/// How a brain ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Ending {
+    /// It completed.
+    Completed {
+        /// Its result.
+        result: Value,
+    },
+    /// It failed.
+    Failed(Failure),
+    /// It was cancelled.
+    Cancelled {
+        /// Who cancelled it.
+        #[serde(default)]
+        actor: Actor,
+        /// Why.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+}
+
+/// A stage of a brain.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct StageNode {
+    /// Its name.
+    pub name: String,
+    /// What kind of stage it is.
+    pub stage: StageKind,
+    /// Of a nested brain: the brain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub brain: Option<BrainNode>,
+    /// Of a step: the attempt, from 0.
+    #[serde(default)]
+    pub attempt: u32,
+    /// Of a step: how long it ran, in microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration: Option<u64>,
+    /// Of a loop: whether people are not shown its record.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hidden: bool,
+    /// Of a loop: its iteration, from 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iteration: Option<u32>,
+    /// Of a loop: how many iterations it may have, what was granted included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_iterations: Option<u32>,
+    /// Of a loop: how it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<LoopOutcome>,
+    /// Of a loop: the tokens of the loop and all below it, at its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// Of a loop: the limit that ended it, a node below it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<NodeId>,
+    /// The request of the loop, or of the step, that a model is answering.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asking: Option<NodeId>,
+    #[serde(default)]
+    pub(super) policy: BatchPolicy,
+}
+
+/// One request to a model, and what came of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct AnswerNode {
+    /// The model that was asked, as `provider/model`.
+    pub model: String,
+    /// The attempt, from 0.
+    #[serde(default)]
+    pub attempt: u32,
+    /// What a step or a plugin asks; `None` for the request of an iteration, which follows from the log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<Question>,
+    /// What has streamed of the answer, until the event of the whole answer takes its place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream: Option<Stream>,
+    /// What came of the request; `None` while the model answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<AnswerOutcome>,
+}
+
+/// What came of a request to a model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum AnswerOutcome {
+    /// The model answered.
+    Answered(Answer),
+    /// The model answered with structured actions that do not fit.
+    Refused {
+        /// What does not fit, as the model reads it.
+        message: String,
+        /// The answer.
+        answer: Answer,
+    },
+    /// The request failed and is sent again.
+    Failed {
+        /// What went wrong.
+        error: ModelError,
+        /// When it is sent again.
+        due: Timestamp,
+    },
+    /// The request was sent again after a crash, or its loop ended meanwhile.
+    Abandoned,
+}
+
+/// A whole answer of a model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Answer {
+    /// Its parts in order: text, reasoning, refusal, and the places of its calls, which are nodes of their own.
+    pub parts: Arc<[Part]>,
+    /// The model, the tokens, the routing and the cost as the log has it.
+    pub metadata: ResponseMetadata,
+    /// Microseconds from the request to the end of the answer.
+    pub duration: u64,
+    /// What it cost by the timeline's price table; `None` without a table, and for an answer of code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
+}
+
+/// The streamed beginning of an answer.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Stream {
+    /// The attempt of the request.
+    pub attempt: u32,
+    /// Which beginning of this attempt: another model begins a new one.
+    pub generation: u32,
+    /// How many pieces came, those that are missing included.
+    pub pieces: u32,
+    /// Whether pieces are missing. The whole answer mends it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub gap: bool,
+    /// The parts so far.
+    pub parts: Vec<StreamPart>,
+}
+
+/// A part of an answer that streams.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct StreamPart {
+    /// Its place in the answer, from 0.
+    pub part: u32,
+    /// What it is a part of.
+    pub kind: DeltaKind,
+    /// Of a call: its place among the calls of the answer, from 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<u32>,
+    /// Of a call: the tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// The text, or a call's arguments.
+    pub text: String,
+}
+
+/// A call of a tool, or of a brain.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct CallNode {
+    /// The call's public id, by which people and bridges address it.
+    pub public_id: PublicId,
+    /// The tool, or the name that the model wrote where there is no such tool.
+    pub tool: String,
+    /// The arguments that the model proposed.
+    pub arguments: Arc<Value>,
+    /// What the tool promises.
+    #[serde(default)]
+    pub flags: CallFlags,
+    /// Where it stands.
+    pub state: CallState,
+    /// When the model proposed it.
+    pub proposed: Timestamp,
+    /// How often the tool was started.
+    #[serde(default)]
+    pub attempts: u32,
+    /// The approval that it needs, with the decision and the edited arguments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Approval>,
+    /// What it waited for, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waits: Vec<CallWait>,
+    /// The brain that it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub brain: Option<BrainNode>,
+    /// What the running tool says of itself, streamed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<String>,
+    /// Its result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<ToolResult>,
+    /// How long the tool ran, in microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration: Option<u64>,
+    /// Whether it ended its loop.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub exited: bool,
+}
+
+impl CallNode {
+    /// Returns the arguments that a person edited, where the person did.
+    #[must_use]
+    pub fn edited(&self) -> Option<&Value> {
+        self.approval.as_ref()?.edited()
+    }
+}
+
+/// A wait of a call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct CallWait {
+    /// Since when.
+    pub since: Timestamp,
+    /// What it waits for; the first that arrives ends it.
+    pub waits: Vec<WaitSpec>,
+    /// How it ended; `None` while it lasts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resumed: Option<WaitEnd>,
+}
+
+/// How a wait ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct WaitEnd {
+    /// When.
+    pub at: Timestamp,
+    /// Whether an answer came or the time was up.
+    pub cause: ResumeCause,
+    /// Which of the things that it waited for, from 0.
+    pub wait: u32,
+    /// The answer.
+    #[serde(default)]
+    pub payload: Value,
+    /// The signal that brought it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<SignalId>,
+    /// Who sent it.
+    #[serde(default)]
+    pub actor: Actor,
+}
+
+/// A widget.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct WidgetNode {
+    /// The output's public id.
+    pub public_id: PublicId,
+    /// What it shows.
+    pub output: WidgetOutput,
+    /// The node in whose place it stands, where the run has that: the first of a row of replacements.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first: Option<NodeId>,
+    /// The nodes that have taken its place one after the other, the last one is shown. Only the first of a row has them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub replaced_by: Vec<NodeId>,
+}
+
+/// A question for more of a limit.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct BudgetNode {
+    /// Which limit.
+    pub kind: LimitKind,
+    /// The limit, in the unit of its kind.
+    pub limit: u64,
+    /// What was used of it.
+    pub used: u64,
+    /// Whether it is the limit of the conversation.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shared: bool,
+    /// When the question becomes void.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<Timestamp>,
+    /// What became of it; `None` while it is open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<BudgetOutcome>,
+}
+
+/// What became of a question for more of a limit.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum BudgetOutcome {
+    /// A person decided.
+    Decided {
+        /// The decision.
+        decision: Decision,
+        /// When it was made.
+        at: Timestamp,
+        /// How much more was granted.
+        #[serde(default)]
+        more: Amounts,
+        /// Why.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        /// Who decided, and over which channel.
+        #[serde(default)]
+        actor: Actor,
+        /// The signal that brought the decision.
+        signal: SignalId,
+    },
+    /// Its time ran out without a decision.
+    Expired {
+        /// When.
+        at: Timestamp,
+    },
+}
