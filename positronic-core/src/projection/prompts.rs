@@ -109,6 +109,7 @@ impl Prompts {
     }
 
     /// Walks the records in the order in which the loops began.
+    #[must_use]
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Prompt> {
         self.records.values().map(|record| &record.prompt)
     }

@@ -181,6 +181,7 @@ impl Timeline {
     }
 
     /// Walks all nodes in the order of their ids.
+    #[must_use]
     pub fn nodes(&self) -> impl DoubleEndedIterator<Item = &Node> {
         self.nodes.iter()
     }
@@ -210,6 +211,7 @@ impl Timeline {
     }
 
     /// Walks the calls in the order in which they were proposed.
+    #[must_use]
     pub fn calls(&self) -> impl DoubleEndedIterator<Item = &CallNode> {
         self.nodes().filter_map(|node| match &node.kind {
             NodeKind::Call(call) => Some(&**call),
