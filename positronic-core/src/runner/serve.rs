@@ -102,7 +102,7 @@ fn log(event: &ServeEvent) {
         ServeEvent::Released { run } => tracing::info!(%run, "released the run"),
         ServeEvent::Refused { run, error } => tracing::warn!(%run, %error, "cannot claim the run"),
         ServeEvent::Fired { timer, run } => {
-            tracing::info!(trigger = %timer.trigger.id, %run, "started the trigger's run")
+            tracing::info!(trigger = %timer.trigger.id, %run, "started the trigger's run");
         }
         ServeEvent::NotFired { timer, error } => {
             tracing::warn!(trigger = %timer.trigger.id, %error, "cannot start the trigger's run");
