@@ -1,4 +1,4 @@
-//! The error that an author's code returns.
+//! The error type for an author's code.
 
 mod transient;
 
@@ -6,23 +6,23 @@ use std::any::Any;
 use std::error::Error as StdError;
 use std::fmt;
 
-/// What a step or a tool returns. Write it as the return type of helpers, too.
+/// The return type of steps and tools, and of their helpers.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// An error of an author's code. Any error becomes one with `?`: a type that implements [`std::error::Error`], a boxed error,
-/// an `anyhow::Error`, a sentence. What it was made from, with its chain of sources, is kept.
+/// An error of an author's code. Any error converts with `?`: a type that implements [`std::error::Error`], a boxed error,
+/// an `anyhow::Error`, a string. The original error with its chain of sources is preserved.
 ///
-/// It is transient where another try may mend it, otherwise permanent. A transient error of a step, or of a tool that is
-/// `read_only` or `idempotent`, is tried again; every other error of a tool is shown to the model. Where `?` makes it, these are
-/// transient, wherever they stand in the chain of sources:
+/// It is transient if a retry may succeed, otherwise permanent. A transient error of a step, or of a tool that is
+/// `read_only` or `idempotent`, is retried; every other error of a tool is shown to the model. `?` makes these errors
+/// transient, anywhere in the chain of sources:
 ///
-/// - time-outs and connection errors of [`std::io::Error`], and so those of the clients that keep it as a source: `hyper`,
+/// - timeouts and connection errors of [`std::io::Error`], and so those of clients that have it as a source: `hyper`,
 ///   `reqwest`, `sqlx`, `tokio-postgres` and others;
-/// - time-outs of `tokio` and `reqwest`, a pool of `sqlx` without a free connection, a connection that `hyper` finds closed;
-/// - a database of `rusqlite` or `sqlx` that is busy or locked.
+/// - timeouts of `tokio` and `reqwest`, an exhausted pool of `sqlx`, a closed connection of `hyper`;
+/// - a busy or locked database of `rusqlite` or `sqlx`.
 ///
-/// [`Error::transient`] and [`Error::permanent`] decide otherwise. What a bare `anyhow::Error` wraps is seen with the feature
-/// `anyhow` alone; one with a context is looked into without it.
+/// [`Error::transient`] and [`Error::permanent`] override this. The content of a bare `anyhow::Error` is only inspected with the
+/// feature `anyhow`; one with a context is always inspected.
 ///
 /// ```
 /// use positronic_core::{Error, Result};
@@ -47,34 +47,34 @@ pub struct Error {
 }
 
 impl Error {
-    /// Makes a permanent error from a sentence.
+    /// Creates a permanent error from a message.
     pub fn new(message: impl Into<String>) -> Self {
         Self { source: message.into().into(), transient: false }
     }
 
-    /// Makes an error that another try may mend.
+    /// Creates a transient error, which a retry may fix.
     pub fn transient(source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         Self { source: source.into(), transient: true }
     }
 
-    /// Makes an error that no other try mends, whatever it was made from.
+    /// Creates a permanent error, whatever its source.
     pub fn permanent(source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         Self { source: source.into(), transient: false }
     }
 
-    /// Says whether another try may mend it.
+    /// Returns whether a retry may succeed.
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         self.transient
     }
 
-    /// Returns the error that it was made from.
+    /// Returns the original error.
     #[must_use]
     pub fn source(&self) -> &(dyn StdError + Send + Sync + 'static) {
         &*self.source
     }
 
-    /// Returns the error that it was made from, for code that returns boxed errors.
+    /// Returns the original error, for code that returns boxed errors.
     #[must_use]
     pub fn into_source(self) -> Box<dyn StdError + Send + Sync> {
         self.source
@@ -101,7 +101,7 @@ impl fmt::Debug for Error {
 
 impl<E: Into<Box<dyn StdError + Send + Sync>> + Any> From<E> for Error {
     fn from(error: E) -> Self {
-        // Boxing an `anyhow::Error` hides the type of what it wraps, so it is looked into before.
+        // Boxing an `anyhow::Error` hides the type of its content, so it is inspected before.
         let wraps_transient = transient::is_wrapped(&error);
         let source = error.into();
         let transient = wraps_transient || transient::is_transient(&*source);

@@ -1,11 +1,11 @@
 //! Typed, durable agent workflows.
 //!
-//! An author chains typed stages into a **brain**; the runtime runs them, records everything that happens in one ordered
-//! event log, pauses for people and webhooks, and lets a test read the whole run as a snapshot.
+//! An author chains typed stages into a **brain**; the runtime runs them, records all events in one ordered
+//! log, pauses for people and webhooks, and tests can read a complete run as a snapshot.
 //!
-//! The modules, in the order the data flows: [`dsl`] is what authors write, with [`plugins`] for their loops, [`definition`] the same
-//! without types. [`record`] is the data of a run, [`machine`] says purely what it means and what comes next, [`runner`] does it. [`model`] and
-//! [`tools`] are what the runner calls, [`store`] is where logs live, [`sink`] where events go as they happen, [`projection`]
+//! The modules, in the order of the data flow: [`dsl`] is the API for authors, with [`plugins`] for their loops; [`definition`] is
+//! its untyped form. [`record`] contains the data of a run, [`machine`] is the pure state machine, and [`runner`] performs its effects.
+//! [`model`] and [`tools`] are called by the runner, [`store`] persists logs, [`sink`] forwards events as they happen, [`projection`]
 //! reads them, [`testing`] runs brains for snapshots.
 //!
 //! ```

@@ -1,12 +1,12 @@
-//! Files and folders that only their owner may read: they hold what users, models and tools said.
+//! Files and folders that only their owner may read, since they contain texts of users, models and tools.
 //!
-//! The permissions are those of what is made anew, on Unix; a file that is there keeps its own.
+//! On Unix, new files get these permissions; existing ones keep theirs.
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::Path;
 
-/// Returns options to open a file, which is its owner's alone where it is made.
+/// Returns options for opening a file; a new one is readable only by its owner.
 pub(crate) fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
     #[cfg(unix)]
@@ -19,7 +19,7 @@ pub(crate) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     options().write(true).create(true).truncate(true).open(path)?.write_all(content)
 }
 
-/// Makes a folder and those around it, as far as they are not there.
+/// Creates a folder and its missing parents.
 pub(crate) fn make_folder(path: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);

@@ -1,7 +1,7 @@
-//! `#[derive(Actions)]`: reads an enum and writes the function that makes a tool of each variant.
+//! `#[derive(Actions)]`: generates a tool for each variant of an enum.
 //!
-//! It reads flags and docs as `#[tool]` does, and reports all mistakes together. A generated call stands, for the compiler,
-//! where the author said what it does.
+//! It reads flags and docs like `#[tool]`, and reports all mistakes together. Generated calls have the spans of the
+//! author's tokens that they come from.
 
 use std::collections::{HashMap, HashSet};
 
@@ -44,7 +44,7 @@ pub(crate) fn expand(item: TokenStream) -> TokenStream {
     let actions: Vec<_> = variants.iter().filter_map(|it| Action::read(it, &used, &mut ids, &mut mistakes)).collect();
     let errors = mistakes.into_compile_errors();
     if !errors.is_empty() {
-        // The implementation is there in any case, so that nobody reads of its absence as well.
+        // The implementation is always generated, so that its absence does not add errors.
         let body = quote!(::core::unreachable!());
         let implementation = item.generics.params.is_empty().then(|| implementation(name, &quote!(_), &body));
         return quote!(#errors #implementation);
@@ -73,15 +73,15 @@ fn implementation(name: &Ident, act: &TokenStream, body: &TokenStream) -> TokenS
     }
 }
 
-/// One variant.
+/// A variant.
 struct Action<'a> {
     variant: &'a Variant,
     id: LitStr,
     description: String,
     flags: Flags,
-    /// The type that the input is decoded into.
+    /// The type of the input.
     ty: TokenStream,
-    /// Its definition, where it is not the author's.
+    /// Its definition, if it is generated.
     input: TokenStream,
 }
 
@@ -99,7 +99,7 @@ impl<'a> Action<'a> {
             mistakes.at(name, "an action needs a doc comment: the model reads it to know what the action does");
         }
         let id = flags.id_or(&snake_case(&name.unraw().to_string()), name, mistakes);
-        // Providers allow no dot, so two names that differ in one alone would be the same to them.
+        // Providers allow no dots, so names that differ only in a dot collide.
         if let Some(earlier) = ids.insert(id.value().replace('.', "_"), name) {
             mistakes.at(&id, format!("the action `{earlier}` has this name already: give one of them another"));
         }
@@ -132,7 +132,7 @@ impl<'a> Action<'a> {
     }
 }
 
-/// Gives the type of a variant's input, with its definition.
+/// Returns the type of a variant's input, with its definition.
 fn input(variant: &Variant, used: &HashSet<String>, mistakes: &mut Mistakes) -> Option<(TokenStream, TokenStream)> {
     let fields = match &variant.fields {
         Fields::Named(fields) => Some(&fields.named),
@@ -164,7 +164,7 @@ fn input(variant: &Variant, used: &HashSet<String>, mistakes: &mut Mistakes) -> 
     let flattens = |attribute: &Attribute| {
         attribute.path().is_ident("serde") && words(attribute.to_token_stream()).contains("flatten")
     };
-    // `flatten` takes what the other fields leave, so serde refuses the two together.
+    // `flatten` takes the remaining fields, so serde rejects the two together.
     let flattened = fields.into_iter().flatten().any(|field| field.attrs.iter().any(flattens));
     let strict = (!flattened).then(|| quote!(, deny_unknown_fields));
     let definition = quote! {
@@ -176,12 +176,12 @@ fn input(variant: &Variant, used: &HashSet<String>, mistakes: &mut Mistakes) -> 
     Some((name.to_token_stream(), definition))
 }
 
-/// Says whether an attribute belongs to the field of the input.
+/// Returns whether an attribute belongs to the field of the input.
 fn is_of_schema(attribute: &Attribute) -> bool {
     ["doc", "serde", "schemars"].iter().any(|name| attribute.path().is_ident(name))
 }
 
-/// Gives what stands in the parentheses of `#[action(…)]`.
+/// Returns the content of the parentheses of `#[action(…)]`.
 fn flags(variant: &Variant, mistakes: &mut Mistakes) -> TokenStream {
     let mut found = variant.attrs.iter().filter(|attribute| attribute.path().is_ident("action"));
     let first = found.next();
@@ -198,7 +198,7 @@ fn flags(variant: &Variant, mistakes: &mut Mistakes) -> TokenStream {
     }
 }
 
-/// Writes `LookAround` as `look_around`, and `HTTPGet` as `http_get`.
+/// Converts `LookAround` to `look_around`, and `HTTPGet` to `http_get`.
 fn snake_case(name: &str) -> String {
     let letters: Vec<char> = name.chars().collect();
     let mut snake = String::with_capacity(name.len() + 4);
@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_in_snake_case_has_its_words_apart() {
+    fn snake_case_separates_words() {
         for (name, snake) in [
             ("Move", "move"),
             ("LookAround", "look_around"),

@@ -1,8 +1,8 @@
 //! `brain!`: a title, then method calls, of which `.loop(…)` becomes `.r#loop(…)`.
 //!
 //! It works on tokens and never parses an expression, so unfinished code (`cx.` while its author is typing) passes
-//! through and an editor can complete it. A group is rebuilt only where something inside changed, because a rebuilt
-//! group keeps one span and loses those of its delimiters.
+//! through and an editor can complete it. A group is rebuilt only if something inside changed, because rebuilding
+//! loses the spans of its delimiters.
 
 use proc_macro2::{Delimiter, Group, Ident, Punct, Span, TokenStream, TokenTree};
 use quote::{quote, quote_spanned};
@@ -15,14 +15,14 @@ pub(crate) fn expand(input: TokenStream) -> TokenStream {
     if title.is_empty() {
         let message = "`brain!` begins with the brain's title, as in `brain! { \"Support Agent\" .step(…) }`";
         let error = quote_spanned!(here=> ::core::compile_error!(#message));
-        // The calls stay, so that an editor still knows the types inside them.
+        // The calls remain, so that an editor still knows the types inside them.
         return quote!({ #error; ::positronic_core::prelude::brain("") #calls });
     }
     let title = as_arguments(title);
     quote!(::positronic_core::prelude::brain #title #calls)
 }
 
-/// Puts the title in parentheses; one that has them keeps its own, or the compiler would call them unused.
+/// Puts the title in parentheses, unless it has them, which would cause a warning about unused ones.
 fn as_arguments(title: TokenStream) -> TokenStream {
     let mut tokens = title.clone().into_iter();
     match (tokens.next(), tokens.next()) {
@@ -31,7 +31,7 @@ fn as_arguments(title: TokenStream) -> TokenStream {
     }
 }
 
-/// Divides the tokens before the first method dot.
+/// Splits the tokens before the first method dot.
 fn split_title(input: TokenStream) -> (TokenStream, TokenStream) {
     let tokens: Vec<TokenTree> = input.into_iter().collect();
     let end = (0..tokens.len()).find(|&at| is_method_dot(&tokens, at)).unwrap_or(tokens.len());
@@ -39,12 +39,12 @@ fn split_title(input: TokenStream) -> (TokenStream, TokenStream) {
     (tokens.by_ref().take(end).collect(), tokens.collect())
 }
 
-/// Renames every method call `.loop(…)` or `.loop::<T>(…)` to `.r#loop`, at any depth, and touches nothing else.
+/// Renames every method call `.loop(…)` or `.loop::<T>(…)` to `.r#loop`, at any depth, and nothing else.
 pub(crate) fn rewrite(input: TokenStream) -> TokenStream {
     rewrite_changed(input.clone()).unwrap_or(input)
 }
 
-/// Gives the rewritten tokens, or `None` where there was nothing to rename.
+/// Returns the rewritten tokens, or `None` if there was nothing to rename.
 fn rewrite_changed(input: TokenStream) -> Option<TokenStream> {
     let mut tokens: Vec<TokenTree> = input.into_iter().collect();
     let mut changed = false;
@@ -68,7 +68,7 @@ fn rewrite_changed(input: TokenStream) -> Option<TokenStream> {
     changed.then(|| tokens.into_iter().collect())
 }
 
-/// Says whether the word at `at` stands between a method dot and its arguments.
+/// Returns whether the word at `at` is between a method dot and its arguments.
 fn is_method_call(tokens: &[TokenTree], at: usize) -> bool {
     let after_dot = at.checked_sub(1).is_some_and(|dot| is_method_dot(tokens, dot));
     let arguments = match tokens.get(at + 1) {
@@ -79,7 +79,7 @@ fn is_method_call(tokens: &[TokenTree], at: usize) -> bool {
     after_dot && arguments
 }
 
-/// Says whether a single dot stands at `at`: one beside another dot is half of a range.
+/// Returns whether there is a single dot at `at`: one next to another dot is half of a range.
 fn is_method_dot(tokens: &[TokenTree], at: usize) -> bool {
     let before = at.checked_sub(1).is_some_and(|before| is_punct(tokens, before, '.'));
     is_punct(tokens, at, '.') && !before && !is_punct(tokens, at + 1, '.')
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_title_is_said_and_the_calls_stay() {
+    fn missing_title_is_reported_and_the_calls_remain() {
         let expanded = expand(".loop(\"b\", g)".parse().unwrap()).to_string();
         assert!(expanded.contains("begins with the brain's title"), "{expanded}");
         assert!(expanded.contains(&same("::positronic_core::prelude::brain(\"\").r#loop(\"b\", g)")), "{expanded}");

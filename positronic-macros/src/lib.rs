@@ -1,9 +1,9 @@
-//! The macros of Positronic: [`brain!`] lets a brain be written with `.loop(…)`, [`macro@tool`] turns an async function
-//! into a tool, [`macro@Actions`] an enum into a fixed space of actions.
+//! The macros of Positronic: [`brain!`] allows `.loop(…)` in a brain, [`macro@tool`] turns an async function
+//! into a tool, [`macro@Actions`] an enum into a fixed action space.
 //!
-//! They are conveniences: everything they produce can be written by hand with the builders of `positronic_core`. They
-//! move the author's tokens and keep each token's place, so compile errors, panics and an editor's completion point at
-//! what was written.
+//! They are conveniences: everything they generate can be written by hand with the builders of `positronic_core`. They
+//! preserve the spans of the author's tokens, so compile errors, panics and an editor's completion point at
+//! the written code.
 //!
 //! ```
 //! use positronic_core::prelude::{Brain, Result};
@@ -30,7 +30,7 @@
 //! # assert_eq!(support().title(), "Support Agent");
 //! ```
 //!
-//! The paths in what they write begin with `::positronic_core`, so that crate has to be a dependency under its own name.
+//! Generated paths begin with `::positronic_core`, so that crate must be a dependency under its own name.
 
 mod actions;
 mod brain;
@@ -41,8 +41,8 @@ use proc_macro::TokenStream;
 /// Writes a brain with `.loop(…)`.
 ///
 /// `loop` is a keyword, so the method is called `r#loop` in plain Rust. Inside this macro a method call `.loop(…)` (or
-/// `.loop::<T>(…)`) becomes `.r#loop(…)`, at any depth; a loop expression (`loop { … }`, `0..loop { break 5 }`) and every
-/// other token stay as they are. The brain begins with its title:
+/// `.loop::<T>(…)`) becomes `.r#loop(…)`, at any depth; loop expressions (`loop { … }`, `0..loop { break 5 }`) and all
+/// other tokens are unchanged. The brain begins with its title:
 ///
 /// ```
 /// # use positronic_macros::brain;
@@ -55,7 +55,7 @@ use proc_macro::TokenStream;
 /// # let _ = support;
 /// ```
 ///
-/// That is, exactly:
+/// It expands to:
 ///
 /// ```
 /// let support = ::positronic_core::prelude::brain("Support Agent")
@@ -65,13 +65,13 @@ use proc_macro::TokenStream;
 /// # let _ = support;
 /// ```
 ///
-/// The title is any expression up to the first dot; one with a dot of its own stands in parentheses:
-/// `brain! { (names.support) .step(…) }`. Other macros inside see the renamed call, which only matters to one that gives
-/// `.loop(…)` a meaning of its own.
+/// The title is any expression up to the first dot; one that contains a dot needs parentheses:
+/// `brain! { (names.support) .step(…) }`. Nested macros see the renamed call, which only matters to one that defines
+/// `.loop(…)` itself.
 ///
 /// # Errors
 ///
-/// A macro without a title does not compile: `brain! { .step(…) }` says that the title is missing.
+/// A macro without a title does not compile.
 #[proc_macro]
 pub fn brain(input: TokenStream) -> TokenStream {
     brain::expand(input.into()).into()
@@ -79,9 +79,9 @@ pub fn brain(input: TokenStream) -> TokenStream {
 
 /// Turns an async function into a tool.
 ///
-/// The function's name becomes the tool's, its doc comment the description that the model reads, its arguments the
-/// schema. What is left is a function of the same name and visibility that takes nothing and returns a
-/// `positronic_core::dsl::Tool`, ready for `.tools([search_docs(), refund()])`.
+/// The function's name becomes the tool's, its doc comment the description for the model, its arguments the
+/// schema. The result is a function of the same name and visibility without arguments that returns a
+/// `positronic_core::dsl::Tool`, for `.tools([search_docs(), refund()])`.
 ///
 /// ```
 /// use positronic_core::prelude::{Result, ToolContext};
@@ -120,52 +120,52 @@ pub fn brain(input: TokenStream) -> TokenStream {
 ///
 /// # Arguments
 ///
-/// An argument's doc comment is its description in the schema; `#[serde(…)]`, `#[schemars(…)]` and other attributes mean
-/// what they mean on a field. Arguments are decoded from JSON, so their types are owned and implement
-/// `serde::Deserialize` and `schemars::JsonSchema`. An `Option` may be left out by the model; an argument that the
-/// function does not have is refused, so that a misspelt one is noticed.
+/// An argument's doc comment is its description in the schema; `#[serde(…)]`, `#[schemars(…)]` and other attributes work
+/// as on a field. Arguments are decoded from JSON, so their types are owned and implement
+/// `serde::Deserialize` and `schemars::JsonSchema`. The model may omit an `Option`; unknown arguments are rejected, so that
+/// misspelt ones are noticed.
 ///
-/// One parameter, at any place and of any name, may be the context: the one whose type is written `ToolContext`, and
-/// not an alias of it, which a macro cannot see through. Its
-/// three types (options, state, services; each `()` where it is left out) are those of the tool. A tool without a context
-/// fits brains of any options, state and services.
+/// One parameter, at any position and with any name, may be the context: the one whose type is written `ToolContext`
+/// (a macro cannot resolve aliases).
+/// Its three types (options, state, services; each `()` by default) are those of the tool. A tool without a context
+/// works in brains with any options, state and services.
 ///
 /// # Flags
 ///
 /// | flag | meaning |
 /// |---|---|
 /// | `exit` | a successful call ends the loop |
-/// | `read_only` | changes nothing: never waits for approvals of others, may run again |
-/// | `idempotent` | the same call twice has the effect of one |
-/// | `destructive` | people and bridges are told that it destroys or spends something |
-/// | `sequential` | runs alone, never beside another tool |
-/// | `approval = "…"` | every call waits for a person, who reads this reason |
-/// | `approval_expires = "24h"` | how long the question stands; after that the call is denied. A time as for `timeout` |
-/// | `not_editable` | nobody may approve a call with other arguments than the model's |
-/// | `name = "payment.send"` | the tool's id, where the function's name will not do |
-/// | `title = "…"` | what people see instead of the id |
-/// | `timeout = "30s"` | how long a call may take: a number of seconds, or text with `ms`, `s`, `m` or `h` |
-/// | `retries = 2` | how often a call that failed in passing is tried again |
+/// | `read_only` | no side effects: never waits for approvals of others, may be rerun |
+/// | `idempotent` | repeated calls have no further effect |
+/// | `destructive` | destroys or spends something, for people and bridges |
+/// | `sequential` | runs alone, never concurrently with another tool |
+/// | `approval = "…"` | every call requires a person's approval, with this reason |
+/// | `approval_expires = "24h"` | how long the approval may take; afterwards the call is denied. A time as for `timeout` |
+/// | `not_editable` | the call cannot be approved with edited arguments |
+/// | `name = "payment.send"` | the tool's id, if it differs from the function's name |
+/// | `title = "…"` | the name for people |
+/// | `timeout = "30s"` | the timeout of a call: a number of seconds, or text with `ms`, `s`, `m` or `h` |
+/// | `retries = 2` | how often a call is retried after a transient failure |
 ///
-/// They do what the methods of `positronic_core::dsl::ToolBuilder` of these names do; `approval` is its
-/// `requires_approval`. How long a call *waits* for a webhook or a reply is said where the wait is made, with
+/// They correspond to the methods of `positronic_core::dsl::ToolBuilder` with these names; `approval` is
+/// `requires_approval`. The timeout of a *wait* for a webhook or a reply is set on the wait, with
 /// `positronic_core::dsl::Wait::timeout`: `cx.result(…).wait_for([slack().on(id).timeout(day)])`.
 ///
 /// # Errors
 ///
-/// What cannot become a tool does not compile, and says why: a function without a doc comment, one that is not async or
-/// has no result, a `self`, a pattern where an argument's name should stand, a borrowed type, an unknown flag. All
-/// mistakes of one function are reported together.
+/// An invalid function does not compile, with an explanation: one without a doc comment, that is not async or
+/// has no result, a `self`, a pattern instead of an argument's name, a borrowed type, an unknown flag. All
+/// mistakes of a function are reported together.
 #[proc_macro_attribute]
 pub fn tool(flags: TokenStream, function: TokenStream) -> TokenStream {
     tool::expand(flags.into(), function.into()).into()
 }
 
-/// Makes an enum a fixed space of actions: each variant is an action, its fields are the input, its doc comment says what it
-/// does.
+/// Makes an enum a fixed action space: each variant is an action, its fields are the input, its doc comment is the
+/// description.
 ///
-/// `Loop::act` of `positronic_core` takes one function for all of them. The match in it is exhaustive, so an action that is
-/// added does not compile until something is done about it. With `.structured_actions()` the model chooses in decisions; without
+/// `Loop::act` of `positronic_core` takes one function for all of them. Its match is exhaustive, so a new action
+/// does not compile until it is handled. With `.structured_actions()` the model answers with structured actions; without
 /// it, the actions are ordinary tools.
 ///
 /// ```
@@ -215,15 +215,15 @@ pub fn tool(flags: TokenStream, function: TokenStream) -> TokenStream {
 ///
 /// # Variants
 ///
-/// An action is named after its variant, in snake case. A variant has named fields, none, or one type in parentheses that is
-/// the whole input. A field's doc comment is its description in the schema; `#[serde(…)]` and `#[schemars(…)]` mean what they
-/// mean on a field. `#[action(…)]` takes the flags of [`macro@tool`]: `exit`, `read_only`, `idempotent`, `destructive`,
+/// An action is named after its variant, in snake case. A variant has named fields, none, or one type in parentheses as
+/// the complete input. A field's doc comment is its description in the schema; `#[serde(…)]` and `#[schemars(…)]` work
+/// as on a field. `#[action(…)]` takes the flags of [`macro@tool`]: `exit`, `read_only`, `idempotent`, `destructive`,
 /// `sequential`, `approval = "…"`, `approval_expires`, `not_editable`, `name`, `title`, `timeout` and `retries`.
 ///
 /// # Errors
 ///
-/// What cannot become actions does not compile, and says why: no enum, an enum without variants or with type parameters, a
-/// variant without a doc comment, two of one name, an unknown flag. All mistakes are reported together.
+/// An invalid enum does not compile, with an explanation: another kind of type, no variants, type parameters, a
+/// variant without a doc comment, duplicate names, an unknown flag. All mistakes are reported together.
 #[proc_macro_derive(Actions, attributes(action, serde, schemars))]
 pub fn actions(item: TokenStream) -> TokenStream {
     actions::expand(item.into()).into()

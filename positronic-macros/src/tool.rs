@@ -1,8 +1,8 @@
-//! `#[tool]`: reads an async function and writes a function that returns the tool.
+//! `#[tool]`: generates a function that returns the tool from an async function.
 //!
-//! The stages are the files in reading order: [`function`] parses all but the body, [`flags`] and [`parameters`] read
-//! what the author said, [`expansion`] writes the result. None of them stops at the first mistake; [`mistakes`] collects
-//! them. A function is written beside the errors in any case, so that the body is still checked and an editor still
+//! The stages are the files in reading order: [`function`] parses all but the body, [`flags`] and [`parameters`] parse
+//! the rest, [`expansion`] generates the result. None of them stops at the first mistake; [`mistakes`] collects
+//! them. A function is generated even with errors, so that the body is still checked and an editor
 //! completes inside it.
 
 pub(crate) mod expansion;

@@ -13,7 +13,7 @@ use crate::log::{Retry, outline, rebuilt, retries};
 use crate::support::{Played, chat, impatient, play, responses};
 use crate::tap::Tap;
 
-/// Asserts that the run was retried once and then completed with the whole answer.
+/// Asserts that the run was retried once and then completed with the full answer.
 #[track_caller]
 fn assert_recovered(played: &Played, kind: ModelErrorKind) -> Retry {
     let expected = format!(
@@ -182,7 +182,7 @@ async fn invalid_calls_get_errors_and_the_model_continues() {
     # Chat
     user: Where are my orders 17 and 4? – “Zoë”
 
-    look_up_order("{\"number\": 17") -> Error: the arguments are no JSON: EOF while parsing an object at line 1 column 13
+    look_up_order("{\"number\": 17") -> Error: cannot decode the arguments as JSON: EOF while parsing an object at line 1 column 13
     look_up_order({"number":17}) -> {"number":17,"status":"sent"}
     look_up_order({"number":"seventeen"}) -> Error: the arguments do not fit: at `/number`: "seventeen" is not of type "integer"
     delete everything({}) -> Error: there is no tool `delete everything`; the tools are `docs_search`, `look_up_order`, `resolve`

@@ -177,7 +177,7 @@ fn every_command_explains_errors_of_runs_and_stores() {
     assert!(desk.expect(&["import", "run.jsonl", "--store", "other.db"], 6).contains("run.jsonl, line "));
     std::fs::write(desk.0.path().join("notes.db"), "these are my notes, and no runs at all; there are many of them")
         .unwrap();
-    assert!(desk.expect(&["runs", "--store", "notes.db"], 6).contains("holds no event store"));
+    assert!(desk.expect(&["runs", "--store", "notes.db"], 6).contains("is not an event store"));
     desk.expect(&["run", "minimal", "--memory"], 0);
     assert_eq!(desk.expect(&["runs", "--json"], 0).lines().count(), 2);
     assert!(!Path::new(&desk.0.path().join("other.db")).exists());

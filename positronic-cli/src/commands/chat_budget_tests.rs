@@ -145,7 +145,7 @@ fn a_run_that_asks_for_more_before_it_hears_says_how_it_is_answered() {
 
     let refused = desk.chat("third", &[]);
 
-    let hint = "the run `c-1` is not over, and takes no message now: no loop of the run is open, so nobody would hear the message\n  \
+    let hint = "the run `c-1` is not over, and takes no message now: no loop of the run is open, so no loop can receive the message\n  \
                 `desk inbox` says whether it waits for somebody, and how to answer\n";
     assert!(refused.code == 7 && refused.err.ends_with(hint), "{}", refused.err);
     assert!(desk.call("", &["inbox"], false).out.contains("    desk approve c-1 . --more "));

@@ -81,7 +81,7 @@ fn a_cassette_that_does_not_fit_says_where_and_how_to_record_it_again() {
     let (code, _, err) = played(&desk, &file);
 
     assert_eq!(code, 1, "{err}");
-    assert!(err.contains("the request at `Chat/0` is not the recorded one: /system differs"), "{err}");
+    assert!(err.contains("the request at `Chat/0` differs from the recorded one: /system differs"), "{err}");
     assert!(err.contains(r#""You help bob.""#) && err.contains(r#""You help ada.""#), "{err}");
     assert!(err.contains("record the cassette again: `run 'Help Desk' --record FILE` with a model"), "{err}");
 }

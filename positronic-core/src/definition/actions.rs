@@ -1,4 +1,4 @@
-//! The actions of a project: tools that any of its brains can choose by name.
+//! The actions of a project: tools that all of its brains can use by name.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,32 +11,32 @@ use super::{
 };
 use crate::record::ToolId;
 
-/// The actions that a project has, by name.
+/// The actions of a project, by name.
 #[derive(Clone, Default)]
 pub struct ActionSet(IndexMap<ToolId, Arc<ToolDefinition>>);
 
-/// Says that a brain names an action that its project does not have.
+/// A brain uses an action that its project does not have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the brain `{brain}` names the action `{action}`, and the project has {}", listed(.known))]
+#[error("the brain `{brain}` uses the unknown action `{action}`; the project has {}", listed(.known))]
 pub struct UnknownAction {
     /// The brain's title.
     pub brain: String,
-    /// The name.
+    /// The unknown name.
     pub action: String,
-    /// The names that there are.
+    /// The existing names.
     pub known: Vec<String>,
 }
 
 /// Lists names for a sentence.
 fn listed(known: &[String]) -> String {
     match known {
-        [] => "none; give it some with `.action(…)`".to_owned(),
+        [] => "no actions; add it with `.action(…)`".to_owned(),
         known => known.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "),
     }
 }
 
 impl ActionSet {
-    /// Adds a tool over JSON.
+    /// Adds an untyped tool.
     pub(crate) fn add(&mut self, tool: Arc<ToolDefinition>) {
         let tool = anywhere(Arc::unwrap_or_clone(tool));
         self.0.insert(tool.decl.id.clone(), Arc::new(tool));
@@ -48,17 +48,17 @@ impl ActionSet {
         self.0.get(name)
     }
 
-    /// Lists the names, in the order in which the actions were added.
+    /// Lists the names in the order in which the actions were added.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
         self.0.keys().map(|id| id.as_str().to_owned()).collect()
     }
 
-    /// Checks that there is an action for every name that a brain, or one that is a stage in it, says.
+    /// Checks that every action of a brain and its nested brains exists.
     ///
     /// # Errors
     ///
-    /// [`UnknownAction`] for the first name that is unknown.
+    /// [`UnknownAction`] for the first unknown name.
     pub fn check(&self, definition: &BrainDefinition) -> Result<(), UnknownAction> {
         if let Some(action) = definition.actions.iter().find(|name| self.get(name).is_none()) {
             return Err(UnknownAction { brain: definition.title.clone(), action: action.clone(), known: self.names() });
@@ -70,7 +70,7 @@ impl ActionSet {
     }
 }
 
-/// Makes a tool over JSON fit into every brain: it sees the state and the options as JSON, and no services.
+/// Makes an untyped tool usable in every brain: it sees state and options as JSON, and no services.
 fn anywhere(mut tool: ToolDefinition) -> ToolDefinition {
     if let Some(gate) = tool.gate.take() {
         tool.gate = Some(Arc::new(move |arguments, scope| gate(arguments, bare(scope))));
@@ -101,11 +101,11 @@ fn nothing() -> AnyServices {
     Arc::new(())
 }
 
-/// Takes from a scope what has the types of its brain.
+/// Removes the brain's types from a scope.
 fn bare(scope: Scope) -> Scope {
-    // Documents of their own: what was decoded from the brain's stays decoded as its types.
-    let fresh = |document: &StateValue| StateValue::new(Arc::clone(document.json()));
-    Scope { state: fresh(&scope.state), options: fresh(&scope.options), services: nothing(), ..scope }
+    // New state values, since those of the brain cache its types.
+    let untyped = |value: &StateValue| StateValue::new(Arc::clone(value.json()));
+    Scope { state: untyped(&scope.state), options: untyped(&scope.options), services: nothing(), ..scope }
 }
 
 impl fmt::Debug for ActionSet {

@@ -1,4 +1,4 @@
-//! A document: JSON that is the truth, and the typed value that code sees.
+//! State values: JSON with its decoded, typed form.
 
 use std::any::Any;
 use std::fmt;
@@ -12,7 +12,7 @@ use super::limit::max_document_bytes;
 use crate::error::{Error, Result};
 use crate::record::{check_document, encode_document};
 
-/// A JSON document with the value that was decoded from it. Cloning is cheap; the value is decoded once.
+/// A JSON value with its decoded form. Cloning is cheap; the value is decoded once.
 #[derive(Clone)]
 pub struct StateValue(Arc<Inner>);
 
@@ -22,7 +22,7 @@ struct Inner {
 }
 
 impl StateValue {
-    /// Makes a document from canonical JSON.
+    /// Creates a state value from canonical JSON.
     #[must_use]
     pub fn new(json: Arc<Value>) -> Self {
         Self(Arc::new(Inner { json, typed: OnceLock::new() }))
@@ -34,11 +34,11 @@ impl StateValue {
         &self.0.json
     }
 
-    /// Returns the typed value, shared by all who ask.
+    /// Returns the typed value, which is decoded once and shared.
     ///
     /// # Errors
     ///
-    /// An [`Error`] that names the type, when the document is not one of it.
+    /// An [`Error`] that names the type, when the value cannot be decoded as it.
     pub fn shared<T: DeserializeOwned + Send + Sync + 'static>(&self) -> Result<Arc<T>> {
         if let Some(known) = self.0.typed.get()
             && let Ok(typed) = Arc::clone(known).downcast::<T>()
@@ -50,21 +50,22 @@ impl StateValue {
         Ok(typed)
     }
 
-    /// Decodes a typed value of its own.
+    /// Decodes a new typed value.
     ///
     /// # Errors
     ///
-    /// An [`Error`] that names the type, when the document is not one of it.
+    /// An [`Error`] that names the type, when the value cannot be decoded as it.
     pub fn owned<T: DeserializeOwned>(&self) -> Result<T> {
-        T::deserialize(&*self.0.json)
-            .map_err(|error| Error::new(format!("the stored document is no `{}`: {error}", std::any::type_name::<T>())))
+        T::deserialize(&*self.0.json).map_err(|error| {
+            Error::new(format!("cannot decode the stored value as `{}`: {error}", std::any::type_name::<T>()))
+        })
     }
 
-    /// Decodes, changes and encodes: the next document.
+    /// Decodes, updates and encodes; returns the next value.
     ///
     /// # Errors
     ///
-    /// An [`Error`] when the document cannot be decoded, or when the new state cannot be recorded.
+    /// An [`Error`] when the value cannot be decoded, or the new one cannot be recorded.
     pub fn updated<T: DeserializeOwned + Serialize>(&self, update: impl FnOnce(&mut T)) -> Result<Value> {
         let mut value = self.owned::<T>()?;
         update(&mut value);
@@ -72,17 +73,17 @@ impl StateValue {
     }
 }
 
-/// Encodes a value as a canonical document, within the limits of the runner that runs the code around.
+/// Encodes a value as canonical JSON, within the limits of the surrounding runner.
 pub(crate) fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Value> {
     encode_within(value, max_document_bytes())
 }
 
-/// Encodes a value that code decodes again later, and checks that it can.
+/// Encodes a value that is decoded again later, and checks that it can be.
 pub(crate) fn encode_state<T: Serialize + DeserializeOwned>(value: &T) -> Result<Value> {
     decodes::<T>(encode(value)?)
 }
 
-/// As [`encode_state`], for a value that is a part of the program and may have any size.
+/// Like [`encode_state`], for a value that is part of the program, without size limit.
 pub(crate) fn encode_constant_state<T: Serialize + DeserializeOwned>(value: &T) -> Result<Value> {
     decodes::<T>(encode_within(value, usize::MAX)?)
 }
@@ -92,20 +93,19 @@ fn encode_within<T: Serialize + ?Sized>(value: &T, max_bytes: usize) -> Result<V
         .map_err(|error| Error::new(format!("cannot encode `{}` as JSON: {error}", std::any::type_name::<T>())))
 }
 
-/// Checks JSON that code has made without [`encode`] against the same limits.
+/// Checks JSON that was not made by [`encode`] against the same limits.
 pub(crate) fn recordable(what: &str, value: &Value) -> Result<()> {
-    check_document(value, max_document_bytes())
-        .map_err(|error| Error::new(format!("{what} cannot be recorded: {error}")))
+    check_document(value, max_document_bytes()).map_err(|error| Error::new(format!("cannot record {what}: {error}")))
 }
 
-/// Refuses a document that does not decode as the type that it was encoded from: it would fail where it is read, which may
-/// be long after, and far from the code that made it.
+/// Rejects a value that cannot be decoded as its own type: it would fail where it is read, which may be much later and far
+/// from the code that made it.
 fn decodes<T: Serialize + DeserializeOwned>(document: Value) -> Result<Value> {
     let name = std::any::type_name::<T>();
-    // Whether it decodes as the same value cannot be told: types need not be comparable, and a `HashSet` encodes in any order.
+    // Equality cannot be checked: types need not be comparable, and a `HashSet` encodes in any order.
     match T::deserialize(&document) {
         Ok(_) => Ok(document),
-        Err(error) => Err(Error::new(format!("`{name}` does not decode from its own JSON: {error}"))),
+        Err(error) => Err(Error::new(format!("cannot decode `{name}` from its own JSON: {error}"))),
     }
 }
 

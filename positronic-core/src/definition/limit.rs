@@ -1,7 +1,7 @@
-//! Size limit of the documents that an author's code makes, as the runner that calls the code sets it.
+//! Size limit for encoded values of an author's code, set by the calling runner.
 //!
-//! The closures of a [`BrainDefinition`](super::BrainDefinition) encode what an author returns, often without a [`Scope`](super::Scope) at hand. So
-//! the runner enters its limit around every call of such code, and the encoder reads it there.
+//! The closures of a [`BrainDefinition`](super::BrainDefinition) encode what an author returns, often without access to a [`Scope`](super::Scope).
+//! So the runner enters its limit around every call of such code, and the encoder reads it from a thread local.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -13,19 +13,19 @@ thread_local! {
     static LIMIT: Cell<usize> = const { Cell::new(MAX_DOCUMENT_BYTES) };
 }
 
-/// Returns how many bytes a document may have that is encoded here.
+/// Returns the current size limit in bytes.
 pub(super) fn max_document_bytes() -> usize {
     LIMIT.get()
 }
 
-/// Keeps a limit in force on this thread, and restores the one before when it goes.
+/// Applies a limit on this thread until it is dropped.
 pub(crate) struct LimitGuard {
     before: usize,
     of_this_thread: PhantomData<*const ()>,
 }
 
 impl LimitGuard {
-    /// Puts a limit in force.
+    /// Applies a limit.
     pub(crate) fn enter(max_bytes: usize) -> Self {
         Self { before: LIMIT.replace(max_bytes), of_this_thread: PhantomData }
     }
@@ -37,7 +37,7 @@ impl Drop for LimitGuard {
     }
 }
 
-/// Runs a future with a limit in force whenever it is polled.
+/// Runs a future with a limit that applies during each poll.
 pub(crate) async fn with_document_limit<F: Future>(max_bytes: usize, work: F) -> F::Output {
     let mut work = pin!(work);
     std::future::poll_fn(|cx| {

@@ -1,8 +1,8 @@
-//! What an author's brain becomes: stages without types, called by path.
+//! Untyped form of an author's brain: stages that are called by path.
 //!
-//! The builders of [`dsl`](crate::dsl) know the author's types; here they are gone. A document goes in as JSON and comes
-//! out as JSON, and the typed closure in between is behind one of the traits of this module, each of them called by
-//! the [`runner`](crate::runner) alone.
+//! The builders of [`dsl`](crate::dsl) know the author's types; this module has erased them. Values go in and out as JSON,
+//! and the typed closure in between is called by the [`runner`](crate::runner) through the function types and traits of this
+//! module.
 
 mod actions;
 mod document;
@@ -33,53 +33,53 @@ pub(crate) use limit::{LimitGuard, with_document_limit};
 pub use plugin::{AnyPlugin, Invocation, Next, StateOwner};
 pub use scope::{AnyServices, Link, Scope};
 
-/// A brain without its types.
+/// An untyped brain.
 #[derive(Clone)]
 pub struct BrainDefinition {
     /// The brain's title.
     pub title: String,
-    /// What it does, for people and models.
+    /// Its description, for people and models.
     pub description: String,
-    /// The author's version.
+    /// The version set by the author.
     pub version: u32,
     /// The schema of its options.
     pub options: Arc<Schema>,
-    /// Checks options and fills in their defaults.
+    /// Validates options and adds their defaults.
     pub read_options: OptionsFn,
-    /// The state it begins with.
+    /// The initial state.
     pub initial: Arc<Value>,
     /// Its stages, in order.
     pub stages: Vec<StageDefinition>,
-    /// The actions of the project that its loops may choose, by name.
+    /// The project's actions that its loops may use, by name.
     pub actions: Vec<String>,
-    /// Makes what callers get from the final state.
+    /// Computes the result from the final state.
     pub result: Option<StateFn>,
-    /// Makes what outsiders may watch from the state.
+    /// Computes the public view of the state.
     pub public: Option<StateFn>,
-    /// Makes the services of this brain from those of the brain around it.
+    /// Computes its services from those of the outer brain.
     pub provide: Option<Provide>,
-    /// What it and all below it may use.
+    /// The budget of the brain and everything below it.
     pub budget: Option<Budget>,
-    /// Makes a state of this version from one of an earlier version.
+    /// Migrations of a state from an earlier version.
     pub migrations: BTreeMap<u32, MigrateFn>,
 }
 
-/// Makes a state of a brain's version from one of an earlier version.
+/// Migrates a state from an earlier version.
 pub type MigrateFn = Arc<dyn Fn(&Value) -> Result<Value> + Send + Sync>;
 
-/// Makes the services of a brain from those of the brain around it.
+/// Computes the services of a brain from those of the outer brain.
 pub type Provide = Arc<dyn Fn(AnyServices) -> AnyServices + Send + Sync>;
 
-/// Checks options and fills in their defaults.
+/// Validates options and adds their defaults.
 pub type OptionsFn = Arc<dyn Fn(&Value) -> Result<Value> + Send + Sync>;
 
-/// Makes a nested brain's options from the state around it and a call's arguments.
+/// Computes a nested brain's options from the outer state and a call's arguments.
 pub type InputFn = Arc<dyn Fn(&StateValue, &Value) -> Result<Value> + Send + Sync>;
 
 /// Calls a tool's function with its arguments.
 pub type ToolFn = Arc<dyn Fn(Arc<Value>, Scope) -> BoxFuture<'static, Result<ToolReply>> + Send + Sync>;
 
-/// A function from one document to another.
+/// Computes a JSON value from a state value.
 pub type StateFn = Arc<dyn Fn(&StateValue) -> Result<Value> + Send + Sync>;
 
 /// One stage of a definition.
@@ -87,14 +87,14 @@ pub type StateFn = Arc<dyn Fn(&StateValue) -> Result<Value> + Send + Sync>;
 pub struct StageDefinition {
     /// The stage's name.
     pub name: String,
-    /// What it does.
+    /// The stage's work.
     pub body: StageBody,
 }
 
-/// What a stage does.
+/// The work of a stage.
 #[derive(Clone)]
 pub enum StageBody {
-    /// Makes the next state.
+    /// Computes the next state.
     Step(Arc<dyn Fn(Scope) -> BoxFuture<'static, Result<Value>> + Send + Sync>),
     /// Lets a model call tools.
     Loop(Arc<dyn Fn(Scope) -> Result<LoopDefinition> + Send + Sync>),
@@ -102,158 +102,158 @@ pub enum StageBody {
     Brain(NestedDefinition),
 }
 
-/// A brain inside a brain, with the maps in and out.
+/// A nested brain, with the maps of its input and output.
 #[derive(Clone)]
 pub struct NestedDefinition {
     /// The brain.
     pub definition: Arc<BrainDefinition>,
-    /// Makes its options from the state around it and, for a tool, the arguments.
+    /// Computes its options from the outer state and, for a tool, the arguments.
     pub input: InputFn,
-    /// Makes the next state around it from that state and its result; none leaves the state as it is.
+    /// Computes the next outer state from that state and the result; `None` keeps the state.
     pub output: Option<OutputFn>,
 }
 
-/// Makes the next state from a state and a value that came in.
+/// Computes the next state from a state and an external value.
 pub type OutputFn = Arc<dyn Fn(&StateValue, &Value) -> Result<Value> + Send + Sync>;
 
-/// What a loop's closure yields for one iteration.
+/// The settings of a loop's closure for one iteration.
 pub struct LoopDefinition {
     /// The system prompt.
     pub system: Arc<str>,
-    /// The opening user message; counts in the first iteration only.
+    /// The opening user message; only used in the first iteration.
     pub input: Option<String>,
-    /// The sender's own id of that message.
+    /// The sender's id of that message.
     pub message_id: Option<String>,
-    /// Whether people are not shown the loop's record; counts in the first iteration only.
+    /// Whether the loop's record is hidden from people; only used in the first iteration.
     pub hidden: bool,
-    /// Further context, in order.
+    /// Additional context, in order.
     pub context: Vec<ContextItem>,
     /// The tools, in order.
     pub tools: IndexMap<ToolId, Arc<ToolDefinition>>,
-    /// The names of further exit tools; [`LoopDefinition::mark_exits`] marks them once the plugins have added their tools.
+    /// The names of additional exit tools; [`LoopDefinition::mark_exits`] marks them after the plugins have added their tools.
     pub exit_on: Vec<String>,
-    /// Whether a text answer never ends the loop, not even where an iteration offers no exit tool.
+    /// Whether a text answer never ends the loop, even without an exit tool.
     pub require_exit: bool,
     /// The limits.
     pub limits: Limits,
-    /// How the model is to answer.
+    /// The model settings.
     pub settings: Settings,
-    /// The tools of the iteration as the log has them, where it has begun and is found again; none where it is prepared.
+    /// The recorded tools of an iteration that is resumed; `None` for a new one.
     pub begun: Option<Arc<ToolSet>>,
     /// The plugins, by name, in the order of registration.
     pub plugins: IndexMap<&'static str, Arc<dyn AnyPlugin>>,
-    /// What stands for the older messages from this iteration on; none changes nothing.
+    /// A replacement of older messages from this iteration on; `None` changes nothing.
     pub compaction: Option<Compaction>,
-    /// The answer of this iteration, given in the place of a model.
+    /// A predefined answer of this iteration, instead of a model's.
     pub answer: Option<ModelResponse>,
-    /// Makes the next state when the loop ends.
+    /// Computes the next state when the loop ends.
     pub on_exit: Option<ExitFn>,
 }
 
-/// What is to stand for the older messages of a loop.
+/// A replacement of older messages of a loop.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Compaction {
-    /// How many of the latest messages stay as they are.
+    /// How many of the latest messages stay unchanged.
     pub keep: u64,
-    /// What stands for those before them. Without it, all messages are whole again.
+    /// The replacement of those before them. `None` restores all messages.
     pub summary: Option<String>,
 }
 
-/// Makes the next state from a state and the outcome of a loop.
+/// Computes the next state from a state and the outcome of a loop.
 pub type ExitFn = Arc<dyn Fn(&StateValue, &LoopOutcome) -> Result<Value> + Send + Sync>;
 
-/// A tool without its types.
+/// An untyped tool.
 #[derive(Clone)]
 pub struct ToolDefinition {
-    /// The tool as models and people see it.
+    /// The declaration for models and people.
     pub decl: ToolDecl,
     /// The schema of its arguments.
     pub schema: Arc<Schema>,
-    /// Whether the schema is another program's, as a server lists it, and not the author's code: an open call is made as it was
-    /// checked, then, and that program judges whether it still fits.
+    /// Whether the schema comes from another program, such as an MCP server, and not from the author's code: a resumed call then keeps
+    /// its checked arguments, and that program decides whether they are still valid.
     pub foreign: bool,
-    /// How long one try may take.
+    /// The timeout of one try.
     pub timeout: Duration,
-    /// How often a call is started again after a transient failure, and after the process ended during it.
+    /// How often a call is retried after a transient failure, and after the process ended during it.
     pub retries: u32,
-    /// The plugin whose state it sees and changes; none for a tool of the brain.
+    /// The plugin whose state it sees and changes; `None` for a tool of the brain.
     pub owner: Option<StateOwner>,
-    /// Says whether a call needs an approval.
+    /// Decides whether a call needs an approval.
     pub gate: Option<GateFn>,
-    /// Says of a call of an exit tool whether it ends the loop; none says that each does.
+    /// Decides whether a call of an exit tool ends the loop; `None` means always.
     pub exits: Option<ExitsFn>,
-    /// What it does.
+    /// The tool's work.
     pub body: ToolBody,
 }
 
-/// Says whether a call with these arguments needs an approval.
+/// Decides whether a call with these arguments needs an approval.
 pub type GateFn = Arc<dyn Fn(Arc<Value>, Scope) -> BoxFuture<'static, Result<Option<Gate>>> + Send + Sync>;
 
-/// Says whether a call with these arguments ends the loop.
+/// Decides whether a call with these arguments ends the loop.
 pub type ExitsFn = Arc<dyn Fn(&Arc<Value>) -> Result<bool> + Send + Sync>;
 
-/// Makes the waits of a call from its arguments.
+/// Computes the waits of a call from its arguments.
 pub type WaitsFn = Arc<dyn Fn(&Arc<Value>, &Scope) -> Result<Vec<WaitDefinition>> + Send + Sync>;
 
-/// What a tool does.
+/// The work of a tool.
 #[derive(Clone)]
 pub enum ToolBody {
     /// Calls a function.
     Function {
-        /// The function. Its reply has the waits, too.
+        /// The function. Its reply also contains the waits.
         execute: ToolFn,
-        /// Makes the waits again when one of them is answered, to find what it does with the payload.
+        /// Computes the waits again when one of them is answered, to find its handler.
         waits: Option<WaitsFn>,
     },
     /// Runs a brain.
     Brain(NestedDefinition),
 }
 
-/// What a tool's function returned.
+/// The return value of a tool's function.
 pub struct ToolReply {
     /// The result.
     pub output: Value,
-    /// What the model reads in its place.
+    /// A shorter text for the model.
     pub brief: Option<String>,
-    /// The changes of the state, in order.
+    /// The state updates, in order.
     pub updates: Vec<Update>,
-    /// The changes of the states of plugins that took part in the call, in order.
+    /// The updates of plugin states that took part in the call, in order.
     pub plugin_updates: Vec<(StateOwner, Update)>,
-    /// What the call waits for before it has its result.
+    /// What the call waits for before it has a result.
     pub waits: Vec<WaitDefinition>,
-    /// The triggers that it sets and takes back, in order.
+    /// The changes of triggers, in order.
     pub triggers: Vec<TriggerChange>,
 }
 
-/// Something a call waits for, before it is known when its time is up.
+/// A wait of a call, without its expiry time.
 #[derive(Clone)]
 pub struct WaitDefinition {
-    /// What it waits for; `expires` is not set yet.
+    /// The wait; `expires` is not set yet.
     pub spec: crate::record::WaitSpec,
-    /// How long it waits.
+    /// How long it may wait.
     pub valid_for: Option<Duration>,
-    /// Makes the next state from the payload; none leaves the state as it is.
+    /// Computes the next state from the payload; `None` keeps the state.
     pub resume: Option<OutputFn>,
 }
 
 impl WaitDefinition {
-    /// Finds the wait that was answered among those that a tool's code names now: the one at the same place, else one for
+    /// Finds the answered wait among the waits that a tool's code returns now: the same one at the same index, else one for
     /// the same webhook and identifier, else one for the same webhook.
     #[must_use]
     pub fn answered<'w>(waits: &'w [Self], index: u32, webhook: &str, identifier: &str) -> Option<&'w Self> {
         let is_same = |wait: &&Self| wait.spec.webhook == webhook && wait.spec.identifier == identifier;
-        let at_place = usize::try_from(index).ok().and_then(|index| waits.get(index)).filter(is_same);
-        at_place
+        let at_index = usize::try_from(index).ok().and_then(|index| waits.get(index)).filter(is_same);
+        at_index
             .or_else(|| waits.iter().find(is_same))
             .or_else(|| waits.iter().find(|wait| wait.spec.webhook == webhook))
     }
 }
 
-/// Makes the next state from a state.
+/// Computes the next state from a state.
 pub type Update = Box<dyn FnOnce(&StateValue) -> Result<Value> + Send>;
 
 impl BrainDefinition {
-    /// Returns the stages as a run's first event says them.
+    /// Returns the stages as recorded in a run's first event.
     #[must_use]
     pub fn shape(&self) -> Shape {
         Shape(
@@ -271,13 +271,13 @@ impl BrainDefinition {
         )
     }
 
-    /// Hashes what makes it the same brain.
+    /// Returns the hash that identifies the brain's version.
     #[must_use]
     pub fn fingerprint(&self) -> ContentHash {
         self.shape().fingerprint(&self.title, self.version, self.options.json())
     }
 
-    /// Makes what the brain's first event carries, for a run or a nested brain with these options.
+    /// Returns the brain's first event for a run or a nested brain with these options.
     #[must_use]
     pub fn begin(&self, options: Value) -> BrainStart {
         BrainStart {
@@ -301,11 +301,11 @@ impl BrainDefinition {
 }
 
 impl LoopDefinition {
-    /// Marks the tools that `exit_on` names as exit tools. A name that ends in `*` stands for all tools that begin with it.
+    /// Marks the tools in `exit_on` as exit tools. A name that ends in `*` matches by prefix.
     ///
     /// # Errors
     ///
-    /// An [`Error`] for the first name that no tool has. The tools of the other names are marked all the same.
+    /// An [`Error`] for the first unknown name. The tools of the other names are marked nevertheless.
     pub fn mark_exits(&mut self) -> Result<()> {
         let mut unknown = None;
         for name in &self.exit_on {
@@ -332,7 +332,10 @@ impl LoopDefinition {
 
 impl fmt::Debug for BrainDefinition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Plan").field("title", &self.title).field("stages", &self.stages).finish_non_exhaustive()
+        f.debug_struct("BrainDefinition")
+            .field("title", &self.title)
+            .field("stages", &self.stages)
+            .finish_non_exhaustive()
     }
 }
 
@@ -343,7 +346,7 @@ impl fmt::Debug for StageDefinition {
 }
 
 impl StageBody {
-    /// Returns the stage's kind in a word.
+    /// Returns the name of the stage's kind.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! Plugins without their types.
+//! Untyped plugins.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,57 +10,56 @@ use super::{LoopDefinition, Scope, StateValue, ToolReply};
 use crate::error::Result;
 use crate::record::{CallFlags, ModelResponse, PluginDocument};
 
-/// A plugin of a loop. Each hook answers with what the plugin keeps from then on; `scope.plugins` holds what it and the
-/// others keep up to then.
+/// A plugin of a loop. Each hook returns the plugin's new state; `scope.plugins` has the previous states of all plugins.
 pub trait AnyPlugin: Send + Sync {
-    /// Adds to an iteration before it begins.
+    /// Extends an iteration before it begins.
     fn prepare<'a>(&'a self, scope: Scope, definition: &'a mut LoopDefinition)
     -> BoxFuture<'a, Result<PluginDocument>>;
 
-    /// Looks at a whole request, and may change what is not messages, or refuse it with an error.
+    /// Inspects a complete request, and may change anything but the messages, or reject it with an error.
     fn request<'a>(&'a self, scope: Scope, definition: &'a mut LoopDefinition)
     -> BoxFuture<'a, Result<PluginDocument>>;
 
-    /// Looks at an answer.
+    /// Inspects an answer.
     fn response<'a>(&'a self, scope: Scope, response: &'a ModelResponse) -> BoxFuture<'a, Result<PluginDocument>>;
 
-    /// Runs a call of a tool that is a function, or answers in its place.
+    /// Wraps a call of a function tool, or replies instead of it.
     fn call<'a>(&'a self, scope: Scope, call: &'a Invocation, next: Next<'a>) -> BoxFuture<'a, Result<ToolReply>>;
 }
 
-/// A try of a call, as a plugin's hook around it sees it.
+/// A try of a call, for a plugin's hook around it.
 #[derive(Debug, Clone)]
 pub struct Invocation {
     /// The tool.
     pub tool: String,
-    /// The arguments that run. They are in the log, and a person may have approved them, so no plugin changes them.
+    /// The arguments. They are logged, and possibly approved by a person, so plugins cannot change them.
     pub arguments: Arc<Value>,
-    /// What the tool promises.
+    /// The tool's flags.
     pub flags: CallFlags,
-    /// The try, from 0.
+    /// The number of the try, from 0.
     pub attempt: u32,
 }
 
-/// What is inside a plugin's hook around a call: the next plugin's hook, at last the tool.
+/// The rest of the chain inside a plugin's hook: the next plugin's hook, finally the tool.
 pub type Next<'a> = Box<dyn FnOnce() -> BoxFuture<'a, Result<ToolReply>> + Send + 'a>;
 
-/// The plugin in whose state a tool lives: it sees this state in place of the brain's, and its updates change it.
+/// The plugin that owns a tool: the tool sees and updates the plugin's state instead of the brain's.
 #[derive(Clone, Copy)]
 pub struct StateOwner {
     /// The plugin.
     pub plugin: &'static str,
     /// The version of its state type.
     pub version: u32,
-    /// Reads what the plugin keeps as a state of this version.
+    /// Decodes the plugin's stored state as this version.
     pub read: fn(&PluginDocument) -> Result<Value>,
 }
 
 impl StateOwner {
-    /// Returns the plugin's state as a document of this version.
+    /// Returns the plugin's state as a state value.
     ///
     /// # Errors
     ///
-    /// An [`Error`](crate::Error) when the plugin keeps nothing, or what it keeps is refused by its type.
+    /// An [`Error`](crate::Error) when the plugin has no state, or its type rejects the stored one.
     pub fn document(&self, kept: Option<&PluginDocument>) -> Result<StateValue> {
         match kept {
             Some(kept) => Ok(StateValue::new(Arc::new((self.read)(kept)?))),
@@ -68,7 +67,7 @@ impl StateOwner {
         }
     }
 
-    /// Makes what the plugin keeps from a state.
+    /// Wraps a state for storing.
     #[must_use]
     pub const fn keep(&self, state: Arc<Value>) -> PluginDocument {
         PluginDocument { version: self.version, state }

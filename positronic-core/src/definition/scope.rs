@@ -1,4 +1,4 @@
-//! What the runner hands to an author's code, and the way back.
+//! The interface between the runner and an author's code.
 
 use std::any::Any;
 use std::fmt;
@@ -13,62 +13,61 @@ use crate::record::{
     Fired, Message, ModelResponse, Path, PluginStates, Prompt, PublicId, Question, RunId, SideOutput, Timer, Timestamp,
 };
 
-/// The services of a brain, without their type.
+/// The untyped services of a brain.
 pub type AnyServices = Arc<dyn Any + Send + Sync>;
 
-/// Where author's code runs: the documents it sees, its services, and the run around it.
+/// The environment of an author's code: state, options, services, and the run.
 #[derive(Clone)]
 pub struct Scope {
-    /// The state as of now.
+    /// The current state.
     pub state: StateValue,
     /// The options of the brain.
     pub options: StateValue,
-    /// What the brain's plugins keep.
+    /// The states of the brain's plugins.
     pub plugins: PluginStates,
     /// The services of the brain.
     pub services: AnyServices,
     /// The run.
     pub run: RunId,
-    /// Whom the run belongs to.
+    /// The user that the run belongs to.
     pub user: Option<Arc<str>>,
     /// The stage, iteration or call.
     pub path: Path,
-    /// The way back into the run.
+    /// The connection to the run.
     pub link: Arc<dyn Link>,
 }
 
-/// The way from an author's code back into its run.
+/// The connection from an author's code to its run.
 pub trait Link: Send + Sync {
-    /// Records what a call shows beside its result, and returns the id it gets.
+    /// Records a side output of a call, and returns its id.
     ///
     /// # Errors
     ///
-    /// An [`Error`](crate::error::Error) when the call has shown too many.
+    /// An [`Error`](crate::error::Error) when the call has too many.
     fn output(&self, path: &Path, output: SideOutput) -> Result<PublicId>;
 
-    /// Keeps the bytes of a file with the runs, and returns their hash. No event refers to them yet.
+    /// Stores the bytes of a file with the runs, and returns their hash. No event references them yet.
     fn keep(&self, bytes: Vec<u8>) -> BoxFuture<'static, Result<String>>;
 
-    /// Says whether a person has approved the call that runs here.
+    /// Returns whether a person has approved the current call.
     fn is_approved(&self, call: &Path) -> bool;
 
-    /// Returns what time it is.
+    /// Returns the current time.
     fn now(&self) -> Timestamp;
 
-    /// Lists the triggers of the run's conversation; of its user, where it is a part of none; or of the run itself. The one
-    /// that is due first comes first.
+    /// Lists the triggers of the run's conversation, else of its user, else of the run itself, earliest due time first.
     fn triggers(&self) -> BoxFuture<'static, Result<Vec<Timer>>>;
 
-    /// Returns the trigger that has started the run.
+    /// Returns the trigger that started the run.
     fn fired(&self) -> Option<Fired>;
 
-    /// Shows what a running call says of itself; it is not recorded.
+    /// Shows the progress of a running call; it is not recorded.
     fn progress(&self, path: &Path, text: String);
 
-    /// Asks a model a question that is recorded.
+    /// Sends a recorded question to a model.
     fn ask(&self, path: Path, question: Question) -> BoxFuture<'static, Result<ModelResponse>>;
 
-    /// Returns the value that a step or a call has computed before under this name, or has it computed and recorded.
+    /// Returns the recorded value of a step or call under this name, or computes and records it.
     fn once<'a>(
         &'a self,
         path: &'a Path,
@@ -76,10 +75,10 @@ pub trait Link: Send + Sync {
         work: BoxFuture<'a, Result<Value>>,
     ) -> BoxFuture<'a, Result<Arc<Value>>>;
 
-    /// Returns the record of a loop so far.
+    /// Returns the record of a loop.
     fn record(&self, path: &Path) -> Option<Prompt>;
 
-    /// Returns the messages of a loop: what its last iteration sent, and what its record has gained since.
+    /// Returns the messages of a loop: those of its last request, and later ones of its record.
     fn messages(&self, path: &Path) -> Vec<Message>;
 
     /// Finds a brain of the project by its title.

@@ -1,4 +1,4 @@
-//! What every kind of tool says of itself, whether a function or a brain does its work.
+//! Builder settings that all kinds of tools share.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::definition::{Scope, ToolBody, ToolDefinition};
 use crate::record::{CallFlags, ToolDecl, ToolId};
 use crate::tools::Schema;
 
-/// What a builder has been told beside what the tool does. `T` is what an approval is shown of a call.
+/// The settings of a tool besides its work. `T` is the call data that an approval closure sees.
 pub(super) struct About<T> {
     pub(super) id: ToolId,
     pub(super) title: Option<String>,
@@ -22,10 +22,10 @@ pub(super) struct About<T> {
     pub(super) approval: Approval<T>,
 }
 
-/// How long one try of a tool may take where its author says nothing.
+/// The default timeout of one try.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How often a transient failure is tried again where the author says nothing.
+/// The default number of retries after a transient failure.
 const RETRIES: u32 = 3;
 
 impl<T> About<T> {
@@ -41,7 +41,7 @@ impl<T> About<T> {
         }
     }
 
-    /// Makes what an approval is shown from a call's arguments.
+    /// Derives the data for the approval closure from a call's arguments.
     pub(super) fn reading(
         self,
         read: impl Fn(&Arc<Value>, &Scope) -> crate::Result<T> + Send + Sync + 'static,
@@ -91,66 +91,66 @@ pub(super) fn tool_id(name: &str) -> ToolId {
     ToolId::new(name).unwrap_or_else(|error| usage_panic(&error.to_string()))
 }
 
-/// Gives a builder with a field `about` the methods that all tools have.
+/// Adds the methods of all tools to a builder with a field `about`.
 macro_rules! about_methods {
     ($builder:ident<$($param:ident),*>) => {
         impl<$($param),*> $builder<$($param),*> {
-            /// Says what the tool does; the model reads it. Where nothing is said, a brain's own description stands.
+            /// Sets the description for the model. A brain's own description is the default.
             pub fn description(mut self, text: impl Into<String>) -> Self {
                 self.about.description = text.into();
                 self
             }
 
-            /// Names the tool for people. Where nothing is said, a brain's title stands.
+            /// Sets the title for people. A brain's own title is the default.
             pub fn title(mut self, text: impl Into<String>) -> Self {
                 self.about.title = Some(text.into());
                 self
             }
 
-            /// Ends the loop when a call succeeds. A loop with an exit tool is not ended by a text answer.
+            /// Ends the loop when a call succeeds. A text answer does not end a loop with an exit tool.
             pub const fn exit(mut self) -> Self {
                 self.about.flags.exit = true;
                 self
             }
 
-            /// Promises that the tool changes nothing outside: it waits for no other call's approval, and may run twice.
+            /// Declares that the tool has no side effects: it waits for no other call's approval, and may be rerun.
             pub const fn read_only(mut self) -> Self {
                 self.about.flags.read_only = true;
                 self
             }
 
-            /// Promises that running it twice with one [idempotency key](ToolContext::idempotency_key) is running it
-            /// once. A brain goes on where it was, so of a brain this is only told to people and bridges.
+            /// Declares that repeated calls with one [idempotency key](ToolContext::idempotency_key) have no further effect.
+            /// A brain always resumes where it was, so for a brain this only informs people and bridges.
             pub const fn idempotent(mut self) -> Self {
                 self.about.flags.idempotent = true;
                 self
             }
 
-            /// Runs the tool while no other call of its loop runs.
+            /// Runs the tool alone, without other calls of its loop.
             pub const fn sequential(mut self) -> Self {
                 self.about.flags.sequential = true;
                 self
             }
 
-            /// Says that the tool may destroy something; people and bridges are told so.
+            /// Declares that the tool may destroy something, for people and bridges.
             pub const fn destructive(mut self) -> Self {
                 self.about.flags.destructive = true;
                 self
             }
 
-            /// Asks a person before every call, and says why.
+            /// Requires a person's approval of every call, with this reason.
             pub fn requires_approval(mut self, reason: impl Into<String>) -> Self {
                 self.about.approval.always(reason.into());
                 self
             }
 
-            /// Voids the question of an approval after this time; the call is then denied.
+            /// Sets how long an approval may take; afterwards the call is denied.
             pub fn approval_expires(mut self, after: std::time::Duration) -> Self {
                 self.about.approval.expires(after);
                 self
             }
 
-            /// Forbids to approve a call with edited arguments.
+            /// Forbids approving a call with edited arguments.
             pub fn not_editable(mut self) -> Self {
                 self.about.approval.not_editable();
                 self
@@ -159,19 +159,19 @@ macro_rules! about_methods {
     };
 }
 
-/// Gives a builder with a field `about` the methods of tools that are tried as a whole.
+/// Adds the methods of tools that are retried as a whole to a builder with a field `about`.
 macro_rules! tries_methods {
     ($builder:ident<$($param:ident),*>) => {
         impl<$($param),*> $builder<$($param),*> {
-            /// Sets how long one try may take; 60 seconds where nothing is said.
+            /// Sets the timeout of one try; 60 seconds by default.
             pub const fn timeout(mut self, timeout: std::time::Duration) -> Self {
                 self.about.timeout = timeout;
                 self
             }
 
-            /// Sets how often a call of a `read_only` or `idempotent` tool is started again, after a transient failure or
-            /// after the process ended during it; 3 times where nothing is said. A call that has ended the process more
-            /// often is `interrupted`.
+            /// Sets how often a call of a `read_only` or `idempotent` tool is retried after a transient failure or
+            /// after the process ended during it; 3 times by default. After more process ends, the call is
+            /// `interrupted`.
             pub const fn retries(mut self, retries: u32) -> Self {
                 self.about.retries = retries;
                 self

@@ -1,4 +1,4 @@
-//! Approvals: whether a person is asked before a call runs, and how the question is put.
+//! Approvals: whether a call needs a person's approval, and how the question is asked.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use crate::definition::{GateFn, Scope};
 use crate::error::Result;
 use crate::record::Gate;
 
-/// Says why a person is asked about a `T`, or that nobody has to be.
+/// Returns the reason why a `T` needs an approval, or `None`.
 pub(super) type Verdict<T> = Arc<dyn Fn(&T, Scope) -> BoxFuture<'static, Result<Option<String>>> + Send + Sync>;
 
-/// What a builder says of its tool's approval. `T` is what a closure is shown of a call.
+/// The approval settings of a tool. `T` is the call data that a closure sees.
 pub(super) struct Approval<T> {
     asks: Asks<T>,
     valid_for: Option<u64>,
@@ -52,7 +52,7 @@ impl<T> Approval<T> {
         self.editable = false;
     }
 
-    /// Makes what is shown from something else.
+    /// Derives the data for the closure from other data.
     pub(super) fn reading<U>(self, read: impl Fn(&U, &Scope) -> Result<T> + Send + Sync + 'static) -> Approval<U>
     where
         T: 'static,
@@ -81,7 +81,7 @@ impl Approval<Arc<Value>> {
     }
 }
 
-/// Makes a verdict of an author's closure.
+/// Wraps an author's closure.
 pub(super) fn verdict<O, S, V, T, F, R, When>(approval: F) -> Verdict<T>
 where
     O: Options,
@@ -96,7 +96,7 @@ where
     })
 }
 
-/// Makes a verdict about one thing from a verdict about another that is made from it.
+/// Adapts a verdict to other data from which its input is derived.
 pub(super) fn reading<T: 'static, U>(
     verdict: Verdict<T>,
     read: impl Fn(&U, &Scope) -> Result<T> + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! What stands around a call: a plugin's hook gets the call with what is inside it, and answers with a reply.
+//! A plugin's hook around a call.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -6,11 +6,11 @@ use std::marker::PhantomData;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::kept::{PluginState, owner};
+use super::plugin_state::{PluginState, owner};
 use crate::definition::{Invocation, Next, StateValue, ToolReply, encode};
 use crate::error::Result;
 
-/// A try of a call, with what is inside it.
+/// A try of a call, with the rest of the chain.
 pub struct CallAround<'a, P> {
     call: &'a Invocation,
     next: Next<'a>,
@@ -28,11 +28,11 @@ impl<'a, P> CallAround<'a, P> {
         self.call
     }
 
-    /// Runs what is inside: the hooks of the plugins after this one, and the tool.
+    /// Runs the rest of the chain: the hooks of later plugins, and the tool.
     ///
     /// # Errors
     ///
-    /// What they answer.
+    /// The error of the chain.
     pub async fn run(self) -> Result<CallReply<P>> {
         Ok(CallReply { reply: (self.next)().await?, state: PhantomData })
     }
@@ -44,18 +44,18 @@ impl<P> fmt::Debug for CallAround<'_, P> {
     }
 }
 
-/// What came of a call.
+/// The reply to a call.
 pub struct CallReply<P> {
     reply: ToolReply,
     state: PhantomData<fn(P)>,
 }
 
 impl<P> CallReply<P> {
-    /// Makes a reply in the place of the tool, which then does not run.
+    /// Makes a reply instead of running the tool.
     ///
     /// # Errors
     ///
-    /// An [`Error`](crate::error::Error) when the value cannot be written as JSON.
+    /// An [`Error`](crate::error::Error) when the value cannot be encoded as JSON.
     pub fn instead<T: Serialize>(value: &T) -> Result<Self> {
         let reply = ToolReply {
             output: encode(value)?,
@@ -68,7 +68,7 @@ impl<P> CallReply<P> {
         Ok(Self { reply, state: PhantomData })
     }
 
-    /// Returns the result that will be recorded, and that the model reads.
+    /// Returns the result that will be recorded and that the model reads.
     #[must_use]
     pub const fn output(&self) -> &Value {
         &self.reply.output
@@ -88,7 +88,7 @@ impl<P> CallReply<P> {
 }
 
 impl<P: PluginState> CallReply<P> {
-    /// Changes what the plugin keeps when the result is recorded, after all updates before it.
+    /// Changes the plugin's state when the result is recorded, after all earlier updates.
     #[must_use]
     pub fn update(mut self, update: impl FnOnce(&mut P) + Send + 'static) -> Self {
         let update = Box::new(move |document: &StateValue| document.updated(update));

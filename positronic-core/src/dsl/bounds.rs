@@ -1,4 +1,4 @@
-//! What types have to be able to do, each bound with a sentence for who misses it.
+//! Trait bounds of the types in a brain, each with an explanatory compiler message.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use crate::definition::BrainDefinition;
 
 /// A type whose values can be the state of a brain.
 ///
-/// The state is stored as a JSON document, and what code sees is decoded from it. So a value has to survive
-/// being written as JSON and read back: floats are finite, integers fit into 64 bits, the keys of a map are strings (or
-/// numbers, or `bool`s), and the type decodes from what it encodes as. The document nests at most
+/// The state is stored as JSON, and code sees the decoded value. So a value must survive a round trip through
+/// JSON: floats are finite, integers fit into 64 bits, the keys of a map are strings (or
+/// numbers, or `bool`s), and the type decodes its own encoding. The JSON nests at most
 /// [64 levels](crate::record::MAX_DOCUMENT_DEPTH) and has at most
-/// [8 MiB](crate::record::MAX_DOCUMENT_BYTES), or what the runner's builder sets with `max_document_bytes`. A value beyond
-/// that is an error of the step, the tool or the `on_exit` that made it, which names the place in the value, and nothing
-/// of it is stored. What `#[serde(skip)]` skips is lost. Every type that derives `Serialize` and `Deserialize` and owns its
+/// [8 MiB](crate::record::MAX_DOCUMENT_BYTES), or the limit of the runner's builder (`max_document_bytes`). A value beyond
+/// that is an error of the step, the tool or the `on_exit` that made it, which names the location in the value, and nothing
+/// of it is stored. Fields with `#[serde(skip)]` are lost. Every type that derives `Serialize` and `Deserialize` and owns its
 /// data is a `State`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the state of a brain",
@@ -30,7 +30,7 @@ pub trait State: Serialize + DeserializeOwned + Send + Sync + 'static {}
 #[diagnostic::do_not_recommend]
 impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> State for T {}
 
-/// A type whose values can be the options of a brain: they are stored, and their schema is shown to people and models.
+/// A type for the options of a brain: they are stored, and their schema is shown to people and models.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the options of a brain",
     label = "this type has no schema, or cannot be written as JSON and read back",
@@ -41,7 +41,7 @@ pub trait Options: Serialize + DeserializeOwned + JsonSchema + Send + Sync + 'st
 #[diagnostic::do_not_recommend]
 impl<T: Serialize + DeserializeOwned + JsonSchema + Send + Sync + 'static> Options for T {}
 
-/// A type whose value holds what a brain's code depends on. It is never stored.
+/// A type for the dependencies of a brain's code. It is never stored.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the services of a brain",
     label = "services are shared between tasks",
@@ -51,7 +51,7 @@ pub trait Services: Send + Sync + 'static {}
 
 impl<T: Send + Sync + 'static> Services for T {}
 
-/// A type that a tool's arguments are decoded into; its schema is what the model sees.
+/// A type for a tool's arguments; the model sees its schema.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the arguments of a tool",
     label = "a tool's arguments are decoded from JSON by a schema",
@@ -62,15 +62,15 @@ pub trait ToolArgs: DeserializeOwned + JsonSchema + Send + 'static {}
 #[diagnostic::do_not_recommend]
 impl<T: DeserializeOwned + JsonSchema + Send + 'static> ToolArgs for T {}
 
-/// The arguments of a tool whose closures have not said them yet.
+/// Marks a tool without a known type of arguments.
 #[derive(Debug)]
 pub struct Unset(());
 
-/// The arguments of a tool, fixed by its first closure.
+/// Marks the type of a tool's arguments, set by its first closure.
 #[derive(Debug)]
 pub struct Args<T>(std::marker::PhantomData<fn(T)>);
 
-/// Says that a closure of a tool takes the same arguments as the tool's other closures.
+/// Ensures that all closures of a tool have the same type of arguments.
 #[diagnostic::on_unimplemented(
     message = "the closures of one tool take the same arguments, but this one takes `{T}`",
     label = "another closure of this tool takes other arguments",
@@ -81,7 +81,7 @@ pub trait Agrees<T> {}
 impl<T> Agrees<T> for Unset {}
 impl<T> Agrees<T> for Args<T> {}
 
-/// Says that a value is the services `V` of a brain, or a share in them.
+/// A value of the services type `V`, or an `Arc` of it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not the services of this brain, which are `{V}`",
     label = "the brain's services are `{V}`",
@@ -104,7 +104,7 @@ impl<V> IntoServices<V> for Arc<V> {
     }
 }
 
-/// Says that a brain with these services fits into one with the services `V`.
+/// Ensures that a brain with these services can be nested in one with the services `V`.
 #[diagnostic::on_unimplemented(
     message = "a brain with the services `{Self}` does not fit into one with the services `{V}`",
     label = "this brain has other services than the one around",
@@ -114,7 +114,7 @@ pub trait Within<V> {}
 
 impl<V> Within<V> for V {}
 
-/// Says that services hold another service. A plugin asks for it: `V: Provides<Mailer>`.
+/// Services that provide another service. A plugin requires it: `V: Provides<Mailer>`.
 ///
 /// ```
 /// use positronic_core::dsl::Provides;
@@ -129,7 +129,7 @@ impl<V> Within<V> for V {}
 /// }
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "the services `{Self}` hold no `{T}`",
+    message = "the services `{Self}` do not provide `{T}`",
     label = "a `{T}` is needed here",
     note = "write `impl Provides<{T}> for {Self}`, or give the brain services that hold one with `.services::<…>()`"
 )]
@@ -144,9 +144,9 @@ impl<T: Services> Provides<T> for T {
     }
 }
 
-/// Says that a value is a tool for the loops of brains with options `O`, state `S` and services `V`.
+/// A tool for the loops of brains with options `O`, state `S` and services `V`.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no tool for a loop with options `{O}`, state `{S}` and services `{V}`",
+    message = "`{Self}` is not a tool for a loop with options `{O}`, state `{S}` and services `{V}`",
     label = "a `Tool<{O}, {S}, {V}>` is needed here",
     note = "a tool that is built here ends with `.execute(…)`",
     note = "a tool that was built elsewhere has the options, the state and the services of the loop's brain",
@@ -163,7 +163,7 @@ impl<O, S, V> IntoTool<O, S, V> for Tool<O, S, V> {
     }
 }
 
-/// What an approval closure returns: `Some(reason)` asks a person, `None` does not; at once, or from a future.
+/// The return value of an approval closure, or a future of it: `Some(reason)` requires an approval.
 #[diagnostic::on_unimplemented(
     message = "an approval closure returns `Option<String>`, not `{Self}`",
     label = "`Some(reason)` asks a person, `None` lets the call run",
@@ -174,11 +174,11 @@ pub trait IntoVerdict<When> {
     fn into_verdict(self) -> BoxFuture<'static, Option<String>>;
 }
 
-/// Marks a verdict that is there at once.
+/// Marks an immediate verdict.
 #[derive(Debug)]
 pub struct Now(());
 
-/// Marks a verdict that a future gives.
+/// Marks a verdict from a future.
 #[derive(Debug)]
 pub struct Later(());
 
@@ -195,7 +195,7 @@ impl<F: Future<Output = Option<String>> + Send + 'static> IntoVerdict<Later> for
     }
 }
 
-/// A brain that has everything it needs to run.
+/// A brain that is ready to run.
 #[diagnostic::on_unimplemented(
     message = "this brain needs services before it can run",
     label = "`{Self}` is not bound to its services",
@@ -204,9 +204,9 @@ impl<F: Future<Output = Option<String>> + Send + 'static> IntoVerdict<Later> for
 pub trait Runnable {
     /// The options of a run.
     type Options: Options;
-    /// What a run gives.
+    /// The result of a run.
     type Result: DeserializeOwned;
 
-    /// Returns the brain without its types.
+    /// Returns the untyped brain.
     fn definition(&self) -> Arc<BrainDefinition>;
 }

@@ -1,4 +1,4 @@
-//! Brains: titles, options, services, and stages in order.
+//! Brains: title, options, services, and stages in order.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -20,18 +20,18 @@ use crate::error::{Error, Result};
 use crate::record::{Budget, Path};
 use crate::tools::Schema;
 
-/// A workflow: options `O` go in, stages follow one another over the state `S`, services `V` are needed, and callers get
-/// an `R`, which is the state where [`Brain::result`] says nothing else.
+/// A workflow with options `O`, stages that transform the state `S`, services `V`, and a result `R`, which is the state unless
+/// [`Brain::result`] sets another one.
 #[must_use = "a brain does nothing until a runner runs it"]
 pub struct Brain<O = (), S = (), V = (), R = S> {
     pub(super) definition: Arc<BrainDefinition>,
     pub(super) types: Types<O, S, V, R>,
 }
 
-/// Options and services go in, a state and a result come out.
+/// The types of the inputs (options, services) and outputs (state, result).
 type Types<O, S, V, R> = PhantomData<(fn(O, V), fn() -> (S, R))>;
 
-/// Begins a brain with this title.
+/// Creates a brain with this title.
 pub fn brain(title: impl Into<String>) -> Brain {
     let definition = BrainDefinition {
         title: title.into(),
@@ -58,19 +58,18 @@ impl<O, S, V, R> Brain<O, S, V, R> {
         Brain { definition: Arc::new(definition), types: PhantomData }
     }
 
-    /// Says what the brain does, for people and models.
+    /// Sets the description for people and models.
     pub fn description(self, text: impl Into<String>) -> Self {
         self.with(|definition| definition.description = text.into())
     }
 
-    /// Numbers the author's version. A change of code inside a closure is invisible to the runtime unless this number
-    /// changes with it.
+    /// Sets the version. The runtime cannot detect a change inside a closure; change this number to declare it.
     pub fn version(self, version: u32) -> Self {
         self.with(|definition| definition.version = version)
     }
 
-    /// Limits what the brain and all below it may use together: its loops, the questions of its steps and plugins, and the
-    /// brains in it. What a run is started with goes before it.
+    /// Sets the budget of the brain and everything below it: its loops, the questions of its steps and plugins, and its
+    /// nested brains. The budget of a run takes precedence.
     ///
     /// ```
     /// use std::time::Duration;
@@ -83,9 +82,9 @@ impl<O, S, V, R> Brain<O, S, V, R> {
         self.with(|definition| definition.budget = Some(limit(definition.budget.take().unwrap_or_default())))
     }
 
-    /// Lets runs that have begun with version `from` go on with this one: `migrate` makes the state of this version from
-    /// the state they have. The stage they are at has to be there still, by name and kind, and their options have to fit.
-    /// Without it, such a run is refused.
+    /// Migrates runs that began with version `from`: `migrate` computes the state of this version from their state. The
+    /// run's current stage must still exist, by name and kind, and its options must match. Runs without a migration are
+    /// rejected.
     ///
     /// ```
     /// use positronic_core::prelude::*;
@@ -100,8 +99,8 @@ impl<O, S, V, R> Brain<O, S, V, R> {
         self.with(|definition| _ = definition.migrations.insert(from, Arc::new(migrate)))
     }
 
-    /// Names actions of the project that the loops after it may choose with [`Loop::actions`]. A project that does not have
-    /// one of them is refused when it starts.
+    /// Declares actions of the project that later loops may use with [`Loop::actions`]. A project without
+    /// one of them fails to start.
     ///
     /// ```
     /// use positronic_core::dsl::Action;
@@ -144,12 +143,12 @@ impl<O, S, V, R> Brain<O, S, V, R> {
         &self.definition.title
     }
 
-    /// Returns the brain with options and result as JSON, so that brains of several types can stand in one list.
+    /// Converts options and result to JSON, so that brains of several types fit in one list.
     pub fn erased(self) -> Brain<Value, Value, V, Value> {
         self.with(|_| ())
     }
 
-    /// Gives the brain its services, or a share in them: a test keeps an `Arc` of its own and looks at what was changed.
+    /// Binds the brain to its services, or to an `Arc` of them: a test can keep a clone to inspect changes.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -175,7 +174,7 @@ impl<O, S, V, R> Brain<O, S, V, R> {
         })
     }
 
-    /// Makes the brain's services from other ones, so that it fits into a brain that has those.
+    /// Derives the brain's services from those of an outer brain, so that it can be nested there.
     ///
     /// ```
     /// use positronic_core::prelude::*;
@@ -213,12 +212,12 @@ impl<S, V> Brain<(), S, V> {
     ///
     /// # Panics
     ///
-    /// When the brain has stages already, since they were written for no options.
+    /// If the brain already has stages, which have no options.
     #[track_caller]
     pub fn options<O: Options>(self) -> Brain<O, S, V> {
         if !self.definition.stages.is_empty() {
             usage_panic(&format!(
-                "`{}` says its options after a stage; say them before the first",
+                "`{}` sets its options after a stage; set them before the first",
                 self.definition.title
             ));
         }
@@ -235,16 +234,16 @@ impl<S, V> Brain<(), S, V> {
 }
 
 impl<O, S> Brain<O, S, ()> {
-    /// Sets the type of the services: what the brain's code depends on and what is never stored.
+    /// Sets the type of the services: the dependencies of the brain's code, which are never stored.
     ///
     /// # Panics
     ///
-    /// When the brain has stages already, since they were written for no services.
+    /// If the brain already has stages, which have no services.
     #[track_caller]
     pub fn services<V: Services>(self) -> Brain<O, S, V> {
         if !self.definition.stages.is_empty() {
             usage_panic(&format!(
-                "`{}` says its services after a stage; say them before the first",
+                "`{}` sets its services after a stage; set them before the first",
                 self.definition.title
             ));
         }
@@ -253,16 +252,19 @@ impl<O, S> Brain<O, S, ()> {
 }
 
 impl<O: Options, V: Services> Brain<O, (), V> {
-    /// Sets the state that the first stage sees.
+    /// Sets the initial state.
     ///
     /// # Panics
     ///
-    /// When the brain has stages already, or when the state cannot be written as JSON.
+    /// If the brain already has stages, or the state cannot be encoded as JSON.
     #[track_caller]
-    #[expect(clippy::needless_pass_by_value, reason = "an author hands the state over; a reference would read oddly")]
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "the state is moved into the brain; a reference would be surprising"
+    )]
     pub fn state<S: State>(self, initial: S) -> Brain<O, S, V> {
         if !self.definition.stages.is_empty() {
-            usage_panic(&format!("`{}` says its state after a stage; say it before the first", self.definition.title));
+            usage_panic(&format!("`{}` sets its state after a stage; set it before the first", self.definition.title));
         }
         let initial = encode_constant_state(&initial).unwrap_or_else(|error| usage_panic(&error.to_string()));
         self.with(|definition| definition.initial = Arc::new(initial))
@@ -272,7 +274,7 @@ impl<O: Options, V: Services> Brain<O, (), V> {
 impl<O: Options, S: State, V: Services> Brain<O, S, V> {
     /// Adds a step: a function from the state to the next one.
     ///
-    /// A closure that captures nothing is `async |cx| …`. One that captures hands a share of what it holds to every
+    /// A closure without captures is `async |cx| …`. One with captures clones them for every
     /// future:
     ///
     /// ```
@@ -288,7 +290,7 @@ impl<O: Options, S: State, V: Services> Brain<O, S, V> {
     ///
     /// # Panics
     ///
-    /// When the name is empty, a number, holds a `/`, or is taken.
+    /// If the name is empty, a number, contains a `/`, or is taken.
     #[track_caller]
     pub fn step<S2, F, Fut>(self, name: &str, step: F) -> Brain<O, S2, V>
     where
@@ -313,7 +315,7 @@ impl<O: Options, S: State, V: Services> Brain<O, S, V> {
     ///
     /// # Panics
     ///
-    /// When the name is empty, a number, holds a `/`, or is taken.
+    /// If the name is empty, a number, contains a `/`, or is taken.
     #[track_caller]
     pub fn r#loop<F>(self, name: &str, configure: F) -> Self
     where
@@ -327,11 +329,11 @@ impl<O: Options, S: State, V: Services> Brain<O, S, V> {
         self.stage(name, StageBody::Loop(Arc::new(configured)))
     }
 
-    /// Adds a nested brain. `input` makes its options from the state, `output` the next state from its result.
+    /// Adds a nested brain. `input` computes its options from the state, `output` the next state from its result.
     ///
     /// # Panics
     ///
-    /// When the name is empty, a number, holds a `/`, or is taken.
+    /// If the name is empty, a number, contains a `/`, or is taken.
     #[track_caller]
     pub fn brain<O2, S2, V2, R2, S3>(
         self,
@@ -351,7 +353,10 @@ impl<O: Options, S: State, V: Services> Brain<O, S, V> {
             input: Arc::new(move |state, _| encode(&input(&*state.shared::<S>()?))),
             output: Some(Arc::new(move |state: &StateValue, result: &Value| {
                 let result = R2::deserialize(result).map_err(|error| {
-                    Error::new(format!("the brain's result is no `{}`: {error}", std::any::type_name::<R2>()))
+                    Error::new(format!(
+                        "cannot decode the brain's result as `{}`: {error}",
+                        std::any::type_name::<R2>()
+                    ))
                 })?;
                 encode_state(&output(state.owned()?, result))
             })),
@@ -364,22 +369,22 @@ impl<O: Options, S: State, V: Services> Brain<O, S, V> {
         let title = &self.definition.title;
         if !Path::is_stage_name(name) {
             usage_panic(&format!(
-                "`{name}` cannot name a stage of `{title}`: a name is not empty, is no number and holds no `/`"
+                "`{name}` cannot name a stage of `{title}`: a name must not be empty or a number, and must not contain `/`"
             ));
         }
         if self.definition.stage(name).is_some() {
             usage_panic(&format!("`{title}` has two stages named `{name}`; give one of them another name"));
         }
         if self.definition.result.is_some() || self.definition.public.is_some() {
-            usage_panic(&format!("`{title}` adds the stage `{name}` after `.result` or `.public`; say those last"));
+            usage_panic(&format!("`{title}` adds the stage `{name}` after `.result` or `.public`; call those last"));
         }
         if self.definition.provide.is_some() {
-            usage_panic(&format!("`{title}` adds the stage `{name}` after `.bind` or `.provide`; say those last"));
+            usage_panic(&format!("`{title}` adds the stage `{name}` after `.bind` or `.provide`; call those last"));
         }
         self.with(|definition| definition.stages.push(StageDefinition { name: name.to_owned(), body }))
     }
 
-    /// Sets what callers of the brain get; without it, they get the whole state. Say it after the last stage.
+    /// Sets the result for callers; the default is the state. Call it after the last stage.
     pub fn result<R: Serialize + DeserializeOwned + 'static>(
         self,
         result: impl Fn(&S) -> R + Send + Sync + 'static,
@@ -391,7 +396,7 @@ impl<O: Options, S: State, V: Services> Brain<O, S, V> {
 }
 
 impl<O: Options, S: State, V: Services, R> Brain<O, S, V, R> {
-    /// Sets what outsiders may watch. Say it after the last stage.
+    /// Sets the public view of the state. Call it after the last stage.
     pub fn public<P: Serialize>(self, public: impl Fn(&S) -> P + Send + Sync + 'static) -> Self {
         self.with(|definition| {
             definition.public = Some(Arc::new(move |state: &StateValue| encode(&public(&*state.shared::<S>()?))));

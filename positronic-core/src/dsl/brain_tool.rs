@@ -19,7 +19,7 @@ use crate::error::Error;
 use crate::record::ToolId;
 use crate::tools::Schema;
 
-/// Builds a tool that runs a brain with options `O2` and result `R`. Without a map, the model fills the brain's options.
+/// Builds a tool that runs a brain with options `O2` and result `R`. By default, the model fills in the brain's options.
 #[must_use = "a brain becomes a tool when the closure returns it"]
 pub struct BrainTool<O, S, V, O2, R> {
     about: About<O2>,
@@ -52,10 +52,10 @@ impl<O: Options, S: State, V: Services, O2: Options, R: DeserializeOwned + 'stat
         }
     }
 
-    /// Asks a person before a call for which the closure returns `Some(reason)`. The closure may return a future.
+    /// Requires an approval for calls for which the closure returns `Some(reason)`. The closure may return a future.
     ///
-    /// It sees the options that the brain would run with, whether the model fills them or a map makes them, and is asked
-    /// once, when the model's answer is there; its verdict is recorded. If it panics, the call fails.
+    /// It sees the options of the brain, filled in by the model or by a map, and is called
+    /// once, after the model's answer; its verdict is recorded. If it panics, the call fails.
     ///
     /// ```
     /// # use positronic_core::prelude::*;
@@ -75,40 +75,40 @@ impl<O: Options, S: State, V: Services, O2: Options, R: DeserializeOwned + 'stat
         self
     }
 
-    /// Makes the brain's options from the state alone; the model is asked for nothing.
+    /// Computes the brain's options from the state; the model provides no arguments.
     pub fn map_input(mut self, map: impl Fn(&S) -> O2 + Send + Sync + 'static) -> Self {
         self.schema = Schema::of_arguments::<NoArgs>();
         self.input = Arc::new(move |state, _| encode(&map(&*state.shared::<S>()?)));
         self
     }
 
-    /// Makes the brain's options from the state and from what the model is asked for.
+    /// Computes the brain's options from the state and the model's arguments.
     pub fn map_input_with<T: ToolArgs>(mut self, map: impl Fn(&S, T) -> O2 + Send + Sync + 'static) -> Self {
         self.schema = Schema::of_arguments::<T>();
         self.input = Arc::new(move |state, arguments| encode(&map(&*state.shared::<S>()?, decode::<T>(arguments)?)));
         self
     }
 
-    /// Changes the state around by the brain's result.
+    /// Updates the outer state with the brain's result.
     pub fn map_output(
         mut self,
         map: impl Fn(&mut S, R) + Send + Sync + 'static, // R: what the brain's `.result(…)` gives, else its last state
     ) -> Self {
         self.output = Some(Arc::new(move |state: &StateValue, result: &Value| {
             let result = R::deserialize(result).map_err(|error| {
-                Error::new(format!("the brain's result is no `{}`: {error}", std::any::type_name::<R>()))
+                Error::new(format!("cannot decode the brain's result as `{}`: {error}", std::any::type_name::<R>()))
             })?;
             state.updated(|state| map(state, result))
         }));
         self
     }
 
-    /// Is [`BrainTool::map_input`] in a skill's words.
+    /// Alias of [`BrainTool::map_input`] for skills.
     pub fn prepare(self, map: impl Fn(&S) -> O2 + Send + Sync + 'static) -> Self {
         self.map_input(map)
     }
 
-    /// Is [`BrainTool::map_output`] in a skill's words.
+    /// Alias of [`BrainTool::map_output`] for skills.
     pub fn handle_result(self, map: impl Fn(&mut S, R) + Send + Sync + 'static) -> Self {
         self.map_output(map)
     }

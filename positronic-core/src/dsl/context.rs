@@ -1,4 +1,4 @@
-//! What an author's closures are handed.
+//! Arguments of an author's closures.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -24,7 +24,7 @@ use crate::record::{
 macro_rules! shared_methods {
     ($context:ident<$($param:ident),*>) => {
         impl<$($param),*> $context<$($param),*> {
-            /// Returns whom the run belongs to.
+            /// Returns the user that the run belongs to.
             #[must_use]
             pub fn user_id(&self) -> Option<&str> {
                 self.scope.user.as_deref()
@@ -36,43 +36,43 @@ macro_rules! shared_methods {
                 &self.scope.run
             }
 
-            /// Returns where in the run's tree this is.
+            /// Returns the position in the run's tree.
             #[must_use]
             pub const fn path(&self) -> &Path {
                 &self.scope.path
             }
 
-            /// Returns what time it is by the runner's clock, which stands still in tests.
+            /// Returns the current time of the runner's clock, which tests can stop.
             #[must_use]
             pub fn now(&self) -> crate::record::Timestamp {
                 self.scope.link.now()
             }
 
-            /// Returns the trigger that has started the run; none where somebody did.
+            /// Returns the trigger that started the run, or `None`.
             #[must_use]
             pub fn fired(&self) -> Option<crate::record::Fired> {
                 self.scope.link.fired()
             }
 
-            /// Returns the record of an earlier loop of this brain, by the name of its stage; `None` if it has not begun.
+            /// Returns the record of an earlier loop of this brain, by its stage name; `None` if it has not begun.
             #[must_use]
             pub fn record(&self, stage: &str) -> Option<Prompt> {
                 self.scope.link.record(&super::context::brain_path(&self.scope.path).stage(stage))
             }
 
-            /// Returns what a plugin of this brain keeps, by its type.
+            /// Returns the state of a plugin of this brain, by its type.
             ///
             /// # Errors
             ///
-            /// An [`Error`] when no plugin of this brain keeps such a state yet, or what it keeps does not fit the type.
-            pub fn plugin_state<Q: super::kept::PluginState>(&self) -> Result<Q> {
+            /// An [`Error`] when no plugin of this brain has such a state, or the stored one does not match the type.
+            pub fn plugin_state<Q: super::plugin_state::PluginState>(&self) -> Result<Q> {
                 match self.scope.plugins.get(Q::NAME) {
-                    Some(kept) => super::kept::read(kept),
+                    Some(kept) => super::plugin_state::read(kept),
                     None => Err(Error::new(format!("no plugin `{}` has been prepared in this brain", Q::NAME))),
                 }
             }
 
-            /// Gives access to the project's brains by name, where a Rust reference will not do.
+            /// Returns the project's brains, for access by name.
             #[must_use]
             pub fn brains(&self) -> super::context::Brains<'_, V> {
                 super::context::Brains::of(&self.scope)
@@ -89,13 +89,13 @@ macro_rules! shared_methods {
 
 pub(super) use shared_methods;
 
-/// Returns the brain that a stage, an iteration or a call belongs to.
+/// Returns the path of the brain that contains a stage, an iteration or a call.
 pub(super) fn brain_path(path: &Path) -> Path {
     let stage = stage_path(path);
     stage.parent().unwrap_or_default()
 }
 
-/// Returns the stage that a stage, an iteration or a call belongs to.
+/// Returns the path of the stage that contains a stage, an iteration or a call.
 pub(super) fn stage_path(path: &Path) -> Path {
     match path.last() {
         Some(Segment::Iteration(_) | Segment::Call(..)) => path.parent().unwrap_or_default(),
@@ -112,15 +112,15 @@ pub(super) fn services<V: Services>(scope: &Scope) -> Result<Arc<V>> {
 macro_rules! once_method {
     ($context:ident) => {
         impl<O, S, V> $context<O, S, V> {
-            /// Computes a value once: it is recorded under `name`, and when this step or tool runs again after a crash or a
-            /// failed try, it gets the recorded value and `work` is not begun. Code with several side effects wraps each in a
-            /// `once` of its own. Between the work and its record a crash can still fall: pass
-            /// [`idempotency_key`](Self::idempotency_key) on to what must not happen twice.
+            /// Computes a value once: it is recorded under `name`, and when this step or tool reruns after a crash or a
+            /// failed try, it gets the recorded value and does not start `work`. Code with several side effects wraps each in its
+            /// own `once`. A crash can still occur between the work and its record: pass
+            /// [`idempotency_key`](Self::idempotency_key) to services where a repetition matters.
             ///
             /// # Errors
             ///
-            /// What `work` answers, which is not recorded, or an [`Error`] when the value cannot be written as JSON, or the
-            /// recorded one is no `T`.
+            /// The error of `work`, which is not recorded, or an [`Error`] when the value cannot be encoded as JSON, or the
+            /// recorded one cannot be decoded as `T`.
             pub async fn once<T: Serialize + DeserializeOwned>(
                 &self,
                 name: &str,
@@ -129,14 +129,17 @@ macro_rules! once_method {
                 let encoded = Box::pin(async move { encode_state(&work.await?) });
                 let value = self.scope.link.once(&self.scope.path, name, encoded).await?;
                 T::deserialize(&*value).map_err(|error| {
-                    Error::new(format!("the recorded value `{name}` is no `{}`: {error}", std::any::type_name::<T>()))
+                    Error::new(format!(
+                        "the recorded value `{name}` cannot be decoded as `{}`: {error}",
+                        std::any::type_name::<T>()
+                    ))
                 })
             }
         }
     };
 }
 
-/// What a step is handed. The state is its own: it returns the next one.
+/// The context of a step. It owns the state: the step returns the next one.
 pub struct StepContext<O, S, V> {
     /// The state; the step returns the next one.
     pub state: S,
@@ -164,22 +167,22 @@ impl<O: Options, S: State, V: Services> StepContext<O, S, V> {
 }
 
 impl<O, S, V> StepContext<O, S, V> {
-    /// Returns a key that is the same for every try of this step, for services that drop repeated requests.
+    /// Returns a key that is the same for every try of this step, for services that deduplicate requests.
     #[must_use]
     pub fn idempotency_key(&self) -> &str {
         &self.key
     }
 
-    /// Begins a question to a model; the question and its answer are recorded, and a later try of the step gets the
+    /// Creates a question to a model; the question and its answer are recorded, and a later try of the step gets the
     /// recorded answer.
     pub fn model(&self) -> ModelCall {
         ModelCall::new(Arc::clone(&self.scope.link), self.scope.path.clone())
     }
 }
 
-/// What a loop's configuration closure is handed, before every model call.
+/// The context of a loop's configuration closure, which runs before every model call.
 pub struct LoopContext<O, S, V> {
-    /// The state as of now.
+    /// The current state.
     pub state: Arc<S>,
     /// The options of the run.
     pub options: Arc<O>,
@@ -195,21 +198,21 @@ impl<O: Options, S: State, V: Services> LoopContext<O, S, V> {
         Ok(Self { state: scope.state.shared()?, options: scope.options.shared()?, services: services(&scope)?, scope })
     }
 
-    /// Begins the loop's configuration with its system prompt.
+    /// Creates the loop's configuration with its system prompt.
     pub fn system(&self, prompt: impl Into<String>) -> Loop<O, S, V> {
         Loop::new(prompt.into())
     }
 
-    /// Returns the loop's own record so far; `None` before its first iteration.
+    /// Returns the loop's own record; `None` before its first iteration.
     #[must_use]
     pub fn history(&self) -> Option<Prompt> {
         self.scope.link.record(&stage_path(&self.scope.path))
     }
 }
 
-/// What a tool is handed. The state is as of the tool's start; it is changed by the tool's result.
+/// The context of a tool. The state is that of the tool's start; the tool's result changes it.
 pub struct ToolContext<O = (), S = (), V = ()> {
-    /// The state as of the tool's start. It is shared with other calls, so nothing is assigned to it: the tool's result changes
+    /// The state at the tool's start. It is shared with other calls and read-only: the tool's result changes
     /// it, `Ok(cx.result("done").update(|state| state.open = false))`.
     pub state: Arc<S>,
     /// The options of the run.
@@ -248,22 +251,22 @@ impl<O: Options, S: State, V: Services> ToolContext<O, S, V> {
 }
 
 impl<O, S, V> ToolContext<O, S, V> {
-    /// Returns the call's key: the same for every try, for services that drop repeated requests.
+    /// Returns the call's key, the same for every try, for services that deduplicate requests.
     #[must_use]
     pub fn idempotency_key(&self) -> &str {
         &self.key
     }
 
-    /// Says whether a person was asked about this call and has approved it. What was asked is as of the model's answer, so a
-    /// tool that must not do a thing without an approval looks again when it runs: another call may have been quicker.
+    /// Returns whether a person has approved this call. The need for an approval was decided after the model's answer, so a
+    /// tool that requires one checks again when it runs: another call may have changed the situation.
     #[must_use]
     pub fn is_approved(&self) -> bool {
         self.scope.link.is_approved(&self.scope.path)
     }
 
-    /// Begins a result that also changes the state, or waits.
+    /// Creates a result that also changes the state, or waits.
     ///
-    /// A value that cannot be written as JSON makes the call fail.
+    /// If the value cannot be encoded as JSON, the call fails.
     pub fn result<T: Serialize>(&self, value: T) -> Reply<S> {
         Reply::new(&value)
     }
@@ -274,14 +277,14 @@ impl<O, S, V> ToolContext<O, S, V> {
         self.scope.link.record(&stage_path(&self.scope.path))
     }
 
-    /// Shows data in a user interface. The model never sees it; `fallback` is shown where there is no such widget.
+    /// Shows data in a user interface. The model does not see it; interfaces without this kind of widget show `fallback`.
     ///
-    /// It returns the widget's id, by which [`ToolContext::replace_widget`] can take its place, at once or, where the
-    /// state keeps the id, in a later call.
+    /// Returns the widget's id, with which [`ToolContext::replace_widget`] can replace it, also in a later call if the
+    /// state stores the id.
     ///
     /// # Errors
     ///
-    /// An [`Error`] when `data` cannot be written as JSON, or the call has shown 1000 files and widgets.
+    /// An [`Error`] when `data` cannot be encoded as JSON, or the call has shown 1000 files and widgets.
     pub fn display_widget(
         &self,
         kind: impl Into<String>,
@@ -291,10 +294,10 @@ impl<O, S, V> ToolContext<O, S, V> {
         self.widget(None, kind.into(), &data, fallback.into())
     }
 
-    /// Shows data in the place of an earlier output, such as a newer version of a chart.
+    /// Replaces an earlier output, such as an older version of a chart.
     ///
-    /// The record keeps both. The id that it returns names the new widget; the old id stands for the same place. An id names
-    /// an output of this run, of whichever loop, and none of an earlier prompt of the conversation.
+    /// The record contains both. The returned id names the new widget; the old id still works. An id is valid for outputs of
+    /// any loop of this run, but not of an earlier run of the conversation.
     ///
     /// ```
     /// # use positronic_core::prelude::*;
@@ -311,7 +314,7 @@ impl<O, S, V> ToolContext<O, S, V> {
     ///
     /// # Errors
     ///
-    /// An [`Error`] when `data` cannot be written as JSON, or the call has shown 1000 files and widgets.
+    /// An [`Error`] when `data` cannot be encoded as JSON, or the call has shown 1000 files and widgets.
     pub fn replace_widget(
         &self,
         replaced: &PublicId,
@@ -333,10 +336,10 @@ impl<O, S, V> ToolContext<O, S, V> {
         self.scope.link.output(&self.scope.path, SideOutput::Widget(widget))
     }
 
-    /// Keeps a file that the tool made, and records it; the model reads one line about it.
+    /// Stores a file that the tool made, and records it; the model reads one line about it.
     ///
-    /// The bytes are kept beside the logs, never in one: each content once, for as long as a run refers to it. They are
-    /// there before the event is that names them. People get them with `positronic files`, programs with
+    /// The bytes are stored beside the logs: each content once, as long as a run references it. They are
+    /// stored before the event that names them. People get them with `positronic files`, programs with
     /// [`Client::blob`](crate::runner::Client::blob).
     ///
     /// ```
@@ -367,7 +370,7 @@ impl<O, S, V> ToolContext<O, S, V> {
         Ok(file)
     }
 
-    /// Records a file whose bytes are elsewhere, at its `uri`; the model reads one line about it.
+    /// Records a file that is stored elsewhere, at its `uri`; the model reads one line about it.
     ///
     /// # Errors
     ///
@@ -376,11 +379,11 @@ impl<O, S, V> ToolContext<O, S, V> {
         self.scope.link.output(&self.scope.path, SideOutput::File(file)).map(|_| ())
     }
 
-    /// Records an output of an application's own type; see [`OutputType`].
+    /// Records an output of an application-defined type; see [`OutputType`].
     ///
     /// # Errors
     ///
-    /// An [`Error`] when the output cannot be written as JSON, or the call has shown 1000 outputs.
+    /// An [`Error`] when the output cannot be encoded as JSON, or the call has shown 1000 outputs.
     pub fn add_output<T: OutputType>(&self, output: &T) -> Result<PublicId> {
         let custom = CustomOutput {
             kind: T::KIND.to_owned(),
@@ -391,8 +394,8 @@ impl<O, S, V> ToolContext<O, S, V> {
         self.scope.link.output(&self.scope.path, SideOutput::Custom(custom))
     }
 
-    /// Makes a trigger that fires once; [`Trigger::every`] lets it fire again and again, and
-    /// [`Reply::set_trigger`] sets it. Its id is that of this call and of what is to be done, the same for every try.
+    /// Creates a trigger that fires once; [`Trigger::every`] makes it repeat, and [`Reply::set_trigger`] sets it. Its id depends
+    /// on this call and on `what`, so it is the same for every try.
     pub fn trigger(&self, what: impl Into<String>, due: Timestamp) -> Trigger {
         let what = what.into();
         let hash = hash_text(&format!("{}\n{what}", self.key));
@@ -400,8 +403,7 @@ impl<O, S, V> ToolContext<O, S, V> {
         Trigger::once(TriggerId::from(format!("t-{short}")), what, due)
     }
 
-    /// Lists the triggers of the run's conversation; of its user, where it is a part of none; or of the run itself, where it
-    /// belongs to nobody. The one that is due first comes first.
+    /// Lists the triggers of the run's conversation, else of its user, else of the run itself, earliest due time first.
     ///
     /// # Errors
     ///
@@ -410,13 +412,13 @@ impl<O, S, V> ToolContext<O, S, V> {
         self.scope.link.triggers().await
     }
 
-    /// Shows how far the tool is. It is live only, never recorded.
+    /// Shows the progress of the tool. It is live only, never recorded.
     pub fn progress(&self, text: impl Into<String>) {
         self.scope.link.progress(&self.scope.path, text.into());
     }
 }
 
-/// The brains of a project, by name, as they fit into a brain with services `V`.
+/// The brains of a project, by name, for nesting in a brain with services `V`.
 #[derive(Debug)]
 pub struct Brains<'a, V>(&'a Scope, PhantomData<fn(V)>);
 
@@ -431,13 +433,13 @@ impl<V: Services> Brains<'_, V> {
     ///
     /// # Errors
     ///
-    /// An [`Error`] that lists the brains there are.
+    /// An [`Error`] that lists the existing brains.
     pub fn find(&self, title: &str) -> Result<Brain<Value, Value, V, Value>> {
         let definition = self.0.link.brain(title).ok_or_else(|| {
             let known = self.titles().join("`, `");
             Error::new(format!("the project has no brain `{title}`; it has `{known}`"))
         })?;
-        // A registered brain is bound to its services or has none, so those of the brain around are not handed on.
+        // A registered brain is bound to its services or has none, so it does not get those of the outer brain.
         let nothing: Provide = Arc::new(|_| Arc::new(()));
         let bound = BrainDefinition {
             provide: Some(definition.provide.clone().unwrap_or(nothing)),

@@ -1,4 +1,4 @@
-//! The configuration of a loop, made anew before every model call.
+//! Configuration of a loop, rebuilt before every model call.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -13,8 +13,8 @@ use super::about::tool_id;
 use super::bounds::{IntoTool, Options, Services, State, Within};
 use super::brain::Brain;
 use super::brain_tool::BrainTool;
-use super::kept::PluginState as _;
 use super::plugin::{Plugin, erased};
+use super::plugin_state::PluginState as _;
 use super::skill::SkillBuilder;
 use super::tool::{Tool, ToolBuilder};
 use super::usage_panic::usage_panic;
@@ -24,7 +24,7 @@ use crate::record::{
     AskForMore, BatchPolicy, ContextItem, Limits, LoopOutcome, Money, MoneyError, OnLimit, Settings, Tier, micros,
 };
 
-/// A loop's configuration for one iteration: what the model is told, and what it can call.
+/// A loop's configuration for one iteration: the prompt and the tools.
 #[must_use = "a loop's configuration is what its closure returns"]
 pub struct Loop<O, S, V> {
     pub(super) definition: LoopDefinition,
@@ -57,30 +57,30 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         }
     }
 
-    /// Opens the loop with a user message. What the run was started with stands behind it, in the first loop of the run's
-    /// brain; a loop that nobody opens begins with a message of the engine, `Begin.`, or with what the trigger says that has
-    /// started the run, since providers answer no request without a user message.
+    /// Opens the loop with a user message. In the first loop of the run's brain, the message of the run follows it. A loop
+    /// without any opens with `Begin.`, or with the text of the trigger that started the run, since providers require a user
+    /// message.
     pub fn input(mut self, text: impl Into<String>) -> Self {
         self.definition.input = Some(text.into());
         self.definition.message_id = None;
         self
     }
 
-    /// Opens the loop with a user message that has an id of its own where it came from, such as a chat.
+    /// Opens the loop with a user message that has an external id, such as in a chat.
     pub fn input_with_id(self, text: impl Into<String>, message_id: impl Into<String>) -> Self {
         let mut opened = self.input(text);
         opened.definition.message_id = Some(message_id.into());
         opened
     }
 
-    /// Hides the loop's record from people: chats and lists leave it out, while it stays history for the model.
+    /// Hides the loop's record from people: chats and lists omit it, but it stays history for the model.
     pub const fn hidden(mut self) -> Self {
         self.definition.hidden = true;
         self
     }
 
-    /// Adds a named piece that the model reads behind the history. What changes between iterations belongs here and not into the
-    /// system prompt: providers cache the beginning of a prompt as long as it stays the same.
+    /// Adds a named text that follows the history. Content that changes between iterations belongs here and not into the
+    /// system prompt: providers cache the unchanged prefix of a prompt.
     pub fn context(mut self, name: impl Into<String>, text: impl Into<String>) -> Self {
         self.definition.context.push(ContextItem { name: name.into(), text: text.into() });
         self
@@ -90,7 +90,7 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     ///
     /// # Panics
     ///
-    /// When the name is no tool name, or the loop has a tool of this name.
+    /// If the name is invalid, or the loop already has a tool with this name.
     #[track_caller]
     pub fn tool<T: IntoTool<O, S, V>>(self, name: &str, build: impl FnOnce(ToolBuilder<O, S, V>) -> T) -> Self {
         let tool = build(ToolBuilder::new(name)).into_tool();
@@ -101,7 +101,7 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     ///
     /// # Panics
     ///
-    /// When the loop has a tool of one of these names.
+    /// If the loop already has a tool with one of these names.
     #[track_caller]
     pub fn tools<T: IntoTool<O, S, V>>(mut self, tools: impl IntoIterator<Item = T>) -> Self {
         for tool in tools {
@@ -110,18 +110,18 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         self
     }
 
-    /// Adds actions of the project, by the names that the brain says with [`Brain::actions`]. A name that the brain does not
-    /// say before this loop fails the loop.
+    /// Adds actions of the project that the brain declares with [`Brain::actions`]. A name that the brain does not
+    /// declare before this loop fails the loop.
     pub fn actions<'n>(mut self, names: impl IntoIterator<Item = &'n str>) -> Self {
         self.actions.extend(names.into_iter().map(str::to_owned));
         self
     }
 
-    /// Adds a brain as a tool. Without a map, the model fills the brain's options.
+    /// Adds a brain as a tool. By default, the model fills in the brain's options.
     ///
     /// # Panics
     ///
-    /// When the name is no tool name, or the loop has a tool of this name.
+    /// If the name is invalid, or the loop already has a tool with this name.
     #[track_caller]
     pub fn brain<O2: Options, S2, V2: Within<V>, R: DeserializeOwned + 'static>(
         self,
@@ -133,11 +133,11 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         self.add(tool.definition)
     }
 
-    /// Adds brains as tools; each is named after its title, in snake case, and the model fills its options.
+    /// Adds brains as tools; each is named after its title, in snake case, and the model fills in its options.
     ///
     /// # Panics
     ///
-    /// When a title gives no tool name, or the loop has a tool of one of these names.
+    /// If a title gives no valid tool name, or the loop already has a tool with one of these names.
     #[track_caller]
     pub fn brains<S2, V2: Within<V>, R: DeserializeOwned + 'static>(
         mut self,
@@ -151,11 +151,11 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         self
     }
 
-    /// Adds a skill: a brain or a function with a way in and a way out of the state.
+    /// Adds a skill: a brain or a function with maps from and to the state.
     ///
     /// # Panics
     ///
-    /// When the name is no tool name, or the loop has a tool of this name.
+    /// If the name is invalid, or the loop already has a tool with this name.
     #[track_caller]
     pub fn skill<T: Into<Tool<O, S, V>>>(self, name: &str, build: impl FnOnce(SkillBuilder<O, S, V>) -> T) -> Self {
         let tool = build(SkillBuilder::new(name)).into();
@@ -166,7 +166,7 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     ///
     /// # Panics
     ///
-    /// When the loop has a plugin of this name.
+    /// If the loop already has a plugin with this name.
     #[track_caller]
     pub fn plugin<P: Plugin<O, S, V>>(mut self, plugin: P) -> Self {
         let name = P::State::NAME;
@@ -185,18 +185,18 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         self
     }
 
-    /// Marks tools as exit tools by their names, those of the loop's plugins included. A name that ends in `*` stands for all
-    /// tools that begin with it, of which there may be none. Any other name that no tool has fails the loop.
+    /// Marks tools as exit tools by name, including those of plugins. A name that ends in `*` matches by prefix, and may match
+    /// nothing. Any other unknown name fails the loop.
     pub fn exit_on<'n>(mut self, names: impl IntoIterator<Item = &'n str>) -> Self {
         self.definition.exit_on.extend(names.into_iter().map(str::to_owned));
         self
     }
 
-    /// Lets only an exit tool end the loop, or a limit. A text answer then never ends it, not even in an iteration that
-    /// offers no exit tool; the model is asked to go on with a tool call. Without this, a text ends a loop whose current
-    /// iteration offers no exit tool.
+    /// Lets only an exit tool or a limit end the loop. A text answer never ends it then, even in an iteration without an exit
+    /// tool; the model is asked to continue with a tool call. By default, a text ends a loop whose current
+    /// iteration has no exit tool.
     ///
-    /// Set it where the exit tool appears late, as the work gets further:
+    /// Use it where the exit tool is only added later:
     ///
     /// ```
     /// # use positronic_core::prelude::*;
@@ -210,81 +210,81 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     /// # let _ = release;
     /// ```
     ///
-    /// An iteration that offers no tool at all then fails the loop, since nothing could end it but a limit.
+    /// An iteration without any tools then fails the loop, since only a limit could end it.
     pub const fn require_exit(mut self) -> Self {
         self.definition.require_exit = true;
         self
     }
 
-    /// Sets how many iterations the loop may have; 50 where nothing is said.
+    /// Sets the maximum number of iterations; 50 by default.
     pub const fn max_iterations(mut self, iterations: u32) -> Self {
         self.definition.limits.max_iterations = Some(iterations);
         self
     }
 
-    /// Lifts the limit of iterations. Without another limit, only the model ends the loop.
+    /// Removes the limit of iterations. Without another limit, only the model ends the loop.
     pub const fn unlimited(mut self) -> Self {
         self.definition.limits.max_iterations = None;
         self
     }
 
-    /// Sets what reaching a limit does, whichever it is: end the loop (the default), or fail the brain.
+    /// Sets the effect of reaching any limit: end the loop (the default), or fail the brain.
     pub const fn on_limit(mut self, on_limit: OnLimit) -> Self {
         self.definition.limits.on_limit = on_limit;
         self
     }
 
-    /// Sets what reaching a limit does; another name of [`Loop::on_limit`].
+    /// Alias of [`Loop::on_limit`].
     pub const fn on_max_iterations(self, on_limit: OnLimit) -> Self {
         self.on_limit(on_limit)
     }
 
-    /// Asks a person for more where a limit is reached, whichever it is. The run waits until the person grants it, and the
-    /// loop goes on, or refuses it, and what [`Loop::on_limit`] says is done.
+    /// Asks a person for a higher limit when any limit is reached. The run waits until the person grants it, and the
+    /// loop continues, or rejects it, and [`Loop::on_limit`] applies.
     pub const fn ask_for_more(mut self) -> Self {
         self.definition.limits.ask = Some(AskForMore { valid_for: None });
         self
     }
 
-    /// Asks a person for more as [`Loop::ask_for_more`] does. Where nobody answers within this time, it is refused.
+    /// Like [`Loop::ask_for_more`], but the request is rejected after this time.
     pub fn ask_for_more_within(mut self, time: Duration) -> Self {
         self.definition.limits.ask = Some(AskForMore::within(time));
         self
     }
 
-    /// Sets how many tokens, of requests and answers, the loop and all below it may use.
+    /// Sets the maximum number of tokens, of requests and answers, of the loop and everything below it.
     pub const fn max_tokens(mut self, tokens: u64) -> Self {
         self.definition.limits.max_tokens = Some(tokens);
         self
     }
 
-    /// Sets what the answers of models may cost, for the loop and all below it: `"2.50"`, in the currency of the runner's
-    /// prices. An answer whose cost nobody knows ends the loop, too, since the limit could not be kept.
+    /// Sets the maximum cost of model answers, for the loop and everything below it: `"2.50"`, in the currency of the runner's
+    /// prices. An answer of unknown cost also ends the loop, since the limit could not be enforced.
     ///
     /// # Panics
     ///
-    /// When this is no amount of money.
+    /// If the amount is invalid.
     #[track_caller]
     pub fn max_money<M: TryInto<Money, Error: Into<MoneyError>>>(mut self, amount: M) -> Self {
         self.definition.limits.max_money = Some(Money::written(amount));
         self
     }
 
-    /// Sets how long the loop may be active; time spent waiting for people does not count.
+    /// Sets the maximum active time of the loop; time spent waiting for people does not count.
     pub fn max_time(mut self, time: Duration) -> Self {
         self.definition.limits.max_time = Some(micros(time));
         self
     }
 
-    /// Sets how many calls in a row may fail, an unknown tool and unfit arguments among them. It binds before the next iteration.
+    /// Sets the maximum number of consecutive failed calls, including unknown tools and invalid arguments. Checked before the next iteration.
     pub const fn max_failures(mut self, calls: u32) -> Self {
         self.definition.limits.max_failures = Some(calls);
         self
     }
 
-    /// Sets what an answer of no use does: fail the brain, which is the default ([`EndReason::Answer`]), or end the loop, whose
-    /// outcome is [`LoopOutcome::Stopped`] then. A refusal, an answer that the provider's filter stopped, and one that was cut
-    /// off at its largest number of tokens are of no use; an empty one is after [`Loop::answer_retries`].
+    /// Sets the effect of a useless answer: fail the brain, the default ([`EndReason::Answer`]), or end the loop with the
+    /// outcome [`LoopOutcome::Stopped`]. Useless answers are refusals, answers that the provider's filter stopped or that
+    /// were cut off at the token limit, and empty ones after [`Loop::answer_retries`].
     ///
     /// [`EndReason::Answer`]: crate::record::EndReason::Answer
     pub const fn on_useless_answer(mut self, does: OnLimit) -> Self {
@@ -292,40 +292,40 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         self
     }
 
-    /// Sets how often in a row the model is asked again for an empty answer, and for calls whose arguments were cut off; 2
-    /// where nothing is said. Each is an iteration.
+    /// Sets how often in a row the model is asked again after an empty answer or calls with cut-off arguments; 2
+    /// by default. Each is an iteration.
     pub const fn answer_retries(mut self, times: u32) -> Self {
         self.definition.limits.answer_retries = times;
         self
     }
 
-    /// Gives the model one more iteration where a limit of the loop is reached, to sum up what it has: it is told so, and has
-    /// the loop's exit tools and no others. An exit tool that succeeds then ends the loop well; otherwise the loop ends by
-    /// its limit. The iteration is on top of every limit of this loop, and of none around it.
+    /// Gives the model one more iteration when a limit of the loop is reached, to sum up: it is informed, and has only
+    /// the loop's exit tools. A successful exit tool then ends the loop normally; otherwise the limit ends it. The iteration
+    /// does not count for the limits of this loop, but for those around it.
     pub const fn wrap_up(mut self) -> Self {
         self.definition.limits.wrap_up = true;
         self
     }
 
-    /// Sets how many calls of one batch run at once; 8 where nothing is said.
+    /// Sets how many calls of a batch run concurrently; 8 by default.
     pub const fn parallel(mut self, calls: u32) -> Self {
         self.definition.limits.parallel = calls;
         self
     }
 
-    /// Sets how the calls of a batch wait for one another's approvals.
+    /// Sets how the calls of a batch wait for each other's approvals.
     pub const fn policy(mut self, policy: BatchPolicy) -> Self {
         self.definition.limits.policy = policy;
         self
     }
 
-    /// Chooses which of the runner's models answers.
+    /// Chooses a tier of the runner's models.
     pub const fn model(mut self, tier: Tier) -> Self {
         self.definition.settings.tier = tier;
         self
     }
 
-    /// Sets how the model is to answer. It keeps the tier that [`Loop::model`] chose before, and how the loop decides.
+    /// Sets the model settings. The tier of [`Loop::model`] and the structured actions are preserved.
     pub fn settings(mut self, settings: Settings) -> Self {
         let Settings { tier, structured_actions, .. } = std::mem::replace(&mut self.definition.settings, settings);
         if self.definition.settings.tier == Tier::default() {
@@ -337,8 +337,8 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         self
     }
 
-    /// Folds the loop's outcome into the state when the loop ends by its model, an exit tool or a limit. It does not run
-    /// when the run is cancelled or the loop fails: then nothing comes after the loop.
+    /// Updates the state with the loop's outcome when the model, an exit tool or a limit ends the loop. It does not run
+    /// when the run is cancelled or the loop fails.
     pub fn on_exit(mut self, fold: impl Fn(&mut S, &LoopOutcome) + Send + Sync + 'static) -> Self {
         self.definition.on_exit = Some(Arc::new(move |state: &StateValue, outcome: &LoopOutcome| {
             state.updated(|state| fold(state, outcome))
@@ -346,11 +346,11 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         self
     }
 
-    /// Finds an action of the project that the loop names.
+    /// Finds an action of the project that the loop uses.
     fn chosen(name: &str, declared: &[String], link: &dyn Link) -> Result<Arc<ToolDefinition>> {
         if !declared.iter().any(|known| known == name) {
             return Err(Error::new(format!(
-                "`actions` names `{name}`, which the brain does not; name it in the brain's `.actions([…])`, before its loops"
+                "`actions` names `{name}`, which the brain does not declare; add it to the brain's `.actions([…])`, before its loops"
             )));
         }
         link.action(name).ok_or_else(|| {

@@ -1,8 +1,8 @@
-//! What authors write: brains, loops and tools over their own types.
+//! The API for authors: brains, loops and tools over their own types.
 //!
-//! [`brain`] begins a brain; [`Brain::step`], [`Brain::r#loop`](Brain::loop) and [`Brain::brain`] add stages, each
-//! of which fixes the type of the state that the next one sees. Closures get builders that know the types already
-//! (`|t| …`, `cx.system(…)`), so nothing has to be annotated.
+//! [`brain`] creates a brain; [`Brain::step`], [`Brain::r#loop`](Brain::loop) and [`Brain::brain`] add stages, each
+//! of which sets the type of the next one's state. Closures get typed builders (`|t| …`, `cx.system(…)`), so type
+//! annotations are rarely needed.
 //!
 //! ```
 //! use positronic_core::prelude::*;
@@ -37,10 +37,10 @@ mod bounds;
 mod brain;
 mod brain_tool;
 mod context;
-mod kept;
 mod r#loop;
 mod output;
 mod plugin;
+mod plugin_state;
 mod question;
 mod reply;
 mod skill;
@@ -58,10 +58,10 @@ pub use bounds::{
 pub use brain::{Brain, brain};
 pub use brain_tool::BrainTool;
 pub use context::{Brains, LoopContext, StepContext, ToolContext};
-pub use kept::PluginState;
 pub use r#loop::Loop;
 pub use output::OutputType;
 pub use plugin::{Plugin, PluginContext, Preparation, RequestEdit};
+pub use plugin_state::PluginState;
 pub use question::ModelCall;
 pub use reply::{IntoReply, NoArgs, Reply};
 pub use skill::{FunctionSkill, SkillBuilder};

@@ -1,4 +1,4 @@
-//! Outputs of types that an application adds.
+//! Application-defined output types.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -6,9 +6,9 @@ use serde::de::DeserializeOwned;
 use crate::error::{Error, Result};
 use crate::record::CustomOutput;
 
-/// A type whose values a tool can show beside its result, with a projection of its own.
+/// A type whose values a tool can show besides its result.
 ///
-/// The record keeps the value as JSON, so old records are read when the type is gone.
+/// The record stores the value as JSON, so old records remain readable without the type.
 ///
 /// ```
 /// use positronic_core::dsl::OutputType;
@@ -41,22 +41,22 @@ pub trait OutputType: Serialize {
     /// The name of the type in the record.
     const KIND: &'static str;
 
-    /// Returns what is shown where the type is not known, such as in a terminal.
+    /// Returns the text for interfaces that do not know the type, such as a terminal.
     fn fallback(&self) -> String;
 
-    /// Returns what the model reads of it, in the tool message of its call. It is asked once and recorded; nothing is told
-    /// where it is not written.
+    /// Returns the text for the model, in the tool message of its call. It is computed once and recorded; the default is no
+    /// text.
     fn model_text(&self) -> Option<String> {
         None
     }
 }
 
 impl CustomOutput {
-    /// Reads the output as a value of its type; `None` when it is of another.
+    /// Decodes the output; `None` if it has another type.
     ///
     /// # Errors
     ///
-    /// An [`Error`] when it is of this type, but was recorded by a version of it that does not fit any more.
+    /// An [`Error`] when it was recorded by an incompatible version of this type.
     pub fn read<T: OutputType + DeserializeOwned>(&self) -> Result<Option<T>> {
         if self.kind != T::KIND {
             return Ok(None);

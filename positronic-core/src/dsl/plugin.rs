@@ -1,22 +1,22 @@
-//! Plugins: what adds tools, context and a state of its own to a loop.
+//! Plugins: extensions of a loop with tools, context and a state of their own.
 //!
-//! A plugin is registered with [`Loop::plugin`](super::Loop::plugin) and takes part in every iteration. Some come with the library,
-//! in [`plugins`](crate::plugins).
+//! A plugin is registered with [`Loop::plugin`](super::Loop::plugin) and takes part in every iteration. The library's own are in
+//! [`plugins`](crate::plugins).
 //!
-//! | hook | when | what an error does |
+//! | hook | when | effect of an error |
 //! |---|---|---|
 //! | [`prepare`](Plugin::prepare) | before an iteration, after the loop's own configuration | the loop fails |
-//! | [`request`](Plugin::request) | after every plugin's `prepare`, with the whole request | the loop fails: a veto |
-//! | [`response`](Plugin::response) | when the model has answered | `LOOP_PLUGIN_FAILED`; the answer stands, the loop goes on |
-//! | [`call`](Plugin::call) | around each try of a tool that is a function | the call's result is an `error` |
+//! | [`request`](Plugin::request) | after every plugin's `prepare`, with the complete request | the loop fails |
+//! | [`response`](Plugin::response) | after the model's answer | `LOOP_PLUGIN_FAILED`; the answer stands, the loop continues |
+//! | [`call`](Plugin::call) | around each try of a function tool | the call's result is an `error` |
 //!
-//! Hooks run one after the other in the order of registration; around a call, the plugin that was registered first is the
-//! outermost. A plugin sees what those before it have added and kept in the same iteration.
+//! Hooks run in the order of registration; around a call, the first plugin is the outermost. A plugin sees the additions and
+//! state changes of earlier ones in the same iteration.
 //!
-//! What a plugin keeps is recorded: `LOOP_ITERATION` carries what `prepare` and `request` changed, `LOOP_PLUGIN_CHANGED`
-//! what an answer or a call changed. A brain's plugins keep their states from one of its loops to the next. After a
-//! restart `prepare` and `request` run once more, on the states that the open iteration was prepared with, to find the tools of
-//! open calls; a plugin whose hook fails then adds nothing, and its open calls get an `error` result.
+//! A plugin's state is recorded: `LOOP_ITERATION` contains the changes of `prepare` and `request`, `LOOP_PLUGIN_CHANGED`
+//! those of an answer or a call. The states persist across the loops of a brain. After a restart `prepare` and `request`
+//! run again, on the states from which the open iteration was prepared, to rebuild the tools of open calls; a plugin
+//! whose hook fails then adds nothing, and its open calls get an `error` result.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -27,7 +27,7 @@ use futures::future::BoxFuture;
 use super::around::{CallAround, CallReply};
 use super::bounds::{IntoTool, Options, Provides, Services, State};
 use super::context::{services, shared_methods, stage_path};
-use super::kept::{PluginState, owner, read};
+use super::plugin_state::{PluginState, owner, read};
 use super::question::ModelCall;
 use super::tool::{Tool, ToolBuilder};
 use crate::definition::{
@@ -40,7 +40,7 @@ use crate::record::{
 
 /// A plugin for the loops of brains with options `O`, state `S` and services `V`.
 ///
-/// A plugin that depends on nothing of its brain is written for all of them; one that needs a service asks for
+/// A plugin that does not depend on its brain is generic; one that needs a service requires
 /// [`Provides`], and a brain without that service does not compile.
 ///
 /// ```
@@ -82,17 +82,17 @@ use crate::record::{
 /// # let _ = brain;
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no plugin for a loop with options `{O}`, state `{S}` and services `{V}`",
+    message = "`{Self}` is not a plugin for a loop with options `{O}`, state `{S}` and services `{V}`",
     label = "it does not fit the loop's brain"
 )]
 pub trait Plugin<O: Options, S: State, V: Services>: Send + Sync + 'static {
-    /// What it keeps; also names it.
+    /// The plugin's state, which also names the plugin.
     type State: PluginState;
 
-    /// Makes what it keeps at first.
+    /// Returns the initial state.
     fn initial(&self) -> Self::State;
 
-    /// Adds tools, context and changes of its own state to an iteration. It may read, search and ask, and so wait.
+    /// Adds tools, context and state changes to an iteration. It may wait for I/O.
     ///
     /// # Errors
     ///
@@ -102,21 +102,21 @@ pub trait Plugin<O: Options, S: State, V: Services>: Send + Sync + 'static {
         std::future::ready(Ok(()))
     }
 
-    /// Looks at the whole request of an iteration, edits it, or refuses it.
+    /// Inspects the complete request of an iteration, edits it, or rejects it.
     ///
     /// # Errors
     ///
-    /// An [`Error`] is a veto: the model is not asked, and the loop fails with its sentence.
+    /// An [`Error`] is a veto: the model is not asked, and the loop fails with its message.
     fn request(&self, cx: &mut RequestEdit<'_, O, S, V, Self::State>) -> impl Future<Output = Result<()>> + Send {
         _ = cx;
         std::future::ready(Ok(()))
     }
 
-    /// Looks at an answer; what it changes of its own state is recorded with the answer.
+    /// Inspects an answer; state changes are recorded with the answer.
     ///
     /// # Errors
     ///
-    /// An [`Error`] is recorded; the answer was paid for and stands.
+    /// An [`Error`] is recorded; the answer stands.
     fn response(
         &self,
         cx: &mut PluginContext<O, S, V, Self::State>,
@@ -126,11 +126,11 @@ pub trait Plugin<O: Options, S: State, V: Services>: Send + Sync + 'static {
         std::future::ready(Ok(()))
     }
 
-    /// Runs a try of a call with `around.run()`, or answers in its place. It is not asked about brains as tools.
+    /// Runs a try of a call with `around.run()`, or replies instead. Not called for brains as tools.
     ///
     /// # Errors
     ///
-    /// An [`Error`] is the call's result. It may be transient, as a tool's.
+    /// An [`Error`] is the call's result. It may be transient, like a tool's.
     fn call(
         &self,
         cx: &PluginContext<O, S, V, Self::State>,
@@ -141,9 +141,9 @@ pub trait Plugin<O: Options, S: State, V: Services>: Send + Sync + 'static {
     }
 }
 
-/// What a plugin's hook is handed.
+/// The context of a plugin's hook.
 pub struct PluginContext<O, S, V, P> {
-    /// What the plugin keeps.
+    /// The plugin's state.
     pub state: P,
     /// The state of the brain.
     pub brain: Arc<S>,
@@ -168,7 +168,7 @@ impl<O: Options, S: State, V: Services, P: PluginState> PluginContext<O, S, V, P
         })
     }
 
-    /// Returns a service out of those of the brain.
+    /// Returns a service of the brain.
     #[must_use]
     pub fn service<T>(&self) -> &T
     where
@@ -177,7 +177,7 @@ impl<O: Options, S: State, V: Services, P: PluginState> PluginContext<O, S, V, P
         V::provided(&self.services)
     }
 
-    /// Returns the record of the loop so far; `None` before its first iteration.
+    /// Returns the record of the loop; `None` before its first iteration.
     #[must_use]
     pub fn history(&self) -> Option<Prompt> {
         self.scope.link.record(&stage_path(&self.scope.path))
@@ -188,27 +188,27 @@ impl<O: Options, S: State, V: Services, P: PluginState> PluginContext<O, S, V, P
     }
 }
 
-/// An iteration that is being prepared.
+/// An iteration during its preparation.
 pub struct Preparation<'a, O, S, V, P> {
     context: PluginContext<O, S, V, P>,
     definition: &'a mut LoopDefinition,
 }
 
 impl<O: Options, S: State, V: Services, P: PluginState> Preparation<'_, O, S, V, P> {
-    /// Adds a named piece that the model reads behind the history, after what the loop and the plugins before have added.
+    /// Adds a named text that follows the history, after the additions of the loop and earlier plugins.
     pub fn context(&mut self, name: impl Into<String>, text: impl Into<String>) {
         self.definition.context.push(ContextItem { name: name.into(), text: text.into() });
     }
 
-    /// Adds a tool that lives in the plugin's own state: `cx.state` is that state, and `.update(…)` changes it.
+    /// Adds a tool on the plugin's own state: `cx.state` is that state, and `.update(…)` changes it.
     ///
     /// # Errors
     ///
-    /// An [`Error`] when the iteration has a tool of this name.
+    /// An [`Error`] when the iteration already has a tool with this name.
     ///
     /// # Panics
     ///
-    /// When the name is no tool name.
+    /// If the name is invalid.
     #[track_caller]
     pub fn tool<T: IntoTool<O, P, V>>(
         &mut self,
@@ -223,11 +223,11 @@ impl<O: Options, S: State, V: Services, P: PluginState> Preparation<'_, O, S, V,
         self.add(Arc::new(tool))
     }
 
-    /// Adds tools of the brain: they see the brain's state, and change it.
+    /// Adds tools of the brain, which see and change the brain's state.
     ///
     /// # Errors
     ///
-    /// An [`Error`] when the iteration has a tool of one of these names.
+    /// An [`Error`] when the iteration already has a tool with one of these names.
     pub fn brain_tools<'t>(&mut self, tools: impl IntoIterator<Item = &'t Tool<O, S, V>>) -> Result<()> {
         tools.into_iter().try_for_each(|tool| self.add(Arc::clone(&tool.definition)))
     }
@@ -240,8 +240,7 @@ impl<O: Options, S: State, V: Services, P: PluginState> Preparation<'_, O, S, V,
         }
     }
 
-    /// Returns the tools of an iteration that has begun, and is found again after a restart, which are not there yet; none where a
-    /// iteration is prepared.
+    /// Returns the missing tools of an iteration that is resumed after a restart; `None` for a new iteration.
     #[cfg(feature = "mcp")]
     pub(crate) fn lacks(&self) -> Option<Vec<ToolDecl>> {
         let begun = self.definition.begun.as_ref()?;
@@ -249,32 +248,32 @@ impl<O: Options, S: State, V: Services, P: PluginState> Preparation<'_, O, S, V,
         Some(lacks.cloned().collect())
     }
 
-    /// Begins a question to a model. It is recorded in the log with its answer, but not a part of the conversation; after a
-    /// restart, the recorded answer is taken.
+    /// Creates a question to a model. It is recorded with its answer, but is not part of the conversation; after a
+    /// restart, the recorded answer is used.
     pub fn model(&self) -> ModelCall {
         ModelCall::new(Arc::clone(&self.context.scope.link), self.context.scope.path.clone())
     }
 
-    /// Lets a summary stand for all but the latest `keep` of [`Preparation::messages`], from this iteration on. The record
-    /// stays whole. A result is never parted from its call: more is kept where the cut would fall between them.
+    /// Replaces all but the latest `keep` of [`Preparation::messages`] by a summary, from this iteration on. The record
+    /// stays complete. A result is never separated from its call: more messages stay if necessary.
     pub fn compact(&mut self, keep: usize, summary: impl Into<String>) {
         let keep = u64::try_from(keep).unwrap_or(u64::MAX);
         self.definition.compaction = Some(Compaction { keep, summary: Some(summary.into()) });
     }
 
-    /// Lets nothing stand for anything any more: from this iteration on, the messages are those of the whole record.
+    /// Restores all messages from this iteration on.
     pub fn uncompact(&mut self) {
         self.definition.compaction = Some(Compaction::default());
     }
 
-    /// Returns the messages that the loop has sent up to now, and what it has gained since.
+    /// Returns the messages of the loop's last request, and later ones of its record.
     #[must_use]
     pub fn messages(&self) -> Vec<Message> {
         self.context.scope.link.messages(&stage_path(&self.context.scope.path))
     }
 }
 
-/// The whole request of an iteration, before it is sent.
+/// The complete request of an iteration, before it is sent.
 pub struct RequestEdit<'a, O, S, V, P> {
     context: PluginContext<O, S, V, P>,
     definition: &'a mut LoopDefinition,
@@ -292,33 +291,33 @@ impl<O, S, V, P> RequestEdit<'_, O, S, V, P> {
         self.definition.system = system.into().into();
     }
 
-    /// Gives access to the context items, in order.
+    /// Returns the context items, in order.
     pub const fn context(&mut self) -> &mut Vec<ContextItem> {
         &mut self.definition.context
     }
 
-    /// Gives access to how the model is to answer.
+    /// Returns the model settings.
     pub const fn settings(&mut self) -> &mut Settings {
         &mut self.definition.settings
     }
 
-    /// Walks the tools that the model will see, in order.
+    /// Lists the tools for the model, in order.
     pub fn tools(&self) -> impl Iterator<Item = &ToolDecl> {
         self.definition.tools.values().map(|tool| &tool.decl)
     }
 
-    /// Takes tools out of the iteration.
+    /// Removes tools from the iteration.
     pub fn retain_tools(&mut self, mut keep: impl FnMut(&ToolDecl) -> bool) {
         self.definition.tools.retain(|_, tool| keep(&tool.decl));
     }
 
-    /// Marks a tool as an exit tool. Answers `false` when the iteration has no such tool.
+    /// Marks a tool as an exit tool. Returns `false` if the iteration has no such tool.
     pub fn exit_on(&mut self, tool: &str) -> bool {
         let found = ToolId::new(tool).ok().and_then(|id| self.definition.tools.get_mut(&id));
         found.map(|tool| Arc::make_mut(tool).decl.flags.exit = true).is_some()
     }
 
-    /// Returns the messages. They are the record of what happened, so a plugin reads them only.
+    /// Returns the messages. They are history, so a plugin cannot change them.
     #[must_use]
     pub fn messages(&self) -> Vec<Message> {
         self.context.scope.link.messages(&stage_path(&self.context.scope.path))
@@ -352,7 +351,7 @@ macro_rules! deref_to_context {
 deref_to_context!(Preparation);
 deref_to_context!(RequestEdit);
 
-/// Takes a plugin's types away.
+/// Erases a plugin's types.
 pub(super) fn erased<O: Options, S: State, V: Services, P: Plugin<O, S, V>>(plugin: P) -> Arc<dyn AnyPlugin> {
     Arc::new(Erased { plugin, types: PhantomData })
 }

@@ -1,4 +1,4 @@
-//! A question that a step asks a model.
+//! Questions of a step to a model.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::record::{AnswerFault, Misfit, ModelResponse, OutputFormat, Path, Question, Settings, Tier};
 use crate::tools::Schema;
 
-/// A question to a model, asked inside a step and recorded.
+/// A recorded question of a step to a model.
 #[must_use = "a question is sent by `ask`, `ask_for` or `answer`"]
 pub struct ModelCall {
     link: Arc<dyn Link>,
@@ -32,42 +32,42 @@ impl ModelCall {
         self
     }
 
-    /// Chooses which of the runner's models answers.
+    /// Chooses a tier of the runner's models.
     pub const fn tier(mut self, tier: Tier) -> Self {
         self.settings.tier = tier;
         self
     }
 
-    /// Sets how the model is to answer.
+    /// Sets the model settings.
     pub fn settings(mut self, settings: Settings) -> Self {
         self.settings = settings;
         self
     }
 
-    /// Sets how often [`ModelCall::ask_for`] asks again when an answer does not fit; 2 where nothing is said.
+    /// Sets how often [`ModelCall::ask_for`] retries after an answer that does not match; 2 by default.
     pub const fn retries(mut self, times: u32) -> Self {
         self.retries = times;
         self
     }
 
-    /// Asks, and returns the answer's text.
+    /// Sends the question and returns the answer's text.
     ///
     /// # Errors
     ///
-    /// An [`Error`] when the model cannot be reached, after the runner's retries, and when its answer is of no use
-    /// ([`AnswerFault`]): it refuses, was filtered or cut off, or says nothing.
+    /// An [`Error`] when the model cannot be reached, after the runner's retries, and when its answer is useless
+    /// ([`AnswerFault`]): refused, filtered, cut off, or empty.
     pub async fn ask(self, text: impl Into<String>) -> Result<String> {
         let limit = self.settings.max_output_tokens;
         Ok(useful(self.answer(text).await?, limit)?.text())
     }
 
-    /// Asks for an answer of a type, by its schema. Code fences around the JSON are left out. An answer that does not fit is
-    /// asked for again, with what does not fit, as often as [`ModelCall::retries`] says; each answer is recorded.
+    /// Requests an answer of a type, by its schema. Code fences around the JSON are ignored. After an answer that does not match,
+    /// the question is repeated with the errors, up to [`ModelCall::retries`] times; each answer is recorded.
     ///
     /// # Errors
     ///
-    /// An [`Error`] when the model cannot be reached, when its answer is of no use as for [`ModelCall::ask`], and when the last
-    /// answer does not fit the schema. It is permanent, since a later try of the step would get the recorded answers.
+    /// An [`Error`] when the model cannot be reached, when its answer is useless as for [`ModelCall::ask`], and when the last
+    /// answer does not match the schema. It is permanent, since a later try of the step would get the recorded answers.
     pub async fn ask_for<T: DeserializeOwned + JsonSchema + 'static>(mut self, text: impl Into<String>) -> Result<T> {
         let schema = Schema::object_of::<T>();
         let name = T::schema_name().into_owned();
@@ -87,17 +87,17 @@ impl ModelCall {
             let asked = misfits.len() + 1;
             if usize::try_from(retries).is_ok_and(|retries| asked > retries) {
                 let times = if asked == 1 { String::new() } else { format!(", asked {asked} times") };
-                return Err(Error::new(format!("the model's answer does not fit{times}: {message}")));
+                return Err(Error::new(format!("the model's answer does not match the schema{times}: {message}")));
             }
             misfits.push(Misfit { answer, message });
         }
     }
 
-    /// Asks, and returns the whole answer.
+    /// Sends the question and returns the complete answer.
     ///
     /// # Errors
     ///
-    /// An [`Error`] when the question is empty, which no provider answers, and when the model cannot be reached, after the
+    /// An [`Error`] when the question is empty, which providers reject, and when the model cannot be reached, after the
     /// runner's retries.
     pub async fn answer(self, text: impl Into<String>) -> Result<ModelResponse> {
         self.send(text.into(), Vec::new()).await
@@ -105,7 +105,7 @@ impl ModelCall {
 
     async fn send(&self, text: String, misfits: Vec<Misfit>) -> Result<ModelResponse> {
         if text.trim().is_empty() {
-            return Err(Error::new("a question to a model needs a text, and this one is empty"));
+            return Err(Error::new("the question to the model is empty"));
         }
         let question = Question { system: self.system.clone(), text, settings: self.settings.clone(), misfits };
         self.link.ask(self.path.clone(), question).await
@@ -119,7 +119,7 @@ fn fault(response: &ModelResponse, max_output_tokens: Option<u32>) -> Option<Ans
     AnswerFault::of(&response.parts, &response.metadata.finish, max_output_tokens)
 }
 
-/// Refuses an answer of no use.
+/// Rejects a useless answer.
 fn useful(response: ModelResponse, max_output_tokens: Option<u32>) -> Result<ModelResponse> {
     match fault(&response, max_output_tokens) {
         Some(fault) => Err(useless(&response, &fault)),
@@ -135,14 +135,14 @@ fn useless(response: &ModelResponse, fault: &AnswerFault) -> Error {
     })
 }
 
-/// Reads an answer; a sentence says what does not fit.
+/// Decodes an answer; the error describes the mismatch.
 fn read<T: DeserializeOwned>(schema: &Schema, answer: &str) -> Result<T, String> {
     let mut value: serde_json::Value = serde_json::from_str(unfenced(answer)).map_err(|error| error.to_string())?;
     schema.accept(&mut value)?;
     T::deserialize(schema.inner(&value)).map_err(|error| error.to_string())
 }
 
-/// Takes away a code fence around the whole answer.
+/// Removes a code fence around the answer.
 fn unfenced(answer: &str) -> &str {
     let answer = answer.trim();
     let inner = answer.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));

@@ -1,4 +1,4 @@
-//! What a tool returns: a value, or a value with changes of the state and waits.
+//! Return values of tools: a value, optionally with state changes and waits.
 
 use std::fmt;
 
@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::bounds::State;
-use super::kept::{PluginState, owner};
+use super::plugin_state::{PluginState, owner};
 use super::wait::{Terms, Unresumed, Wait};
 use crate::definition::{StateOwner, StateValue, ToolReply, Update, WaitDefinition, encode};
 use crate::error::{Error, Result};
 use crate::record::{Trigger, TriggerChange, TriggerId};
 
-/// The arguments of a tool that takes none.
+/// The arguments of a tool without arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct NoArgs {}
 
@@ -44,24 +44,24 @@ impl<S> Reply<S> {
         }
     }
 
-    /// Lets the model read `text` in place of the result, which is recorded and shown to people whole.
+    /// Sets a shorter text for the model instead of the result, which is recorded and shown to people in full.
     ///
-    /// A reply that waits has the answer in its result, and no brief.
+    /// Ignored for a reply that waits, whose result contains the answer.
     pub fn brief(mut self, text: impl Into<String>) -> Self {
         self.brief = Some(text.into());
         self
     }
 
-    /// Waits, after this result, for the first of these to arrive; its payload becomes part of the result. Where the payload
-    /// is to change the state, name the wait with [`ToolBuilder::wait`](super::ToolBuilder::wait) instead.
+    /// Waits, after this result, for the first of these; its payload becomes part of the result. If the payload
+    /// must change the state, use [`ToolBuilder::wait`](super::ToolBuilder::wait) instead.
     pub fn wait_for<P: Unresumed>(mut self, waits: impl IntoIterator<Item = Wait<S, P>>) -> Self {
         self.waits.extend(waits.into_iter().map(Wait::into_terms));
         self
     }
 
-    /// Sets a trigger when the result is recorded: at its time, the run's brain is started with the run's options, in the
-    /// run's conversation and for its user. One with the same id takes the place of the one before; ids are those of the whole
-    /// store, and [`ToolContext::trigger`](super::ToolContext::trigger) gives new ones.
+    /// Sets a trigger when the result is recorded: at its time, it starts the run's brain with the run's options, in the
+    /// run's conversation and for its user. It replaces one with the same id; ids are unique in the
+    /// store, and [`ToolContext::trigger`](super::ToolContext::trigger) creates new ones.
     ///
     /// [`Runner::serve`](crate::runner::Runner::serve) fires it. The plugin [`Triggers`](crate::plugins::Triggers) lets a
     /// model set them.
@@ -83,18 +83,18 @@ impl<S> Reply<S> {
         self
     }
 
-    /// Takes a trigger back when the result is recorded. One that is not there any more is no error.
+    /// Deletes a trigger when the result is recorded, if it exists.
     pub fn delete_trigger(mut self, id: TriggerId) -> Self {
         self.triggers.push(TriggerChange::Deleted(id));
         self
     }
 
-    /// Waits for a reply that is addressed to the call itself, from a person who is asked `prompt`.
+    /// Waits for a reply to this call from a person who is asked `prompt`.
     pub fn wait_for_reply<P: DeserializeOwned + JsonSchema + 'static>(self, prompt: impl Into<String>) -> Self {
         self.wait_for([Wait::<S, P>::reply(prompt)])
     }
 
-    /// Changes what a plugin keeps when the result is recorded, after the changes of the state.
+    /// Changes a plugin's state when the result is recorded, after the changes of the brain's state.
     pub(crate) fn update_plugin<P: PluginState>(mut self, update: impl FnOnce(&mut P) + Send + 'static) -> Self {
         let update = Box::new(move |document: &StateValue| document.updated(update));
         self.plugin_updates.push((owner::<P>(), update));
@@ -103,9 +103,9 @@ impl<S> Reply<S> {
 }
 
 impl<S: State> Reply<S> {
-    /// Changes the state when the result is recorded, after all updates before it.
+    /// Changes the state when the result is recorded, after all earlier updates.
     ///
-    /// An update that panics makes the call an error, and the state stays.
+    /// A panicking update makes the call an error, and the state stays.
     pub fn update(mut self, update: impl FnOnce(&mut S) + Send + 'static) -> Self {
         self.updates.push(Box::new(move |document: &StateValue| document.updated(update)));
         self
@@ -118,14 +118,14 @@ impl<S> fmt::Debug for Reply<S> {
     }
 }
 
-/// What a tool may return inside its `Result`.
+/// A return value of a tool inside its `Result`.
 #[diagnostic::on_unimplemented(
     message = "a tool cannot return `{Self}`",
     label = "this is neither a value that can be written as JSON nor `cx.result(…)`",
     note = "derive `serde::Serialize` for it, or return `cx.result(…)` with `.update(…)` or `.wait_for(…)`"
 )]
 pub trait IntoReply<S> {
-    /// Makes the reply without its types.
+    /// Converts to an untyped reply.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Skills: higher-level capabilities, each a brain or a function, with a way in and a way out of the state.
+//! Skills: higher-level capabilities, each a brain or a function, with maps from and to the state.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -17,7 +17,7 @@ use super::reply::{NoArgs, Reply};
 use super::tool::{Tool, ToolBuilder, decode};
 use crate::error::Result;
 
-/// Begins a skill: a brain with [`SkillBuilder::brain`], or a function with [`SkillBuilder::execute`].
+/// Builds a skill: a brain with [`SkillBuilder::brain`], or a function with [`SkillBuilder::execute`].
 #[must_use = "a skill is made by `brain` or `execute`"]
 pub struct SkillBuilder<O, S, V> {
     name: String,
@@ -30,7 +30,7 @@ impl<O: Options, S: State, V: Services> SkillBuilder<O, S, V> {
         Self { name: name.to_owned(), description: String::new(), types: PhantomData }
     }
 
-    /// Says what the skill does; the model reads it.
+    /// Sets the description for the model.
     pub fn description(mut self, text: impl Into<String>) -> Self {
         self.description = text.into();
         self
@@ -46,7 +46,7 @@ impl<O: Options, S: State, V: Services> SkillBuilder<O, S, V> {
         if self.description.is_empty() { tool } else { tool.description(self.description) }
     }
 
-    /// Makes the skill from a function whose arguments the model fills, unless `.prepare(…)` makes them.
+    /// Makes the skill from a function whose arguments come from the model or from `.prepare(…)`.
     #[track_caller]
     pub fn execute<T, F, Fut, R>(self, execute: F) -> FunctionSkill<O, S, V, T, R>
     where
@@ -86,22 +86,22 @@ about_methods!(FunctionSkill<O, S, V, T, R>);
 tries_methods!(FunctionSkill<O, S, V, T, R>);
 
 impl<O: Options, S: State, V: Services, T, R> FunctionSkill<O, S, V, T, R> {
-    /// Makes the function's input from the state; the model is asked for nothing.
+    /// Computes the function's input from the state; the model provides no arguments.
     pub fn prepare(mut self, prepare: impl Fn(&S) -> T + Send + Sync + 'static) -> Self {
         self.prepare = Some(Arc::new(prepare));
         self
     }
 
-    /// Changes the state by the function's result.
+    /// Updates the state with the function's result.
     pub fn handle_result(mut self, handle: impl Fn(&mut S, R) + Send + Sync + 'static) -> Self {
         self.handle = Some(Arc::new(handle));
         self
     }
 
-    /// Asks a person before a call for which the closure returns `Some(reason)`. The closure may return a future.
+    /// Requires an approval for calls for which the closure returns `Some(reason)`. The closure may return a future.
     ///
-    /// It sees the function's input, whether the model fills it or [`FunctionSkill::prepare`] makes it, and is asked
-    /// once, when the model's answer is there; its verdict is recorded. If it panics, the call fails.
+    /// It sees the function's input, from the model or from [`FunctionSkill::prepare`], and is called
+    /// once, after the model's answer; its verdict is recorded. If it panics, the call fails.
     pub fn approval<F, D, When>(mut self, approval: F) -> Self
     where
         F: Fn(&T, &ToolContext<O, S, V>) -> D + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! How a loop's iteration is answered otherwise than by a model's tool calls: in code, or by a model that answers in decisions.
+//! Iterations without model tool calls: scripted in code, or with structured actions.
 
 use serde_json::Value;
 
@@ -7,11 +7,11 @@ use super::r#loop::Loop;
 use crate::record::{ActionFormat, CODE, ModelResponse, Part, ProposedCall, ResponseMetadata, StructuredActions};
 
 impl<O: Options, S: State, V: Services> Loop<O, S, V> {
-    /// Decides this iteration in code: the loop makes these calls, in this order, and no model is asked. Without a call the loop
-    /// ends, as it does with a model's text.
+    /// Scripts this iteration in code: the loop makes these calls, in this order, without asking a model. Without a call the loop
+    /// ends, as after a model's text.
     ///
-    /// Tools and brains run as for a model: at once up to [`Loop::parallel`], with approvals, and recorded. What is decided is to
-    /// follow from the state and from [`cx.history()`](super::LoopContext::history), since after a restart it is asked again.
+    /// Tools and brains run as for a model: concurrently up to [`Loop::parallel`], with approvals, and recorded. The calls must
+    /// depend only on the state and [`cx.history()`](super::LoopContext::history), since they are computed again after a restart.
     ///
     /// ```
     /// # use positronic_core::prelude::*;
@@ -40,12 +40,12 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         self
     }
 
-    /// Lets the model answer in decisions, `{reasoning, action, input}`, in place of tool calls: for models that call no
-    /// tools, and for a fixed space of actions. The actions are the loop's tools, and one of them has to be an exit tool.
+    /// Lets the model answer with structured actions, `{reasoning, action, input}`, instead of tool calls: for models without
+    /// tool calls, and for fixed action spaces. The actions are the loop's tools, and one of them must be an exit tool.
     ///
-    /// All else is as in any loop: approvals, limits, plugins and the record. The reason is recorded as the model's
-    /// reasoning. An answer that is no decision, names another action or has an input that does not fit is recorded, and
-    /// the model is asked again with what is wrong; [`Loop::decision_retries`] says how often.
+    /// Everything else is as in any loop: approvals, limits, plugins and the record. The reasoning is recorded as the model's
+    /// reasoning. An answer that is not a structured action, names an unknown action or has invalid input is recorded, and
+    /// the model is asked again with the error, up to [`Loop::decision_retries`] times.
     ///
     /// ```
     /// use positronic_core::model::scripted::{Reply, ScriptedModel};
@@ -77,22 +77,22 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         self
     }
 
-    /// Lets the model answer in decisions with one or several actions, `{reasoning, actions: [{action, input}, …]}`; see
-    /// [`Loop::decisions`].
+    /// Lets the model answer with one or several structured actions, `{reasoning, actions: [{action, input}, …]}`; see
+    /// [`Loop::structured_actions`].
     pub fn structured_actions_in_batches(mut self) -> Self {
         self.deciding().batches = true;
         self
     }
 
-    /// Sets how the form of a decision is told to the model, where that is not as the model says that it can; the loop
-    /// answers in decisions, see [`Loop::decisions`].
+    /// Overrides how the model is told the action format, and enables structured actions; see
+    /// [`Loop::structured_actions`].
     pub fn action_format(mut self, form: ActionFormat) -> Self {
         self.deciding().form = Some(form);
         self
     }
 
-    /// Sets how often the model is asked again that gave no decision that fits, 3 where nothing is said; the loop answers
-    /// in decisions, see [`Loop::decisions`].
+    /// Sets how often the model is asked again after an invalid answer, 3 by default, and enables structured actions; see
+    /// [`Loop::structured_actions`].
     pub fn decision_retries(mut self, retries: u32) -> Self {
         self.deciding().retries = retries;
         self

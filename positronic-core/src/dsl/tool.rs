@@ -1,4 +1,4 @@
-//! Tools: what a model can call.
+//! Tools, which a model can call.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -29,7 +29,7 @@ pub struct Tool<O, S, V> {
 }
 
 impl<O: Options, S: State, V: Services> Tool<O, S, V> {
-    /// Builds a tool as a value, to be used in several loops with [`Loop::tools`](super::Loop::tools).
+    /// Builds a tool as a value, for use in several loops with [`Loop::tools`](super::Loop::tools).
     ///
     /// ```
     /// use positronic_core::dsl::{NoArgs, Tool};
@@ -42,7 +42,7 @@ impl<O: Options, S: State, V: Services> Tool<O, S, V> {
     ///
     /// # Panics
     ///
-    /// When `name` is no tool name.
+    /// If `name` is not a valid tool name.
     #[track_caller]
     #[must_use]
     pub fn new<T: IntoTool<O, S, V>>(name: &str, build: impl FnOnce(ToolBuilder<O, S, V>) -> T) -> Self {
@@ -51,8 +51,8 @@ impl<O: Options, S: State, V: Services> Tool<O, S, V> {
 }
 
 impl<O: Options, S: State, V: Services> Tool<O, S, V> {
-    /// Makes a tool whose arguments have a schema but no type, for instance one that a server lists at run time. The
-    /// function gets the arguments as JSON, checked against the schema; flags and the like are said with
+    /// Creates a tool whose arguments have a schema but no Rust type, for instance one that a server lists at run time. The
+    /// function gets the arguments as JSON, validated against the schema; for flags and other settings use
     /// [`Tool::new`] and [`ToolBuilder::execute_json`].
     ///
     /// ```
@@ -68,7 +68,7 @@ impl<O: Options, S: State, V: Services> Tool<O, S, V> {
     ///
     /// # Panics
     ///
-    /// When `name` is no tool name, or when the schema describes no object.
+    /// If `name` is not a valid tool name, or the schema does not describe an object.
     #[track_caller]
     pub fn dynamic<F, Fut, R>(name: &str, description: impl Into<String>, schema: Value, execute: F) -> Self
     where
@@ -81,11 +81,11 @@ impl<O: Options, S: State, V: Services> Tool<O, S, V> {
 }
 
 impl<O: Options, S: State, V: Services> Tool<O, S, V> {
-    /// Builds a tool that runs a brain, as a value; [`Loop::brain`](super::Loop::brain) says what it does.
+    /// Builds a tool that runs a brain, as a value; see [`Loop::brain`](super::Loop::brain).
     ///
     /// # Panics
     ///
-    /// When `name` is no tool name.
+    /// If `name` is not a valid tool name.
     #[track_caller]
     #[must_use]
     pub fn brain<O2: Options, S2, V2: Within<V>, R: DeserializeOwned + 'static>(
@@ -98,8 +98,8 @@ impl<O: Options, S: State, V: Services> Tool<O, S, V> {
 }
 
 impl<O: Options, S: State, V: Services> Tool<O, S, V> {
-    /// Folds what each successful call gave into the state, after the tool's own changes: for a tool that was made elsewhere and
-    /// does not know this brain. `A` is read from the call's arguments, `R` from its result; where the tool waits, that is the
+    /// Folds the result of each successful call into the state, after the tool's own changes: for a tool that does
+    /// not know this brain. `A` is decoded from the call's arguments, `R` from its result; for a tool that waits, that is the
     /// result before the wait.
     ///
     /// ```
@@ -118,7 +118,7 @@ impl<O: Options, S: State, V: Services> Tool<O, S, V> {
     ///
     /// # Panics
     ///
-    /// When the tool runs a brain, whose result is folded with `map_output`.
+    /// If the tool runs a brain, whose result is folded with `map_output`.
     #[track_caller]
     #[must_use]
     pub fn keep<A, R>(self, keep: impl Fn(&mut S, A, R) + Send + Sync + 'static) -> Self
@@ -140,7 +140,7 @@ impl<O: Options, S: State, V: Services> Tool<O, S, V> {
                 let mut reply = inner(arguments, scope).await?;
                 let given = R::deserialize(&reply.output).map_err(|error| {
                     let kept = std::any::type_name::<R>();
-                    Error::new(format!("the tool has run, but what it gave is no `{kept}`: {error}"))
+                    Error::new(format!("the tool has run, but its result cannot be decoded as `{kept}`: {error}"))
                 })?;
                 let fold = move |document: &StateValue| document.updated(|state| keep(state, asked, given));
                 reply.updates.push(Box::new(fold));
@@ -152,13 +152,13 @@ impl<O: Options, S: State, V: Services> Tool<O, S, V> {
     }
 }
 
-/// A tool that fits into every brain of a project and is chosen by its name, with [`Loop::actions`](super::Loop::actions). It
-/// sees the state and the options as JSON; what it needs beside them it owns. It may change the state, which has to fit
+/// A tool for all brains of a project, used by name with [`Loop::actions`](super::Loop::actions). It
+/// sees the state and the options as JSON, and owns its other dependencies. It may change the state, which must match
 /// the brain's type afterwards.
 pub type Action = Tool<Value, Value, ()>;
 
 impl ActionSet {
-    /// Adds an action. One of the same name takes the place of an earlier one.
+    /// Adds an action. It replaces an earlier one of the same name.
     pub fn insert(&mut self, action: Action) {
         self.add(action.definition);
     }
@@ -173,7 +173,7 @@ impl<O, S, V> Tool<O, S, V> {
         &self.definition
     }
 
-    /// Returns the tool as models and people see it.
+    /// Returns the declaration for models and people.
     #[must_use]
     pub fn decl(&self) -> &ToolDecl {
         &self.definition.decl
@@ -192,7 +192,7 @@ impl<O, S, V> fmt::Debug for Tool<O, S, V> {
     }
 }
 
-/// Builds a tool. `A` is the type of its arguments once a closure has said it.
+/// Builds a tool. `A` is the type of its arguments, once a closure sets it.
 #[must_use = "a tool is made by `execute`"]
 pub struct ToolBuilder<O, S, V, A = Unset> {
     about: About<Arc<Value>>,
@@ -216,15 +216,15 @@ about_methods!(ToolBuilder<O, S, V, A>);
 tries_methods!(ToolBuilder<O, S, V, A>);
 
 impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
-    /// Asks a person before a call for which the closure returns `Some(reason)`. The closure may return a future.
+    /// Requires an approval for calls for which the closure returns `Some(reason)`. The closure may return a future.
     ///
-    /// It is asked once, when the model's answer is there; its verdict is recorded. If it panics, the call fails.
+    /// It is called once, after the model's answer; its verdict is recorded. If it panics, the call fails.
     ///
-    /// Where a person approves a call with other arguments, the closure is asked about these before the tool runs. A reason
-    /// is answered then, by the person who wrote them; if the closure panics, the tool does not run, and the call's result
-    /// says why. An edit that changes whether the call ends its loop is refused in the same way.
+    /// If a person approves a call with edited arguments, the closure is called with those before the tool runs. A new reason
+    /// counts as approved by the person who wrote them; if the closure panics, the tool does not run, and the call's result
+    /// is the error. An edit that changes whether the call ends its loop is rejected in the same way.
     ///
-    /// A future owns what it needs, so take that from the arguments first:
+    /// A future must own its data, so extract it from the arguments first:
     ///
     /// ```
     /// # use positronic_core::prelude::*;
@@ -252,10 +252,10 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
     }
 
     /// Waits after the tool has run, until the first of these arrives; its payload becomes part of the result, with the name of
-    /// its webhook where there are several waits. [`Wait::resume`] says what the payload does to the state.
+    /// its webhook if there are several waits. [`Wait::resume`] applies the payload to the state.
     ///
-    /// The closure runs when the tool has done its work, and once more when an answer is there, to find what
-    /// [`Wait::resume`] says.
+    /// The closure runs after the tool, and again when an answer arrives, to find the handler of
+    /// [`Wait::resume`].
     pub fn wait<T, P, F, const N: usize>(self, waits: F) -> ToolBuilder<O, S, V, Args<T>>
     where
         A: Agrees<T>,
@@ -265,8 +265,8 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
         self.wait_any(waits)
     }
 
-    /// Waits as [`ToolBuilder::wait`] does, for a list of any length: a `Vec`, or an `Option` where not every call waits. The
-    /// closures of [`Wait::resume`] say the state's type here: `|ticket: &mut Ticket, message| …`.
+    /// Like [`ToolBuilder::wait`], for a list of any length: a `Vec`, or an `Option` if not every call waits. The
+    /// closures of [`Wait::resume`] must state the state's type here: `|ticket: &mut Ticket, message| …`.
     pub fn wait_any<T, P, F, I>(mut self, waits: F) -> ToolBuilder<O, S, V, Args<T>>
     where
         A: Agrees<T>,
@@ -282,11 +282,11 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
         self.typed()
     }
 
-    /// Ends the loop when a call succeeds for which the closure says so; other calls are calls of an ordinary tool. As with
+    /// Ends the loop when a call succeeds for which the closure returns `true`; other calls do not. As with
     /// [`ToolBuilder::exit`], a text answer does not end the loop.
     ///
-    /// The closure is asked once, when the model's answer is there, about the arguments that the model proposed: what it
-    /// says stands when a person edits them. If it panics, the call fails.
+    /// The closure is called once, after the model's answer, with the arguments that the model proposed: its
+    /// result stands when a person edits them. If it panics, the call fails.
     ///
     /// ```
     /// # use positronic_core::prelude::*;
@@ -312,14 +312,14 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
         ToolBuilder { about, waits, exits, types: PhantomData }
     }
 
-    /// Makes the tool from its function.
+    /// Makes the tool with its function.
     ///
-    /// The function gets the checked arguments and the context. An argument that `T` does not name is refused, as by `#[tool]`;
-    /// a map with `#[serde(flatten)]` takes in further ones. It returns any value that can be written as JSON, or
+    /// The function gets the validated arguments and the context. Unknown arguments are rejected, as by `#[tool]`;
+    /// a map with `#[serde(flatten)]` accepts them. It returns any value that can be encoded as JSON, or
     /// `cx.result(…)` to also change the state or to wait.
     ///
-    /// Providers demand that arguments are an object in JSON. Where `T` is no struct, the model is asked for an object with the one
-    /// field `value`, and the function gets what that holds.
+    /// Providers require arguments to be a JSON object. If `T` is not a struct, the model is asked for an object with the
+    /// field `value`, and the function gets its value.
     pub fn execute<T, F, Fut, R>(self, execute: F) -> Tool<O, S, V>
     where
         A: Agrees<T>,
@@ -331,15 +331,15 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
         self.made(Schema::of_arguments::<T>(), execute)
     }
 
-    /// Makes the tool from a schema and a function that gets the arguments as JSON, checked against the schema.
+    /// Makes the tool with a schema and a function that gets the arguments as JSON, validated against the schema.
     ///
-    /// The schema is compiled once for each tool that is made, so a tool that is used in every iteration is best made once
-    /// and given to the loop with [`Loop::tools`](super::Loop::tools). Closures of the same tool, such as that of
-    /// [`ToolBuilder::approval`], take a [`Value`], too.
+    /// The schema is compiled for each created tool, so create a tool once
+    /// and give it to the loop with [`Loop::tools`](super::Loop::tools). Closures of the same tool, such as that of
+    /// [`ToolBuilder::approval`], also take a [`Value`].
     ///
     /// # Panics
     ///
-    /// When the schema describes no object, as providers demand.
+    /// If the schema does not describe an object, as providers require.
     #[track_caller]
     pub fn execute_json<F, Fut, R>(self, schema: Value, execute: F) -> Tool<O, S, V>
     where
@@ -352,14 +352,14 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
         schema.sort_all_objects();
         if !describes_object(&schema) {
             usage_panic(&format!(
-                "the schema of the tool `{}` describes no object: give it `\"type\": \"object\"`",
+                "the schema of the tool `{}` does not describe an object: give it `\"type\": \"object\"`",
                 self.about.id
             ));
         }
         self.made(Arc::new(Schema::new(schema)), execute)
     }
 
-    /// Makes the tool from the schema of another program, which is compiled already, and describes an object.
+    /// Makes the tool with a compiled object schema of another program.
     #[cfg(feature = "mcp")]
     pub(crate) fn execute_checked<F, Fut, R>(self, schema: Arc<Schema>, execute: F) -> Tool<O, S, V>
     where
@@ -421,8 +421,9 @@ pub(super) fn decode<T: DeserializeOwned + JsonSchema + 'static>(arguments: &Val
 }
 
 pub(super) fn read<T: DeserializeOwned>(value: &Value) -> Result<T> {
-    T::deserialize(value)
-        .map_err(|error| Error::new(format!("the arguments are no `{}`: {error}", std::any::type_name::<T>())))
+    T::deserialize(value).map_err(|error| {
+        Error::new(format!("cannot decode the arguments as `{}`: {error}", std::any::type_name::<T>()))
+    })
 }
 
 fn describes_object(schema: &Value) -> bool {

@@ -1,4 +1,4 @@
-//! Waits: what a call can wait for after it has done its part.
+//! Waits of a call after the tool has run.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::record::WaitSpec;
 use crate::tools::Schema;
 
-/// A webhook as a value: a name, and the type of its payload. A payload that does not fit the type is refused.
+/// A webhook as a value: a name, and the type of its payload. Payloads that do not match are rejected.
 ///
 /// ```
 /// use positronic_core::prelude::*;
@@ -38,17 +38,17 @@ pub struct Webhook<P> {
     payload: PhantomData<fn() -> P>,
 }
 
-/// Makes a webhook with this name.
+/// Creates a webhook with this name.
 ///
 /// # Panics
 ///
-/// When the name is `reply`, which stands for an answer that is addressed to a call itself.
+/// If the name is `reply`, which is reserved for replies to a call itself.
 #[track_caller]
 #[must_use]
 pub fn webhook<P: JsonSchema + 'static>(name: &str) -> Webhook<P> {
     if name == crate::machine::REPLY {
         usage_panic(
-            "no webhook can be named `reply`: `cx.result(…).wait_for_reply(…)` waits for a reply to the call itself",
+            "a webhook cannot be named `reply`: `cx.result(…).wait_for_reply(…)` waits for a reply to the call itself",
         );
     }
     Webhook::new(name)
@@ -59,17 +59,17 @@ impl<P: JsonSchema + 'static> Webhook<P> {
         Self { name: name.to_owned(), payload: PhantomData }
     }
 
-    /// Waits for this webhook with an identifier that tells this wait from others.
+    /// Waits for this webhook with an identifier that distinguishes this wait from others.
     ///
     /// # Panics
     ///
-    /// When the identifier is empty: a webhook without one would answer every wait that forgot its own.
+    /// If the identifier is empty: a webhook without one would answer every wait that forgot its own.
     #[track_caller]
     pub fn on<S>(&self, identifier: impl Into<String>) -> Wait<S, P> {
         let identifier = identifier.into();
         if identifier.is_empty() {
             usage_panic(&format!(
-                "the webhook `{}` is waited for with an empty identifier; pass what tells this wait from others, such as the \
+                "the webhook `{}` has a wait with an empty identifier; pass one that distinguishes this wait from others, such as the \
                  id of the thread",
                 self.name
             ));
@@ -84,9 +84,9 @@ impl<P> fmt::Debug for Webhook<P> {
     }
 }
 
-/// One thing that a call waits for: a payload `P`, in a loop whose brain has the state `S`.
+/// A wait of a call for a payload `P`, in a loop whose brain has the state `S`.
 ///
-/// [`Wait::resume`] says what the payload does to the state, and forgets its type, so that waits for several webhooks stand in
+/// [`Wait::resume`] applies the payload to the state and erases its type, so that waits for several webhooks fit in
 /// one list:
 ///
 /// ```
@@ -114,15 +114,15 @@ pub struct Wait<S, P = Resumed> {
     types: PhantomData<fn(S) -> P>,
 }
 
-/// The payload of a wait that says with [`Wait::resume`] what to do with it.
+/// Marks a wait with a handler for its payload ([`Wait::resume`]).
 #[derive(Debug)]
 pub struct Resumed(());
 
-/// The payload of a wait whose type is forgotten with [`Wait::untyped`].
+/// Marks a wait whose payload type is erased with [`Wait::untyped`].
 #[derive(Debug)]
 pub struct Untyped(());
 
-/// Says that a wait leaves its payload to the call's result. A wait with [`Wait::resume`] does not.
+/// A wait without [`Wait::resume`], whose payload only goes into the call's result.
 #[diagnostic::on_unimplemented(
     message = "a wait with `.resume(…)` cannot stand here",
     label = "`.resume(…)` has no effect in `cx.result(…).wait_for(…)`",
@@ -136,7 +136,7 @@ impl Unresumed for Untyped {}
 #[diagnostic::do_not_recommend]
 impl<P: JsonSchema> Unresumed for P {}
 
-/// What is waited for, without the types.
+/// An untyped wait.
 #[derive(Clone)]
 pub(super) struct Terms {
     webhook: String,
@@ -157,18 +157,18 @@ impl<S, P: JsonSchema + 'static> Wait<S, P> {
         Self { terms, types: PhantomData }
     }
 
-    /// Waits for a reply that is addressed to the call itself, from a person who is asked `prompt`.
+    /// Waits for a reply to the call itself, from a person who is asked `prompt`.
     pub fn reply(prompt: impl Into<String>) -> Self {
         Self::new(crate::machine::REPLY.to_owned(), String::new()).person().prompt(prompt)
     }
 }
 
 impl<S: State, P: DeserializeOwned + 'static> Wait<S, P> {
-    /// Changes the state by the payload when it has come. Say it last, and the types of both are known.
+    /// Applies the payload to the state. Call it last, so that both types are known.
     ///
-    /// The closure captures nothing: after a restart it is found again by running the closure of
-    /// [`ToolBuilder::wait`](super::ToolBuilder::wait) once more, with the arguments of the call and the state of that moment.
-    /// Where it panics, the call is an error, and the state stays.
+    /// The closure must not capture anything: after a restart it is found by calling the closure of
+    /// [`ToolBuilder::wait`](super::ToolBuilder::wait) again, with the arguments of the call and the current state.
+    /// If it panics, the call is an error, and the state stays.
     pub fn resume(self, resume: fn(&mut S, P)) -> Wait<S> {
         let mut terms = self.terms;
         terms.resume = Some(Arc::new(move |state: &StateValue, payload: &Value| {
@@ -182,25 +182,25 @@ impl<S: State, P: DeserializeOwned + 'static> Wait<S, P> {
 }
 
 impl<S, P> Wait<S, P> {
-    /// Says that a person answers, rather than a machine.
+    /// Declares that a person answers, and not a program.
     pub const fn person(mut self) -> Self {
         self.terms.person = true;
         self
     }
 
-    /// Says what the one who answers is asked.
+    /// Sets the question to the answering person.
     pub fn prompt(mut self, prompt: impl Into<String>) -> Self {
         self.terms.prompt = Some(prompt.into());
         self
     }
 
-    /// Ends the wait after this time; the call is then an error, unless [`Wait::otherwise`] gives it a result.
+    /// Sets how long to wait; afterwards the call is an error, unless [`Wait::otherwise`] sets a result.
     pub const fn timeout(mut self, timeout: Duration) -> Self {
         self.terms.timeout = Some(timeout);
         self
     }
 
-    /// Gives the call this result when the time is up.
+    /// Sets the result of the call after the timeout.
     pub fn otherwise(mut self, result: impl Serialize) -> Self {
         self.terms.otherwise = Some(encode(&result).map_err(|error| error.to_string()));
         self
@@ -210,14 +210,14 @@ impl<S, P> Wait<S, P> {
         self.terms
     }
 
-    /// Forgets the payload's type.
+    /// Erases the payload's type.
     pub(crate) fn erased(self) -> Wait<S> {
         Wait { terms: self.terms, types: PhantomData }
     }
 }
 
 impl<S, P: Unresumed> Wait<S, P> {
-    /// Forgets the payload's type, so that waits for several webhooks stand in one list. The payload is checked all the same.
+    /// Erases the payload's type, so that waits for several webhooks fit in one list. The payload is still validated.
     pub fn untyped(self) -> Wait<S, Untyped> {
         Wait { terms: self.terms, types: PhantomData }
     }

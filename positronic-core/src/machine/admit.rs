@@ -1,7 +1,7 @@
-//! Signals: what the outside says, turned into events or refused.
+//! Admission of signals: conversion into events, or refusal.
 //!
-//! A signal is checked against the run's state before anything is appended, so a refused one changes nothing. The
-//! same signal id twice is the same answer.
+//! A signal is checked against the run's state before anything is appended, so a refused one changes nothing. Repeating a
+//! signal id gets the same reply.
 
 use serde_json::Value;
 
@@ -17,30 +17,30 @@ use super::loop_frame::{LoopFrame, LoopPhase};
 use super::state::{RunState, Stage};
 use super::status::pending;
 
-/// Checks a value against a JSON schema. It is passed in, so that the machine stays free of libraries.
+/// Validates a value against a JSON schema. It is passed in, so that the machine needs no schema library.
 pub trait Schemas {
-    /// Returns what does not fit, in a sentence.
+    /// Validates a value.
     ///
     /// # Errors
     ///
-    /// A sentence, when the value does not fit the schema.
+    /// A message that describes the mismatch.
     fn check(&self, schema: &Value, value: &Value) -> Result<(), String>;
 }
 
-/// Says why a signal was refused.
+/// The reason why a signal was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// The signal was accepted before; that was its answer.
-    #[error("this signal was accepted before, with event {seq}")]
+    /// The signal was already accepted.
+    #[error("this signal was already accepted, with event {seq}")]
     Repeated {
-        /// The event that says so.
+        /// The event that accepted it.
         seq: Seq,
     },
     /// The run has ended.
-    #[error("the run has ended, so it takes no more signals")]
+    #[error("the run has ended and accepts no more signals")]
     Ended,
-    /// There is no such call in the open batch.
+    /// The open batch has no such call.
     #[error("{}; {open}", nothing_at(call))]
     NoSuchCall {
         /// The call.
@@ -48,57 +48,57 @@ pub enum Refusal {
         /// What is pending instead, as a clause.
         open: String,
     },
-    /// The call was decided already.
-    #[error("{} was decided already: {how}", asker(call))]
+    /// The call is already decided.
+    #[error("{} is already decided: {how}", subject(call))]
     Decided {
         /// The call.
         call: Path,
-        /// What was decided, or what became of the call.
+        /// The decision, or the call's result.
         how: String,
     },
-    /// Nobody is asked for more there.
-    #[error("{} does not ask for more; {open}", asker(at))]
+    /// The loop or brain has not asked for more.
+    #[error("{} has not asked for more; {open}", subject(at))]
     NotAsked {
         /// The loop or the brain.
         at: Path,
         /// What is pending instead, as a clause.
         open: String,
     },
-    /// What is granted does not help.
+    /// The granted amount is not enough.
     #[error("{how}")]
     TooLittle {
-        /// What was used, and how much it takes, in a sentence.
+        /// The used amount and the required grant.
         how: String,
     },
-    /// The call is open, and this is not what it waits for.
-    #[error("{} {how}", asker(call))]
+    /// The call is open, but does not wait for this signal.
+    #[error("{} {how}", subject(call))]
     Unasked {
         /// The call.
         call: Path,
-        /// What it does instead, as the rest of the sentence.
+        /// What it waits for, as the rest of the sentence.
         how: String,
     },
-    /// The question is void.
-    #[error("the question about {} expired before the answer came", asker(call))]
+    /// The request has expired.
+    #[error("the request of {} has expired", subject(call))]
     Expired {
         /// The call.
         call: Path,
     },
-    /// The author does not let the arguments be edited.
+    /// The arguments may not be edited.
     #[error("the arguments of `{call}` may not be edited; approve or reject it as it is")]
     NotEditable {
         /// The call.
         call: Path,
     },
-    /// The edited arguments or the payload do not fit their schema.
+    /// The edited arguments or the payload are invalid.
     #[error("{what}: {reason}")]
     Misfit {
-        /// What was sent, and that it does not fit.
+        /// What is invalid.
         what: String,
-        /// What does not fit.
+        /// The mismatch.
         reason: String,
     },
-    /// Nothing waits for this webhook.
+    /// No call waits for this webhook.
     #[error("nothing waits for the webhook `{name}` with identifier `{identifier}`")]
     NothingWaits {
         /// The webhook.
@@ -106,32 +106,32 @@ pub enum Refusal {
         /// Its identifier.
         identifier: String,
     },
-    /// There is no open loop that could take a message, or there are several.
+    /// No open loop can receive a message, or there are several.
     #[error("{0}")]
     NoListener(String),
-    /// The message says nothing.
-    #[error("the message is empty; say something")]
+    /// The message is empty.
+    #[error("the message is empty; send a text")]
     EmptyMessage,
-    /// The events that would accept the signal cannot happen, which is a mistake of the engine.
-    #[error("the signal cannot be recorded: {0}; this is a mistake of the engine, please report it")]
+    /// The events of the signal cannot be applied, which is a bug in the engine.
+    #[error("the signal cannot be recorded: {0}; this is a bug in positronic, please report it")]
     Impossible(String),
     /// The run is paused already.
     #[error("the run is paused already")]
     Paused,
     /// The run is not paused.
-    #[error("the run is not paused; a run that waits goes on when its calls are decided or answered")]
+    #[error("the run is not paused; a waiting run resumes when its calls are decided or answered")]
     NotPaused,
 }
 
-/// Names what asks, for a sentence: the run, a loop or a brain, or a call.
-fn asker(path: &Path) -> String {
+/// Names the subject of a request, for a message: the run, a loop or a brain, or a call.
+fn subject(path: &Path) -> String {
     match path.last() {
         Some(Segment::Call(..)) => format!("the call `{path}`"),
-        None | Some(Segment::Stage(_) | Segment::Iteration(_)) => place(path),
+        None | Some(Segment::Stage(_) | Segment::Iteration(_)) => location(path),
     }
 }
 
-fn place(path: &Path) -> String {
+fn location(path: &Path) -> String {
     if path.is_root() { "the run".to_owned() } else { format!("`{path}`") }
 }
 
@@ -139,16 +139,16 @@ fn nothing_at(path: &Path) -> String {
     match path.last() {
         Some(Segment::Call(..)) => format!("the run has no open call `{path}`"),
         None | Some(Segment::Stage(_) | Segment::Iteration(_)) => {
-            format!("{} asks for nothing that could be decided", asker(path))
+            format!("{} has no open request to decide", subject(path))
         }
     }
 }
 
-/// Turns a signal into the events that accept it.
+/// Converts a signal into the events that accept it.
 ///
 /// # Errors
 ///
-/// [`Refusal`] when the signal does not fit the run's state.
+/// [`Refusal`] when the signal does not match the run's state.
 pub fn admit(
     state: &RunState,
     signal: &Signal,
@@ -175,7 +175,7 @@ pub fn admit(
                 waiting(state).filter(|(_, (_, wait))| wait.webhook == *name && wait.identifier == *identifier)
             {
                 match answer(signal, &call, wait, payload, now, schemas) {
-                    // What does not fit is refused for good, whatever has expired beside it.
+                    // An invalid signal is refused permanently, whatever has expired meanwhile.
                     Err(refusal) if !matches!(refused, Refusal::Misfit { .. }) => refused = refusal,
                     Err(_) => {}
                     accepted => return accepted,
@@ -214,8 +214,8 @@ pub fn admit(
     }
 }
 
-/// Says what was decided about a call, or last about more for a loop or a brain, from the log: the state forgets the calls
-/// of a batch that is over.
+/// Finds the decision on a call, or the last one on more for a loop or a brain, in the log: the state drops the calls
+/// of a completed batch.
 pub fn decided<'a>(log: impl IntoIterator<Item = &'a Event>, call: &Path) -> Option<Refusal> {
     let (mut found, mut currency) = (None, None);
     for event in log {
@@ -251,7 +251,7 @@ pub fn decided<'a>(log: impl IntoIterator<Item = &'a Event>, call: &Path) -> Opt
     found
 }
 
-/// The webhook name of a wait for a reply that is addressed to the call itself.
+/// The webhook name of a wait for a reply to the call itself.
 pub(crate) const REPLY: &str = "reply";
 
 fn approve(
@@ -272,7 +272,7 @@ fn approve(
             None => Err(format!("the tool `{}` is not declared, so they cannot be checked", call.tool)),
         };
         fits.map_err(|reason| Refusal::Misfit {
-            what: format!("the edited arguments of `{path}` do not fit"),
+            what: format!("the edited arguments of `{path}` are invalid"),
             reason,
         })?;
     }
@@ -322,14 +322,14 @@ fn grant(
         return Err(Refusal::Expired { call: to.clone() });
     }
     if let Some(kind) = more.kinds().find(|kind| bound.limit(*kind).is_none()) {
-        let how = format!("{} has no limit of {}, so more of it grants nothing", asker(to), kind.noun());
+        let how = format!("{} has no limit of {}, so granting more has no effect", subject(to), kind.noun());
         return Err(Refusal::TooLittle { how });
     }
     let (kind, (limit, used)) = (asked.kind, bound.limit(asked.kind).unwrap_or((asked.limit, asked.used)));
     if limit.saturating_add(more.of(kind)) <= used {
         let least = (used - limit).saturating_add(1);
         let [used, limit, least] = [used, limit, least].map(|amount| kind.amount(amount, state.currency.as_deref()));
-        let how = format!("that is too little: {used} used, {limit} allowed; it takes at least {least} more");
+        let how = format!("that is not enough: {used} used, {limit} allowed; grant at least {least} more");
         return Err(Refusal::TooLittle { how });
     }
     let (decision, reason) = (Decision::Approved, None);
@@ -394,7 +394,7 @@ fn declared<'a>(frame: &'a LoopFrame, call: &Call) -> Option<&'a ToolDecl> {
     frame.prepared.tools.tools().iter().find(|tool| tool.id.as_str() == call.tool)
 }
 
-/// Says of a call what it waits for, where that is something else than what was sent.
+/// Describes what a call waits for, if the signal is another one.
 fn not_asked(state: &RunState, path: &Path, sent: &str) -> Refusal {
     let how = match pending(state).into_iter().find(|pending| pending.call == *path).map(|pending| pending.kind) {
         Some(PendingKind::Approval { .. }) => format!("waits for a decision, not for {sent}"),
@@ -418,9 +418,9 @@ fn no_such_call(state: &RunState, call: &Path) -> Refusal {
     Refusal::NoSuchCall { call: call.clone(), open: open(state) }
 }
 
-/// Says what is pending, as a clause.
+/// Lists what is pending, as a clause.
 fn open(state: &RunState) -> String {
-    let open: Vec<_> = pending(state).iter().map(|pending| place(&pending.call)).collect();
+    let open: Vec<_> = pending(state).iter().map(|pending| location(&pending.call)).collect();
     if open.is_empty() { "nothing is pending".to_owned() } else { format!("pending: {}", open.join(", ")) }
 }
 
@@ -450,7 +450,7 @@ fn answer(
     }
     schemas
         .check(&wait.schema, payload)
-        .map_err(|reason| Refusal::Misfit { what: format!("the payload for `{call}` does not fit"), reason })?;
+        .map_err(|reason| Refusal::Misfit { what: format!("the payload for `{call}` is invalid"), reason })?;
     let kind = EventKind::LoopResume {
         cause: ResumeCause::Answered,
         wait: u32::try_from(index).unwrap_or(u32::MAX),
@@ -461,17 +461,17 @@ fn answer(
     Ok(vec![NewEvent::new(call.clone(), kind)])
 }
 
-/// Sorts the keys of what came from outside, whatever features other crates switch on in `serde_json`: the model reads it
-/// as whoever reads the log does.
+/// Sorts the keys of external JSON, whatever features other crates enable in `serde_json`, so that the model and readers of
+/// the log see the same text.
 fn sorted(value: &Value) -> Value {
     let mut value = value.clone();
     value.sort_all_objects();
     value
 }
 
-/// Finds the loop that hears a message: the named one, or the one open loop of the outermost brain that has one.
+/// Finds the loop that receives a message: the named one, or the only open loop of the outermost brain that has one.
 fn listener(state: &RunState, to: Option<&Path>) -> Result<Path, Refusal> {
-    // No iteration follows the one in which a loop sums up, so what is said then would be read by nobody.
+    // The summary iteration is the last one, so later messages would not be read.
     let is_last = |frame: &LoopFrame| frame.wrap_up.is_some() && !matches!(frame.phase, LoopPhase::Prepare);
     let hears = |frame: &LoopFrame| !matches!(frame.phase, LoopPhase::Ending(_)) && !is_last(frame);
     if let Some(path) = to {
@@ -488,5 +488,5 @@ fn listener(state: &RunState, to: Option<&Path>) -> Result<Path, Refusal> {
             _ => break,
         }
     }
-    Err(Refusal::NoListener("no loop of the run is open, so nobody would hear the message".to_owned()))
+    Err(Refusal::NoListener("no loop of the run is open, so no loop can receive the message".to_owned()))
 }

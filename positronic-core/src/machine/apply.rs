@@ -1,7 +1,7 @@
-//! The fold: what each event does to the state.
+//! The fold: the effect of each event on the state.
 //!
-//! An event that cannot happen in the state is refused with an [`IllegalEvent`]. The state stays as it was then, since
-//! [`RunState::apply`] folds into a copy; whoever has a copy of its own folds into that.
+//! An event that is impossible in the state is refused with an [`IllegalEvent`]. The state is then unchanged, since
+//! [`RunState::apply`] folds into a copy.
 
 use std::sync::Arc;
 
@@ -15,9 +15,9 @@ use super::loop_frame::{LoopFrame, LoopPhase};
 use super::shared_budget::{budget_of, shared_of};
 use super::state::{BrainEnd, BrainFrame, Intent, KNOWN_SIGNALS, NotClaimed, RunState, Stage, owner_of};
 
-/// Says why an event cannot be the next one of its run.
+/// The reason why an event cannot be the next one of its run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("event {seq} ({name} at `{path}`) cannot come here: {reason}")]
+#[error("illegal event {seq} ({name} at `{path}`): {reason}")]
 pub struct IllegalEvent {
     /// The event's number.
     pub seq: crate::record::Seq,
@@ -25,11 +25,11 @@ pub struct IllegalEvent {
     pub name: &'static str,
     /// Its path.
     pub path: Path,
-    /// What does not fit.
+    /// The reason.
     pub reason: String,
 }
 
-/// Why an event does not fit, before it is known which.
+/// The reason, without the event.
 pub(super) type Reason = String;
 
 impl RunState {
@@ -58,8 +58,8 @@ impl RunState {
         Ok(())
     }
 
-    /// Folds one event into a state that is of no use any more where the event is refused: it may have done a part of
-    /// what it does.
+    /// Folds one event into a state that becomes unusable if the event is refused: the event may be partially
+    /// applied.
     pub(crate) fn fold(&mut self, event: &Event) -> Result<(), IllegalEvent> {
         let fits = if event.seq != self.next {
             Err(format!("the next event has number {}", self.next))
@@ -84,7 +84,7 @@ impl RunState {
         if self.has_ended() && !matches!(event.kind, EventKind::RunClaimed { .. } | EventKind::RunReleased { .. }) {
             return Err("the run has ended".to_owned());
         }
-        // What passed until the event passed in the state before it, where a worker had the run.
+        // Time until the event counts for the state before it, if a worker had claimed the run.
         let claims = matches!(event.kind, EventKind::RunClaimed { .. });
         let was_claimed = self.claim.as_ref().is_some_and(|claim| !claim.released);
         let held = !claims && was_claimed;
@@ -107,7 +107,7 @@ impl RunState {
                 Ok(())
             }
             EventKind::RunReleased { .. } => {
-                let claim = self.claim.as_mut().ok_or("nobody holds the run")?;
+                let claim = self.claim.as_mut().ok_or("no worker has claimed the run")?;
                 claim.released = true;
                 Ok(())
             }
@@ -149,7 +149,7 @@ impl RunState {
             EventKind::BrainMigrated { version, fingerprint, stages, change } => {
                 let brain =
                     self.brain_mut("", |_| ()).filter(|_| path.is_root()).ok_or("only the run's brain migrates")?;
-                brain.index = migrated_place(brain, stages)?;
+                brain.index = migrated_stage(brain, stages)?;
                 (brain.version, brain.fingerprint) = (*version, fingerprint.clone());
                 brain.stages = Arc::new(stages.clone());
                 change_state(brain, change.as_ref(), event)
@@ -180,12 +180,12 @@ impl RunState {
                 Ok(())
             }
             EventKind::StepStart { attempt } => self.start_step(path, *attempt),
-            EventKind::StepBlocked {} => self.hold_step(path),
+            EventKind::StepBlocked {} => self.block_step(path),
             EventKind::StepRetry { attempt, due, .. } => self.retry_step(path, *attempt, *due),
             EventKind::StepComplete { change, .. } => self.complete_stage(path, change.as_ref(), event),
             EventKind::ValueRecorded { name, value } => match path.last() {
                 Some(Segment::Call(..)) => apply_loop::apply(self, event),
-                _ => self.keep_value_of_step(path, name, value),
+                _ => self.record_step_value(path, name, value),
             },
             EventKind::LoopModelCall { question: Some(question), .. } if self.is_question(path) => {
                 self.ask(path, question)
@@ -249,7 +249,7 @@ impl RunState {
             self.unsure = Vec::new();
         }
         self.unsure.extend(active.into_iter().map(|path| (path, passed)));
-        // Whether the worker was alive when somebody else sent a signal, its own next event says.
+        // Only the worker's next event proves that it was alive when the signal arrived.
         let sure = if event.epoch.is_some() { std::mem::take(&mut self.unsure) } else { Vec::new() };
         for (path, passed) in sure {
             self.add_active(&path, passed);
@@ -312,7 +312,7 @@ impl RunState {
     }
 
     fn complete_stage(&mut self, path: &Path, change: Option<&Change>, event: &Event) -> Result<(), Reason> {
-        let Some(Segment::Stage(name)) = path.last() else { return Err("this is no stage's path".to_owned()) };
+        let Some(Segment::Stage(name)) = path.last() else { return Err("this is not the path of a stage".to_owned()) };
         let owner = owner_of(path).unwrap_or_default();
         let brain = self.brain_mut(owner, |_| ()).ok_or("the brain around it is not open")?;
         let done = match &brain.stage {
@@ -336,7 +336,7 @@ impl RunState {
         change: Option<&Change>,
         event: &Event,
     ) -> Result<(), Reason> {
-        let owner = owner_of(path).ok_or("this is no loop's path")?;
+        let owner = owner_of(path).ok_or("this is not the path of a loop")?;
         let brain = self.owner(path).ok_or("the brain around it is not open")?;
         let Stage::Loop(frame) = &brain.stage else { return Err("the loop is not open".to_owned()) };
         if frame.path != *path {
@@ -359,8 +359,8 @@ impl RunState {
     }
 }
 
-/// Finds the current stage of a brain among other stages.
-pub(super) fn migrated_place(brain: &BrainFrame, stages: &crate::record::Shape) -> Result<usize, Reason> {
+/// Finds the current stage of a brain in another list of stages.
+pub(super) fn migrated_stage(brain: &BrainFrame, stages: &crate::record::Shape) -> Result<usize, Reason> {
     let Some(current) = brain.current() else { return Ok(stages.0.len()) };
     let place = stages.0.iter().position(|stage| stage.name == current.name && stage.kind == current.kind);
     place.ok_or_else(|| format!("it has no {} `{}`, where the run is", current.kind, current.name))
@@ -375,8 +375,8 @@ pub(super) fn change_state(brain: &mut BrainFrame, change: Option<&Change>, even
     Ok(())
 }
 
-/// Collects the loops and brains with a limit of time that work, and says whether the brain does. Nothing works that waits
-/// for more.
+/// Collects the active loops and brains with a time limit, and returns whether the brain is active. Frames that wait
+/// for more are not active.
 fn active_frames(brain: &BrainFrame, waits: bool, active: &mut Vec<Path>) -> bool {
     let waits = waits || brain.waits_for_more();
     let busy = match &brain.stage {
@@ -410,7 +410,7 @@ fn active_loop(frame: &LoopFrame, waits: bool, active: &mut Vec<Path>) -> bool {
     busy
 }
 
-/// A call that is put off works, too: nobody is waited for.
+/// Returns whether a call is active, which includes a delayed retry.
 fn works(call: &Call, waits: bool, active: &mut Vec<Path>) -> bool {
     match &call.phase {
         CallPhase::Brain(inner) => active_frames(inner, waits, active),

@@ -1,4 +1,4 @@
-//! The fold of what limits count, and of what people say about them.
+//! The fold of usage and of decisions on limits.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use super::limits::{Before, Bound, Grants, PendingGrant, asked_at, bound_at};
 use super::loop_frame::LoopFrame;
 use super::state::{RunState, Stage, Visit, owner_of};
 
-const NO_LIMITS: &str = "no open loop or brain with limits is here";
+const NO_LIMITS: &str = "no loop or brain with limits is open at this path";
 
 impl RunState {
-    /// Folds a question for more, and what becomes of it.
+    /// Folds a request for more, and its outcome.
     pub(super) fn apply_budget(&mut self, event: &Event) -> Result<(), Reason> {
         let path = &event.path;
         let shared = match (&event.kind, asked_at(self, path)) {
@@ -24,7 +24,7 @@ impl RunState {
                 }
                 *shared
             }
-            (_, None) => return Err("nobody is asked for more".to_owned()),
+            (_, None) => return Err("no request for more is open".to_owned()),
             (_, Some((bound, _))) => bound.is_shared(),
         };
         let grants = self.allowance_mut(path, shared).ok_or(NO_LIMITS)?;
@@ -60,10 +60,10 @@ impl RunState {
         }
     }
 
-    /// Adds up what an answer used and cost, for the loop and every loop and brain around it.
+    /// Adds an answer's usage and cost to the loop and all frames around it.
     pub(super) fn add_usage(&mut self, path: &Path, metadata: &ResponseMetadata) {
         let Some(owner) = owner_of(path) else { return };
-        // What no provider was asked for costs nothing, in no currency.
+        // An answer without a provider costs nothing, in no currency.
         let charge = metadata.cost.as_ref().filter(|_| !metadata.is_free()).filter(|charge| {
             let currency = self.currency.get_or_insert_with(|| charge.currency.as_str().into());
             **currency == *charge.currency
@@ -97,7 +97,7 @@ impl RunState {
         }
     }
 
-    /// Counts an iteration for every brain around it.
+    /// Counts an iteration for all brains around it.
     pub(super) fn add_iteration(&mut self, path: &Path) {
         let Some(owner) = owner_of(path) else { return };
         self.brain_mut(owner, |visit| {
@@ -120,7 +120,7 @@ impl RunState {
         }
     }
 
-    /// Says how a loop fails its brain that has ended like this, if it does.
+    /// Returns the failure of a loop's brain after this outcome, if it fails.
     pub(super) fn limit_failure(&self, frame: &LoopFrame, outcome: &LoopOutcome) -> Option<Failure> {
         let kind = match outcome {
             LoopOutcome::MaxIterations => LimitKind::Iterations,
@@ -143,7 +143,7 @@ impl RunState {
         let (path, limit) = (&frame.path, bound.limit(kind).map_or(0, |(limit, _)| limit));
         let message = match (bound.unpriced(), bound) {
             (Some(model), _) if kind == LimitKind::Money => {
-                // It may well be known in another one.
+                // It may be known in another currency.
                 let currency = self.currency.as_ref().map_or_else(String::new, |currency| format!(" in {currency}"));
                 format!("the loop `{path}` has a limit of money, and nobody knows what `{model}` costs{currency}")
             }

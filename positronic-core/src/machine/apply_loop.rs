@@ -17,7 +17,7 @@ use super::state::{Asked, BrainFrame, Intent, RunState, Stage, owner_of};
 /// Folds an event of a loop, an iteration or a call.
 pub(super) fn apply(state: &mut RunState, event: &Event) -> Result<(), Reason> {
     let path = &event.path;
-    let owner = owner_of(path).ok_or("this is no loop's path")?;
+    let owner = owner_of(path).ok_or("this is not the path of a loop")?;
     let brain = state.brain_mut(owner, |_| ()).ok_or("the brain around it is not open")?;
     if let EventKind::LoopStart { limits, projection, .. } = &event.kind {
         return start(brain, path, limits, *projection);
@@ -61,7 +61,7 @@ pub(super) fn apply(state: &mut RunState, event: &Event) -> Result<(), Reason> {
 }
 
 fn start(brain: &mut BrainFrame, path: &Path, limits: &crate::record::Limits, projection: u32) -> Result<(), Reason> {
-    let Some(Segment::Stage(name)) = path.last() else { return Err("this is no loop's path".to_owned()) };
+    let Some(Segment::Stage(name)) = path.last() else { return Err("this is not the path of a loop".to_owned()) };
     if !brain.is_at(name, StageKind::Loop) || !matches!(brain.stage, Stage::Ready) {
         return Err("the brain is not at this loop".to_owned());
     }
@@ -88,7 +88,7 @@ fn loop_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
         }
         EventKind::LoopMessage { from: Speaker::Person, .. } => match frame.phase {
             LoopPhase::Prepare => {}
-            // The answer was not the last word after all.
+            // A message arrived, so the answer does not end the loop.
             LoopPhase::Answered => {
                 frame.fault = None;
                 next_iteration(frame);
@@ -101,7 +101,7 @@ fn loop_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
                 other.path == *call && other.flags.exit && other.result().is_some_and(|result| result.is_success())
             });
             if !done {
-                return Err(format!("`{call}` is no exit call that succeeded"));
+                return Err(format!("`{call}` is not a successful exit call"));
             }
             all_done(frame)?;
             frame.phase = LoopPhase::Ending(LoopOutcome::Exited { tool: tool.as_str().to_owned() });
@@ -135,7 +135,7 @@ fn loop_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
     Ok(())
 }
 
-/// Returns how a loop is about to end that has an iteration left to sum up.
+/// Returns the outcome of a loop that has one iteration left to sum up.
 pub(super) const fn wraps_up(frame: &LoopFrame) -> Option<&LoopOutcome> {
     match &frame.phase {
         LoopPhase::Ending(outcome @ (LoopOutcome::MaxIterations | LoopOutcome::Limit { .. }))
@@ -169,7 +169,7 @@ fn iteration_event(frame: &mut LoopFrame, iteration: u32, event: &Event) -> Resu
     match (&event.kind, &mut frame.phase) {
         (EventKind::LoopPluginChanged { .. } | EventKind::LoopPluginFailed { .. }, _) => {}
         (EventKind::LoopModelCall { question: Some(question), .. }, LoopPhase::Prepare) => {
-            // One that was never answered is asked again after a restart.
+            // An unanswered question is asked again after a restart.
             frame.asked.retain(|asked| asked.answer.is_some());
             frame.asked.push(Asked { hash: question_hash(question), answer: None, finish: Finish::default() });
         }
@@ -209,7 +209,7 @@ fn iteration_event(frame: &mut LoopFrame, iteration: u32, event: &Event) -> Resu
             frame.refused.push(Refused { parts: Arc::clone(parts), message: message.clone() });
         }
         (EventKind::LoopModelResult { parts, metadata, .. }, LoopPhase::Ask { intent: Intent::Running, .. }) => {
-            frame.judge(parts, metadata);
+            frame.record_fault(parts, metadata);
             frame.refused.clear();
             let calls = parts.iter().filter(|part| matches!(part, crate::record::Part::Call { .. })).count();
             frame.expected = u32::try_from(calls).unwrap_or(u32::MAX);
@@ -280,12 +280,12 @@ fn iterate(frame: &mut LoopFrame, iteration: &Iteration) -> Result<(), Reason> {
 }
 
 fn unknown(what: &str, hash: &crate::record::ContentHash) -> Reason {
-    format!("no event of this loop holds the {what} {hash}")
+    format!("no event of this loop contains the {what} {hash}")
 }
 
 fn call_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
     let Some(Segment::Call(iteration, index)) = event.path.last() else {
-        return Err("this is no call's path".to_owned());
+        return Err("this is not the path of a call".to_owned());
     };
     if let EventKind::LoopToolCall(call) = &event.kind {
         return propose(frame, iteration, index, &event.path, call);
@@ -402,7 +402,7 @@ fn propose(frame: &mut LoopFrame, iteration: u32, index: u32, path: &Path, call:
     Ok(())
 }
 
-/// Begins the next iteration once every call has its result, unless an exit tool succeeded.
+/// Begins the next iteration when every call has a result, unless an exit tool succeeded.
 fn settle(frame: &mut LoopFrame) {
     let complete = u32::try_from(frame.batch.len()).ok() == Some(frame.expected);
     let exited = frame.batch.iter().any(|call| call.flags.exit && call.result().is_some_and(|r| r.is_success()));
@@ -411,7 +411,7 @@ fn settle(frame: &mut LoopFrame) {
     }
 }
 
-/// Hashes a tool with its arguments, to know an identical call again.
+/// Hashes a tool with its arguments, to recognise identical calls.
 pub(crate) fn denial(tool: &str, arguments: &serde_json::Value) -> crate::record::ContentHash {
     hash_json(&serde_json::json!([tool, arguments]))
 }

@@ -1,4 +1,4 @@
-//! The fold of a step: its tries, the questions that it asks models, the values that it computes once.
+//! The fold of a step: its tries, its questions to models, and its recorded values.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ impl RunState {
         })
     }
 
-    pub(super) fn hold_step(&mut self, path: &Path) -> Result<(), Reason> {
+    pub(super) fn block_step(&mut self, path: &Path) -> Result<(), Reason> {
         self.step(path, |step| {
             if step.intent != Intent::Running {
                 return Err("the step is not running".to_owned());
@@ -45,7 +45,7 @@ impl RunState {
         })
     }
 
-    pub(super) fn keep_value_of_step(&mut self, path: &Path, name: &str, value: &Arc<Value>) -> Result<(), Reason> {
+    pub(super) fn record_step_value(&mut self, path: &Path, name: &str, value: &Arc<Value>) -> Result<(), Reason> {
         self.running_step(path, |step| record_value(&mut step.values, name, value))
     }
 
@@ -53,7 +53,7 @@ impl RunState {
         let hash = question_hash(question);
         self.step_of_question(path, |step, index| {
             match step.asked.get(index) {
-                // It is sent again as it was: nobody has the answer.
+                // It is sent again, since the answer was lost.
                 Some(asked) if asked.answer.is_none() && asked.hash == hash => {}
                 None if index == step.asked.len() => {
                     step.asked.push(Asked { hash, answer: None, finish: Finish::default() });
@@ -71,13 +71,13 @@ impl RunState {
         metadata: &ResponseMetadata,
     ) -> Result<(), Reason> {
         self.step_of_question(path, |step, index| {
-            step.asked.get_mut(index).ok_or("it was not asked")?.take(parts, metadata);
+            step.asked.get_mut(index).ok_or("no such question is open")?.take(parts, metadata);
             Ok(())
         })
     }
 
     fn step(&mut self, path: &Path, f: impl FnOnce(&mut StepFrame) -> Result<(), Reason>) -> Result<(), Reason> {
-        let Some(Segment::Stage(name)) = path.last() else { return Err("this is no stage's path".to_owned()) };
+        let Some(Segment::Stage(name)) = path.last() else { return Err("this is not the path of a stage".to_owned()) };
         let owner = owner_of(path).unwrap_or_default();
         let brain = self.brain_mut(owner, |_| ()).ok_or("the brain around it is not open")?;
         if !brain.is_at(name, StageKind::Step) {
@@ -97,7 +97,7 @@ impl RunState {
                 brain.stage = Stage::Step(step);
                 Ok(())
             }
-            Stage::Loop(_) | Stage::Brain(_) | Stage::Failed(_) => Err("the stage is no step".to_owned()),
+            Stage::Loop(_) | Stage::Brain(_) | Stage::Failed(_) => Err("the stage is not a step".to_owned()),
         }
     }
 
@@ -111,7 +111,7 @@ impl RunState {
         f: impl FnOnce(&mut StepFrame, usize) -> Result<(), Reason>,
     ) -> Result<(), Reason> {
         let index = question_index(path)?;
-        let stage = path.parent().ok_or("this is no question's path")?;
+        let stage = path.parent().ok_or("this is not the path of a question")?;
         self.running_step(&stage, |step| f(step, index))
     }
 
@@ -122,23 +122,23 @@ impl RunState {
     ) -> Result<(), Reason> {
         self.step(path, |step| match step.intent {
             Intent::Running => f(step),
-            // What it had asked beside is paid for, and answers it when it runs again.
+            // Its parallel questions are paid for, and their answers are used when it reruns.
             Intent::Ready if step.held => f(step),
             Intent::Ready | Intent::Doubtful | Intent::Backoff(_) => Err("the step is not running".to_owned()),
         })
     }
 }
 
-/// Keeps a value that was computed once.
+/// Records a computed value.
 pub(super) fn record_value(values: &mut Values, name: &str, value: &Arc<Value>) -> Result<(), Reason> {
     if values.contains_key(name) {
-        return Err(format!("the value `{name}` is there already"));
+        return Err(format!("the value `{name}` is already recorded"));
     }
     values.insert(name.to_owned(), Arc::clone(value));
     Ok(())
 }
 
-/// Hashes a question, so that a step that runs again finds its answer.
+/// Hashes a question, so that a rerun of the step finds its answer.
 pub(crate) fn question_hash(question: &Question) -> ContentHash {
     hash_json(&serde_json::to_value(question).unwrap_or_default())
 }
@@ -146,6 +146,6 @@ pub(crate) fn question_hash(question: &Question) -> ContentHash {
 fn question_index(path: &Path) -> Result<usize, Reason> {
     match path.last() {
         Some(Segment::Iteration(index)) => Ok(usize::try_from(index).unwrap_or(usize::MAX)),
-        _ => Err("this is no question's path".to_owned()),
+        _ => Err("this is not the path of a question".to_owned()),
     }
 }

@@ -1,8 +1,8 @@
-//! Which calls of a batch may run now.
+//! Scheduling of a batch's calls.
 //!
-//! Approvals are asked all at once, but under `Strict` one at a time. An approved call runs at once. A call that
-//! needs none runs unless an undecided one stands before it (`Gated`), or at once (`Eager`), or in its turn (`Strict`);
-//! a read-only call never waits for an approval. An exit tool is a barrier: it starts when every call before it has its
+//! Approvals are requested all at once, except under `Strict`, one at a time. An approved call runs at once. A call without
+//! approval runs unless an undecided one precedes it (`Gated`), or at once (`Eager`), or in order (`Strict`);
+//! a read-only call never waits for an approval. An exit tool is a barrier: it starts when every call before it has a
 //! result, and no call after it ever starts.
 
 use std::sync::Arc;
@@ -20,9 +20,9 @@ use super::next::{Effect, Next, brain, nests_too_deep, startable, too_deep};
 use super::state::{BrainFrame, Intent, Stage};
 use super::status;
 
-/// Says what the calls of a batch need.
+/// Computes what the calls of a batch need.
 pub(super) fn next<'a>(frame: &'a LoopFrame, now: Timestamp, around: &mut Around<'a>, out: &mut Next) {
-    // A refused exit call has its result while calls before it still go on; they are no concern of its.
+    // A rejected exit call has its result while earlier calls continue, which do not affect it.
     let exit = frame.batch.iter().position(|call| call.flags.exit && call.result().is_some());
     let (live, behind) = match exit {
         Some(exit) => frame.batch.split_at(exit),
@@ -31,8 +31,8 @@ pub(super) fn next<'a>(frame: &'a LoopFrame, now: Timestamp, around: &mut Around
     if let Some((exit, behind)) = behind.split_first() {
         after_exit(frame, exit, behind, out);
     }
-    // Each brain is walked once, both for what it takes of the room and for what has to be done in it.
-    let inner: Vec<_> = frame.batch.iter().map(|call| walked(call, now, around)).collect();
+    // Each nested brain is visited once, for its use of capacity and for its needs.
+    let inner: Vec<_> = frame.batch.iter().map(|call| visit_inner(call, now, around)).collect();
     let mut room = Room::of(frame, &inner);
     let mut before = Before::default();
     for (call, inner) in live.iter().zip(inner) {
@@ -42,8 +42,8 @@ pub(super) fn next<'a>(frame: &'a LoopFrame, now: Timestamp, around: &mut Around
     }
 }
 
-/// Says what has to be done in the brain that a call runs.
-fn walked<'a>(call: &'a Call, now: Timestamp, around: &mut Around<'a>) -> Option<Next> {
+/// Computes what a call's nested brain needs.
+fn visit_inner<'a>(call: &'a Call, now: Timestamp, around: &mut Around<'a>) -> Option<Next> {
     let CallPhase::Brain(inner) = &call.phase else { return None };
     let mut out = Next::default();
     if inner.end.is_none() {
@@ -52,13 +52,13 @@ fn walked<'a>(call: &'a Call, now: Timestamp, around: &mut Around<'a>) -> Option
     Some(out)
 }
 
-/// Says whether a brain waits for somebody, and does nothing else: then it takes no place of a call that could run. One
-/// that a limit around keeps from going on takes its place.
+/// Returns whether a brain only waits for input: then it does not count towards the concurrency limit. One that is
+/// blocked by an outer limit counts.
 fn is_suspended(frame: &BrainFrame, next: &Next) -> bool {
     frame.end.is_none() && next.effects.is_empty() && !next.held && !status::is_in_flight(frame)
 }
 
-/// How many more calls may run at once.
+/// The remaining capacity for concurrent calls.
 struct Room {
     free: u32,
     running: u32,
@@ -84,7 +84,7 @@ impl Room {
         self.alone |= flags.sequential;
     }
 
-    /// Takes a place for a call if there is one. A sequential call that has to wait closes the door behind it.
+    /// Takes a slot for a call if there is one. A waiting sequential call blocks later ones.
     const fn enter(&mut self, flags: CallFlags) -> bool {
         if self.free == 0 || self.alone {
             return false;
@@ -109,7 +109,7 @@ fn one(
 ) {
     match &call.phase {
         CallPhase::Done(_) => {}
-        // The same call was rejected after the batch was formed, before this one was asked about.
+        // An identical call was rejected after the batch was formed, before this one was asked about.
         CallPhase::Gated if frame.denials.contains(&denial(&call.tool, &call.arguments)) => {
             out.effects.push(Effect::Append(vec![result(call, denied_before())]));
         }
@@ -121,7 +121,7 @@ fn one(
         CallPhase::Pending { expires, .. } => {
             if let Some(expires) = *expires {
                 if expires <= now {
-                    let reason = Some("nobody decided in time".to_owned());
+                    let reason = Some("the approval expired".to_owned());
                     out.effects.push(Effect::Append(vec![
                         NewEvent::new(call.path.clone(), EventKind::LoopApprovalExpired {}),
                         result(call, ToolResult::Denied { reason, by: None }),
@@ -180,7 +180,7 @@ fn one(
                     };
                     let mut new_events = vec![NewEvent::new(call.path.clone(), resume)];
                     if wait.otherwise.is_none() {
-                        new_events.push(result(call, ToolResult::error("nobody answered in time")));
+                        new_events.push(result(call, ToolResult::error("the wait expired")));
                     }
                     out.effects.push(Effect::Append(new_events));
                 } else {
@@ -214,7 +214,7 @@ fn result(call: &Call, result: ToolResult) -> NewEvent {
     NewEvent::new(call.path.clone(), EventKind::LoopToolResult { result, duration: None, change: None })
 }
 
-/// An exit call has its result: what stands behind it is skipped, and if it succeeded the loop ends.
+/// Handles an exit call with a result: later calls are skipped, and if it succeeded the loop ends.
 fn after_exit(frame: &LoopFrame, exit: &Call, behind: &[Arc<Call>], out: &mut Next) {
     let mut new_events = Vec::new();
     let reason = format!("it came after the exit tool `{}`", exit.tool);
@@ -231,14 +231,14 @@ fn after_exit(frame: &LoopFrame, exit: &Call, behind: &[Arc<Call>], out: &mut Ne
     }
 }
 
-/// Says whether the batch cannot go on because a brain below would have to ask its model: then a limit of a loop
-/// around ends that loop. What waits for a person alone goes on waiting.
-pub(super) fn is_held_by_limit(frame: &LoopFrame) -> bool {
+/// Returns whether the batch is blocked because a nested brain would have to call its model: then an outer loop's limit
+/// ends that loop. Calls that only wait for a person continue to wait.
+pub(super) fn is_blocked_by_limit(frame: &LoopFrame) -> bool {
     let asks = |call: &Arc<Call>| match &call.phase {
         CallPhase::Brain(inner) => asks_next(inner),
         _ => false,
     };
-    frame.batch.iter().any(asks) && !frame.batch.iter().any(|call| status::goes_on_unasked(call))
+    frame.batch.iter().any(asks) && !frame.batch.iter().any(|call| status::progresses_without_model(call))
 }
 
 fn asks_next(brain: &BrainFrame) -> bool {
@@ -246,7 +246,7 @@ fn asks_next(brain: &BrainFrame) -> bool {
         Stage::Loop(inner) => match &inner.phase {
             LoopPhase::Prepare => true,
             LoopPhase::Ask { intent, .. } => *intent != Intent::Running,
-            LoopPhase::Batch => is_held_by_limit(inner),
+            LoopPhase::Batch => is_blocked_by_limit(inner),
             LoopPhase::Answered | LoopPhase::Ending(_) => false,
         },
         Stage::Brain(inner) => asks_next(inner),

@@ -1,4 +1,4 @@
-//! A call of a loop's current batch, and where it stands.
+//! A call of a loop's current batch, and its state.
 
 use std::sync::Arc;
 
@@ -16,45 +16,45 @@ pub struct Call {
     pub path: Path,
     /// The tool.
     pub tool: String,
-    /// The arguments that run: the proposed ones, or the edited ones.
+    /// The effective arguments: the proposed or the edited ones.
     pub arguments: Arc<Value>,
     /// Whether a person has edited the arguments.
     #[serde(default)]
     pub edited: bool,
-    /// What the tool promises.
+    /// The tool's flags.
     pub flags: CallFlags,
-    /// What it needs an approval for.
+    /// The required approval.
     pub gate: Option<Gate>,
     /// The try, from 0.
     pub attempt: u32,
-    /// How often the worker's process ended while the tool ran.
+    /// How often the worker's process ended during the call.
     #[serde(default, skip_serializing_if = "is_default")]
     pub crashes: u32,
-    /// When the tool was started last.
+    /// When the tool was last started.
     pub started: Option<Timestamp>,
-    /// How many files and widgets it has made.
+    /// The number of its files and widgets.
     pub outputs: u32,
-    /// How many of them the tries before this one have made.
+    /// The number of files and widgets of earlier tries.
     pub outputs_before: u32,
-    /// The values that the tool computed once.
+    /// The recorded values of the tool.
     pub values: Values,
-    /// Where it stands.
+    /// Its phase.
     pub phase: CallPhase,
 }
 
-/// Where a call stands.
+/// The phase of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum CallPhase {
-    /// It needs an approval that has not been asked for.
+    /// It needs an approval that was not yet requested.
     Gated,
     /// A person is asked.
     Pending {
-        /// The event that asked.
+        /// The event of the request.
         since: Seq,
-        /// When the question becomes void.
+        /// When the request expires.
         expires: Option<Timestamp>,
     },
-    /// It may run.
+    /// It is ready to run.
     Open(Intent),
     /// It runs a brain.
     Brain(Arc<BrainFrame>),
@@ -64,12 +64,12 @@ pub enum CallPhase {
         since: Seq,
         /// What it waits for.
         waits: Vec<WaitSpec>,
-        /// What the tool returned before.
+        /// The tool's return value.
         output: Value,
     },
-    /// It has its answer and goes on.
+    /// It has an answer and resumes.
     Resumed {
-        /// Which of its waits was answered.
+        /// The index of the answered wait.
         wait: u32,
         /// The webhook of that wait.
         #[serde(default)]
@@ -77,22 +77,22 @@ pub enum CallPhase {
         /// The identifier of that wait.
         #[serde(default)]
         identifier: String,
-        /// Whether it waited for others, too.
+        /// Whether there were other waits.
         #[serde(default)]
         several: bool,
-        /// The answer, or the result of the wait that was not answered.
+        /// The answer, or the result of an expired wait.
         payload: Value,
-        /// Whether an answer came.
+        /// Whether an answer arrived.
         answered: bool,
-        /// What the tool returned before.
+        /// The tool's return value.
         output: Value,
     },
-    /// It has its result.
+    /// It has a result.
     Done(ToolResult),
 }
 
 impl Call {
-    /// Returns the result, once there is one.
+    /// Returns the result, if there is one.
     #[must_use]
     pub const fn result(&self) -> Option<&ToolResult> {
         match &self.phase {
@@ -106,7 +106,7 @@ impl Call {
         }
     }
 
-    /// Returns the brain that it runs.
+    /// Returns its nested brain.
     pub(super) fn inner(&self) -> Option<&BrainFrame> {
         match &self.phase {
             CallPhase::Brain(inner) => Some(inner),
@@ -114,7 +114,7 @@ impl Call {
         }
     }
 
-    /// Says whether something of it is in flight.
+    /// Returns whether it has work in flight.
     #[must_use]
     pub fn is_running(&self) -> bool {
         match &self.phase {

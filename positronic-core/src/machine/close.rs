@@ -1,4 +1,4 @@
-//! Typed results for everything that is open when a frame ends from outside, deepest first.
+//! Results for everything that is open when a frame ends from outside, deepest first.
 
 use crate::record::{Actor, EventKind, Failure, LoopOutcome, NewEvent, SignalId, ToolResult};
 
@@ -21,7 +21,7 @@ pub(super) fn cancel(state: &RunState, signal: &SignalId, actor: &Actor, reason:
     new_events
 }
 
-/// Returns the events that end a brain in failure, with everything that is open in it.
+/// Returns the events that fail a brain and end everything open in it.
 pub(crate) fn end_brain(frame: &BrainFrame, failure: &Failure) -> Vec<NewEvent> {
     let mut new_events = Vec::new();
     stage(frame, &failure.message, &mut new_events);
@@ -29,7 +29,7 @@ pub(crate) fn end_brain(frame: &BrainFrame, failure: &Failure) -> Vec<NewEvent> 
     new_events
 }
 
-/// Returns the events that end a loop in failure, with every call that is open in it.
+/// Returns the events that fail a loop and end every open call in it.
 pub(crate) fn end_loop(frame: &LoopFrame, failure: &Failure) -> Vec<NewEvent> {
     let mut new_events = Vec::new();
     calls(frame, &failure.message, &mut new_events);
@@ -62,14 +62,14 @@ fn stage(frame: &BrainFrame, why: &str, new_events: &mut Vec<NewEvent>) {
     }
 }
 
-/// Gives every open call of a loop its result.
+/// Ends every open call of a loop with a result.
 pub(super) fn calls(frame: &LoopFrame, why: &str, new_events: &mut Vec<NewEvent>) {
     for open in frame.batch.iter().filter(|call| call.result().is_none()) {
         call(open, why, new_events);
     }
 }
 
-/// Gives an open call its result.
+/// Ends an open call with a result.
 pub(super) fn call(call: &Call, why: &str, new_events: &mut Vec<NewEvent>) {
     let result = match &call.phase {
         CallPhase::Done(_) => return,

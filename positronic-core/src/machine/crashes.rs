@@ -1,9 +1,9 @@
-//! Crash counting: how often a worker process ended while something ran, and when the run gives up on it.
+//! Crash counting: how often a worker process ended while something ran, and when the run fails because of it.
 //!
 //! A claim that follows an unreleased one is a crash. Each call counts the crashes that interrupted it, and the tool's retries
-//! limit them. Steps, model calls, configurations and mappings are limited by the run's own count: crashes in a row without
-//! any outcome between them. That limit is higher, because a process that serves many runs takes them all down with the one
-//! that kills it; the culprit has to reach its limit first.
+//! limit them. Steps, model calls, configurations and mappings are limited by the run's own count: consecutive crashes without
+//! any outcome between them. That limit is higher, because a crash of a process affects all of its runs; the culprit should
+//! reach its limit first.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::loop_frame::LoopPhase;
 use super::next::{Effect, Next};
 use super::state::{BrainFrame, Intent, RunState, Stage};
 
-/// How many crashes in a row a run survives in which nothing gets any further.
+/// The maximum number of consecutive crashes without progress.
 pub const MAX_CRASHES: u32 = 10;
 
 impl RunState {
@@ -29,7 +29,7 @@ impl RunState {
             | EventKind::StepStart { .. }
             | EventKind::LoopToolStart { .. }
             | EventKind::LoopModelCall { .. }
-            // A step asks its question again from the first attempt on, so a retry does not count as progress.
+            // A step's rerun repeats its question from the first attempt, so a retry is not progress.
             | EventKind::LoopModelRetry { .. }
             | EventKind::LoopOutput { .. } => {}
             _ if event.epoch.is_none() => {}
@@ -38,7 +38,7 @@ impl RunState {
     }
 }
 
-/// Fails a run that has crashed too often, instead of what it would do next.
+/// Fails a run that has crashed too often, instead of its next effect.
 pub(super) fn give_up(state: &RunState, root: &BrainFrame, next: &Next) -> Option<Effect> {
     let last = next.effects.iter().find(|effect| effect.path().is_some()).filter(|_| state.crashes >= MAX_CRASHES)?;
     let message = format!(
@@ -61,14 +61,14 @@ fn describe(effect: &Effect) -> String {
         Effect::Execute { path, .. } => format!("the tool call `{path}`"),
         Effect::Resume { path } => format!("the `resume` closure of the call `{path}`"),
         Effect::StartBrain { path } => format!("the start of the brain `{path}`"),
-        Effect::FinishBrain { path } => format!("taking over the result of the brain `{path}`"),
+        Effect::FinishBrain { path } => format!("applying the result of the brain `{path}`"),
         Effect::CompleteBrain { path } if path.is_root() => "the result of the run's brain".to_owned(),
         Effect::CompleteBrain { path } => format!("the result of the brain `{path}`"),
         Effect::CloseLoop { path, .. } => format!("the end of the loop `{path}`"),
     }
 }
 
-/// Marks what was in flight as doubtful: its worker is gone, by a crash or in order.
+/// Marks work in flight as doubtful: its worker ended, by a crash or regularly.
 pub(super) fn doubt(brain: &mut BrainFrame, crashed: bool) {
     let doubt_intent = |intent: &mut Intent| {
         let was_running = *intent == Intent::Running;

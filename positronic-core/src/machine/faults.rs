@@ -1,32 +1,32 @@
-//! Answers of no use: which are asked for again, and when they end their loop.
+//! Useless answers: which are retried, and when they end their loop.
 //!
-//! A refusal, a filtered answer and one that was cut off would come again as they are, so each ends the loop. An empty one,
-//! and calls that were cut off, may be better the next time: `answer_retries` of the limits says how often in a row.
+//! A refusal, a filtered answer and a cut-off one would recur, so each ends the loop. An empty one
+//! and cut-off calls may improve: `answer_retries` of the limits says how often in a row they are retried.
 
 use crate::record::{AnswerFault, CODE, EventKind, NewEvent, Part, ResponseMetadata};
 
 use super::loop_frame::{LoopFrame, LoopPhase};
 
 impl LoopFrame {
-    /// Takes note of an answer.
-    pub(super) fn judge(&mut self, parts: &[Part], metadata: &ResponseMetadata) {
+    /// Records the fault of an answer, if it has one.
+    pub(super) fn record_fault(&mut self, parts: &[Part], metadata: &ResponseMetadata) {
         let limit = self.prepared.settings.max_output_tokens;
         self.fault = match metadata.provider == CODE {
-            // Code that decides nothing has no fault of a model.
+            // Code without a call has no fault of a model.
             true => None,
             false => AnswerFault::of(parts, &metadata.finish, limit),
         };
         self.faults = if self.fault.is_some() { self.faults.saturating_add(1) } else { 0 };
     }
 
-    /// Takes note of a call that did its work: what was cut off was whole enough.
+    /// Resets the count after a successful call.
     pub(super) fn progressed(&mut self) {
         if matches!(self.fault, Some(AnswerFault::Length { .. })) {
             (self.fault, self.faults) = (None, 0);
         }
     }
 
-    /// Says whether the model is asked for its empty answer again.
+    /// Returns whether the model is asked again after an empty answer.
     pub(super) fn asks_again(&self) -> bool {
         matches!((&self.phase, &self.fault), (LoopPhase::Answered, Some(AnswerFault::Empty { .. })))
             && !self.is_stopped()
@@ -43,7 +43,7 @@ impl LoopFrame {
         }
     }
 
-    /// Returns the event that ends the loop by its last answer, where that does.
+    /// Returns the event that ends the loop because of its last answer, if it does.
     pub(super) fn stopped(&self) -> Option<NewEvent> {
         let cause = self.fault.clone().filter(|_| self.is_stopped())?;
         let mut message = cause.sentence(&format!("the model of the loop `{}`", self.path));

@@ -1,4 +1,4 @@
-//! The contents that a hash alone can stand for.
+//! Contents that events of a loop reference by hash.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::record::{ContentHash, ContextItem, Settings, ToolDecl};
 
-/// The last contents that a loop's iterations brought, so that a hash alone can stand for them. It is bounded, so a loop
-/// whose prompt changes every iteration does not grow its state.
+/// The latest contents of a loop's iterations, for reference by hash. It is bounded, so that a loop
+/// whose prompt changes in every iteration does not grow its state.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub(super) struct Known(VecDeque<(ContentHash, KnownContent)>);
+pub(super) struct KnownContents(VecDeque<(ContentHash, KnownContent)>);
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) enum KnownContent {
@@ -20,8 +20,8 @@ pub(super) enum KnownContent {
     Settings(Arc<Settings>),
 }
 
-impl Known {
-    /// How many contents are remembered: room for the tools of a large loop in two modes.
+impl KnownContents {
+    /// The maximum number of contents: enough for the tools of a large loop in two modes.
     const MOST: usize = 256;
 
     pub(super) fn add(&mut self, hash: ContentHash, body: KnownContent) {
@@ -30,7 +30,7 @@ impl Known {
         }
     }
 
-    /// Forgets the oldest. It comes after a whole event, which may name by their hashes what was known before it.
+    /// Drops the oldest contents. Called after a complete event, which may reference contents known before it.
     pub(super) fn forget(&mut self) {
         let excess = self.0.len().saturating_sub(Self::MOST);
         self.0.drain(..excess);

@@ -1,17 +1,17 @@
-//! Which limits bind a model call, whether one of them is reached, and what happens then.
+//! Limits of model calls: which ones apply, whether one is reached, and the consequences.
 //!
 //! ```text
-//! reached ─▶ nobody is to be asked: LOOP_LIMIT, LOOP_MAX_ITERATIONS
-//!     └────▶ BUDGET_REQUESTED ─▶ BUDGET_DECIDED: granted ─▶ the limit is raised, and the loop goes on
-//!                          └───▶ BUDGET_DECIDED: refused, BUDGET_EXPIRED ─▶ as if nobody had been to be asked
+//! reached ─▶ without `ask_for_more`: LOOP_LIMIT, LOOP_MAX_ITERATIONS
+//!     └────▶ BUDGET_REQUESTED ─▶ BUDGET_DECIDED: granted ─▶ the limit is raised, and the loop continues
+//!                          └───▶ BUDGET_DECIDED: rejected, BUDGET_EXPIRED ─▶ as without `ask_for_more`
 //! ```
 //!
-//! A limit belongs to a loop, or to a brain as its budget, and binds everything below it. A loop ends by its own limits
-//! and by those of the brains around it, as long as no loop stands between: that one would end first. What is further in
-//! waits until whoever the limit belongs to has ended, or has more.
+//! A limit belongs to a loop, or to a brain as its budget, and applies to everything below it. A loop ends by its own limits
+//! and by those of the brains around it up to the next loop, which would end first. Frames further inside
+//! wait until the owner of the limit has ended, or has more.
 //!
-//! The brain of a conversation's prompt has the conversation's budget beside its own. Where both are reached, one of which
-//! nobody is asked about ends the loop: more of the other would not help.
+//! The brain of a conversation's prompt has the conversation's budget in addition to its own. If both are reached, one
+//! without `ask_for_more` ends the loop: more of the other would not help.
 
 use std::sync::Arc;
 
@@ -27,11 +27,11 @@ use super::next::{Effect, Next};
 use super::shared_budget::SharedLimits;
 use super::state::{BrainFrame, RunState, Stage};
 
-/// What the answers of models have cost in a frame and all below it.
+/// The cost of model answers in a frame and everything below it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Spending {
-    /// What is known.
+    /// The known cost.
     #[serde(skip_serializing_if = "is_default")]
     pub known: Money,
     /// The first model whose answer has no known cost.
@@ -39,33 +39,33 @@ pub struct Spending {
     pub unpriced: Option<Arc<str>>,
 }
 
-/// What people have said about a frame's limits.
+/// The decisions on a frame's limits.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Grants {
-    /// What they have granted on top of what the author says.
+    /// The amounts granted in addition to the author's limits.
     #[serde(skip_serializing_if = "is_default")]
     pub more: Amounts,
-    /// The question that is open.
+    /// The open request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub asked: Option<PendingGrant>,
-    /// Whether they refused, or nobody answered in time; then nobody is asked again.
+    /// Whether a request was rejected or expired; then there are no further ones.
     #[serde(skip_serializing_if = "is_default")]
     pub refused: bool,
 }
 
-/// A question for more that is open.
+/// An open request for more.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingGrant {
-    /// The event that asked.
+    /// The event of the request.
     pub since: Seq,
-    /// Which limit was reached.
+    /// The kind of limit.
     pub kind: LimitKind,
     /// The limit.
     pub limit: u64,
-    /// What was used.
+    /// The used amount.
     pub used: u64,
-    /// When the question becomes void.
+    /// When the request expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<Timestamp>,
 }
@@ -74,14 +74,14 @@ pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// What is about to happen. An iteration that has begun may ask its model, whatever the limit of iterations.
+/// The next action. An iteration that has begun may call its model, whatever the limit of iterations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Before {
     Iteration,
     Request,
 }
 
-/// A limit that is reached.
+/// A reached limit.
 #[derive(Debug, Clone)]
 pub(super) struct Reached {
     pub(super) kind: LimitKind,
@@ -90,7 +90,7 @@ pub(super) struct Reached {
     unpriced: Option<Arc<str>>,
 }
 
-/// A frame whose limits bind everything below it, or the conversation in the brain of its prompt.
+/// A frame whose limits apply to everything below it, or the conversation in the brain of its prompt.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Bound<'a> {
     Loop(&'a LoopFrame),
@@ -125,7 +125,7 @@ impl<'a> Bound<'a> {
         matches!(self, Self::Shared(..))
     }
 
-    /// Names whose limit it is, in a sentence.
+    /// Names the owner of the limit, for a message.
     pub(super) fn name(self) -> String {
         match self {
             Self::Loop(frame) => format!("the loop `{}`", frame.path),
@@ -135,7 +135,7 @@ impl<'a> Bound<'a> {
         }
     }
 
-    /// Returns a limit of one kind, with what was granted, and what was used of it.
+    /// Returns the limit of one kind including grants, and the used amount.
     pub(super) fn limit(self, kind: LimitKind) -> Option<(u64, u64)> {
         let (limit, used) = match self {
             Self::Loop(frame) => match kind {
@@ -161,7 +161,7 @@ impl<'a> Bound<'a> {
         }
     }
 
-    /// Returns the first limit that is reached.
+    /// Returns the first reached limit.
     pub(super) fn reached(self, before: Before) -> Option<Reached> {
         let counts_iterations = match self {
             Self::Loop(frame) => matches!(frame.phase, LoopPhase::Prepare),
@@ -180,8 +180,8 @@ impl<'a> Bound<'a> {
         })
     }
 
-    /// Says whether a person is asked for more. A cost that nobody knows is not mended by more money, and
-    /// calls that fail are not mended by more of them.
+    /// Returns whether a person is asked for more. More does not help against an unknown cost or against
+    /// failing calls.
     fn asks(self, reached: &Reached) -> Option<AskForMore> {
         let ask = match self {
             Self::Loop(frame) => frame.limits.ask,
@@ -192,7 +192,7 @@ impl<'a> Bound<'a> {
         ask.filter(|_| mends && !self.grants().refused)
     }
 
-    /// Returns what becomes of the brain whose loop ends by it.
+    /// Returns the consequence for the brain whose loop it ends.
     pub(super) fn on_limit(self) -> OnLimit {
         match self {
             Self::Loop(frame) => frame.limits.on_limit,
@@ -203,7 +203,7 @@ impl<'a> Bound<'a> {
 }
 
 impl BrainFrame {
-    /// Returns what the brain and all below it have used, in the units of [`Amounts::of`].
+    /// Returns the usage of the brain and everything below it, in the units of [`Amounts::of`].
     const fn used(&self, kind: LimitKind) -> u64 {
         match kind {
             LimitKind::Tokens => self.usage.total(),
@@ -232,30 +232,30 @@ impl<'a> Around<'a> {
         result
     }
 
-    /// Says whether something around waits for more or is about to end, with a loop around what is asked about.
+    /// Returns whether something around waits for more or is about to end, together with an outer loop.
     pub(super) fn exhausted(&self, before: Before) -> bool {
         let last = self.0.iter().rposition(|bound| matches!(bound, Bound::Loop(_)));
         let outer = last.and_then(|last| self.0.get(..=last)).unwrap_or_default();
         outer.iter().any(|bound| bound.reached(before).is_some())
     }
 
-    fn governed(&self, before: Before) -> Option<(Bound<'a>, Reached)> {
-        governed(&self.0, before)
+    fn binding_limit(&self, before: Before) -> Option<(Bound<'a>, Reached)> {
+        binding_limit(&self.0, before)
     }
 
-    /// Asks for more where a budget is used up whose author wants that, and says whether nothing may begin until then.
+    /// Requests more if a budget with `ask_for_more` is used up, and returns whether new work must wait.
     pub(super) fn asks_for_more(&self, before: Before, now: Timestamp, out: &mut Next) -> bool {
-        let Some((bound, reached)) = self.governed(before) else { return false };
+        let Some((bound, reached)) = self.binding_limit(before) else { return false };
         ask_for_more(bound, &reached, now, out)
     }
 
-    /// Ends a loop that has reached a limit of its own, or that of a brain which it answers for; or asks for more first.
-    /// Says whether either is so.
+    /// Ends a loop that has reached its own limit or one of its brain, or requests more first.
+    /// Returns whether it did either.
     pub(super) fn at_limit(&self, frame: &'a LoopFrame, before: Before, now: Timestamp, out: &mut Next) -> bool {
         let own = Bound::Loop(frame);
-        // The iteration in which a loop sums up is beyond its own limits, and never beyond a brain's.
+        // The summary iteration may exceed the loop's own limits, but never a brain's.
         let own = own.reached(before).filter(|_| frame.wrap_up.is_none()).map(|reached| (own, reached));
-        let Some((bound, reached)) = own.or_else(|| self.governed(before)) else { return false };
+        let Some((bound, reached)) = own.or_else(|| self.binding_limit(before)) else { return false };
         if !ask_for_more(bound, &reached, now, out) {
             end(frame, bound, reached, out);
         }
@@ -263,10 +263,10 @@ impl<'a> Around<'a> {
     }
 }
 
-/// Returns the budget that is used up of the innermost brain around, as far as no loop stands between.
+/// Returns the used-up budget of the innermost brain around, up to the next loop.
 ///
-/// Of its own and the conversation's, it is the one which nobody is asked about; then the one whose question is open.
-fn governed<'a>(around: &[Bound<'a>], before: Before) -> Option<(Bound<'a>, Reached)> {
+/// Of its own and the conversation's budget, one without `ask_for_more` comes first; then one with an open request.
+fn binding_limit<'a>(around: &[Bound<'a>], before: Before) -> Option<(Bound<'a>, Reached)> {
     let brains = around.iter().rev().take_while(|bound| !matches!(bound, Bound::Loop(_)));
     let mut reached = brains.filter_map(|bound| Some((*bound, bound.reached(before)?)));
     let first = reached.next()?;
@@ -322,43 +322,43 @@ fn end(frame: &LoopFrame, bound: Bound<'_>, reached: Reached, out: &mut Next) {
     out.effects.push(Effect::Append(new_events));
 }
 
-/// What becomes of a question that a step or a plugin asks a model.
+/// The decision on a question of a step or a plugin to a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It is asked.
+    /// It is sent.
     Allowed,
-    /// Whoever asks it is stopped, and begins again once there is more, if ever.
+    /// The step or iteration is stopped, and restarts when there is more.
     Blocked,
-    /// It is refused, for this reason.
+    /// It is refused, with this reason.
     Refused(String),
 }
 
-/// Says whether a step or an iteration that is being prepared may ask a model now.
+/// Decides whether a step or an iteration in preparation may call a model now.
 pub(crate) fn may_ask(state: &RunState, asker: &Path) -> Verdict {
     let mut bounds = bounds(state, asker);
-    // A loop that sums up has one iteration more than its own limits allow, with all that the iteration takes.
+    // The summary iteration is allowed beyond the loop's own limits, with everything that it needs.
     bounds.retain(|bound| !matches!(bound, Bound::Loop(frame) if frame.wrap_up.is_some()));
     let inside = bounds.iter().rposition(|bound| matches!(bound, Bound::Loop(_))).map_or(0, |last| last + 1);
     let (outer, brains) = bounds.split_at_checked(inside).unwrap_or_default();
-    let governed = governed(brains, Before::Request);
+    let binding_limit = binding_limit(brains, Before::Request);
     let outer: Vec<_> = outer.iter().filter_map(|bound| Some((*bound, bound.reached(Before::Request)?))).collect();
     let asks = |(bound, reached): &(Bound<'_>, Reached)| bound.asks(reached).is_some();
-    // A loop around that has reached a limit ends, or goes on with more: both are decided elsewhere.
+    // An outer loop with a reached limit ends, or continues with more: both are decided elsewhere.
     let waits = outer.iter().any(|around| matches!(around.0, Bound::Loop(_)) || asks(around));
-    if waits || governed.as_ref().is_some_and(asks) {
+    if waits || binding_limit.as_ref().is_some_and(asks) {
         return Verdict::Blocked;
     }
-    let Some((bound, first)) = governed.as_ref().or(outer.last()) else { return Verdict::Allowed };
+    let Some((bound, first)) = binding_limit.as_ref().or(outer.last()) else { return Verdict::Allowed };
     let what = first.kind.noun();
-    Verdict::Refused(format!("the model is not asked any more: {} has used up its budget of {what}", bound.name()))
+    Verdict::Refused(format!("the model is not called: {} has used up its budget of {what}", bound.name()))
 }
 
-/// Says whether a limit of money binds a loop, apart from its own.
+/// Returns whether a limit of money applies to a loop, apart from its own.
 pub(crate) fn limits_money(state: &RunState, path: &Path) -> bool {
     bounds(state, path).into_iter().any(|bound| bound.limit(LimitKind::Money).is_some())
 }
 
-/// Says whether a limit of money binds anything that is open in a run.
+/// Returns whether a limit of money applies to anything open in a run.
 pub(crate) fn has_limit_of_money(state: &RunState) -> bool {
     let is_limited = |bound: Bound<'_>| bound.limit(LimitKind::Money).is_some();
     let mut open: Vec<&BrainFrame> = state.root.as_deref().into_iter().collect();
@@ -376,7 +376,7 @@ pub(crate) fn has_limit_of_money(state: &RunState) -> bool {
     false
 }
 
-/// Collects the frames around a stage or an iteration whose limits bind it, from the outside in.
+/// Collects the frames whose limits apply to a stage or an iteration, from the outside in.
 fn bounds<'a>(state: &'a RunState, at: &Path) -> Vec<Bound<'a>> {
     let mut found = Vec::new();
     let mut frame = state.root.as_deref();
@@ -400,7 +400,7 @@ pub(super) fn bound_at<'a>(state: &'a RunState, path: &Path, shared: bool) -> Op
     bounds_at(state, path).find(|bound| bound.is_shared() == shared)
 }
 
-/// Finds whose limits a person is asked about at this path.
+/// Finds the frame with an open request for more at this path.
 pub(super) fn asked_at<'a>(state: &'a RunState, path: &Path) -> Option<(Bound<'a>, &'a PendingGrant)> {
     bounds_at(state, path).find_map(|bound| Some((bound, bound.grants().asked.as_ref()?)))
 }

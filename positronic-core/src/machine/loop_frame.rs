@@ -1,4 +1,4 @@
-//! The frame of a loop: where its iteration stands, what the iteration sends, and what counts towards its limits.
+//! The frame of a loop: its iteration, the request of the iteration, and its usage of limits.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::call::Call;
-use super::known::Known;
+use super::known::KnownContents;
 use super::limits::{Grants, Spending, is_default};
 use super::state::{Asked, Intent};
 use crate::record::{
@@ -20,12 +20,12 @@ const fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
-/// An answer that was refused, since it is no decision that fits.
+/// A rejected answer, which is not a valid structured action.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Refused {
     /// Its parts.
     pub parts: Arc<[Part]>,
-    /// What is wrong with it.
+    /// The error.
     pub message: String,
 }
 
@@ -34,94 +34,94 @@ pub struct Refused {
 pub struct LoopFrame {
     /// Its path.
     pub path: Path,
-    /// The version of the rules by which the record becomes messages, as `LOOP_START` says it.
+    /// The version of the rules for converting the record into messages, from `LOOP_START`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub projection: u32,
     /// The current iteration, from 0.
     pub iteration: u32,
-    /// Where the iteration stands.
+    /// The phase of the iteration.
     pub phase: LoopPhase,
     /// The limits.
     pub limits: Limits,
-    /// What people have said about the limits.
+    /// The decisions on the limits.
     #[serde(default, skip_serializing_if = "is_default")]
     pub grants: Grants,
-    /// What the answers of models have cost, here and below.
+    /// The cost of model answers, here and below.
     #[serde(default, skip_serializing_if = "is_default")]
     pub spent: Spending,
-    /// The brain whose budget ended the loop, where it was not a limit of its own.
+    /// The brain whose budget ended the loop, if it was not a limit of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_by: Option<Path>,
     /// Whether that was the budget of the conversation.
     #[serde(default, skip_serializing_if = "is_default")]
     pub ended_by_shared: bool,
-    /// Whether a text answer does not end the loop: an exit tool is among the tools, or the loop requires an exit.
+    /// Whether a text answer does not end the loop: it has an exit tool, or requires an exit.
     pub exits: bool,
-    /// What the current iteration sends to the model.
+    /// The request of the current iteration.
     pub prepared: Prepared,
-    /// The state that the current iteration's configuration saw: after a restart it runs again on it.
+    /// The state that the current iteration's configuration saw: after a restart it reruns on it.
     pub seen: Arc<Value>,
-    /// What the plugins kept when the current iteration was prepared, for the same reason.
+    /// The plugin states from which the current iteration was prepared, for the same reason.
     #[serde(default, skip_serializing_if = "PluginStates::is_empty")]
     pub seen_plugins: PluginStates,
-    /// The questions that plugins have asked a model while they prepare the next iteration.
+    /// The questions of plugins to models during the preparation of the next iteration.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<Asked>,
-    /// The answers to the iteration's request that were refused, in order.
+    /// The rejected answers to the iteration's request, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<Refused>,
-    /// The tokens of this loop and all below it.
+    /// The tokens of this loop and everything below it.
     pub usage: Usage,
-    /// The active time, in microseconds: while a worker that was alive had the run in hand. Counted only where it is
+    /// The active time, in microseconds: while a live worker had claimed the run. Only counted if it is
     /// limited.
     pub active: u64,
     /// The calls of the current batch, in order.
     pub batch: Vec<Arc<Call>>,
-    /// How many calls the batch has.
+    /// The size of the batch.
     pub expected: u32,
-    /// Whether a message came that the model has not read.
+    /// Whether a message arrived that the model has not read.
     pub unread: bool,
-    /// How many calls have failed since one did its work.
+    /// The number of consecutive failed calls.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub failures: u32,
-    /// What is wrong with the last answer.
+    /// The fault of the last answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<AnswerFault>,
-    /// How many answers in a row had a fault.
+    /// The number of consecutive answers with a fault.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub faults: u32,
     /// Whether the iteration at which a limit was reached had begun.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut: bool,
-    /// The iteration in which the model sums up, and how the loop ends after it.
+    /// The summary iteration, and the loop's outcome after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wrap_up: Option<(u32, LoopOutcome)>,
     /// Rejected calls, as hashes of tool and arguments.
     pub denials: Arc<BTreeSet<ContentHash>>,
-    known: Arc<Known>,
+    known: Arc<KnownContents>,
 }
 
-/// Where an iteration of a loop stands.
+/// The phase of a loop's iteration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum LoopPhase {
-    /// The configuration closure and the plugins have to run.
+    /// The configuration closure and the plugins must run.
     Prepare,
-    /// The model has to answer.
+    /// The model must answer.
     Ask {
         /// The try, from 0.
         attempt: u32,
-        /// Where the request stands.
+        /// The state of the request.
         intent: Intent,
     },
     /// The model answered without a call.
     Answered,
-    /// The calls have to get their results.
+    /// The calls must get their results.
     Batch,
-    /// The loop has to be closed.
+    /// The loop must be closed.
     Ending(LoopOutcome),
 }
 
-/// What one iteration sends to the model beside the messages.
+/// The request of an iteration, without the messages.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Prepared {
     /// The system prompt.
@@ -130,12 +130,12 @@ pub struct Prepared {
     pub context: Arc<[ContextItem]>,
     /// The tools.
     pub tools: Arc<ToolSet>,
-    /// How the model is to answer.
+    /// The model settings.
     pub settings: Arc<Settings>,
 }
 
 impl Prepared {
-    /// Makes the request of an iteration.
+    /// Builds the request of an iteration.
     #[must_use]
     pub fn request(&self, iteration: Path, attempt: u32, messages: Transcript) -> ModelRequest {
         ModelRequest {
@@ -183,17 +183,17 @@ impl LoopFrame {
         }
     }
 
-    /// Says whether a hash alone stands for this content in the loop's next `LOOP_ITERATION`.
+    /// Returns whether the loop's next `LOOP_ITERATION` can reference this content by hash.
     #[must_use]
     pub fn knows(&self, hash: &ContentHash) -> bool {
         self.known.get(hash).is_some()
     }
 
-    pub(super) fn known_mut(&mut self) -> &mut Known {
+    pub(super) fn known_mut(&mut self) -> &mut KnownContents {
         Arc::make_mut(&mut self.known)
     }
 
-    /// Finds the call at this place of the current batch.
+    /// Finds a call of the current batch by its index.
     #[must_use]
     pub fn call(&self, iteration: u32, index: u32) -> Option<&Call> {
         if iteration != self.iteration {

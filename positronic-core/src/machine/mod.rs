@@ -1,19 +1,19 @@
-//! The pure machine: what a log means, and what has to happen next.
+//! The pure state machine of a run: the meaning of its log, and what happens next.
 //!
 //! ```text
 //! RunState::apply(&event)      folds one event into the state, or refuses it and changes nothing
-//! next(&state, now)            says which effects have to be in flight, and when to ask again
-//! admit(&state, signal, now)  turns what the outside says into events, or refuses it
-//! settle(&state, outcome, …)   turns what an effect has come to into events: tries again, fails, or records it
-//! why(&state)                  says in a sentence why the run waits, since which event, and for whom
+//! next(&state, now)            returns which effects must be in flight, and when to call it again
+//! admit(&state, signal, now)   converts a signal into events, or refuses it
+//! settle(&state, outcome, …)  converts the outcome of an effect into events: retry, failure or result
+//! why(&state)                  explains why the run waits, since which event, and for whom
 //! ```
 //!
-//! Nothing here does I/O, reads a clock or draws a random number: times and ids come in with the events. The
-//! [`runner`](crate::runner) performs the effects and appends their outcomes; since `next` depends on the state alone,
-//! a run goes on from its log as if nothing had happened.
+//! The machine does no I/O, and reads neither clocks nor random numbers: times and ids are part of the events. The
+//! [`runner`](crate::runner) performs the effects and appends their outcomes; since `next` depends only on the state,
+//! a run resumes from its log.
 //!
 //! A run is a tree of frames. A [`BrainFrame`] is at one of its stages; a loop's [`LoopFrame`] has the calls of the
-//! current batch, and a [`Call`] can hold the frame of the brain that it runs. Only what is open has a frame.
+//! current batch, and a [`Call`] may have the frame of its nested brain. Only open work has a frame.
 
 mod admit;
 mod apply;

@@ -1,4 +1,4 @@
-//! What has to happen next: a pure function of the state and the time.
+//! The next effects of a run: a pure function of the state and the time.
 
 use crate::record::{
     EndReason, EventKind, Failure, LoopOutcome, NewEvent, Path, Segment, Speaker, StageKind, Timestamp,
@@ -12,18 +12,18 @@ use super::limits::{Around, Before, Bound};
 use super::loop_frame::{LoopFrame, LoopPhase};
 use super::state::{BrainEnd, BrainFrame, Intent, RunState, Stage};
 
-/// What the state asks of its runner.
+/// The effects that the state requires.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Next {
-    /// What has to be in flight. What is in flight already and has no intent in the log is named again.
+    /// The effects that must be in flight. Those in flight without an intent in the log are listed again.
     pub effects: Vec<Effect>,
-    /// When to ask again at the latest, because then something is due.
+    /// The latest time for the next call, when something is due.
     pub wake: Option<Timestamp>,
-    /// Whether a limit of a loop around keeps something from being done that could be done otherwise.
+    /// Whether an outer loop's limit blocks something that could otherwise run.
     pub(super) held: bool,
 }
 
-/// Something that the outside world must do. Effects are told apart by their kind and path.
+/// An action for the runner. Effects are identified by their kind and path.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
     /// Appends events that follow from the state alone.
@@ -56,7 +56,7 @@ pub enum Effect {
         /// The try, from 0.
         attempt: u32,
     },
-    /// Makes the result of a call that has the answer it waited for: `LOOP_TOOL_RESULT`.
+    /// Computes the result of a call from its answer: `LOOP_TOOL_RESULT`.
     Resume {
         /// The call.
         path: Path,
@@ -66,13 +66,13 @@ pub enum Effect {
         /// The stage or the call.
         path: Path,
     },
-    /// Hands a nested brain's result to the brain around it: `STEP_COMPLETE`, or `LOOP_BRAIN_COMPLETE` and
+    /// Applies a nested brain's result to the outer brain: `STEP_COMPLETE`, or `LOOP_BRAIN_COMPLETE` and
     /// `LOOP_TOOL_RESULT`.
     FinishBrain {
         /// The stage or the call.
         path: Path,
     },
-    /// Makes a brain's result: `BRAIN_COMPLETE`.
+    /// Computes a brain's result: `BRAIN_COMPLETE`.
     CompleteBrain {
         /// The brain.
         path: Path,
@@ -81,13 +81,13 @@ pub enum Effect {
     CloseLoop {
         /// The loop.
         path: Path,
-        /// How it ended.
+        /// The outcome.
         outcome: LoopOutcome,
     },
 }
 
 impl Effect {
-    /// Returns the place the effect works at, none for [`Effect::Append`].
+    /// Returns the path of the effect; `None` for [`Effect::Append`].
     #[must_use]
     pub const fn path(&self) -> Option<&Path> {
         match self {
@@ -105,7 +105,7 @@ impl Effect {
     }
 }
 
-/// Says what has to happen in this state at this time. Without effects and without anything in flight, the run is
+/// Computes the effects for this state and time. Without effects and without work in flight, the run is
 /// suspended or over.
 #[must_use]
 pub fn next(state: &RunState, now: Timestamp) -> Next {
@@ -122,7 +122,7 @@ pub fn next(state: &RunState, now: Timestamp) -> Next {
     out
 }
 
-/// Walks one brain.
+/// Visits a brain.
 pub(super) fn brain<'a>(frame: &'a BrainFrame, now: Timestamp, around: &mut Around<'a>, out: &mut Next) {
     around.within(Bound::all_of(frame), |around| stage(frame, now, around, out));
 }
@@ -137,7 +137,7 @@ fn stage<'a>(frame: &'a BrainFrame, now: Timestamp, around: &mut Around<'a>, out
         Stage::Ready => match stage.kind {
             StageKind::Step => out.effects.push(Effect::Step { path: path(), attempt: 0 }),
             StageKind::Loop if around.exhausted(Before::Iteration) => out.held = true,
-            // Where nobody is asked for more, the loop begins all the same, and ends before it asks a model.
+            // Without a request for more, the loop begins nevertheless, and ends before it calls a model.
             StageKind::Loop if around.asks_for_more(Before::Iteration, now, out) => {}
             StageKind::Loop => out.effects.push(Effect::Prepare { path: path(), iteration: 0 }),
             StageKind::Brain if nests_too_deep(&path()) => {
@@ -171,11 +171,11 @@ fn stage<'a>(frame: &'a BrainFrame, now: Timestamp, around: &mut Around<'a>, out
     }
 }
 
-/// How many brains may be open within one another. A snapshot of more could not be read back, since readers of JSON
-/// bound their depth.
+/// The maximum nesting of open brains. A snapshot with more could not be read, since JSON parsers limit
+/// the depth.
 const DEEPEST: usize = 16;
 
-/// Says whether a brain at this place would stand in too many others.
+/// Returns whether a brain at this path would exceed the maximum nesting.
 pub(super) fn nests_too_deep(path: &Path) -> bool {
     let mut brains = 1;
     let mut staged = false;
@@ -184,19 +184,19 @@ pub(super) fn nests_too_deep(path: &Path) -> bool {
         brains += usize::from((stage && staged) || matches!(segment, Segment::Call(..)));
         staged = stage;
     }
-    // The last segment names the brain that would begin; a call has counted it.
+    // The last segment is the brain that would begin; a call is already counted.
     brains + usize::from(staged) > DEEPEST
 }
 
 pub(super) fn too_deep(path: &Path) -> String {
-    format!("the brain `{path}` cannot begin: {DEEPEST} brains are open around it, and no run may nest more")
+    format!("the brain `{path}` cannot begin: it would exceed the maximum nesting of {DEEPEST} brains")
 }
 
 fn fail(frame: &BrainFrame, failure: Failure, out: &mut Next) {
     out.effects.push(Effect::Append(vec![NewEvent::new(frame.path.clone(), EventKind::BrainError(failure))]));
 }
 
-/// Says whether an effect can start now, and notes when it can if that is later.
+/// Returns whether an effect can start now, and records a later start time.
 pub(super) fn startable(intent: Intent, now: Timestamp, out: &mut Next) -> bool {
     match intent {
         Intent::Ready | Intent::Doubtful => true,
@@ -217,7 +217,7 @@ impl Next {
 
 fn one_loop<'a>(frame: &'a LoopFrame, now: Timestamp, around: &mut Around<'a>, out: &mut Next) {
     if let Some((iteration, outcome)) = &frame.wrap_up {
-        // Whatever came of the last iteration, there is none after it.
+        // There is no iteration after the summary.
         let is_over = matches!(frame.phase, LoopPhase::Prepare) && frame.iteration > *iteration;
         if is_over || matches!(frame.phase, LoopPhase::Answered) {
             out.effects.push(Effect::CloseLoop { path: frame.path.clone(), outcome: outcome.clone() });
@@ -248,9 +248,9 @@ fn one_loop<'a>(frame: &'a LoopFrame, now: Timestamp, around: &mut Around<'a>, o
         }
         LoopPhase::Answered => {
             if frame.asks_again() && !frame.exits {
-                out.effects.push(told(frame, EMPTY.to_owned()));
+                out.effects.push(engine_message(frame, EMPTY.to_owned()));
             } else if frame.exits {
-                out.effects.push(told(frame, nudge(frame)));
+                out.effects.push(engine_message(frame, nudge(frame)));
             } else {
                 let outcome = LoopOutcome::Answered;
                 out.effects.push(Effect::CloseLoop { path: frame.path.clone(), outcome });
@@ -259,19 +259,21 @@ fn one_loop<'a>(frame: &'a LoopFrame, now: Timestamp, around: &mut Around<'a>, o
         LoopPhase::Batch => {
             let before = out.effects.len();
             around.within([Bound::Loop(frame)], |around| batch::next(frame, now, around, out));
-            if out.effects.len() == before && batch::is_held_by_limit(frame) {
+            if out.effects.len() == before && batch::is_blocked_by_limit(frame) {
                 around.at_limit(frame, Before::Iteration, now, out);
             }
         }
-        LoopPhase::Ending(_) if wraps_up(frame).is_some() => out.effects.push(told(frame, last_words(frame))),
+        LoopPhase::Ending(_) if wraps_up(frame).is_some() => {
+            out.effects.push(engine_message(frame, summary_request(frame)))
+        }
         LoopPhase::Ending(outcome) => {
             out.effects.push(Effect::CloseLoop { path: frame.path.clone(), outcome: outcome.clone() });
         }
     }
 }
 
-/// Tells the model something.
-fn told(frame: &LoopFrame, text: String) -> Effect {
+/// Sends the model a message from the engine.
+fn engine_message(frame: &LoopFrame, text: String) -> Effect {
     let message = EventKind::LoopMessage {
         text,
         message_id: None,
@@ -282,7 +284,7 @@ fn told(frame: &LoopFrame, text: String) -> Effect {
     Effect::Append(vec![NewEvent::new(frame.path.clone(), message)])
 }
 
-/// What the model is told that answered with text where an exit tool has to end the loop.
+/// Returns the message after a text answer in a loop that only an exit tool can end.
 fn nudge(frame: &LoopFrame) -> String {
     match exits(frame) {
         none if none.is_empty() => "Go on with a tool call. A text does not end this work.".to_owned(),
@@ -290,8 +292,8 @@ fn nudge(frame: &LoopFrame) -> String {
     }
 }
 
-/// What the model is told that sums up at a limit.
-fn last_words(frame: &LoopFrame) -> String {
+/// Returns the message that requests a summary at a limit.
+fn summary_request(frame: &LoopFrame) -> String {
     let how = match exits(frame) {
         none if none.is_empty() => "Answer".to_owned(),
         exits => format!("Call {exits}"),
@@ -307,7 +309,7 @@ fn exits(frame: &LoopFrame) -> String {
     tools.map(|tool| format!("`{}`", tool.id.wire_name())).collect::<Vec<_>>().join(" or ")
 }
 
-/// A limit binds before the next model call: what the model asked for and paid for is done first, so that an exit
+/// A limit applies before the next model call: calls of the last answer are executed first, so that an exit
 /// tool in the iteration that uses the last token still ends its loop.
 fn limits_bind(frame: &LoopFrame) -> Option<Before> {
     match &frame.phase {

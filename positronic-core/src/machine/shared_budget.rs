@@ -1,7 +1,7 @@
-//! A budget over the prompts of a conversation, in the run that is one of them.
+//! The budget of a conversation, in the run of one of its prompts.
 //!
-//! The run's brain has it beside a budget of its own. Each has its own limits, grants, and say about what happens at a limit;
-//! what is reached first binds. What the prompts before have used counts as used, of the conversation's alone.
+//! The run's brain has it in addition to its own budget. Each has its own limits, grants, and consequences;
+//! the first one that is reached applies. Usage of previous prompts only counts for the conversation's.
 
 use std::sync::Arc;
 
@@ -11,17 +11,17 @@ use super::limits::{Grants, is_default};
 use super::state::{BrainFrame, RunState};
 use crate::record::{Amounts, BrainStart, Budget, Money, SharedBudget};
 
-/// What the prompts of a conversation may use together, in the run's brain.
+/// The conversation's budget in the run's brain.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SharedLimits {
-    /// The budget, as it was when the run began.
+    /// The budget at the start of the run.
     pub budget: SharedBudget,
-    /// What people have said about it in this run.
+    /// The decisions on it in this run.
     #[serde(default, skip_serializing_if = "is_default")]
     pub grants: Grants,
 }
 
-/// Says what a brain that begins may use by itself. What the run was started with goes before what its author says.
+/// Returns a new brain's own budget. The budget of the run's start takes precedence over the author's.
 pub(super) fn budget_of(start: &BrainStart) -> Option<Arc<Budget>> {
     let given = start.start.as_ref().and_then(|start| start.budget.as_ref());
     let own = match (given, &start.budget) {
@@ -31,22 +31,21 @@ pub(super) fn budget_of(start: &BrainStart) -> Option<Arc<Budget>> {
     own.map(Arc::new)
 }
 
-/// Says what the conversation lets a brain that begins use.
+/// Returns a new brain's share of the conversation's budget.
 pub(super) fn shared_of(start: &BrainStart) -> Option<Arc<SharedLimits>> {
     let budget = start.start.as_ref()?.shared_budget.clone()?;
     Some(Arc::new(SharedLimits { budget, grants: Grants::default() }))
 }
 
 impl BrainFrame {
-    /// Says whether a person is asked for more, of its own budget or of the conversation's.
+    /// Returns whether a request for more is open, for its own budget or the conversation's.
     pub(super) fn waits_for_more(&self) -> bool {
         let shared = self.shared.as_ref().is_some_and(|shared| shared.grants.asked.is_some());
         shared || self.grants.asked.is_some()
     }
 }
 
-/// Adds what a run has used, and what was granted to its conversation in it, to what its conversation has used before it.
-/// Money in another currency is no part of the sum.
+/// Adds a run's usage and grants to those of its conversation. Money in another currency is not added.
 pub(crate) fn add_up(shared: &mut SharedBudget, run: &RunState) {
     let Some(root) = run.root.as_deref() else { return };
     let (tokens, time) = (root.usage.total(), root.active);

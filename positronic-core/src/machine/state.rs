@@ -1,4 +1,4 @@
-//! The frames of a run, and the way to them.
+//! The frames of a run, and access to them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,41 +16,41 @@ use super::limits::{Grants, Spending, is_default};
 use super::loop_frame::LoopFrame;
 use super::shared_budget::SharedLimits;
 
-/// How many signals a state knows: whoever sends one asks the store for those before.
+/// The number of signals in the state; the store knows earlier ones.
 pub const KNOWN_SIGNALS: usize = 256;
 
-/// Everything a run's log says about now. It is the fold of the log's events and never the only copy of anything.
+/// The current state of a run. It is the fold of the log's events and never the only copy of anything.
 ///
-/// A clone shares its frames, and a fold copies only those that its event changes: whoever wants to append folds into a
-/// clone first, and the state in use is never ahead of the log.
+/// Clones share their frames, and a fold copies only those that its event changes: to append, fold into a
+/// clone first, so that the state in use is never ahead of the log.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct RunState {
-    /// The number that the next event gets.
+    /// The number of the next event.
     pub next: Seq,
     /// When the last event was appended.
     pub at: Timestamp,
-    /// The last attachment of a worker.
+    /// The last claim of a worker.
     pub claim: Option<Claim>,
     /// How the run was started.
     pub start: Start,
     /// The event that paused the run, while it is paused.
     pub paused: Option<Seq>,
-    /// The brain that the run runs; none before its first `BRAIN_START`.
+    /// The run's brain; `None` before its first `BRAIN_START`.
     pub root: Option<Arc<BrainFrame>>,
-    /// The signals that were accepted last, [`KNOWN_SIGNALS`] at most, with the event that says so. The store knows them
+    /// The latest accepted signals, up to [`KNOWN_SIGNALS`], with the accepting event. The store knows
     /// all.
     pub signals: Arc<BTreeMap<SignalId, Seq>>,
-    /// The time that passed before signals since the worker's last event, in microseconds, for each loop that was active
-    /// then and has a limit of time; it counts once the worker shows that it was alive.
+    /// The time that passed before signals since the worker's last event, in microseconds, for each loop with a time
+    /// limit that was active then; it counts when the worker proves that it was alive.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unsure: Vec<(Path, u64)>,
-    /// How often in a row the worker's process ended before it recorded any outcome.
+    /// The number of consecutive process ends before any outcome was recorded.
     #[serde(default, skip_serializing_if = "is_default")]
     pub crashes: u32,
-    /// Why no worker claims the run, since the event that says so; none once one has.
+    /// Why no worker can claim the run, since the recorded event; `None` once one has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<Arc<NotClaimed>>,
-    /// The currency of the run's first known cost, or that of its conversation's limit of money; a cost in another one counts as
+    /// The currency of the run's first known cost, or of its conversation's money limit; a cost in another one counts as
     /// unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub currency: Option<Arc<str>>,
@@ -59,9 +59,9 @@ pub struct RunState {
 /// A run with work that no worker could claim.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NotClaimed {
-    /// The event that says so.
+    /// The recorded event.
     pub since: Seq,
-    /// Why.
+    /// The reason.
     pub reason: ClaimRefusal,
     /// The reason for people.
     pub message: String,
@@ -70,13 +70,13 @@ pub struct NotClaimed {
 /// A brain that has begun.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BrainFrame {
-    /// Its path: empty for the root, else that of the stage or the call that runs it.
+    /// Its path: empty for the root, else that of its stage or call.
     pub path: Path,
     /// Its title.
     pub title: Arc<str>,
-    /// The author's version of it.
+    /// The version set by its author.
     pub version: u32,
-    /// The hash of what makes it the same brain.
+    /// The hash that identifies its version.
     pub fingerprint: ContentHash,
     /// Its stages.
     pub stages: Arc<Shape>,
@@ -84,47 +84,47 @@ pub struct BrainFrame {
     pub options: Arc<Value>,
     /// Its state, a canonical document.
     pub state: Arc<Value>,
-    /// The event that changed the state last.
+    /// The event that last changed the state.
     pub changed: Seq,
-    /// What its plugins keep.
+    /// The states of its plugins.
     #[serde(default, skip_serializing_if = "PluginStates::is_empty")]
     pub plugins: PluginStates,
-    /// Which of the stages is the current one; the number of stages once all are done.
+    /// The index of the current stage; the number of stages when all are done.
     pub index: usize,
     /// The current stage.
     pub stage: Stage,
-    /// The tokens of this brain and all below it.
+    /// The tokens of this brain and everything below it.
     pub usage: Usage,
-    /// What the brain and all below it may use.
+    /// The budget of the brain and everything below it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Arc<Budget>>,
-    /// What the prompts of the conversation may use together, where this is the run's brain.
+    /// The conversation's budget, if this is the run's brain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared: Option<Arc<SharedLimits>>,
-    /// What people have said about the budget.
+    /// The decisions on the budget.
     #[serde(default, skip_serializing_if = "is_default")]
     pub grants: Grants,
-    /// What the answers of models have cost, here and below.
+    /// The cost of model answers, here and below.
     #[serde(default, skip_serializing_if = "is_default")]
     pub spent: Spending,
     /// How many iterations have begun, here and below.
     #[serde(default, skip_serializing_if = "is_default")]
     pub iterations: u64,
-    /// The active time, in microseconds. Counted only where it is limited.
+    /// The active time, in microseconds. Only counted if it is limited.
     #[serde(default, skip_serializing_if = "is_default")]
     pub active: u64,
     /// When it began.
     pub began: Timestamp,
-    /// How it ended.
+    /// Its end, if it has ended.
     pub end: Option<BrainEnd>,
 }
 
-/// How a brain ended.
+/// The end of a brain.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum BrainEnd {
-    /// Well, with what its callers get.
+    /// It completed, with the result for its callers.
     Completed(Value),
-    /// In failure.
+    /// It failed.
     Failed(Failure),
     /// It was cancelled.
     Cancelled,
@@ -133,7 +133,7 @@ pub enum BrainEnd {
 /// The current stage of a brain.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Stage {
-    /// It has not begun.
+    /// A stage that has not begun.
     Ready,
     /// A step that has begun.
     Step(StepFrame),
@@ -141,30 +141,30 @@ pub enum Stage {
     Loop(Arc<LoopFrame>),
     /// A nested brain that has begun.
     Brain(Arc<BrainFrame>),
-    /// It ended in a way that fails the brain.
+    /// A stage whose failure fails the brain.
     Failed(Failure),
 }
 
-/// Where an effect stands that is recorded before it starts.
+/// The state of an effect that is recorded before it starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Intent {
     /// It has not started.
     Ready,
     /// It is in flight.
     Running,
-    /// It was in flight when its worker went away.
+    /// It was in flight when its worker ended.
     Doubtful,
-    /// It failed and starts again at this time.
+    /// It failed and is retried at this time.
     Backoff(Timestamp),
 }
 
 impl Intent {
-    /// Returns the attempt that starts next: what was interrupted starts as a new one.
+    /// Returns the number of the next attempt: an interrupted one restarts with a new number.
     pub(super) const fn next_attempt(self, attempt: u32) -> u32 {
         if matches!(self, Self::Doubtful) { attempt.saturating_add(1) } else { attempt }
     }
 
-    /// Says whether an attempt with this number can start. Logs of 0.1 start what was interrupted under its old number.
+    /// Returns whether an attempt with this number can start. Logs of 0.1 restart an interrupted one with its old number.
     pub(super) fn can_start(self, attempt: u32, this: u32) -> bool {
         self != Self::Running && (this == attempt || this == self.next_attempt(attempt))
     }
@@ -175,28 +175,28 @@ impl Intent {
 pub struct StepFrame {
     /// The try, from 0.
     pub attempt: u32,
-    /// Where it stands.
+    /// Its state.
     pub intent: Intent,
-    /// The questions it asked models.
+    /// Its questions to models.
     pub asked: Vec<Asked>,
-    /// The values that it computed once.
+    /// Its recorded values.
     pub values: Values,
-    /// Whether it has asked a model that a limit did not allow, and has not run since.
+    /// Whether it asked a model beyond a limit, and has not rerun since.
     #[serde(default, skip_serializing_if = "is_default")]
     pub held: bool,
 }
 
-/// The values that a step or a call computed once, by the author's names for them.
+/// The recorded values of a step or a call, by the author's names.
 pub type Values = BTreeMap<String, Arc<Value>>;
 
-/// A question that a step, or a plugin in `prepare`, asked a model.
+/// A question of a step, or of a plugin in `prepare`, to a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Asked {
     /// The hash of the question.
     pub hash: ContentHash,
-    /// The answer's parts, once there is one.
+    /// The parts of the answer, if there is one.
     pub answer: Option<Arc<[Part]>>,
-    /// Why the model stopped.
+    /// The finish reason.
     #[serde(default, skip_serializing_if = "is_default")]
     pub finish: Finish,
 }
@@ -209,7 +209,7 @@ impl Asked {
 }
 
 impl BrainFrame {
-    /// Returns the shape of the current stage, none once all are done.
+    /// Returns the shape of the current stage, `None` when all are done.
     #[must_use]
     pub fn current(&self) -> Option<&StageShape> {
         self.stages.0.get(self.index)
@@ -256,7 +256,7 @@ impl RunState {
         Some(brain)
     }
 
-    /// Finds the brain with this path, and shows `visit` every frame on the way, from the outside in.
+    /// Finds the brain with this path, and calls `visit` for every frame on the way, from the outside in.
     pub(super) fn brain_mut(&mut self, path: &str, mut visit: impl FnMut(Visit<'_>)) -> Option<&mut BrainFrame> {
         let mut brain = Arc::make_mut(self.root.as_mut()?);
         visit(Visit::Brain(brain));
@@ -284,13 +284,13 @@ impl RunState {
         Some(brain)
     }
 
-    /// Finds the brain whose stage, iteration or call this path names.
+    /// Finds the brain that contains the stage, iteration or call with this path.
     #[must_use]
     pub fn owner(&self, path: &Path) -> Option<&BrainFrame> {
         self.brain_of(owner_of(path)?)
     }
 
-    /// Finds the open loop with this path, or around this iteration or call.
+    /// Finds the open loop with this path, or around the iteration or call with this path.
     #[must_use]
     pub fn loop_at(&self, path: &Path) -> Option<&LoopFrame> {
         match &self.owner(path)?.stage {
@@ -299,14 +299,14 @@ impl RunState {
         }
     }
 
-    /// Finds the call with this path, while its batch is open.
+    /// Finds the call with this path in an open batch.
     #[must_use]
     pub fn call(&self, path: &Path) -> Option<&Call> {
         let Some(Segment::Call(iteration, index)) = path.last() else { return None };
         self.loop_at(path)?.call(iteration, index)
     }
 
-    /// Returns the value that the step or the call at this path has computed once under a name.
+    /// Returns the recorded value of the step or call at this path.
     #[must_use]
     pub fn value(&self, path: &Path, name: &str) -> Option<Arc<Value>> {
         let values = match path.last()? {
@@ -319,7 +319,7 @@ impl RunState {
         values.get(name).cloned()
     }
 
-    /// Says whether the run has ended.
+    /// Returns whether the run has ended.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.root.as_ref().is_some_and(|root| root.end.is_some())

@@ -1,4 +1,4 @@
-//! What a run is doing, and why it waits.
+//! The status of a run, and its pending items.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub fn status(state: &RunState) -> Status {
     status_and_next(state).0
 }
 
-/// Returns the status of a run, and what has to happen next as of its last event.
+/// Returns the status of a run, and the next effects as of its last event.
 pub(super) fn status_and_next(state: &RunState) -> (Status, Next) {
     let over = |status| (status, Next::default());
     let Some(root) = &state.root else { return over(Status::Running) };
@@ -33,7 +33,7 @@ pub(super) fn status_and_next(state: &RunState) -> (Status, Next) {
     }
 }
 
-/// Says whether the log holds an intent without its outcome, or a try that is put off; `asks` says it of a request.
+/// Returns whether there is an intent without outcome, or a delayed retry; `asks` decides it for requests.
 fn in_flight(brain: &BrainFrame, asks: fn(Intent) -> bool) -> bool {
     let asks = asks_below(brain.waits_for_more(), asks);
     match &brain.stage {
@@ -51,7 +51,7 @@ fn in_flight(brain: &BrainFrame, asks: fn(Intent) -> bool) -> bool {
     }
 }
 
-/// A request that is put off is not sent again before somebody grants more, where that is asked for.
+/// A delayed request is not retried before more is granted, if a request for more is open.
 const fn asks_below(waits_for_more: bool, asks: fn(Intent) -> bool) -> fn(Intent) -> bool {
     if waits_for_more { is_running } else { asks }
 }
@@ -60,14 +60,14 @@ const fn is_running(intent: Intent) -> bool {
     matches!(intent, Intent::Running)
 }
 
-/// Says whether something of a brain is in flight, or put off.
+/// Returns whether a brain has work in flight, or delayed retries.
 pub(super) fn is_in_flight(brain: &BrainFrame) -> bool {
     in_flight(brain, is_busy)
 }
 
-/// Says whether something of a call goes on although no model may be asked any more: a request that is put off does
-/// not, since it would be sent again only later.
-pub(super) fn goes_on_unasked(call: &Call) -> bool {
+/// Returns whether a call progresses without further model calls: a delayed request does
+/// not, since it would be sent later.
+pub(super) fn progresses_without_model(call: &Call) -> bool {
     call_in_flight(call, is_running)
 }
 
@@ -83,8 +83,8 @@ fn call_in_flight(call: &Call, asks: fn(Intent) -> bool) -> bool {
     }
 }
 
-/// Says whether the run waits for what comes of an effect at this path: a step, a question of a step, a request, or a
-/// call that has no result yet.
+/// Returns whether the run waits for the outcome of an effect at this path: a step, a question of a step, a request, or a
+/// call without a result.
 #[must_use]
 pub fn awaits(state: &RunState, path: &Path) -> bool {
     let running = |intent: &Intent| *intent == Intent::Running;
@@ -105,7 +105,7 @@ pub fn awaits(state: &RunState, path: &Path) -> bool {
     }
 }
 
-/// Says whether values can be recorded at this path: for a step or a tool that runs, and not before or after.
+/// Returns whether values can be recorded at this path: only for a running step or tool.
 pub(crate) fn keeps_values(state: &RunState, path: &Path) -> bool {
     match path.last() {
         Some(Segment::Call(..)) => {
@@ -119,7 +119,7 @@ const fn is_busy(intent: Intent) -> bool {
     matches!(intent, Intent::Running | Intent::Backoff(_))
 }
 
-/// Lists what waits for somebody, in path order, from any depth.
+/// Lists pending items in path order, from any depth.
 #[must_use]
 pub fn pending(state: &RunState) -> Vec<Pending> {
     let mut out = Vec::new();
@@ -129,7 +129,7 @@ pub fn pending(state: &RunState) -> Vec<Pending> {
     out
 }
 
-/// Says whether anything in a brain waits for a person or a webhook.
+/// Returns whether anything in a brain waits for a person or a webhook.
 fn has_pending(brain: &BrainFrame) -> bool {
     let asks = |bound: Bound<'_>| bound.grants().asked.is_some();
     Bound::all_of(brain).any(asks)

@@ -1,4 +1,4 @@
-//! What lists show of a run: the row about it, made from its state.
+//! The summary of a run for lists.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use super::status::{pending, status_and_next};
 use super::waiting::why;
 use crate::record::{PendingKind, RunId, RunSummary, Status};
 
-/// Makes the row about a run; `before` is the row before the last events, which knows since when the status is what it
-/// is, and when a fork was made, whose events are older.
+/// Computes the summary of a run; `before` is the previous one, which contains since when the status is
+/// unchanged, and when a fork was made, whose events are older.
 #[must_use]
 pub fn summary(run: &RunId, state: &RunState, before: Option<&RunSummary>) -> RunSummary {
     let root = state.root.as_deref();
@@ -45,7 +45,7 @@ pub fn summary(run: &RunId, state: &RunState, before: Option<&RunSummary>) -> Ru
     }
 }
 
-/// Says whether anything in a run waits for a webhook that can come by mail.
+/// Returns whether anything in a run waits for a webhook that the mailbox can deliver.
 pub(crate) fn hears_mail(state: &RunState) -> bool {
     pending(state).iter().any(|pending| match &pending.kind {
         PendingKind::Answer { waits } => waits.iter().any(|wait| wait.webhook != REPLY),

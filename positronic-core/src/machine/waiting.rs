@@ -1,4 +1,4 @@
-//! Why a run waits, since when, and for whom: a pure function of its state.
+//! Explanation why a run waits, since when, and for whom: a pure function of its state.
 
 use serde::Serialize;
 
@@ -11,44 +11,44 @@ use super::next::next;
 use super::state::{BrainFrame, Intent, RunState, Stage};
 use super::status::pending;
 
-/// Why a run does nothing just now.
+/// The reason why a run is idle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Waiting {
-    /// One sentence for people. What authors and models wrote stands in it as it is.
+    /// A sentence for people. It quotes texts of authors and models unchanged.
     pub sentence: String,
-    /// The event since which it waits, that of the oldest question; none where it waits for another try alone, whose
-    /// event the state does not keep.
+    /// The event since which it waits, that of the oldest pending item; `None` if it only waits for a retry, whose
+    /// event the state does not store.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Seq>,
-    /// When it goes on by itself, if it does.
+    /// When it resumes by itself, if it does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
-    /// Who can let it go on, each once.
+    /// Who can resume it, without duplicates.
     pub whom: Vec<WaitingOn>,
-    /// The calls that wait for somebody, and the loops and brains that ask for more, in path order.
+    /// The pending items, in path order.
     pub calls: Vec<Path>,
 }
 
-/// Who can let a run go on.
+/// Who can resume a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WaitingOn {
     /// A person, who decides, replies or resumes.
     Person,
-    /// A machine, which delivers a webhook.
+    /// A program, which delivers a webhook.
     Machine,
-    /// A worker that has the brain's code, which none has that looked for the run.
+    /// A worker with the brain's code; no worker that tried had it.
     Worker,
-    /// Nobody: time has to pass before something is tried again.
+    /// Time: a retry is delayed.
     Time,
 }
 
-/// Says why a run waits; none where it has ended, or where something is under way or can start.
+/// Explains why a run waits; `None` if it has ended, or something runs or can start.
 #[must_use]
 pub fn why(state: &RunState) -> Option<Waiting> {
     let root = state.root.as_deref().filter(|root| root.end.is_none())?;
     if let Some(since) = state.paused {
-        let sentence = format!("The run is paused since event {since}, until a person lets it go on.");
+        let sentence = format!("The run is paused since event {since}, until a person resumes it.");
         return Some(Waiting {
             sentence,
             since: Some(since),
@@ -78,7 +78,7 @@ pub fn why(state: &RunState) -> Option<Waiting> {
             whom.push(one);
         }
     }
-    // No more are written than are named: a batch may have thousands of calls.
+    // Only those that are named are formatted: a batch may have thousands of calls.
     let count = pending.len() + idle.tries.len();
     let questions = pending.iter().take(NAMED).map(|pending| question(pending, state.currency.as_deref()));
     let named = questions.chain(idle.tries).take(NAMED).collect();
@@ -89,7 +89,7 @@ pub fn why(state: &RunState) -> Option<Waiting> {
     Some(Waiting { sentence, since, until: next.wake, whom, calls })
 }
 
-/// Says who can answer a question.
+/// Returns who can answer a pending item.
 fn asks(pending: &Pending) -> Vec<WaitingOn> {
     match &pending.kind {
         PendingKind::Approval { .. } | PendingKind::Budget { .. } => vec![WaitingOn::Person],
@@ -99,7 +99,7 @@ fn asks(pending: &Pending) -> Vec<WaitingOn> {
     }
 }
 
-/// Names a question in a clause.
+/// Describes a pending item in a clause.
 fn question(pending: &Pending, currency: Option<&str>) -> String {
     let (tool, call) = (&pending.tool, &pending.call);
     match &pending.kind {
@@ -132,7 +132,7 @@ fn answer(wait: &WaitSpec) -> String {
     }
 }
 
-/// How many things are named in a sentence before the rest is counted.
+/// The maximum number of items that a sentence names.
 const NAMED: usize = 3;
 
 fn list(mut named: Vec<String>, count: usize) -> String {
@@ -144,7 +144,7 @@ fn list(mut named: Vec<String>, count: usize) -> String {
     if named.is_empty() { last } else { format!("{} and {last}", named.join(", ")) }
 }
 
-/// What goes on without anybody's answer: effects that run, and tries that are put off.
+/// What progresses without input: running effects, and delayed retries.
 #[derive(Default)]
 struct Idle {
     runs: bool,

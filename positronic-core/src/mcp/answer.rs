@@ -1,4 +1,4 @@
-//! A server's answer as a result that a model reads, and files that people open.
+//! Conversion of a server's answer into a tool result and files.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -7,22 +7,22 @@ use serde_json::{Value, json};
 
 use crate::record::check_depth;
 
-/// How many files of one answer are kept.
-const MOST_FILES: usize = 50;
+/// The maximum number of stored files per answer.
+const MAX_FILES: usize = 50;
 
-/// How long a file's name is at most, in characters.
+/// The maximum length of a file name, in characters.
 const LONGEST_NAME: usize = 80;
 
-/// An answer, read.
+/// A converted answer.
 #[derive(Debug, PartialEq)]
 pub(super) struct Answer {
     pub(super) value: Value,
     pub(super) files: Vec<AnswerFile>,
-    /// Whether the server says that the call has failed.
+    /// Whether the server reports that the call failed.
     pub(super) is_error: bool,
 }
 
-/// A file that an answer holds.
+/// A file in an answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct AnswerFile {
     pub(super) name: String,
@@ -31,7 +31,7 @@ pub(super) struct AnswerFile {
 }
 
 impl Answer {
-    /// Reads an answer. What a model is to read has `limit` bytes at most; what is longer is one of the files, too.
+    /// Converts an answer. The value for the model has at most `limit` bytes; a longer one is also stored as a file.
     pub(super) fn read(tool: &str, result: CallToolResult, limit: usize) -> Self {
         let mut files = Files { tool: file_name(tool), found: Vec::new() };
         let pieces: Vec<_> = result.content.into_iter().map(|block| files.piece(block)).collect();
@@ -40,34 +40,32 @@ impl Answer {
         Self { value, files: files.found, is_error: result.is_error == Some(true) }
     }
 
-    /// Returns what a model reads of a call that has failed.
+    /// Returns the error message of a failed call.
     pub(super) fn into_error(self) -> String {
         match self.value {
-            Value::String(text) if text.trim().is_empty() => {
-                "the call failed, and the server does not say why".to_owned()
-            }
+            Value::String(text) if text.trim().is_empty() => "the call failed without an error message".to_owned(),
             Value::String(text) => text,
             value => value.to_string(),
         }
     }
 }
 
-/// Puts text and structured content together. Servers repeat the one in the other, which is said once.
+/// Combines text and structured content. Servers often repeat one in the other, which is dropped.
 fn value(text: String, structured: Option<Value>) -> Value {
     let Some(mut structured) = structured else { return Value::String(text) };
     if check_depth(&structured).is_err() {
         return Value::String(if text.is_empty() { structured.to_string() } else { text });
     }
     structured.sort_all_objects();
-    // Servers that have only a text to say wrap it into a field.
+    // Servers without structured data wrap their text in a field.
     let wrapped = structured.as_object().filter(|fields| fields.len() == 1).and_then(|fields| fields.values().next());
     if wrapped.and_then(Value::as_str) == Some(&text) {
         return Value::String(text);
     }
     let repeats = || {
-        serde_json::from_str::<Value>(&text).is_ok_and(|mut said| {
-            said.sort_all_objects();
-            said == structured || wrapped == Some(&said)
+        serde_json::from_str::<Value>(&text).is_ok_and(|mut parsed| {
+            parsed.sort_all_objects();
+            parsed == structured || wrapped == Some(&parsed)
         })
     };
     if text.is_empty() || repeats() {
@@ -82,7 +80,7 @@ struct Files {
 }
 
 impl Files {
-    /// Returns a block as text, and keeps what is none.
+    /// Returns a block as text, and stores binary content as a file.
     fn piece(&mut self, block: ContentBlock) -> String {
         match block {
             ContentBlock::Text(text) => text.text,
@@ -113,8 +111,8 @@ impl Files {
             Ok(bytes) => bytes,
             Err(error) => return format!("[{what}: {media_type} that cannot be read: {error}]"),
         };
-        if self.found.len() >= MOST_FILES {
-            return format!("[{what}: {media_type}, left out, since the answer has more than {MOST_FILES} files]");
+        if self.found.len() >= MAX_FILES {
+            return format!("[{what}: {media_type}, left out, since the answer has more than {MAX_FILES} files]");
         }
         let media_type = media_type_of(media_type);
         let size = bytes.len();
@@ -122,7 +120,7 @@ impl Files {
         format!("[{what}: the file `{name}`, {media_type}, {size} bytes]")
     }
 
-    /// Keeps a file under a name that no other one has.
+    /// Stores a file under a unique name.
     fn keep(&mut self, name: Option<String>, media_type: &str, bytes: Vec<u8>) -> String {
         let number = self.found.len() + 1;
         let mut name = name.unwrap_or_else(|| format!("{}-{number}.{}", self.tool, ending(media_type)));
@@ -133,7 +131,7 @@ impl Files {
         name
     }
 
-    /// Cuts what is too long for a model, and keeps it whole as a file.
+    /// Truncates a text that is too long for a model, and stores all of it as a file.
     fn cut(&mut self, value: Value, limit: usize) -> Value {
         let (text, media_type) = match value {
             Value::String(text) if text.len() <= limit => return Value::String(text),
@@ -150,18 +148,18 @@ impl Files {
         let beginning = text.get(..text.floor_char_boundary(half)).unwrap_or_default().to_owned();
         let end = text.get(text.ceil_char_boundary(text.len().saturating_sub(half))..).unwrap_or_default().to_owned();
         let left_out = text.len() - beginning.len() - end.len();
-        let name = Some(format!("{}-whole.{}", self.tool, ending(media_type)));
+        let name = Some(format!("{}-full.{}", self.tool, ending(media_type)));
         let name = self.keep(name, media_type, text.into_bytes());
         Value::String(format!(
-            "{beginning}\n[cut: {left_out} bytes are left out here; the file `{name}` has all]\n{end}"
+            "{beginning}\n[cut: {left_out} bytes are omitted here; the file `{name}` has the full text]\n{end}"
         ))
     }
 }
 
-/// Returns a media type without its parameters; what is none is said to be bytes.
+/// Returns a media type without its parameters; an invalid one becomes `application/octet-stream`.
 fn media_type_of(said: &str) -> String {
     let kind = said.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    let begins = |part: &str| part.starts_with(|letter: char| letter.is_ascii_alphanumeric());
+    let begins = |part: &str| part.starts_with(|char: char| char.is_ascii_alphanumeric());
     let is_one = kind.split('/').count() == 2
         && kind.split('/').all(begins)
         && kind.len() <= 100
@@ -169,7 +167,7 @@ fn media_type_of(said: &str) -> String {
     if is_one { kind } else { "application/octet-stream".to_owned() }
 }
 
-/// Returns the usual ending of files of the types that servers send; people's programs go by it.
+/// Returns the usual file extension of a media type.
 fn ending(media_type: &str) -> &'static str {
     match media_type {
         "image/png" => "png",
@@ -190,11 +188,10 @@ fn ending(media_type: &str) -> &'static str {
     }
 }
 
-/// Makes a name that no system takes for a path.
+/// Replaces the characters that are special in paths.
 fn file_name(text: &str) -> String {
-    let allowed = |letter: char| letter.is_alphanumeric() || matches!(letter, '.' | '-' | '_');
-    let name: String =
-        text.chars().map(|letter| if allowed(letter) { letter } else { '_' }).take(LONGEST_NAME).collect();
+    let allowed = |char: char| char.is_alphanumeric() || matches!(char, '.' | '-' | '_');
+    let name: String = text.chars().map(|char| if allowed(char) { char } else { '_' }).take(LONGEST_NAME).collect();
     let name = name.trim_start_matches('.');
     if name.is_empty() { "file".to_owned() } else { name.to_owned() }
 }
@@ -208,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_a_text_and_structure_that_it_repeats_is_said_once() {
+    fn repeated_structure_is_dropped() {
         let text = |text: &str| json!([{"type": "text", "text": text}]);
 
         assert_eq!(
@@ -228,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_becomes_files_with_harmless_names() {
+    fn binary_content_becomes_files_with_safe_names() {
         let blob =
             |uri: &str| json!({"type": "resource", "resource": {"uri": uri, "mimeType": "text/csv", "blob": "YSxi"}});
         let answer = read(
@@ -263,24 +260,27 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_cut_between_letters_and_kept_whole() {
+    fn long_text_is_truncated_between_characters_and_stored() {
         let long = "ä".repeat(50);
         let answer = read(json!({"content": [{"type": "text", "text": long}]}), 21);
         let text = answer.value.as_str().unwrap();
-        assert_eq!(text, "äääää\n[cut: 80 bytes are left out here; the file `get.chart-whole.txt` has all]\näääää");
+        assert_eq!(
+            text,
+            "äääää\n[cut: 80 bytes are omitted here; the file `get.chart-full.txt` has the full text]\näääää"
+        );
         assert_eq!(answer.files[0].bytes, long.as_bytes());
 
         let answer = read(json!({"content": [], "structuredContent": {"rows": vec![1; 50]}}), 40);
         assert!(answer.value.as_str().unwrap().starts_with("{\"rows\":[1,"), "{:?}", answer.value);
-        assert_eq!(answer.files[0].name, "get.chart-whole.json");
+        assert_eq!(answer.files[0].name, "get.chart-full.json");
         assert_eq!(answer.files[0].media_type, "application/json");
     }
 
     #[test]
-    fn a_failure_without_a_word_is_a_failure_all_the_same() {
+    fn failure_without_a_message_is_reported() {
         let answer = read(json!({"content": [], "isError": true}), 99);
 
         assert!(answer.is_error);
-        assert_eq!(answer.into_error(), "the call failed, and the server does not say why");
+        assert_eq!(answer.into_error(), "the call failed without an error message");
     }
 }

@@ -1,4 +1,4 @@
-//! One connection to a server: requests with time-outs, progress, and what the server says unasked.
+//! A connection to a server: requests with timeouts, progress, and notifications.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,38 +15,38 @@ use rmcp::service::{NotificationContext, Peer, PeerRequestOptions, ServiceError}
 use rmcp::{ClientHandler, RoleClient};
 
 use super::error::McpError;
-use super::names::plain;
+use super::names::printable;
 use super::options::McpOptions;
 use super::plugin::McpSeen;
 use super::secrets::Secrets;
 use super::transport::{Connected, McpTransport};
 
-/// How many tools of a server are listed; a model is lost among far fewer.
-const MOST_TOOLS: usize = 1000;
+/// The maximum number of a server's tools; far fewer already confuse a model.
+const MAX_TOOLS: usize = 1000;
 
-/// In how many pages.
-const MOST_PAGES: usize = 100;
+/// The maximum number of pages of tools.
+const MAX_PAGES: usize = 100;
 
-/// How long a server that has let a call run out of time may take to show that it is there.
-const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
+/// The timeout of the ping after a call that timed out.
+const PING_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How much of what a server says about itself and its progress is shown.
+/// The maximum shown characters of a server's name, version and progress messages.
 const SHOWN: usize = 200;
 
-/// Is told how far a call is.
+/// Receives the progress of a call.
 pub(super) type OnProgress = Box<dyn Fn(String) + Send + Sync>;
 
-/// Hears what the server says unasked.
+/// Receives the server's notifications.
 #[derive(Clone, Default)]
-pub(super) struct Listener(Arc<Heard>);
+pub(super) struct Listener(Arc<Notifications>);
 
 #[derive(Default)]
-struct Heard {
+struct Notifications {
     changed: AtomicBool,
     progress: Mutex<HashMap<ProgressToken, OnProgress>>,
 }
 
-impl Heard {
+impl Notifications {
     fn listeners(&self) -> std::sync::MutexGuard<'_, HashMap<ProgressToken, OnProgress>> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -58,9 +58,9 @@ impl ClientHandler for Listener {
         ClientConfig::new(ClientCapabilities::default(), Implementation::new("positronic", env!("CARGO_PKG_VERSION")))
     }
 
-    async fn on_progress(&self, said: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
-        if let Some(listener) = self.0.listeners().get(&said.progress_token) {
-            listener(progress(&said));
+    async fn on_progress(&self, reported: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
+        if let Some(listener) = self.0.listeners().get(&reported.progress_token) {
+            listener(progress(&reported));
         }
     }
 
@@ -69,41 +69,41 @@ impl ClientHandler for Listener {
     }
 }
 
-fn progress(said: &ProgressNotificationParam) -> String {
-    let share = match said.total {
-        Some(total) => format!("{} of {total}", said.progress),
-        None => said.progress.to_string(),
+fn progress(reported: &ProgressNotificationParam) -> String {
+    let share = match reported.total {
+        Some(total) => format!("{} of {total}", reported.progress),
+        None => reported.progress.to_string(),
     };
-    match &said.message {
-        Some(message) => plain(message, SHOWN),
+    match &reported.message {
+        Some(message) => printable(message, SHOWN),
         None => share,
     }
 }
 
-/// One connection. It ends when it is dropped, and a process with it.
+/// A connection. Dropping it closes it, and ends the server's process.
 pub(super) struct Connection {
     server: Arc<str>,
     transport: McpTransport,
     secrets: Secrets,
-    heard: Arc<Heard>,
-    // Dropped in this order: the input of a process is closed before it is told to end.
+    notifications: Arc<Notifications>,
+    // Dropped in this order: the input of a process is closed before the process is stopped.
     connected: Connected,
     served: AtomicBool,
     silent: AtomicBool,
 }
 
 impl Connection {
-    /// Reaches a server.
+    /// Connects to a server.
     pub(super) async fn make(
         server: &Arc<str>,
         transport: &McpTransport,
         options: &McpOptions,
     ) -> Result<Self, McpError> {
         let listener = Listener::default();
-        let heard = Arc::clone(&listener.0);
+        let notifications = Arc::clone(&listener.0);
         let making = transport.connect(server, options, listener);
         let connected = tokio::time::timeout(options.connect_timeout, making).await.unwrap_or_else(|_| {
-            let what = format!("it did not shake hands within {:?}", options.connect_timeout);
+            let what = format!("the handshake did not finish within {:?}", options.connect_timeout);
             Err(McpError::Start { server: server.to_string(), what, transient: false })
         });
         let secrets = transport.secrets();
@@ -117,70 +117,69 @@ impl Connection {
             server: Arc::clone(server),
             transport: transport.clone(),
             secrets,
-            heard,
+            notifications,
             connected,
             served: AtomicBool::new(false),
             silent: AtomicBool::new(false),
         })
     }
 
-    /// Says who answered.
+    /// Returns the server's identity.
     pub(super) fn seen(&self) -> McpSeen {
         let info = self.connected.service.peer_info();
         let program = info.as_ref().and_then(|info| info.server_info.as_ref());
         McpSeen {
-            program: program.map(|program| plain(&program.name, SHOWN)).unwrap_or_default(),
-            version: program.map(|program| plain(&program.version, SHOWN)).unwrap_or_default(),
+            program: program.map(|program| printable(&program.name, SHOWN)).unwrap_or_default(),
+            version: program.map(|program| printable(&program.version, SHOWN)).unwrap_or_default(),
             protocol: info.map(|info| info.protocol_version.to_string()).unwrap_or_default(),
         }
     }
 
-    /// Returns what the server says about its use.
+    /// Returns the server's instructions.
     pub(super) fn instructions(&self) -> Option<String> {
         self.connected.service.peer_info()?.instructions.clone()
     }
 
-    /// Returns the news that the list of tools has changed, where it has and nobody else has the news.
+    /// Returns the notification that the list of tools has changed, unless another caller has taken it.
     pub(super) fn changed(&self) -> Option<Change<'_>> {
-        self.heard.changed.swap(false, Ordering::SeqCst).then(|| Change(Some(self)))
+        self.notifications.changed.swap(false, Ordering::SeqCst).then(|| Change(Some(self)))
     }
 
-    /// Lets the list be asked for once more.
+    /// Requests a new list of tools.
     pub(super) fn ask_again(&self) {
-        self.heard.changed.store(true, Ordering::SeqCst);
+        self.notifications.changed.store(true, Ordering::SeqCst);
     }
 
     pub(super) fn is_closed(&self) -> bool {
         self.connected.service.peer().is_transport_closed()
     }
 
-    /// Says whether a call was ever answered.
+    /// Returns whether a call was ever answered.
     pub(super) fn has_served(&self) -> bool {
         self.served.load(Ordering::SeqCst)
     }
 
-    /// Says whether there is reason to doubt that the server is there: nothing was answered since a call ran out of time.
-    pub(super) fn is_doubted(&self) -> bool {
+    /// Returns whether the server may be unresponsive: nothing was answered since a call timed out.
+    pub(super) fn is_suspect(&self) -> bool {
         self.silent.load(Ordering::SeqCst)
     }
 
-    /// Says whether the server is there, where there is reason to doubt it. Calls that are on their way say nothing about
-    /// that: they may wait for the same silence.
-    pub(super) async fn shows_life(&self) -> bool {
-        if !self.is_doubted() {
+    /// Pings the server if it may be unresponsive. Open calls prove nothing: they may wait for the same server.
+    pub(super) async fn responds(&self) -> bool {
+        if !self.is_suspect() {
             return true;
         }
         let ping = ClientRequest::PingRequest(PingRequest::default());
-        !matches!(self.ask(ping, SIGN_OF_LIFE, None).await, Err(McpError::Time { .. } | McpError::Died { .. }))
+        !matches!(self.ask(ping, PING_TIMEOUT, None).await, Err(McpError::Time { .. } | McpError::Died { .. }))
     }
 
-    pub(super) async fn last_words(&self) -> String {
-        let mut words = self.connected.wire.last_words().await;
-        self.secrets.hide_in(&mut words);
-        words
+    pub(super) async fn end_reason(&self) -> String {
+        let mut reason = self.connected.wire.end_reason().await;
+        self.secrets.hide_in(&mut reason);
+        reason
     }
 
-    /// Lists the tools, all pages.
+    /// Lists the tools of all pages.
     pub(super) async fn list(&self, time: Duration) -> Result<Vec<Tool>, McpError> {
         let offers = self.connected.service.peer_info().is_some_and(|info| info.capabilities.tools.is_some());
         if !offers {
@@ -188,27 +187,27 @@ impl Connection {
         }
         let listing = async {
             let (mut tools, mut cursor) = (Vec::new(), None);
-            for _ in 0..MOST_PAGES {
+            for _ in 0..MAX_PAGES {
                 let page = PaginatedRequestParams::default().with_cursor(cursor);
                 let page = match self.connected.service.peer().list_tools(Some(page)).await {
                     Ok(page) => page,
                     Err(error) => return Err(self.failed(error).await),
                 };
                 tools.extend(page.tools);
-                if tools.len() > MOST_TOOLS {
-                    return Err(self.too_many(MOST_TOOLS, "tools"));
+                if tools.len() > MAX_TOOLS {
+                    return Err(self.too_many(MAX_TOOLS, "tools"));
                 }
                 cursor = page.next_cursor;
                 if cursor.is_none() {
                     return Ok(tools);
                 }
             }
-            Err(self.too_many(MOST_PAGES, "pages of tools"))
+            Err(self.too_many(MAX_PAGES, "pages of tools"))
         };
-        tokio::time::timeout(time, listing).await.unwrap_or_else(|_| Err(self.out_of_time(time)))
+        tokio::time::timeout(time, listing).await.unwrap_or_else(|_| Err(self.timed_out(time)))
     }
 
-    /// Calls a tool. Whoever drops the future has the call cancelled.
+    /// Calls a tool. Dropping the future cancels the call.
     pub(super) async fn call(
         &self,
         tool: &str,
@@ -228,10 +227,10 @@ impl Connection {
                 Ok(result)
             }
             ServerResult::InputRequiredResult(_) => {
-                Err(self.something_else("it asks for more input, which nobody gives"))
+                Err(self.bad_answer("it requests more input, which is not supported"))
             }
-            ServerResult::CreateTaskResult(_) => Err(self.something_else("a task, which nobody asked for")),
-            _ => Err(self.something_else("what is no result of a tool")),
+            ServerResult::CreateTaskResult(_) => Err(self.bad_answer("it is a task, which was not requested")),
+            _ => Err(self.bad_answer("it is not a tool result")),
         }
     }
 
@@ -246,7 +245,7 @@ impl Connection {
             let handle = self.connected.service.peer().send_cancellable_request(request, options).await?;
             let open = Open::new(self, handle.id.clone(), handle.progress_token.clone(), progress);
             let answer = handle.await_response().await;
-            open.answered();
+            open.complete();
             answer
         };
         match tokio::time::timeout(time, asking).await {
@@ -260,7 +259,7 @@ impl Connection {
             }
             Err(_) => {
                 self.silent.store(true, Ordering::SeqCst);
-                Err(self.out_of_time(time))
+                Err(self.timed_out(time))
             }
         }
     }
@@ -278,14 +277,14 @@ impl Connection {
                 McpError::Refused { server, code: error.code.0, message }
             }
             ServiceError::TransportSend(_) | ServiceError::TransportClosed => {
-                McpError::Died { server, what: self.last_words().await }
+                McpError::Died { server, what: self.end_reason().await }
             }
-            ServiceError::UnexpectedResponse => self.something_else("what does not fit the request"),
-            other => self.something_else(&other.to_string()),
+            ServiceError::UnexpectedResponse => self.bad_answer("it does not match the request"),
+            other => self.bad_answer(&other.to_string()),
         }
     }
 
-    fn out_of_time(&self, time: Duration) -> McpError {
+    fn timed_out(&self, time: Duration) -> McpError {
         McpError::Time { server: self.server.to_string(), time }
     }
 
@@ -293,7 +292,7 @@ impl Connection {
         McpError::TooMany { server: self.server.to_string(), most, of }
     }
 
-    fn something_else(&self, what: &str) -> McpError {
+    fn bad_answer(&self, what: &str) -> McpError {
         McpError::Answer { server: self.server.to_string(), what: what.to_owned() }
     }
 }
@@ -304,11 +303,11 @@ impl fmt::Debug for Connection {
     }
 }
 
-/// The news that the list of tools has changed. Dropped before the new list is known, it is news again.
+/// The notification that the list of tools has changed. If it is dropped before the new list is known, it is raised again.
 pub(super) struct Change<'a>(Option<&'a Connection>);
 
 impl Change<'_> {
-    /// Says that the new list is known.
+    /// Marks the new list as known.
     pub(super) fn known(mut self) {
         self.0 = None;
     }
@@ -322,10 +321,10 @@ impl Drop for Change<'_> {
     }
 }
 
-/// A request without an answer. Dropped so, the server is told that nobody waits any more.
+/// A request without an answer. Dropping it cancels the request on the server.
 struct Open {
     peer: Peer<RoleClient>,
-    heard: Arc<Heard>,
+    notifications: Arc<Notifications>,
     token: ProgressToken,
     id: Option<RequestId>,
 }
@@ -333,33 +332,33 @@ struct Open {
 impl Open {
     fn new(connection: &Connection, id: RequestId, token: ProgressToken, progress: Option<OnProgress>) -> Self {
         if let Some(progress) = progress {
-            connection.heard.listeners().insert(token.clone(), progress);
+            connection.notifications.listeners().insert(token.clone(), progress);
         }
         Self {
             peer: connection.connected.service.peer().clone(),
-            heard: Arc::clone(&connection.heard),
+            notifications: Arc::clone(&connection.notifications),
             token,
             id: Some(id),
         }
     }
 
-    fn answered(mut self) {
+    fn complete(mut self) {
         self.id = None;
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.heard.listeners().remove(&self.token);
+        self.notifications.listeners().remove(&self.token);
         let Some(id) = self.id.take() else { return };
-        // Without a runtime there is no connection any more, either.
+        // Without a runtime the connection is closed, too.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let peer = self.peer.clone();
         runtime.spawn(async move {
-            let reason = "nobody waits for the answer any more".to_owned();
+            let reason = "the caller has cancelled the request".to_owned();
             let told = peer.notify_cancelled(CancelledNotificationParam::new(Some(id), Some(reason)));
-            // A server that takes nothing any more is told nothing.
-            _ = tokio::time::timeout(SIGN_OF_LIFE, told).await;
+            // An unresponsive server cannot be notified.
+            _ = tokio::time::timeout(PING_TIMEOUT, told).await;
         });
     }
 }

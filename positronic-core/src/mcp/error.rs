@@ -1,25 +1,25 @@
-//! What goes wrong with a server.
+//! Errors of MCP servers.
 
 use std::time::Duration;
 
 use thiserror::Error;
 
-/// Why a server has no tools to offer, or a call no result.
+/// The reason why a server has no tools, or a call no result.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum McpError {
-    /// The author's name for a server is none.
-    #[error("`{0}` is no name of an MCP server: use 1 to 24 letters, digits, `-` and single `_` between them")]
+    /// The server's name is invalid.
+    #[error("`{0}` is not a valid name of an MCP server: use 1 to 24 letters, digits, `-` and single `_` between them")]
     ServerName(String),
-    /// The author's configuration of a transport is wrong.
-    #[error("the MCP server `{server}` cannot be reached as configured: {what}")]
+    /// The configuration of a transport is invalid.
+    #[error("the MCP server `{server}` has an invalid configuration: {what}")]
     Config {
         /// The server.
         server: String,
         /// What is wrong.
         what: String,
     },
-    /// The author's options name a tool that the server does not have.
+    /// The options name a tool that the server does not have.
     #[error("`{option}` names the tool `{tool}`, which the MCP server `{server}` does not have; it has {known}")]
     NoSuchTool {
         /// The server.
@@ -28,13 +28,13 @@ pub enum McpError {
         option: &'static str,
         /// The tool.
         tool: String,
-        /// What the server has.
+        /// The server's tools.
         known: String,
     },
-    /// Two tools would have one name.
+    /// Two tools would have the same name.
     #[error(
-        "the tools `{one}` and `{other}` of the MCP server `{server}` would both be `{name}`; give one of them another name \
-         with `renamed`, or leave it out with `without`"
+        "the tools `{one}` and `{other}` of the MCP server `{server}` would both be named `{name}`; rename one of them \
+         with `renamed`, or omit it with `without`"
     )]
     SameName {
         /// The server.
@@ -46,10 +46,10 @@ pub enum McpError {
         /// The name.
         name: String,
     },
-    /// The loop has a tool of this name already.
+    /// The loop already has a tool with this name.
     #[error(
-        "the tool `{tool}` of the MCP server `{server}` would be `{name}`, and the iteration has a tool named so already; give it \
-         another name with `renamed`"
+        "the tool `{tool}` of the MCP server `{server}` would be named `{name}`, as another tool of the loop; rename it \
+         with `renamed`"
     )]
     Taken {
         /// The server.
@@ -59,7 +59,7 @@ pub enum McpError {
         /// The name.
         name: String,
     },
-    /// The author's other name for a tool is none.
+    /// A tool's new name is invalid.
     #[error("the tool `{tool}` of the MCP server `{server}` cannot be renamed: {what}")]
     Renamed {
         /// The server.
@@ -71,7 +71,7 @@ pub enum McpError {
     },
     /// A tool's schema is not usable.
     #[error(
-        "the tool `{tool}` of the MCP server `{server}` has a schema that cannot be used: {what}; leave the tool out with \
+        "the tool `{tool}` of the MCP server `{server}` has an unusable schema: {what}; omit the tool with \
          `without`"
     )]
     Schema {
@@ -82,30 +82,28 @@ pub enum McpError {
         /// What is wrong with it.
         what: String,
     },
-    /// The list of tools is too long.
+    /// The server lists too many tools.
     #[error("the MCP server `{server}` lists more than {most} {of}")]
     TooMany {
         /// The server.
         server: String,
         /// The limit.
         most: usize,
-        /// Of what.
+        /// The limited items.
         of: &'static str,
     },
-    /// The server could not be started, or the connection to it not be made.
+    /// The server could not be started, or the connection failed.
     #[error("the MCP server `{server}` did not start: {what}")]
     Start {
         /// The server.
         server: String,
         /// What happened.
         what: String,
-        /// Whether another try may mend it.
+        /// Whether a retry may succeed.
         transient: bool,
     },
-    /// The server failed several times, and is left alone for a while.
-    #[error(
-        "the MCP server `{server}` is not started again before {left:?} have passed, since it failed {times} times: {last}"
-    )]
+    /// The server failed several times and is not contacted for a while.
+    #[error("the MCP server `{server}` failed {times} times and is not restarted before {left:?} have passed: {last}")]
     Resting {
         /// The server.
         server: String,
@@ -116,27 +114,27 @@ pub enum McpError {
         /// What happened last.
         last: String,
     },
-    /// The server ended, or the connection broke, before it answered.
-    #[error("the MCP server `{server}` ended before it answered: {what}; whether the call had its effect is unknown")]
+    /// The server ended, or the connection broke, before the answer.
+    #[error("the MCP server `{server}` ended before it answered: {what}; whether the call took effect is unknown")]
     Died {
         /// The server.
         server: String,
-        /// What is known about its end.
+        /// The known details.
         what: String,
     },
-    /// The request did not reach the server, or was refused on the way.
-    #[error("the MCP server `{server}` did not take the request: {what}")]
+    /// The request did not reach the server, or was rejected on the way.
+    #[error("the MCP server `{server}` did not accept the request: {what}")]
     Request {
         /// The server.
         server: String,
         /// What happened.
         what: String,
-        /// Whether another try may mend it.
+        /// Whether a retry may succeed.
         transient: bool,
     },
-    /// There was no answer in time.
+    /// The call timed out.
     #[error(
-        "the MCP server `{server}` did not answer within {time:?}, and was told to stop; whether the call had its effect is \
+        "the MCP server `{server}` did not answer within {time:?}, and was cancelled; whether the call took effect is \
          unknown"
     )]
     Time {
@@ -155,16 +153,16 @@ pub enum McpError {
         /// What it says.
         message: String,
     },
-    /// A call waits for a tool that the server does not list any more.
-    #[error("the MCP server `{server}` does not list the tool `{tool}` any more, for which the call was made")]
+    /// The server no longer lists the tool of an open call.
+    #[error("the MCP server `{server}` no longer lists the tool `{tool}` of the call")]
     Gone {
         /// The server.
         server: String,
         /// The tool, as models and people see it.
         tool: String,
     },
-    /// The server answered something that is no answer to the request.
-    #[error("the MCP server `{server}` answered something else: {what}")]
+    /// The server's answer does not match the request.
+    #[error("the MCP server `{server}` sent an invalid answer: {what}")]
     Answer {
         /// The server.
         server: String,
@@ -174,7 +172,7 @@ pub enum McpError {
 }
 
 impl McpError {
-    /// Says whether another try may mend it.
+    /// Returns whether a retry may succeed.
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         match self {
@@ -196,8 +194,8 @@ impl McpError {
         }
     }
 
-    /// Says whether time may mend it, as it mends whatever keeps a server from being reached.
-    pub(super) const fn may_pass(&self) -> bool {
+    /// Returns whether the error may disappear with time, like any failed connection.
+    pub(super) const fn may_recover(&self) -> bool {
         match self {
             Self::Died { .. }
             | Self::Start { .. }
@@ -218,7 +216,7 @@ impl McpError {
         }
     }
 
-    /// Makes the error of a tool, which says whether another try may mend it.
+    /// Converts into a tool error, which is transient if a retry may succeed.
     pub(super) fn into_result(self) -> crate::Error {
         if self.is_transient() { crate::Error::transient(self) } else { self.into() }
     }

@@ -1,4 +1,4 @@
-//! What a server lists, checked and named.
+//! A server's list of tools, validated and named.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,17 +7,17 @@ use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::{Value, json};
 
 use super::error::McpError;
-use super::names::{NAME, plain, renamed, rest_of, tool_name};
+use super::names::{NAME, printable, renamed, rest_of, tool_name};
 use super::options::McpOptions;
 use super::plugin::McpSeen;
 use super::policy::Policy;
 use crate::record::{CallFlags, ToolDecl, check_depth, is_invisible};
 use crate::tools::Schema;
 
-/// How much of a server's description of a tool a model reads, in characters: some 2,000 tokens, many times what tools have.
+/// The maximum characters of a tool's description that a model reads: some 2,000 tokens, many times the usual size.
 const DESCRIPTION: usize = 8 << 10;
 
-/// The tools of a server, as of one moment.
+/// A snapshot of a server's tools.
 #[derive(Debug)]
 pub(super) struct Listing {
     pub(super) tools: Vec<Arc<Listed>>,
@@ -30,7 +30,7 @@ pub(super) struct Listing {
 pub(super) struct Listed {
     /// The server's name for it.
     pub(super) tool: String,
-    /// The name that models and people see.
+    /// The name for models and people.
     pub(super) name: String,
     pub(super) title: Option<String>,
     pub(super) description: String,
@@ -38,7 +38,7 @@ pub(super) struct Listed {
     pub(super) policy: Policy,
 }
 
-/// Checks and names what a server lists. `is_first` says that the author's options were not compared with a list before.
+/// Validates and names a server's tools. `is_first` states that the options were not yet compared with a list.
 pub(super) fn checked(
     server: &str,
     tools: Vec<Tool>,
@@ -53,7 +53,7 @@ pub(super) fn checked(
     for tool in tools.into_iter().filter(|tool| is_used(&tool.name, options)) {
         let tool = read(server, tool, options)?;
         if let Some(one) = taken.insert(tool.name.clone(), tool.tool.clone()) {
-            let (one, other, name) = (plain(&one, NAME), plain(&tool.tool, NAME), tool.name);
+            let (one, other, name) = (printable(&one, NAME), printable(&tool.tool, NAME), tool.name);
             return Err(McpError::SameName { server: server.to_owned(), one, other, name });
         }
         listed.push(Arc::new(tool));
@@ -66,7 +66,7 @@ fn is_used(tool: &str, options: &McpOptions) -> bool {
     options.only.as_deref().is_none_or(names) && !names(&options.without)
 }
 
-/// Refuses options that name a tool which is not there: a slip of the pen in `without` would leave the tool in.
+/// Rejects options with unknown tools: a typo in `without` would leave the tool in.
 fn names_exist(server: &str, tools: &[Tool], options: &McpOptions) -> Result<(), McpError> {
     let renamed: Vec<_> = options.renamed.iter().map(|(from, _)| from.clone()).collect();
     let lists: [(&'static str, &[String]); 6] = [
@@ -79,7 +79,7 @@ fn names_exist(server: &str, tools: &[Tool], options: &McpOptions) -> Result<(),
     ];
     for (option, names) in lists {
         if let Some(missing) = names.iter().find(|name| tools.iter().all(|tool| tool.name != **name)) {
-            let known: Vec<_> = tools.iter().map(|tool| format!("`{}`", plain(&tool.name, NAME))).collect();
+            let known: Vec<_> = tools.iter().map(|tool| format!("`{}`", printable(&tool.name, NAME))).collect();
             let known = if known.is_empty() { "no tools".to_owned() } else { known.join(", ") };
             return Err(McpError::NoSuchTool { server: server.to_owned(), option, tool: missing.clone(), known });
         }
@@ -99,25 +99,25 @@ fn read(server: &str, tool: Tool, options: &McpOptions) -> Result<Listed, McpErr
         Ok(Arc::new(schema))
     });
     let schema =
-        schema.map_err(|what| McpError::Schema { server: server.to_owned(), tool: plain(&own, NAME), what })?;
+        schema.map_err(|what| McpError::Schema { server: server.to_owned(), tool: printable(&own, NAME), what })?;
     let annotations = tool.annotations.as_ref();
     let policy = Policy::of(server, &own, options, annotations);
-    let title = tool.title.or_else(|| annotations.and_then(|of| of.title.clone())).map(|title| plain(&title, NAME));
+    let title = tool.title.or_else(|| annotations.and_then(|of| of.title.clone())).map(|title| printable(&title, NAME));
     let description = tool.description.map(std::borrow::Cow::into_owned).unwrap_or_default();
-    // A model reads tags and fillers that no person sees, so a server must not hide instructions in them.
-    let description = description.chars().filter(|letter| !is_invisible(*letter)).take(DESCRIPTION).collect();
+    // A model reads invisible characters that people do not see, so a server must not hide instructions in them.
+    let description = description.chars().filter(|char| !is_invisible(*char)).take(DESCRIPTION).collect();
     Ok(Listed { tool: own, name, title, description, schema, policy })
 }
 
-/// Makes a tool of what a log says of it, in whose iteration it was; none where it is not the server's. What it promises is as of
-/// then, and what the author says of it as of now.
+/// Rebuilds a tool from the declaration in a log; `None` if it is not the server's. Its annotations are those of the log, the
+/// author's options the current ones.
 pub(super) fn recalled(server: &str, decl: &ToolDecl, options: &McpOptions) -> Option<Listed> {
     let name = decl.id.to_string();
     let other = options.renamed.iter().find(|(_, to)| *to == name).map(|(from, _)| from.clone());
     let tool = other.or_else(|| {
         let rest = rest_of(server, &name)?;
         let mut said = options.unattended.iter().chain(&options.read_only).chain(&options.idempotent);
-        // A name that was mended says only to whoever knows it whose it is.
+        // A sanitized name can only be resolved by comparing it with the known names.
         Some(said.find(|own| tool_name(server, own) == name).map_or(rest, String::as_str).to_owned())
     })?;
     let CallFlags { read_only, idempotent, destructive, .. } = decl.flags;
@@ -127,16 +127,15 @@ pub(super) fn recalled(server: &str, decl: &ToolDecl, options: &McpOptions) -> O
     Some(Listed { tool, name, title: decl.title.clone(), description: decl.description.clone(), schema, policy })
 }
 
-/// Lets a schema describe an object, as providers demand; one that says nothing about it is meant so. Its annotations have no
-/// characters that people do not see.
+/// Makes a schema describe an object, as providers require, and removes invisible characters from its annotations.
 fn usable(schema: &mut Value) -> Result<(), String> {
     check_depth(schema)?;
     show_annotations(schema);
     schema.sort_all_objects();
-    let Some(fields) = schema.as_object_mut() else { return Err("it is no object".to_owned()) };
+    let Some(fields) = schema.as_object_mut() else { return Err("it is not an object".to_owned()) };
     match fields.get("type") {
         Some(Value::String(kind)) if kind == "object" => Ok(()),
-        Some(other) => Err(format!("its type is {other}, and arguments are an object")),
+        Some(other) => Err(format!("its type is {other}, but arguments must be an object")),
         None => {
             fields.insert("type".to_owned(), json!("object"));
             schema.sort_all_objects();

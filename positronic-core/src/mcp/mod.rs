@@ -1,7 +1,7 @@
-//! The tools of MCP servers as tools of a loop.
+//! Tools of MCP servers, for use in loops.
 //!
-//! A server is a value that the author makes once ([`McpServer`]); it is started, or connected to, when a loop first needs it. The
-//! plugin [`Mcp`] adds its tools to every iteration, as the server lists them at that time.
+//! An author creates a server once ([`McpServer`]); it is started or connected when a loop first needs it. The plugin [`Mcp`] adds
+//! its current tools to every iteration.
 //!
 //! ```no_run
 //! use positronic_core::mcp::{Mcp, McpCommand, McpHttp, McpOptions, McpServer};
@@ -25,28 +25,28 @@
 //! # }
 //! ```
 //!
-//! **Names.** The tool `search` of the server `docs` is `docs__search`. A name that holds what providers do not allow, or is too
-//! long, is mended and gets a piece of its hash, so two tools never meet in one name ([`McpOptions::renamed`] gives another one).
+//! **Names.** The tool `search` of the server `docs` becomes `docs__search`. A name that providers reject is sanitized and gets a
+//! part of its hash, so two tools never share a name ([`McpOptions::renamed`] overrides it).
 //!
-//! **Who is asked.** What a server says of its own tools (annotations) is a hint that binds nobody, so it is not believed unless
-//! the author does so with [`McpOptions::trust_annotations`]: then `readOnlyHint` is `read_only`, and `idempotentHint`
-//! `idempotent`, which also says what may run again after a crash. A person is asked before every other call, unless the
-//! author names the tool ([`McpOptions::read_only`], [`McpOptions::unattended`]). See
+//! **Approvals.** A server's annotations of its own tools are untrusted hints, and are ignored without
+//! [`McpOptions::trust_annotations`]: then `readOnlyHint` means `read_only`, and `idempotentHint` means `idempotent`, which also
+//! allows a rerun after a crash. Every other call needs a person's approval, unless the author lists the tool in
+//! [`McpOptions::read_only`] or [`McpOptions::unattended`]. See
 //! `docs/decisions/0019-a-servers-word-binds-nobody.md`.
 //!
-//! **What can go wrong** is the result of a call: an `error` that says what happened. A server that has died or does not answer any
-//! more is started anew by the next call, and rests in between where that does not help. Only a server that never came up fails the
-//! loop, unless it is [optional](McpOptions::optional); one that the run has worked with before a restart is waited for
-//! ([`McpOptions::patience`]).
+//! **Failures** become the result of a call: an `error` with a message. The next call restarts a server that has died or does not
+//! respond, with pauses if that does not help. Only a server that was never reached fails the loop, unless it is
+//! [optional](McpOptions::optional); after a restart of the process, the run waits for a server that it has used before
+//! ([`McpOptions::reconnect_timeout`]).
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `server.rs`, `plugin.rs`, `tools.rs` | what an author sees: the server, the plugin, its tools |
-//! | `session.rs` | when a server is started, listed again, and left alone for a while |
-//! | `connection.rs` | one connection: requests with time-outs, progress, cancellation |
-//! | `transport/` | how a server is reached: a process, HTTP, or a stream of the author's |
-//! | `list.rs`, `names.rs`, `policy.rs` | what a server lists, checked; names; who is asked |
-//! | `answer.rs` | a server's answer as a result and files |
+//! | `server.rs`, `plugin.rs`, `tools.rs` | the public API: the server, the plugin, its tools |
+//! | `session.rs` | when a server is started, listed again, and paused |
+//! | `connection.rs` | a connection: requests with timeouts, progress, cancellation |
+//! | `transport/` | the transports: a process, HTTP, or the author's stream |
+//! | `list.rs`, `names.rs`, `policy.rs` | the validated list of tools; names; approvals |
+//! | `answer.rs` | conversion of answers into results and files |
 
 mod answer;
 mod connection;

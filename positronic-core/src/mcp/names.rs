@@ -1,21 +1,21 @@
-//! Names of a server's tools, as models and people see them.
+//! Names of a server's tools for models and people.
 
 use super::error::McpError;
 use crate::record::{ToolId, hash_text, is_invisible};
 
-/// What stands between a server's name and its tool's. No server's name holds it, so the two can be told apart.
+/// Separates the names of server and tool. Server names cannot contain it, so the prefix is unambiguous.
 const BETWEEN: &str = "__";
 
-/// How long a name may be for a provider.
+/// The maximum length of a name that providers accept.
 const LONGEST: usize = 64;
 
-/// How much of a hash tells names apart that were mended.
+/// The length of the hash that distinguishes sanitized names.
 const HASH: usize = 8;
 
-/// How much of a server's own name for a tool is shown; the protocol allows 128.
+/// The maximum shown length of a tool's own name; the protocol allows 128.
 pub(super) const NAME: usize = 128;
 
-/// Checks the author's name for a server.
+/// Validates a server's name.
 pub(super) fn server_name(name: &str) -> Result<(), McpError> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     let fits = (1..=24).contains(&name.len()) && name.bytes().all(allowed);
@@ -25,29 +25,29 @@ pub(super) fn server_name(name: &str) -> Result<(), McpError> {
     Err(McpError::ServerName(name.to_owned()))
 }
 
-/// Makes the name of a tool: the server's and its own. What a provider does not allow becomes `_`, and a name that was changed or
-/// cut ends in a piece of the hash of the server's own name for the tool.
+/// Builds a tool's name from the server's and its own. Characters that providers reject become `_`, and a changed name ends in
+/// a part of the hash of the tool's own name.
 pub(super) fn tool_name(server: &str, tool: &str) -> String {
-    let allowed = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
+    let allowed = |char: char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-');
     let room = LONGEST.saturating_sub(server.len() + BETWEEN.len());
     let is_whole = !tool.is_empty() && tool.len() <= room && tool.chars().all(allowed);
     if is_whole {
         return format!("{server}{BETWEEN}{tool}");
     }
-    let mended = tool.chars().map(|letter| if allowed(letter) { letter } else { '_' });
-    let mended: String = mended.take(room.saturating_sub(HASH + 1)).collect();
+    let sanitized = tool.chars().map(|char| if allowed(char) { char } else { '_' });
+    let sanitized: String = sanitized.take(room.saturating_sub(HASH + 1)).collect();
     let hash: String = hash_text(tool).as_str().chars().take(HASH).collect();
-    format!("{server}{BETWEEN}{mended}-{hash}")
+    format!("{server}{BETWEEN}{sanitized}-{hash}")
 }
 
-/// Returns what follows the server's name in the name of one of its tools.
+/// Returns the part of a tool's name after the server's name.
 pub(super) fn rest_of<'a>(server: &str, name: &'a str) -> Option<&'a str> {
     name.strip_prefix(server)?.strip_prefix(BETWEEN)
 }
 
-/// Returns a text of a server's as it is shown to people: without control characters and characters that cannot be seen, and not too long.
-pub(super) fn plain(text: &str, most: usize) -> String {
-    let is_shown = |letter: &char| !letter.is_control() && !is_invisible(*letter);
+/// Returns a server's text for display: without control and invisible characters, and truncated.
+pub(super) fn printable(text: &str, most: usize) -> String {
+    let is_shown = |char: &char| !char.is_control() && !is_invisible(*char);
     let mut plain: String = text.chars().filter(is_shown).take(most).collect();
     if text.chars().nth(most).is_some() {
         plain.push('…');
@@ -55,7 +55,7 @@ pub(super) fn plain(text: &str, most: usize) -> String {
     plain
 }
 
-/// Checks the author's other name for a tool.
+/// Validates a tool's new name.
 pub(super) fn renamed(server: &str, tool: &str, name: &str) -> Result<String, McpError> {
     match ToolId::new(name) {
         Ok(_) => Ok(name.to_owned()),
@@ -72,12 +72,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_fits_stays_as_it_is() {
+    fn valid_name_is_unchanged() {
         assert_eq!(tool_name("docs", "search-pages"), "docs__search-pages");
     }
 
     #[test]
-    fn names_that_would_be_mended_into_one_stay_apart() {
+    fn names_with_the_same_sanitized_form_stay_distinct() {
         let names = ["a.b", "a_b", "a/b", "a b", "a\u{301}b"].map(|tool| tool_name("docs", tool));
 
         let apart: std::collections::BTreeSet<_> = names.iter().collect();
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_could_be_taken_for_another_is_refused() {
+    fn ambiguous_server_name_is_rejected() {
         for name in ["", "a__b", "_a", "a_", "a.b", "a/b", "ä", &"x".repeat(25)] {
             assert!(matches!(server_name(name), Err(McpError::ServerName(_))), "{name}");
         }
@@ -95,14 +95,14 @@ mod tests {
     }
 
     #[test]
-    fn a_servers_text_moves_no_cursor_and_turns_nothing_around() {
-        assert_eq!(plain("\u{1b}[2Jde\u{202e}le\u{e0041}te\nall", 99), "[2Jdeleteall");
-        assert_eq!(plain("ääääää", 3), "äää…");
+    fn control_and_invisible_characters_of_a_server_are_removed() {
+        assert_eq!(printable("\u{1b}[2Jde\u{202e}le\u{e0041}te\nall", 99), "[2Jdeleteall");
+        assert_eq!(printable("ääääää", 3), "äää…");
     }
 
     proptest! {
         #[test]
-        fn any_name_becomes_one_that_every_provider_takes(server in "[a-z]([a-z0-9-]{0,23})", tool in ".{0,200}") {
+        fn every_name_becomes_valid_for_all_providers(server in "[a-z]([a-z0-9-]{0,23})", tool in ".{0,200}") {
             let name = tool_name(&server, &tool);
 
             prop_assert!(name.len() <= 64);

@@ -1,70 +1,67 @@
-//! What the author decides about a server's tools.
+//! Options of a server.
 
 use std::time::Duration;
 
 use typed_builder::TypedBuilder;
 
-/// How the tools of a server are used. Tools are named as the server names them.
+/// Options for the tools of a server. Tools have the server's names here.
 #[derive(Debug, Clone, PartialEq, Eq, TypedBuilder)]
 pub struct McpOptions {
-    /// The only tools that are used; all where nothing is said.
+    /// The only tools to use; all by default.
     #[builder(default, setter(transform = |names: impl IntoIterator<Item = impl Into<String>>| {
         Some(names.into_iter().map(Into::into).collect())
     }))]
     pub only: Option<Vec<String>>,
-    /// Tools that are not used.
+    /// Tools to omit.
     #[builder(default, setter(transform = |names: impl IntoIterator<Item = impl Into<String>>| strings(names)))]
     pub without: Vec<String>,
-    /// Other names for tools: pairs of the server's name and the whole name that models and people see.
+    /// New names for tools: pairs of the server's name and the full name for models and people.
     #[builder(default, setter(transform = |pairs: impl IntoIterator<Item = (impl Into<String>, impl Into<String>)>| {
         pairs.into_iter().map(|(from, to)| (from.into(), to.into())).collect()
     }))]
     pub renamed: Vec<(String, String)>,
-    /// Whether what the server says of its tools is believed: `readOnlyHint`, `idempotentHint` and `destructiveHint`. It is
-    /// not where nothing is said: a server can say of any tool that it only reads.
+    /// Whether the server's annotations are trusted: `readOnlyHint`, `idempotentHint` and `destructiveHint`. `false` by default,
+    /// since a server can declare any tool as read-only.
     #[builder(default)]
     pub trust_annotations: bool,
-    /// Tools of which the author knows that they change nothing: nobody is asked, they wait for no other call's approval, and
-    /// run again after a crash.
+    /// Tools that change nothing: they need no approval, do not wait for the approval of other calls, and may be rerun after a
+    /// crash.
     #[builder(default, setter(transform = |names: impl IntoIterator<Item = impl Into<String>>| strings(names)))]
     pub read_only: Vec<String>,
-    /// Tools of which the author knows that running them twice with the same arguments is running them once. They are tried
-    /// again after a failure and after a crash.
+    /// Tools for which a repeated call with the same arguments has no further effect. They are retried after a failure and after
+    /// a crash.
     #[builder(default, setter(transform = |names: impl IntoIterator<Item = impl Into<String>>| strings(names)))]
     pub idempotent: Vec<String>,
-    /// Tools that may change something, and before whose calls nobody is asked all the same.
+    /// Tools that may change something but need no approval.
     #[builder(default, setter(transform = |names: impl IntoIterator<Item = impl Into<String>>| strings(names)))]
     pub unattended: Vec<String>,
-    /// Whether a person is asked before a call of a tool that may change something; `true` where nothing is said. With `false`,
-    /// nobody is asked before any call.
+    /// Whether a call that may change something needs a person's approval; `true` by default. With `false`, no call needs one.
     #[builder(default = true)]
     pub ask: bool,
-    /// Whether what the server says about its use stands in the system prompt. It does not where nothing is said: it is a text
-    /// of others.
+    /// Whether the server's instructions are added to the system prompt; `false` by default, since they are untrusted text.
     #[builder(default)]
     pub instructions: bool,
-    /// Whether a loop goes on without the server's tools, and is told so, where the server never came up. The loop fails where
-    /// nothing is said.
+    /// Whether a loop continues without the server's tools if the server was never reached; the model is informed. `false` by
+    /// default: the loop fails.
     #[builder(default)]
     pub optional: bool,
-    /// How long a server that a run has worked with is waited for where it cannot be reached after a restart: before a loop
-    /// fails, and before an open call does. 5 minutes where nothing is said; a server that no run knows is tried for a few seconds
-    /// only, and an optional one is not waited for by loops.
+    /// How long a run waits after a restart for a server that it has used before, before a loop or an open call fails. 5 minutes
+    /// by default; a server that is new to the run is tried only for a few seconds, and loops do not wait for an optional one.
     #[builder(default = Duration::from_secs(5 * 60))]
-    pub patience: Duration,
-    /// How long the server may take until it has started and listed its tools; 30 seconds where nothing is said: `npx` and
-    /// the like first fetch what they run.
+    pub reconnect_timeout: Duration,
+    /// The timeout for starting the server and listing its tools; 30 seconds by default, since `npx` and the like first download
+    /// the program.
     #[builder(default = Duration::from_secs(30))]
     pub connect_timeout: Duration,
-    /// How long the server may take for a call; 60 seconds where nothing is said, as for every tool.
+    /// The timeout of a call; 60 seconds by default, as for every tool.
     #[builder(default = Duration::from_secs(60))]
     pub call_timeout: Duration,
-    /// How much of a result a model reads, in bytes; 32 KiB where nothing is said: some 8,000 tokens. What is longer is kept as
-    /// a file, and the model reads its beginning and its end.
+    /// The maximum size of a result for the model, in bytes; 32 KiB by default, some 8,000 tokens. A longer one is stored as a
+    /// file, and the model reads its beginning and its end.
     #[builder(default = 32 << 10)]
     pub result: usize,
-    /// How large one message of the server may be, in bytes; 16 MiB where nothing is said. After a larger one the connection is
-    /// closed. Over HTTP it holds for messages of event streams; any other answer is held to 16 MiB.
+    /// The maximum size of a message from the server, in bytes; 16 MiB by default. A larger one closes the connection. Over HTTP
+    /// it applies to event streams; other answers are limited to 16 MiB.
     #[builder(default = 16 << 20)]
     pub message: usize,
 }

@@ -1,4 +1,4 @@
-//! The plugin that adds servers' tools to every iteration.
+//! Plugin that adds servers' tools to every iteration.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,23 +9,22 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::McpError;
-use super::names::{NAME, plain};
+use super::names::{NAME, printable};
 use super::server::McpServer;
 use crate::dsl::{Options, Plugin, PluginState, Preparation, Services, State, usage_panic};
 use crate::error::Result;
 use crate::record::is_invisible;
 
-/// How much of a server's instructions a model reads, in characters.
+/// The maximum characters of a server's instructions.
 const INSTRUCTIONS: usize = 8 << 10;
 
-/// Adds the tools of MCP servers to every iteration of a loop, as the servers list them at that time; see the
-/// [module](crate::mcp).
+/// Adds the current tools of MCP servers to every iteration of a loop; see the [module](crate::mcp).
 ///
-/// A server that was listed once need not be there in later iterations: its tools stay, and calls say what is wrong. One that was never
-/// there fails the loop, unless it is [optional](super::McpOptions::optional). After a restart the servers are started anew; one
-/// that the run has worked with is waited for with [patience](super::McpOptions::patience). The calls that were open then go on
-/// as those of all tools do: `read_only` and `idempotent` ones are made again, others are `interrupted`. They are made as they
-/// were checked and approved, and whether they still fit is for the server to say.
+/// A server that was listed once may be unavailable in later iterations: its tools stay, and calls report the error. One that was
+/// never reached fails the loop, unless it is [optional](super::McpOptions::optional). After a restart of the process the servers are
+/// started again; the run waits for one that it has used before ([timeout](super::McpOptions::reconnect_timeout)). Open calls resume
+/// like those of other tools: `read_only` and `idempotent` ones are repeated, others become `interrupted`. A repeated call keeps its
+/// validated and approved arguments, and the server decides whether they are still valid.
 #[derive(Debug, Clone)]
 #[must_use = "servers have their effect when they are given to a loop"]
 pub struct Mcp {
@@ -33,11 +32,11 @@ pub struct Mcp {
 }
 
 impl Mcp {
-    /// Begins with servers.
+    /// Creates the plugin with its servers.
     ///
     /// # Panics
     ///
-    /// When two of them have the same name, since their tools would have the same names, too.
+    /// If two of them have the same name, since their tools would have the same names, too.
     #[track_caller]
     pub fn of<'a>(servers: impl IntoIterator<Item = &'a McpServer>) -> Self {
         let servers: Vec<_> = servers.into_iter().cloned().collect();
@@ -49,7 +48,7 @@ impl Mcp {
     }
 }
 
-/// What [`Mcp`] keeps: who has answered, so that a log says with which program a run has worked.
+/// The state of [`Mcp`]: the identities of the servers, so that the log contains which programs a run has used.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct McpState {
@@ -57,15 +56,15 @@ pub struct McpState {
     pub servers: BTreeMap<String, McpSeen>,
 }
 
-/// Who has answered as a server, in its own words.
+/// The identity of a server, as reported by itself.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct McpSeen {
-    /// What the program calls itself.
+    /// The program's name.
     pub program: String,
     /// Its version.
     pub version: String,
-    /// The version of the protocol that was agreed on.
+    /// The negotiated version of the protocol.
     pub protocol: String,
 }
 
@@ -89,7 +88,7 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Mcp {
         }
         let listings = self.servers.iter().map(|server| {
             let is_waited_for = cx.state.servers.contains_key(server.name()) && !server.options().optional;
-            server.listing(if is_waited_for { server.options().patience } else { Duration::ZERO })
+            server.listing(if is_waited_for { server.options().reconnect_timeout } else { Duration::ZERO })
         });
         let listings = join_all(listings.collect::<Vec<_>>()).await;
         let mut away = String::new();
@@ -108,7 +107,7 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Mcp {
                 let name = tool.decl().id.to_string();
                 cx.brain_tools([&tool]).map_err(|_| McpError::Taken {
                     server: server.name().to_owned(),
-                    tool: plain(own, NAME),
+                    tool: printable(own, NAME),
                     name,
                 })?;
             }

@@ -1,22 +1,22 @@
-//! Who is asked before a call, and what may run again.
+//! Approval policy of a server's tools.
 
 use rmcp::model::ToolAnnotations;
 
-use super::names::{NAME, plain};
+use super::names::{NAME, printable};
 use super::options::McpOptions;
 
-/// What is known about a tool.
+/// The known properties of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Policy {
     pub(super) read_only: bool,
     pub(super) idempotent: bool,
     pub(super) destructive: bool,
-    /// Why a person is asked; none where nobody is.
+    /// The reason for an approval; `None` if none is needed.
     pub(super) asks: Option<String>,
 }
 
 impl Policy {
-    /// Reads the author's word, and the server's where the author believes it.
+    /// Combines the author's options with the server's annotations, if they are trusted.
     pub(super) fn of(server: &str, tool: &str, options: &McpOptions, annotations: Option<&ToolAnnotations>) -> Self {
         let names = |list: &[String]| list.iter().any(|name| name == tool);
         let claims = |claim: fn(&ToolAnnotations) -> Option<bool>| annotations.and_then(claim);
@@ -25,17 +25,17 @@ impl Policy {
         let trusts = options.trust_annotations;
         let read_only = names(&options.read_only) || (trusts && claims_to_read);
         let idempotent = names(&options.idempotent) || (trusts && claims(|of| of.idempotent_hint) == Some(true));
-        // What says nothing of itself may destroy something, as the protocol has it.
+        // The protocol's default for unannotated tools is destructive.
         let destructive = !(read_only || (trusts && claims_to_add));
         let asks = (options.ask && !read_only && !names(&options.unattended)).then(|| {
-            let tool = plain(tool, NAME);
-            let whose = format!("`{tool}` of the MCP server `{server}`");
+            let tool = printable(tool, NAME);
+            let subject = format!("`{tool}` of the MCP server `{server}`");
             match (claims_to_read, trusts) {
                 (true, _) => format!(
-                    "{whose} may change something; the server says that it only reads, and nobody has confirmed it"
+                    "{subject} may change something; the server declares it as read-only, which is not confirmed"
                 ),
-                (false, true) if claims_to_add => format!("{whose} changes something"),
-                (false, _) => format!("{whose} may change or destroy something"),
+                (false, true) if claims_to_add => format!("{subject} changes something"),
+                (false, _) => format!("{subject} may change or destroy something"),
             }
         });
         Self { read_only, idempotent, destructive, asks }
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn a_servers_word_counts_only_where_the_author_believes_it() {
+    fn annotations_count_only_if_trusted() {
         let (doubts, trusts) = (McpOptions::default(), McpOptions::builder().trust_annotations(true).build());
         let reads = ToolAnnotations::new().read_only(true).idempotent(true);
         let adds = ToolAnnotations::new().destructive(false);
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn the_authors_word_counts_without_the_servers() {
+    fn options_count_without_annotations() {
         let named = |options: McpOptions| of(&options, None);
 
         assert_eq!(named(McpOptions::builder().read_only(["search"]).build()), (true, false, false, false));

@@ -1,4 +1,4 @@
-//! A server, as an author has it.
+//! The public handle of a server.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,24 +14,24 @@ use super::transport::McpTransport;
 use crate::dsl::{Options, Services, State, Tool};
 use crate::record::ToolDecl;
 
-/// An MCP server whose tools are used. A clone is the same server, with the same connection.
+/// An MCP server whose tools a loop uses. Clones share the connection.
 ///
-/// Nothing is started when it is made. It is started, or connected to, when its tools are needed first, and ends with its last
-/// clone; a brain whose loop uses it holds one. Calls of all iterations and runs of this process share the connection.
+/// Creating it starts nothing. It is started or connected when its tools are first needed, and ends with its last clone, which
+/// a brain's loop may own. All iterations and runs of this process share the connection.
 ///
-/// The connection lives on the runtime that has made it, so a server is used on one runtime.
+/// The connection is bound to the runtime that created it, so a server must be used on one runtime.
 #[derive(Clone)]
 pub struct McpServer {
     session: Arc<Session>,
 }
 
 impl McpServer {
-    /// Makes a server with a name, how it is reached ([`McpCommand`](super::McpCommand), [`McpHttp`](super::McpHttp),
-    /// [`McpStream`](super::McpStream)), and how its tools are used. Its tools' names begin with its name.
+    /// Creates a server with a name, a transport ([`McpCommand`](super::McpCommand), [`McpHttp`](super::McpHttp),
+    /// [`McpStream`](super::McpStream)) and options. Its tools' names begin with its name.
     ///
     /// # Errors
     ///
-    /// [`McpError::ServerName`] when the name is none, [`McpError::Config`] when an address or a header is none.
+    /// [`McpError::ServerName`] for an invalid name, [`McpError::Config`] for an invalid URL or header.
     pub fn new(name: &str, transport: impl Into<McpTransport>, options: McpOptions) -> Result<Self, McpError> {
         server_name(name)?;
         let transport = transport.into();
@@ -45,23 +45,23 @@ impl McpServer {
         &self.session.name
     }
 
-    /// Returns how its tools are used.
+    /// Returns the options.
     #[must_use]
     pub fn options(&self) -> &McpOptions {
         &self.session.options
     }
 
-    /// Starts the server, or connects to it, and lists its tools, so that what is wrong is known before a run begins.
+    /// Starts or connects to the server and lists its tools, to find errors before a run begins.
     ///
     /// # Errors
     ///
-    /// [`McpError::Start`] when it cannot be reached, and others when its tools cannot be used.
+    /// [`McpError::Start`] when it cannot be reached, and other errors when its tools are unusable.
     pub async fn connect(&self) -> Result<(), McpError> {
         self.listing(Duration::ZERO).await.map(drop)
     }
 
-    /// Returns the tools as the server lists them now, for a loop's [`tools`](crate::dsl::Loop::tools). They stay as they are;
-    /// the plugin [`Mcp`](super::Mcp) lists them anew where they have changed.
+    /// Returns the server's current tools, for a loop's [`tools`](crate::dsl::Loop::tools). The list is fixed; the plugin
+    /// [`Mcp`](super::Mcp) updates it when it changes.
     ///
     /// ```no_run
     /// # async fn doc(files: positronic_core::mcp::McpServer) -> positronic_core::Result<()> {
@@ -76,21 +76,21 @@ impl McpServer {
     ///
     /// # Errors
     ///
-    /// As [`McpServer::connect`].
+    /// See [`McpServer::connect`].
     pub async fn tools<O: Options, S: State, V: Services>(&self) -> Result<Vec<Tool<O, S, V>>, McpError> {
         Ok(self.made(&*self.listing(Duration::ZERO).await?).map(|(_, tool)| tool).collect())
     }
 
-    /// Ends the connection, and a process with it. Whoever calls a tool afterwards starts the server anew.
+    /// Closes the connection, and ends the server's process. The next call starts the server again.
     pub async fn close(&self) {
         self.session.close().await;
     }
 
-    pub(super) async fn listing(&self, patience: Duration) -> Result<Arc<Listing>, McpError> {
-        self.session.listing(patience).await
+    pub(super) async fn listing(&self, reconnect_timeout: Duration) -> Result<Arc<Listing>, McpError> {
+        self.session.listing(reconnect_timeout).await
     }
 
-    /// Makes the tools of a list, each with the server's own name for it.
+    /// Builds the tools of a list, each with the server's own name for it.
     pub(super) fn made<'a, O: Options, S: State, V: Services>(
         &'a self,
         listing: &'a Listing,
@@ -98,7 +98,7 @@ impl McpServer {
         listing.tools.iter().map(|listed| (listed.tool.as_str(), tool(&self.session, listed, Known::Listed)))
     }
 
-    /// Makes those tools of an iteration that has begun which are the server's, as the log has them, without asking the server.
+    /// Rebuilds the server's tools in a logged iteration, without asking the server.
     pub(super) fn recalled<O: Options, S: State, V: Services>(&self, iteration: &[ToolDecl]) -> Vec<Tool<O, S, V>> {
         let Session { name, options, .. } = &*self.session;
         let listed = iteration.iter().filter_map(|decl| recalled(name, decl, options));

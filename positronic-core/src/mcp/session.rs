@@ -1,4 +1,4 @@
-//! When a server is started, listed again, and left alone for a while.
+//! Lifecycle of a server: starting, listing again, and pausing after failures.
 
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,33 +12,32 @@ use super::list::{Listing, checked};
 use super::options::McpOptions;
 use super::transport::McpTransport;
 
-/// How often a server that cannot be reached is tried before a loop fails.
+/// How often an unreachable server is tried before a loop fails.
 const TRIES: u32 = 3;
 
-/// The pause after the first such try; each other one is twice as long.
+/// The pause after the first of these tries; it doubles with each further one.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// How long the pause is at most while a server is waited for that a run has worked with.
+/// The maximum pause while waiting for a server that the run has used before.
 const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 
-/// How long a server rests that has failed twice in a row; each time more, twice as long.
+/// The pause after two consecutive failures; it doubles with each further one.
 const REST: Duration = Duration::from_secs(1);
 
-/// How long it rests at most.
+/// The maximum of that pause.
 const LONGEST_REST: Duration = Duration::from_secs(60);
 
-/// The connections to one server, one after the other.
+/// The successive connections to a server.
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) name: Arc<str>,
     pub(super) transport: McpTransport,
     pub(super) options: McpOptions,
-    /// What is known of the server. Nobody waits while it is held, so a list that is known is there at once, whatever
-    /// others wait for.
+    /// The known state of the server. The lock is never held across an await, so that a known list is available at once.
     known: std::sync::Mutex<Known>,
-    /// Held by the one who connects.
+    /// Locked while connecting.
     failed: Mutex<Failed>,
-    /// Held by the one who asks for a list that has changed.
+    /// Locked while a changed list is requested.
     relisting: Mutex<()>,
 }
 
@@ -50,8 +49,8 @@ struct Known {
 
 #[derive(Debug, Default)]
 struct Failed {
-    /// How often the server has failed in a row.
-    setbacks: u32,
+    /// The number of consecutive failures.
+    failures: u32,
     rests_until: Option<Instant>,
     last: String,
 }
@@ -62,35 +61,35 @@ impl Session {
         Self { name: name.into(), transport, options, known, failed, relisting }
     }
 
-    /// Returns a connection on which to call a tool, a new one where the last one has ended or shows no life.
+    /// Returns a live connection for a call, a new one if the last one has ended or does not respond.
     pub(super) async fn connection(&self) -> Result<Arc<Connection>, McpError> {
         let live = self.known().live.clone();
-        if let Some(live) = live.filter(|live| !live.is_closed() && !live.is_doubted()) {
+        if let Some(live) = live.filter(|live| !live.is_closed() && !live.is_suspect()) {
             return Ok(live);
         }
-        self.connected(&mut *self.failed.lock().await).await
+        self.reconnect(&mut *self.failed.lock().await).await
     }
 
-    /// Returns the tools as of now. What was listed once stays listed: a server that is away now is the matter of the calls. One
-    /// that is not listed yet is waited for as long as `patience` says.
-    pub(super) async fn listing(&self, patience: Duration) -> Result<Arc<Listing>, McpError> {
+    /// Returns the current tools. A known list stays valid while the server is unavailable: calls report that. A server
+    /// without a list is awaited up to `reconnect_timeout`.
+    pub(super) async fn listing(&self, reconnect_timeout: Duration) -> Result<Arc<Listing>, McpError> {
         let (live, listed) = {
             let known = self.known();
             (known.live.clone(), known.listed.clone())
         };
         let Some(listed) = listed else {
-            self.reached(patience).await?;
-            return self.known().listed.clone().ok_or_else(|| self.gone());
+            self.connect_first(reconnect_timeout).await?;
+            return self.known().listed.clone().ok_or_else(|| self.nothing_listed());
         };
         let Some(live) = live.filter(|live| !live.is_closed()) else { return Ok(listed) };
-        // Where another run asks already, this one does not wait for the answer.
+        // If another run already requests the list, this one uses the old list.
         let Ok(_alone) = self.relisting.try_lock() else { return Ok(listed) };
         let Some(change) = live.changed() else { return Ok(listed) };
-        match self.listed(&live, false).await {
+        match self.fetch_list(&live, false).await {
             Ok(new) => {
                 change.known();
                 let mut known = self.known();
-                // A connection that was made meanwhile has brought its own list.
+                // A newer connection has its own list.
                 if known.live.as_ref().is_some_and(|now| Arc::ptr_eq(now, &live)) {
                     known.listed = Some(new);
                 }
@@ -103,9 +102,9 @@ impl Session {
         }
     }
 
-    /// Ends the connection. The next call makes a new one.
+    /// Closes the connection. The next call opens a new one.
     pub(super) async fn close(&self) {
-        // Whoever connects now is done first.
+        // Waits for a connection attempt in progress.
         let _failed = self.failed.lock().await;
         self.known().live = None;
     }
@@ -114,21 +113,21 @@ impl Session {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Connects for the first time in this process, and does not give up at once: nor before patience has run out, where it is
-    /// known that the server could be reached once, since whatever is in the way now may pass.
-    async fn reached(&self, patience: Duration) -> Result<(), McpError> {
+    /// Connects for the first time in this process, with retries: up to `reconnect_timeout` if the server was reachable before, since
+    /// the obstacle may be temporary.
+    async fn connect_first(&self, reconnect_timeout: Duration) -> Result<(), McpError> {
         let (began, mut pause, mut tried) = (Instant::now(), PAUSE, 1);
         loop {
-            let left = patience.saturating_sub(began.elapsed());
-            let Err(error) = self.tried(!left.is_zero()).await else { return Ok(()) };
-            let left = patience.saturating_sub(began.elapsed());
+            let left = reconnect_timeout.saturating_sub(began.elapsed());
+            let Err(error) = self.try_connect_first(!left.is_zero()).await else { return Ok(()) };
+            let left = reconnect_timeout.saturating_sub(began.elapsed());
             let is_tried_again = tried < TRIES && error.is_transient();
-            let is_waited_for = !left.is_zero() && error.may_pass();
+            let is_waited_for = !left.is_zero() && error.may_recover();
             if !is_tried_again && !is_waited_for {
                 return Err(error);
             }
             if tried >= TRIES {
-                tracing::warn!(server = &*self.name, ?left, %error, "an MCP server is waited for");
+                tracing::warn!(server = &*self.name, ?left, %error, "waiting for an MCP server");
             }
             let most = if is_tried_again { LONGEST_PAUSE } else { LONGEST_PAUSE.min(left) };
             tokio::time::sleep(pause.min(most)).await;
@@ -136,41 +135,41 @@ impl Session {
         }
     }
 
-    /// Connects for the first time, unless somebody has done so meanwhile. Others may try between two tries.
-    async fn tried(&self, is_waited_for: bool) -> Result<(), McpError> {
+    /// Connects for the first time, unless another task has done so. The lock is released between tries.
+    async fn try_connect_first(&self, is_waited_for: bool) -> Result<(), McpError> {
         let mut failed = self.failed.lock().await;
         if self.known().listed.is_some() {
             return Ok(());
         }
-        let tried = self.connected(&mut failed).await.map(drop);
-        if tried.as_ref().is_err_and(|error| error.is_transient() || (is_waited_for && error.may_pass())) {
-            // All tries are one setback.
-            (failed.setbacks, failed.rests_until) = (0, None);
+        let tried = self.reconnect(&mut failed).await.map(drop);
+        if tried.as_ref().is_err_and(|error| error.is_transient() || (is_waited_for && error.may_recover())) {
+            // All tries count as one failure.
+            (failed.failures, failed.rests_until) = (0, None);
         }
         tried
     }
 
-    async fn connected(&self, failed: &mut Failed) -> Result<Arc<Connection>, McpError> {
+    async fn reconnect(&self, failed: &mut Failed) -> Result<Arc<Connection>, McpError> {
         let live = self.known().live.clone();
         if let Some(live) = live {
-            if !live.is_closed() && live.shows_life().await {
+            if !live.is_closed() && live.responds().await {
                 return Ok(live);
             }
-            let last = if live.is_closed() { live.last_words().await } else { "it did not answer any more".to_owned() };
-            tracing::warn!(server = &*self.name, last, "an MCP server is started anew");
+            let last = if live.is_closed() { live.end_reason().await } else { "it stopped responding".to_owned() };
+            tracing::warn!(server = &*self.name, last, "restarting an MCP server");
             self.known().live = None;
-            // A server that has served well, and dies, is started anew at once.
-            failed.setbacks = if live.has_served() { 0 } else { failed.setbacks };
-            failed.set_back(last);
+            // A server that has worked before is restarted at once.
+            failed.failures = if live.has_served() { 0 } else { failed.failures };
+            failed.record_failure(last);
         }
         let left = failed.rests_until.map(|until| until.saturating_duration_since(Instant::now()));
         if let Some(left) = left.filter(|left| !left.is_zero()) {
-            let (server, times, last) = (self.name.to_string(), failed.setbacks, failed.last.clone());
+            let (server, times, last) = (self.name.to_string(), failed.failures, failed.last.clone());
             let left = Duration::from_secs(u64::try_from(left.as_millis().div_ceil(1000)).unwrap_or(u64::MAX));
             return Err(McpError::Resting { server, left, times, last });
         }
         let is_first = self.known().listed.is_none();
-        match self.made(is_first).await {
+        match self.connect_and_list(is_first).await {
             Ok((live, listed)) => {
                 let live = Arc::new(live);
                 let mut known = self.known();
@@ -186,39 +185,39 @@ impl Session {
                 Ok(live)
             }
             Err(error) => {
-                failed.set_back(error.to_string());
+                failed.record_failure(error.to_string());
                 Err(error)
             }
         }
     }
 
-    async fn made(&self, is_first: bool) -> Result<(Connection, Result<Arc<Listing>, McpError>), McpError> {
+    async fn connect_and_list(&self, is_first: bool) -> Result<(Connection, Result<Arc<Listing>, McpError>), McpError> {
         let live = Connection::make(&self.name, &self.transport, &self.options).await?;
-        let listed = self.listed(&live, is_first).await;
+        let listed = self.fetch_list(&live, is_first).await;
         match listed {
-            // It has died again, or is silent, so it cannot be called.
+            // It died again or does not respond, so it cannot be called.
             Err(error @ (McpError::Died { .. } | McpError::Time { .. })) => Err(error),
             listed => Ok((live, listed)),
         }
     }
 
-    async fn listed(&self, live: &Connection, is_first: bool) -> Result<Arc<Listing>, McpError> {
+    async fn fetch_list(&self, live: &Connection, is_first: bool) -> Result<Arc<Listing>, McpError> {
         let tools = live.list(self.options.connect_timeout).await?;
         let tools = checked(&self.name, tools, &self.options, is_first)?;
         Ok(Arc::new(Listing { tools, seen: live.seen(), instructions: live.instructions() }))
     }
 
-    fn gone(&self) -> McpError {
-        McpError::Answer { server: self.name.to_string(), what: "it has listed nothing".to_owned() }
+    fn nothing_listed(&self) -> McpError {
+        McpError::Answer { server: self.name.to_string(), what: "it listed no tools".to_owned() }
     }
 }
 
 impl Failed {
-    /// Notes a failure. The first one costs nothing; after others the server rests.
-    fn set_back(&mut self, last: String) {
+    /// Records a failure. After the second one in a row the server is paused.
+    fn record_failure(&mut self, last: String) {
         self.last = last;
-        self.setbacks = self.setbacks.saturating_add(1);
-        self.rests_until = self.setbacks.checked_sub(2).map(|more| {
+        self.failures = self.failures.saturating_add(1);
+        self.rests_until = self.failures.checked_sub(2).map(|more| {
             let rest = REST.saturating_mul(2_u32.saturating_pow(more)).min(LONGEST_REST);
             Instant::now() + rest
         });

@@ -1,4 +1,4 @@
-//! Tools of a loop, made of what a server lists.
+//! Loop tools built from a server's list.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,19 +14,19 @@ use super::session::Session;
 use crate::dsl::{Options, Services, State, Tool, ToolBuilder, ToolContext};
 use crate::error::{Error, Result};
 
-/// How much longer than the server a call may take: to find out whether the server is there, and to keep its files.
+/// Additional time of a call beyond the server's: for a ping, and for storing files.
 const GRACE: Duration = Duration::from_secs(15);
 
-/// From where a tool is known.
+/// The origin of a tool.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Known {
-    /// From the server's list.
+    /// The server's list.
     Listed,
-    /// From the log. A call waits until the server lists its tools again, so nobody waits before.
+    /// The log. A call waits for the server's list; until then, nothing does.
     Recalled,
 }
 
-/// Makes a tool. It costs nothing but a few pointers and strings, so it is made anew for every iteration.
+/// Builds a tool. It only clones pointers and strings, so it is built in every iteration.
 pub(super) fn tool<O: Options, S: State, V: Services>(
     session: &Arc<Session>,
     listed: &Arc<Listed>,
@@ -36,7 +36,7 @@ pub(super) fn tool<O: Options, S: State, V: Services>(
     Tool::new(&listed.name, |t| {
         let wait = match known {
             Known::Listed => options.connect_timeout,
-            Known::Recalled => options.patience.saturating_add(options.connect_timeout.saturating_mul(2)),
+            Known::Recalled => options.reconnect_timeout.saturating_add(options.connect_timeout.saturating_mul(2)),
         };
         let time = wait.saturating_add(options.call_timeout).saturating_add(GRACE);
         let t = flagged(t.description(&listed.description).timeout(time), listed);
@@ -44,7 +44,7 @@ pub(super) fn tool<O: Options, S: State, V: Services>(
         t.execute_checked(Arc::clone(&listed.schema), move |arguments: Value, cx: ToolContext<O, S, V>| {
             let shown = cx.clone();
             let progress: OnProgress = Box::new(move |text| shown.progress(text));
-            // Boxed, since compilers do not see through the types of requests.
+            // Boxed to limit the size of the types for the compiler.
             let calling: BoxFuture<'static, Result<Answer, McpError>> =
                 Box::pin(called(Arc::clone(&session), Arc::clone(&listed), known, arguments, progress));
             async move {
@@ -78,7 +78,7 @@ async fn called(
     let listed = match known {
         Known::Listed => listed,
         Known::Recalled => {
-            let listing = session.listing(options.patience).await?;
+            let listing = session.listing(options.reconnect_timeout).await?;
             let now = listing.tools.iter().find(|now| now.name == listed.name).cloned();
             let (server, tool) = (&session.name, &listed.name);
             now.ok_or_else(|| McpError::Gone { server: server.to_string(), tool: tool.clone() })?
@@ -87,7 +87,7 @@ async fn called(
     let live = session.connection().await?;
     let arguments = match arguments {
         Value::Object(fields) => fields,
-        // The check of the arguments lets objects pass only.
+        // Validation lets only objects pass.
         _ => serde_json::Map::new(),
     };
     let result = live.call(&listed.tool, arguments, options.call_timeout, progress).await?;

@@ -1,11 +1,11 @@
-//! Models: one trait, many adapters.
+//! Language models: one trait, many adapters.
 //!
-//! A [`Model`] gets a complete [`ModelRequest`] and gives a complete [`ModelResponse`]; while it answers, pieces
-//! go to a [`DeltaSink`]. An adapter sends a request exactly once: retries are the runner's, so that each of them is an
-//! event and none is multiplied by another; [`RetryPolicy`] decides on them.
+//! A [`Model`] receives a complete [`ModelRequest`] and returns a complete [`ModelResponse`]; meanwhile it streams pieces to
+//! a [`DeltaSink`]. An adapter sends a request exactly once: the runner retries, by its [`RetryPolicy`], so that each
+//! retry is an event and retries do not multiply.
 //!
-//! `openai` speaks with servers, [`scripted`] says what a test tells it to, [`cassette`] records another model and replays
-//! it without a key.
+//! `openai` calls servers, [`scripted`] returns the replies of a test, [`cassette`] records another model and replays it
+//! without an API key.
 
 pub mod cassette;
 #[cfg(feature = "openai")]
@@ -23,52 +23,51 @@ pub use crate::record::RetryPolicy;
 
 use crate::record::{ActionFormat, DeltaKind, Message, ModelError, ModelRequest, ModelResponse, Output};
 
-/// Answers requests.
+/// A language model.
 ///
 /// # Errors
 ///
-/// A call answers with a [`ModelError`] whose kind says whether trying again can help.
+/// A call fails with a [`ModelError`] whose kind says whether a retry can help.
 pub trait Model: Send + Sync + 'static {
-    /// Names the provider and the model, as `provider/model`.
+    /// Returns the names of provider and model, as `provider/model`.
     fn name(&self) -> String;
 
-    /// Sends the request once and waits for the whole answer. Dropping the future stops the request.
+    /// Sends the request once and waits for the full answer. Dropping the future cancels the request.
     fn call<'a>(
         &'a self,
         request: &'a ModelRequest,
         deltas: &'a dyn DeltaSink,
     ) -> BoxFuture<'a, Result<ModelResponse, ModelError>>;
 
-    /// Returns the model within, of a model around another one. What such a model does not say itself is as that one says: how
-    /// messages are made, and how decisions are asked for.
+    /// Returns the wrapped model, if this one wraps another. The defaults of the methods below delegate to it.
     fn inner(&self) -> Option<&dyn Model> {
         None
     }
 
-    /// Makes messages from consecutive outputs of a record in the model's own way, a pure function of them: those of the loop
-    /// that asks, and those of each loop before it in the conversation. `None`, which is what happens where it is not written,
-    /// stands for [`projection::messages`](crate::projection::messages); then the answer is `None` for all outputs.
+    /// Makes messages from consecutive outputs of a prompt record, as a pure function: of the asking loop, or of an earlier
+    /// loop in the conversation. `None`, the default, selects [`projection::messages`](crate::projection::messages); a model
+    /// must return it for all outputs or for none.
     fn project(&self, outputs: &[Output]) -> Option<Vec<Message>> {
         self.inner()?.project(outputs)
     }
 
-    /// Returns how the form of a decision is told to the model, where a loop answers in decisions and does not say.
+    /// Returns how the model is told the format of actions, for a loop with structured actions that does not set it.
     fn action_format(&self) -> ActionFormat {
         self.inner().map_or(ActionFormat::Schema, Model::action_format)
     }
 
-    /// Returns the body that [`Model::call`] sends for the request: a pure function of it.
+    /// Returns the body that [`Model::call`] sends for the request, as a pure function.
     fn wire(&self, request: &ModelRequest) -> String;
 }
 
-/// One piece of an answer, as an adapter reads it from a stream. The runner adds where it belongs.
+/// A piece of an answer, as an adapter reads it from a stream. The runner adds the path.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Piece {
-    /// Which part of the answer, from 0.
+    /// The index of the part in the answer, from 0.
     pub part: u32,
-    /// What kind of part it is.
+    /// The kind of the part.
     pub kind: DeltaKind,
-    /// For a call: its place among the answer's calls, from 0.
+    /// For a call: its index among the answer's calls, from 0.
     pub call: Option<u32>,
     /// For a call: the tool's name, with its first piece.
     pub tool: Option<String>,
@@ -76,16 +75,16 @@ pub struct Piece {
     pub text: String,
 }
 
-/// Takes the pieces of an answer while it streams.
+/// Receives the pieces of an answer while it streams.
 pub trait DeltaSink: Send + Sync {
-    /// Takes one piece. It must not block.
+    /// Receives one piece. It must not block.
     fn piece(&self, piece: Piece);
 
-    /// Voids all pieces so far: the model that gave them failed in the midst of its answer, and another one answers from the
-    /// beginning. A sink before another one hands it on.
+    /// Discards all pieces so far: the model failed during its answer, and another one answers from the beginning. A sink that
+    /// wraps another one forwards this.
     fn restart(&self);
 
-    /// Says whether anybody hears the pieces; where nobody does, they need not be made.
+    /// Returns whether pieces are used; if not, a model need not produce them.
     fn is_heard(&self) -> bool {
         true
     }

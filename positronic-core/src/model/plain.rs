@@ -1,11 +1,11 @@
-//! What models without a provider have in common: a plain encoding of a request, and an answer given in pieces.
+//! Helpers for models without a provider: a plain encoding of requests, and streaming of finished answers.
 
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::{DeltaSink, Piece};
 use crate::record::{DeltaKind, ModelRequest, ModelResponse, Part};
 
-/// Encodes a request as the JSON of its parts.
+/// Encodes a request as the JSON of its fields.
 pub(super) fn plain_wire(request: &ModelRequest) -> String {
     const DIALECT: &str = "plain";
     let raw = |encoded: serde_json::Result<Box<RawValue>>| encoded.unwrap_or_default();
@@ -28,8 +28,8 @@ pub(super) fn plain_wire(request: &ModelRequest) -> String {
     out
 }
 
-/// Gives an answer to the sink in pieces: its text word by word, each call as one.
-pub(super) fn give_pieces(response: &ModelResponse, deltas: &dyn DeltaSink) {
+/// Streams a finished answer to a sink: its text word by word, each call as one piece.
+pub(super) fn emit_pieces(response: &ModelResponse, deltas: &dyn DeltaSink) {
     if !deltas.is_heard() {
         return;
     }

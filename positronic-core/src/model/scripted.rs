@@ -1,4 +1,4 @@
-//! A model that says what a test tells it to.
+//! A model with scripted replies, for tests.
 //!
 //! ```
 //! use positronic_core::model::scripted::{Reply, ScriptedModel};
@@ -12,8 +12,8 @@
 //! # let _ = std::mem::ManuallyDrop::new(model);
 //! ```
 //!
-//! Replies are given in order, those of a loop before those for everyone. A script must be used up: what is left when the
-//! model is dropped makes the test fail.
+//! Replies are given in order, those of a loop first. A script must be used up: replies that are left when the model is
+//! dropped fail the test.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -25,14 +25,14 @@ use futures::future::BoxFuture;
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use super::plain::{give_pieces, plain_wire};
+use super::plain::{emit_pieces, plain_wire};
 use super::{DeltaSink, Model};
 use crate::record::{
     Charge, Finish, ModelError, ModelErrorKind, ModelRequest, ModelResponse, Part, Path, ProposedCall,
     ResponseMetadata, Usage,
 };
 
-/// Answers with the replies of a script, or of a function.
+/// A model that answers from a script or a function.
 pub struct ScriptedModel {
     replies: Replies,
 }
@@ -50,21 +50,21 @@ struct Script {
 }
 
 impl ScriptedModel {
-    /// Makes a model that gives the replies in order.
+    /// Creates a model that gives the replies in order.
     #[must_use]
     pub fn new(replies: impl IntoIterator<Item = Reply>) -> Self {
         let script = Script { anywhere: replies.into_iter().collect(), ..Script::default() };
         Self { replies: Replies::Script(Mutex::new(script)) }
     }
 
-    /// Makes a model that asks a function for each reply. It keeps nothing and may be asked for ever.
+    /// Creates a model that calls a function for each reply. It never runs out and records nothing.
     #[must_use]
     pub fn from_fn(reply: impl Fn(&ModelRequest) -> Reply + Send + Sync + 'static) -> Self {
         Self { replies: Replies::Function(Box::new(reply)) }
     }
 
-    /// Adds replies for the loop at `path` alone, such as `Chat/0.1/Ask`: sub-brains that run side by side ask in no
-    /// certain order. A function's model takes no notice of them.
+    /// Adds replies only for the loop at `path`, such as `Chat/0.1/Ask`: the requests of parallel sub-brains have no
+    /// fixed order. Ignored by a model with a function.
     #[must_use]
     pub fn on(self, path: impl AsRef<str>, replies: impl IntoIterator<Item = Reply>) -> Self {
         if let Some(mut script) = self.script() {
@@ -73,20 +73,20 @@ impl ScriptedModel {
         self
     }
 
-    /// Returns the requests so far, in the order in which they came.
+    /// Returns the requests so far, in order.
     #[must_use]
     pub fn requests(&self) -> Vec<ModelRequest> {
         self.script().map(|script| script.requests.clone()).unwrap_or_default()
     }
 
-    /// Checks that every reply was given.
+    /// Checks that every reply was used.
     ///
     /// # Panics
     ///
-    /// When one is left, with a sentence that says where.
+    /// If a reply is left; the message says where.
     #[track_caller]
     pub fn assert_used(&self) {
-        // Taken, so that dropping the model does not complain again.
+        // Taken, so that dropping the model does not panic again.
         let left = self.script().and_then(|mut script| std::mem::take(&mut *script).left());
         complain(left);
     }
@@ -107,7 +107,7 @@ impl ScriptedModel {
 }
 
 #[track_caller]
-#[expect(clippy::panic, reason = "it is how a test fails")]
+#[expect(clippy::panic, reason = "fails the test")]
 fn complain(left: Option<String>) {
     if let Some(left) = left {
         panic!("the script was not used up: {left}");
@@ -173,11 +173,11 @@ impl Model for ScriptedModel {
         async move {
             let reply = self.next(request)?;
             if let Some(delay) = reply.after {
-                // A test that pauses tokio's clock waits for nothing; another timer would not know that clock.
+                // tokio's timer, so that a test can pause the clock.
                 tokio::time::sleep(delay).await;
             }
             let mut response = reply.outcome?;
-            give_pieces(&response, deltas);
+            emit_pieces(&response, deltas);
             let metadata = &mut response.metadata;
             metadata.provider = "scripted".to_owned();
             metadata.model = request.settings.model.clone().unwrap_or_else(|| "scripted".to_owned());
@@ -200,7 +200,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// Says a text.
+    /// Replies with a text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::response(ModelResponse::default()).and_text(text)
     }
@@ -211,12 +211,12 @@ impl Reply {
         Self::response(ModelResponse { parts, ..ModelResponse::default() })
     }
 
-    /// Asks for a call.
+    /// Replies with a call.
     pub fn call(tool: impl Into<String>, arguments: Value) -> Self {
         Self::calls([(tool, arguments)])
     }
 
-    /// Asks for several calls. Arguments that are a JSON text are given as that text, so that they can be malformed.
+    /// Replies with several calls. Arguments that are a JSON string are used as that string, so that they can be malformed.
     pub fn calls<T: Into<String>>(calls: impl IntoIterator<Item = (T, Value)>) -> Self {
         let mut reply = Self::response(ModelResponse::default());
         if let Ok(response) = &mut reply.outcome {
@@ -233,14 +233,14 @@ impl Reply {
         reply
     }
 
-    /// Decides, where a loop asks for decisions.
+    /// Replies with a structured action.
     pub fn decision(reasoning: &str, action: &str, input: Value) -> Self {
         let fields = [("reasoning", reasoning.into()), ("action", action.into()), ("input", input)];
         let decision: Value = fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         Self::text(decision.to_string())
     }
 
-    /// Decides on several actions.
+    /// Replies with several structured actions.
     pub fn decisions<'a>(reasoning: &str, actions: impl IntoIterator<Item = (&'a str, Value)>) -> Self {
         let actions: Vec<_> = actions
             .into_iter()
@@ -249,45 +249,45 @@ impl Reply {
         Self::text(serde_json::json!({ "reasoning": reasoning, "actions": actions }).to_string())
     }
 
-    /// Fails.
+    /// Fails with an error.
     pub const fn error(error: ModelError) -> Self {
         Self { outcome: Err(error), after: None }
     }
 
-    /// Gives a complete answer.
+    /// Replies with a complete answer.
     pub const fn response(response: ModelResponse) -> Self {
         Self { outcome: Ok(response), after: None }
     }
 
-    /// Says a text before the calls.
+    /// Adds a text before the calls.
     pub fn and_text(self, text: impl Into<String>) -> Self {
         self.with(|response| {
-            let place = response.parts.iter().position(|part| matches!(part, Part::Call { .. }));
-            response.parts.insert(place.unwrap_or(response.parts.len()), Part::Text { text: text.into() });
+            let index = response.parts.iter().position(|part| matches!(part, Part::Call { .. }));
+            response.parts.insert(index.unwrap_or(response.parts.len()), Part::Text { text: text.into() });
         })
     }
 
-    /// Thinks before all else.
+    /// Adds reasoning at the beginning.
     pub fn and_reasoning(self, text: impl Into<String>) -> Self {
         self.with(|response| response.parts.insert(0, Part::Reasoning { text: text.into(), data: None }))
     }
 
-    /// Reports these tokens.
+    /// Sets the token usage.
     pub fn usage(self, usage: Usage) -> Self {
         self.with(|response| response.metadata = ResponseMetadata { usage, ..std::mem::take(&mut response.metadata) })
     }
 
-    /// Says what it cost, as some providers do.
+    /// Sets the reported cost.
     pub fn cost(self, charge: Charge) -> Self {
         self.with(|response| response.metadata.cost = Some(Box::new(charge)))
     }
 
-    /// Stops for this reason.
+    /// Sets the finish reason.
     pub fn finish(self, finish: Finish) -> Self {
         self.with(|response| response.metadata.finish = finish)
     }
 
-    /// Comes after a while; after no while at all, it comes at once.
+    /// Delays the reply; zero means no delay.
     pub const fn after(mut self, delay: Duration) -> Self {
         self.after = if delay.is_zero() { None } else { Some(delay) };
         self

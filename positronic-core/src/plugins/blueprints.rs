@@ -1,4 +1,4 @@
-//! Blueprints: documents that fit what the user has said last, as context.
+//! Blueprints: documents that match the latest user input, as context.
 
 mod folder;
 mod index;
@@ -17,26 +17,26 @@ use crate::dsl::{Options, Plugin, PluginState, Preparation, Services, State};
 use crate::error::Result;
 use crate::record::{ContentHash, Path, hash_text};
 
-/// A document that a search can find.
+/// A searchable document.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Document {
-    /// Its name, by which people and models know it.
+    /// Its name, for people and models.
     pub name: String,
-    /// What it says.
+    /// Its text.
     pub text: String,
-    /// What it is about, in single words; a search weighs them as it weighs the name.
+    /// Single words about its subject; a search weighs them like the name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
 }
 
 impl Document {
-    /// Makes a document.
+    /// Creates a document.
     #[must_use]
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
         Self { name: name.into(), text: text.into(), tags: Vec::new() }
     }
 
-    /// Says what it is about.
+    /// Sets the tags.
     #[must_use]
     pub fn tags<'t>(mut self, tags: impl IntoIterator<Item = &'t str>) -> Self {
         self.tags.extend(tags.into_iter().map(str::to_owned));
@@ -44,7 +44,7 @@ impl Document {
     }
 }
 
-/// Where documents are found: a [`MemoryIndex`], a [`MarkdownFolder`], or an application's own index.
+/// A searchable source of documents: a [`MemoryIndex`], a [`MarkdownFolder`], or an application's own index.
 ///
 /// ```
 /// use positronic_core::plugins::{Document, DocumentSource};
@@ -55,7 +55,7 @@ impl Document {
 /// impl DocumentSource for Wiki {
 ///     async fn search(&self, query: &str, limit: usize) -> Result<Vec<Document>> {
 ///         // … ask the wiki's own search for `limit` pages …
-///         Ok(vec![Document::new("StateOwner", format!("{}: nothing about {query}", self.url))].into_iter().take(limit).collect())
+///         Ok(vec![Document::new("Home", format!("{}: nothing about {query}", self.url))].into_iter().take(limit).collect())
 ///     }
 /// }
 /// ```
@@ -65,11 +65,11 @@ impl Document {
     note = "write `impl DocumentSource for {Self}`, or use `MemoryIndex` or `MarkdownFolder`"
 )]
 pub trait DocumentSource: Send + Sync + 'static {
-    /// Finds the documents that fit a query best, the best one first, and none that does not fit.
+    /// Finds the documents that match a query, best match first.
     ///
     /// # Errors
     ///
-    /// An [`Error`](crate::Error) when the search cannot be made.
+    /// An [`Error`](crate::Error) when the search fails.
     fn search(&self, query: &str, limit: usize) -> impl Future<Output = Result<Vec<Document>>> + Send;
 }
 
@@ -79,14 +79,14 @@ impl<D: DocumentSource> DocumentSource for Arc<D> {
     }
 }
 
-/// Shows the model the documents that fit the latest user input.
+/// Shows the model the documents that match the latest user input.
 ///
-/// Each is a piece of context named `blueprint/` and the document's name, the best one first; 3 of them where
-/// [`top`](Self::top) says nothing else. The user's input is the loop's own or the latest message to it, whichever came last;
-/// a loop without one finds nothing, unless [`query`](Self::query) says what to search for.
+/// Each is a context item named `blueprint/` and the document's name, best match first; at most 3 unless
+/// [`top`](Self::top) is set. The input is the loop's own or the latest message to it, whichever is later;
+/// a loop without input finds nothing, unless [`query`](Self::query) is set.
 ///
-/// What was found is kept, so a search is made only when the input changes, and a restart sends the documents that were sent.
-/// When the search fails, a warning is traced, the iteration goes on with what was found before, and the next one searches again.
+/// Matches are stored, so a search is made only when the input changes, and a restart sends the same documents.
+/// When the search fails, a warning is logged, the iteration uses the earlier matches, and the next one searches again.
 ///
 /// ```
 /// use positronic_core::plugins::{Blueprints, Document, MemoryIndex};
@@ -110,14 +110,14 @@ pub struct Blueprints {
     query: Option<String>,
 }
 
-/// What [`Blueprints`] keeps; read it with `cx.plugin_state::<FoundBlueprints>()`.
+/// The state of [`Blueprints`]; read it with `cx.plugin_state::<FoundBlueprints>()`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct FoundBlueprints {
-    /// The path of the loop that has searched.
+    /// The path of the searching loop.
     pub loop_at: String,
-    /// The hash of what was searched for, as text; empty where nothing was.
+    /// The hash of the query, as text; empty if there was none.
     pub query: String,
-    /// What was found, the best one first.
+    /// The matches, best first.
     pub found: Vec<Document>,
 }
 
@@ -126,18 +126,18 @@ impl PluginState for FoundBlueprints {
 }
 
 impl Blueprints {
-    /// Begins with where documents are found.
+    /// Creates the plugin with its source.
     pub fn new(source: impl DocumentSource) -> Self {
         Self { source: Arc::new(source), top: 3, query: None }
     }
 
-    /// Sets how many documents are shown at most.
+    /// Sets the maximum number of documents.
     pub const fn top(mut self, documents: usize) -> Self {
         self.top = documents;
         self
     }
 
-    /// Searches for this, in the place of the latest user input: for instance for an answer that a tool has put into the
+    /// Sets the query instead of the latest user input: for instance a tool's answer in the
     /// state, which the loop's configuration sees.
     pub fn query(mut self, text: impl Into<String>) -> Self {
         self.query = Some(text.into());
@@ -145,7 +145,7 @@ impl Blueprints {
     }
 }
 
-/// A source without its type.
+/// A type-erased source.
 trait AnySource: Send + Sync {
     fn search<'a>(&'a self, query: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<Document>>>;
 }

@@ -1,4 +1,4 @@
-//! Compaction: the older part of a long conversation stands as one message, and can be whole again.
+//! Compaction: a summary replaces the older part of a long conversation, and can be undone.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::dsl::{Options, Plugin, PluginContext, PluginState, Preparation, Servi
 use crate::error::{Error, Result};
 use crate::record::{Assistant, Message, ModelResponse, Path, Tier};
 
-/// What the summary begins with, so that the model knows what it reads.
+/// The heading of the summary.
 const HEADING: &str = "Summary of the conversation before this point:";
 
 const INSTRUCTIONS: &str = "You summarise the earlier part of a conversation between a user, an assistant and the \
@@ -17,18 +17,18 @@ const INSTRUCTIONS: &str = "You summarise the earlier part of a conversation bet
     what was found out and decided; names, numbers, ids and paths; what was done, what failed, and what is still open. Leave \
     out what does not matter any more. Answer with the summary alone.";
 
-/// Has the older part of a loop's messages summarised by the model, once there is much of it.
+/// Summarises the older part of a loop's messages with the model when there are many.
 ///
-/// Before an iteration that would send 20 iterations or more, all but the latest 5 are summarised, and the summary is one message in
-/// their place; [`iterations`](Self::iterations), [`keep`](Self::keep) and [`tokens`](Self::tokens) say otherwise. A call and its
-/// results stay together, since an iteration is the least that is kept. The next compaction summarises the summary with what
-/// came since.
+/// Before an iteration that would send 20 iterations or more, all but the latest 5 are summarised into one message;
+/// [`iterations`](Self::iterations), [`keep`](Self::keep) and [`tokens`](Self::tokens) override this. A call and its
+/// results are never separated, since only complete iterations are summarised. The next compaction summarises the
+/// summary together with newer messages.
 ///
-/// The record stays whole, in the log and for people. With [`enabled`](Self::enabled), the messages are whole again from
-/// the next iteration on: since the configuration closure sees the state, that can be switched while the loop runs.
+/// The record stays complete, in the log and for people. [`enabled`](Self::enabled) restores all messages from
+/// the next iteration on: since the configuration closure sees the state, it can be switched while the loop runs.
 ///
-/// The question and its answer are recorded, so a restart costs no second summary. When the question fails, the iteration goes
-/// on with all messages, a warning is traced, and the next iteration asks again.
+/// The question and its answer are recorded, so a restart needs no second summary. When the question fails, the iteration
+/// sends all messages, a warning is logged, and the next iteration asks again.
 ///
 /// ```
 /// use positronic_core::plugins::Compaction;
@@ -55,14 +55,14 @@ pub struct Compaction {
     instructions: String,
 }
 
-/// What [`Compaction`] keeps; read it with `cx.plugin_state::<Compacted>()`.
+/// The state of [`Compaction`]; read it with `cx.plugin_state::<Compacted>()`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Compacted {
-    /// The path of the loop that it is about.
+    /// The path of its loop.
     pub loop_at: String,
-    /// Whether a summary stands for the older messages.
+    /// Whether a summary replaces the older messages.
     pub stands: bool,
-    /// The tokens of the last request and its answer, as far as the provider reported them and a limit is set.
+    /// The tokens of the last request and its answer, if the provider reported them and a limit is set.
     pub tokens: u64,
 }
 
@@ -71,58 +71,58 @@ impl PluginState for Compacted {
 }
 
 impl Compaction {
-    /// Begins with 20 iterations, of which the latest 5 are kept, and no limit of tokens.
+    /// Creates the plugin with 20 iterations, of which the latest 5 are preserved, and no limit of tokens.
     pub fn new() -> Self {
         let (tier, instructions) = (Tier::default(), INSTRUCTIONS.to_owned());
         Self { iterations: 20, keep: 5, tokens: None, enabled: true, tier, instructions }
     }
 
-    /// Sets how many iterations may be sent before the older ones are summarised.
+    /// Sets after how many iterations the older ones are summarised.
     pub const fn iterations(mut self, iterations: usize) -> Self {
         self.iterations = iterations;
         self
     }
 
-    /// Sets how many of the latest iterations stay as they are.
+    /// Sets how many of the latest iterations stay unchanged.
     pub const fn keep(mut self, iterations: usize) -> Self {
         self.keep = iterations;
         self
     }
 
-    /// Also summarises when a request would have more tokens than this. They are those that the provider reported for the
-    /// last iteration, and for what came since, or where nothing was reported, a quarter of the text's bytes. Nothing is
-    /// summarised that would gain less than a tenth of the limit.
+    /// Also summarises when a request would have more tokens than this. They are counted as the provider's report for the
+    /// last iteration, plus an estimate of newer messages: a quarter of their bytes. A summary that would save less
+    /// than a tenth of the limit is not made.
     pub const fn tokens(mut self, tokens: u64) -> Self {
         self.tokens = Some(tokens);
         self
     }
 
-    /// Switches it on or off; while it is off, all messages are sent.
+    /// Enables or disables it; while disabled, all messages are sent.
     pub const fn enabled(mut self, enabled: bool) -> Self {
         self.enabled = enabled;
         self
     }
 
-    /// Chooses which of the runner's models summarises.
+    /// Chooses a tier of the runner's models for the summary.
     pub const fn tier(mut self, tier: Tier) -> Self {
         self.tier = tier;
         self
     }
 
-    /// Tells the model how to summarise, in the place of what it is told else.
+    /// Sets the instructions for the summary.
     pub fn instructions(mut self, text: impl Into<String>) -> Self {
         self.instructions = text.into();
         self
     }
 
-    /// Says how many of the oldest messages are to be summarised; none where there is not enough of them.
+    /// Returns how many of the oldest messages to summarise; `None` if there are too few.
     fn cut(&self, messages: &[Message], state: &Compacted) -> Option<usize> {
         let iterations =
             messages.iter().enumerate().filter(|(_, message)| matches!(message, Message::Assistant { .. }));
         let iterations: Vec<_> = iterations.map(|(place, _)| place).collect();
         let older = iterations.len().checked_sub(self.keep)?;
         let mut cut = iterations.get(older).copied().unwrap_or(messages.len());
-        // What an iteration answers to stays with it.
+        // An iteration's input belongs to it.
         while let Some(Message::User { .. }) = cut.checked_sub(1).and_then(|before| messages.get(before)) {
             cut -= 1;
         }
@@ -138,7 +138,7 @@ impl Default for Compaction {
     }
 }
 
-/// Counts the tokens of messages, as far as they are known.
+/// Returns the tokens of messages, as far as they are known.
 fn size(messages: &[Message], state: &Compacted) -> u64 {
     let answered = messages.iter().rposition(|message| matches!(message, Message::Assistant { .. }));
     match answered.filter(|_| state.tokens > 0).and_then(|place| messages.get(place + 1..)) {
@@ -151,7 +151,7 @@ fn estimated(messages: &[Message]) -> u64 {
     u64::try_from(written(messages).len() / 4).unwrap_or(u64::MAX)
 }
 
-/// Writes messages for the model that summarises them.
+/// Renders messages for the summarising model.
 fn written(messages: &[Message]) -> String {
     let mut text = String::new();
     for message in messages {

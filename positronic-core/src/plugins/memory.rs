@@ -1,7 +1,7 @@
-//! Memory: facts about a user that outlive the run, stored and searched by the model, and shown where they fit.
+//! Memory: facts about a user that outlive the run, stored and searched by the model, and shown where relevant.
 
 mod fact;
-mod held;
+mod in_memory;
 mod rank;
 #[cfg(feature = "sqlite")]
 mod sqlite;
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 pub use fact::{Fact, FactId, FactOwner};
-pub use held::MemoryFacts;
+pub use in_memory::MemoryFacts;
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteFacts;
 
@@ -24,17 +24,17 @@ use crate::dsl::{Options, Plugin, PluginState, Preparation, Services, State};
 use crate::error::{Error, Result};
 use crate::record::{ContentHash, Path, hash_text};
 
-/// How many characters a fact may have.
+/// The maximum length of a fact, in characters.
 const LONGEST: usize = 1000;
 
-/// How many facts the model's own search answers with at most.
+/// The maximum number of facts that the model's own search returns.
 const ANSWERED: usize = 20;
 
-/// Where facts are kept: [`MemoryFacts`], `SqliteFacts`, or an application's own store, for instance one that searches
-/// by meaning.
+/// A store of facts: [`MemoryFacts`], `SqliteFacts`, or an application's own store, for instance with semantic
+/// search.
 ///
-/// What is written for one owner is never found by another. A fact has its id from its text ([`FactId::of`]), so to remember
-/// the same twice changes nothing, and a call that is tried again after a crash stores nothing twice.
+/// Facts of one owner are never visible to another. A fact's id is derived from its text ([`FactId::of`]), so storing
+/// the same text twice has no effect, and a retried call after a crash stores nothing twice.
 ///
 /// ```
 /// use positronic_core::plugins::{Fact, FactId, FactOwner, FactStore, MemoryFacts};
@@ -64,29 +64,29 @@ const ANSWERED: usize = 20;
     note = "write `impl FactStore for {Self}`, or use `MemoryFacts` or `SqliteFacts`"
 )]
 pub trait FactStore: Send + Sync + 'static {
-    /// Keeps a fact for an owner; one that is there already stays as it is.
+    /// Stores a fact for an owner; an existing one is unchanged.
     ///
     /// # Errors
     ///
-    /// An [`Error`] when it cannot be kept.
+    /// An [`Error`] when it cannot be stored.
     fn remember(&self, owner: &FactOwner, text: &str) -> impl Future<Output = Result<Fact>> + Send;
 
-    /// Finds the facts of an owner that fit a query best, the best one first, and none that does not fit. Any text is a
+    /// Finds the facts of an owner that match a query, best match first. Any text is a
     /// query; one without words finds nothing.
     ///
     /// # Errors
     ///
-    /// An [`Error`] when the search cannot be made.
+    /// An [`Error`] when the search fails.
     fn search(&self, owner: &FactOwner, query: &str, limit: usize) -> impl Future<Output = Result<Vec<Fact>>> + Send;
 
-    /// Forgets a fact of an owner, and says whether it was there.
+    /// Deletes a fact of an owner, and returns whether it existed.
     ///
     /// # Errors
     ///
-    /// An [`Error`] when it may still be there.
+    /// An [`Error`] when it may still exist.
     fn forget(&self, owner: &FactOwner, id: &FactId) -> impl Future<Output = Result<bool>> + Send;
 
-    /// Lists the facts of an owner, the oldest first.
+    /// Lists the facts of an owner, oldest first.
     ///
     /// # Errors
     ///
@@ -112,24 +112,24 @@ impl<F: FactStore> FactStore for Arc<F> {
     }
 }
 
-/// Lets the model remember facts about a user from run to run.
+/// Lets the model remember facts about a user across runs.
 ///
 /// | tool | what it does | flags |
 /// |---|---|---|
-/// | `memory.store {fact}` | keeps a fact of at most 1,000 characters, and answers its id | idempotent |
-/// | `memory.search {query}` | answers at most 20 facts, the best one first | read-only |
-/// | `memory.forget {id}` | forgets a fact; one that is not there is forgotten already | idempotent |
+/// | `memory.store {fact}` | stores a fact of at most 1,000 characters, and returns its id | idempotent |
+/// | `memory.search {query}` | returns at most 20 facts, best match first | read-only |
+/// | `memory.forget {id}` | deletes a fact if it exists | idempotent |
 ///
-/// Before each iteration, the facts that fit the latest user input are one piece of context named `memory`; 5 of them where
-/// [`top`](Self::top) says nothing else. What was found is kept, so a search is made only when the input changes, and a
-/// restart sends the facts that were sent; a fact that the model forgets goes at once. When the search fails, a warning is
-/// traced, the iteration goes on with what was found before, and the next one searches again.
+/// Before each iteration, the facts that match the latest user input are a context item named `memory`; at most 5 unless
+/// [`top`](Self::top) is set. Matches are stored, so a search is made only when the input changes, and a
+/// restart sends the same facts; a deleted fact disappears at once. When the search fails, a warning is
+/// logged, the iteration uses the earlier matches, and the next one searches again.
 ///
-/// **Whose facts.** They belong to the run's user ([`FactOwner::User`]). A run without a user has its facts to itself
-/// ([`FactOwner::Run`]): all of its loops and brains find them, no other run does. Two strangers never share a memory because
-/// neither has a name. [`owner`](Self::owner) says another one, for instance for what a team shares.
+/// **Owner.** Facts belong to the run's user ([`FactOwner::User`]). A run without a user has its own facts
+/// ([`FactOwner::Run`]), shared by all of its loops and brains: two anonymous users never share a memory.
+/// [`owner`](Self::owner) sets another owner, for instance a team.
 ///
-/// The store comes in by the constructor, so there is no memory without one, and a brain needs no services for it.
+/// The store is a constructor argument, so a brain needs no services for it.
 ///
 /// ```
 /// use positronic_core::plugins::{Memory, MemoryFacts};
@@ -149,14 +149,14 @@ pub struct Memory {
     owner: Option<FactOwner>,
 }
 
-/// What [`Memory`] keeps; read it with `cx.plugin_state::<RecalledFacts>()`.
+/// The state of [`Memory`]; read it with `cx.plugin_state::<RecalledFacts>()`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct RecalledFacts {
-    /// The path of the loop that has searched.
+    /// The path of the searching loop.
     pub loop_at: String,
-    /// The hash of what was searched for, and for whom, as text; empty where nothing was.
+    /// The hash of query and owner, as text; empty if there was none.
     pub query: String,
-    /// What was found, the best one first.
+    /// The matches, best first.
     pub found: Vec<Fact>,
 }
 
@@ -165,25 +165,25 @@ impl PluginState for RecalledFacts {
 }
 
 impl Memory {
-    /// Begins with where facts are kept.
+    /// Creates the plugin with its store.
     pub fn new(facts: impl FactStore) -> Self {
         Self { facts: Arc::new(facts), top: 5, owner: None }
     }
 
-    /// Sets how many facts are shown at most before an iteration; with 0, the model has to search itself.
+    /// Sets the maximum number of facts shown before an iteration; with 0, only the model searches.
     pub const fn top(mut self, facts: usize) -> Self {
         self.top = facts;
         self
     }
 
-    /// Says whose facts are stored and found, in the place of the run's user.
+    /// Sets the owner of the facts instead of the run's user.
     pub fn owner(mut self, owner: FactOwner) -> Self {
         self.owner = Some(owner);
         self
     }
 }
 
-/// A store without its type.
+/// A type-erased store.
 trait AnyFacts: Send + Sync {
     fn remember<'a>(&'a self, owner: &'a FactOwner, text: &'a str) -> BoxFuture<'a, Result<Fact>>;
     fn search<'a>(&'a self, owner: &'a FactOwner, query: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<Fact>>>;

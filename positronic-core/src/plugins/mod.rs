@@ -1,14 +1,14 @@
-//! Plugins that come with the library. Each is registered with [`Loop::plugin`](crate::dsl::Loop::plugin), and written on
-//! nothing but what [`dsl`](crate::dsl) gives to every [`Plugin`](crate::dsl::Plugin).
+//! Plugins of the library. Each is registered with [`Loop::plugin`](crate::dsl::Loop::plugin), and uses only the public
+//! API of [`dsl`](crate::dsl), like any other [`Plugin`](crate::dsl::Plugin).
 //!
-//! | plugin | what it does | what it keeps |
+//! | plugin | purpose | state |
 //! |---|---|---|
-//! | [`Blueprints`] | the documents that fit the latest user input, as context | [`FoundBlueprints`] |
-//! | [`Compaction`] | the older part of a long conversation as one message, which can be whole again | [`Compacted`] |
-//! | [`Memory`] | metadata about a user, over all runs: the model stores, searches and forgets them, and is shown those that fit | [`RecalledFacts`] |
-//! | [`Modes`] | one way to work at a time: a prompt, the tools allowed, the ways out, with waits and exits | [`CurrentMode`] |
-//! | [`Skills`] | named sets of tools that the model activates and deactivates in mid-conversation | [`ActiveSkills`] |
-//! | [`Triggers`] | prompts that start at a time or again and again: the model sets, lists and deletes them | nothing |
+//! | [`Blueprints`] | documents that match the latest user input, as context | [`FoundBlueprints`] |
+//! | [`Compaction`] | a summary of the older part of a long conversation | [`Compacted`] |
+//! | [`Memory`] | facts about a user, across runs: the model stores, searches and deletes them, and sees those that match | [`RecalledFacts`] |
+//! | [`Modes`] | one way of working at a time: a prompt, allowed tools, transitions, with waits and exits | [`CurrentMode`] |
+//! | [`Skills`] | named sets of tools that the model activates and deactivates during a conversation | [`ActiveSkills`] |
+//! | [`Triggers`] | prompts that start at a given time or repeatedly: the model sets, lists and deletes them | none |
 
 mod blueprints;
 mod compaction;
@@ -28,7 +28,7 @@ pub use modes::{CurrentMode, Mode, Modes};
 pub use skills::{ActiveSkills, Skills};
 pub use triggers::{NoTriggerState, Triggers};
 
-/// Returns what the user has said last in a loop.
+/// Returns the latest user input of a loop.
 fn latest_input(record: Prompt) -> Option<String> {
     let said = record.output.into_iter().rev().find_map(|output| match output.kind {
         OutputKind::Message { text, engine: false } => Some(text),
@@ -37,7 +37,7 @@ fn latest_input(record: Prompt) -> Option<String> {
     said.or(record.input)
 }
 
-/// Lists names in a sentence: each in backticks.
+/// Formats a list of names in backticks.
 fn listed(names: impl IntoIterator<Item = impl AsRef<str>>) -> String {
     let names: Vec<_> = names.into_iter().map(|name| format!("`{}`", name.as_ref())).collect();
     names.join(", ")

@@ -1,4 +1,4 @@
-//! Modes: a loop that works in one of several ways at a time, each with its prompt, its tools, and ways out of it.
+//! Modes: a loop works in one of several ways at a time, each with its prompt, tools, and transitions.
 
 use std::fmt;
 
@@ -16,18 +16,18 @@ use crate::record::{ContextItem, Path, ToolDecl};
 
 const ENTER: &str = "mode.enter";
 
-/// Lets a loop work in one mode at a time. The model goes from one to another with the tool `mode.enter`.
+/// Lets a loop work in one mode at a time. The model changes the mode with the tool `mode.enter`.
 ///
-/// | a mode has | what it does |
+/// | a mode has | effect |
 /// |---|---|
-/// | [`prompt`](Mode::prompt) | is a piece of context, named `mode`, while the loop is in it |
+/// | [`prompt`](Mode::prompt) | a context item, named `mode`, while the loop is in it |
 /// | [`tools`](Mode::tools) | the model sees these tools of the loop and of other plugins, and `mode.enter` |
-/// | [`leads_to`](Mode::leads_to) | the modes that can be entered from it; the schema of `mode.enter` lists them |
+/// | [`leads_to`](Mode::leads_to) | the allowed transitions; the schema of `mode.enter` lists them |
 /// | [`wait`](Mode::wait) | the call that enters it waits for a webhook, whose payload is its result |
 /// | [`exit`](Mode::exit) | the call that enters it ends the loop |
 ///
-/// With an exit mode, a text answer does not end the loop. The mode is kept, so it survives a restart; each loop of a brain
-/// begins in its initial mode. Register it after plugins that add tools, and before those that take tools out of an iteration.
+/// With an exit mode, a text answer does not end the loop. The mode is stored, so it survives a restart; each loop of a brain
+/// begins in its initial mode. Register it after plugins that add tools, and before those that remove tools.
 ///
 /// ```
 /// use positronic_core::plugins::Modes;
@@ -47,8 +47,8 @@ const ENTER: &str = "mode.enter";
 /// # let _ = brain;
 /// ```
 ///
-/// A transition that is not allowed is an `error` result that lists those that are. A mode that names a tool that is in no
-/// iteration, or a mode that there is not, fails the loop in its first iteration, whichever mode that is.
+/// A forbidden transition is an `error` result that lists the allowed ones. A mode that names an unknown tool or
+/// mode fails the loop in its first iteration, whichever mode that is.
 ///
 /// `S` is the state of the loop's brain, which [`Wait::resume`] may change.
 #[must_use = "modes have their effect when they are given to a loop"]
@@ -69,10 +69,10 @@ pub struct Mode<S> {
     exit: bool,
 }
 
-/// What [`Modes`] keeps; read it with `cx.plugin_state::<CurrentMode>()`.
+/// The state of [`Modes`]; read it with `cx.plugin_state::<CurrentMode>()`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CurrentMode {
-    /// The path of the loop that it is the mode of.
+    /// The path of its loop.
     pub loop_at: String,
     /// The mode's name.
     pub mode: String,
@@ -83,7 +83,7 @@ impl PluginState for CurrentMode {
 }
 
 impl<S> Modes<S> {
-    /// Begins with the mode in which the loop begins.
+    /// Creates the plugin with the initial mode.
     pub fn new(initial: impl Into<String>) -> Self {
         Self { initial: initial.into(), modes: Vec::new() }
     }
@@ -92,7 +92,7 @@ impl<S> Modes<S> {
     ///
     /// # Panics
     ///
-    /// When there is a mode of this name.
+    /// If there is already a mode with this name.
     #[track_caller]
     pub fn mode(mut self, name: impl Into<String>, build: impl FnOnce(Mode<S>) -> Mode<S>) -> Self {
         let name = name.into();
@@ -107,33 +107,33 @@ impl<S> Modes<S> {
 }
 
 impl<S> Mode<S> {
-    /// Says what the mode is for; the model reads it in each mode that leads to it.
+    /// Sets the description, which the model reads in each mode that leads to this one.
     pub fn description(mut self, text: impl Into<String>) -> Self {
         self.description = text.into();
         self
     }
 
-    /// Says what the model is told while the loop is in the mode.
+    /// Sets the prompt for the model while the loop is in the mode.
     pub fn prompt(mut self, text: impl Into<String>) -> Self {
         self.prompt = text.into();
         self
     }
 
-    /// Allows tools by their names; without it, there is `mode.enter` alone. A name that ends in `*` stands for all tools
-    /// that begin so, of which there may be none, such as those of a skill that is not active: `mail.*`, or `*` for all.
+    /// Allows tools by name; the default is only `mode.enter`. A name that ends in `*` matches by prefix, and may match
+    /// nothing, such as the tools of an inactive skill: `mail.*`, or `*` for all.
     pub fn tools<'n>(mut self, names: impl IntoIterator<Item = &'n str>) -> Self {
         self.tools.extend(names.into_iter().map(str::to_owned));
         self
     }
 
-    /// Allows to enter other modes from this one.
+    /// Allows transitions to other modes.
     pub fn leads_to<'n>(mut self, names: impl IntoIterator<Item = &'n str>) -> Self {
         self.next.extend(names.into_iter().map(str::to_owned));
         self
     }
 
-    /// Lets the call that enters the mode wait for the first of these. The loop is in the mode as soon as it waits, and
-    /// stays in it when the time is up. A closure of [`Wait::resume`] says the state's type here:
+    /// Makes the call that enters the mode wait for the first of these. The loop is in the mode while it waits, and
+    /// stays in it after a timeout. A closure of [`Wait::resume`] must state the state's type here:
     ///
     /// ```
     /// # use positronic_core::plugins::Modes;
@@ -154,7 +154,7 @@ impl<S> Mode<S> {
         self
     }
 
-    /// Lets the call that enters the mode end the loop.
+    /// Makes the call that enters the mode end the loop.
     pub const fn exit(mut self) -> Self {
         self.exit = true;
         self
@@ -180,7 +180,7 @@ impl<S> Modes<S> {
         })
     }
 
-    /// Says what is wrong with the modes among themselves.
+    /// Validates the modes.
     fn check(&self) -> Result<()> {
         let initial = self.found(&self.initial)?;
         if initial.exit || !initial.waits.is_empty() {
@@ -201,7 +201,7 @@ impl<S> Modes<S> {
         Ok(())
     }
 
-    /// Says which tool a mode names that is not there.
+    /// Validates the tools that the modes name.
     fn check_tools<'t>(&self, tools: impl Iterator<Item = &'t ToolDecl>) -> Result<()> {
         let known: Vec<_> = tools.map(|tool| tool.id.as_str()).filter(|id| *id != ENTER).collect();
         for Mode { name, tools, .. } in &self.modes {
@@ -215,7 +215,7 @@ impl<S> Modes<S> {
         Ok(())
     }
 
-    /// Says what the model reads of `mode.enter`.
+    /// Returns the description of `mode.enter`.
     fn described(&self, mode: &Mode<S>) -> String {
         let next = mode.next.iter().filter_map(|name| self.find(name)).map(|next| {
             let mut line = format!("\n- `{}`", next.name);
@@ -229,13 +229,13 @@ impl<S> Modes<S> {
         })
     }
 
-    /// Returns what the call that enters a mode waits for.
+    /// Returns the waits of the call that enters a mode.
     fn waits(&self, arguments: &Value) -> Vec<Wait<S>> {
         self.find(entered(arguments)).map(|mode| mode.waits.clone()).unwrap_or_default()
     }
 }
 
-/// Returns the mode that a call of `mode.enter` names.
+/// Returns the mode in a call of `mode.enter`.
 fn entered(arguments: &Value) -> &str {
     arguments.get("mode").and_then(Value::as_str).unwrap_or_default()
 }
@@ -243,7 +243,7 @@ fn entered(arguments: &Value) -> &str {
 impl<S: State> Modes<S> {
     fn enter<O, V>(&self, arguments: &Value, cx: &ToolContext<O, S, V>) -> Result<Reply<S>> {
         let name = entered(arguments);
-        // Another call of the same batch may have gone to another mode.
+        // Another call of the same batch may have changed the mode.
         let now = self.found(&cx.plugin_state::<CurrentMode>()?.mode)?;
         if !now.next.iter().any(|next| next == name) {
             let (now, allowed) = (&now.name, listed(&now.next));

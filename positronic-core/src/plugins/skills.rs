@@ -1,7 +1,7 @@
-//! Skills: named sets of tools, of which the model sees those that it has activated.
+//! Skills: named sets of tools that the model activates on demand.
 //!
-//! A model with forty tools chooses badly, and every request carries all their schemas. With skills it reads a line about
-//! each set, activates what the work at hand needs, and the tools are there from its next answer on.
+//! A model with forty tools chooses badly, and every request contains all their schemas. With skills it reads one line about
+//! each set and activates those that it needs; their tools are available from its next answer on.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -20,9 +20,9 @@ const DEACTIVATE: &str = "skill.deactivate";
 
 /// Gives the model named sets of tools, which it activates and deactivates with `skill.activate` and `skill.deactivate`.
 ///
-/// A line about every skill is a piece of context, named `skills`. The tools of the active ones are tools of the brain:
-/// they see its state and change it. Which are active is kept from iteration to iteration and from one loop of a brain to its next.
-/// A skill that is not there any more is passed over. Two skills may share a tool.
+/// A context item named `skills` has a line about every skill. The tools of active skills are tools of the brain:
+/// they see and change its state. Activation persists across iterations and across the loops of a brain.
+/// Removed skills are ignored. Two skills may share a tool.
 ///
 /// ```
 /// use positronic_core::dsl::Tool;
@@ -44,7 +44,7 @@ const DEACTIVATE: &str = "skill.deactivate";
 /// # let _ = brain;
 /// ```
 ///
-/// A skill whose tool has the name of another tool of the loop fails the loop, also while the skill is not active.
+/// A skill with a tool of the same name as another tool of the loop fails the loop, even while the skill is inactive.
 #[must_use = "skills have their effect when they are given to a loop"]
 pub struct Skills<O, S, V> {
     skills: Vec<Skill<O, S, V>>,
@@ -57,10 +57,10 @@ struct Skill<O, S, V> {
     active: bool,
 }
 
-/// What [`Skills`] keeps; read it with `cx.plugin_state::<ActiveSkills>()`.
+/// The state of [`Skills`]; read it with `cx.plugin_state::<ActiveSkills>()`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ActiveSkills {
-    /// The names of the active skills, in the order in which they were activated.
+    /// The names of the active skills, in the order of activation.
     pub active: Vec<String>,
 }
 
@@ -69,16 +69,16 @@ impl PluginState for ActiveSkills {
 }
 
 impl<O: Options, S: State, V: Services> Skills<O, S, V> {
-    /// Makes an empty set.
+    /// Creates an empty set.
     pub const fn new() -> Self {
         Self { skills: Vec::new() }
     }
 
-    /// Adds a skill: its name, what the model reads about it, and its tools.
+    /// Adds a skill: its name, its description for the model, and its tools.
     ///
     /// # Panics
     ///
-    /// When there is a skill of this name, or another skill has a different tool of the same name.
+    /// If there is already a skill with this name, or another skill has a different tool with the same name.
     #[track_caller]
     pub fn skill<T: IntoTool<O, S, V>>(
         mut self,
@@ -105,11 +105,11 @@ impl<O: Options, S: State, V: Services> Skills<O, S, V> {
         self
     }
 
-    /// Activates skills from the beginning; the model may deactivate them.
+    /// Activates skills initially; the model may deactivate them.
     ///
     /// # Panics
     ///
-    /// When there is no such skill.
+    /// If a skill does not exist.
     #[track_caller]
     pub fn active<'n>(mut self, names: impl IntoIterator<Item = &'n str>) -> Self {
         for name in names {
@@ -133,7 +133,7 @@ impl<O, S, V> Skills<O, S, V> {
 }
 
 impl<O: Options, S: State, V: Services> Skills<O, S, V> {
-    /// Says what the model reads about the skills.
+    /// Returns the text about the skills for the model.
     fn described(&self, state: &ActiveSkills) -> String {
         let mut lines = vec![
             "You have skills. The tools of a skill are there from your next answer on after `skill_activate`, until \
@@ -165,7 +165,7 @@ impl<O: Options, S: State, V: Services> Default for Skills<O, S, V> {
     }
 }
 
-/// What the tools take.
+/// The arguments of the tools.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Named {
     /// The skill's name

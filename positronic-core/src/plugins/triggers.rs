@@ -1,4 +1,4 @@
-//! Triggers: the model lets itself be started again, at a time or again and again.
+//! Triggers: the model schedules its own future prompts.
 
 mod when;
 
@@ -13,34 +13,34 @@ use crate::dsl::{Options, Plugin, PluginState, Preparation, Services, State};
 use crate::error::{Error, Result};
 use crate::record::{Busy, Fired, Timer, Timestamp, Trigger, TriggerId};
 
-/// How many characters what is to be done may have.
+/// The maximum length of a trigger's task, in characters.
 const LONGEST: usize = 1000;
 
-/// Lets the model set triggers: at its time, each starts a prompt that nobody has written.
+/// Lets the model set triggers, each of which starts a prompt at a given time.
 ///
 /// | tool | what it does | flags |
 /// |---|---|---|
-/// | `trigger.create {what, at, in, every}` | sets a trigger, and answers its id and when it is due | idempotent, sequential |
-/// | `trigger.list {}` | answers the triggers, the one that is due first first, and what time it is | read-only |
-/// | `trigger.delete {id}` | takes one back | idempotent, sequential |
+/// | `trigger.create {what, at, in, every}` | sets a trigger, and returns its id and due time | idempotent, sequential |
+/// | `trigger.list {}` | returns the triggers, earliest due time first, and the current time | read-only |
+/// | `trigger.delete {id}` | deletes one | idempotent, sequential |
 ///
-/// `at` is a moment with its offset (`2026-03-01T09:00:00+01:00`), `in` and `every` are durations (`10 minutes`,
-/// `1 day 12 hours`). A day has 24 hours: what is to happen at nine each day happens at eight or ten once the clocks change.
-/// With `every` alone, the first time is that long from now. No trigger fires more often than once a minute, and nobody has more
-/// than 20 triggers, where [`at_least`](Self::at_least) and [`most`](Self::most) say nothing else.
+/// `at` is a time with its offset (`2026-03-01T09:00:00+01:00`), `in` and `every` are durations (`10 minutes`,
+/// `1 day 12 hours`). A day has 24 hours: a daily trigger at nine fires at eight or ten after a clock change.
+/// With only `every`, the first time is after one interval. A trigger fires at most once a minute, and an owner has at most
+/// 20 triggers, unless [`at_least`](Self::at_least) and [`most`](Self::most) are set.
 ///
-/// A trigger starts the brain of the run that set it, with the same options and budget, and for the same user. In a conversation it starts the
-/// conversation's next prompt, which knows all before; it waits while the last one is not over, or cancels it, by
-/// [`busy`](Self::busy). The started run's first event says which trigger it was, and the model reads it in a piece of context
+/// A trigger starts the brain of the run that set it, with the same options, budget and user. In a conversation it starts the
+/// next prompt, with the conversation's history; it waits for a previous run that is not over, or cancels it, by
+/// [`busy`](Self::busy). The first event of the started run names the trigger, and the model reads it in a context item
 /// named `trigger`.
 ///
-/// **Whose triggers.** Those of the conversation; in a run that is a part of none, those of the run's user; in a run without a
-/// user, those of that run and of what they start. A model sees and deletes no others.
+/// **Owner.** Triggers belong to the conversation; in a run outside of one, to the run's user; in a run without a
+/// user, to that run and those that it starts. A model sees and deletes no others.
 ///
-/// **Once.** A trigger is set by the append that records the tool's result, and the append that begins its run takes it. So
-/// it survives every restart and fires once, also where several processes serve the store. What was due while nobody served
-/// it fires once when somebody does. [`Runner::serve`](crate::runner::Runner::serve) and `positronic work` serve a store;
-/// they have to know the brain.
+/// **Exactly once.** The append that records the tool's result sets the trigger, and the append that begins its run removes it.
+/// So it survives every restart and fires once, even if several processes serve the store. One that was due while no process
+/// served the store fires once afterwards. [`Runner::serve`](crate::runner::Runner::serve) and `positronic work` serve a store;
+/// they must know the brain.
 ///
 /// ```
 /// use positronic_core::plugins::Triggers;
@@ -61,7 +61,7 @@ pub struct Triggers {
     approval: Option<String>,
 }
 
-/// What [`Triggers`] keeps: nothing. The triggers themselves are in the store, since they outlive the run.
+/// The empty state of [`Triggers`]. The triggers are in the store, since they outlive the run.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct NoTriggerState {}
 
@@ -76,36 +76,36 @@ impl Default for Triggers {
 }
 
 impl Triggers {
-    /// Begins with the defaults.
+    /// Creates the plugin with the defaults.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets how many triggers there can be at once.
+    /// Sets the maximum number of triggers.
     pub const fn most(mut self, triggers: usize) -> Self {
         self.most = triggers;
         self
     }
 
-    /// Sets how long the pause between two times of a trigger is at least.
+    /// Sets the minimum interval of a trigger.
     pub const fn at_least(mut self, pause: Duration) -> Self {
         self.at_least = pause;
         self
     }
 
-    /// Sets what a trigger that is due does while the last run of its conversation is not over.
+    /// Sets how a due trigger treats a previous run of its conversation that is not over.
     pub const fn busy(mut self, busy: Busy) -> Self {
         self.busy = busy;
         self
     }
 
-    /// Has a person approve each trigger before it is set, for this reason.
+    /// Requires a person's approval of each trigger, with this reason.
     pub fn approval(mut self, reason: impl Into<String>) -> Self {
         self.approval = Some(reason.into());
         self
     }
 
-    /// Says when a trigger is due, and how long it is from each time to the next.
+    /// Returns the due time and the interval of a new trigger.
     fn when(&self, create: &Create, now: Timestamp) -> Result<(Timestamp, Option<Duration>)> {
         let Create { at, after, every, .. } = create;
         let every = every.as_deref().map(duration).transpose()?;
@@ -160,9 +160,9 @@ struct Delete {
     id: String,
 }
 
-/// A trigger as the model reads it.
+/// A trigger, for the model.
 #[derive(Debug, Serialize)]
-struct Told {
+struct TriggerView {
     id: TriggerId,
     what: String,
     due: String,
@@ -170,20 +170,20 @@ struct Told {
     every: Option<String>,
 }
 
-impl Told {
+impl TriggerView {
     fn of(trigger: &Trigger) -> Self {
         Self {
             id: trigger.id.clone(),
             what: trigger.what.clone(),
-            due: when::told(trigger.due),
+            due: when::format_time(trigger.due),
             every: trigger.every.map(|every| pause(Duration::from_micros(every))),
         }
     }
 }
 
-/// Says to the model why it was asked.
+/// Returns the text that tells the model about the trigger.
 fn because(Fired { trigger, .. }: &Fired) -> String {
-    let Told { id, what, due, every } = Told::of(trigger);
+    let TriggerView { id, what, due, every } = TriggerView::of(trigger);
     let every = every.map(|every| format!("; it fires every {every}")).unwrap_or_default();
     format!("The trigger {id} has started this prompt, due {due}{every}. Nobody has written anything. It says:\n{what}")
 }
@@ -222,7 +222,7 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Triggers {
                         let most = triggers.most;
                         return Err(Error::new(format!("there are {most} triggers, and no more can be set: delete one")));
                     }
-                    Ok(cx.result(Told::of(&trigger)).set_trigger(trigger))
+                    Ok(cx.result(TriggerView::of(&trigger)).set_trigger(trigger))
                 }
             })
         })?;
@@ -230,8 +230,8 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Triggers {
             let t = t.description("Lists the triggers that are set, and says what time it is").read_only();
             t.execute(async |List {}, cx| {
                 let there = cx.triggers().await?;
-                let told: Vec<_> = there.iter().map(|Timer { trigger, .. }| Told::of(trigger)).collect();
-                Ok(json!({ "now": when::told(cx.now()), "triggers": told }))
+                let views: Vec<_> = there.iter().map(|Timer { trigger, .. }| TriggerView::of(trigger)).collect();
+                Ok(json!({ "now": when::format_time(cx.now()), "triggers": views }))
             })
         })?;
         cx.tool("trigger.delete", |t| {
@@ -244,7 +244,9 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Triggers {
                         if there.is_empty() { "there are none".to_owned() } else { format!("there are {known}") };
                     return Err(Error::new(format!("there is no trigger `{id}`; {known}")));
                 };
-                Ok(cx.result(json!({ "deleted": Told::of(&timer.trigger) })).delete_trigger(timer.trigger.id.clone()))
+                Ok(cx
+                    .result(json!({ "deleted": TriggerView::of(&timer.trigger) }))
+                    .delete_trigger(timer.trigger.id.clone()))
             })
         })
     }

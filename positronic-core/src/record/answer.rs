@@ -1,10 +1,10 @@
-//! What keeps an answer of a model from being of use, although the model gave it.
+//! Faults of a model's answer that make it useless.
 
 use serde::{Deserialize, Serialize};
 
 use super::usage::{Finish, Part};
 
-/// Why an answer without calls is of no use, or its calls are not whole.
+/// The reason why an answer without calls is useless, or its calls are incomplete.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -13,23 +13,22 @@ pub enum AnswerFault {
     Refused,
     /// The provider's content filter stopped the answer.
     Filtered,
-    /// The answer was cut off at its largest number of tokens.
+    /// The answer was cut off at the token limit.
     Length {
-        /// The limit that the request set; where it set none, it was the model's own, or the rest of its context.
+        /// The request's limit; `None` if the model's own limit or its context applied.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max_output_tokens: Option<u32>,
     },
-    /// The answer says nothing and calls nothing.
+    /// The answer has neither text nor calls.
     Empty {
-        /// The provider's word for why it ended, where that is an unknown one.
+        /// The provider's finish reason, if it is an unknown one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
 }
 
 impl AnswerFault {
-    /// Finds the fault of an answer, from its parts and from why the model stopped. `max_output_tokens` is what its request
-    /// allowed.
+    /// Finds the fault of an answer, from its parts and its finish reason. `max_output_tokens` is the request's limit.
     #[must_use]
     pub fn of(parts: &[Part], finish: &Finish, max_output_tokens: Option<u32>) -> Option<Self> {
         let calls = parts.iter().any(|part| matches!(part, Part::Call { .. }));
@@ -40,7 +39,7 @@ impl AnswerFault {
             _ if calls => None,
             Finish::Refused => Some(Self::Refused),
             _ if refuses() => Some(Self::Refused),
-            // An item that only its provider could answer says nothing.
+            // An item that only its provider understands is not an answer.
             Finish::Other(_)
                 if parts.iter().any(|part| matches!(part, Part::Text { text } if !text.trim().is_empty())) =>
             {
@@ -52,7 +51,7 @@ impl AnswerFault {
         }
     }
 
-    /// Says what the fault is and what to do about it, about `whose` answer: `the model of the loop `Chat``.
+    /// Describes the fault and what to do, for the answer of `whose`: `the model of the loop `Chat``.
     #[must_use]
     pub fn sentence(&self, whose: &str) -> String {
         match self {

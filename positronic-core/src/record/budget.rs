@@ -1,4 +1,4 @@
-//! What a whole brain may use, and how much more a person grants.
+//! Budgets of brains, and the additional amounts that a person grants.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 use super::limits::{LimitKind, OnLimit};
 use super::price::{Money, MoneyError};
 
-/// What a brain and all below it may use together: every loop, every question of a step or a plugin, every nested brain.
+/// The common limits of a brain and everything below it: loops, questions of steps and plugins, nested brains.
 /// A limit that is `None` does not exist.
 ///
-/// A budget binds model calls, as the limits of a loop do. Once it is used up, it ends the outermost loop that is open in
-/// the brain, and a question of a step gets an error. [`OnLimit::Error`], the default, fails the brain of that loop;
-/// [`OnLimit::Exit`] lets it go on with its next stage, whose loops end before they ask a model.
+/// A budget limits model calls, like the limits of a loop. When it is used up, it ends the outermost open loop of
+/// the brain, and a question of a step gets an error. [`OnLimit::Error`], the default, fails that loop's brain;
+/// with [`OnLimit::Exit`] the brain continues with its next stage, whose loops end before they call a model.
 ///
 /// ```
 /// use positronic_core::prelude::*;
@@ -23,44 +23,44 @@ use super::price::{Money, MoneyError};
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Budget {
-    /// How many iterations all loops may have together.
+    /// The maximum number of iterations of all loops.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_iterations: Option<u64>,
-    /// How many tokens, of requests and answers together.
+    /// The maximum number of tokens, of requests and answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
-    /// What the answers of models may cost, in the currency of the runner's prices.
+    /// The maximum cost of model answers, in the currency of the runner's prices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_money: Option<Money>,
-    /// How long the brain may be active, in microseconds; time spent suspended does not count.
+    /// The maximum active time of the brain, in microseconds; time spent suspended does not count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_time: Option<u64>,
-    /// What using it up does; [`OnLimit::Error`] where nothing is said.
+    /// The effect of using it up; [`OnLimit::Error`] by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_limit: Option<OnLimit>,
-    /// Whether a person is asked for more first; `on_limit` is what refusing does then.
+    /// Whether a person is asked for more first; `on_limit` applies when they reject it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ask: Option<AskForMore>,
 }
 
-/// Says that a person is asked for more where a limit is reached.
+/// Asks a person for more when a limit is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AskForMore {
-    /// How long the question stands, in microseconds; for ever where it is not given. No answer in time refuses.
+    /// How long the request is valid, in microseconds; without limit if not set. An expired request counts as rejected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub valid_for: Option<u64>,
 }
 
 impl AskForMore {
-    /// Lets the question stand for so long.
+    /// Sets how long the request is valid.
     #[must_use]
     pub fn within(time: Duration) -> Self {
         Self { valid_for: Some(micros(time)) }
     }
 }
 
-/// How much more a person grants, on top of what there was.
+/// The amounts that a person grants in addition to a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Amounts {
@@ -89,31 +89,31 @@ fn is_no_money(amount: &Money) -> bool {
 }
 
 impl Amounts {
-    /// Grants iterations.
+    /// Creates an amount of iterations.
     #[must_use]
     pub fn iterations(iterations: u64) -> Self {
         Self { iterations, ..Self::default() }
     }
 
-    /// Grants tokens.
+    /// Creates an amount of tokens.
     #[must_use]
     pub fn tokens(tokens: u64) -> Self {
         Self { tokens, ..Self::default() }
     }
 
-    /// Grants money.
+    /// Creates an amount of money.
     #[must_use]
     pub fn money(money: Money) -> Self {
         Self { money, ..Self::default() }
     }
 
-    /// Grants active time.
+    /// Creates an amount of active time.
     #[must_use]
     pub fn time(time: Duration) -> Self {
         Self { time: micros(time), ..Self::default() }
     }
 
-    /// Returns how much is granted of one kind: iterations, tokens, billionths of money, microseconds.
+    /// Returns the amount of one kind: iterations, tokens, billionths of money, microseconds.
     #[must_use]
     pub const fn of(&self, kind: LimitKind) -> u64 {
         match kind {
@@ -125,14 +125,14 @@ impl Amounts {
         }
     }
 
-    /// Returns what is granted, for people: `2.5 EUR and 3 iterations`, with money in its currency where that is known.
+    /// Renders the amounts for people: `2.5 EUR and 3 iterations`, with the currency of money if it is known.
     #[must_use]
     pub fn amounts(&self, currency: Option<&str>) -> String {
         let amounts: Vec<_> = self.kinds().map(|kind| kind.amount(self.of(kind), currency)).collect();
         if amounts.is_empty() { "nothing".to_owned() } else { amounts.join(" and ") }
     }
 
-    /// Lists the kinds of which something is granted.
+    /// Lists the kinds with an amount.
     pub fn kinds(&self) -> impl Iterator<Item = LimitKind> {
         let kinds = [LimitKind::Iterations, LimitKind::Tokens, LimitKind::Money, LimitKind::Time];
         let more = *self;
@@ -150,25 +150,25 @@ impl std::ops::AddAssign for Amounts {
 }
 
 impl Budget {
-    /// Sets how many iterations all loops may have together.
+    /// Sets the maximum number of iterations of all loops.
     #[must_use]
     pub const fn max_iterations(mut self, iterations: u64) -> Self {
         self.max_iterations = Some(iterations);
         self
     }
 
-    /// Sets how many tokens may be used, of requests and answers.
+    /// Sets the maximum number of tokens, of requests and answers.
     #[must_use]
     pub const fn max_tokens(mut self, tokens: u64) -> Self {
         self.max_tokens = Some(tokens);
         self
     }
 
-    /// Sets what the answers of models may cost, such as `"2.50"`, in the currency of the runner's prices.
+    /// Sets the maximum cost of model answers, such as `"2.50"`, in the currency of the runner's prices.
     ///
     /// # Panics
     ///
-    /// When this is no amount of money.
+    /// If the amount is invalid.
     #[must_use]
     #[track_caller]
     pub fn max_money<M: TryInto<Money, Error: Into<MoneyError>>>(mut self, amount: M) -> Self {
@@ -176,14 +176,14 @@ impl Budget {
         self
     }
 
-    /// Sets how long the brain may be active; time spent waiting for people does not count.
+    /// Sets the maximum active time of the brain; time spent waiting for people does not count.
     #[must_use]
     pub fn max_time(mut self, time: Duration) -> Self {
         self.max_time = Some(micros(time));
         self
     }
 
-    /// Sets what using it up does: fail (the default), or end the open loop and go on.
+    /// Sets the effect of using it up: fail (the default), or end the open loop and continue.
     #[must_use]
     pub const fn on_limit(mut self, on_limit: OnLimit) -> Self {
         self.on_limit = Some(on_limit);
@@ -197,14 +197,14 @@ impl Budget {
         self
     }
 
-    /// Asks a person for more first, who has to answer within this time.
+    /// Asks a person for more first; the request expires after this time.
     #[must_use]
     pub fn ask_for_more_within(mut self, time: Duration) -> Self {
         self.ask = Some(AskForMore::within(time));
         self
     }
 
-    /// Returns the limit of one kind, in the units of [`Amounts::of`]; `None` where there is none.
+    /// Returns the limit of one kind, in the units of [`Amounts::of`].
     #[must_use]
     pub const fn limit(&self, kind: LimitKind) -> Option<u64> {
         match kind {
@@ -219,8 +219,7 @@ impl Budget {
         }
     }
 
-    /// Returns this budget with what it leaves open taken from another one. Where it says what using it up does, it says by
-    /// that, too, whether a person is asked for more.
+    /// Fills in the unset limits from another budget. If `on_limit` is set, `ask` is not taken from the other budget.
     #[must_use]
     pub fn or(&self, other: &Self) -> Self {
         Self {
@@ -234,26 +233,26 @@ impl Budget {
     }
 }
 
-/// A budget over all prompts of a conversation, as it is when one of them begins: with what those before have used.
+/// A budget of all prompts of a conversation at the start of one, including the previous usage.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SharedBudget {
-    /// What all prompts may use together.
+    /// The common limits.
     pub budget: Budget,
-    /// What those before have used.
+    /// The usage of previous prompts.
     #[serde(skip_serializing_if = "is_nothing")]
     pub used: Amounts,
-    /// What people have granted on top of the budget.
+    /// The amounts that people have granted in addition.
     #[serde(skip_serializing_if = "is_nothing")]
     pub granted: Amounts,
-    /// The currency in which costs count, once one is known.
+    /// The currency of costs, once it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub currency: Option<String>,
-    /// The first model whose answer had no known cost, and has not been reckoned since.
+    /// The first model whose answer had no known cost and was not priced later.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unpriced: Option<String>,
-    /// Another currency in which a prompt was paid. What it has cost is not among what was used until it is reckoned in the
-    /// currency that counts.
+    /// Another currency in which a prompt was paid. Its cost is not part of `used` until it is priced in the budget's
+    /// currency.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub foreign: Option<String>,
 }
@@ -263,19 +262,19 @@ fn is_nothing(more: &Amounts) -> bool {
 }
 
 impl SharedBudget {
-    /// Returns the limit of one kind with what was granted, in the units of [`Amounts::of`]; `None` where there is none.
+    /// Returns the limit of one kind including granted amounts, in the units of [`Amounts::of`].
     #[must_use]
     pub fn limit(&self, kind: LimitKind) -> Option<u64> {
         Some(self.budget.limit(kind)?.saturating_add(self.granted.of(kind)))
     }
 
-    /// Returns the currency in which its limit of money counts, where it has one and that is known.
+    /// Returns the currency of its money limit, if there is one and the currency is known.
     #[must_use]
     pub fn currency_of_limit(&self) -> Option<&str> {
         self.currency.as_deref().filter(|_| self.budget.max_money.is_some())
     }
 
-    /// Returns the first kind of which nothing is left.
+    /// Returns the first kind that is used up.
     #[must_use]
     pub fn spent(&self) -> Option<LimitKind> {
         let kinds = [LimitKind::Tokens, LimitKind::Money, LimitKind::Time, LimitKind::Iterations];

@@ -1,4 +1,4 @@
-//! Tools as a model sees them, and the calls of them.
+//! Tool declarations, and calls.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,23 +9,23 @@ use serde_json::Value;
 use super::ids::Timestamp;
 use super::limits::BatchPolicy;
 
-/// Names a tool: 1 to 64 letters, digits, `_`, `-` and `.`. People and events see the id; a provider sees
-/// [`ToolId::wire_name`]. A map by tools can be asked by their text.
+/// The id of a tool: 1 to 64 letters, digits, `_`, `-` and `.`. People and events see the id; a provider sees
+/// [`ToolId::wire_name`]. Maps by tool id accept text keys.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct ToolId(Arc<str>);
 
-/// Says why a text is no tool id.
+/// The reason why a text is not a tool id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no tool name: use 1 to 64 letters, digits, `_`, `-` and `.`")]
+#[error("`{0}` is not a valid tool name: use 1 to 64 letters, digits, `_`, `-` and `.`")]
 pub struct ToolIdError(String);
 
 impl ToolId {
-    /// Makes an id from its text.
+    /// Creates an id from its text.
     ///
     /// # Errors
     ///
-    /// [`ToolIdError`] when the text is empty, longer than 64 characters, or holds another character.
+    /// [`ToolIdError`] when the text is empty, longer than 64 characters, or contains another character.
     pub fn new(text: &str) -> Result<Self, ToolIdError> {
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
         if (1..=64).contains(&text.len()) && text.bytes().all(fits) {
@@ -41,8 +41,8 @@ impl ToolId {
         &self.0
     }
 
-    /// Returns the name that a provider gets: providers allow no dot, so each becomes `_`. Two tools of one set
-    /// whose wire names are equal are refused, so the way back is unambiguous.
+    /// Returns the name for providers, which allow no dots: each becomes `_`. Tools with equal wire names in one set
+    /// are rejected, so the name is unambiguous.
     #[must_use]
     pub fn wire_name(&self) -> std::borrow::Cow<'_, str> {
         if self.0.contains('.') { self.0.replace('.', "_").into() } else { (&*self.0).into() }
@@ -68,23 +68,23 @@ impl<'de> Deserialize<'de> for ToolId {
     }
 }
 
-/// What a tool promises about its calls.
+/// The declared properties of a tool's calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CallFlags {
     /// A successful call ends the loop.
     #[serde(skip_serializing_if = "is_false")]
     pub exit: bool,
-    /// The tool changes nothing outside, so it waits for no approval of others and may run twice.
+    /// The tool has no side effects, so it waits for no approval of others and may be rerun.
     #[serde(skip_serializing_if = "is_false")]
     pub read_only: bool,
-    /// Running the tool twice with one idempotency key has the effect of running it once.
+    /// Repeated calls with one idempotency key have no further effect.
     #[serde(skip_serializing_if = "is_false")]
     pub idempotent: bool,
-    /// The tool runs while no other call of its loop does.
+    /// The tool runs alone, without other calls of its loop.
     #[serde(skip_serializing_if = "is_false")]
     pub sequential: bool,
-    /// The tool may destroy something; people and bridges are told so.
+    /// The tool may destroy something; for people and bridges.
     #[serde(skip_serializing_if = "is_false")]
     pub destructive: bool,
     /// The call runs a brain.
@@ -93,12 +93,12 @@ pub struct CallFlags {
 }
 
 impl CallFlags {
-    /// Says whether the tool promises nothing.
+    /// Returns whether no flag is set.
     pub(crate) fn is_plain(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Says whether a call whose outcome is unknown may be run again.
+    /// Returns whether a call with an unknown outcome may be rerun.
     #[must_use]
     pub const fn may_repeat(self) -> bool {
         self.read_only || self.idempotent
@@ -110,7 +110,7 @@ const fn is_false(flag: &bool) -> bool {
     !*flag
 }
 
-/// A tool as it is declared to a model and to people.
+/// A tool's declaration for models and people.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolDecl {
     /// The tool's id.
@@ -118,22 +118,22 @@ pub struct ToolDecl {
     /// A name for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What the tool does; the model reads it.
+    /// The description for the model.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
     /// The JSON schema of its arguments.
     pub parameters: Arc<Value>,
-    /// What the tool promises.
+    /// The tool's flags.
     #[serde(default)]
     pub flags: CallFlags,
 }
 
-/// What a call needs a person's approval for.
+/// The approval that a call requires.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gate {
-    /// Why a person is asked.
+    /// The reason for the approval.
     pub reason: String,
-    /// How long the question stands, in microseconds from when it is asked.
+    /// How long the request is valid, in microseconds from when it is asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub valid_for: Option<u64>,
     /// Whether the person may edit the arguments.
@@ -150,11 +150,11 @@ const fn is_true(flag: &bool) -> bool {
     *flag
 }
 
-/// Where an open call stands.
+/// The state of an open call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallState {
-    /// It will run as soon as there is room.
+    /// It will run as soon as there is capacity.
     Queued,
     /// It waits for an approval, an exit tool or a sequential tool before it.
     Deferred,
@@ -164,12 +164,12 @@ pub enum CallState {
     Running,
     /// It waits for a webhook or a reply.
     Waiting,
-    /// It has its result.
+    /// It has a result.
     Done,
 }
 
-/// What stands before a call in its batch, as far as it keeps the call from starting. The machine starts calls by this rule, and
-/// the projections say by it which calls are deferred.
+/// The state of the calls before a call in its batch. The machine decides with it which calls start, and the projections which
+/// calls are deferred.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Before {
     undecided: bool,
@@ -178,19 +178,19 @@ pub(crate) struct Before {
 }
 
 impl Before {
-    /// Adds the next call of the batch: whether its approval is open, whether it has its result, what its tool promises.
+    /// Adds the next call of the batch: whether its approval is open, whether it has a result, and its tool's flags.
     pub(crate) const fn pass(&mut self, undecided: bool, finished: bool, flags: CallFlags) {
         self.undecided |= undecided;
         self.unfinished |= !finished;
         self.exit |= flags.exit;
     }
 
-    /// Says whether a call before has no result yet.
+    /// Returns whether an earlier call has no result yet.
     pub(crate) const fn is_unfinished(&self) -> bool {
         self.unfinished
     }
 
-    /// Says whether the calls before let a call start that needs no approval any more; `gated` says that it needed one.
+    /// Returns whether the earlier calls let an approved call start; `gated` states whether it required approval.
     pub(crate) const fn lets_start(&self, flags: CallFlags, gated: bool, policy: BatchPolicy) -> bool {
         if self.exit || (flags.exit && self.unfinished) {
             return false;
@@ -203,17 +203,17 @@ impl Before {
     }
 }
 
-/// One thing a call waits for.
+/// A wait of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WaitSpec {
-    /// The webhook's name; `reply` for an answer that is addressed to the call itself.
+    /// The webhook's name; `reply` for a reply to the call itself.
     pub webhook: String,
-    /// What tells this wait from others for the same webhook.
+    /// Distinguishes this wait from others for the same webhook.
     pub identifier: String,
-    /// Whether a person answers, rather than a machine.
+    /// Whether a person answers, and not a program.
     #[serde(default, skip_serializing_if = "is_false")]
     pub person: bool,
-    /// What the one who answers is asked.
+    /// The question to the answering person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
     /// The JSON schema of the payload.
@@ -221,7 +221,7 @@ pub struct WaitSpec {
     /// When the wait ends without an answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<Timestamp>,
-    /// What the call results in when the wait ends without an answer; an error where it is left out.
+    /// The call's result when the wait expires; an error if not set.
     #[serde(default, deserialize_with = "super::canonical::present", skip_serializing_if = "Option::is_none")]
     pub otherwise: Option<Value>,
 }

@@ -1,6 +1,6 @@
-//! Changes between two JSON documents, and the hashes of contents.
+//! Changes between JSON documents, and content hashes.
 //!
-//! A document's keys are sorted after every patch, as [`encode_document`](super::encode_document) sorts them.
+//! Every change keeps the keys sorted, like [`encode_document`](super::encode_document).
 
 use std::fmt;
 
@@ -10,37 +10,37 @@ use sha2::{Digest as _, Sha256};
 
 use super::document::nests_within;
 
-/// Reads an optional document: `null` is a document, and only a field that is left out is none.
+/// Reads an optional document: `null` is a document, and only an absent field is `None`.
 pub(super) fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
 
-/// The step from one document to the next: an RFC 6902 patch, or the whole document where that is smaller.
+/// The change from one document to the next: an RFC 6902 patch, or the complete document if that is smaller.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
     /// The operations that turn the document before into the one after.
     Patch(json_patch::Patch),
-    /// The whole document after.
+    /// The complete new document.
     State(Value),
 }
 
-/// Says why a change could not be applied.
+/// The reason why a change could not be applied.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChangeError {
-    /// The log and the document it is applied to do not belong together.
-    #[error("a recorded state patch does not fit the state before it: {0}")]
+    /// The change belongs to another document.
+    #[error("a recorded state patch does not match the state before it: {0}")]
     Misfit(#[from] json_patch::PatchError),
-    /// The document after would nest deeper than any that was ever written.
-    #[error("a recorded state patch makes a state that nests deeper than {READABLE} levels")]
+    /// The new document would nest too deep.
+    #[error("a recorded state patch creates a state that nests deeper than {READABLE} levels")]
     TooDeep,
 }
 
-/// How deep a document can nest that was read from JSON.
+/// The maximum depth of a document read from JSON.
 const READABLE: usize = 128;
 
-/// Says whether what a patch puts into a document nests no deeper there than what was read from JSON.
+/// Returns whether the values that a patch inserts stay within the readable depth.
 fn stays_readable(patch: &json_patch::Patch) -> bool {
     use json_patch::PatchOperation::{Add, Copy, Move, Remove, Replace, Test};
     let fits = |path: &json_patch::jsonptr::Pointer, value: &Value| {
@@ -53,14 +53,14 @@ fn stays_readable(patch: &json_patch::Patch) -> bool {
     })
 }
 
-/// Says whether a patch moves or copies something, which no patch does that [`Change::between`] has made.
+/// Returns whether a patch has moves or copies, which [`Change::between`] does not create.
 fn moves(patch: &json_patch::Patch) -> bool {
     use json_patch::PatchOperation::{Copy, Move};
     patch.0.iter().any(|operation| matches!(operation, Move(_) | Copy(_)))
 }
 
 impl Change {
-    /// Finds the smaller way from `before` to `after`, `None` if they are equal. Both must be canonical.
+    /// Returns the smaller change from `before` to `after`, or `None` if they are equal. Both must be canonical.
     #[must_use]
     pub fn between(before: &Value, after: &Value) -> Option<Self> {
         if before == after {
@@ -74,11 +74,11 @@ impl Change {
         }
     }
 
-    /// Turns the document before into the one after.
+    /// Applies the change to a document.
     ///
     /// # Errors
     ///
-    /// [`ChangeError`] when an operation names a place that the document does not have, or puts something too deep into it;
+    /// [`ChangeError`] when an operation names a location that does not exist, or would nest the document too deep;
     /// the document is then unchanged.
     pub fn apply(&self, document: &mut Value) -> Result<(), ChangeError> {
         match self {
@@ -118,7 +118,7 @@ fn encoded_len<T: Serialize>(value: &T) -> usize {
     }
 }
 
-/// Names a content by the first 128 bits of its SHA-256, as 32 hexadecimal digits.
+/// The first 128 bits of a content's SHA-256, as 32 hexadecimal digits.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ContentHash(std::sync::Arc<str>);
@@ -152,7 +152,7 @@ impl fmt::Display for ContentHash {
     }
 }
 
-/// Names bytes by their whole SHA-256, as 64 hexadecimal digits.
+/// Returns the full SHA-256 of bytes, as 64 hexadecimal digits.
 #[must_use]
 pub fn sha256(bytes: &[u8]) -> String {
     use fmt::Write as _;
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_small_step_in_a_large_document_is_a_patch() {
+    fn small_change_of_a_large_document_is_a_patch() {
         let before = json!({"notes": ["a long note that is not repeated"], "count": 1});
         let after = json!({"notes": ["a long note that is not repeated"], "count": 2});
 
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_that_would_nest_deeper_than_what_can_be_read_is_refused() {
+    fn patch_beyond_the_readable_depth_is_rejected() {
         let nested = |levels| (1..levels).fold(json!([]), |inner, _| Value::Array(vec![inner]));
         let change = |operation: &Value| -> Change { serde_json::from_value(json!({ "patch": [operation] })).unwrap() };
         let place = "/0".repeat(99);
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_document_is_recorded_whole() {
+    fn small_document_is_recorded_completely() {
         let change = Change::between(&Value::Null, &json!({"n": 1})).unwrap();
 
         assert_eq!(change, Change::State(json!({"n": 1})));

@@ -1,9 +1,8 @@
-//! Encoder for JSON documents within limits: how an author's value becomes a document of the log.
+//! Encoder for JSON documents with limits, which converts an author's values for the log.
 //!
-//! A document is written once and read for as long as its run is kept, so whatever could not be read again is refused where
-//! it is made: what nests deeper than readers of JSON go, what is larger than the runner's limit, and what JSON cannot
-//! express. The encoder checks while it serialises and stops at the first violation, so that a value of any size or depth
-//! costs no more than the limits allow.
+//! A document is read as long as its run is stored, so the encoder rejects values that could not be read again: those that
+//! nest deeper than JSON parsers allow, are larger than the runner's limit, or cannot be expressed in JSON. It checks
+//! while it serialises and stops at the first violation, so that a value of any size or depth costs no more than the limits.
 
 use std::fmt;
 
@@ -15,20 +14,20 @@ use serde::ser::{
 use serde_json::value::Serializer as Plain;
 use serde_json::{Map, Number, Value};
 
-/// How many lists and objects may stand within one another in a document. Readers of JSON stop at 128, and a line of the log
-/// has some of its own around the document.
+/// The maximum nesting of lists and objects in a document. JSON parsers stop at 128, and a line of the log
+/// adds some levels around the document.
 pub const MAX_DOCUMENT_DEPTH: usize = 64;
 
-/// How many bytes a document may have where the runner does not set another limit: 8 MiB. That is more text than any model
-/// reads at once, and a log stays quick to load; what is larger belongs into a file.
+/// The default maximum size of a document in bytes: 8 MiB. That is more text than any model reads at once, and logs load
+/// quickly; larger data belongs into a file.
 pub const MAX_DOCUMENT_BYTES: usize = 8 << 20;
 
-/// Says why a value cannot be a document of a log.
+/// The reason why a value cannot be a document of a log.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DocumentError {
-    /// Its lists and objects nest too deep.
-    #[error("it nests deeper than {MAX_DOCUMENT_DEPTH} levels, and no log holds that")]
+    /// It nests too deep.
+    #[error("it nests deeper than {MAX_DOCUMENT_DEPTH} levels, the maximum of the log")]
     TooDeep,
     /// It is too large.
     #[error(
@@ -42,9 +41,9 @@ pub enum DocumentError {
     /// JSON cannot express it.
     #[error("{}{reason}", place(at))]
     NotJson {
-        /// Where, as a JSON pointer.
+        /// The location, as a JSON pointer.
         at: String,
-        /// What is wrong there.
+        /// The reason.
         reason: String,
     },
 }
@@ -58,7 +57,7 @@ impl DocumentError {
         Self::NotJson { at: String::new(), reason: reason.into() }
     }
 
-    /// Adds the place that the error has passed on its way out.
+    /// Prepends a key to the location.
     fn within(mut self, key: impl fmt::Display) -> Self {
         if let Self::NotJson { at, .. } = &mut self {
             let key = key.to_string().replace('~', "~0").replace('/', "~1");
@@ -75,20 +74,20 @@ impl serde::ser::Error for DocumentError {
 }
 
 /// Encodes `value` as a canonical JSON document of at most `max_bytes` bytes: its keys are sorted, whatever features other
-/// crates switch on in `serde_json`, so that the live document and the replayed one are the same bytes.
+/// crates enable in `serde_json`, so that live and replayed documents have the same bytes.
 ///
 /// The size is that of the JSON without escapes and white space.
 ///
 /// # Errors
 ///
-/// [`DocumentError`] when the value nests too deep, is too large, holds a float that is not finite, a number beyond 64 bits,
-/// a map with a key that is not a string or with two equal keys, or when its own `Serialize` fails.
+/// [`DocumentError`] when the value nests too deep, is too large, contains a float that is not finite, a number beyond 64 bits,
+/// a map with a non-string key or duplicate keys, or when its own `Serialize` fails.
 pub fn encode_document<T: Serialize + ?Sized>(value: &T, max_bytes: usize) -> Result<Value, DocumentError> {
     let mut budget = Budget { left: max_bytes, max: max_bytes };
     value.serialize(Encoder { budget: &mut budget, levels: MAX_DOCUMENT_DEPTH })
 }
 
-/// Checks JSON that others have made against the limits of [`encode_document`].
+/// Checks existing JSON against the limits of [`encode_document`].
 ///
 /// # Errors
 ///
@@ -120,16 +119,16 @@ pub fn check_document(value: &Value, max_bytes: usize) -> Result<(), DocumentErr
     walk(value, MAX_DOCUMENT_DEPTH, &mut Budget { left: max_bytes, max: max_bytes })
 }
 
-/// Checks that JSON nests no deeper than a log holds.
+/// Checks that JSON does not nest deeper than a log allows.
 ///
 /// # Errors
 ///
-/// A clause that says so, where it does.
+/// A message if it does.
 pub fn check_depth(value: &Value) -> Result<(), String> {
     check_document(value, usize::MAX).map_err(|error| error.to_string())
 }
 
-/// Says whether a value opens at most this many levels.
+/// Returns whether a value has at most this many levels.
 pub(super) fn nests_within(value: &Value, levels: usize) -> bool {
     let inner = |value| levels.checked_sub(1).is_some_and(|levels| nests_within(value, levels));
     match value {
@@ -155,7 +154,7 @@ fn digits(number: u64) -> usize {
     number.checked_ilog10().map_or(1, |log| log as usize + 1)
 }
 
-/// What a float counts, whose exact length only writing it tells.
+/// The assumed size of a float, whose exact length is only known after writing.
 const FLOAT: usize = 8;
 
 struct Budget {
@@ -173,7 +172,7 @@ impl Budget {
 /// Encodes one value.
 struct Encoder<'a> {
     budget: &'a mut Budget,
-    /// How many levels may still open.
+    /// The number of levels that may still be opened.
     levels: usize,
 }
 
@@ -182,7 +181,7 @@ impl<'a> Encoder<'a> {
         let levels = deeper(self.levels)?;
         let levels = if variant.is_some() { deeper(levels)? } else { levels };
         self.budget.spend(2 + variant.map_or(0, |name| name.len() + 6))?;
-        // A length is the value's own word, and room is made for no more than is there.
+        // The length is only a hint of the value, so the reserved capacity is limited.
         let items = Vec::with_capacity(len.unwrap_or_default().min(4096));
         Ok(List { items, variant, budget: self.budget, levels })
     }
@@ -340,7 +339,7 @@ impl<'a> serde::Serializer for Encoder<'a> {
         self.object(None)
     }
     fn serialize_struct(self, name: &'static str, len: usize) -> Result<Fields<'a>, DocumentError> {
-        // `RawValue`, and `Number` with the feature `arbitrary_precision`, speak to serde_json's own serializer alone.
+        // `RawValue`, and `Number` with the feature `arbitrary_precision`, only work with serde_json's own serializer.
         if name.starts_with("$serde_json::private::") {
             let special = serde::Serializer::serialize_struct(Plain, name, len).map_err(DocumentError::custom)?;
             return Ok(Fields::Special { special, encoder: self });
@@ -358,7 +357,7 @@ impl<'a> serde::Serializer for Encoder<'a> {
     }
 }
 
-/// A list that is being encoded.
+/// A partially encoded list.
 struct List<'a> {
     items: Vec<Value>,
     variant: Option<&'static str>,
@@ -402,7 +401,7 @@ list!(
     SerializeTupleVariant::serialize_field
 );
 
-/// An object that is being encoded.
+/// A partially encoded object.
 struct Object<'a> {
     fields: Map<String, Value>,
     key: Option<String>,
@@ -425,7 +424,7 @@ impl Object<'_> {
                 Ok(())
             }
             serde_json::map::Entry::Occupied(taken) => {
-                Err(DocumentError::not_json(format!("there are two values for the key `{}`", taken.key())))
+                Err(DocumentError::not_json(format!("duplicate key `{}`", taken.key())))
             }
         }
     }
@@ -457,7 +456,7 @@ impl SerializeMap for Object<'_> {
     }
 }
 
-/// Encodes the key of a map: a text, or a number or a `bool` that reads back from a text as itself.
+/// Encodes the key of a map: a string, or a number or `bool` that can be parsed back.
 fn key_of<T: Serialize + ?Sized>(key: &T, budget: &mut Budget) -> Result<String, DocumentError> {
     let left = budget.left;
     let key = key.serialize(Encoder { budget, levels: 0 });
@@ -488,7 +487,7 @@ impl SerializeStructVariant for Object<'_> {
 /// The fields of a struct.
 enum Fields<'a> {
     Plain(Object<'a>),
-    /// One of serde_json's own, which it encodes itself; what comes out is held to the limits.
+    /// One of serde_json's own types, which it encodes itself; the limits apply to the result.
     Special {
         special: <Plain as serde::Serializer>::SerializeStruct,
         encoder: Encoder<'a>,

@@ -1,7 +1,7 @@
-//! One line of a run's log, and its JSON.
+//! A line of a run's log, and its JSON.
 //!
-//! A line is one flat object: the envelope's fields, then `type` and the body's. The format's version stands in `v`
-//! and is left out while it is 1; an unknown `type` is refused, never skipped.
+//! A line is a flat object: the envelope's fields, then `type` and the event's fields. The format's version is in `v`,
+//! which is omitted while it is 1; an unknown `type` is an error, never skipped.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,11 +15,11 @@ pub const FORMAT_VERSION: u32 = 1;
 /// One line of a run's log.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
-    /// Its place in the log.
+    /// Its number in the log.
     pub seq: Seq,
     /// When it was appended.
     pub at: Timestamp,
-    /// The attachment of the worker that appended it; none for a signal.
+    /// The epoch of the worker's claim; `None` for a signal.
     pub epoch: Option<Epoch>,
     /// Where in the run's tree it happened.
     pub path: Path,
@@ -27,7 +27,7 @@ pub struct Event {
     pub kind: EventKind,
 }
 
-/// As its line of JSON, so that an event can be a part of an author's own documents. [`Event::to_json`] is faster.
+/// Serializes as its line of JSON, so that authors can embed events. [`Event::to_json`] is faster.
 impl Serialize for Event {
     fn serialize<T: serde::Serializer>(&self, serializer: T) -> Result<T::Ok, T::Error> {
         let line = self.to_json().map_err(serde::ser::Error::custom)?;
@@ -43,7 +43,7 @@ impl<'de> Deserialize<'de> for Event {
     }
 }
 
-/// An event before it has its number and its time.
+/// An event without number and time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewEvent {
     /// Where in the run's tree it happens.
@@ -60,32 +60,31 @@ impl NewEvent {
     }
 }
 
-/// Says why a text is no event.
+/// The reason why a text is not an event.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EventError {
-    /// The text is no JSON, or its fields do not fit its type.
-    #[error("this is no event of format {FORMAT_VERSION}: {0}")]
+    /// The text is not JSON, or its fields do not match its type.
+    #[error("invalid event of format {FORMAT_VERSION}: {0}")]
     Json(#[from] serde_json::Error),
-    /// The event nests so deep that its line could not be read again.
-    #[error("the event nests deeper than {MAX_LINE_DEPTH} levels, and its line could not be read again")]
+    /// The event nests so deep that its line could not be parsed.
+    #[error("the event nests deeper than {MAX_LINE_DEPTH} levels, so its line could not be parsed again")]
     TooDeep,
     /// The event was written by a newer release.
-    #[error("the event has format {found}, this release reads up to {FORMAT_VERSION}: use a newer release")]
+    #[error("the event has format {found}, but this release reads only up to {FORMAT_VERSION}: use a newer release")]
     Version {
-        /// The format it was written in.
+        /// The event's format.
         found: u32,
     },
 }
 
-/// How many lists and objects may stand within one another in a line. Readers of JSON stop at 128, and a line is read as
-/// the body of an event, which is one level deeper.
+/// The maximum nesting of a line. JSON parsers stop at 128, and a line is parsed one level deeper, as an enum variant.
 const MAX_LINE_DEPTH: usize = 126;
 
-/// Says whether the JSON of a line opens at most this many levels.
+/// Returns whether the JSON of a line has at most this many levels.
 fn nests_within(line: &[u8], levels: usize) -> bool {
     let opens = |byte: &u8| matches!(byte, b'{' | b'[');
-    // Almost every line has fewer brackets in all, and counting them is cheap.
+    // Almost every line has fewer brackets, and counting them is cheap.
     if line.iter().filter(|byte| opens(byte)).count() <= levels {
         return true;
     }
@@ -134,8 +133,8 @@ fn path_is_root(path: &Path) -> bool {
 }
 
 impl Event {
-    /// Returns the currency in which the run's limits of money count, where the event says it. The first one that does holds
-    /// for the whole run; what is paid in another one counts as unknown.
+    /// Returns the currency of the run's money limits, if the event sets it. The first such event applies
+    /// to the full run; amounts in other currencies count as unknown.
     #[must_use]
     pub fn currency(&self) -> Option<&str> {
         let metadata = match &self.kind {
@@ -146,16 +145,16 @@ impl Event {
             EventKind::LoopAnswerRefused { metadata, .. } => &**metadata,
             _ => return None,
         };
-        // What no provider was asked for costs nothing, in no currency.
+        // An answer without a provider costs nothing, in no currency.
         metadata.cost.as_ref().filter(|_| !metadata.is_free()).map(|charge| charge.currency.as_str())
     }
 
-    /// Writes the event as one line of JSON, without a line break.
+    /// Encodes the event as one line of JSON, without a line break.
     ///
     /// # Errors
     ///
-    /// [`EventError::TooDeep`] when the line could not be read again, [`EventError::Json`] when a value in it cannot be
-    /// encoded, which no value of this crate does.
+    /// [`EventError::TooDeep`] when the line could not be parsed again, [`EventError::Json`] when a value in it cannot be
+    /// encoded, which does not happen for values of this crate.
     pub fn to_json(&self) -> Result<String, EventError> {
         let name = self.kind.name();
         let mut line = Vec::with_capacity(256);
@@ -168,7 +167,7 @@ impl Event {
         };
         serde_json::to_writer(&mut line, &envelope)?;
         line.pop();
-        // `{"NAME":{fields}}` becomes `,"type":"NAME",fields}` in its place: the new head is this much longer.
+        // `{"NAME":{fields}}` becomes `,"type":"NAME",fields}` in place: the new head is this much longer.
         let (head, old) = ([",\"type\":\"", name, "\","].concat(), name.len() + 5);
         let begin = line.len();
         line.resize(begin + head.len() - old, b' ');
@@ -187,11 +186,11 @@ impl Event {
         String::from_utf8(line).map_err(serde::ser::Error::custom).map_err(EventError::Json)
     }
 
-    /// Reads an event from one line of JSON.
+    /// Decodes an event from one line of JSON.
     ///
     /// # Errors
     ///
-    /// [`EventError::Version`] when a newer release wrote it, [`EventError::Json`] when it is no event.
+    /// [`EventError::Version`] when a newer release wrote it, [`EventError::Json`] when it is invalid.
     pub fn from_json(line: &str) -> Result<Self, EventError> {
         match own_form(line) {
             Some((envelope, body)) => Self::of(serde_json::from_str(&envelope)?, || serde_json::from_str(&body)),
@@ -207,7 +206,7 @@ impl Event {
         Ok(Self { seq, at, epoch, path: path.into_owned(), kind: kind()? })
     }
 
-    /// Reads a line that somebody else has written, whose fields stand in any order.
+    /// Decodes a line from another writer, with its fields in any order.
     fn from_any_form(line: &str) -> Result<Self, EventError> {
         use serde::de::Error as _;
         let mut fields: serde_json::Map<String, serde_json::Value> = serde_json::from_str(line)?;
@@ -221,19 +220,19 @@ impl Event {
     }
 }
 
-/// Splits a line as [`Event::to_json`] writes it into its envelope and `{"NAME":{fields}}`; none for a line of another
-/// form. No text in the envelope can look like the name: a quote in it would stand behind a backslash.
+/// Splits a line written by [`Event::to_json`] into its envelope and `{"NAME":{fields}}`; `None` for other
+/// lines. Text in the envelope cannot be mistaken for the name, since its quotes are escaped.
 fn own_form(line: &str) -> Option<(String, String)> {
     let (envelope, rest) = line.split_once(",\"type\":\"")?;
     let (name, fields) = rest.split_once('"')?;
     let fields = fields.strip_prefix(',').unwrap_or(fields);
     let known = envelope.starts_with("{\"seq\":") && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
-    // Joined in one piece each: of reading a log, formatting would be a fifth.
+    // Concatenation, since formatting would take a fifth of the time of reading a log.
     known.then(|| ([envelope, "}"].concat(), ["{\"", name, "\":{", fields, "}"].concat()))
 }
 
 impl EventKind {
-    /// Returns the body as it stands in an event's line: its `type` and its fields.
+    /// Returns the kind as in an event's line: its `type` and its fields.
     #[must_use]
     pub fn to_value(&self) -> serde_json::Value {
         let mut value = serde_json::to_value(self).unwrap_or_default();
@@ -244,7 +243,7 @@ impl EventKind {
         fields
     }
 
-    /// Returns the signal that the event accepts, if it accepts one.
+    /// Returns the signal that the event accepts, if any.
     #[must_use]
     pub fn signal(&self) -> Option<&SignalId> {
         match self {

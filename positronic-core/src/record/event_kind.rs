@@ -1,4 +1,4 @@
-//! What each event carries. The table of all events is in the docs of [`EventKind`].
+//! The kinds of events, listed in the docs of [`EventKind`].
 
 use std::sync::Arc;
 
@@ -27,69 +27,69 @@ use super::usage::{ModelError, Part, ResponseMetadata, Usage};
 /// | event | path | when | carries |
 /// |---|---|---|---|
 /// | `RUN_CLAIMED` | root | a worker claims the run | `owner`, `trace` |
-/// | `RUN_RELEASED` | root | it releases the run | `reason` |
-/// | `RUN_NOT_CLAIMED` | root | a worker found work that no worker could do for a while | `owner, reason, message` |
+/// | `RUN_RELEASED` | root | the worker releases the run | `reason` |
+/// | `RUN_NOT_CLAIMED` | root | a worker found work that no worker could claim for a while | `owner, reason, message` |
 /// | `BRAIN_START` | brain | a brain begins | `title, version, fingerprint, stages, options, state, plugins, budget, start` |
 /// | `BRAIN_MIGRATED` | root | the run continues with another version of its brain | `version, fingerprint, stages, change` |
-/// | `BRAIN_COMPLETE` | brain | it ended well | `result` |
+/// | `BRAIN_COMPLETE` | brain | it completed | `result` |
 /// | `BRAIN_ERROR` | brain | it failed | `code, message, retryable` |
 /// | `BRAIN_CANCELLED` | brain | it was cancelled | `signal, actor, reason` |
-/// | `BRAIN_PAUSED`, `BRAIN_RESUMED` | root | a person paused it, lifted the pause | `signal, actor` |
+/// | `BRAIN_PAUSED`, `BRAIN_RESUMED` | root | a person paused or resumed it | `signal, actor` |
 /// | `STEP_START` | stage | a step begins | `attempt` |
 /// | `STEP_COMPLETE` | stage | it returned | `change`, `duration` |
-/// | `STEP_RETRY` | stage | it failed and is tried again | `attempt, message, due` |
-/// | `STEP_BLOCKED` | stage | it asked a model that a limit does not allow, and runs again once there is more | – |
-/// | `VALUE_RECORDED` | stage, call | a value of `cx.once` is there | `name, value` |
+/// | `STEP_RETRY` | stage | it failed and will be retried | `attempt, message, due` |
+/// | `STEP_BLOCKED` | stage | it asked a model beyond a limit, and reruns when more is granted | – |
+/// | `VALUE_RECORDED` | stage, call | `cx.once` computed a value | `name, value` |
 /// | `LOOP_START` | loop | a loop begins | `input, from, message_id, hidden, projection, limits` |
 /// | `LOOP_ITERATION` | iteration | an iteration begins | `system, context, tools, settings, limits, exits, plugins` |
 /// | `LOOP_MODEL_CALL` | iteration | a request is about to be sent | `attempt, model, question` |
 /// | `LOOP_MODEL_RESULT` | iteration | the model answered | `parts, metadata, duration` |
-/// | `LOOP_MODEL_RETRY` | iteration | it failed and is asked again | `attempt, error, due` |
-/// | `LOOP_ANSWER_REFUSED` | iteration | the answer is not a structured action that fits; the model is asked again, or the loop fails | `attempt, message, parts, metadata, duration` |
-/// | `LOOP_TOOL_CALL` | call | the model asked for a call | `tool, arguments, provider_id, data, flags, gate` |
+/// | `LOOP_MODEL_RETRY` | iteration | it failed and will be asked again | `attempt, error, due` |
+/// | `LOOP_ANSWER_REFUSED` | iteration | the answer is not a valid structured action; the model is asked again, or the loop fails | `attempt, message, parts, metadata, duration` |
+/// | `LOOP_TOOL_CALL` | call | the model requested a call | `tool, arguments, provider_id, data, flags, gate` |
 /// | `LOOP_TOOL_START` | call | the tool is about to run | `attempt` |
-/// | `LOOP_TOOL_RETRY` | call | it failed and is tried again | `attempt, message, due` |
+/// | `LOOP_TOOL_RETRY` | call | it failed and will be retried | `attempt, message, due` |
 /// | `LOOP_TOOL_RESULT` | call | the call has its result | `result, duration, change` |
 /// | `LOOP_BRAIN_START` | call | a brain called as a tool begins | `title, options` |
-/// | `LOOP_BRAIN_COMPLETE` | call | it ended, also in failure | `result` or `error` |
-/// | `LOOP_OUTPUT` | call | a tool shows something beside its result | `id`, `file`, `widget` or `custom` |
-/// | `LOOP_TRIGGER` | call | a tool sets a trigger, or takes one back | `change` |
+/// | `LOOP_BRAIN_COMPLETE` | call | it ended, successfully or not | `result` or `error` |
+/// | `LOOP_OUTPUT` | call | a tool shows a side output | `id`, `file`, `widget` or `custom` |
+/// | `LOOP_TRIGGER` | call | a tool sets or deletes a trigger | `change` |
 /// | `LOOP_APPROVAL_REQUESTED` | call | a person is asked | `reason, expires, editable, arguments_hash` |
 /// | `LOOP_APPROVAL_DECIDED` | call | the person decided | `decision, arguments, reason, signal, actor` |
-/// | `LOOP_APPROVAL_WITHDRAWN` | call | the question is void | `cause` |
-/// | `LOOP_APPROVAL_EXPIRED` | call | no decision came in time | – |
+/// | `LOOP_APPROVAL_WITHDRAWN` | call | the request is void | `cause` |
+/// | `LOOP_APPROVAL_EXPIRED` | call | the request expired | – |
 /// | `LOOP_WAIT` | call | a call waits | `waits, output, change` |
-/// | `LOOP_RESUME` | call | it has its answer, or its time is up | `cause, wait, payload, signal, actor` |
-/// | `LOOP_MESSAGE` | loop | a message to the loop arrives | `text, message_id, from, signal, actor` |
+/// | `LOOP_RESUME` | call | an answer arrived, or the wait expired | `cause, wait, payload, signal, actor` |
+/// | `LOOP_MESSAGE` | loop | a message to the loop arrived | `text, message_id, from, signal, actor` |
 /// | `LOOP_EXIT` | loop | an exit tool ended the loop | `call, tool` |
-/// | `LOOP_MAX_ITERATIONS` | loop | the number of iterations ended it | `limit` |
+/// | `LOOP_MAX_ITERATIONS` | loop | the limit of iterations ended it | `limit` |
 /// | `LOOP_LIMIT` | loop | another limit ended it | `kind, limit, used, of, shared, unpriced` |
-/// | `LOOP_STOPPED` | loop | an unusable answer ended it | `cause, message` |
+/// | `LOOP_STOPPED` | loop | a useless answer ended it | `cause, message` |
 /// | `BUDGET_REQUESTED` | loop, brain | it reached a limit, and a person is asked for more | `kind, limit, used, shared, expires` |
-/// | `BUDGET_DECIDED` | loop, brain | the person granted more, or refused | `decision, more, reason, signal, actor` |
-/// | `BUDGET_EXPIRED` | loop, brain | no decision came in time | – |
+/// | `BUDGET_DECIDED` | loop, brain | the person granted or rejected more | `decision, more, reason, signal, actor` |
+/// | `BUDGET_EXPIRED` | loop, brain | the request expired | – |
 /// | `LOOP_PLUGIN_CHANGED` | iteration, call | a plugin's state changed | `plugin, version, patch` or `state` |
 /// | `LOOP_PLUGIN_FAILED` | iteration | a plugin failed and the loop continues | `plugin, message` |
-/// | `LOOP_COMPACTED` | loop | older messages were replaced by a summary, or are sent whole again | `keep, summary` |
-/// | `LOOP_COMPLETE` | loop | always a loop's last | `outcome, usage, change` |
+/// | `LOOP_COMPACTED` | loop | older messages were summarised, or restored | `keep, summary` |
+/// | `LOOP_COMPLETE` | loop | it ended; always its last event | `outcome, usage, change` |
 ///
-/// A `change` is the step from one state to the next: `patch`, an RFC 6902 patch, or `state`, the whole document where
+/// A `change` is the difference between two states: `patch`, an RFC 6902 patch, or `state`, the complete new state if
 /// that is smaller.
 ///
-/// A question that a step asks a model (`cx.model()`) is recorded with `LOOP_MODEL_CALL` and `LOOP_MODEL_RESULT` under
-/// the step's path and the question's number; its `question` is the request's system prompt and text. A plugin's question
-/// is recorded under the path of the iteration that it prepares, before the iteration's `LOOP_ITERATION`.
+/// A question of a step to a model (`cx.model()`) is recorded with `LOOP_MODEL_CALL` and `LOOP_MODEL_RESULT` under
+/// the step's path and the question's number; its `question` contains the request's system prompt and text. A plugin's question
+/// is recorded under the path of the iteration that it prepares, before the `LOOP_ITERATION`.
 ///
-/// Only a `LOOP_MODEL_RESULT` and a `LOOP_ANSWER_REFUSED` say what an answer used; which event carries which usage stands with
+/// Only `LOOP_MODEL_RESULT` and `LOOP_ANSWER_REFUSED` contain an answer's usage; for the attribution of usage see
 /// [`projection::Costs`](crate::projection::Costs).
 ///
-/// On its own a body is `{name: {fields}}`, since that is read in one pass; in an event's line its fields stand flat
-/// behind `type`, see [`Event`](super::Event).
+/// Serialized alone, a kind is `{name: {fields}}`, which is parsed in one pass; in an event's line its fields follow
+/// `type`, see [`Event`](super::Event).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[non_exhaustive]
 pub enum EventKind {
-    /// A worker claims the run; the outcome of what was in flight before is unknown.
+    /// A worker claims the run; the outcome of earlier effects in flight is unknown.
     RunClaimed {
         /// The worker.
         #[serde(alias = "holder")]
@@ -100,49 +100,49 @@ pub enum EventKind {
     },
     /// The worker releases the run.
     RunReleased {
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// A worker found work in the run and could not claim it, and no other worker did for a while. Written once per claim.
+    /// A worker found work in the run and could not claim it, and no other worker did for a while. Recorded once per claim.
     RunNotClaimed {
         /// The worker.
         #[serde(alias = "holder")]
         owner: String,
-        /// Why.
+        /// The reason.
         reason: ClaimRefusal,
         /// The reason for people.
         message: String,
     },
     /// A brain begins.
     BrainStart(Box<BrainStart>),
-    /// The run continues with another version of its brain, whose migration makes the state.
+    /// The run continues with another version of its brain, whose author provides the migration.
     BrainMigrated {
-        /// The version it continues with.
+        /// The new version.
         version: u32,
-        /// The hash of what makes it the same brain from now on.
+        /// The new hash that identifies the brain's version.
         fingerprint: ContentHash,
-        /// Its stages from now on.
+        /// The new stages.
         stages: Shape,
         /// The change of its state.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         change: Option<Change>,
     },
-    /// A brain ended well.
+    /// A brain completed.
     BrainComplete {
-        /// What its callers get.
+        /// The result for its callers.
         result: Value,
     },
     /// A brain failed.
     BrainError(Failure),
     /// A brain was cancelled.
     BrainCancelled {
-        /// The signal that cancelled it; a nested brain is cancelled with the run around it.
+        /// The signal that cancelled it; `None` for a nested brain, which is cancelled with its run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         signal: Option<SignalId>,
         /// Who sent it.
         #[serde(default, skip_serializing_if = "is_unknown")]
         actor: Actor,
-        /// Why.
+        /// The reason.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
@@ -154,7 +154,7 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "is_unknown")]
         actor: Actor,
     },
-    /// The pause was lifted.
+    /// The run was resumed.
     BrainResumed {
         /// The signal.
         signal: SignalId,
@@ -170,25 +170,25 @@ pub enum EventKind {
     },
     /// A step returned the next state.
     StepComplete {
-        /// The change, none where the state is the same.
+        /// The change; `None` if the state is the same.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         change: Option<Change>,
         /// Microseconds since its start.
         duration: u64,
     },
-    /// A step failed and is tried again.
+    /// A step failed and will be retried.
     StepRetry {
-        /// The try that failed, from 0.
+        /// The failed try, from 0.
         attempt: u32,
         /// What went wrong.
         message: String,
-        /// When it is tried again.
+        /// When it is retried.
         due: Timestamp,
     },
-    /// A step asked a model that a limit does not allow. It runs again, with the answers and values that it has, once a
+    /// A step asked a model beyond a limit. It reruns, with its recorded answers and values, when a
     /// person has decided.
     StepBlocked {},
-    /// A step or a tool has computed a value that is not computed again when it runs again.
+    /// A step or a tool computed a value that a rerun does not compute again.
     ValueRecorded {
         /// The author's name for it.
         name: String,
@@ -200,17 +200,17 @@ pub enum EventKind {
         /// The opening user message.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         input: Option<String>,
-        /// Who says it; the engine, where neither the loop nor a person does, since providers require a user message.
+        /// The sender; the engine if neither the loop nor a person provides a message, since providers require one.
         #[serde(default, skip_serializing_if = "is_person")]
         from: Speaker,
-        /// The sender's own id of that message.
+        /// The sender's id of that message.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message_id: Option<String>,
-        /// Whether people are not shown the loop's record.
+        /// Whether the loop's record is hidden from people.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         hidden: bool,
-        /// The version of the rules by which the loop's record becomes messages: 0 sends each message as it is, 1 joins the
-        /// user's in a row, leaves out empty ones and puts what was said during a request behind its answer.
+        /// The version of the rules that convert the loop's record into messages: 0 sends each message as it is, 1 merges consecutive
+        /// user messages, omits empty ones and puts messages that arrived during a request after its answer.
         #[serde(default, skip_serializing_if = "is_zero")]
         projection: u32,
         /// The limits.
@@ -225,7 +225,7 @@ pub enum EventKind {
         attempt: u32,
         /// The provider and model, as `provider/model`.
         model: String,
-        /// For a step's question, what is asked; an iteration's request follows from the log.
+        /// The question of a step; an iteration's request follows from the log.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         question: Option<Question>,
     },
@@ -233,35 +233,34 @@ pub enum EventKind {
     LoopModelResult {
         /// The parts of the answer in order.
         parts: Arc<[Part]>,
-        /// What is known about the answer.
+        /// The metadata of the answer.
         metadata: ResponseMetadata,
         /// Microseconds from the request to the end of the answer.
         duration: u64,
     },
-    /// The model failed and is asked again.
+    /// The model failed and will be asked again.
     LoopModelRetry {
-        /// The try that failed, from 0.
+        /// The failed try, from 0.
         attempt: u32,
         /// What went wrong.
         error: ModelError,
         /// When it is asked again.
         due: Timestamp,
     },
-    /// The model's answer is not a structured action that fits. The model is asked again with what is wrong, or the loop
-    /// fails.
+    /// The model's answer is not a valid structured action. It is asked again with the error, or the loop fails.
     LoopAnswerRefused {
-        /// The try that it answers, from 0.
+        /// The answered try, from 0.
         attempt: u32,
-        /// What is wrong with it, in a sentence; the model reads it.
+        /// The error, which the model reads.
         message: String,
         /// The parts of the answer in order, as the model gave them.
         parts: Arc<[Part]>,
-        /// What is known about the answer.
+        /// The metadata of the answer.
         metadata: Box<ResponseMetadata>,
         /// Microseconds from the request to the end of the answer.
         duration: u64,
     },
-    /// The model asked for a call.
+    /// The model requested a call.
     LoopToolCall(Box<ToolCall>),
     /// A tool is about to run.
     LoopToolStart {
@@ -269,20 +268,20 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "is_zero")]
         attempt: u32,
     },
-    /// A tool failed with a transient error and is tried again.
+    /// A tool failed temporarily and will be retried.
     LoopToolRetry {
-        /// The try that failed, from 0.
+        /// The failed try, from 0.
         attempt: u32,
         /// What went wrong.
         message: String,
-        /// When it is tried again.
+        /// When it is retried.
         due: Timestamp,
     },
     /// A call has its result.
     LoopToolResult {
         /// The result.
         result: ToolResult,
-        /// Microseconds since the tool's start; none for a call that never ran.
+        /// Microseconds since the tool's start; `None` for a call that never ran.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         duration: Option<u64>,
         /// The change of the loop's state.
@@ -296,33 +295,33 @@ pub enum EventKind {
         /// Its options.
         options: Value,
     },
-    /// A brain called as a tool ended, well or not.
+    /// A brain called as a tool ended, successfully or not.
     LoopBrainComplete {
         /// Its result.
         #[serde(default, deserialize_with = "super::canonical::present", skip_serializing_if = "Option::is_none")]
         result: Option<Value>,
-        /// Why it has none.
+        /// Its error.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
     },
-    /// A tool shows something beside its result.
+    /// A tool shows a side output.
     LoopOutput {
         /// The output's own id.
         id: PublicId,
-        /// What it shows.
+        /// The output.
         #[serde(flatten)]
         output: SideOutput,
     },
-    /// A tool sets a trigger, or takes one back; its result follows.
+    /// A tool sets or deletes a trigger; its result follows.
     LoopTrigger {
-        /// What it does.
+        /// The change.
         change: TriggerChange,
     },
     /// A person is asked whether a call may run.
     LoopApprovalRequested {
-        /// Why a person is asked.
+        /// The reason for the approval.
         reason: String,
-        /// When the question becomes void.
+        /// When the request expires.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expires: Option<Timestamp>,
         /// Whether the arguments may be edited.
@@ -334,10 +333,10 @@ pub enum EventKind {
     LoopApprovalDecided {
         /// What was decided.
         decision: Decision,
-        /// The arguments to run the call with, where they were edited.
+        /// The edited arguments, if a person edited them.
         #[serde(default, deserialize_with = "super::canonical::present", skip_serializing_if = "Option::is_none")]
         arguments: Option<Value>,
-        /// Why it was rejected.
+        /// The reason of a rejection.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
         /// The signal.
@@ -346,16 +345,16 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "is_unknown")]
         actor: Actor,
     },
-    /// The question is void, since something else ended the call.
+    /// The request is void, since something else ended the call.
     LoopApprovalWithdrawn {
-        /// What did.
+        /// What ended it.
         cause: String,
     },
-    /// The approval expired without a decision.
+    /// The request expired.
     LoopApprovalExpired {},
     /// A call waits.
     LoopWait {
-        /// What it waits for; the first that arrives answers it.
+        /// The waits; the first answer counts.
         waits: Vec<WaitSpec>,
         /// What the tool returned before the wait.
         #[serde(default, skip_serializing_if = "Value::is_null")]
@@ -364,16 +363,16 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         change: Option<Change>,
     },
-    /// A waiting call continues.
+    /// A waiting call resumes.
     LoopResume {
-        /// Whether an answer came or the time was up.
+        /// Whether an answer arrived or the wait expired.
         #[serde(default, skip_serializing_if = "is_answered")]
         cause: ResumeCause,
-        /// Which of its waits, from 0.
+        /// The index of the answered wait, from 0.
         wait: u32,
         /// The answer.
         payload: Value,
-        /// The signal that brought it.
+        /// The signal with the answer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         signal: Option<SignalId>,
         /// Who sent it.
@@ -382,15 +381,15 @@ pub enum EventKind {
     },
     /// A message to a loop arrived.
     LoopMessage {
-        /// What is said.
+        /// The text.
         text: String,
-        /// The sender's own id of the message.
+        /// The sender's id of the message.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message_id: Option<String>,
-        /// Who says it.
+        /// The sender.
         #[serde(default, skip_serializing_if = "is_person")]
         from: Speaker,
-        /// The signal that brought it.
+        /// The signal with the message.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         signal: Option<SignalId>,
         /// Who sent it.
@@ -404,60 +403,60 @@ pub enum EventKind {
         /// The tool.
         tool: ToolId,
     },
-    /// The number of iterations ended the loop.
+    /// The limit of iterations ended the loop.
     LoopMaxIterations {
         /// The limit.
         limit: u32,
     },
     /// Another limit ended the loop.
     LoopLimit {
-        /// Which.
+        /// The kind of limit.
         kind: LimitKind,
         /// The limit: tokens, billionths of money, microseconds, or iterations.
         limit: u64,
-        /// What was used.
+        /// The used amount.
         used: u64,
-        /// The brain whose budget it is, where it is not the loop's own limit.
+        /// The brain whose budget it is, if it is not the loop's own limit.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         of: Option<super::path::Path>,
-        /// Whether it is the budget of the conversation, which the run's brain answers for.
+        /// Whether it is the budget of the conversation, for which the run's brain is responsible.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         shared: bool,
-        /// The model whose answer has no known cost, where that is why a limit of money cannot be kept.
+        /// The model whose answer has no known cost, if that is why a limit of money cannot be enforced.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         unpriced: Option<Arc<str>>,
     },
-    /// An unusable answer ended the loop: a refusal, a filtered one, one that was cut off, or several empty ones.
+    /// A useless answer ended the loop: a refusal, a filtered or cut-off one, or several empty ones.
     LoopStopped {
-        /// What was wrong with the answer.
+        /// The fault of the answer.
         cause: AnswerFault,
-        /// A sentence that says so, and what to do about it.
+        /// A message with the fault and what to do.
         message: String,
     },
-    /// A loop or a brain has reached a limit, and a person is asked for more. What ends the loop or the brain otherwise
-    /// makes the question void.
+    /// A loop or a brain has reached a limit, and a person is asked for more. The request is void when the loop or the brain
+    /// ends for another reason.
     BudgetRequested {
-        /// Which limit.
+        /// The kind of limit.
         kind: LimitKind,
         /// The limit: tokens, billionths of money, microseconds, or iterations.
         limit: u64,
-        /// What was used.
+        /// The used amount.
         used: u64,
         /// Whether it is the budget of the conversation, and not the brain's own.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         shared: bool,
-        /// When the question becomes void, which refuses.
+        /// When the request expires, which counts as a rejection.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expires: Option<Timestamp>,
     },
-    /// A person granted more, or refused.
+    /// A person granted or rejected more.
     BudgetDecided {
         /// What was decided.
         decision: Decision,
-        /// How much more there is.
+        /// The granted amounts.
         #[serde(default, skip_serializing_if = "is_nothing")]
         more: Amounts,
-        /// Why it was refused.
+        /// The reason of a rejection.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
         /// The signal.
@@ -466,13 +465,13 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "is_unknown")]
         actor: Actor,
     },
-    /// The question expired without a decision, which refuses.
+    /// The request expired, which counts as a rejection.
     BudgetExpired {},
-    /// What a plugin keeps has changed outside of `prepare`: by a look at an answer, or by a call.
+    /// A plugin's state was changed outside of `prepare`: by an answer, or by a call.
     LoopPluginChanged {
         /// The plugin.
         plugin: String,
-        /// The step to its next state.
+        /// The change of its state.
         #[serde(flatten)]
         step: PluginChange,
     },
@@ -483,13 +482,12 @@ pub enum EventKind {
         /// What went wrong.
         message: String,
     },
-    /// A summary replaces the older messages in what the model reads, or they are sent whole again. The record itself does
-    /// not change.
+    /// The older messages were summarised for the model, or restored; the record is unchanged.
     LoopCompacted {
-        /// How many of the latest messages stay as they are.
+        /// How many of the latest messages stay unchanged.
         #[serde(default, skip_serializing_if = "is_no_message")]
         keep: u64,
-        /// The summary that replaces the messages before them. Without it, all messages are sent whole again.
+        /// The replacement of the messages before them. `None` restores all messages.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         summary: Option<String>,
     },
@@ -497,7 +495,7 @@ pub enum EventKind {
     LoopComplete {
         /// How it ended.
         outcome: LoopOutcome,
-        /// The tokens of the loop and all below it.
+        /// The tokens of the loop and everything below it.
         usage: Usage,
         /// The change that `on_exit` made.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -529,7 +527,7 @@ fn is_person(from: &Speaker) -> bool {
     *from == Speaker::Person
 }
 
-/// What `BRAIN_START` carries.
+/// The content of `BRAIN_START`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BrainStart {
     /// The brain's title.
@@ -537,28 +535,28 @@ pub struct BrainStart {
     /// The author's version.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub version: u32,
-    /// The hash of what makes it the same brain; see [`Shape::fingerprint`].
+    /// The hash that identifies the brain's version; see [`Shape::fingerprint`].
     pub fingerprint: ContentHash,
     /// Its stages.
     pub stages: Shape,
     /// Its options.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub options: Value,
-    /// The state it begins with.
+    /// The initial state.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub state: Value,
-    /// What its plugins keep from the conversation before.
+    /// The states of its plugins from the conversation before.
     #[serde(default, skip_serializing_if = "PluginStates::is_empty")]
     pub plugins: PluginStates,
-    /// What its author lets it and all below it use.
+    /// The budget set by its author.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
-    /// How the run was started; only at the root.
+    /// How the run was started; only for the root brain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start: Option<Start>,
 }
 
-/// What `LOOP_ITERATION` carries: what `prepare` yielded. What is left out is as in the iteration before.
+/// The content of `LOOP_ITERATION`: the result of `prepare`. Absent fields are as in the previous iteration.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Iteration {
@@ -571,13 +569,13 @@ pub struct Iteration {
     /// The tools, in order.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<ToolEntry>>,
-    /// How the model is to answer.
+    /// The model settings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settings: Option<Content<Settings>>,
     /// The limits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
-    /// Whether a text answer does not end the loop: an exit tool is among the tools, or the loop requires an exit.
+    /// Whether a text answer does not end the loop: it has an exit tool, or requires an exit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exits: Option<bool>,
     /// The changes of the plugins' states.
@@ -585,12 +583,12 @@ pub struct Iteration {
     pub plugins: IndexMap<String, PluginChange>,
 }
 
-/// A content by its hash; the body stands in the first event of the loop that names it.
+/// A content by its hash; the body is in the first event of the loop with that hash.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Content<T> {
     /// The hash.
     pub hash: ContentHash,
-    /// The body, where it is new.
+    /// The body, if it is new.
     #[serde(default = "none", skip_serializing_if = "Option::is_none")]
     pub body: Option<T>,
 }
@@ -599,73 +597,73 @@ const fn none<T>() -> Option<T> {
     None
 }
 
-/// One tool of an iteration.
+/// A tool of an iteration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolEntry {
     /// The tool's id.
     pub id: ToolId,
     /// The hash of its declaration.
     pub hash: ContentHash,
-    /// The declaration, where it is new.
+    /// The declaration, if it is new.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<ToolDecl>,
 }
 
-/// What a step asks a model.
+/// A question of a step to a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Question {
     /// The system prompt.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub system: String,
-    /// What is asked.
+    /// The text.
     pub text: String,
-    /// How the model is to answer.
+    /// The model settings.
     #[serde(default)]
     pub settings: Settings,
-    /// What the model has answered before that did not fit, in order.
+    /// The model's earlier answers that did not match, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub misfits: Vec<Misfit>,
 }
 
-/// An answer to a question that did not fit what was asked for.
+/// An answer to a question that did not match the requested form.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Misfit {
     /// The answer.
     pub answer: String,
-    /// What does not fit, in a sentence; the model reads it.
+    /// The mismatch, which the model reads.
     pub message: String,
 }
 
-/// What `LOOP_TOOL_CALL` carries.
+/// The content of `LOOP_TOOL_CALL`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// The tool, or the name that the model wrote where there is no such tool.
+    /// The tool, or the name that the model wrote if the tool does not exist.
     pub tool: String,
-    /// The arguments; a text, where the model did not write JSON.
+    /// The arguments; a string if the model did not write JSON.
     pub arguments: Arc<Value>,
     /// The provider's id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_id: Option<String>,
-    /// What the provider wants back unchanged.
+    /// Provider data that is sent back unchanged.
     #[serde(default, deserialize_with = "super::canonical::present", skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
-    /// What the tool promises.
+    /// The tool's flags.
     #[serde(default, skip_serializing_if = "CallFlags::is_plain")]
     pub flags: CallFlags,
-    /// What it needs an approval for.
+    /// The required approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<Gate>,
 }
 
-/// Why a brain failed.
+/// The failure of a brain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
-    /// What kind of failure it is.
+    /// The kind of failure; see the docs of the event table.
     pub code: EndReason,
-    /// A sentence that says what happened and where.
+    /// A message that says what happened and where.
     pub message: String,
-    /// Whether trying again can help.
+    /// Whether a retry can help.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub retryable: bool,
 }
@@ -679,11 +677,11 @@ pub enum EndReason {
     Step,
     /// A loop's configuration is wrong, or its closure failed.
     Config,
-    /// The model could not be reached, or gave nothing usable.
+    /// The model could not be reached, or returned nothing usable.
     Model,
-    /// The model gave no structured action that fits, as often as it was asked.
+    /// The model returned no valid structured action, after all retries.
     Decision,
-    /// The model's answer was unusable: it refused, was filtered, cut off, or said nothing.
+    /// The model's answer was useless: refused, filtered, cut off, or empty.
     Answer,
     /// A limit with `OnLimit::Error` was reached.
     Limit,
@@ -691,32 +689,32 @@ pub enum EndReason {
     Brain,
     /// The state could not be encoded or decoded.
     State,
-    /// The process ended again and again at the same place.
+    /// The process ended repeatedly at the same point.
     Crash,
 }
 
-/// What a person decided about a call, or about more for a loop or a brain.
+/// A person's decision on a call, or on more for a loop or a brain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
-    /// It may run.
+    /// Approved.
     Approved,
-    /// It may not.
+    /// Rejected.
     Rejected,
 }
 
-/// Why a waiting call continues.
+/// The reason why a waiting call resumes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResumeCause {
-    /// An answer came.
+    /// An answer arrived.
     #[default]
     Answered,
-    /// The time was up.
+    /// The wait expired.
     Expired,
 }
 
-/// The author of a message to a loop.
+/// The sender of a message to a loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Speaker {

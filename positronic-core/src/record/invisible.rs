@@ -1,9 +1,9 @@
-//! Characters that a reader cannot see, or that change how the characters around them are shown.
+//! Invisible characters, and characters that change the display of their neighbours.
 //!
-//! This is the one list for everything that is shown to people and for the names of files. Whoever decides about a text has
-//! to see all of it, and two names that look the same have to be the same.
+//! Texts for people and file names share this list. A person who decides about a text must see all of it, and names that
+//! look the same must be the same.
 
-/// Ranges of code points, in order.
+/// Ranges of code points, sorted.
 ///
 /// The source is the property `Default_Ignorable_Code_Point` of Unicode 17 (`DerivedCoreProperties.txt`). Added to it are the
 /// line and paragraph separators, which only some programs take for line ends; the Braille pattern without dots and the
@@ -32,9 +32,9 @@ const INVISIBLE: [(char, char); 21] = [
     ('\u{e0000}', '\u{e0fff}'),
 ];
 
-/// Says whether a character has no shape of its own: joiners, variation selectors, fillers, tags, marks of direction.
+/// Returns whether a character is invisible: joiners, variation selectors, fillers, tags, direction marks.
 ///
-/// Control characters are not on the list; [`char::is_control`] knows them.
+/// Control characters are not included; use [`char::is_control`].
 ///
 /// ```
 /// use positronic_core::record::is_invisible;
@@ -43,10 +43,10 @@ const INVISIBLE: [(char, char); 21] = [
 /// assert!(!is_invisible('a') && !is_invisible(' ') && !is_invisible('茶'));
 /// ```
 #[must_use]
-pub fn is_invisible(letter: char) -> bool {
-    let after = INVISIBLE.partition_point(|(first, _)| *first <= letter);
-    let range = after.checked_sub(1).and_then(|place| INVISIBLE.get(place));
-    range.is_some_and(|(_, last)| letter <= *last)
+pub fn is_invisible(char: char) -> bool {
+    let after = INVISIBLE.partition_point(|(first, _)| *first <= char);
+    let range = after.checked_sub(1).and_then(|index| INVISIBLE.get(index));
+    range.is_some_and(|(_, last)| char <= *last)
 }
 
 #[cfg(test)]
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn every_ignorable_character_of_unicode_is_on_the_list() {
+    fn every_ignorable_character_of_unicode_is_included() {
         let ignorable = CodePointSetData::new::<DefaultIgnorableCodePoint>();
 
         let missing: Vec<_> =
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_and_spaces_are_not_on_the_list() {
+    fn letters_and_spaces_are_not_included() {
         for letter in "a é 茶 क ا ✓ 👩 \u{a0}\u{3000}\n\t".chars() {
             assert!(!is_invisible(letter), "{letter:?}");
         }

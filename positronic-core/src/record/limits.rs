@@ -1,4 +1,4 @@
-//! How much a loop may do, and what happens when it has done it.
+//! Limits of a loop, and what happens when one is reached.
 
 use std::time::Duration;
 
@@ -11,41 +11,41 @@ use super::price::Money;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Limits {
-    /// How many iterations the loop may have. The default is 50, as in the decision loop's design; so no limit is written
+    /// The maximum number of iterations. The default is 50, as in the decision loop's design, so no limit is stored
     /// as `null`.
     pub max_iterations: Option<u32>,
-    /// How many tokens, input and output together, the loop and all below it may use.
+    /// The maximum number of tokens, of requests and answers, of the loop and everything below it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
-    /// What the answers of models may cost, in the currency of the runner's prices, for the loop and all below it.
+    /// The maximum cost of model answers, in the currency of the runner's prices, of the loop and everything below it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_money: Option<Money>,
-    /// How long the loop may be active, in microseconds; time spent suspended does not count.
+    /// The maximum active time of the loop, in microseconds; time spent suspended does not count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_time: Option<u64>,
-    /// How many calls in a row may fail.
+    /// The maximum number of consecutive failed calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_failures: Option<u32>,
-    /// How often in a row the model is asked again for an answer of no use that may be better the next time: an empty one,
-    /// or calls that were cut off. The default is 2.
+    /// How often in a row the model is asked again after a useless answer that a retry may improve: an empty one,
+    /// or cut-off calls. The default is 2.
     #[serde(skip_serializing_if = "is_default_retries")]
     pub answer_retries: u32,
-    /// What an answer of no use does that is not asked for again: fail the brain, which is the default, or end the loop.
+    /// The effect of any other useless answer: fail the brain, the default, or end the loop.
     #[serde(skip_serializing_if = "is_error")]
     pub on_useless_answer: OnLimit,
-    /// What reaching a limit does.
+    /// The effect of reaching a limit.
     #[serde(skip_serializing_if = "is_default")]
     pub on_limit: OnLimit,
-    /// Whether the model has one more iteration at a limit, to sum up what it has; its tools are the exit tools then.
+    /// Whether the model has one more iteration at a limit, to sum up, with only the exit tools.
     #[serde(skip_serializing_if = "is_default")]
     pub wrap_up: bool,
-    /// Whether a person is asked for more first; `on_limit` is what refusing does then.
+    /// Whether a person is asked for more first; `on_limit` applies when they reject it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ask: Option<AskForMore>,
-    /// How many calls of one batch run at once. The default is 8.
+    /// How many calls of a batch run concurrently. The default is 8.
     #[serde(skip_serializing_if = "is_default_parallel")]
     pub parallel: u32,
-    /// How the calls of a batch wait for one another's approvals.
+    /// How the calls of a batch wait for each other's approvals.
     #[serde(skip_serializing_if = "is_default")]
     pub policy: BatchPolicy,
 }
@@ -71,7 +71,7 @@ impl Default for Limits {
 
 const DEFAULT_PARALLEL: u32 = 8;
 
-/// What comes out empty three times comes out empty.
+/// An answer that was empty three times will stay empty.
 const DEFAULT_ANSWER_RETRIES: u32 = 2;
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
@@ -94,14 +94,14 @@ fn is_default_parallel(value: &u32) -> bool {
 }
 
 impl Limits {
-    /// Returns the active time that is allowed, if it is limited.
+    /// Returns the maximum active time.
     #[must_use]
     pub fn time(&self) -> Option<Duration> {
         self.max_time.map(Duration::from_micros)
     }
 }
 
-/// What a loop does at a limit when no more is granted.
+/// The effect of reaching a limit without a granted extension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnLimit {
@@ -112,24 +112,24 @@ pub enum OnLimit {
     Error,
 }
 
-/// Which limit was reached.
+/// The kind of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitKind {
-    /// Tokens of a loop or a brain and all below it.
+    /// Tokens of a loop or a brain and everything below it.
     Tokens,
-    /// Money spent by a loop or a brain and all below it, in billionths.
+    /// Money spent by a loop or a brain and everything below it, in billionths.
     Money,
     /// Active time, in microseconds.
     Time,
-    /// Iterations: a loop's own, or those of a brain and all below it.
+    /// Iterations: a loop's own, or those of a brain and everything below it.
     Iterations,
-    /// Calls of the loop that failed in a row.
+    /// Consecutive failed calls of the loop.
     Failures,
 }
 
 impl LimitKind {
-    /// Returns what is limited, as a noun.
+    /// Returns the limited quantity, as a noun.
     #[must_use]
     pub const fn noun(self) -> &'static str {
         match self {
@@ -141,8 +141,8 @@ impl LimitKind {
         }
     }
 
-    /// Returns an amount of it, for people: `1200 tokens`, `2.5 EUR`, `90s of active time`, `3 iterations`; `2.5 of money` where
-    /// no currency is known.
+    /// Renders an amount for people: `1200 tokens`, `2.5 EUR`, `90s of active time`, `3 iterations`; `2.5 of money` if
+    /// the currency is unknown.
     #[must_use]
     pub fn amount(self, amount: u64, currency: Option<&str>) -> String {
         match self {
@@ -155,7 +155,7 @@ impl LimitKind {
     }
 }
 
-/// How the calls of one batch wait for one another's approvals.
+/// How the calls of a batch wait for each other's approvals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BatchPolicy {

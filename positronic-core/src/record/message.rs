@@ -1,7 +1,7 @@
-//! What a model reads: messages, and the growing list of them that all requests of a loop share.
+//! Messages to a model, and the append-only transcript that all requests of a loop share.
 //!
-//! A request's history grows only by appending. The list is shared between the runner and the requests it hands
-//! out, each of which sees the first `len` messages; a message is encoded for the wire once and kept.
+//! The runner and its requests share the list, and each request sees the first `len` messages; a message is encoded for the
+//! wire only once.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock, RwLock, RwLockReadGuard};
@@ -14,28 +14,28 @@ use serde_json::value::RawValue;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "snake_case")]
 pub enum Message {
-    /// What the user, or the engine in the user's place, says.
+    /// A message of the user, or of the engine instead of the user.
     User {
         /// The text.
         text: String,
     },
-    /// What the model said.
+    /// A message of the model.
     Assistant {
         /// Its parts in order.
         parts: Vec<Assistant>,
     },
     /// The result of a call.
     Tool {
-        /// The id by which the provider knows the call.
+        /// The provider's id of the call.
         call: String,
         /// The tool's wire name.
         name: String,
-        /// What the model reads.
+        /// The text for the model.
         text: String,
     },
 }
 
-/// A part of what a model said, as it goes back to the model.
+/// A part of a model's message, as it is sent back to the model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Assistant {
@@ -44,34 +44,34 @@ pub enum Assistant {
         /// The text.
         text: String,
     },
-    /// What the model thought, with what the provider wants back.
+    /// Reasoning, with provider data.
     Reasoning {
-        /// The thoughts as far as they are known.
+        /// The visible part of the reasoning.
         text: String,
-        /// What the provider wants back unchanged.
+        /// Provider data that is sent back unchanged.
         #[serde(default, deserialize_with = "super::canonical::present", skip_serializing_if = "Option::is_none")]
         data: Option<Value>,
     },
     /// A call.
     Call {
-        /// The id by which the provider knows the call.
+        /// The provider's id of the call.
         call: String,
         /// The tool's wire name.
         name: String,
         /// The arguments, encoded as JSON.
         arguments: String,
-        /// What the provider wants back unchanged.
+        /// Provider data that is sent back unchanged.
         #[serde(default, deserialize_with = "super::canonical::present", skip_serializing_if = "Option::is_none")]
         data: Option<Value>,
     },
-    /// An item only the provider understands.
+    /// An item that only the provider understands.
     Opaque {
         /// The item.
         data: Value,
     },
 }
 
-/// A message in a [`Transcript`], with its encoded form once there is one.
+/// A message in a [`Transcript`], with its cached encoding.
 #[derive(Debug)]
 pub struct TranscriptEntry {
     /// The message.
@@ -80,28 +80,28 @@ pub struct TranscriptEntry {
 }
 
 impl TranscriptEntry {
-    /// Returns the message as a provider's dialect encodes it; the first dialect that asks is remembered.
+    /// Returns the encoded message; the encoding of the first dialect is cached.
     pub fn wire(&self, dialect: &'static str, encode: impl FnOnce(&Message) -> Box<RawValue>) -> WireText<'_> {
         self.wire.get(dialect, || encode(&self.message))
     }
 }
 
-/// Keeps what was encoded once for one dialect.
+/// Caches the encoding for one dialect.
 #[derive(Default)]
 pub(crate) struct WireCache(OnceLock<(&'static str, Box<RawValue>)>);
 
-/// An encoded text: a remembered one, or a fresh one for a second dialect.
+/// An encoded text: cached, or new for another dialect.
 pub type WireText<'a> = std::borrow::Cow<'a, RawValue>;
 
 impl WireCache {
     pub(crate) fn get(&self, dialect: &'static str, encode: impl FnOnce() -> Box<RawValue>) -> WireText<'_> {
         let mut encode = Some(encode);
-        let kept = self
+        let cached = self
             .0
             .get_or_init(|| (dialect, encode.take().map_or_else(|| RawValue::NULL.to_owned(), |encode| encode())));
-        match encode.filter(|_| kept.0 != dialect) {
+        match encode.filter(|_| cached.0 != dialect) {
             Some(encode) => WireText::Owned(encode()),
-            None => WireText::Borrowed(&kept.1),
+            None => WireText::Borrowed(&cached.1),
         }
     }
 }
@@ -120,7 +120,7 @@ pub struct Transcript {
 }
 
 impl Transcript {
-    /// Makes a transcript of the given messages.
+    /// Creates a transcript.
     pub fn new(messages: impl IntoIterator<Item = Message>) -> Self {
         let mut transcript = Self::default();
         for message in messages {
@@ -129,8 +129,8 @@ impl Transcript {
         transcript
     }
 
-    /// Adds a message. Clones that were made before do not see it. A clone that is pushed to while another has
-    /// grown becomes a list of its own.
+    /// Appends a message. Existing clones do not see it. Pushing to a clone after another has
+    /// grown copies the list.
     pub fn push(&mut self, message: Message) {
         let entry = TranscriptEntry { message, wire: WireCache::default() };
         {
@@ -151,40 +151,40 @@ impl Transcript {
         self.entries = Arc::new(RwLock::new(own));
     }
 
-    /// Joins a text to the last message where that is the user's, and says whether it did. Clones that were made before keep
-    /// the message as it was.
+    /// Appends a text to the last message if it is the user's, and returns whether it did. Existing clones keep the old
+    /// message.
     pub(crate) fn join_user(&mut self, text: &str) -> bool {
         let joined = match self.read().last().map(|entry| &entry.message) {
             Some(Message::User { text: before }) => [before, "\n\n", text].concat(),
             _ => return false,
         };
-        let kept = self.len - 1;
-        let mut messages: Vec<_> = self.read().iter().take(kept).map(|entry| entry.message.clone()).collect();
+        let unchanged = self.len - 1;
+        let mut messages: Vec<_> = self.read().iter().take(unchanged).map(|entry| entry.message.clone()).collect();
         messages.push(Message::User { text: joined });
         *self = Self::new(messages);
         true
     }
 
-    /// Returns how many messages there are.
+    /// Returns the number of messages.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.len
     }
 
-    /// Says whether there is no message.
+    /// Returns whether there are no messages.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Says whether this transcript is `earlier` with messages added, as far as that is known without reading them:
+    /// Returns whether this transcript is known to extend `earlier` without comparing messages:
     /// both share one list.
     #[must_use]
     pub fn extends(&self, earlier: &Self) -> bool {
         Arc::ptr_eq(&self.entries, &earlier.entries) && self.len >= earlier.len
     }
 
-    /// Gives access to the messages for as long as the guard lives; do not hold it across an `await`.
+    /// Locks the messages for reading; do not hold the guard across an `await`.
     #[must_use]
     pub fn read(&self) -> TranscriptGuard<'_> {
         TranscriptGuard {
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clone_keeps_its_length_and_the_list_is_shared() {
+    fn clone_keeps_its_length_and_shares_the_list() {
         let mut transcript = Transcript::new([user("a")]);
         let request = transcript.clone();
         transcript.push(user("b"));
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn two_clones_that_both_grow_part_ways() {
+    fn clones_that_both_grow_diverge() {
         let mut one = Transcript::new([user("a")]);
         let mut other = one.clone();
         one.push(user("b"));
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_encoded_once_for_its_first_dialect() {
+    fn message_is_encoded_once_for_its_first_dialect() {
         let transcript = Transcript::new([user("a")]);
         let raw = |text: &str| RawValue::from_string(text.to_owned()).unwrap();
         let guard = transcript.read();

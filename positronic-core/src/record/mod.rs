@@ -1,7 +1,7 @@
-//! The data that everything else is made of: events, prompts, messages, results.
+//! The data types: events, prompts, messages, results.
 //!
-//! Nothing here does anything. A run is an ordered list of [`Event`]s; the [`machine`](crate::machine) folds
-//! them into a state, [`projection`](crate::projection) reads them, a [`store`](crate::store) keeps them.
+//! This module has no behaviour. A run is an ordered list of [`Event`]s; the [`machine`](crate::machine) folds
+//! them into a state, [`projection`](crate::projection) reads them, a [`store`](crate::store) persists them.
 
 mod answer;
 mod approval;

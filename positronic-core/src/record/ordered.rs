@@ -1,9 +1,9 @@
-//! JSON whose objects keep the order of their keys, and the order of the fields in a JSON schema.
+//! JSON whose objects keep the order of their keys, for JSON schemas.
 //!
-//! Models fill in fields in the order of the schema, so an author who puts `reasoning` before `answer` wants it sent in that
-//! order. [`Value`] sorts the keys of its objects unless some crate switches on a feature of `serde_json`, so a schema in the
-//! log says the order itself: first what its keyword `propertyOrdering` lists (Google's keyword for it), then what `required`
-//! lists, then the other properties by name.
+//! Models fill in fields in the order of the schema, so the author's order (such as `reasoning` before `answer`) must reach
+//! the provider. [`Value`] sorts keys unless some crate enables a feature of `serde_json`, so a schema in the log states the
+//! order itself: first the fields in its keyword `propertyOrdering` (Google's keyword), then those in `required`, then the
+//! other properties by name.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ pub const PROPERTY_ORDERING: &str = "propertyOrdering";
 /// A JSON document whose objects keep the order of their keys.
 #[derive(Debug, Clone, PartialEq)]
 pub enum OrderedJson {
-    /// A number, a text, a truth value, or `null`.
+    /// A number, string, boolean, or `null`.
     Leaf(Value),
     /// An array.
     List(Vec<Self>),
@@ -26,12 +26,12 @@ pub enum OrderedJson {
     Object(OrderedObject),
 }
 
-/// The fields of an object in order.
+/// The ordered fields of an object.
 pub type OrderedObject = IndexMap<String, OrderedJson>;
 
 impl OrderedJson {
-    /// Orders a JSON schema: of each object schema the properties as it lists them, of everything else the keys as
-    /// people write them, such as `type` before `properties`. [`PROPERTY_ORDERING`] is left out.
+    /// Orders a JSON schema: the properties of object schemas as listed, other keys in the
+    /// conventional order, such as `type` before `properties`. [`PROPERTY_ORDERING`] is dropped.
     #[must_use]
     pub fn of_schema(schema: &Value) -> Self {
         match schema {
@@ -55,7 +55,7 @@ impl OrderedJson {
                 let property = |name: &str| properties.get(name).map(Self::of_schema);
                 Self::Object(ordered.filter_map(|name| Some((name.to_owned(), property(name)?))).collect())
             }
-            // The names of definitions are no keywords.
+            // The names of definitions are not keywords.
             ("$defs" | "definitions", Value::Object(definitions)) => {
                 let mut names: Vec<_> = definitions.iter().collect();
                 names.sort_by_key(|(name, _)| name.as_str());
@@ -84,7 +84,7 @@ impl OrderedJson {
         }
     }
 
-    /// Returns a text.
+    /// Returns a string.
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {
         match self {
@@ -99,7 +99,7 @@ impl OrderedJson {
         self.as_object()?.get(key)
     }
 
-    /// Finds what a JSON pointer such as `/$defs/Node` leads to.
+    /// Resolves a JSON pointer such as `/$defs/Node`.
     #[must_use]
     pub fn pointer(&self, pointer: &str) -> Option<&Self> {
         let mut at = self;
@@ -114,7 +114,7 @@ impl OrderedJson {
         Some(at)
     }
 
-    /// Says whether it is the schema of an object that says nothing of its properties.
+    /// Returns whether this is the schema of an object without listed properties.
     #[must_use]
     pub fn is_bare_object_schema(&self) -> bool {
         const SAYS_MORE: [&str; 5] = ["$ref", "allOf", "anyOf", "oneOf", "required"];
@@ -127,7 +127,7 @@ impl OrderedJson {
         })
     }
 
-    /// Turns it into a [`Value`], which may sort the keys.
+    /// Converts to a [`Value`], which may sort the keys.
     #[must_use]
     pub fn to_value(&self) -> Value {
         match self {
@@ -151,7 +151,7 @@ pub(crate) fn property_order<'a>(schema: &'a Map<String, Value>, properties: &'a
     order.into_iter().collect()
 }
 
-/// Where a keyword stands among the others.
+/// Returns the position of a keyword in the conventional order.
 fn rank(keyword: &str) -> usize {
     const FIRST: [&str; 13] = [
         "$schema",
@@ -169,12 +169,12 @@ fn rank(keyword: &str) -> usize {
         "allOf",
     ];
     const LAST: [&str; 3] = ["additionalProperties", "$defs", "definitions"];
-    let last = || LAST.iter().position(|known| *known == keyword).map(|place| place + FIRST.len() + 1);
+    let last = || LAST.iter().position(|known| *known == keyword).map(|index| index + FIRST.len() + 1);
     FIRST.iter().position(|known| *known == keyword).or_else(last).unwrap_or(FIRST.len())
 }
 
 impl From<&Value> for OrderedJson {
-    /// Takes the keys in the order in which the value holds them.
+    /// Keeps the order of keys in the value.
     fn from(value: &Value) -> Self {
         match value {
             Value::Object(fields) => {
@@ -283,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_schema_keeps_the_order_that_it_lists() {
+    fn schema_keeps_its_listed_order() {
         let schema = json!({
             "type": "object",
             "properties": {"answer": {"type": "string"}, "why": {"type": "string"}, "a": {}, "notes": {}},
@@ -298,14 +298,14 @@ mod tests {
     }
 
     #[test]
-    fn text_keeps_the_order_in_which_it_is_written() {
+    fn text_keeps_its_order() {
         let text = r#"{"b":1,"a":[{"d":null,"c":1.5},true,"x",-3]}"#;
 
         assert_eq!(serde_json::from_str::<OrderedJson>(text).unwrap().to_string(), text);
     }
 
     #[test]
-    fn a_pointer_leads_to_a_definition() {
+    fn pointer_resolves_to_a_definition() {
         let json = OrderedJson::from(json!({"$defs": {"a/b": {"x": [1, 2]}}}));
 
         assert_eq!(json.pointer("/$defs/a~1b/x/1"), Some(&OrderedJson::Leaf(json!(2))));

@@ -1,9 +1,9 @@
-//! Where in a run's tree something happened.
+//! Paths: locations in a run's tree.
 //!
-//! A path is read from the outside in: a stage's name, then for a loop the iteration or the call in it, then the
+//! A path goes from the outside in: a stage's name, then for a loop the iteration or the call in it, then the
 //! stages of the brain that the call runs, and so on: `Chat/3.1/Ask/0.2` is the third call of iteration 0 of the loop
 //! `Ask` in the brain that was called as the second call of iteration 3 of the loop `Chat`. The root brain's path is
-//! empty. Since a stage's name is never a number, a path's text says what each part is.
+//! empty. Stage names are never numbers, so the kind of each part is unambiguous.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::ids::{PublicId, RunId};
 
-/// Names a place in the tree of a run: a brain, a stage, an iteration or a call. A map by paths can be asked by their text.
+/// A location in the tree of a run: a brain, a stage, an iteration or a call. Maps by path accept text keys.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct Path(Arc<str>);
@@ -25,13 +25,13 @@ pub enum Segment<'a> {
     Stage(&'a str),
     /// An iteration of a loop, counted from 0.
     Iteration(u32),
-    /// A call: its iteration and its place in the model's answer, both counted from 0.
+    /// A call: its iteration and its index in the model's answer, both counted from 0.
     Call(u32, u32),
 }
 
-/// Says why a text is no path.
+/// The reason why a text is not a path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is no path: {reason}")]
+#[error("`{text}` is not a valid path: {reason}")]
 pub struct PathError {
     text: String,
     reason: &'static str,
@@ -50,7 +50,7 @@ impl Path {
         Self(Arc::from(""))
     }
 
-    /// Reads a path from its text.
+    /// Parses a path.
     ///
     /// # Errors
     ///
@@ -64,7 +64,7 @@ impl Path {
                     _ if part.is_empty() => return error("a part is empty"),
                     Segment::Stage(_) => after_stage = true,
                     Segment::Iteration(_) | Segment::Call(..) if !after_stage => {
-                        return error("an iteration or a call has to follow a loop's name");
+                        return error("an iteration or a call must follow a loop's name");
                     }
                     Segment::Iteration(_) | Segment::Call(..) => after_stage = false,
                 }
@@ -73,7 +73,7 @@ impl Path {
         Ok(Self(text.into()))
     }
 
-    /// Says whether `name` can be a stage's name: not empty, no `/`, and no number (`3` or `3.1`).
+    /// Returns whether `name` is a valid stage name: not empty, without `/`, and not a number (`3` or `3.1`).
     #[must_use]
     pub fn is_stage_name(name: &str) -> bool {
         !name.is_empty() && !name.contains('/') && matches!(parse_segment(name), Segment::Stage(_))
@@ -97,7 +97,7 @@ impl Path {
         Self(format!("{}/{iteration}.{index}", self.0).into())
     }
 
-    /// Returns the path around this one, `None` for the root.
+    /// Returns the parent path, `None` for the root.
     #[must_use]
     pub fn parent(&self) -> Option<Self> {
         parent_of(&self.0).map(|parent| Self(parent.into()))
@@ -110,13 +110,13 @@ impl Path {
         (!last.is_empty()).then(|| parse_segment(last))
     }
 
-    /// Walks the parts from the outside in.
+    /// Returns the parts from the outside in.
     #[must_use]
     pub fn segments(&self) -> impl DoubleEndedIterator<Item = Segment<'_>> {
         segments_of(&self.0)
     }
 
-    /// Says whether this path is `ancestor` or lies below it.
+    /// Returns whether this path is `ancestor` or below it.
     #[must_use]
     pub fn is_within(&self, ancestor: &Self) -> bool {
         ancestor.0.is_empty()
@@ -129,7 +129,7 @@ impl Path {
         &self.0
     }
 
-    /// Says whether this is the path of the root brain.
+    /// Returns whether this is the path of the root brain.
     #[must_use]
     pub fn is_root(&self) -> bool {
         self.0.is_empty()
@@ -148,7 +148,7 @@ impl Path {
         short_id(&format!("{run}:{}", self.0))
     }
 
-    /// Returns a short id for an output of this call, counted from 0; no call has it.
+    /// Returns a short id for an output of this call, counted from 0; it differs from all call ids.
     #[must_use]
     pub fn output_id(&self, index: usize) -> PublicId {
         short_id(&format!("{}#{index}", self.0))
@@ -168,7 +168,7 @@ fn short_id(text: &str) -> PublicId {
     PublicId::from(id)
 }
 
-/// Returns the text of the path around a path, without making one.
+/// Returns the text of the parent path, without allocating.
 pub(crate) fn parent_of(path: &str) -> Option<&str> {
     if path.is_empty() {
         return None;
@@ -176,19 +176,19 @@ pub(crate) fn parent_of(path: &str) -> Option<&str> {
     Some(split_last(path).map_or("", |(parent, _)| parent))
 }
 
-/// Splits a path's text before its last part. It looks at bytes, since a part is shorter than what a search of a text
-/// needs to begin.
+/// Splits a path's text before its last part. It searches bytes, since the setup of a string search takes longer for such
+/// short texts.
 fn split_last(path: &str) -> Option<(&str, &str)> {
-    let place = path.bytes().rposition(|byte| byte == b'/')?;
-    Some((path.get(..place)?, path.get(place + 1..)?))
+    let slash = path.bytes().rposition(|byte| byte == b'/')?;
+    Some((path.get(..slash)?, path.get(slash + 1..)?))
 }
 
-/// Walks the parts of a path's text.
+/// Returns the parts of a path's text.
 pub(crate) fn segments_of(path: &str) -> impl DoubleEndedIterator<Item = Segment<'_>> {
     path.split('/').filter(|part| !part.is_empty()).map(parse_segment)
 }
 
-/// Reads a part in one pass over its bytes, since it is done for every look into a run's tree.
+/// Parses a part in one pass over its bytes, since every access to a run's tree does it.
 fn parse_segment(part: &str) -> Segment<'_> {
     let (mut before, mut number, mut digits) = (None, 0_u32, 0_u32);
     for byte in part.bytes() {
@@ -243,7 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_the_parts_of_a_nested_call() {
+    fn parts_of_a_nested_call_are_parsed() {
         let path = Path::root().stage("Chat").call(3, 1).stage("Ask").call(0, 2);
 
         assert_eq!(path.as_str(), "Chat/3.1/Ask/0.2");
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_path() {
+    fn invalid_path_is_rejected() {
         for text in ["/", "Chat//Ask", "3.1", "Chat/3/1"] {
             assert!(Path::parse(text).is_err(), "{text}");
         }
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn gives_a_short_id_that_depends_on_the_path_alone() {
+    fn short_id_depends_only_on_the_path() {
         let id = Path::parse("Chat/3.1").unwrap().public_id();
 
         assert_eq!(id.as_str().len(), 13);

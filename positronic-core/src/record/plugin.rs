@@ -1,4 +1,4 @@
-//! What plugins keep in a brain: a document each, under the plugin's name.
+//! Stored states of plugins, by the plugin's name.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::canonical::{Change, ChangeError};
 
-/// What one plugin keeps.
+/// The stored state of a plugin.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct PluginDocument {
     /// The version of the plugin's state type that wrote it.
@@ -18,46 +18,46 @@ pub struct PluginDocument {
     pub state: Arc<Value>,
 }
 
-/// What the plugins of one brain keep, by their names. A clone shares the documents.
+/// The plugin states of a brain, by plugin name. Clones share them.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PluginStates(Arc<BTreeMap<String, PluginDocument>>);
 
-/// The step from one state of a plugin to the next.
+/// A change of a plugin's state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PluginChange {
-    /// The version of the state that comes out.
+    /// The version of the new state.
     #[serde(default, skip_serializing_if = "is_first")]
     pub version: u32,
-    /// The step; a plugin that has kept nothing before begins with `null`.
+    /// The change; the first one starts from `null`.
     #[serde(flatten)]
     pub change: Change,
 }
 
 impl PluginStates {
-    /// Says whether no plugin keeps anything.
+    /// Returns whether no plugin has a state.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns what a plugin keeps.
+    /// Returns the state of a plugin.
     #[must_use]
     pub fn get(&self, plugin: &str) -> Option<&PluginDocument> {
         self.0.get(plugin)
     }
 
-    /// Walks the documents in the order of their plugins' names.
+    /// Lists the states, sorted by plugin name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &PluginDocument)> {
         self.0.iter().map(|(name, document)| (name.as_str(), document))
     }
 
-    /// Keeps a document for a plugin.
+    /// Sets the state of a plugin.
     pub fn set(&mut self, plugin: &str, document: PluginDocument) {
         Arc::make_mut(&mut self.0).insert(plugin.to_owned(), document);
     }
 
-    /// Returns the step from what a plugin keeps to a document, none where it is the same.
+    /// Returns the change from a plugin's state to the next, `None` if it is the same.
     #[must_use]
     pub fn step(&self, plugin: &str, next: &PluginDocument) -> Option<PluginChange> {
         let version = next.version;
@@ -69,11 +69,11 @@ impl PluginStates {
         change.map(|change| PluginChange { version, change })
     }
 
-    /// Takes a step.
+    /// Applies a change.
     ///
     /// # Errors
     ///
-    /// [`ChangeError`] when the step does not fit what the plugin keeps, which is then unchanged.
+    /// [`ChangeError`] when the change does not match the plugin's state, which is then unchanged.
     pub fn apply(&mut self, plugin: &str, step: &PluginChange) -> Result<(), ChangeError> {
         let mut document = self.get(plugin).cloned().unwrap_or_default();
         step.change.apply(Arc::make_mut(&mut document.state))?;
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_leads_from_one_state_to_the_next_also_through_json() {
+    fn change_leads_to_the_next_state_also_through_json() {
         let mut states = PluginStates::default();
         let long = "a sentence that would be costly to repeat in every event";
         for next in [

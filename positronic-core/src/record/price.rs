@@ -9,18 +9,18 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use super::price_file;
 use super::usage::{ResponseMetadata, Usage};
 
-/// How many tokens a price is for.
+/// The number of tokens that a price is for.
 const TOKENS: u128 = 1_000_000;
 
-/// How many decimal places an amount has.
+/// The number of decimal places of an amount.
 const PLACES: usize = 9;
 
-/// How many parts a unit of a currency has.
+/// The number of parts of a currency's unit.
 const NANOS: u64 = 1_000_000_000;
 
 /// An amount of money in billionths of a currency's unit, so sums are exact.
 ///
-/// It is written and read as a decimal number: `1.25`, `"0.000001"`.
+/// It is formatted and parsed as a decimal number: `1.25`, `"0.000001"`.
 ///
 /// ```
 /// use positronic_core::record::Money;
@@ -32,13 +32,13 @@ const NANOS: u64 = 1_000_000_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Money(u64);
 
-/// Says why a text is no amount of money.
+/// The reason why a text is not an amount of money.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no amount of money: it is a number such as 1.25, not negative, with at most 9 decimal places")]
+#[error("`{0}` is not a valid amount of money: use a non-negative number such as 1.25 with at most 9 decimal places")]
 pub struct MoneyError(String);
 
 impl Money {
-    /// Makes an amount of billionths.
+    /// Creates an amount of billionths.
     #[must_use]
     pub const fn of_nanos(nanos: u64) -> Self {
         Self(nanos)
@@ -52,9 +52,9 @@ impl Money {
 }
 
 impl Money {
-    /// Reads what an author wrote.
+    /// Parses an author's amount.
     #[track_caller]
-    #[expect(clippy::panic, reason = "an author's mistake is told where it was written, before anything runs")]
+    #[expect(clippy::panic, reason = "an author's mistake, reported at its source before anything runs")]
     pub(crate) fn written<M: TryInto<Self, Error: Into<MoneyError>>>(amount: M) -> Self {
         match amount.try_into() {
             Ok(amount) => amount,
@@ -137,7 +137,7 @@ impl<'de> Deserialize<'de> for Money {
                 self.visit_str(&whole.to_string())
             }
 
-            // A number's shortest text is what stood in the file; nothing is computed with it.
+            // The shortest text of a number is the one in the file; no arithmetic is done on it.
             fn visit_f64<E: de::Error>(self, number: f64) -> Result<Money, E> {
                 self.visit_str(&number.to_string())
             }
@@ -147,7 +147,7 @@ impl<'de> Deserialize<'de> for Money {
     }
 }
 
-/// What a model costs, for each million tokens.
+/// The price of a model, per million tokens.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Price {
@@ -155,19 +155,19 @@ pub struct Price {
     pub input: Money,
     /// Tokens of the answer.
     pub output: Money,
-    /// Tokens of the request that the provider had cached; as `input`, where it is not given.
+    /// Tokens of the request that the provider had cached; `input` by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached: Option<Money>,
-    /// Tokens of the request that the provider wrote to its cache; as `input`, where it is not given.
+    /// Tokens of the request that the provider wrote to its cache; `input` by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write: Option<Money>,
-    /// Tokens of the answer that were reasoning; as `output`, where it is not given.
+    /// Reasoning tokens of the answer; `output` by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<Money>,
 }
 
 impl Price {
-    /// Returns what tokens cost, rounded to the nearest billionth.
+    /// Returns the price of tokens, rounded to the nearest billionth.
     #[must_use]
     pub fn of(&self, usage: &Usage) -> Money {
         let cached = usage.cached.min(usage.input);
@@ -186,23 +186,23 @@ impl Price {
     }
 }
 
-/// What one answer cost when it came.
+/// The cost of an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Charge {
     /// The amount.
     pub amount: Money,
     /// Its currency.
     pub currency: String,
-    /// The day of the prices; none where the provider itself said what it cost.
+    /// The date of the prices; `None` if the provider reported the cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub as_of: Option<String>,
 }
 
-/// Prices of models, in one currency, as of a day.
+/// Prices of models, in one currency, as of a date.
 ///
-/// A key is `provider/model` or the name of a model alone, and stands for that model and for its dated versions: `gpt-4o` is
-/// the price of `gpt-4o-2024-08-06`, too, and not of `gpt-4o-mini`. A key that ends with `*` stands for every name that
-/// begins so. Where several fit, one that names the provider wins, and then the longest. What fits none has no price.
+/// A key is `provider/model` or a model's name, and matches that model and its dated versions: `gpt-4o` also matches
+/// `gpt-4o-2024-08-06`, but not `gpt-4o-mini`. A key that ends with `*` matches by prefix. Among several
+/// matches, one with the provider wins, then the longest. A model without a match has no price.
 ///
 /// ```toml
 /// as_of = "2026-11-01"
@@ -213,15 +213,14 @@ pub struct Charge {
 /// "local/*" = { input = 0, output = 0 }
 /// ```
 ///
-/// **Prices age.** Nothing here looks them up: providers change them, and what a contract says is another matter. Whoever needs
-/// right amounts keeps a table of their own.
+/// **Prices change.** Nothing here updates them, and contracts differ. For exact amounts, maintain your own table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PriceTable {
-    /// The day on which these were the prices, as `YYYY-MM-DD`.
+    /// The date of the prices, as `YYYY-MM-DD`.
     #[serde(deserialize_with = "price_file::day")]
     pub as_of: String,
-    /// The currency of all of them; `USD` where it is not given.
+    /// The currency of all prices; `USD` by default.
     #[serde(default = "usd", deserialize_with = "price_file::currency")]
     pub currency: String,
     /// The prices, by provider and model.
@@ -249,7 +248,7 @@ const BUNDLED: [(&str, u64, u64, u64); 11] = [
 ];
 
 impl PriceTable {
-    /// Returns a small table that comes with the library, in US dollars a million tokens:
+    /// Returns a small table that is bundled with the library, in US dollars per million tokens:
     ///
     /// | model | input | cached | output |
     /// |---|---|---|---|
@@ -265,9 +264,9 @@ impl PriceTable {
     /// | `o3-mini` | 1.10 | 0.55 | 4.40 |
     /// | `o4-mini` | 1.10 | 0.275 | 4.40 |
     ///
-    /// They are OpenAI's standard prices, for the provider `openai`, as public copies of its price list had them in March 2026;
-    /// the list itself, at <https://platform.openai.com/docs/pricing>, was not asked. **They age, and nobody renews them for
-    /// you:** look there before you trust an amount, and give your own table.
+    /// They are OpenAI's standard prices, for the provider `openai`, as of public copies of its price list in March 2026;
+    /// the list itself, at <https://platform.openai.com/docs/pricing>, was not consulted. **They become outdated:** check
+    /// that list before you rely on an amount, and set your own table.
     #[must_use]
     pub fn bundled() -> Self {
         let dollars = |thousandths: u64| Money(thousandths * (NANOS / 1000));
@@ -278,15 +277,15 @@ impl PriceTable {
         Self { as_of: "2026-03-21".to_owned(), currency: usd(), prices: BUNDLED.into_iter().map(price).collect() }
     }
 
-    /// Returns the price of the model that gave an answer: of the one that says it answered, else of the one that was asked.
+    /// Returns the price of an answer's model: of the reported one, else of the requested one.
     #[must_use]
     pub fn price(&self, metadata: &ResponseMetadata) -> Option<&Price> {
         let names = metadata.answered_by.iter().chain([&metadata.model]).filter(|name| !name.is_empty());
         names.map(|name| self.find(&metadata.provider, name)).find_map(|price| price)
     }
 
-    /// Reckons what an answer cost; none where its model has no price, or where it came without its tokens: a request is
-    /// never empty. What code said in the place of a model, or a development cache, costs nothing.
+    /// Computes the cost of an answer; `None` if its model has no price, or its usage is missing: a request is
+    /// never empty. Answers scripted in code or from a development cache cost nothing.
     #[must_use]
     pub fn charge(&self, metadata: &ResponseMetadata) -> Option<Charge> {
         let amount = match metadata.is_free() {
@@ -307,7 +306,7 @@ impl PriceTable {
     }
 }
 
-/// Says whether a table's key stands for a name.
+/// Returns whether a table's key matches a name.
 fn stands_for(key: &str, name: &str) -> bool {
     match key.strip_suffix('*') {
         Some(begin) => name.starts_with(begin),
@@ -315,7 +314,7 @@ fn stands_for(key: &str, name: &str) -> bool {
     }
 }
 
-/// Says whether this names a version of a model by its date: `-2024-08-06`, `-20240806`, `@20240806`.
+/// Returns whether this is the date of a model's version: `-2024-08-06`, `-20240806`, `@20240806`.
 fn is_dated(rest: &str) -> bool {
     let Some(date) = rest.strip_prefix(['-', '@']) else { return false };
     let digits = date.bytes().filter(u8::is_ascii_digit).count();
@@ -354,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn cached_and_reasoning_tokens_have_their_own_prices_or_those_of_what_they_are_part_of() {
+    fn cached_and_reasoning_tokens_default_to_the_prices_of_input_and_output() {
         let dollar = |thousandths: u64| nanos(thousandths * 1_000_000);
         let plain =
             Price { input: dollar(2000), output: dollar(8000), cached: None, cache_write: None, reasoning: None };
@@ -367,7 +366,7 @@ mod tests {
             (&plain, usage(100, 40, 10, 5), 100 * 2000 + 10 * 8000),
             (&all, usage(100, 40, 10, 5), 60 * 2000 + 40 * 500 + 5 * 8000 + 5 * 4000),
             (&all, usage(100, 100, 10, 10), 100 * 500 + 10 * 4000),
-            // What a server counts wrongly is never more than there is.
+            // Wrong counts of a server never exceed the total.
             (&all, usage(10, 99, 1, 99), 10 * 500 + 4000),
             (&all, usage(u64::MAX, 0, 0, 0), u64::MAX),
         ] {
@@ -383,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_key_that_stands_for_a_model_is_its_price() {
+    fn longest_matching_key_is_the_price() {
         let price =
             |input| Price { input: nanos(input), output: nanos(0), cached: None, cache_write: None, reasoning: None };
         let keys = ["gpt-4o", "openai/gpt-4o", "gpt-4o-mini", "local/*", "local/big-*", "openai/o*", "o3"];
@@ -410,7 +409,7 @@ mod tests {
             ("openai", "o3", None, 6),
             ("azure", "o3", None, 7),
             ("router", "auto", Some("gpt-4o-mini"), 3),
-            ("openai", "gpt-4o", Some("nobody-knows"), 2),
+            ("openai", "gpt-4o", Some("unknown"), 2),
             ("", "", None, 0),
         ] {
             assert_eq!(found(provider, model, answered_by), input, "{provider}/{model} {answered_by:?}");
@@ -418,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bundled_table_prices_what_its_docs_say() {
+    fn bundled_table_matches_its_docs() {
         let table = PriceTable::bundled();
         let used = Usage { input: 1_000_000, output: 1_000_000, cached: 500_000, cache_write: 0, reasoning: 9 };
         assert_eq!(table.prices["openai/gpt-5"].of(&used).to_string(), "10.6875");

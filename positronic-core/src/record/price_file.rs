@@ -1,7 +1,7 @@
-//! What has to be right in a table of prices that a person wrote: the day, the currency, and each key once.
+//! Validation of a hand-written price table: the date, the currency, and unique keys.
 //!
-//! A table with a wrong day or a key that fits no model would be read without a word, and its prices would be missed one by
-//! one, long after.
+//! Without it, a table with a wrong date or a key that matches no model would load silently, and its prices would be missing
+//! much later.
 
 use std::fmt;
 
@@ -11,30 +11,30 @@ use serde::de::{self, Deserializer, MapAccess, Unexpected, Visitor};
 use super::invisible::is_invisible;
 use super::price::Price;
 
-/// Reads a day.
+/// Parses a date.
 pub(super) fn day<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     deserializer.deserialize_str(Words {
-        expecting: "a day in quotes, such as \"2026-11-01\"",
+        expecting: "a date in quotes, such as \"2026-11-01\"",
         check: |text| {
             let is_day = text.len() == 10 && text.parse::<jiff::civil::Date>().is_ok();
-            if is_day { Ok(()) } else { Err(format!("`{text}` is no day, such as 2026-11-01")) }
+            if is_day { Ok(()) } else { Err(format!("`{text}` is not a date such as 2026-11-01")) }
         },
     })
 }
 
-/// Reads the name of a currency.
+/// Parses the name of a currency.
 pub(super) fn currency<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     deserializer.deserialize_str(Words {
         expecting: "a currency in quotes, such as \"EUR\"",
         check: |text| {
             let is_name = !text.is_empty()
                 && !text.contains(|letter: char| letter.is_whitespace() || letter.is_control() || is_invisible(letter));
-            if is_name { Ok(()) } else { Err(format!("`{text}` is no currency, such as EUR")) }
+            if is_name { Ok(()) } else { Err(format!("`{text}` is not a currency such as EUR")) }
         },
     })
 }
 
-/// Reads the prices, each key once.
+/// Parses the prices, with unique keys.
 pub(super) fn prices<'de, D: Deserializer<'de>>(deserializer: D) -> Result<IndexMap<String, Price>, D::Error> {
     deserializer.deserialize_map(Prices)
 }
@@ -78,7 +78,7 @@ impl<'de> Visitor<'de> for Prices {
     }
 }
 
-/// The name of a model, or the beginning of several with a `*`.
+/// The name of a model, or a prefix with a `*`.
 struct Key(String);
 
 impl<'de> de::Deserialize<'de> for Key {
@@ -98,11 +98,11 @@ impl<'de> de::Deserialize<'de> for Key {
                     return Err(E::invalid_value(Unexpected::Str(key), &self));
                 }
                 if name.contains('*') {
-                    return Err(E::custom(format!("`{key}` fits no model: a `*` stands at the end alone")));
+                    return Err(E::custom(format!("`{key}` matches no model: a `*` is only allowed at the end")));
                 }
                 if key.trim() != key || key.contains(|letter: char| letter.is_control() || is_invisible(letter)) {
                     return Err(E::custom(format!(
-                        "`{key}` fits no model: there is a blank around it, or more than a line"
+                        "`{key}` matches no model: it has surrounding blanks or a line break"
                     )));
                 }
                 Ok(Key(key.to_owned()))
@@ -118,7 +118,7 @@ mod tests {
     use crate::record::PriceTable;
 
     #[test]
-    fn a_table_that_says_what_cannot_be_is_refused_with_its_place() {
+    fn invalid_table_is_rejected_with_its_location() {
         let refused = |as_of: &str, rest: &str| {
             let text = format!("{{\"as_of\": {as_of},\n{rest}}}");
             serde_json::from_str::<PriceTable>(&text).unwrap_err().to_string()
@@ -127,20 +127,20 @@ mod tests {
         let one = r#""prices": {"a/b": {"input": 1, "output": 2}}"#;
         assert!(serde_json::from_str::<PriceTable>(&format!("{{\"as_of\": {day}, {one}}}")).is_ok());
         for (as_of, rest, says) in [
-            (r#""soon""#, one, "`soon` is no day, such as 2026-11-01 at line 1"),
-            (r#""2026-13-41""#, one, "`2026-13-41` is no day"),
-            (r#""2026-11-01T10:00""#, one, "is no day"),
+            (r#""soon""#, one, "`soon` is not a date such as 2026-11-01 at line 1"),
+            (r#""2026-13-41""#, one, "`2026-13-41` is not a date such as"),
+            (r#""2026-11-01T10:00""#, one, "is not a date such as"),
             ("7", one, "expected a day in quotes"),
-            (day, r#""currency": "", "prices": {}"#, "`` is no currency, such as EUR"),
+            (day, r#""currency": "", "prices": {}"#, "`` is not a currency such as EUR"),
             (day, r#""prices": {"": {"input": 1, "output": 2}}"#, "expected the name of a model"),
-            (day, r#""prices": {" a": {"input": 1, "output": 2}}"#, "` a` fits no model"),
-            (day, r#""prices": {"a/*b": {"input": 1, "output": 2}}"#, "a `*` stands at the end alone at line 2"),
+            (day, r#""prices": {" a": {"input": 1, "output": 2}}"#, "` a` matches no model"),
+            (day, r#""prices": {"a/*b": {"input": 1, "output": 2}}"#, "a `*` is only allowed at the end at line 2"),
             (
                 day,
                 r#""prices": {"a": {"input": 1, "output": 2}, "a": {"input": 1, "output": 2}}"#,
                 "`a` has two prices",
             ),
-            (day, r#""prices": {"a": {"input": -1, "output": 2}}"#, "`-1` is no amount of money"),
+            (day, r#""prices": {"a": {"input": -1, "output": 2}}"#, "`-1` is not a valid amount of money"),
             (day, r#""prices": {"a": {"input": 1, "outptu": 2}}"#, "unknown field `outptu`"),
             (day, r#""prices": 5"#, "expected prices by model"),
         ] {

@@ -1,6 +1,6 @@
-//! The record of one loop: what was put in, everything that came out, in order.
+//! The record of a loop: its input and all of its outputs, in order.
 //!
-//! The outputs are a superset of what a model knows: text and tool calls, and also files and widgets that only
+//! The outputs contain more than the model sees: text and tool calls, and also files and widgets that only
 //! people see. [`projection`](crate::projection) makes model messages from them.
 
 use std::collections::HashMap;
@@ -18,7 +18,7 @@ use super::request::Tier;
 use super::result::{LoopOutcome, ToolResult};
 use super::usage::{Part, Usage};
 
-/// The record of one loop. As JSON it loses nothing.
+/// The record of a loop. Its JSON form is lossless.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Prompt {
     /// Its id: unique within its conversation, where the run is known of which it is folded, as it is for everything that a
@@ -26,23 +26,23 @@ pub struct Prompt {
     pub id: PublicId,
     /// The loop's path.
     pub path: Path,
-    /// Whom the run belongs to.
+    /// The user that the run belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_id: Option<String>,
-    /// Which of the runner's models answers.
+    /// The tier of the model.
     #[serde(default)]
     pub model: Tier,
-    /// Whether people are shown it. One that they are not shown is history for the model all the same.
+    /// Whether people see it. A hidden one is still history for the model.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub visible: bool,
-    /// Where the loop stands.
+    /// The state of the loop.
     pub state: PromptState,
-    /// The opening message; a loop without one was started by the system, whose message is the first output.
+    /// The opening message; if absent, the first output is the engine's message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<String>,
     /// Everything that happened, in order.
     pub output: Vec<Output>,
-    /// The tokens of all model calls of this loop, nested brains not included.
+    /// The tokens of all model calls of this loop, without nested brains.
     pub usage: Usage,
     /// How the loop ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -50,8 +50,8 @@ pub struct Prompt {
 }
 
 impl Prompt {
-    /// Returns the final text of the loop: that of its last answer that says something. `None` while the loop runs, after a
-    /// failure or a cancellation, and where the model said nothing.
+    /// Returns the final text of the loop: that of its last answer with text. `None` while the loop runs, after a
+    /// failure or a cancellation, and if the model wrote no text.
     #[must_use]
     pub fn answer(&self) -> Option<String> {
         match &self.outcome {
@@ -62,19 +62,19 @@ impl Prompt {
         }
     }
 
-    /// Lists the outputs as a user interface shows them: where a widget has taken the place of another output of this
-    /// loop, it stands there alone. The record itself keeps both. [`shown_together`] does so over all loops of a run.
+    /// Lists the outputs as a user interface shows them: a widget that replaces another output of this
+    /// loop is shown in its position. The record contains both. [`shown_together`] does so over all loops of a run.
     #[must_use]
     pub fn shown(&self) -> Vec<&Output> {
         shown_together([self]).pop().unwrap_or_default()
     }
 }
 
-/// Lists the outputs of loops of one run as a user interface shows them, a list for each: where a widget has taken the place
-/// of another output, of its loop or of another one, it stands there alone.
+/// Lists the outputs of several loops of a run as a user interface shows them, one list per loop: a widget that replaces
+/// another output, of any of the loops, is shown in its position.
 ///
-/// An id names an output of one run. So a widget takes the place of none of an earlier prompt of a conversation, which is
-/// what people have read.
+/// An output's id is unique within a run. So a widget never replaces one of an earlier prompt of a conversation, which
+/// people have read.
 #[must_use]
 pub fn shown_together<'a>(prompts: impl IntoIterator<Item = &'a Prompt>) -> Vec<Vec<&'a Output>> {
     let prompts: Vec<_> = prompts.into_iter().collect();
@@ -113,7 +113,7 @@ pub fn shown_together<'a>(prompts: impl IntoIterator<Item = &'a Prompt>) -> Vec<
     shown.into_iter().map(|outputs| outputs.into_iter().flatten().collect()).collect()
 }
 
-/// Where an output stands.
+/// The position of an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Place {
     prompt: usize,
@@ -128,11 +128,11 @@ impl Place {
     }
 }
 
-/// Where a loop stands.
+/// The state of a loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PromptState {
-    /// It works.
+    /// It is running.
     Running,
     /// A call waits for a person's approval, or a brain that a call runs does.
     WaitingForApproval,
@@ -142,41 +142,41 @@ pub enum PromptState {
     Completed,
 }
 
-/// One entry of a loop's record.
+/// An entry of a loop's record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Output {
     /// When it happened.
     pub at: Timestamp,
-    /// How long it took, in microseconds: a model's answer from its request on, a call from its tool's start on. None
-    /// for what takes no time, and for what is not done.
+    /// Its duration in microseconds: of a model's answer from its request, of a call from its tool's start. `None`
+    /// for instant and for unfinished ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration: Option<u64>,
-    /// The id of what a call shows beside its result, by which a widget can take its place.
+    /// The id of a side output, with which a widget can replace it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<PublicId>,
-    /// What it is.
+    /// The kind of entry.
     #[serde(rename = "output")]
     pub kind: OutputKind,
 }
 
-/// The kinds of entries.
+/// The kinds of entries in a loop's record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum OutputKind {
-    /// A message that came in while the loop ran.
+    /// A message that arrived while the loop ran.
     Message {
-        /// What was said.
+        /// The text.
         text: String,
-        /// Whether the engine said it, rather than a person.
+        /// Whether the engine sent it, and not a person.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         engine: bool,
     },
-    /// What the model said, apart from its calls.
+    /// The model's answer, apart from its calls.
     Text {
         /// The iteration.
         iteration: u32,
-        /// The parts in order; a call's place is a reference.
+        /// The parts in order, with references to calls.
         parts: Arc<[Part]>,
         /// What the answer cost when it came; `None` where nothing is known of it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -186,13 +186,13 @@ pub enum OutputKind {
     Tool(Box<ToolOutput>),
     /// A file for people; the model reads one line about it.
     File(Box<FileOutput>),
-    /// Data for a user interface; the model never sees it.
+    /// Data for a user interface; the model does not see it.
     Widget(Box<WidgetOutput>),
     /// An output of a type that an application adds.
     Custom(Box<CustomOutput>),
 }
 
-/// What a call shows to people beside its result. In the record it stands right behind the call.
+/// A side output of a call, for people. In the record it follows the call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -206,7 +206,7 @@ pub enum SideOutput {
 }
 
 impl SideOutput {
-    /// Returns it as an entry of a record.
+    /// Converts to an entry of a record.
     #[must_use]
     pub fn kind(&self) -> OutputKind {
         match self.clone() {
@@ -218,7 +218,7 @@ impl SideOutput {
 }
 
 impl OutputKind {
-    /// Returns the output whose place it takes.
+    /// Returns the output that it replaces.
     fn replaces(&self) -> Option<&PublicId> {
         match self {
             Self::Widget(widget) => widget.replaces.as_ref(),
@@ -226,7 +226,7 @@ impl OutputKind {
         }
     }
 
-    /// Returns what the model said in words, if that is what the entry is.
+    /// Returns the model's text, if the entry is an answer.
     #[must_use]
     pub fn text(&self) -> Option<String> {
         let Self::Text { parts, .. } = self else { return None };
@@ -237,28 +237,28 @@ impl OutputKind {
         Some(words.collect())
     }
 
-    /// Says whether it stands behind a call.
+    /// Returns whether it is a side output of a call.
     #[must_use]
     pub const fn is_aside(&self) -> bool {
         matches!(self, Self::File(_) | Self::Widget(_) | Self::Custom(_))
     }
 }
 
-/// A call, with its result once there is one.
+/// A call, with its result if it has one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolOutput {
     /// The call's path.
     pub path: Path,
-    /// The call's public id, by which people and bridges address it; unique within its run.
+    /// The call's public id, which people and bridges use to address it; unique within its run.
     pub public_id: PublicId,
-    /// The tool, or the name that the model wrote where there is no such tool.
+    /// The tool, or the name that the model wrote if the tool does not exist.
     pub tool: String,
     /// The arguments that the model proposed.
     pub arguments: Arc<Value>,
-    /// The arguments that ran, where a person edited them.
+    /// The arguments that ran, if a person edited them.
     #[serde(default, deserialize_with = "super::canonical::present", skip_serializing_if = "Option::is_none")]
     pub edited: Option<Value>,
-    /// Where the call stands.
+    /// The state of the call.
     pub state: CallState,
     /// What the tool promises.
     #[serde(default, skip_serializing_if = "CallFlags::is_plain")]
@@ -272,13 +272,13 @@ pub struct ToolOutput {
     /// The provider's id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_id: Option<String>,
-    /// What the provider wants back unchanged.
+    /// Provider data that is sent back unchanged.
     #[serde(default, deserialize_with = "super::canonical::present", skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
 }
 
-/// How many bytes a file may have that is kept with the runs: 32 MiB. It is kept whole in one commit, and read whole into
-/// memory; what is larger belongs elsewhere, with its address in the record.
+/// The maximum size in bytes of a file that is stored with the runs: 32 MiB. It is written in one commit and read into
+/// memory; store larger files elsewhere, and record their address.
 pub const LARGEST_BLOB: usize = 32 << 20;
 
 /// A file that a tool made.
@@ -292,22 +292,22 @@ pub struct FileOutput {
     pub size: u64,
     /// The SHA-256 of its bytes, in hexadecimal digits.
     pub sha256: String,
-    /// Where its bytes are: `blob:` and the hash where the event store keeps them, or wherever the tool says.
+    /// The location of its bytes: `blob:` and the hash if the event store has them, else the tool's own URI.
     pub uri: String,
 }
 
 impl FileOutput {
-    /// Describes a file whose bytes the event store keeps under their hash.
+    /// Describes a file in the event store, which has its bytes under their hash.
     pub fn kept(name: impl Into<String>, media_type: impl Into<String>, size: u64, sha256: impl Into<String>) -> Self {
         let sha256 = sha256.into();
         Self { name: name.into(), media_type: media_type.into(), size, uri: format!("blob:{sha256}"), sha256 }
     }
 
-    /// Returns the hash under which the event store keeps the bytes; none where they are elsewhere.
+    /// Returns the hash of a file in the event store; `None` if it is elsewhere.
     #[must_use]
     pub fn blob(&self) -> Option<&str> {
         let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-        // A browser's `blob:https://…` is another thing.
+        // Not a browser's `blob:https://…`.
         self.uri.strip_prefix("blob:").filter(|hash| hash.len() == 64 && hash.bytes().all(is_digit))
     }
 }
@@ -315,27 +315,27 @@ impl FileOutput {
 /// Data for a user interface.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WidgetOutput {
-    /// Which widget shows the data.
+    /// The kind of widget that shows the data.
     pub kind: String,
     /// The data.
     pub data: Value,
-    /// What is shown where there is no such widget.
+    /// The text for interfaces that do not know the widget.
     pub fallback: String,
-    /// The output that this one takes the place of.
+    /// The output that this one replaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaces: Option<PublicId>,
 }
 
-/// An output of a type that an application adds: the engine records, shows and projects it without knowing the type.
+/// An output of an application-defined type: the engine records, shows and projects it without knowing the type.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CustomOutput {
     /// The name of the type.
     pub kind: String,
     /// The value.
     pub data: Value,
-    /// What is shown where the type is not known.
+    /// The text for interfaces that do not know the type.
     pub fallback: String,
-    /// What the model reads of it, in the tool message of its call; nothing where there is none.
+    /// The text for the model, in the tool message of its call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_text: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! What a model is asked, and what streams back while it answers.
+//! Requests to a model, and the pieces of a streaming answer.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,35 +13,35 @@ use super::path::Path;
 use super::signal::Named;
 use super::structured::StructuredActions;
 
-/// One request to a model. It is a pure function of the log, so it can be rebuilt byte for byte.
+/// A request to a model. It is a pure function of the log, so it can be rebuilt byte for byte.
 #[derive(Debug, Clone)]
 pub struct ModelRequest {
-    /// The iteration that asks, or the step with the number of its question.
+    /// The iteration, or the step with the number of its question.
     pub path: Path,
-    /// Counts the tries of this request, from 0.
+    /// The number of the try, from 0.
     pub attempt: u32,
-    /// The system prompt, which stands before the messages.
+    /// The system prompt.
     pub system: Arc<str>,
-    /// What plugins and the author add for this request, in order. It stands behind the messages.
+    /// The context of this request from plugins and the author, in order. It follows the messages.
     pub context: Arc<[ContextItem]>,
     /// The tools of this request.
     pub tools: Arc<ToolSet>,
-    /// The messages before.
+    /// The previous messages.
     pub messages: Transcript,
-    /// How the model is to answer.
+    /// The model settings.
     pub settings: Arc<Settings>,
 }
 
-/// One item of context: a named piece that the model reads behind the messages.
+/// A context item: a named text that follows the messages.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContextItem {
-    /// What the item is about; items keep the order in which they were added.
+    /// The name; items keep the order in which they were added.
     pub name: String,
-    /// What the model reads.
+    /// The text.
     pub text: String,
 }
 
-/// The tools of one request, with their encoded form once there is one.
+/// The tools of a request, with their cached encoding.
 #[derive(Default)]
 pub struct ToolSet {
     tools: Vec<ToolDecl>,
@@ -49,7 +49,7 @@ pub struct ToolSet {
 }
 
 impl ToolSet {
-    /// Makes a set; the order is the order in which a model sees the tools.
+    /// Creates a set; the model sees the tools in this order.
     #[must_use]
     pub fn new(tools: Vec<ToolDecl>) -> Self {
         Self { tools, wire: WireCache::default() }
@@ -61,20 +61,20 @@ impl ToolSet {
         &self.tools
     }
 
-    /// Finds the tool that a model means by `name`: its wire name, or its id.
+    /// Finds a tool by the name that a model wrote: its wire name or its id.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&ToolDecl> {
         self.tools.iter().find(|tool| tool.id.as_str() == name || tool.id.wire_name() == name)
     }
 
-    /// Finds the first two tools that a provider could not tell apart.
+    /// Returns the first two tools with the same wire name.
     #[must_use]
     pub fn collision(&self) -> Option<(&ToolId, &ToolId)> {
         let mut seen = std::collections::HashMap::new();
         self.tools.iter().find_map(|tool| seen.insert(tool.id.wire_name(), &tool.id).map(|earlier| (earlier, &tool.id)))
     }
 
-    /// Returns the set as a provider's dialect encodes it; the first dialect that asks is remembered.
+    /// Returns the encoded set; the encoding of the first dialect is cached.
     pub fn wire(&self, dialect: &'static str, encode: impl FnOnce(&[ToolDecl]) -> Box<RawValue>) -> WireText<'_> {
         self.wire.get(dialect, || encode(&self.tools))
     }
@@ -92,15 +92,15 @@ impl PartialEq for ToolSet {
     }
 }
 
-/// How a model is to answer. What is `None` is left to the provider.
+/// Model settings. `None` leaves a setting to the provider.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, typed_builder::TypedBuilder)]
 #[serde(default)]
 #[builder(field_defaults(default))]
 pub struct Settings {
-    /// Which of the runner's models answers.
+    /// The tier of the model.
     #[serde(skip_serializing_if = "is_default")]
     pub tier: Tier,
-    /// The model's name, where it is not the adapter's own.
+    /// The model's name, if it is not the adapter's own.
     #[builder(setter(strip_option, into))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
@@ -108,41 +108,41 @@ pub struct Settings {
     #[builder(setter(strip_option))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// How many tokens the answer may have.
+    /// The maximum number of tokens in the answer.
     #[builder(setter(strip_option))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u32>,
-    /// Whether the model has to call a tool.
+    /// Whether the model must call a tool.
     #[serde(skip_serializing_if = "is_default")]
     pub tool_choice: ToolChoice,
-    /// Whether the model may ask for several calls at once.
+    /// Whether the model may request several calls at once.
     #[builder(setter(strip_option))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parallel_tool_calls: Option<bool>,
     /// The form of the answer.
     #[serde(skip_serializing_if = "is_default")]
     pub output: OutputFormat,
-    /// How the model decides, where it answers in decisions. The request that is sent has none: it says in words and with
-    /// `output` what a decision is.
+    /// How the model answers with structured actions. A sent request has none: its words and
+    /// `output` describe the format.
     #[builder(setter(strip_option))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub structured_actions: Option<StructuredActions>,
-    /// Fields that are sent to the provider as they are.
+    /// Additional fields for the provider, sent unchanged.
     #[serde(skip_serializing_if = "Named::is_empty")]
     pub extra: Named,
-    /// Whether the loop's code answers in the place of a model, as [`Loop::scripted`](crate::dsl::Loop::scripted) says.
+    /// Whether the loop's code answers instead of a model; see [`Loop::scripted`](crate::dsl::Loop::scripted).
     #[serde(skip_serializing_if = "is_default")]
     pub in_code: bool,
 }
 
-/// The model and the provider of an answer that code gives in the place of a model.
+/// The model and provider of an answer that is scripted in code.
 pub const CODE: &str = "code";
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// Which of the runner's models answers.
+/// The tier of a model of the runner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Tier {
@@ -153,14 +153,14 @@ pub enum Tier {
     High,
 }
 
-/// Whether a model has to call a tool.
+/// Whether a model must call a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolChoice {
     /// The model decides.
     #[default]
     Auto,
-    /// It has to call at least one.
+    /// It must call at least one.
     Required,
     /// It must not call any.
     None,
@@ -173,14 +173,14 @@ pub enum OutputFormat {
     /// Natural language.
     #[default]
     Text,
-    /// JSON that fits a schema.
+    /// JSON that matches a schema.
     JsonSchema {
         /// The schema's name.
         name: String,
         /// The schema.
         schema: Arc<Value>,
     },
-    /// JSON that fits a schema which is sent as it is written: models fill fields in the order of the schema.
+    /// JSON that matches a schema that is sent unchanged: models fill in fields in the order of the schema.
     JsonText {
         /// The schema's name.
         name: String,
@@ -189,8 +189,8 @@ pub enum OutputFormat {
     },
 }
 
-/// A piece of an answer while it streams. It is shown, never logged. A higher `attempt`, or within it a higher `generation`, voids
-/// what had streamed before.
+/// A piece of a streaming answer. It is shown, never logged. A higher `attempt`, or within it a higher `generation`, discards
+/// the earlier pieces.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Delta {
     /// The iteration, or for progress the call, that it belongs to.
@@ -198,40 +198,40 @@ pub struct Delta {
     /// The try of the request.
     #[serde(default)]
     pub attempt: u32,
-    /// Counts how often the answer began anew within this try, since the model that gave it failed and another one was
-    /// asked: what came with a smaller number is void.
+    /// Counts how often the answer restarted within this try, because its model failed and another one was
+    /// asked: pieces with a lower number are discarded.
     #[serde(default, skip_serializing_if = "is_default")]
     pub generation: u32,
-    /// Which part of the answer, from 0.
+    /// The index of the part in the answer, from 0.
     #[serde(default)]
     pub part: u32,
-    /// What kind of part it is.
+    /// The kind of the part.
     pub kind: DeltaKind,
-    /// For a call: its place among the answer's calls, from 0.
+    /// For a call: its index among the answer's calls, from 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<u32>,
     /// For a call: the tool's name, with its first piece.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// Counts the pieces of this attempt and take, from 0.
+    /// Counts the pieces of this attempt and generation, from 0.
     #[serde(default)]
     pub n: u32,
     /// The piece.
     pub text: String,
 }
 
-/// What a [`Delta`] is a piece of.
+/// The kind of content of a [`Delta`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum DeltaKind {
     /// The answer's text.
     Text,
-    /// The model's thoughts.
+    /// The model's reasoning.
     Reasoning,
     /// A call's arguments.
     Arguments,
-    /// What a running tool says of itself.
+    /// The progress of a running tool.
     Progress,
 }
 

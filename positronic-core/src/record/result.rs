@@ -1,37 +1,37 @@
-//! How calls and loops end.
+//! Results of calls, and outcomes of loops.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The final result of a call. Every call gets exactly one.
+/// The result of a call. Every call gets exactly one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ToolResult {
-    /// The tool did its work.
+    /// The tool succeeded.
     Success {
-        /// What it returned; `null` for a tool without a result.
+        /// The return value; `null` for a tool without one.
         output: Value,
-        /// What the model reads in its place, where that is shorter.
+        /// A shorter text for the model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         brief: Option<String>,
     },
-    /// The tool failed, was unknown, or its arguments did not fit.
+    /// The tool failed or does not exist, or its arguments were invalid.
     Error {
-        /// A sentence that says what went wrong; the model reads it.
+        /// The error message, which the model reads.
         message: String,
     },
-    /// A person refused the call.
+    /// A person rejected the call.
     Denied {
-        /// Why, in the person's words.
+        /// The reason, in the person's words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
-        /// Who refused it.
+        /// The person.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<String>,
     },
     /// The call was never started.
     Skipped {
-        /// What came first.
+        /// What prevented it.
         reason: String,
     },
     /// The call was started and its outcome is unknown.
@@ -42,56 +42,56 @@ pub enum ToolResult {
 }
 
 impl ToolResult {
-    /// Says whether the tool did its work.
+    /// Returns whether the tool succeeded.
     #[must_use]
     pub const fn is_success(&self) -> bool {
         matches!(self, Self::Success { .. })
     }
 
-    /// Makes the result of a tool that did its work.
+    /// Creates a successful result.
     pub fn success(output: impl Into<Value>) -> Self {
         Self::Success { output: output.into(), brief: None }
     }
 
-    /// Makes an error result.
+    /// Creates an error result.
     pub fn error(message: impl Into<String>) -> Self {
         Self::Error { message: message.into() }
     }
 }
 
-/// How a loop ended.
+/// The outcome of a loop.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum LoopOutcome {
-    /// The model answered with text and called nothing.
+    /// The model answered with text and without calls.
     Answered,
     /// An exit tool succeeded.
     Exited {
         /// The exit tool's id.
         tool: String,
     },
-    /// The loop reached its number of iterations.
+    /// The loop reached its limit of iterations.
     MaxIterations,
     /// Another limit was reached.
     Limit {
-        /// Which.
+        /// The kind of limit.
         limit: super::limits::LimitKind,
     },
-    /// The model answered, and the answer was of no use.
+    /// The model's answer was useless.
     Stopped {
-        /// What was wrong with it.
+        /// The fault of the answer.
         cause: super::answer::AnswerFault,
-        /// A sentence that says so, and what to do about it.
+        /// A message with the fault and what to do.
         message: String,
     },
     /// The model could not be reached, or the loop's configuration failed.
     Failed {
-        /// What kind of failure it is.
+        /// The kind of failure.
         code: super::event_kind::EndReason,
-        /// A sentence that says why.
+        /// The reason.
         message: String,
-        /// Whether trying again later can help.
+        /// Whether a later retry can help.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         retryable: bool,
     },

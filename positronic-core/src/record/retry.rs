@@ -1,4 +1,4 @@
-//! Policy for sending failed requests again.
+//! Retry policy for failed requests. It is pure: the runner waits, and logs each retry.
 
 use std::time::Duration;
 
@@ -6,22 +6,22 @@ use backon::{BackoffBuilder as _, ExponentialBuilder};
 
 use super::usage::ModelError;
 
-/// Says how often and how patiently a request is sent again.
+/// How often and after which waits a failed request is retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, typed_builder::TypedBuilder)]
 pub struct RetryPolicy {
-    /// How often at most; 3.
+    /// The maximum number of retries; 3.
     #[builder(default = 3)]
     pub limit: u32,
-    /// The wait before the first retry; each further one is twice as long. 500 ms.
+    /// The wait before the first retry; it doubles with each further one. 500 ms.
     #[builder(default = Duration::from_millis(500))]
     pub first: Duration,
-    /// The longest wait that the doubling comes to; 30 s.
+    /// The maximum of the doubling wait; 30 s.
     #[builder(default = Duration::from_secs(30))]
     pub longest: Duration,
-    /// The longest wait that a provider may ask for; 2 minutes. Where it asks for more the request fails, since sending
-    /// it earlier would be refused again.
+    /// The maximum wait that a provider may request; 2 minutes. The request fails if it asks for more, since an earlier
+    /// retry would be rejected again.
     #[builder(default = Duration::from_mins(2))]
-    pub patience: Duration,
+    pub max_retry_after: Duration,
 }
 
 impl Default for RetryPolicy {
@@ -31,9 +31,9 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// Returns how long to wait before the request is sent again, `None` where it is not to be. `attempt` is the number
-    /// of the try that failed, from 0; `jitter`, from 0 to 1, spreads requests that failed together: it takes up to half
-    /// off our own wait, and adds up to a tenth to one that the provider asked for.
+    /// Returns the wait before the next retry, or `None` if the request fails. `attempt` is the number of the failed try,
+    /// from 0; `jitter`, from 0 to 1, spreads simultaneous retries: it subtracts up to half from our own wait, and adds up to
+    /// a tenth to a wait that the provider requested.
     #[must_use]
     pub fn delay(&self, error: &ModelError, attempt: u32, jitter: f64) -> Option<Duration> {
         if !error.is_retryable() || attempt >= self.limit {
@@ -41,7 +41,7 @@ impl RetryPolicy {
         }
         let jitter = if jitter.is_finite() { jitter.clamp(0.0, 1.0) } else { 0.0 };
         if let Some(asked) = error.wait() {
-            return (asked <= self.patience).then(|| asked.mul_f64(1.0 + jitter / 10.0));
+            return (asked <= self.max_retry_after).then(|| asked.mul_f64(1.0 + jitter / 10.0));
         }
         let mut waits = ExponentialBuilder::default()
             .with_factor(2.0)
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_twice_as_long_each_time_up_to_the_limits() {
+    fn wait_doubles_up_to_the_limits() {
         let policy = RetryPolicy::builder().limit(9).longest(Duration::from_secs(3)).build();
         let failed = error(ModelErrorKind::Server, None);
         let waits: Vec<_> = (0..5).filter_map(|attempt| policy.delay(&failed, attempt, 0.0)).collect();
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_as_long_as_the_provider_asks_but_not_for_ever() {
+    fn requested_wait_is_used_up_to_its_limit() {
         let policy = RetryPolicy::default();
         let asked = |wait| policy.delay(&error(ModelErrorKind::RateLimited, Some(wait)), 0, 0.0);
 
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_help_is_not_tried_again() {
+    fn permanent_failure_is_not_retried() {
         for kind in [ModelErrorKind::QuotaExhausted, ModelErrorKind::Auth, ModelErrorKind::ContextTooLong] {
             assert_eq!(RetryPolicy::default().delay(&error(kind, Some(Duration::ZERO)), 0, 0.0), None);
         }

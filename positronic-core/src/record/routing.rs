@@ -1,11 +1,11 @@
-//! What happened to a request between the runner and the model that answered it.
+//! Routing of a request between the runner and the answering model.
 
 use serde::{Deserialize, Serialize};
 
 use super::usage::{ModelErrorKind, Usage};
 
-/// One thing that a wrapper of models did with a request. An answer, or a failure, names them in the order in which they
-/// happened; models that no wrapper stands before name none.
+/// A step of a model wrapper for a request. Answers and failures list them in order; models without wrappers
+/// have none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -17,46 +17,46 @@ pub enum RoutingStep {
         /// The model, as `provider/model`.
         model: String,
     },
-    /// A model failed in a way that is its own, so it was the next one's turn.
+    /// A model failed, so the next one was asked.
     Failed {
         /// The model, as `provider/model`.
         model: String,
-        /// What kind of failure it was.
+        /// The kind of failure.
         kind: ModelErrorKind,
-        /// A sentence for people.
+        /// A message for people.
         message: String,
     },
-    /// A model was passed over, since it had failed shortly before.
+    /// A model was skipped, since it had failed recently.
     Resting {
         /// The model, as `provider/model`.
         model: String,
-        /// How it had failed.
+        /// The kind of its failure.
         kind: ModelErrorKind,
-        /// For how many more microseconds it rests.
+        /// The remaining rest in microseconds.
         left: u64,
     },
     /// The request waited before it was sent.
     Waited {
-        /// What for.
+        /// The reason.
         reason: WaitReason,
-        /// For how many microseconds.
+        /// The duration in microseconds.
         micros: u64,
     },
-    /// The answer was given earlier to an identical request, and comes from a development cache. It used and cost nothing.
+    /// The answer comes from a development cache. It used and cost nothing.
     Cached {
         /// The request's hash.
         key: String,
-        /// What the answer had used when it was given.
+        /// The original usage.
         usage: Usage,
     },
-    /// A development cache could not be read or written, so it was as if there were none.
+    /// A development cache could not be read or written, and was bypassed.
     CacheFailed {
-        /// A sentence for people.
+        /// A message for people.
         message: String,
     },
 }
 
-/// What a request waits for before it is sent.
+/// The reason why a request waits before it is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -65,7 +65,7 @@ pub enum WaitReason {
     Requests,
     /// The limit of tokens per minute was reached.
     Tokens,
-    /// The provider had asked to wait.
+    /// The provider requested a wait.
     RetryAfter,
     /// The limit of concurrent requests was reached.
     Slots,

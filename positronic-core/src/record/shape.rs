@@ -1,4 +1,4 @@
-//! What a run's first event says of its brain, so that the machine needs no code to decide.
+//! The shape of a brain in a run's first event, so that the machine does not need its code.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,9 +15,9 @@ pub struct Shape(pub Vec<StageShape>);
 pub struct StageShape {
     /// The stage's name, unique within its brain.
     pub name: String,
-    /// What kind of stage it is.
+    /// The kind of stage.
     pub kind: StageKind,
-    /// The fingerprint of the nested brain, where the stage is one.
+    /// The fingerprint of a nested brain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub brain: Option<ContentHash>,
 }
@@ -45,8 +45,8 @@ impl std::fmt::Display for StageKind {
 }
 
 impl Shape {
-    /// Hashes what makes a brain the same brain: title, version, options schema, stages. The order of the options' fields is no
-    /// part of it.
+    /// Hashes the identity of a brain: title, version, options schema, stages. The order of the options' fields does not
+    /// count.
     #[must_use]
     pub fn fingerprint(&self, title: &str, version: u32, options_schema: &serde_json::Value) -> ContentHash {
         hash_json(&serde_json::json!({

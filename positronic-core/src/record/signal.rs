@@ -1,4 +1,4 @@
-//! What the outside says to a run.
+//! Signals: input to a run from outside.
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use super::ids::{RunId, SignalId};
 use super::path::Path;
 use super::trigger::Fired;
 
-/// Who sent something, and how it came. Every part may be unknown.
+/// The sender of something, and its channel. Every field may be unknown.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, typed_builder::TypedBuilder)]
 #[serde(default)]
 #[builder(field_defaults(default, setter(strip_option, into)))]
@@ -29,54 +29,54 @@ pub struct Actor {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Start {
-    /// The start's own id, which becomes the run's: the same id starts the same run. With it, a start that is another one in
-    /// anything but its actor is refused, and told what differs.
+    /// The start's id, which becomes the run's: the same id starts the same run. A start with the same id that differs in
+    /// anything but its actor is refused, with the difference.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<SignalId>,
-    /// Whom the run belongs to.
+    /// The user that the run belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// Who started it, and over which channel.
+    /// The sender, and the channel.
     #[serde(skip_serializing_if = "is_unknown")]
     pub actor: Actor,
-    /// The conversation it is a part of.
+    /// The conversation of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conversation: Option<String>,
-    /// The run before it in the conversation, whose prompts and those before are its history.
+    /// The previous run in the conversation; its prompts and those before are the history.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<RunId>,
-    /// What opens the first loop of the run's brain; behind its own input, where it has one. A brain without a loop refuses it.
+    /// The message that opens the first loop of the run's brain, after the loop's own input. A brain without a loop refuses it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<Opening>,
     /// The trigger that started it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fired: Option<Fired>,
-    /// What the run may use, whatever its brain's author says: each limit that is set here takes the place of the author's.
+    /// The budget of the run: each limit that is set here overrides the brain author's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
-    /// What the prompts of its conversation may use together. It stands beside what the run alone may use: whichever is
-    /// used up first binds.
+    /// The budget of all prompts of its conversation, in addition to the run's own: whichever is
+    /// used up first applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shared_budget: Option<SharedBudget>,
     /// The run and the event number it was forked from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<(RunId, super::ids::Seq)>,
-    /// What is other than the brain's code says.
+    /// Overrides of the brain's code.
     #[serde(skip_serializing_if = "is_nothing")]
     pub overrides: Overrides,
 }
 
-/// A message that a run is started with.
+/// A message that starts a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Opening {
-    /// What is said.
+    /// The text.
     pub text: String,
-    /// The sender's own id of the message.
+    /// The sender's id of the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
 }
 
-/// What is other in a run than its brain's code says: for trying things out in a fork. It counts for every loop, from
+/// Overrides of a brain's code in a run, for experiments in a fork. They apply to every loop, from
 /// its next iteration on.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -97,15 +97,15 @@ pub(crate) fn is_unknown(actor: &Actor) -> bool {
     *actor == Actor::default()
 }
 
-/// What the outside says to a run that exists.
+/// Input to an existing run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Signal {
-    /// The signal's own id. The same id twice is the same signal.
+    /// The signal's id. Sending the same id again has no further effect.
     pub id: SignalId,
-    /// Who sent it, and how.
+    /// The sender and the channel.
     #[serde(default, skip_serializing_if = "is_unknown")]
     pub actor: Actor,
-    /// What it says.
+    /// The kind of signal.
     pub kind: SignalKind,
 }
 
@@ -114,63 +114,63 @@ pub struct Signal {
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum SignalKind {
-    /// Lets a pending call run, with its own arguments or with edited ones.
+    /// Approves a pending call, with its own or edited arguments.
     Approve {
         /// The call's path.
         call: Path,
-        /// The arguments to run it with, where they differ from the proposed ones.
+        /// The edited arguments, if any.
         #[serde(default, deserialize_with = "super::canonical::present", skip_serializing_if = "Option::is_none")]
         arguments: Option<Value>,
     },
-    /// Grants a loop or a brain more that has reached a limit and asks for it.
+    /// Grants more to a loop or a brain that has reached a limit and asks for it.
     Grant {
-        /// The loop's or the brain's path; that of the run's own brain is empty.
+        /// The loop's or the brain's path; empty for the run's own brain.
         to: Path,
-        /// How much more.
+        /// The granted amounts.
         more: Amounts,
     },
-    /// Refuses a pending call, or more for a loop or a brain that asks for it.
+    /// Rejects a pending call, or a request of a loop or a brain for more.
     Reject {
         /// The path of the call, the loop or the brain.
         call: Path,
-        /// Why; the model reads it of a call.
+        /// The reason; for a call, the model reads it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// Delivers a webhook's payload to whichever call waits for it.
+    /// Delivers a webhook's payload to the call that waits for it.
     Webhook {
         /// The webhook's name.
         name: String,
-        /// What tells this wait from others for the same webhook.
+        /// Distinguishes this wait from others for the same webhook.
         identifier: String,
         /// The payload, checked against the webhook's schema.
         payload: Value,
     },
-    /// Answers a call that waits for a reply addressed to itself.
+    /// Replies to a call that waits for a reply to itself.
     Reply {
         /// The call's path.
         call: Path,
-        /// The answer.
+        /// The reply.
         payload: Value,
     },
-    /// Says something to a loop of the run.
+    /// Sends a message to a loop of the run.
     Message {
-        /// The loop, where it is not the only one that is open.
+        /// The loop; required if several are open.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         to: Option<Path>,
-        /// What is said.
+        /// The text.
         text: String,
-        /// The sender's own id of the message, which need not be the signal's.
+        /// The sender's id of the message, which may differ from the signal's.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message_id: Option<String>,
     },
-    /// Stops starting new work; what is in flight runs to its end.
+    /// Pauses the run: no new work starts, and work in flight completes.
     Pause,
-    /// Goes on after a pause.
+    /// Resumes after a pause.
     Resume,
     /// Ends the run; every open call gets a typed result.
     Cancel {
-        /// Why.
+        /// The reason.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },

@@ -1,8 +1,6 @@
-//! What lists show of a run, so that they need not load its log: one row a run, and one entry for everything that
-//! waits for somebody.
+//! Summaries for lists, which need not load logs: one row per run, and one entry per pending item.
 //!
-//! Whoever appends to a log also says what the row and the entries are from then on; a store writes both with the
-//! events, in one transaction.
+//! An append contains the new row and entries; a store writes them with the events, in one transaction.
 
 use std::sync::Arc;
 
@@ -15,30 +13,30 @@ use super::limits::LimitKind;
 use super::path::Path;
 use super::usage::Usage;
 
-/// The one status of a run.
+/// The status of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// Something is in flight or can start.
+    /// Work is in flight or can start.
     Running,
-    /// Nothing can happen until somebody answers.
+    /// Nothing can happen until an answer arrives.
     Waiting,
     /// A person paused it.
     Paused,
-    /// It ended well.
+    /// It completed.
     Completed,
-    /// It ended in failure.
+    /// It failed.
     Failed,
     /// It was cancelled.
     Cancelled,
 }
 
 impl Status {
-    /// All of them, in the order in which a run reaches them.
+    /// All statuses, in the order in which a run reaches them.
     pub const ALL: [Self; 6] =
         [Self::Running, Self::Waiting, Self::Paused, Self::Completed, Self::Failed, Self::Cancelled];
 
-    /// Returns the status as the word that logs and lists use.
+    /// Returns the status as a word, as in logs and lists.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -51,14 +49,14 @@ impl Status {
         }
     }
 
-    /// Says whether the run is over.
+    /// Returns whether the run is over.
     #[must_use]
     pub const fn is_over(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
     }
 }
 
-/// Why a worker that found work in a run could not claim it.
+/// The reason why a worker that found work in a run could not claim it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -67,38 +65,38 @@ pub enum ClaimRefusal {
     NoBrain,
     /// The code of the run's brain has changed.
     Changed,
-    /// Its prices cannot keep the run's limit of money.
+    /// Its prices cannot enforce the run's money limit.
     Prices,
-    /// It has no model that may answer for the run.
+    /// It has no suitable model for the run.
     NoModel,
 }
 
-/// A worker's attachment to a run.
+/// A worker's claim of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
-    /// Counts the attachments.
+    /// The number of the claim.
     pub epoch: Epoch,
     /// The worker.
     pub owner: Arc<str>,
-    /// Whether it has let go.
+    /// Whether the worker has released the run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub released: bool,
 }
 
-/// One row about a run.
+/// The summary of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunSummary {
     /// The run.
     pub run: RunId,
     /// The title of its brain.
     pub brain: Arc<str>,
-    /// Whom it belongs to.
+    /// The user it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// The conversation it is a part of.
+    /// Its conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversation: Option<String>,
-    /// The run before it in the conversation.
+    /// The previous run in the conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<RunId>,
     /// The run and the event number it was forked from.
@@ -106,7 +104,7 @@ pub struct RunSummary {
     pub forked_from: Option<(RunId, Seq)>,
     /// Its status.
     pub status: Status,
-    /// Why it waits, or how it ended, in a sentence.
+    /// Why it waits, or how it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     /// Since when it has this status.
@@ -115,70 +113,70 @@ pub struct RunSummary {
     pub started: Timestamp,
     /// When its last event was appended.
     pub at: Timestamp,
-    /// The number that its next event gets.
+    /// The number of its next event.
     pub next: Seq,
     /// The tokens of all its model calls.
     pub usage: Usage,
-    /// The last attachment of a worker.
+    /// The last claim of a worker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim: Option<Claim>,
-    /// Why no worker claims it although it has work; none where one has claimed it, or none has looked for it yet.
+    /// Why no worker can claim it although it has work; `None` if one has claimed it, or none has tried yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<ClaimRefusal>,
-    /// When something is due although nobody sends anything: an expiry, or a try that was put off.
+    /// When something is due without a new signal: an expiry, or a delayed retry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wake: Option<Timestamp>,
-    /// Whether it waits for a webhook, and its worker has not let go of it. Where that worker has died, it may have done so
-    /// before it looked for mail that came early.
+    /// Whether it waits for a webhook, and its worker has not released it. If that worker has died, it may have done so
+    /// before it checked for early webhooks.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub mail: bool,
 }
 
-/// Something that waits for somebody.
+/// A pending item, which waits for input.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Pending {
-    /// The call that waits, or the loop or the brain that asks for more; the path of the run's own brain is empty.
+    /// The waiting call, or the loop or brain that asks for more; empty for the run's own brain.
     pub call: Path,
-    /// The tool; empty where there is none.
+    /// The tool; empty if there is none.
     pub tool: String,
-    /// The arguments; `null` where there are none.
+    /// The arguments; `null` if there are none.
     pub arguments: Arc<Value>,
-    /// The event since which it waits.
+    /// The event that began the wait.
     pub since: Seq,
-    /// What it waits for.
+    /// The kind of wait.
     pub kind: PendingKind,
 }
 
-/// What a call waits for.
+/// The kind of a pending item.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum PendingKind {
     /// A person's approval.
     Approval {
-        /// Why a person is asked, and whether the arguments may be edited.
+        /// The reason for the approval, and whether the arguments may be edited.
         gate: Gate,
-        /// When the question becomes void.
+        /// When the request expires.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expires: Option<Timestamp>,
     },
-    /// More than a limit allows.
+    /// A higher limit.
     Budget {
-        /// Which limit was reached.
+        /// The kind of limit.
         kind: LimitKind,
         /// The limit: tokens, billionths of money, microseconds, or iterations.
         limit: u64,
-        /// What was used.
+        /// The used amount.
         used: u64,
         /// Whether it is the budget of the conversation, and not the brain's own.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         shared: bool,
-        /// When the question becomes void, which refuses.
+        /// When the request expires, which counts as a rejection.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expires: Option<Timestamp>,
     },
-    /// A webhook or a reply; the first that comes answers.
+    /// A webhook or a reply; the first one counts.
     Answer {
-        /// What would answer it.
+        /// The possible answers.
         waits: Vec<WaitSpec>,
     },
 }

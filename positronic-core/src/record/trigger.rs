@@ -1,8 +1,8 @@
-//! Triggers: what starts a prompt at its time, without anybody saying anything.
+//! Triggers, which start a prompt at a given time.
 //!
-//! A tool sets a [`Trigger`] with its result, and a store keeps it as a [`Timer`] from the same append on: with the brain
-//! to start, and for whom. The append that begins the started run takes the timer, or puts it off to its next time. So a
-//! trigger fires once, whoever looks after it, and whoever dies meanwhile.
+//! A tool sets a [`Trigger`] with its result, and the same append stores it as a [`Timer`]: with the brain
+//! to start, and its owner. The append that begins the started run deletes or reschedules the timer. So a
+//! trigger fires exactly once, even with several workers and crashes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,31 +13,31 @@ use serde_json::Value;
 use super::budget::Budget;
 use super::ids::{RunId, Timestamp, TriggerId};
 
-/// What a message or a trigger does while the last run of its conversation is not over.
+/// How a message or a trigger treats a previous run of its conversation that is not over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Busy {
-    /// A message is said to the open loop, which reads it when what is pending is decided. A trigger fires when the run is
+    /// A message goes to the open loop, which reads it when pending items are decided. A trigger fires when the run is
     /// over.
     #[default]
     Queue,
-    /// It cancels the run, whose open calls get typed results, and begins the next one.
+    /// It cancels the run, whose open calls get results, and begins the next one.
     Cancel,
 }
 
-/// What starts a prompt at its time.
+/// Starts a prompt at a given time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trigger {
     /// Its id.
     pub id: TriggerId,
-    /// What the started prompt is to do, in words.
+    /// The task of the started prompt, in words.
     pub what: String,
     /// When it fires next.
     pub due: Timestamp,
-    /// The microseconds from one time to the next; none for one that fires once.
+    /// The interval in microseconds; `None` for one that fires once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub every: Option<u64>,
-    /// What it does while the last run of its conversation is not over.
+    /// How it treats a previous run of its conversation that is not over.
     #[serde(default, skip_serializing_if = "is_queue")]
     pub busy: Busy,
 }
@@ -48,20 +48,19 @@ fn is_queue(busy: &Busy) -> bool {
 }
 
 impl Trigger {
-    /// Makes a trigger that fires once.
+    /// Creates a trigger that fires once.
     pub fn once(id: TriggerId, what: impl Into<String>, due: Timestamp) -> Self {
         Self { id, what: what.into(), due, every: None, busy: Busy::Queue }
     }
 
-    /// Lets it fire again and again, so long after each time.
+    /// Makes it repeat at this interval.
     #[must_use]
     pub fn every(mut self, pause: Duration) -> Self {
         self.every = Some(u64::try_from(pause.as_micros()).unwrap_or(u64::MAX));
         self
     }
 
-    /// Returns its first time after a moment, once it has fired; none for one that fires once. What was missed in between
-    /// is not made up for.
+    /// Returns its next time after a given time; `None` for one that fires once. Missed times are skipped.
     #[must_use]
     pub fn next(&self, now: Timestamp) -> Option<Timestamp> {
         let every = i64::try_from(self.every?.max(1)).unwrap_or(i64::MAX);
@@ -70,14 +69,14 @@ impl Trigger {
     }
 }
 
-/// What a tool does with a trigger; recorded with the tool's result.
+/// A change of a trigger by a tool, recorded with the tool's result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum TriggerChange {
-    /// It sets one, in the place of the one with its id.
+    /// Sets a trigger, and replaces the one with the same id.
     Set(Trigger),
-    /// It takes one back.
+    /// Deletes a trigger.
     Deleted(TriggerId),
 }
 
@@ -90,7 +89,7 @@ pub struct Fired {
     pub origin: RunId,
 }
 
-/// A trigger as a store keeps it: with what it starts, and for whom.
+/// A stored trigger, with what it starts and its owner.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Timer {
     /// The trigger, with its next time.
@@ -100,16 +99,16 @@ pub struct Timer {
     /// The brain's options.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub options: Value,
-    /// Whom the started run belongs to.
+    /// The user that the started run belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// The conversation that it becomes a part of.
+    /// The conversation of the started run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversation: Option<String>,
-    /// What the started run may use, where the run that set it was started with a budget.
+    /// The budget of the started run, if the run that set the trigger was started with one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Box<Budget>>,
-    /// As in [`Fired::origin`].
+    /// See [`Fired::origin`].
     pub origin: RunId,
     /// How often it has fired.
     #[serde(default)]
@@ -117,7 +116,7 @@ pub struct Timer {
 }
 
 impl Timer {
-    /// Returns it after it has fired.
+    /// Reschedules it after firing.
     #[must_use]
     pub fn put_off(mut self, next: Timestamp) -> Self {
         self.trigger.due = next;
@@ -131,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_missed_is_not_made_up_for() {
+    fn missed_times_are_skipped() {
         let once = Trigger::once(TriggerId::new("t"), "water", Timestamp(100));
         let often = once.clone().every(Duration::from_micros(10));
 

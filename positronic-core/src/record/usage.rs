@@ -1,4 +1,4 @@
-//! What a model answered, what it cost, and how it fails.
+//! Answers of a model: content, usage, cost and errors.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ pub struct Usage {
     /// The part of `input` that the provider read from its cache.
     #[serde(skip_serializing_if = "is_zero")]
     pub cached: u64,
-    /// The part of `input` that the provider wrote to its cache, which some charge more for.
+    /// The part of `input` that the provider wrote to its cache, which may cost more.
     #[serde(skip_serializing_if = "is_zero")]
     pub cache_write: u64,
     /// The part of `output` that was reasoning.
@@ -54,61 +54,59 @@ impl std::ops::AddAssign for Usage {
     }
 }
 
-/// Why a model stopped.
+/// The finish reason of a model.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Finish {
-    /// It had said everything.
+    /// It completed its answer.
     #[default]
     Stop,
-    /// It wants its calls answered.
+    /// It waits for the results of its calls.
     Calls,
-    /// It reached the number of tokens it may write.
+    /// It reached the token limit.
     Length,
     /// The provider's filter stopped it.
     Filtered,
     /// It refused to answer.
     Refused,
-    /// Another reason, in the provider's word.
+    /// Another reason, as named by the provider.
     Other(String),
 }
 
-/// What is known about a model's answer beside its content.
+/// The metadata of a model's answer.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ResponseMetadata {
-    /// The provider or adapter that was asked.
+    /// The provider or adapter.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub provider: String,
-    /// The model that was asked for.
+    /// The requested model.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub model: String,
-    /// The model that says it answered, where that is another name.
+    /// The model that answered, as reported by the provider, if the name differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answered_by: Option<String>,
     /// The provider's id of the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_id: Option<String>,
-    /// Why the model stopped.
+    /// The finish reason.
     pub finish: Finish,
     /// Microseconds from the request to the first chunk of the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_chunk: Option<u64>,
     /// The tokens.
     pub usage: Usage,
-    /// What the answer cost, by the runner's prices of then or by what the provider said; absent where it was unknown.
+    /// The cost of the answer, by the runner's prices at that time or as reported by the provider; `None` if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Box<Charge>>,
-    /// What wrappers of models did with the request, in order: who failed before, what it waited for, where the answer comes
-    /// from.
+    /// What model wrappers did with the request, in order: earlier failures, waits, the origin of the answer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub via: Vec<RoutingStep>,
 }
 
 impl ResponseMetadata {
-    /// Says whether no provider was asked: code has decided, or a development cache has answered. Such an answer costs
-    /// nothing.
+    /// Returns whether the answer is scripted in code or from a development cache, and so costs nothing.
     #[must_use]
     pub fn is_free(&self) -> bool {
         self.provider == CODE || self.via.iter().any(|hop| matches!(hop, RoutingStep::Cached { .. }))
@@ -125,25 +123,25 @@ pub enum Part {
         /// The text.
         text: String,
     },
-    /// Why the model does not answer, in its words. It goes back as a text, which every provider takes.
+    /// A refusal in the model's words. It is sent back as text, which every provider accepts.
     Refusal {
         /// The words.
         text: String,
     },
-    /// What the model thought before it answered.
+    /// The model's reasoning before its answer.
     Reasoning {
-        /// The thoughts, or their summary, as far as the provider shows them.
+        /// The reasoning or its summary, as far as the provider shows it.
         text: String,
-        /// What the provider wants back unchanged: an encrypted item, a signature.
+        /// Provider data that is sent back unchanged: an encrypted item, a signature.
         #[serde(default, deserialize_with = "super::canonical::present", skip_serializing_if = "Option::is_none")]
         data: Option<Value>,
     },
-    /// A call; its arguments stand in its `LOOP_TOOL_CALL`.
+    /// A call; its arguments are in its `LOOP_TOOL_CALL`.
     Call {
-        /// The call's place among the calls of this answer, from 0.
+        /// The index of the call in this answer, from 0.
         index: u32,
     },
-    /// An item only the provider understands; it goes back unchanged.
+    /// An item that only the provider understands; it is sent back unchanged.
     Opaque {
         /// The item.
         data: Value,
@@ -151,7 +149,7 @@ pub enum Part {
 }
 
 impl Part {
-    /// Says whether it says something to people: thoughts, empty texts and the marks of providers do not.
+    /// Returns whether it is visible to people: reasoning, empty texts and provider data are not.
     #[must_use]
     pub fn says_something(&self) -> bool {
         match self {
@@ -163,7 +161,7 @@ impl Part {
     }
 }
 
-/// A call as the model asked for it.
+/// A call as the model requested it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProposedCall {
     /// The provider's id, if it gave one.
@@ -171,9 +169,9 @@ pub struct ProposedCall {
     pub provider_id: Option<String>,
     /// The tool's name as the model wrote it.
     pub name: String,
-    /// The arguments as the model wrote them; JSON, if the model was right.
+    /// The arguments as the model wrote them, which may be invalid JSON.
     pub arguments: String,
-    /// What the provider wants back unchanged with this call, such as a thought signature.
+    /// Provider data that is sent back unchanged with this call, such as a thought signature.
     #[serde(default, deserialize_with = "super::canonical::present", skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
 }
@@ -186,18 +184,18 @@ pub struct ModelResponse {
     /// The calls in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<ProposedCall>,
-    /// What is known about the answer.
+    /// The metadata of the answer.
     #[serde(default)]
     pub metadata: ResponseMetadata,
 }
 
 impl ModelResponse {
-    /// Checks that a log can hold the answer: its texts and arguments together are no larger than a document may be, and
-    /// what the provider wants back is within the limits of documents.
+    /// Checks that a log can store the answer: its texts and arguments together do not exceed the size limit, and the
+    /// provider data is within the limits of documents.
     ///
     /// # Errors
     ///
-    /// [`DocumentError`].
+    /// [`DocumentError`] if it does not.
     pub fn check(&self, max_bytes: usize) -> Result<(), DocumentError> {
         let too_large = DocumentError::TooLarge { max_bytes };
         let mut left = max_bytes;
@@ -243,15 +241,15 @@ impl ModelResponse {
     }
 }
 
-/// Says why a model call failed.
+/// The failure of a model call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}{}", http(self))]
 pub struct ModelError {
-    /// What kind of failure it is.
+    /// The kind of failure.
     pub kind: ModelErrorKind,
-    /// A sentence for people.
+    /// A message for people.
     pub message: String,
-    /// How long the provider asks to wait, in microseconds.
+    /// The wait that the provider requests, in microseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<u64>,
     /// The HTTP status.
@@ -263,12 +261,12 @@ pub struct ModelError {
     /// The provider's id of the request, for its support.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
-    /// What wrappers of models did with the request, in order.
+    /// What model wrappers did with the request, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub via: Vec<RoutingStep>,
 }
 
-/// The kinds of model failures. Whether trying again can help follows from the kind.
+/// The kinds of model failures. The kind determines whether a retry can help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -279,30 +277,30 @@ pub enum ModelErrorKind {
     QuotaExhausted,
     /// The provider failed (5xx).
     Server,
-    /// No answer in time.
+    /// The answer timed out.
     Timeout,
-    /// The connection could not be made or broke.
+    /// The connection failed.
     Connection,
     /// The stream ended before the answer was finished.
     Truncated,
     /// The answer could not be understood.
     Malformed,
-    /// The key is missing, wrong, or not allowed (401, 403).
+    /// The API key is missing, wrong, or not allowed (401, 403).
     Auth,
-    /// The model or the address does not exist (404).
+    /// The model or the URL does not exist (404).
     NotFound,
-    /// The request does not fit into the model's context.
+    /// The request exceeds the model's context.
     ContextTooLong,
-    /// The provider refused the request (other 4xx).
+    /// The provider rejected the request (other 4xx).
     BadRequest,
-    /// The provider's filter refused the content.
+    /// The provider's filter rejected the content.
     Filtered,
     /// A scripted model or a cassette has no answer for this request.
     Unscripted,
 }
 
 impl ModelErrorKind {
-    /// Says whether the same request can succeed when it is sent again.
+    /// Returns whether a retry of the same request can succeed.
     #[must_use]
     pub const fn is_retryable(self) -> bool {
         match self {
@@ -320,7 +318,7 @@ impl ModelErrorKind {
     }
 }
 
-/// Says the HTTP status where the sentence does not.
+/// Returns the HTTP status if the message does not contain it.
 fn http(error: &ModelError) -> String {
     match error.status {
         Some(status) if !error.message.contains(&status.to_string()) => format!(" (HTTP {status})"),
@@ -329,19 +327,19 @@ fn http(error: &ModelError) -> String {
 }
 
 impl ModelError {
-    /// Makes an error of a kind with a sentence.
+    /// Creates an error.
     pub fn new(kind: ModelErrorKind, message: impl Into<String>) -> Self {
         let message = message.into();
         Self { kind, message, retry_after: None, status: None, provider_code: None, request_id: None, via: Vec::new() }
     }
 
-    /// Says whether the same request can succeed when it is sent again.
+    /// Returns whether a retry of the same request can succeed.
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
         self.kind.is_retryable()
     }
 
-    /// Returns how long the provider asks to wait.
+    /// Returns the wait that the provider requests.
     #[must_use]
     pub fn wait(&self) -> Option<Duration> {
         self.retry_after.map(Duration::from_micros)

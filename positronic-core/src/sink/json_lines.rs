@@ -12,20 +12,20 @@ use crate::record::{Event, RunId};
 
 /// Writes each event as one line of JSON, and flushes after it.
 ///
-/// It writes where it may block: a pipe that nobody reads holds up the sink, and no run.
+/// It may block: an unread pipe blocks the sink, but not the run.
 pub struct JsonLines<W> {
     writer: Arc<Mutex<W>>,
 }
 
 impl<W: Write + Send + 'static> JsonLines<W> {
-    /// Makes a sink over a writer.
+    /// Creates a sink that writes to a writer.
     pub fn new(writer: W) -> Self {
         Self { writer: Arc::new(Mutex::new(writer)) }
     }
 }
 
 fn fails(error: &dyn std::fmt::Display) -> SinkError {
-    SinkError(format!("an event could not be written: {error}"))
+    SinkError(format!("cannot write the event: {error}"))
 }
 
 impl<W: Write + Send + 'static> EventSink for JsonLines<W> {

@@ -1,4 +1,4 @@
-//! A sink that tells `tracing`.
+//! A sink that logs events to `tracing`.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use futures::future::BoxFuture;
 use super::{EventSink, SinkError};
 use crate::record::{Event, EventKind, RunId};
 
-/// Tells `tracing` of each event: its name, path and number at the level `info`, failures at `warn`. What models and
-/// tools say is left out, since logs travel further than the people who may read it.
+/// Logs each event to `tracing`: its name, path and number at level `info`, failures at `warn`. It omits the content of models
+/// and tools, since logs may be read by people without access to it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TracingSink;
 
@@ -24,13 +24,13 @@ impl EventSink for TracingSink {
                 tracing::warn!(%run, %seq, %path, event = name, error = %failure, "the brain failed");
             }
             EventKind::LoopModelRetry { error, attempt, .. } => {
-                tracing::warn!(%run, %seq, %path, event = name, %error, attempt, "the model is asked again");
+                tracing::warn!(%run, %seq, %path, event = name, %error, attempt, "retrying the model request");
             }
             EventKind::LoopAnswerRefused { attempt, .. } => {
-                tracing::warn!(%run, %seq, %path, event = name, attempt, "the answer is refused");
+                tracing::warn!(%run, %seq, %path, event = name, attempt, "rejected the answer");
             }
             EventKind::StepRetry { attempt, .. } | EventKind::LoopToolRetry { attempt, .. } => {
-                tracing::warn!(%run, %seq, %path, event = name, attempt, "tried again");
+                tracing::warn!(%run, %seq, %path, event = name, attempt, "retrying");
             }
             _ => tracing::info!(%run, %seq, %path, event = name),
         }

@@ -1,4 +1,4 @@
-//! A sink that keeps everything, for tests.
+//! A sink that stores everything in memory, for tests.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -7,20 +7,20 @@ use futures::future::BoxFuture;
 use super::{EventSink, SinkError};
 use crate::record::{Delta, Event, RunId};
 
-/// Keeps the events and deltas of all runs in memory. Clones share them.
+/// Stores the events and deltas of all runs in memory. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct Recorder {
-    kept: Arc<Mutex<Kept>>,
+    recorded: Arc<Mutex<Recorded>>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct Recorded {
     events: Vec<Arc<Event>>,
     deltas: Vec<Delta>,
 }
 
 impl Recorder {
-    /// Makes an empty recorder.
+    /// Creates an empty recorder.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -29,13 +29,13 @@ impl Recorder {
     /// Returns the events so far.
     #[must_use]
     pub fn events(&self) -> Vec<Arc<Event>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).events.clone()
+        self.recorded.lock().unwrap_or_else(PoisonError::into_inner).events.clone()
     }
 
     /// Returns the deltas so far.
     #[must_use]
     pub fn deltas(&self) -> Vec<Delta> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).deltas.clone()
+        self.recorded.lock().unwrap_or_else(PoisonError::into_inner).deltas.clone()
     }
 }
 
@@ -45,11 +45,11 @@ impl EventSink for Recorder {
     }
 
     fn event<'a>(&'a self, _: &'a RunId, event: &'a Arc<Event>) -> BoxFuture<'a, Result<(), SinkError>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).events.push(Arc::clone(event));
+        self.recorded.lock().unwrap_or_else(PoisonError::into_inner).events.push(Arc::clone(event));
         Box::pin(std::future::ready(Ok(())))
     }
 
     fn delta(&self, _: &RunId, delta: &Delta) {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).deltas.push(delta.clone());
+        self.recorded.lock().unwrap_or_else(PoisonError::into_inner).deltas.push(delta.clone());
     }
 }

@@ -1,4 +1,4 @@
-//! What is written at once.
+//! The atomic append: events with everything that a store writes in the same transaction.
 
 use std::sync::Arc;
 
@@ -9,48 +9,47 @@ use crate::record::{
     Epoch, Event, EventKind, Pending, RunSummary, Seq, SideOutput, SignalId, Timer, Timestamp, TriggerId,
 };
 
-/// An atomic append. The files that its events record are known from then on as this run's, and stay as long as it does.
+/// An atomic append. The store also references the files that the events record, until it removes the run.
 #[derive(Debug, Clone)]
 pub struct Append {
-    /// The number that the first of the events has.
+    /// The number of the first event.
     pub expected: Seq,
-    /// The attachment of the worker that appends; none for a signal.
+    /// The epoch of the appending worker's claim; `None` for a signal.
     pub epoch: Option<Epoch>,
-    /// The events, numbered from `expected` on. None of them is refused by the machine: whoever appends has folded
-    /// them first.
+    /// The events, numbered from `expected`. The appender has folded them first, so the machine accepts them all.
     pub events: Vec<Arc<Event>>,
-    /// What lists show of the run from then on.
+    /// What lists show of the run after this append.
     pub index: Index,
-    /// The mail that the events deliver, which nobody else gets then. An append that takes what was taken before is
-    /// refused; one that takes what there is not any more is an append all the same.
+    /// The webhooks that the events deliver. The store refuses the append if one of them was delivered before; it ignores
+    /// one that it no longer has.
     pub takes: Vec<SignalId>,
-    /// What becomes of timers. One that fires has to be as the append says; else the append is refused. A log that is copied
-    /// changes none, although its events tell of them.
+    /// Changes to timers. A timer that fires must be due at the time in the change; else the store refuses the append.
+    /// The copy of a log changes no timers, although its events mention them.
     pub timers: Vec<TimerChange>,
-    /// A snapshot, which replaces the one before.
+    /// A snapshot, which replaces the previous one.
     pub snapshot: Option<Snapshot>,
 }
 
-/// What an append does to a timer.
+/// A change to a timer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TimerChange {
-    /// It is kept, in the place of the one with its id.
+    /// Stores the timer and replaces the one with the same id.
     Set(Timer),
-    /// It goes, if it is there.
+    /// Deletes the timer if it exists.
     Deleted(TriggerId),
-    /// It fires: the append begins the run that it starts.
+    /// Fires the timer: the append begins the run that it starts.
     Fired {
-        /// Which.
+        /// The timer.
         id: TriggerId,
-        /// The time that it is due.
+        /// The time at which it is due.
         due: Timestamp,
-        /// Its next time; it goes where there is none.
+        /// The next time; `None` deletes the timer.
         next: Option<Timestamp>,
     },
 }
 
 impl Append {
-    /// Returns the events' lines of JSON, as any store keeps them.
+    /// Returns the events' lines of JSON.
     pub(super) fn lines(&self) -> Result<Vec<Box<str>>, StoreError> {
         let mut next = self.expected;
         let line = |event: &Arc<Event>| {
@@ -69,7 +68,7 @@ impl Append {
         self.events.iter().map(line).collect()
     }
 
-    /// Returns the hashes of the files that the events record and that the store keeps.
+    /// Returns the hashes of the stored files that the events record.
     pub(super) fn blobs(&self) -> impl Iterator<Item = &str> {
         self.events.iter().filter_map(|event| match &event.kind {
             EventKind::LoopOutput { output: SideOutput::File(file), .. } => file.blob(),
@@ -77,12 +76,12 @@ impl Append {
         })
     }
 
-    /// Returns the signals that the events accept, with the event of each.
+    /// Returns the signals that the events accept, with the number of each event.
     pub(super) fn signals(&self) -> impl Iterator<Item = (&SignalId, Seq)> {
         self.events.iter().filter_map(|event| Some((event.kind.signal()?, event.seq)))
     }
 
-    /// Returns the newest attachment that the events open, if they open one.
+    /// Returns the highest epoch that a claim among the events opens.
     pub(super) fn claims(&self) -> Option<Epoch> {
         let claims = self.events.iter().filter(|event| matches!(event.kind, EventKind::RunClaimed { .. }));
         claims.filter_map(|event| event.epoch).max()
@@ -92,19 +91,19 @@ impl Append {
 /// What lists show of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Index {
-    /// The row about the run.
+    /// The summary of the run.
     pub summary: RunSummary,
-    /// Everything in it that waits for somebody; `None` where that is as before.
+    /// Every pending item of the run; `None` leaves the items as they are.
     pub pending: Option<Vec<Pending>>,
 }
 
-/// What a log comes to as of an event, so that not all of it has to be folded again.
+/// A folded state of a log up to an event, so that resuming folds only the events after it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
-    /// The number of the first event that is not in it.
+    /// The number of the first event that it does not cover.
     pub next: Seq,
-    /// The version of its format. One of another version is of no use, and no loss.
+    /// The version of its format. Snapshots of other versions are ignored.
     pub version: u32,
-    /// What it holds.
+    /// The encoded state.
     pub content: String,
 }

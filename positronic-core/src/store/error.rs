@@ -1,96 +1,96 @@
-//! How a store fails.
+//! Errors of a store.
 
 use crate::record::{Epoch, Path, RunId, Seq, SignalId, TriggerId};
 
-/// Says why a store did not do what it was asked.
+/// The reason why a store operation failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The log's next number is another one: somebody else has appended.
-    #[error("the log has grown meanwhile: its next event has number {next}")]
+    /// The log's next number differs from the expected one: another writer has appended.
+    #[error("append conflict: another writer has appended; the next event has number {next}")]
     Conflict {
-        /// The number that the next event has to have.
+        /// The number of the next event.
         next: Seq,
     },
-    /// A newer attachment has the run.
-    #[error("another worker has taken over the run (attachment {held})")]
+    /// A newer claim owns the run.
+    #[error("another worker has claimed the run (epoch {held})")]
     Fenced {
-        /// The attachment that has it.
+        /// The epoch of that claim.
         held: Epoch,
     },
-    /// A mail that the append takes has been taken before.
+    /// An earlier append delivered a webhook that this one takes.
     #[error("the webhook `{mail}` was delivered to the run `{run}` before, with event {seq}")]
     Taken {
-        /// The mail.
+        /// The webhook's signal id.
         mail: SignalId,
-        /// The run that has it.
+        /// The run that received it.
         run: RunId,
-        /// The first event of the append that took it.
+        /// The first event of the append that delivered it.
         seq: Seq,
     },
-    /// A timer is not there, or not due at the time at which it was to fire.
-    #[error("the trigger `{trigger}` does not fire: it has fired already, or was deleted")]
+    /// The timer does not exist, or is not due at the time at which it was to fire.
+    #[error("the trigger `{trigger}` cannot fire: it has fired already or was deleted")]
     NotDue {
         /// The trigger.
         trigger: TriggerId,
     },
-    /// There is no such log.
+    /// The run does not exist.
     #[error("there is no run `{run}`")]
     NoSuchRun {
         /// The run.
         run: RunId,
     },
-    /// The run goes on after another one that is not there.
-    #[error("the run `{run}` goes on after `{before}`, which the store does not have; take that one in first")]
+    /// The run continues another one that does not exist.
+    #[error("the run `{run}` continues `{before}`, which the store does not have; import that run first")]
     NoRunBefore {
         /// The run.
         run: RunId,
-        /// The run before it in its conversation.
+        /// The previous run of its conversation.
         before: RunId,
     },
-    /// A file has more bytes than a store keeps.
+    /// A file is larger than the store accepts.
     #[error(
-        "a file of {size} bytes is too large to be kept with the runs: at most {most} bytes are; put it elsewhere, and record where"
+        "a file of {size} bytes is too large to store with the runs (at most {most} bytes); store it elsewhere and record its address"
     )]
     TooLarge {
-        /// How many it has.
+        /// Its size in bytes.
         size: u64,
-        /// How many it may have.
+        /// The largest accepted size in bytes.
         most: u64,
     },
-    /// The bytes that are kept under a hash have another one.
+    /// A stored file no longer matches its hash.
     #[error(
-        "the bytes kept as `{sha256}` are damaged: their hash is `{found}`; restore the store from a backup, or take the run in from an export"
+        "the stored file `{sha256}` is damaged: its hash is now `{found}`; restore the store from a backup, or import the run from an export"
     )]
     Damaged {
-        /// The hash under which they are kept.
+        /// The hash under which it was stored.
         sha256: String,
-        /// The hash that they have.
+        /// Its hash now.
         found: String,
     },
-    /// The store has an older format, or nothing in it yet, and was opened to read alone.
-    #[error("the event store `{store}` is empty or of an older format: open it to write once")]
+    /// The store is empty or has an older format, and was opened read-only.
+    #[error("the event store `{store}` is empty or has an older format: open it once for writing")]
     Older {
         /// The store.
         store: String,
     },
-    /// An event cannot be recorded; nothing was written.
-    #[error("the event {event} at `{path}` cannot be recorded: {reason}")]
+    /// An event cannot be serialized; nothing was written.
+    #[error("cannot record the event {event} at `{path}`: {reason}")]
     Unrecordable {
         /// The event's name.
         event: String,
         /// Its path.
         path: Path,
-        /// Why it cannot.
+        /// The reason.
         reason: String,
     },
-    /// The store cannot be used at all, until somebody does something about it.
+    /// The store is unusable until a person repairs it.
     #[error("{message}")]
     Unusable {
         /// What is wrong, where, and what to do.
         message: String,
     },
-    /// The log of a run is not one that the engine writes.
+    /// The log of a run does not follow the engine's rules.
     #[error("the log of `{run}` is corrupt: {reason}")]
     Corrupt {
         /// The run.
@@ -98,7 +98,7 @@ pub enum StoreError {
         /// What is wrong.
         reason: String,
     },
-    /// The store failed at this; nothing was written.
+    /// The operation failed; nothing was written.
     #[error("the event store failed: {message}")]
     Failed {
         /// What went wrong.

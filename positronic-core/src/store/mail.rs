@@ -1,73 +1,73 @@
-//! Webhooks that came before anybody waited for them.
+//! The mailbox: webhooks that arrived before a run waited for them.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::record::{Actor, RunId, Seq, SignalId, Timestamp};
 
-/// A webhook on its way to whoever waits for it.
+/// A received webhook that no run has consumed yet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InboundWebhook {
-    /// The signal's own id: the same id twice counts once.
+    /// The signal's id, which makes posting idempotent.
     pub id: SignalId,
     /// The webhook's name.
     pub webhook: String,
-    /// What tells this wait from others for the same webhook.
+    /// Tells this wait from others for the same webhook.
     pub identifier: String,
-    /// What came.
+    /// The payload.
     pub payload: Value,
-    /// Who sent it, and how.
+    /// The sender.
     #[serde(default)]
     pub actor: Actor,
-    /// When it came.
+    /// When it arrived.
     pub at: Timestamp,
-    /// When it is forgotten, whether somebody has taken it or not.
+    /// When the mailbox drops it, delivered or not.
     pub expires: Timestamp,
 }
 
-/// What became of a mail when it was posted.
+/// The outcome of posting a webhook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PostOutcome {
-    /// It is new, and kept.
+    /// The webhook is new and now stored.
     New,
-    /// The same id came before, and nobody has taken it yet.
+    /// The same id was posted before and is not delivered yet.
     Duplicate,
-    /// The same id came before, and this event delivered it.
+    /// The same id was posted before and was delivered by this event.
     Delivered {
-        /// The run that took it.
+        /// The run that received it.
         run: RunId,
-        /// The first event of the append that took it.
+        /// The first event of the append that delivered it.
         seq: Seq,
     },
 }
 
-/// A webhook that the mailbox knows, until it expires.
+/// A webhook in the mailbox, until it expires.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MailboxEntry {
-    /// The signal's own id.
+    /// The signal's id.
     pub id: SignalId,
     /// The webhook's name.
     pub webhook: String,
-    /// What tells this wait from others for the same webhook.
+    /// Tells this wait from others for the same webhook.
     pub identifier: String,
-    /// When it came.
+    /// When it arrived.
     pub at: Timestamp,
-    /// When it is forgotten.
+    /// When the mailbox drops it.
     pub expires: Timestamp,
-    /// What has become of it.
+    /// Whether a run has received it.
     pub delivery: DeliveryState,
 }
 
-/// Where an entry is.
+/// Whether a run has received a webhook.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DeliveryState {
-    /// In the mailbox: nobody has waited for it yet.
+    /// Not yet: no run has waited for it.
     Undelivered(InboundWebhook),
-    /// In a run, since the first event of the append that took it.
+    /// Delivered.
     Delivered {
-        /// The run that took it.
+        /// The run that received it.
         run: RunId,
-        /// The event.
+        /// The first event of the append that delivered it.
         seq: Seq,
     },
 }

@@ -1,4 +1,4 @@
-//! A store in memory: for tests, and for runs that need not outlive their process.
+//! In-memory store, for tests and for runs that need not outlive their process.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -12,14 +12,14 @@ use crate::record::{
     Epoch, Event, EventError, EventKind, Pending, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId,
 };
 
-/// Keeps logs in memory. Clones share them.
+/// Stores logs in memory. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryStore {
     shared: Arc<Mutex<Contents>>,
     workers: Arc<Mutex<Workers>>,
 }
 
-/// The workers that are alive, and how many there ever were.
+/// The live workers, and how many were ever created.
 #[derive(Debug, Default)]
 struct Workers {
     alive: HashSet<String>,
@@ -28,10 +28,10 @@ struct Workers {
 
 #[derive(Default)]
 struct Contents {
-    runs: BTreeMap<RunId, Kept>,
+    runs: BTreeMap<RunId, StoredRun>,
     mail: BTreeMap<SignalId, (InboundWebhook, Option<(RunId, Seq)>)>,
     timers: BTreeMap<TriggerId, Timer>,
-    /// The bytes of files by their hash, and when they were kept last.
+    /// File contents by hash, with the time of their last storing.
     blobs: BTreeMap<String, (Timestamp, Vec<u8>)>,
     watchers: Watchers,
 }
@@ -62,22 +62,22 @@ impl Contents {
     }
 }
 
-/// What is kept of one run.
-struct Kept {
-    /// The events' lines of JSON, as any store keeps them: a tenth of what the decoded events would take.
+/// One stored run.
+struct StoredRun {
+    /// The events' lines of JSON, which take a tenth of the memory of decoded events.
     lines: Vec<Box<str>>,
     epoch: Epoch,
     summary: RunSummary,
-    /// What waits, and since when.
+    /// The pending items, with the time since when each waits.
     pending: Vec<(Timestamp, Pending)>,
     snapshot: Option<Snapshot>,
     /// The hashes of its files.
     blobs: BTreeSet<String>,
-    /// The signals that it has accepted.
+    /// The accepted signals.
     signals: BTreeMap<SignalId, Seq>,
 }
 
-impl Kept {
+impl StoredRun {
     fn next(&self) -> Seq {
         Seq(self.lines.len() as u64)
     }
@@ -93,13 +93,13 @@ fn broken(error: &EventError) -> StoreError {
 }
 
 impl MemoryStore {
-    /// Makes an empty store.
+    /// Creates an empty store.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes a worker for dead that is alive, as another machine would that cannot see it: for tests of what happens then.
+    /// Marks a live worker as dead, as another machine that cannot see it would. For tests.
     pub fn declare_dead(&self, worker: &str) {
         self.workers().alive.remove(worker);
     }
@@ -118,15 +118,17 @@ impl MemoryStore {
         let (watchers, next) = {
             let mut contents = self.contents();
             let contents = &mut *contents;
-            let kept = contents.runs.get(run);
-            let next = kept.map_or(Seq(0), Kept::next);
+            let stored = contents.runs.get(run);
+            let next = stored.map_or(Seq(0), StoredRun::next);
             if next != append.expected {
                 return Err(StoreError::Conflict { next });
             }
-            if let Some(held) = kept.map(|kept| kept.epoch).filter(|held| append.epoch.is_some_and(|own| own < *held)) {
+            if let Some(held) =
+                stored.map(|stored| stored.epoch).filter(|held| append.epoch.is_some_and(|own| own < *held))
+            {
                 return Err(StoreError::Fenced { held });
             }
-            if kept.is_none()
+            if stored.is_none()
                 && let Some(before) = &append.index.summary.after
                 && !contents.runs.contains_key(before)
             {
@@ -152,7 +154,7 @@ impl MemoryStore {
                     *taken = Some((run.clone(), append.expected));
                 }
             }
-            let kept = contents.runs.entry(run.clone()).or_insert_with(|| Kept {
+            let stored = contents.runs.entry(run.clone()).or_insert_with(|| StoredRun {
                 lines: Vec::new(),
                 epoch: Epoch::default(),
                 summary: append.index.summary.clone(),
@@ -161,8 +163,8 @@ impl MemoryStore {
                 blobs: BTreeSet::new(),
                 signals: BTreeMap::new(),
             });
-            kept.take(append, lines);
-            let next = kept.next();
+            stored.take(append, lines);
+            let next = stored.next();
             (contents.watchers.of(run), next)
         };
         for watcher in watchers {
@@ -171,7 +173,7 @@ impl MemoryStore {
         Ok(())
     }
 
-    /// Keeps the names in a log that comes from another store from being given again.
+    /// Reserves the worker names in an imported log, so that they are not assigned again.
     fn reserve_names(&self, events: &[Arc<Event>]) {
         for event in events {
             if let EventKind::RunClaimed { owner, .. } = &event.kind
@@ -183,15 +185,15 @@ impl MemoryStore {
         }
     }
 
-    fn of<T>(&self, run: &RunId, f: impl FnOnce(&Kept) -> Result<T, StoreError>) -> Result<T, StoreError> {
+    fn of<T>(&self, run: &RunId, f: impl FnOnce(&StoredRun) -> Result<T, StoreError>) -> Result<T, StoreError> {
         match self.contents().runs.get(run) {
-            Some(kept) => f(kept),
+            Some(stored) => f(stored),
             None => Err(StoreError::NoSuchRun { run: run.clone() }),
         }
     }
 }
 
-impl Kept {
+impl StoredRun {
     fn take(&mut self, append: Append, lines: Vec<Box<str>>) {
         if let Some(epoch) = append.claims() {
             self.epoch = self.epoch.max(epoch);
@@ -230,17 +232,17 @@ impl EventStore for MemoryStore {
         from: Seq,
         most: usize,
     ) -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>> {
-        ready(self.of(run, |kept| kept.read(from, most)))
+        ready(self.of(run, |stored| stored.read(from, most)))
     }
 
     fn run<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<RunSummary, StoreError>> {
-        ready(self.of(run, |kept| Ok(kept.summary.clone())))
+        ready(self.of(run, |stored| Ok(stored.summary.clone())))
     }
 
     fn runs<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunSummary>, StoreError>> {
         let contents = self.contents();
         let mut rows: Vec<_> =
-            contents.runs.values().map(|kept| &kept.summary).filter(|row| filter.passes(row)).cloned().collect();
+            contents.runs.values().map(|stored| &stored.summary).filter(|row| filter.passes(row)).cloned().collect();
         rows.sort_by(|a, b| (b.started, &b.run).cmp(&(a.started, &a.run)));
         rows.truncate(filter.most.unwrap_or(usize::MAX));
         ready(Ok(rows))
@@ -248,18 +250,18 @@ impl EventStore for MemoryStore {
 
     fn pending<'a>(&'a self, filter: &'a PendingFilter) -> BoxFuture<'a, Result<Vec<PendingItem>, StoreError>> {
         let contents = self.contents();
-        let all = contents.runs.iter().flat_map(|(run, kept)| {
-            kept.pending.iter().map(move |(at, pending)| PendingItem {
+        let all = contents.runs.iter().flat_map(|(run, stored)| {
+            stored.pending.iter().map(move |(at, pending)| PendingItem {
                 run: run.clone(),
-                brain: kept.summary.brain.clone(),
+                brain: stored.summary.brain.clone(),
                 at: *at,
                 pending: pending.clone(),
             })
         });
-        let mut waiters: Vec<_> = all.filter(|waiter| filter.passes(waiter)).collect();
-        waiters.sort_by(|a, b| (a.at, &a.run, a.pending.since).cmp(&(b.at, &b.run, b.pending.since)));
-        waiters.truncate(filter.most.unwrap_or(usize::MAX));
-        ready(Ok(waiters))
+        let mut items: Vec<_> = all.filter(|item| filter.passes(item)).collect();
+        items.sort_by(|a, b| (a.at, &a.run, a.pending.since).cmp(&(b.at, &b.run, b.pending.since)));
+        items.truncate(filter.most.unwrap_or(usize::MAX));
+        ready(Ok(items))
     }
 
     fn search<'a>(&'a self, text: &'a str, most: usize) -> BoxFuture<'a, Result<Vec<EventMatch>, StoreError>> {
@@ -267,27 +269,27 @@ impl EventStore for MemoryStore {
         let contents = self.contents();
         let mut runs: Vec<_> = contents.runs.iter().collect();
         runs.sort_by(|(a, x), (b, y)| (y.summary.started, b).cmp(&(x.summary.started, a)));
-        let found = runs.into_iter().flat_map(|(run, kept)| {
-            let hits = (0..).zip(&kept.lines).filter(|(_, line)| line.to_lowercase().contains(&text));
+        let found = runs.into_iter().flat_map(|(run, stored)| {
+            let hits = (0..).zip(&stored.lines).filter(|(_, line)| line.to_lowercase().contains(&text));
             hits.map(|(seq, line)| EventMatch { run: run.clone(), seq: Seq(seq), line: line.to_string() })
         });
         ready(Ok(found.take(most).collect()))
     }
 
     fn accepted<'a>(&'a self, run: &'a RunId, signal: &'a SignalId) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {
-        ready(self.of(run, |kept| Ok(kept.signals.get(signal).copied())))
+        ready(self.of(run, |stored| Ok(stored.signals.get(signal).copied())))
     }
 
     fn snapshot<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<Snapshot>, StoreError>> {
-        ready(Ok(self.contents().runs.get(run).and_then(|kept| kept.snapshot.clone())))
+        ready(Ok(self.contents().runs.get(run).and_then(|stored| stored.snapshot.clone())))
     }
 
     fn remove<'a>(&'a self, runs: &'a [RunId]) -> BoxFuture<'a, Result<usize, StoreError>> {
         let mut contents = self.contents();
         let mut removed = 0;
         for run in runs {
-            let is_needed = contents.runs.values().any(|kept| kept.summary.after.as_ref() == Some(run));
-            if !is_needed && contents.runs.get(run).is_some_and(|kept| kept.summary.status.is_over()) {
+            let is_needed = contents.runs.values().any(|stored| stored.summary.after.as_ref() == Some(run));
+            if !is_needed && contents.runs.get(run).is_some_and(|stored| stored.summary.status.is_over()) {
                 contents.runs.remove(run);
                 removed += 1;
             }
@@ -297,7 +299,7 @@ impl EventStore for MemoryStore {
 
     fn post<'a>(&'a self, mail: &'a InboundWebhook) -> BoxFuture<'a, Result<PostOutcome, StoreError>> {
         let mut contents = self.contents();
-        contents.mail.retain(|_, (kept, _)| kept.expires > mail.at);
+        contents.mail.retain(|_, (stored, _)| stored.expires > mail.at);
         let posted = match contents.mail.get(&mail.id) {
             Some((_, Some((run, seq)))) => PostOutcome::Delivered { run: run.clone(), seq: *seq },
             Some((_, None)) => PostOutcome::Duplicate,
@@ -361,23 +363,23 @@ impl EventStore for MemoryStore {
     }
 
     fn put_blob(&self, bytes: Vec<u8>, at: Timestamp) -> BoxFuture<'_, Result<String, StoreError>> {
-        ready(blob::name(&bytes).inspect(|name| {
+        ready(blob::content_hash(&bytes).inspect(|name| {
             let mut contents = self.contents();
-            let kept = contents.blobs.entry(name.clone()).or_insert_with(|| (at, bytes));
-            kept.0 = kept.0.max(at);
+            let stored = contents.blobs.entry(name.clone()).or_insert_with(|| (at, bytes));
+            stored.0 = stored.0.max(at);
         }))
     }
 
     fn blob<'a>(&'a self, sha256: &'a str) -> BoxFuture<'a, Result<Option<Vec<u8>>, StoreError>> {
-        let kept = self.contents().blobs.get(sha256).map(|(_, bytes)| bytes.clone());
-        ready(kept.map(|bytes| blob::sound(sha256, bytes)).transpose())
+        let stored = self.contents().blobs.get(sha256).map(|(_, bytes)| bytes.clone());
+        ready(stored.map(|bytes| blob::verify(sha256, bytes)).transpose())
     }
 
     fn sweep_blobs(&self, before: Timestamp) -> BoxFuture<'_, Result<usize, StoreError>> {
         let mut contents = self.contents();
         let Contents { runs, blobs, .. } = &mut *contents;
         let count = blobs.len();
-        blobs.retain(|name, (at, _)| *at >= before || runs.values().any(|kept| kept.blobs.contains(name)));
+        blobs.retain(|name, (at, _)| *at >= before || runs.values().any(|stored| stored.blobs.contains(name)));
         ready(Ok(count - blobs.len()))
     }
 
@@ -402,7 +404,7 @@ impl EventStore for MemoryStore {
     }
 }
 
-/// Takes a worker off the list of those that are alive.
+/// Marks the worker as dead on drop.
 struct Alive {
     workers: Arc<Mutex<Workers>>,
     name: String,

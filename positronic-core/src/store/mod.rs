@@ -1,13 +1,12 @@
-//! Where logs live.
+//! Event stores: where the logs of runs are persisted.
 //!
-//! A log is appended to atomically, with the number that the first new event has to have: whoever loses a race for a
-//! number reads on, decides again and tries again. The outcome of an effect also carries the epoch of its worker's
-//! attachment, so that a worker that lost its run cannot write any more; a signal carries none.
+//! An append is atomic and states the number of its first event: a writer that loses a race for a number reads the new
+//! events, decides again and retries. The outcome of an effect also carries the epoch of its worker's claim, so that a
+//! worker that lost its run can no longer write; a signal carries no epoch.
 //!
-//! Beside the logs a store keeps what follows from them, written in the same transaction: a row about each run and an
-//! entry for everything that waits for somebody, so that lists never load a log. Four things do not follow from a log:
-//! the mailbox, where a webhook stays until somebody waits for it, the bytes of files, timers, which outlive the runs that
-//! set them, and which workers are alive.
+//! In the same transaction a store updates what lists show: a row for each run and an entry for each pending item, so
+//! that listing never loads a log. Four things are not derived from a log: the mailbox, where a webhook stays until a run
+//! waits for it, the bytes of files, timers, which outlive the runs that set them, and the live workers.
 
 mod append;
 mod blob;
@@ -33,26 +32,26 @@ pub use error::StoreError;
 pub use mail::{DeliveryState, InboundWebhook, MailboxEntry, PostOutcome};
 pub use memory::MemoryStore;
 pub use query::{EventMatch, PendingFilter, PendingItem, RunFilter, TimerFilter, TimerOwner};
-/// The SQLite of the embedded store, for code that uses the same: a build has one `libsqlite3-sys`, since it links the C library
-/// `sqlite3`.
+/// The SQLite library of the embedded store, re-exported because a build can have only one `libsqlite3-sys`: it links
+/// the C library `sqlite3`.
 ///
-/// A project with `rusqlite` of its own takes the version that is re-exported here, now 0.41 (`libsqlite3-sys` 0.39); cargo refuses
-/// another one with *Only one package in the dependency graph may specify the same links value*. The feature `sqlite` of `sqlx` wants
-/// an older `libsqlite3-sys` (`sqlx` 0.9: 0.30 to 0.37), so the two do not go together: switch this crate's feature `sqlite` off
-/// (`default-features = false`) and keep runs in another store, or use `sqlx` without its feature `sqlite`.
+/// A project that uses `rusqlite` itself must use the version that is re-exported here, now 0.41 (`libsqlite3-sys` 0.39);
+/// cargo refuses another one with *Only one package in the dependency graph may specify the same links value*. The feature
+/// `sqlite` of `sqlx` needs an older `libsqlite3-sys` (`sqlx` 0.9: 0.30 to 0.37), so the two cannot be combined: disable this
+/// crate's feature `sqlite` (`default-features = false`) and use another store, or use `sqlx` without its feature `sqlite`.
 #[cfg(feature = "sqlite")]
 pub use rusqlite;
 
 #[cfg(feature = "sqlite")]
 pub use sqlite::{Durability, SqliteOptions, SqliteStore};
 
-/// Keeps the logs of runs, and what follows from them.
+/// Persists the logs of runs, and the lists derived from them.
 ///
-/// Every method can also fail with [`StoreError::Failed`] or [`StoreError::Unusable`], when the store itself fails;
-/// nothing is written then, but by [`EventStore::remove`].
+/// Every method can also fail with [`StoreError::Failed`] or [`StoreError::Unusable`] when the store itself fails;
+/// nothing is written then, except by [`EventStore::remove`].
 ///
-/// [`store_suite!`](crate::store_suite) makes tests of what every implementation has to do. A store that stands before
-/// another one hands on what it does not change, here all but the appends of a store that is only looked at:
+/// [`store_suite!`](crate::store_suite) generates tests of what every implementation must do. A store that wraps another
+/// one forwards the methods that it does not change. This one makes a store read-only:
 ///
 /// ```
 /// use std::sync::{Arc, Weak};
@@ -66,7 +65,7 @@ pub use sqlite::{Durability, SqliteOptions, SqliteStore};
 ///
 /// impl<S: EventStore> EventStore for Frozen<S> {
 ///     fn append<'a>(&'a self, run: &'a RunId, _: Append) -> BoxFuture<'a, Result<(), StoreError>> {
-///         let message = format!("the run `{run}` is not to be changed");
+///         let message = format!("cannot append to `{run}`: the store is frozen");
 ///         Box::pin(std::future::ready(Err(StoreError::Failed { message })))
 ///     }
 ///
@@ -100,107 +99,107 @@ pub use sqlite::{Durability, SqliteOptions, SqliteStore};
 /// }
 /// ```
 pub trait EventStore: Send + Sync + 'static {
-    /// Appends events to a run's log, with all that [`Append`] says beside them: all or nothing. The first append to a
+    /// Appends events to a run's log, with the other changes of the [`Append`]: all or nothing. The first append to a
     /// run expects number 0.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Conflict`] when the log's next number is another one, [`StoreError::Fenced`] when a newer
-    /// attachment has the run, [`StoreError::Taken`] when a mail that it takes was taken before, [`StoreError::NotDue`] when a
-    /// timer is not there, or not due at the time at which the append says that it fires, and [`StoreError::NoRunBefore`] when
-    /// the run begins after another one that is not there.
+    /// [`StoreError::Conflict`] when the log's next number differs, [`StoreError::Fenced`] when a newer claim owns the
+    /// run, [`StoreError::Taken`] when a webhook that it takes was delivered before, [`StoreError::NotDue`] when a timer
+    /// does not exist or is not due at the time at which the append fires it, and [`StoreError::NoRunBefore`] when the
+    /// run continues another one that does not exist.
     fn append<'a>(&'a self, run: &'a RunId, append: Append) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// Reads at most `most` events from number `from` on; fewer only at the log's end.
+    /// Reads up to `most` events, starting with number `from`; fewer only at the log's end.
     ///
     /// # Errors
     ///
-    /// [`StoreError::NoSuchRun`] when there is no such log.
+    /// [`StoreError::NoSuchRun`] when the run does not exist.
     fn read<'a>(&'a self, run: &'a RunId, from: Seq, most: usize)
     -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>>;
 
-    /// Returns the row about one run.
+    /// Returns the summary of a run.
     ///
     /// # Errors
     ///
-    /// [`StoreError::NoSuchRun`] when there is no such log.
+    /// [`StoreError::NoSuchRun`] when the run does not exist.
     fn run<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<RunSummary, StoreError>>;
 
-    /// Lists the rows about runs that pass a filter, the last started first. One that cannot be read is left out.
+    /// Lists the summaries of runs that match a filter, latest start first. It skips those that it cannot decode.
     ///
     /// # Errors
     ///
-    /// Only those of the store itself.
+    /// Only errors of the store itself.
     fn runs<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunSummary>, StoreError>>;
 
-    /// Lists the runs that [`EventStore::runs`] leaves out, with what is wrong with their rows.
+    /// Lists the runs that [`EventStore::runs`] skips, each with its error.
     ///
     /// # Errors
     ///
-    /// Only those of the store itself.
+    /// Only errors of the store itself.
     fn unreadable<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<(RunId, StoreError)>, StoreError>> {
-        // A store that keeps rows as they are has none.
+        // A store that does not encode its summaries has none.
         _ = filter;
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
-    /// Lists what waits for somebody, over all runs, the oldest first.
+    /// Lists the pending items of all runs, oldest first.
     ///
     /// # Errors
     ///
-    /// Only those of the store itself.
+    /// Only errors of the store itself.
     fn pending<'a>(&'a self, filter: &'a PendingFilter) -> BoxFuture<'a, Result<Vec<PendingItem>, StoreError>>;
 
-    /// Finds the events whose JSON contains a text, whatever its case, newest run first, at most `most`.
+    /// Finds up to `most` events whose JSON contains a text, ignoring case, newest run first.
     ///
     /// # Errors
     ///
-    /// Only those of the store itself.
+    /// Only errors of the store itself.
     fn search<'a>(&'a self, text: &'a str, most: usize) -> BoxFuture<'a, Result<Vec<EventMatch>, StoreError>>;
 
-    /// Returns the event by which a run has accepted a signal; none where it has not.
+    /// Returns the event by which a run accepted a signal, or `None`.
     ///
     /// # Errors
     ///
-    /// [`StoreError::NoSuchRun`] when there is no such log.
+    /// [`StoreError::NoSuchRun`] when the run does not exist.
     fn accepted<'a>(&'a self, run: &'a RunId, signal: &'a SignalId) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {
-        // What a store with an index need not do.
+        // A store with an index overrides this.
         Box::pin(async move {
             let log = self.read(run, Seq(0), usize::MAX).await?;
             Ok(log.iter().find(|event| event.kind.signal() == Some(signal)).map(|event| event.seq))
         })
     }
 
-    /// Returns the last snapshot of a run, if there is one. A snapshot can always be made again from the log.
+    /// Returns the last snapshot of a run. A lost snapshot can be rebuilt from the log.
     ///
     /// # Errors
     ///
-    /// Only those of the store itself.
+    /// Only errors of the store itself.
     fn snapshot<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<Snapshot>, StoreError>>;
 
-    /// Removes runs with all that belongs to them, one after the other, and returns how many there were. A run stays that is
-    /// not over, or that another one of its conversation goes on after: name the later one first. The bytes of their files, to
-    /// which other runs may refer, go when they are swept.
+    /// Removes runs with everything that belongs to them, one after the other, and returns how many it removed. It skips
+    /// a run that is not over or that another run of its conversation continues: list the later one first. The bytes of
+    /// their files, which other runs may reference, are removed by a sweep.
     ///
     /// # Errors
     ///
-    /// Only those of the store itself; some of many runs may be removed then.
+    /// Only errors of the store itself; some of the runs may be removed then.
     fn remove<'a>(&'a self, runs: &'a [RunId]) -> BoxFuture<'a, Result<usize, StoreError>>;
 
-    /// Keeps a webhook until somebody waits for it, or until it expires. The same signal id twice is the same mail.
-    /// InboundWebhook that had expired by `mail.at` is forgotten.
+    /// Stores a webhook until a run waits for it or until it expires. Posting the same signal id twice stores it once.
+    /// Also drops the webhooks that had expired by `mail.at`.
     ///
     /// # Errors
     ///
-    /// Only those of the store itself.
+    /// Only errors of the store itself.
     fn post<'a>(&'a self, mail: &'a InboundWebhook) -> BoxFuture<'a, Result<PostOutcome, StoreError>>;
 
-    /// Returns the oldest mail for a webhook that nobody has taken yet and that has not expired by `now`. An append takes
-    /// it: [`Append::takes`].
+    /// Returns the oldest undelivered webhook with this name and identifier that has not expired by `now`. An append
+    /// delivers it: [`Append::takes`].
     ///
     /// # Errors
     ///
-    /// Only those of the store itself.
+    /// Only errors of the store itself.
     fn mail<'a>(
         &'a self,
         webhook: &'a str,
@@ -208,95 +207,94 @@ pub trait EventStore: Send + Sync + 'static {
         now: Timestamp,
     ) -> BoxFuture<'a, Result<Option<InboundWebhook>, StoreError>>;
 
-    /// Lists what the mailbox knows: what nobody has taken yet, and what was taken and is not forgotten; the oldest
-    /// first.
+    /// Lists the mailbox, oldest first: undelivered webhooks, and delivered ones that have not expired.
     ///
     /// # Errors
     ///
-    /// Only those of the store itself.
+    /// Only errors of the store itself.
     fn mailbox(&self) -> BoxFuture<'_, Result<Vec<MailboxEntry>, StoreError>>;
 
-    /// Returns what the mailbox knows of one mail; none where it knows nothing of it.
+    /// Returns the mailbox entry of one webhook, or `None`.
     ///
     /// # Errors
     ///
-    /// Only those of the store itself.
+    /// Only errors of the store itself.
     fn mailbox_entry<'a>(&'a self, mail: &'a SignalId) -> BoxFuture<'a, Result<Option<MailboxEntry>, StoreError>> {
         Box::pin(async move { Ok(self.mailbox().await?.into_iter().find(|entry| entry.id == *mail)) })
     }
 
-    /// Throws a mail away that nobody has taken, since it was refused.
+    /// Removes an undelivered webhook that was refused.
     ///
     /// # Errors
     ///
-    /// Only those of the store itself.
+    /// Only errors of the store itself.
     fn discard<'a>(&'a self, mail: &'a SignalId) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// Lists timers, the one that is due first first. They outlive the runs that set them.
+    /// Lists timers, earliest due time first. They outlive the runs that set them.
     ///
     /// # Errors
     ///
-    /// Only those of the store itself.
+    /// Only errors of the store itself.
     fn timers<'a>(&'a self, filter: &'a TimerFilter) -> BoxFuture<'a, Result<Vec<Timer>, StoreError>>;
 
-    /// Removes a timer, and says whether it was there. An append removes those that a tool takes back.
+    /// Removes a timer and returns whether it existed. Timers that a tool cancels are removed by an append.
     ///
     /// # Errors
     ///
-    /// Only those of the store itself.
+    /// Only errors of the store itself.
     fn remove_timer<'a>(&'a self, id: &'a TriggerId) -> BoxFuture<'a, Result<bool, StoreError>>;
 
-    /// Keeps bytes that no run refers to yet, and returns their SHA-256, as 64 hexadecimal digits in lower case. The same
-    /// bytes again are the same, and kept as of `at` then.
+    /// Stores bytes that no run references yet and returns their SHA-256 as 64 lower-case hexadecimal digits. Storing
+    /// the same bytes again only updates their time to `at`.
     ///
     /// # Errors
     ///
-    /// [`StoreError::TooLarge`] when they are more than [`LARGEST_BLOB`].
+    /// [`StoreError::TooLarge`] when there are more than [`LARGEST_BLOB`].
     fn put_blob(&self, bytes: Vec<u8>, at: Timestamp) -> BoxFuture<'_, Result<String, StoreError>>;
 
-    /// Returns the bytes with a SHA-256; none where they are not kept.
+    /// Returns the bytes with a SHA-256, or `None`.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Damaged`] when they have another hash now.
+    /// [`StoreError::Damaged`] when they no longer match the hash.
     fn blob<'a>(&'a self, sha256: &'a str) -> BoxFuture<'a, Result<Option<Vec<u8>>, StoreError>>;
 
-    /// Removes the bytes to which no run refers and that were kept last before a moment, and returns how many files that
-    /// were; see [`swept_before`].
+    /// Removes files that no run references and that were last stored before a moment, and returns their count; see
+    /// [`swept_before`].
     ///
     /// # Errors
     ///
-    /// Only those of the store itself.
+    /// Only errors of the store itself.
     fn sweep_blobs(&self, before: Timestamp) -> BoxFuture<'_, Result<usize, StoreError>>;
 
-    /// Makes a worker known as alive until what it returns is dropped, or its process ends, however it ends. The name it
-    /// gets is not given again.
+    /// Registers a worker as alive until the lease is dropped or its process ends in any way. The worker's name is never
+    /// assigned again.
     ///
     /// # Errors
     ///
-    /// Only those of the store itself.
+    /// Only errors of the store itself.
     fn acquire_lease(&self) -> BoxFuture<'_, Result<Lease, StoreError>>;
 
-    /// Says whether a worker is alive.
+    /// Returns whether the worker with this name is alive.
     ///
     /// # Errors
     ///
-    /// Only those of the store itself.
+    /// Only errors of the store itself.
     fn is_lease_live<'a>(&'a self, owner: &'a str) -> BoxFuture<'a, Result<bool, StoreError>>;
 
-    /// Tells `watcher` of every later append to one run, or to all, until it is dropped; also of those of other
-    /// processes, within a second.
+    /// Notifies `watcher` of later appends to one run, or to all, until it is dropped. Appends of other processes are
+    /// reported within a second.
     fn watch(&self, run: Option<&RunId>, watcher: Weak<dyn Watcher>);
 }
 
-/// A worker that is known as alive for as long as this is not dropped.
+/// The proof that a worker is alive: other processes see the worker as alive until this is dropped.
 pub struct Lease {
     name: String,
     _alive: Box<dyn Send + Sync>,
 }
 
 impl Lease {
-    /// Makes an owner of the worker's name and of what keeps it alive.
+    /// Creates a lease from the worker's name and a guard that ends the lease on drop.
     #[must_use]
     pub fn new(name: String, alive: impl Send + Sync + 'static) -> Self {
         Self { name, _alive: Box::new(alive) }
@@ -315,11 +313,11 @@ impl std::fmt::Debug for Lease {
     }
 }
 
-/// Is told when a log has grown.
+/// Receives notifications when a log has grown.
 ///
-/// It is told on the thread that has written or noticed it, once others can read what was appended: in `SqliteStore`
-/// that is the one thread that writes for everybody, in [`MemoryStore`] the one that appends. So it must not block, and
-/// must not wait for the store; ringing a bell that somebody else hears is all it should do.
+/// The call comes after the append is visible to readers, on the thread that wrote or noticed it: `SqliteStore`'s only
+/// writer thread, or the appending thread of [`MemoryStore`]. So an implementation must not block and must not wait for
+/// the store; it should only wake another task.
 pub trait Watcher: Send + Sync {
     /// The next number of this run's log is now `next`, or a later one.
     fn appended(&self, run: &RunId, next: Seq);

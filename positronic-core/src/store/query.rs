@@ -1,4 +1,4 @@
-//! Questions to a store that are answered without loading a log.
+//! Filters for lists that a store answers without loading a log.
 
 use std::sync::Arc;
 
@@ -6,41 +6,41 @@ use serde::Serialize;
 
 use crate::record::{Pending, PendingKind, RunId, RunSummary, Seq, Start, Status, Timer, Timestamp, TriggerId};
 
-/// Says which runs are listed. What is not given does not narrow the list.
+/// Filter for a list of runs. Unset fields do not narrow it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, typed_builder::TypedBuilder)]
 #[builder(field_defaults(default, setter(strip_option)))]
 pub struct RunFilter {
-    /// Their ids begin with this.
+    /// Only runs whose id begins with this.
     #[builder(setter(into))]
     pub prefix: Option<String>,
-    /// They have one of these statuses; empty for any.
+    /// Only runs with one of these statuses; empty matches all.
     #[builder(setter(!strip_option))]
     pub status: Vec<Status>,
-    /// Their brain has this title.
+    /// Only runs of the brain with this title.
     #[builder(setter(into))]
     pub brain: Option<String>,
-    /// They belong to this user.
+    /// Only runs of this user.
     #[builder(setter(into))]
     pub user: Option<String>,
-    /// They are a part of this conversation.
+    /// Only runs of this conversation.
     #[builder(setter(into))]
     pub conversation: Option<String>,
-    /// They are a part of some conversation, or have its prompts as their history.
+    /// Only runs that belong to a conversation, or have its prompts as their history.
     #[builder(setter(!strip_option))]
     pub conversations: bool,
-    /// Their last event was appended at or after this moment.
+    /// Only runs whose last event was appended at or after this time.
     pub since: Option<Timestamp>,
-    /// Their last event was appended before this moment.
+    /// Only runs whose last event was appended before this time.
     pub before: Option<Timestamp>,
-    /// They have work although nobody sends anything: they are running, or what is due in them is due by this moment. Also
-    /// those with [`RunSummary::mail`], whose worker may have died.
+    /// Only runs with work to do without a new signal: running ones, ones with something due by this time, and those with
+    /// [`RunSummary::mail`], whose worker may have died.
     pub due: Option<Timestamp>,
-    /// No more than these.
+    /// The largest number of results.
     pub most: Option<usize>,
 }
 
 impl RunFilter {
-    /// Says whether a run passes; `most` is not looked at.
+    /// Returns whether a run matches, ignoring `most`.
     #[must_use]
     pub fn passes(&self, row: &RunSummary) -> bool {
         self.prefix.as_ref().is_none_or(|prefix| row.run.as_str().starts_with(prefix))
@@ -56,13 +56,13 @@ impl RunFilter {
 }
 
 impl RunSummary {
-    /// Says whether the run is a part of a conversation, or has the prompts of one as its history.
+    /// Returns whether the run belongs to a conversation, or has the prompts of one as its history.
     #[must_use]
     pub const fn converses(&self) -> bool {
         self.conversation.is_some() || self.after.is_some()
     }
 
-    /// Says whether the run has work at a moment although nobody sends anything.
+    /// Returns whether the run has work at a time without a new signal.
     #[must_use]
     pub fn has_work(&self, now: Timestamp) -> bool {
         match self.status {
@@ -73,26 +73,26 @@ impl RunSummary {
     }
 }
 
-/// Says which of the things that wait are listed. What is not given does not narrow the list.
+/// Filter for a list of pending items. Unset fields do not narrow it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, typed_builder::TypedBuilder)]
 #[builder(field_defaults(default, setter(strip_option)))]
 pub struct PendingFilter {
-    /// They are of this run.
+    /// Only items of this run.
     pub run: Option<RunId>,
-    /// They wait for a person: an approval, more than a limit allows, or an answer of a person.
+    /// Only items that wait for a person: an approval, a higher limit, or a person's answer.
     #[builder(setter(!strip_option))]
     pub person: bool,
-    /// They wait for a webhook with this name and identifier.
+    /// Only items that wait for a webhook with this name and identifier.
     pub webhook: Option<(String, String)>,
-    /// No more than these.
+    /// The largest number of results.
     pub most: Option<usize>,
 }
 
 impl PendingFilter {
-    /// Says whether something that waits passes; `most` is not looked at.
+    /// Returns whether an item matches, ignoring `most`.
     #[must_use]
-    pub fn passes(&self, waiter: &PendingItem) -> bool {
-        let kind = &waiter.pending.kind;
+    pub fn passes(&self, item: &PendingItem) -> bool {
+        let kind = &item.pending.kind;
         let for_person = match kind {
             PendingKind::Approval { .. } | PendingKind::Budget { .. } => true,
             PendingKind::Answer { waits } => waits.iter().any(|wait| wait.person),
@@ -103,40 +103,39 @@ impl PendingFilter {
                 waits.iter().any(|wait| wait.webhook == name && wait.identifier == identifier)
             }
         };
-        self.run.as_ref().is_none_or(|run| waiter.run == *run)
+        self.run.as_ref().is_none_or(|run| item.run == *run)
             && (!self.person || for_person)
             && self.webhook.as_ref().is_none_or(|(name, identifier)| for_webhook(name, identifier))
     }
 }
 
-/// Says which timers are listed. What is not given does not narrow the list.
+/// Filter for a list of timers. Unset fields do not narrow it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, typed_builder::TypedBuilder)]
 #[builder(field_defaults(default, setter(strip_option)))]
 pub struct TimerFilter {
-    /// It is this one.
+    /// Only the timer with this id.
     pub id: Option<TriggerId>,
-    /// They are due at or before this moment.
+    /// Only timers due at or before this time.
     pub due: Option<Timestamp>,
-    /// Whose they are.
+    /// Only timers of this owner.
     pub owner: Option<TimerOwner>,
-    /// No more than these.
+    /// The largest number of results.
     pub most: Option<usize>,
 }
 
-/// Whose a timer is. What has no name is nobody else's.
+/// The owner of a timer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TimerOwner {
-    /// A conversation's.
+    /// A conversation.
     Conversation(String),
-    /// A user's, outside of conversations.
+    /// A user, outside of conversations.
     User(String),
-    /// A run's that belongs to nobody, and of those that its timers start.
+    /// A run without conversation or user, together with the runs that its timers start.
     Origin(RunId),
 }
 
 impl TimerFilter {
-    /// Makes the filter for the timers of a run, by how the run was started: those of its conversation, of its user where
-    /// it is a part of none, or its own.
+    /// Returns the filter for the timers that a run may see: those of its conversation, else of its user, else its own.
     #[must_use]
     pub fn of(run: &RunId, start: &Start) -> Self {
         let owner = match (&start.conversation, &start.user) {
@@ -149,7 +148,7 @@ impl TimerFilter {
         Self { owner: Some(owner), ..Self::default() }
     }
 
-    /// Says whether a timer passes; `most` is not looked at.
+    /// Returns whether a timer matches, ignoring `most`.
     #[must_use]
     pub fn passes(&self, timer: &Timer) -> bool {
         let (conversation, user) = (&timer.conversation, &timer.user);
@@ -163,7 +162,7 @@ impl TimerFilter {
     }
 }
 
-/// Something that waits for somebody, with the run it is in.
+/// A call that waits for input, with its run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PendingItem {
     /// The run.
@@ -172,11 +171,11 @@ pub struct PendingItem {
     pub brain: Arc<str>,
     /// When it began to wait.
     pub at: Timestamp,
-    /// What waits, and for what.
+    /// The call, and its cause of waiting.
     pub pending: Pending,
 }
 
-/// An event that a search found.
+/// A search hit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EventMatch {
     /// The run.

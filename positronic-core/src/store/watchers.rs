@@ -1,4 +1,4 @@
-//! Who is told of appends.
+//! The watchers of a store.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -6,22 +6,22 @@ use std::sync::{Arc, Weak};
 use super::Watcher;
 use crate::record::RunId;
 
-/// How many watchers there may be before those that were dropped are forgotten.
+/// How many watchers may be added before dropped ones are removed.
 const FULL: usize = 256;
 
-/// The watchers of one store. One that has been dropped is forgotten when it would have been told, or when there are
-/// twice as many as were left the last time.
+/// The watchers of a store. A dropped one is removed at its next notification, or when the number of watchers has doubled
+/// since the last cleanup.
 #[derive(Default)]
 pub(super) struct Watchers {
     of_runs: HashMap<RunId, Vec<Weak<dyn Watcher>>>,
     of_all: Vec<Weak<dyn Watcher>>,
-    /// How many were added since those that were dropped were forgotten, with those that were left then.
+    /// How many were added since the last cleanup, plus those left by it.
     added: usize,
     left: usize,
 }
 
 impl Watchers {
-    /// Tells a watcher of one run, or of all, from now on.
+    /// Adds a watcher of one run, or of all.
     pub(super) fn add(&mut self, run: Option<&RunId>, watcher: Weak<dyn Watcher>) {
         match run {
             None => self.of_all.push(watcher),
@@ -33,11 +33,11 @@ impl Watchers {
         }
     }
 
-    /// Returns whom an append to a run concerns. They are called after the store's lock is released.
+    /// Returns the watchers of a run. They are called after the store's lock is released.
     pub(super) fn of(&mut self, run: &RunId) -> Vec<Arc<dyn Watcher>> {
-        let mut watchers = living(&mut self.of_all);
+        let mut watchers = live(&mut self.of_all);
         if let Some(of_run) = self.of_runs.get_mut(run) {
-            watchers.append(&mut living(of_run));
+            watchers.append(&mut live(of_run));
             if of_run.is_empty() {
                 self.of_runs.remove(run);
             }
@@ -45,7 +45,7 @@ impl Watchers {
         watchers
     }
 
-    /// Says whether nobody watches any more.
+    /// Returns whether all watchers were dropped.
     #[cfg(feature = "sqlite")]
     pub(super) fn is_empty(&mut self) -> bool {
         self.forget_dropped();
@@ -63,7 +63,7 @@ impl Watchers {
     }
 }
 
-fn living(watchers: &mut Vec<Weak<dyn Watcher>>) -> Vec<Arc<dyn Watcher>> {
+fn live(watchers: &mut Vec<Weak<dyn Watcher>>) -> Vec<Arc<dyn Watcher>> {
     watchers.retain(|watcher| watcher.strong_count() > 0);
     watchers.iter().filter_map(Weak::upgrade).collect()
 }
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn watchers_that_were_dropped_are_forgotten_though_nothing_happens_in_their_runs() {
+    fn dropped_watchers_are_removed_without_appends_to_their_runs() {
         let (mut watchers, kept) = (Watchers::default(), bell());
         watchers.add(Some(&RunId::new("kept")), Arc::downgrade(&kept));
 

@@ -1,4 +1,4 @@
-//! `write_file`, `read_file` and `list_files`: an agent's way to its output folder.
+//! `write_file`, `read_file` and `list_files`: an agent's access to its output folder.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -10,10 +10,10 @@ use crate::dsl::{Options, Services, State, Tool, ToolContext};
 use crate::error::Result;
 use crate::record::{FileOutput, LARGEST_BLOB};
 
-/// How many entries one `list_files` gives.
+/// The maximum number of entries in a listing.
 const LISTED: usize = 500;
 
-/// Makes the three tools for files.
+/// Creates the three tools for files.
 ///
 /// ```
 /// use positronic_core::prelude::*;
@@ -42,7 +42,7 @@ struct WriteFile {
     content: String,
 }
 
-/// Makes the tool that writes a text file, which becomes a `file` output.
+/// Creates the tool that writes a text file, which becomes a `file` output.
 #[must_use]
 pub fn write_file<O: Options, S: State, V: Services>(folder: &OutputFolder) -> Tool<O, S, V> {
     let (asked, folder) = (folder.clone(), folder.clone());
@@ -59,7 +59,7 @@ pub fn write_file<O: Options, S: State, V: Services>(folder: &OutputFolder) -> T
                 async move {
                     let (writes, text) = (folder.clone(), content);
                     let approved = cx.is_approved();
-                    // What was there when a person was to be asked is one thing, and what is there by now another.
+                    // The file may have appeared after the decision about an approval.
                     let file = blocking(move || match writes.options().overwrite {
                         Overwrite::Allow => writes.write(&path, text.as_bytes()),
                         Overwrite::Ask if approved => writes.write(&path, text.as_bytes()),
@@ -78,8 +78,8 @@ pub fn write_file<O: Options, S: State, V: Services>(folder: &OutputFolder) -> T
     })
 }
 
-/// Makes a file of the folder an output of the call. Its bytes are kept with the run where a store takes them; a larger one
-/// is in the folder alone.
+/// Makes a file of the folder an output of the call. The store gets its bytes if it accepts the size; a larger one
+/// stays only in the folder.
 pub(super) async fn show<O, S, V>(cx: &ToolContext<O, S, V>, folder: &OutputFolder, file: FileOutput) -> Result<()> {
     if file.size > LARGEST_BLOB as u64 {
         return cx.add_file(file);
@@ -100,7 +100,7 @@ struct ReadFile {
     offset: u64,
 }
 
-/// Makes the tool that reads a text file, in parts where it is long.
+/// Creates the tool that reads a text file, in parts if it is long.
 #[must_use]
 pub fn read_file<O: Options, S: State, V: Services>(folder: &OutputFolder) -> Tool<O, S, V> {
     let folder = folder.clone();
@@ -131,7 +131,7 @@ struct ListFiles {
     folder: Option<String>,
 }
 
-/// Makes the tool that lists what is in the folder.
+/// Creates the tool that lists the folder.
 #[must_use]
 pub fn list_files<O: Options, S: State, V: Services>(folder: &OutputFolder) -> Tool<O, S, V> {
     let folder = folder.clone();

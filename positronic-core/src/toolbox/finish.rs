@@ -1,4 +1,4 @@
-//! `finish`: the tool with which an agent says that it is done.
+//! `finish`: the exit tool of an agent.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,15 +19,15 @@ pub struct Finished {
     pub artifacts: Vec<String>,
 }
 
-/// Makes the exit tool. What the agent says is the call's result.
+/// Creates the exit tool. The agent's summary is the call's result.
 ///
-/// With a folder, every artifact has to be a file in it; else the call fails, and the loop goes on.
+/// With a folder, every artifact must be a file in it; else the call fails, and the loop continues.
 #[must_use]
 pub fn finish<O: Options, S: State, V: Services>(folder: Option<&OutputFolder>) -> Tool<O, S, V> {
     finish_with(folder, |_, _| {})
 }
 
-/// Makes the exit tool, and puts what the agent says into the state.
+/// Creates the exit tool, and stores the agent's summary in the state.
 ///
 /// ```
 /// use positronic_core::prelude::*;

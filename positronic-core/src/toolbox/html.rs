@@ -1,6 +1,6 @@
 //! HTML as a flat sequence of tags and texts.
 //!
-//! No tree is built: a page costs time and memory in proportion to its bytes, however deep its elements nest and however
+//! No tree is built: time and memory are proportional to the size of a page, however deep its elements nest and however
 //! many attributes a tag has. Readers that need the extent of an element count the tags of its name.
 
 use std::convert::Infallible;
@@ -8,10 +8,10 @@ use std::convert::Infallible;
 use html5gum::emitters::callback::{CallbackEmitter, CallbackEvent};
 use html5gum::{Span, Tokenizer};
 
-/// How many bytes of an attribute are kept.
+/// The maximum stored bytes of an attribute.
 const MAX_ATTRIBUTE: usize = 4096;
 
-/// One piece of a page, in the order of its source.
+/// A piece of a page, in source order.
 #[derive(Debug)]
 pub(super) enum Piece<'a> {
     /// The beginning of an element.
@@ -22,7 +22,7 @@ pub(super) enum Piece<'a> {
     Text(&'a str),
 }
 
-/// The beginning of an element, with the two attributes that are read here. The first of several attributes of one name
+/// The start of an element, with its relevant attributes. The first of several attributes of one name
 /// counts.
 #[derive(Debug, Default)]
 pub(super) struct StartTag {
@@ -37,13 +37,13 @@ pub(super) struct StartTag {
 }
 
 impl StartTag {
-    /// Says whether the element is of a class.
+    /// Returns whether the element has a class.
     pub(super) fn has_class(&self, class: &str) -> bool {
         self.class.as_deref().is_some_and(|all| all.split_ascii_whitespace().any(|one| one == class))
     }
 }
 
-/// Reads a page, piece by piece. Comments, declarations and mistakes are left out.
+/// Reads a page piece by piece. Comments, declarations and errors are skipped.
 pub(super) fn read(html: &str, mut visit: impl FnMut(Piece<'_>)) {
     let mut tag = StartTag::default();
     let mut attribute = Vec::new();

@@ -1,14 +1,14 @@
-//! Tools for agents, each with limits: files, programs, the web, an end, and plans.
+//! Tools for agents, each with limits: files, programs, the web, finishing, and plans.
 //!
-//! What a tool may touch is a value that the author makes once, such as an [`OutputFolder`]; the tools are made of it in the
-//! loop's configuration, which runs before every model call. So what is allowed stands in the author's code, never in a model's
+//! The permissions of a tool are a value that the author creates once, such as an [`OutputFolder`]; tools are built from it in the
+//! loop's configuration, which runs before every model call. So permissions are set in the author's code, never in a model's
 //! arguments.
 //!
-//! | tools | made by | of | asks a person |
+//! | tools | created by | from | approval |
 //! |---|---|---|---|
-//! | `write_file`, `read_file`, `list_files` | [`files`] | [`OutputFolder`] | where the author says so, before a file is replaced |
-//! | `run_code` | [`run_code`] | [`CodeRunner`] | always, but for the languages that the author names |
-//! | `http_fetch` | [`http_fetch`] | [`Fetcher`] | where the author says so, for hosts that are not listed |
+//! | `write_file`, `read_file`, `list_files` | [`files`] | [`OutputFolder`] | optionally, before a file is replaced |
+//! | `run_code` | [`run_code`] | [`CodeRunner`] | always, except for listed languages |
+//! | `http_fetch` | [`http_fetch`] | [`Fetcher`] | optionally, for hosts that are not listed |
 //! | `search_web` | [`search_web`] | [`WebSearch`] | no |
 //! | `finish` | [`finish`], [`finish_with`] | – | no |
 //! | `plan` | [`plan`](plan()) | a brain for the parts, [`PlanOptions`] | no |

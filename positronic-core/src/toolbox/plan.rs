@@ -1,8 +1,8 @@
-//! `plan`: a model splits a goal into sub-goals, and each is reached by a brain of the author's.
+//! `plan`: a model splits a goal into sub-goals, each for a nested brain.
 //!
-//! A call holds the frame of one brain, so the tool is a brain of its own, the coordinator: it checks the plan, runs the sub-goals as
-//! calls of a loop that is [decided in code](crate::dsl::Loop::scripted), and gathers what came of them. So all that holds of calls holds
-//! of sub-goals: they are in the run's one log, wait for people from any depth, and go on after a crash.
+//! A call has the frame of one brain, so the tool is a brain itself, the coordinator: it validates the plan, runs the sub-goals as
+//! calls of a loop that is [scripted in code](crate::dsl::Loop::scripted), and gathers the results. So sub-goals behave like all
+//! calls: they are in the run's log, can wait for people at any depth, and resume after a crash.
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -14,23 +14,23 @@ use crate::dsl::{Brain, LoopContext, Options, Services, State, StepContext, Tool
 use crate::error::{Error, Result};
 use crate::record::{OutputKind, Path, Prompt, Segment, ToolResult};
 
-/// The stage of the coordinator in which sub-goals run. By its name, plans inside plans are counted.
+/// The coordinator's stage for the sub-goals. Its name is used to count nested plans.
 const STAGE: &str = "Sub-goals";
 
-/// How sub-goals are run.
+/// Options for running sub-goals.
 #[derive(Debug, Clone, PartialEq, Eq, TypedBuilder)]
 pub struct PlanOptions {
-    /// Whether they run one after the other or at once.
+    /// Whether they run sequentially or concurrently.
     #[builder(default)]
     pub order: PlanOrder,
     /// What to do when one fails.
     #[builder(default)]
     pub on_failure: OnFailure,
-    /// How many sub-goals a plan may have; 8 where nothing is said, as many as calls of a batch run at once.
+    /// The maximum number of sub-goals; 8 by default, the number of concurrent calls of a batch.
     #[builder(default = 8)]
     pub max_parts: usize,
-    /// How deep plans may be inside plans; 2 where nothing is said: a sub-goal may be split once more. Brains can be nested 16
-    /// deep altogether, and every plan is two of them.
+    /// The maximum nesting of plans; 2 by default: a sub-goal may be split once more. Brains can nest 16
+    /// deep, and every plan is two of them.
     #[builder(default = 2)]
     pub max_depth: usize,
 }
@@ -41,27 +41,27 @@ impl Default for PlanOptions {
     }
 }
 
-/// Whether sub-goals run one after the other or at once.
+/// Whether sub-goals run sequentially or concurrently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PlanOrder {
-    /// One after the other; each is told what came of those before it.
+    /// Sequentially; each gets the results of the earlier ones.
     #[default]
     InOrder,
-    /// So many at once; when all of them have ended, the next so many, which are told what came of those before.
+    /// In groups of this size; each group gets the results of the earlier groups.
     InParallel(u32),
 }
 
 /// What to do when a sub-goal fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnFailure {
-    /// Begin no other, and hand back what is there.
+    /// Begin no further ones, and return the results.
     #[default]
     Stop,
-    /// Go on with the others, and hand back what is there.
+    /// Continue with the others, and return the results.
     GoOn,
 }
 
-/// A part of a goal, as a model has split it.
+/// A part of a goal, from a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SubGoal {
@@ -71,16 +71,16 @@ pub struct SubGoal {
     pub goal: String,
 }
 
-/// What came of a sub-goal.
+/// The result of a sub-goal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlanPart {
     /// The sub-goal's title.
     pub title: String,
-    /// What was to be reached.
+    /// The sub-goal.
     pub goal: String,
-    /// How it ended.
+    /// Its status.
     pub status: PartStatus,
-    /// What its brain gave.
+    /// The result of its brain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
     /// Why it failed.
@@ -88,19 +88,19 @@ pub struct PlanPart {
     pub error: Option<String>,
 }
 
-/// How a sub-goal ended.
+/// The status of a sub-goal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PartStatus {
-    /// Its brain has reached its end.
+    /// Its brain completed.
     Done,
-    /// Its brain has failed, or could not begin.
+    /// Its brain failed, or could not begin.
     Failed,
-    /// It was not begun, since one before it failed.
+    /// It was not begun, since an earlier one failed.
     NotBegun,
 }
 
-/// What came of a plan: the result of a call of `plan`.
+/// The result of a plan: the result of a call of `plan`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlanResult {
     /// The goal.
@@ -121,11 +121,11 @@ struct Split {
     parts: Vec<SubGoal>,
 }
 
-/// Makes the tool that runs a plan. `part` makes the options of the brain that reaches a sub-goal, from it and from what came of the
-/// parts before it.
+/// Creates the tool that runs a plan. `part` computes the options of a sub-goal's brain, from the sub-goal and the results of
+/// the earlier ones.
 ///
-/// The brain may have the tool itself: its loops are configured when they run, so a plan in a plan is not made before it is
-/// needed, and the deepest one is refused.
+/// The brain may have the tool itself: its loops are configured when they run, so nested plans are only created when
+/// needed, and too deep ones are rejected.
 ///
 /// ```
 /// use positronic_core::prelude::*;
@@ -165,7 +165,7 @@ where
             let known = gathered((*cx.state).clone(), cx.history());
             let parts = known.parts.iter().enumerate().map(|(index, PlanPart { title, goal, .. })| {
                 let (part, sub_goal) = (part.clone(), SubGoal { title: title.clone(), goal: goal.clone() });
-                // Those that begin together know nothing of one another, also when the run goes on after a crash.
+                // Parts of a group do not see each other's results, even if the run resumes after a crash.
                 let before = index / wave(&run) * wave(&run);
                 let before = known.parts.get(..before).unwrap_or_default().to_vec();
                 Tool::<Split, PlanResult, V>::brain(&name(index), worker.clone(), move |b| {
@@ -195,7 +195,7 @@ where
 }
 
 impl PlanResult {
-    /// Notes how a part ended.
+    /// Records the result of a part.
     fn end(&mut self, index: usize, result: Result<impl Serialize, String>) {
         let Some(part) = self.parts.get_mut(index) else { return };
         let result = result.and_then(|result| serde_json::to_value(result).map_err(|error| error.to_string()));
@@ -206,7 +206,7 @@ impl PlanResult {
     }
 }
 
-/// Returns how many parts begin together.
+/// Returns the size of a group.
 const fn wave(options: &PlanOptions) -> usize {
     match options.order {
         PlanOrder::InOrder | PlanOrder::InParallel(0) => 1,
@@ -218,19 +218,19 @@ fn name(index: usize) -> String {
     format!("part_{}", index + 1)
 }
 
-/// Counts the plans that a path is in.
+/// Returns the number of plans around a path.
 fn depth(path: &Path) -> usize {
     path.segments().filter(|segment| matches!(segment, Segment::Stage(stage) if *stage == STAGE)).count()
 }
 
-/// Takes a plan on, or says what is wrong with it.
+/// Validates a plan.
 fn check<V: Services>(cx: &StepContext<Split, (), V>, options: &PlanOptions) -> Result<PlanResult> {
     let Split { goal, parts } = &*cx.options;
     let PlanOptions { max_parts, max_depth, .. } = options;
     let depth = depth(cx.path());
     if depth >= *max_depth {
         return Err(Error::new(format!(
-            "plans may be {max_depth} deep, and this one is inside {depth}; reach the goal without one"
+            "plans may nest {max_depth} levels deep, and this call is already at level {depth}; reach the goal without a plan"
         )));
     }
     if parts.is_empty() {
@@ -238,7 +238,7 @@ fn check<V: Services>(cx: &StepContext<Split, (), V>, options: &PlanOptions) -> 
     }
     if parts.len() > *max_parts {
         let parts = parts.len();
-        return Err(Error::new(format!("the plan has {parts} parts, and may have {max_parts}; put some together")));
+        return Err(Error::new(format!("the plan has {parts} parts, but at most {max_parts} are allowed; merge some")));
     }
     if let Some(part) = parts.iter().find(|part| part.title.trim().is_empty() || part.goal.trim().is_empty()) {
         return Err(Error::new(format!("the part `{}` has no title or no goal", part.title)));
@@ -253,7 +253,7 @@ fn check<V: Services>(cx: &StepContext<Split, (), V>, options: &PlanOptions) -> 
     Ok(PlanResult { goal: goal.clone(), complete: false, parts: parts.iter().map(part).collect() })
 }
 
-/// Returns the parts that are to begin now.
+/// Returns the parts of the next group.
 fn next<V: Services>(cx: &LoopContext<Split, PlanResult, V>, options: &PlanOptions) -> std::ops::Range<usize> {
     let ended = cx.history().map(ended).unwrap_or_default();
     let begun = ended.len();
@@ -264,7 +264,7 @@ fn next<V: Services>(cx: &LoopContext<Split, PlanResult, V>, options: &PlanOptio
     begun..begun.saturating_add(wave(options)).min(cx.state.parts.len())
 }
 
-/// Reads out of a record which parts have ended, and why those that failed did.
+/// Returns the completed parts of a record, with the errors of failed ones.
 fn ended(record: Prompt) -> Vec<(String, Option<String>)> {
     let calls = record.output.into_iter().filter_map(|output| match output.kind {
         OutputKind::Tool(call) => Some((call.tool, call.result?)),
@@ -279,7 +279,7 @@ fn ended(record: Prompt) -> Vec<(String, Option<String>)> {
     calls.map(|(tool, result)| (tool, error(result))).collect()
 }
 
-/// Puts the failures to the results.
+/// Merges the failures into the results.
 fn gathered(mut plan: PlanResult, record: Option<Prompt>) -> PlanResult {
     let failed = record.map(ended).unwrap_or_default().into_iter().filter_map(|(tool, error)| Some((tool, error?)));
     for (tool, error) in failed {

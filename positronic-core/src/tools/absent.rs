@@ -1,18 +1,18 @@
-//! Takes `null` for an absent property.
+//! Removal of `null`s that stand for absent properties.
 //!
-//! Strict mode requires every property, so an optional one is sent as one that may be `null`. A model that answers `null` for it
-//! means that it is absent, and the author's schema may not allow the `null`.
+//! Strict mode requires every property, so an optional one is sent as nullable. A model that answers `null` for it means
+//! that it is absent, and the author's schema may reject the `null`.
 
 use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-/// Removes each `null` that stands for an optional property whose schema does not take it. Says whether there was one.
+/// Removes each `null` of an optional property whose schema rejects it. Returns whether there was one.
 pub(super) fn remove_absent(schema: &Value, value: &mut Value) -> bool {
     within(schema, &[schema], value)
 }
 
-/// `schemas` are those that describe the value.
+/// Removes them in a value that `schemas` describe.
 fn within(root: &Value, schemas: &[&Value], value: &mut Value) -> bool {
     match value {
         Value::Object(fields) => {
@@ -50,7 +50,7 @@ fn within(root: &Value, schemas: &[&Value], value: &mut Value) -> bool {
     }
 }
 
-/// Follows references, and lists the branches of unions that can describe an object with these fields.
+/// Follows references, and lists the union branches that can describe an object with these fields.
 fn views<'s>(root: &'s Value, schemas: &[&'s Value], fields: &Map<String, Value>) -> Vec<&'s Map<String, Value>> {
     let mut open: Vec<&Value> = schemas.to_vec();
     let mut seen = HashSet::new();
@@ -83,7 +83,7 @@ fn property<'s>(schema: &'s Map<String, Value>, name: &str) -> Option<&'s Value>
     schema.get("properties")?.get(name)
 }
 
-/// Says whether a `null` in this property means that it is absent, by every schema that knows the property.
+/// Returns whether a `null` in this property means absence, by every schema with this property.
 fn is_absent(root: &Value, views: &[&Map<String, Value>], name: &str) -> bool {
     let mut known = views.iter().filter_map(|view| Some((view, property(view, name)?))).peekable();
     known.peek().is_some()
@@ -97,7 +97,7 @@ fn is_absent(root: &Value, views: &[&Map<String, Value>], name: &str) -> bool {
 fn takes_null(root: &Value, schema: &Value, seen: &mut HashSet<*const Value>) -> bool {
     let Value::Object(keywords) = schema else { return schema != &Value::Bool(false) };
     if !seen.insert(std::ptr::from_ref(schema)) {
-        // References in a circle allow whatever the others do.
+        // Circular references accept whatever the other schemas do.
         return true;
     }
     let of_type = keywords.get("type").is_none_or(|kind| match kind {
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_null_is_removed_where_the_property_may_be_absent_and_not_null() {
+    fn null_of_an_optional_non_null_property_is_removed() {
         let schema = json!({
             "type": "object",
             "properties": {
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_found_in_lists_in_definitions_and_in_the_branch_that_holds() {
+    fn nulls_are_removed_in_lists_definitions_and_the_matching_branch() {
         let branch = |kind: &str, required: Value| {
             json!({
                 "type": "object",
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn references_in_a_circle_end() {
+    fn circular_references_terminate() {
         let schema = json!({"$ref": "#/$defs/A", "$defs": {"A": {"anyOf": [{"$ref": "#/$defs/A"}]}}, "properties": {"p": {"$ref": "#"}}});
 
         assert_eq!(without(&schema, json!({"p": null})), json!({"p": null}));

@@ -1,4 +1,4 @@
-//! What tools need beside their functions: the schemas of arguments, and the check of values against them.
+//! Schemas of tool arguments, and validation against them.
 
 mod absent;
 mod order;

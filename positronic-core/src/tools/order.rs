@@ -1,14 +1,13 @@
-//! The author's order of fields in the schema of a type.
+//! The declared order of fields in the schema of a type.
 
 use serde_json::Value;
 
 use crate::record::{PROPERTY_ORDERING, property_order};
 
-/// Records in `schema` the order in which a type declares its fields, wherever `required` does not give it.
+/// Records in `schema` the order in which a type declares its fields, where `required` does not give it.
 ///
-/// `written` is the schema of what the type writes. It requires nearly all fields, in the order of their declaration, while the
-/// schema of what is read leaves out those that may be missing. A field that the type may leave out when it is written, too,
-/// stands behind the others.
+/// `written` is the serialization schema. It requires nearly all fields, in declaration order, while the deserialization
+/// schema omits optional ones. Fields that serialization may omit come last.
 pub(super) fn record_order(schema: &mut Value, written: &Value) {
     match schema {
         Value::Object(fields) => {

@@ -1,4 +1,4 @@
-//! JSON schemas, each made and compiled once.
+//! JSON schemas, each generated and compiled once.
 
 use std::any::TypeId;
 use std::collections::HashMap;
@@ -17,47 +17,47 @@ use super::work::{MAX_TRIES, Outline};
 use crate::machine::Schemas;
 use crate::record::check_depth;
 
-/// A JSON schema with its validator, which is compiled when it is first needed and kept.
+/// A JSON schema with its lazily compiled validator.
 ///
-/// The schema of a type is kept for the life of the process, so that a loop's closure can build its tools anew in
-/// every iteration at no cost.
+/// The schema of a type is cached for the life of the process, so that a loop's closure can rebuild its tools in every
+/// iteration at no cost.
 pub struct Schema {
     json: Arc<Value>,
     compiled: OnceLock<Result<Compiled, String>>,
-    /// Whether it describes an object around the value; see [`Schema::object_of`].
+    /// Whether it wraps the value in an object; see [`Schema::object_of`].
     wrapped: bool,
 }
 
-/// A validator, with what bounds its work.
+/// A validator, with the bounds of its work.
 struct Compiled {
     validator: jsonschema::Validator,
     outline: Outline,
 }
 
-/// The field around a value that is not an object itself.
+/// The field that wraps a value that is not an object.
 const WRAPPED: &str = "value";
 
 impl Schema {
-    /// Makes a schema from its JSON.
+    /// Creates a schema from its JSON.
     #[must_use]
     pub fn new(json: Value) -> Self {
         Self { json: Arc::new(json), compiled: OnceLock::new(), wrapped: false }
     }
 
-    /// Returns the schema of a type. It says in which order the type declares its fields
+    /// Returns the schema of a type. It records the declared order of the fields
     /// ([`OrderedJson::of_schema`](crate::record::OrderedJson::of_schema)).
     #[must_use]
     pub fn of<T: JsonSchema + 'static>() -> Arc<Self> {
-        static SCHEMAS: Kept = Kept::new(None);
-        kept::<T>(&SCHEMAS, || Self::new(schema_of::<T>()))
+        static SCHEMAS: Cache = Cache::new(None);
+        cached::<T>(&SCHEMAS, || Self::new(schema_of::<T>()))
     }
 
-    /// Returns the schema of a tool's arguments: that of the type as an object ([`Schema::object_of`]), closed. A field that the
-    /// type does not name is refused, unless the type says itself what it does with further fields.
+    /// Returns the schema of a tool's arguments: a closed object ([`Schema::object_of`]), which rejects unknown fields unless
+    /// the type itself allows them.
     #[must_use]
     pub fn of_arguments<T: JsonSchema + 'static>() -> Arc<Self> {
-        static SCHEMAS: Kept = Kept::new(None);
-        kept::<T>(&SCHEMAS, || {
+        static SCHEMAS: Cache = Cache::new(None);
+        cached::<T>(&SCHEMAS, || {
             let mut schema = schema_of::<T>();
             if let Some(object) = schema.as_object_mut() {
                 close(object);
@@ -67,17 +67,17 @@ impl Schema {
         })
     }
 
-    /// Returns the schema of a type as that of an object, which providers demand of arguments and of answers with a form. Where
-    /// the values of the type are no objects, or objects of several forms, it describes an object whose one field `value` holds
+    /// Returns the schema of a type as an object schema, which providers require for arguments and structured answers. If the
+    /// values of the type are not objects, or objects of several forms, it describes an object whose only field `value` contains
     /// the value; [`Schema::inner`] returns that.
     #[must_use]
     pub fn object_of<T: JsonSchema + 'static>() -> Arc<Self> {
-        static SCHEMAS: Kept = Kept::new(None);
-        kept::<T>(&SCHEMAS, || Self::within_object(schema_of::<T>()))
+        static SCHEMAS: Cache = Cache::new(None);
+        cached::<T>(&SCHEMAS, || Self::within_object(schema_of::<T>()))
     }
 
     fn within_object(mut schema: Value) -> Self {
-        // The schema of any value says nothing, and comes from elsewhere.
+        // A schema without constraints comes from elsewhere and stays as it is.
         let any = schema.as_object().is_none_or(serde_json::Map::is_empty);
         if any || describes_object(&schema, &schema) {
             return Self::new(schema);
@@ -96,7 +96,7 @@ impl Schema {
         Self { wrapped: true, ..Self::new(json) }
     }
 
-    /// Returns the value of the type of which [`Schema::object_of`] made the schema.
+    /// Returns the value of the type for which [`Schema::object_of`] made the schema.
     #[must_use]
     pub fn inner<'v>(&self, value: &'v Value) -> &'v Value {
         let wrapped = value.as_object().filter(|fields| self.wrapped && fields.len() == 1);
@@ -109,40 +109,40 @@ impl Schema {
         &self.json
     }
 
-    /// Compiles the schema now, where it is not compiled yet.
+    /// Compiles the schema if it is not yet compiled.
     ///
     /// # Errors
     ///
-    /// A sentence that says why the schema is none, or why the work of its checks cannot be bounded.
+    /// A message why the schema is invalid, or why the work of validation cannot be bounded.
     pub fn compile(&self) -> Result<(), String> {
         self.compiled().map(drop)
     }
 
     fn compiled(&self) -> Result<&Compiled, String> {
         let compiled = self.compiled.get_or_init(|| {
-            let outline = Outline::of(&self.json).map_err(|what| format!("the schema is refused: {what}"))?;
+            let outline = Outline::of(&self.json).map_err(|what| format!("schema rejected: {what}"))?;
             let patterns = PatternOptions::fancy_regex()
                 .backtrack_limit(MAX_TRIES)
                 .size_limit(MAX_PATTERN)
                 .dfa_size_limit(MAX_PATTERN);
             let validator = jsonschema::options().with_pattern_options(patterns).build(&self.json);
-            let validator = validator.map_err(|error| format!("the schema itself is not valid: {}", cut(&error)))?;
+            let validator = validator.map_err(|error| format!("invalid schema: {}", cut(&error)))?;
             Ok(Compiled { validator, outline })
         });
         compiled.as_ref().map_err(Clone::clone)
     }
 
-    /// Returns what checks a value, and in how many steps at most.
+    /// Returns the validator and the maximum number of its steps for a value.
     fn bounded(&self, value: &Value) -> Result<(&jsonschema::Validator, u64), String> {
         let Compiled { validator, outline } = self.compiled()?;
         Ok((validator, outline.bound(&self.json, value)?))
     }
 
-    /// Checks a value. A check that would take too many steps is not begun.
+    /// Validates a value. It refuses in advance a validation with too many steps.
     ///
     /// # Errors
     ///
-    /// A sentence that names the places that do not fit, or says why the value or the schema cannot be checked.
+    /// A message with the invalid locations, or the reason why the value or the schema cannot be checked.
     pub fn check(&self, value: &Value) -> Result<(), String> {
         let (validator, steps) = self.bounded(value)?;
         Self::explain(validator, steps, value)
@@ -153,17 +153,17 @@ impl Schema {
         if validator.is_valid(value) {
             return Ok(());
         }
-        // Each place that does not fit takes memory, which a validity does not.
+        // Listing the errors takes memory, unlike validation.
         if steps > MAX_EXPLAINED {
-            return Err("the value does not fit the schema, and is too large to say where".to_owned());
+            return Err("the value does not match the schema, and is too large to list the errors".to_owned());
         }
         let mut errors = validator.iter_errors(value);
         let mut problems: Vec<_> = errors
             .by_ref()
-            .take(PLACES)
+            .take(MAX_ERRORS)
             .map(|error| match error.instance_path().as_str() {
                 "" => problem(&error),
-                place => format!("at `{place}`: {}", problem(&error)),
+                pointer => format!("at `{pointer}`: {}", problem(&error)),
             })
             .collect();
         match errors.count() {
@@ -173,12 +173,12 @@ impl Schema {
         Err(problems.join("; "))
     }
 
-    /// Checks a value that a model gave, and removes each `null` that stands for an absent property: where an endpoint enforces
-    /// schemas, a model has to give every property, and `null` for those that it would leave out.
+    /// Validates a model's value, and removes each `null` that stands for an absent property: where an endpoint enforces
+    /// schemas, a model must send every property, and `null` for those that it would omit.
     ///
     /// # Errors
     ///
-    /// As [`Schema::check`]; the value is unchanged then.
+    /// See [`Schema::check`]; the value is unchanged then.
     pub fn accept(&self, value: &mut Value) -> Result<(), String> {
         // What is too much work to check is too much to look through.
         let (validator, steps) = self.bounded(value)?;
@@ -193,7 +193,7 @@ impl Schema {
     }
 }
 
-/// Lets an object refuse fields that it does not name.
+/// Makes an object schema reject unknown fields.
 fn close(schema: &mut serde_json::Map<String, Value>) {
     let says_more = ["$ref", "allOf", "anyOf", "oneOf", "patternProperties", "unevaluatedProperties"];
     let is_plain = schema.get("type").and_then(Value::as_str) == Some("object");
@@ -202,20 +202,20 @@ fn close(schema: &mut serde_json::Map<String, Value>) {
     }
 }
 
-/// How many values a sentence names, of those that would fit.
+/// How many valid values a message lists.
 const NAMED: usize = 30;
 
-/// How many places that do not fit a sentence names, and how many characters it has for each.
-const PLACES: usize = 20;
+/// How many errors a message lists, and the maximum characters of each.
+const MAX_ERRORS: usize = 20;
 const LONGEST: usize = 600;
 
-/// Up to how many steps the places that do not fit are listed.
+/// Up to how many steps the errors are listed.
 const MAX_EXPLAINED: u64 = 200_000;
 
-/// How large a compiled pattern may be, in bytes: enough for every pattern that people write, and not for `(a{999}){999}`.
+/// The maximum size of a compiled pattern in bytes: enough for hand-written patterns, but not for `(a{999}){999}`.
 const MAX_PATTERN: usize = 1 << 20;
 
-/// Says what is wrong. Where one of several values is asked for, it names them: whoever reads it has to choose one.
+/// Describes an error. For an enumeration, it lists the valid values.
 fn problem(error: &ValidationError<'_>) -> String {
     let Some(values) = choices(error).filter(|values| values.len() > 1) else { return cut(error) };
     let mut named: Vec<_> = values.iter().take(NAMED).map(cut).collect();
@@ -226,7 +226,7 @@ fn problem(error: &ValidationError<'_>) -> String {
     format!("{} is not one of {} or {last}", cut(error.instance()), named.join(", "))
 }
 
-/// Writes something that may hold a whole value, cut to what a sentence can hold.
+/// Renders a value or message, truncated for a sentence.
 fn cut(shown: &impl fmt::Display) -> String {
     let text = shown.to_string();
     match text.char_indices().nth(LONGEST) {
@@ -235,7 +235,7 @@ fn cut(shown: &impl fmt::Display) -> String {
     }
 }
 
-/// Lists the values that would fit, where these are known one by one.
+/// Lists the valid values, if they can be enumerated.
 fn choices(error: &ValidationError<'_>) -> Option<Vec<Value>> {
     match error.kind() {
         ValidationErrorKind::Enum { options } => options.as_array().cloned(),
@@ -251,9 +251,9 @@ fn choices(error: &ValidationError<'_>) -> Option<Vec<Value>> {
     }
 }
 
-type Kept = RwLock<Option<HashMap<TypeId, Arc<Schema>>>>;
+type Cache = RwLock<Option<HashMap<TypeId, Arc<Schema>>>>;
 
-fn kept<T: 'static>(schemas: &Kept, make: impl FnOnce() -> Schema) -> Arc<Schema> {
+fn cached<T: 'static>(schemas: &Cache, make: impl FnOnce() -> Schema) -> Arc<Schema> {
     let id = TypeId::of::<T>();
     let known = schemas.read().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = known.as_ref().and_then(|known| known.get(&id)) {
@@ -277,7 +277,7 @@ fn schema_of<T: JsonSchema>() -> Value {
     json
 }
 
-/// Says whether a schema is one of an object, and of no union.
+/// Returns whether a schema describes an object and is not a union.
 fn describes_object(root: &Value, schema: &Value) -> bool {
     if let Some(target) = schema.get("$ref").and_then(Value::as_str) {
         let target = target.strip_prefix('#').and_then(|pointer| root.pointer(pointer));
@@ -293,7 +293,7 @@ impl fmt::Debug for Schema {
     }
 }
 
-/// Checks signals' values for the machine.
+/// Validates signals' values for the machine.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct JsonSchemas;
 
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_has_one_schema_with_its_docs() {
+    fn type_has_one_schema_with_its_docs() {
         let schema = Schema::of::<Refund>();
 
         assert!(Arc::ptr_eq(&schema, &Schema::of::<Refund>()));
@@ -327,15 +327,15 @@ mod tests {
     }
 
     #[test]
-    fn names_all_values_of_which_one_would_fit() {
+    fn error_lists_the_valid_values() {
         let plain = Schema::new(json!({"properties": {"way": {"enum": ["north", "east", "south", "west"]}}}));
-        let told = Schema::new(json!({"properties": {"way": {"oneOf": [{"const": "up"}, {"const": "down"}]}}}));
+        let constants = Schema::new(json!({"properties": {"way": {"oneOf": [{"const": "up"}, {"const": "down"}]}}}));
         let mixed = Schema::new(json!({"properties": {"way": {"anyOf": [{"const": "up"}, {"type": "integer"}]}}}));
         let left = json!({"way": "left"});
 
         let sentence = "at `/way`: \"left\" is not one of \"north\", \"east\", \"south\" or \"west\"";
         assert_eq!(plain.check(&left).unwrap_err(), sentence);
-        assert_eq!(told.check(&left).unwrap_err(), "at `/way`: \"left\" is not one of \"up\" or \"down\"");
+        assert_eq!(constants.check(&left).unwrap_err(), "at `/way`: \"left\" is not one of \"up\" or \"down\"");
         let sentence = "at `/way`: \"left\" is not valid under any of the schemas listed in the 'anyOf' keyword";
         assert_eq!(mixed.check(&left).unwrap_err(), sentence);
     }
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_s_schema_says_in_which_order_its_fields_are_declared() {
+    fn schema_of_a_type_records_the_declared_order() {
         let ordered = crate::record::OrderedJson::of_schema(Schema::of::<Verdict>().json());
         let fields: Vec<_> = ordered.get("properties").unwrap().as_object().unwrap().keys().collect();
 
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_is_no_object_is_described_within_one() {
+    fn value_that_is_not_an_object_is_wrapped() {
         let schema = Schema::object_of::<Vec<Way>>();
 
         assert_eq!(schema.json()["properties"]["value"]["items"]["$ref"], "#/$defs/Way");
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn a_null_is_taken_for_an_absent_property() {
+    fn null_counts_as_an_absent_property() {
         let schema = Schema::of::<Verdict>();
         let mut value = json!({"reasoning": "so", "notes": null, "confidence": null, "answer": true});
         schema.accept(&mut value).unwrap();
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_takes_too_long_to_check_is_not_searched_for_absent_properties() {
+    fn too_expensive_values_are_not_searched_for_absent_properties() {
         let branch = |n: usize| json!({"properties": {"a": {"type": "string"}, format!("b{n}"): {"type": "integer"}}});
         let schema = Schema::new(json!({"items": {"anyOf": (0..4000).map(branch).collect::<Vec<_>>()}}));
         let mut items = Value::Array(vec![json!({"a": null}); 20_000]);
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn says_every_place_that_does_not_fit() {
+    fn every_error_is_listed() {
         let error = Schema::of::<Refund>().check(&json!({"amount": "much"})).unwrap_err();
 
         assert_eq!(error, "\"order\" is a required property; at `/amount`: \"much\" is not of type \"integer\"");

@@ -1,14 +1,14 @@
-//! Bounds of the work that a schema can cause.
+//! Bounds on the work of validation.
 //!
-//! A schema may come from another program, and a value from a model. A schema of two kilobytes whose references double at every
-//! step describes more checks than can ever be made, so the work is counted before it is done:
+//! Schemas may come from another program, and values from a model. A schema of two kilobytes whose references double at every
+//! step can describe an astronomic number of checks, so the work is bounded in advance:
 //!
-//! - [`Outline::of`] reads a schema once, when it is compiled, and refuses one that is too large, refers to what is not in
-//!   it, or applies too many subschemas to one value.
-//! - [`Outline::bound`] walks a value along the schema before each check, counts what the check would visit at most, and stops
-//!   at a limit. What depends on the value alone, as recursion along a deep value, is found here.
+//! - [`Outline::of`] reads a schema once, when it is compiled, and rejects one that is too large, has external references, or
+//!   applies too many subschemas to one value.
+//! - [`Outline::bound`] walks a value along the schema before each check, counts the maximum number of visits, and stops
+//!   at a limit. This finds what depends on the value, such as recursion along a deep value.
 //!
-//! Both counts are steps, not seconds, so the answer is the same on every machine and in every replay.
+//! Both count steps instead of seconds, so the result is the same on every machine and in every replay.
 
 use std::collections::HashMap;
 
@@ -16,37 +16,37 @@ use serde_json::{Map, Value};
 
 use crate::record::check_depth;
 
-/// How many values a schema may hold. The largest schemas of tools have some thousands.
+/// The maximum number of values in a schema. The largest schemas of tools have some thousands.
 const MAX_NODES: usize = 50_000;
 
-/// How many bytes of text a schema may hold.
+/// The maximum bytes of text in a schema.
 const MAX_TEXT: usize = 1 << 20;
 
-/// How many subschemas may apply to one value, through references and combinators. A union of all the tools that a model takes
-/// has some hundreds.
+/// The maximum number of subschemas that apply to one value, through references and combinators. A union of all the tools of a
+/// model has some hundreds.
 const MAX_APPLIED: u64 = 10_000;
 
-/// How deep references and combinators may lead for one value.
+/// The maximum depth of references and combinators for one value.
 const MAX_APPLIED_DEPTH: usize = 64;
 
-/// How deep a check may go, along the schema and the value together: each step takes some of the thread's stack.
+/// The maximum depth of a check, along schema and value together, since each level takes stack.
 const MAX_DEPTH: usize = 512;
 
-/// How often a pattern that looks around or back is tried on one text.
+/// How often a pattern with look-around or back-references is tried on one text.
 pub(super) const MAX_TRIES: usize = 10_000;
 
-/// How many steps a check may take, and for large values how many for each value in it.
+/// The maximum steps of a check, and for large values the maximum per value.
 const MAX_STEPS: u64 = 1_000_000;
 const MAX_STEPS_EACH: u64 = 32;
 
-/// How many bytes of text are matched with a pattern for one step.
+/// How many bytes of pattern matching count as one step.
 const BYTES_PER_STEP: usize = 256;
 
 /// Keywords with one subschema that applies to the same value.
 const SAME: [&str; 4] = ["not", "if", "then", "else"];
-/// Keywords with several of them in a list.
+/// Keywords with a list of such subschemas.
 const SAME_LIST: [&str; 3] = ["allOf", "anyOf", "oneOf"];
-/// Keywords with several of them by name.
+/// Keywords with a map of such subschemas.
 const SAME_MAP: [&str; 2] = ["dependentSchemas", "dependencies"];
 /// Keywords with a reference.
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
@@ -60,13 +60,13 @@ const EACH: [&str; 7] = [
     "unevaluatedItems",
     "contains",
 ];
-/// Keywords with subschemas that apply to nothing by themselves.
+/// Keywords whose subschemas only apply through references.
 const DEFINITIONS: [&str; 2] = ["$defs", "definitions"];
 
-/// What of a schema is needed to count: it is the schema's document that is walked, and this names its places.
+/// The information about a schema that counting needs besides its document.
 #[derive(Debug)]
 pub(super) struct Outline {
-    /// Where anchors stand, as JSON pointers.
+    /// The JSON pointers of anchors.
     anchors: HashMap<String, String>,
 }
 
@@ -75,16 +75,16 @@ impl Outline {
     ///
     /// # Errors
     ///
-    /// A sentence that says what cannot be bounded.
+    /// A message with the violated bound.
     pub(super) fn of(schema: &Value) -> Result<Self, String> {
         check_depth(schema)?;
         let (mut nodes, mut text) = (0, 0);
         count(schema, &mut nodes, &mut text);
         if nodes > MAX_NODES {
-            return Err(format!("it holds {nodes} values, and {MAX_NODES} are allowed"));
+            return Err(format!("it has {nodes} values, but at most {MAX_NODES} are allowed"));
         }
         if text > MAX_TEXT {
-            return Err(format!("it holds {text} bytes of text, and {MAX_TEXT} are allowed"));
+            return Err(format!("it has {text} bytes of text, but at most {MAX_TEXT} are allowed"));
         }
         let mut anchors = HashMap::new();
         find_anchors(schema, &mut String::new(), true, &mut anchors)?;
@@ -94,11 +94,11 @@ impl Outline {
         Ok(outline)
     }
 
-    /// Counts the steps of a check at most.
+    /// Returns the maximum number of steps of a check.
     ///
     /// # Errors
     ///
-    /// A sentence, when there are too many.
+    /// A message if there are too many.
     pub(super) fn bound(&self, schema: &Value, value: &Value) -> Result<u64, String> {
         let (mut nodes, mut text) = (0, 0);
         count(value, &mut nodes, &mut text);
@@ -107,7 +107,7 @@ impl Outline {
         match counter.visit(schema, value) {
             Some(()) => Ok(counter.steps),
             None if counter.depth > MAX_DEPTH => {
-                Err(format!("the check would go deeper than {MAX_DEPTH} levels of the schema and the value"))
+                Err(format!("the check would exceed {MAX_DEPTH} levels of the schema and the value"))
             }
             None => {
                 Err(format!("the check would take more than {most} steps: the schema applies too often to the value"))
@@ -115,7 +115,7 @@ impl Outline {
         }
     }
 
-    /// Finds what a reference means.
+    /// Resolves a reference.
     fn target<'a>(&self, root: &'a Value, reference: &str) -> Option<&'a Value> {
         let fragment = reference.strip_prefix('#')?;
         let fragment = percent_decoded(fragment)?;
@@ -141,7 +141,7 @@ fn count(value: &Value, nodes: &mut usize, text: &mut usize) {
     }
 }
 
-/// Finds anchors in all places. A document within the document, whose references mean something else, is refused.
+/// Finds all anchors. It rejects embedded documents, whose references have another base.
 fn find_anchors(
     value: &Value,
     at: &mut String,
@@ -193,7 +193,7 @@ fn has_reference(value: &Value) -> bool {
     }
 }
 
-/// Decodes `%41`; none where it is not UTF-8 then.
+/// Decodes percent-encoding; `None` if the result is not UTF-8.
 fn percent_decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
@@ -209,7 +209,7 @@ fn percent_decoded(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Lists the subschemas of a schema that apply to the same value, references followed.
+/// Lists the subschemas that apply to the same value, with resolved references.
 fn same<'a>(outline: &Outline, root: &'a Value, schema: &'a Map<String, Value>) -> Result<Vec<&'a Value>, String> {
     let mut all = Vec::new();
     all.extend(SAME.iter().filter_map(|name| schema.get(*name)));
@@ -219,27 +219,27 @@ fn same<'a>(outline: &Outline, root: &'a Value, schema: &'a Map<String, Value>) 
     all.extend(maps.flat_map(Map::values).filter(|inner| !inner.is_array()));
     for reference in REFERENCES.iter().filter_map(|name| schema.get(*name).and_then(Value::as_str)) {
         let target = outline.target(root, reference);
-        all.push(target.ok_or_else(|| format!("its reference `{reference}` leads to nothing within it"))?);
+        all.push(target.ok_or_else(|| format!("its reference `{reference}` does not exist within it"))?);
     }
     Ok(all)
 }
 
-/// Counts how many subschemas apply to one value.
+/// Counts the subschemas that apply to one value.
 struct Reader<'a> {
     outline: &'a Outline,
     root: &'a Value,
-    /// By the place in memory; none while it is being counted.
+    /// Counts by memory address; `None` while being counted.
     applied: HashMap<*const Value, Option<u64>>,
     depth: usize,
 }
 
 impl<'a> Reader<'a> {
-    /// Reads a subschema and all within it.
+    /// Visits a subschema and all schemas within it.
     fn visit_all(&mut self, schema: &'a Value) -> Result<(), String> {
         let applied = self.applied(schema)?;
         if applied > MAX_APPLIED {
             return Err(format!(
-                "its references and combinators apply {applied} schemas to one value, and {MAX_APPLIED} are allowed"
+                "its references and combinators apply {applied} schemas to one value, but at most {MAX_APPLIED} are allowed"
             ));
         }
         let Some(fields) = schema.as_object() else { return Ok(()) };
@@ -265,13 +265,13 @@ impl<'a> Reader<'a> {
 
     fn applied(&mut self, schema: &'a Value) -> Result<u64, String> {
         let Some(fields) = schema.as_object() else { return Ok(1) };
-        let place = std::ptr::from_ref(schema);
-        match self.applied.get(&place) {
+        let address = std::ptr::from_ref(schema);
+        match self.applied.get(&address) {
             Some(Some(known)) => return Ok(*known),
             Some(None) => return Err("a schema in it refers to itself for the same value".to_owned()),
             None => {}
         }
-        self.applied.insert(place, None);
+        self.applied.insert(address, None);
         self.depth += 1;
         if self.depth > MAX_APPLIED_DEPTH {
             return Err(format!("its references and combinators lead through more than {MAX_APPLIED_DEPTH} schemas"));
@@ -280,17 +280,17 @@ impl<'a> Reader<'a> {
         for inner in same(self.outline, self.root, fields)? {
             sum = sum.saturating_add(self.applied(inner)?);
         }
-        // What is not evaluated elsewhere is found by looking at all of it once more.
+        // Finding unevaluated members repeats all of the evaluation.
         if fields.contains_key("unevaluatedProperties") || fields.contains_key("unevaluatedItems") {
             sum = sum.saturating_mul(2);
         }
         self.depth -= 1;
-        self.applied.insert(place, Some(sum));
+        self.applied.insert(address, Some(sum));
         Ok(sum)
     }
 }
 
-/// Counts what a check of a value visits.
+/// Counts the visits of a check.
 struct Counter<'a> {
     outline: &'a Outline,
     root: &'a Value,
@@ -300,7 +300,7 @@ struct Counter<'a> {
 }
 
 impl<'a> Counter<'a> {
-    /// Adds steps; none when there are too many.
+    /// Adds steps; returns `None` above the limit.
     fn add(&mut self, steps: usize) -> Option<()> {
         self.steps = self.steps.saturating_add(u64::try_from(steps).unwrap_or(u64::MAX));
         (self.steps <= self.most).then_some(())
@@ -310,7 +310,7 @@ impl<'a> Counter<'a> {
         self.add(1)?;
         let Some(fields) = schema.as_object() else { return Some(()) };
         self.depth += 1;
-        // Left as it is where it is too deep, which tells the two reasons apart.
+        // The depth is not reset, so that the caller can tell the two reasons apart.
         if self.depth > MAX_DEPTH {
             return None;
         }
@@ -380,8 +380,8 @@ impl<'a> Counter<'a> {
     }
 }
 
-/// Counts the steps of matching a text. A pattern that looks around or back is tried a limited number of times, each of which
-/// may read all of the text; any other pattern reads it once.
+/// Counts the steps of matching a text. A pattern with look-around or back-references is tried a limited number of times, each of
+/// which may read the full text; any other pattern reads it once.
 fn matching(schema: &Map<String, Value>, text: &str) -> usize {
     let pattern = schema.get("pattern").and_then(Value::as_str).unwrap_or_default();
     let looks = ["(?=", "(?!", "(?<=", "(?<!", "(?>", "\\k"].iter().any(|sign| pattern.contains(sign));
@@ -396,7 +396,7 @@ mod tests {
 
     use super::*;
 
-    /// References that double at every step.
+    /// Creates references that double at every step.
     fn doubling(steps: usize) -> Value {
         let mut definitions = Map::new();
         for step in 0..steps {
@@ -408,14 +408,14 @@ mod tests {
     }
 
     #[test]
-    fn references_that_double_at_every_step_are_refused() {
+    fn exponential_references_are_rejected() {
         assert!(Outline::of(&doubling(10)).is_ok());
         let error = Outline::of(&doubling(30)).unwrap_err();
         assert!(error.starts_with("its references and combinators apply 4294967294 schemas"), "{error}");
     }
 
     #[test]
-    fn a_schema_that_refers_to_itself_for_the_same_value_is_refused() {
+    fn self_reference_for_the_same_value_is_rejected() {
         for schema in [json!({"$ref": "#"}), json!({"anyOf": [{"$ref": "#/anyOf/0"}]})] {
             let error = Outline::of(&schema).unwrap_err();
             assert_eq!(error, "a schema in it refers to itself for the same value");
@@ -424,10 +424,10 @@ mod tests {
     }
 
     #[test]
-    fn references_out_of_the_schema_are_refused() {
-        for reference in ["https://example.org/schema", "other.json", "#/nowhere", "#nobody"] {
+    fn external_references_are_rejected() {
+        for reference in ["https://example.org/schema", "other.json", "#/nowhere", "#missing"] {
             let error = Outline::of(&json!({"properties": {"a": {"$ref": reference}}})).unwrap_err();
-            assert!(error.contains("leads to nothing within it"), "{error}");
+            assert!(error.contains("does not exist within it"), "{error}");
         }
         let anchored =
             json!({"$defs": {"a b": {"$anchor": "one"}}, "items": {"$ref": "#one"}, "not": {"$ref": "#/$defs/a%20b"}});
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn recursion_along_a_value_is_counted_before_it_is_done() {
+    fn exponential_recursion_along_a_value_is_rejected_in_advance() {
         let schema = json!({"anyOf": [{"properties": {"a": {"$ref": "#"}}}, {"properties": {"a": {"$ref": "#"}}}]});
         let outline = Outline::of(&schema).unwrap();
         let nested = |depth: usize| (0..depth).fold(json!({}), |inner, _| json!({"a": inner}));
@@ -445,13 +445,13 @@ mod tests {
     }
 
     #[test]
-    fn a_check_ends_before_the_stack_does() {
+    fn check_is_rejected_before_the_stack_overflows() {
         let schema = json!({"properties": {"a": {"anyOf": [{"allOf": [{"oneOf": [{"$ref": "#"}]}]}]}}});
         let outline = Outline::of(&schema).unwrap();
         let nested = |depth: usize| (0..depth).fold(json!({}), |inner, _| json!({"a": inner}));
 
         assert!(outline.bound(&schema, &nested(80)).is_ok());
-        assert!(outline.bound(&schema, &nested(120)).unwrap_err().contains("deeper than 512 levels"));
+        assert!(outline.bound(&schema, &nested(120)).unwrap_err().contains("exceed 512 levels"));
         let chain: Map<String, Value> = (0..100)
             .map(|step| (format!("d{step}"), json!({"$ref": format!("#/$defs/d{}", (step + 1) % 100)})))
             .collect();
@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_that_looks_around_is_for_short_texts() {
+    fn look_around_pattern_is_limited_to_short_texts() {
         let schema = json!({"pattern": "^(?!a).*(x+x+)+y$"});
         let outline = Outline::of(&schema).unwrap();
 
@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn large_schemas_are_refused() {
+    fn large_schemas_are_rejected() {
         assert!(Outline::of(&json!({"enum": vec![0; MAX_NODES]})).unwrap_err().contains("values"));
         assert!(Outline::of(&json!({"description": "x".repeat(MAX_TEXT + 1)})).unwrap_err().contains("bytes of text"));
     }

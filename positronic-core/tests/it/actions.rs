@@ -95,7 +95,7 @@ async fn run_of_a_brain_with_an_unknown_action_does_not_start() {
         unknown,
         UnknownAction { brain: "Agent".to_owned(), action: "note.take".to_owned(), known: vec!["finish".to_owned()] }
     );
-    assert_eq!(unknown.to_string(), "the brain `Agent` names the action `note.take`, and the project has `finish`");
+    assert_eq!(unknown.to_string(), "the brain `Agent` uses the unknown action `note.take`; the project has `finish`");
 }
 
 #[tokio::test(start_paused = true)]
@@ -108,8 +108,7 @@ async fn loop_selects_only_actions_that_its_brain_names() {
         failure(&story),
         (
             EndReason::Config,
-            "the loop `Act` cannot be configured: `actions` names `fly`, which the brain does not; name it in the brain's \
-             `.actions([…])`, before its loops"
+            "the loop `Act` cannot be configured: `actions` names `fly`, which the brain does not declare; add it to the brain's `.actions([…])`, before its loops"
                 .to_owned()
         )
     );

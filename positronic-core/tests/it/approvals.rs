@@ -101,7 +101,7 @@ async fn approval_of_a_brain_can_expire_and_forbid_edited_arguments() {
 
     assert!(run.result().await.is_ok());
     let story = play.story(&run).await;
-    let reason = Some("nobody decided in time".to_owned());
+    let reason = Some("the approval expired".to_owned());
     assert_eq!(results(&story, "Work"), [success("oolong read"), ToolResult::Denied { reason, by: None }]);
     let flags = CallFlags { brain: true, idempotent: true, ..CallFlags::default() };
     assert_eq!(play.last_request().tools.tools()[0].flags, flags);

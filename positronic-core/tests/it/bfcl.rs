@@ -135,7 +135,7 @@ async fn dynamic_tool_is_validated_approved_and_flagged_like_any_other() {
 }
 
 #[test]
-#[should_panic(expected = "the schema of the tool `x` describes no object")]
+#[should_panic(expected = "the schema of the tool `x` does not describe an object")]
 fn non_object_schema_is_a_usage_error() {
     let _: DynamicTool = Tool::dynamic("x", "", json!({"type": "string"}), async |_, _| Ok(()));
 }

@@ -101,12 +101,12 @@ async fn impossible_events_are_refused() {
     };
 
     assert_eq!(append(&begun, request()).unwrap_err(), "its limit of tokens is not reached");
-    assert_eq!(append(&begun, decided(Decision::Approved)).unwrap_err(), "nobody is asked for more");
-    assert_eq!(append(&begun, EventKind::BudgetExpired {}).unwrap_err(), "nobody is asked for more");
+    assert_eq!(append(&begun, decided(Decision::Approved)).unwrap_err(), "no request for more is open");
+    assert_eq!(append(&begun, EventKind::BudgetExpired {}).unwrap_err(), "no request for more is open");
     assert_eq!(append(&asked, request()).unwrap_err(), "a person is asked already");
     assert_eq!(append(&begun, EventKind::StepBlocked {}).unwrap_err(), "the brain is not at this step");
     let granted = append(&asked, decided(Decision::Approved)).unwrap();
-    assert_eq!(append(&granted, decided(Decision::Approved)).unwrap_err(), "nobody is asked for more");
+    assert_eq!(append(&granted, decided(Decision::Approved)).unwrap_err(), "no request for more is open");
     assert!(granted.signals.contains_key(&SignalId::new("s")));
 }
 

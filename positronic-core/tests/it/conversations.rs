@@ -86,7 +86,7 @@ async fn prompt_enters_the_history_after_its_predecessors() {
 
     let refused = there.client().import(&second, &log(&second).await).await.unwrap_err();
 
-    let said_so = "the run `c-1` goes on after `c-0`, which the store does not have; take that one in first";
+    let said_so = "the run `c-1` continues `c-0`, which the store does not have; import that run first";
     assert_eq!(refused.to_string(), said_so);
     for run in [&first, &second] {
         there.client().import(run, &log(run).await).await.unwrap();

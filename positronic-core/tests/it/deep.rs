@@ -198,7 +198,7 @@ fn states(value: &Value) -> Vec<(Brain<(), Value>, &'static str)> {
         ),
         (
             brain("Given").state(json!(0)).brain("Dig", inner(), move |_| Stack(given.clone()), |state, _| state),
-            "the brain `Dig` could not be started",
+            "the brain `Dig` failed to start",
         ),
         (
             brain("Result").state(json!(0)).step("Pass", async |_| Ok(json!(0))).result(move |_| last.clone()),

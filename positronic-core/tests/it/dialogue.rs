@@ -94,7 +94,7 @@ async fn empty_message_is_refused_and_changes_nothing() {
     let refused = run.message(" ", "ann").await;
 
     assert!(
-        matches!(&refused, Err(SignalError::Refused(why)) if why.to_string() == "the message is empty; say something")
+        matches!(&refused, Err(SignalError::Refused(why)) if why.to_string() == "the message is empty; send a text")
     );
     assert_eq!(run.state().next, before);
     run.result().await.unwrap();
@@ -111,7 +111,7 @@ async fn empty_question_is_refused_before_the_model_call() {
     let story = play.run(&asking, ()).await;
 
     let Settled::Failed(failure) = story.settled() else { panic!("it fails") };
-    assert!(failure.message.ends_with("a question to a model needs a text, and this one is empty"), "{failure}");
+    assert!(failure.message.ends_with("the question to the model is empty"), "{failure}");
     assert!(play.requests().is_empty());
 }
 

@@ -216,7 +216,7 @@ async fn question_is_asked_again_up_to_its_limit_and_never_after_a_refusal() {
         let story = play.run(&asking(retries), ()).await;
         assert_eq!(play.requests().len(), asked);
         let message = failure(&story);
-        assert!(message.contains(&format!("the model's answer does not fit{times}: ")), "{message}");
+        assert!(message.contains(&format!("the model's answer does not match the schema{times}: ")), "{message}");
     }
     let play = Play::free([Reply::refusal("I rule on nothing.")]);
     let message = failure(&play.run(&asking(None), ()).await);

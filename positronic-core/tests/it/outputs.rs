@@ -286,5 +286,5 @@ async fn recording_keeps_the_models_own_projection_and_plays_it() {
 
     assert!(matches!(alike.settled(), Settled::Completed(_)), "{:?}", alike.settled());
     let Settled::Failed(failure) = otherwise.settled() else { panic!("another request is answered") };
-    assert!(failure.message.contains("is not the recorded one"), "{}", failure.message);
+    assert!(failure.message.contains("differs from the recorded one"), "{}", failure.message);
 }

@@ -289,7 +289,10 @@ async fn dynamic_tool_result_is_folded_into_the_state() {
     assert_eq!(story.state()["done"], json!(["a", "a: a done"]));
     let results = results(&story, "Work");
     assert_eq!(results[0], success("a done"));
-    assert!(error_of(&results[1]).starts_with("the tool has run, but what it gave is no `u32`"), "{results:?}");
+    assert!(
+        error_of(&results[1]).starts_with("the tool has run, but its result cannot be decoded as `u32`"),
+        "{results:?}"
+    );
     assert_eq!(error_of(&results[2]), "c broke");
 }
 

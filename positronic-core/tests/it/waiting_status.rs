@@ -65,7 +65,7 @@ async fn waiting_run_reports_its_pending_decision_and_its_pause() {
     insta::assert_snapshot!(waiting_texts(&play.story(&run).await), @r#"
     7 LOOP_APPROVAL_REQUESTED: The run waits since event 7 for a person's decision about `gated` at `Work/0.0` (it is dangerous).
       [Person] ["Work/0.0"]
-    8 BRAIN_PAUSED: The run is paused since event 8, until a person lets it go on.
+    8 BRAIN_PAUSED: The run is paused since event 8, until a person resumes it.
       [Person] []
     9 BRAIN_RESUMED: The run waits since event 7 for a person's decision about `gated` at `Work/0.0` (it is dangerous).
       [Person] ["Work/0.0"]

@@ -397,7 +397,8 @@ async fn wait_without_an_identifier_is_refused() {
     let story = play.run(&workshop(&journal, forgetful), ()).await;
 
     let results = results(&story, "Work");
-    let expected = "the webhook `slack` is waited for with an empty identifier; pass what tells this wait from others";
+    let expected =
+        "the webhook `slack` has a wait with an empty identifier; pass one that distinguishes this wait from others";
     assert!(error_of(&results[0]).contains(expected), "{results:?}");
     assert_eq!(events_named(&story, "LOOP_WAIT"), Vec::<String>::new());
 }

@@ -68,7 +68,7 @@ async fn promise_04_two_processes_approving_a_call_a_hundred_times_run_it_once()
         answers.sort();
         let [accepted, other] = answers;
         assert_eq!(accepted, "accepted", "and {other}");
-        assert!(other.starts_with(&format!("the call `{}` was decided already: it was approved", call())), "{other}");
+        assert!(other.starts_with(&format!("the call `{}` is already decided: it was approved", call())), "{other}");
         run.result().await.unwrap();
     }
     let effects = std::fs::read_to_string(folder.path().join("effects")).unwrap();

@@ -38,8 +38,7 @@ async fn every_call_needs_an_approval_unless_the_author_trusts_the_server() {
     assert_eq!(
         reasons(&run),
         [
-            "`look` of the MCP server `desk` may change something; the server says that it only reads, and nobody has \
-             confirmed it",
+            "`look` of the MCP server `desk` may change something; the server declares it as read-only, which is not confirmed",
             "`add` of the MCP server `desk` may change or destroy something",
             "`burn` of the MCP server `desk` may change or destroy something",
         ]

@@ -41,7 +41,7 @@ async fn unresponsive_server_gives_an_error_and_receives_a_cancellation() {
     let results = results(&story, "Work");
     assert_eq!(
         error_of(&results[0]),
-        "the MCP server `desk` did not answer within 60s, and was told to stop; whether the call had its effect is unknown"
+        "the MCP server `desk` did not answer within 60s, and was told to stop; whether the call took effect is unknown"
     );
     assert_eq!(results[1], success("ok"));
     let told = fake.seen("notifications/cancelled");
@@ -82,7 +82,11 @@ async fn unresponsive_server_is_restarted_by_the_next_call() {
 
     let results = results(&story, "Work");
     assert!(error_of(&results[0]).contains("did not answer within 60s"));
-    assert!(error_of(&results[1]).contains("did not start: it did not shake hands within 30s"), "{:?}", results[1]);
+    assert!(
+        error_of(&results[1]).contains("did not start: the handshake did not finish within 30s"),
+        "{:?}",
+        results[1]
+    );
     assert_eq!(results[3], success("ok"));
     assert!(fake.connections() >= 3, "{}", fake.connections());
 }
@@ -97,7 +101,7 @@ async fn server_death_during_a_call_is_an_error_and_the_next_call_restarts_it() 
     let results = results(&story, "Work");
     assert_eq!(
         error_of(&results[0]),
-        "the MCP server `desk` ended before it answered: the stream has ended; whether the call had its effect is unknown"
+        "the MCP server `desk` ended before it answered: the stream has ended; whether the call took effect is unknown"
     );
     assert_eq!(results[1], success("ok"));
     assert_eq!(fake.connections(), 2);
@@ -138,7 +142,7 @@ async fn repeatedly_dying_server_rests_and_is_tried_again() {
     assert!(error_of(&results[1]).contains("ended before it answered"));
     let rests = error_of(&results[2]);
     assert!(
-        rests.starts_with("the MCP server `desk` is not started again before 1s have passed, since it failed 2 times"),
+        rests.starts_with("the MCP server `desk` failed 2 times and is not restarted before 1s have passed"),
         "{rests}"
     );
     assert_eq!(results[4], success("ok"));
@@ -189,7 +193,7 @@ async fn silent_server_does_not_block_a_loop() {
 
     let error = fake.server(options()).connect().await.unwrap_err();
 
-    assert_eq!(error.to_string(), "the MCP server `desk` did not start: it did not shake hands within 30s");
+    assert_eq!(error.to_string(), "the MCP server `desk` did not start: the handshake did not finish within 30s");
     assert!(matches!(error, McpError::Start { .. }));
 }
 
@@ -207,7 +211,7 @@ async fn oversized_message_ends_the_connection_and_not_the_process() {
 
     let results = results(&story, "Work");
     let error = error_of(&results[0]);
-    assert!(error.contains("it sent a message of more than 50000 bytes, and the connection was closed"), "{error}");
+    assert!(error.contains("it sent a message of more than 50000 bytes, so the connection was closed"), "{error}");
     assert_eq!(results[1], success("ok"));
 }
 
@@ -222,7 +226,7 @@ async fn malformed_answers_are_explained_errors() {
 
     let results = results(&story, "Work");
     for result in &results[..2] {
-        assert_eq!(error_of(result), "the MCP server `desk` answered something else: what is no result of a tool");
+        assert_eq!(error_of(result), "the MCP server `desk` sent an invalid answer: it is not a tool result");
     }
     assert_eq!(results[2], success("ok"));
 }

@@ -190,7 +190,7 @@ async fn unauthorized_client_gets_a_remedy() {
         let error = site.server(|http| http.bearer("s3cret")).connect().await.unwrap_err().to_string();
 
         let expected =
-            format!("127.0.0.1:{} does not let us in (HTTP {code}); give it a token with `.bearer(…)`", site.port);
+            format!("127.0.0.1:{} denied access (HTTP {code}); give it a token with `.bearer(…)`", site.port);
         assert!(error.contains(&expected), "{error}");
         assert!(!error.contains("s3cret"), "{error}");
     }
@@ -280,7 +280,7 @@ async fn unreachable_server_fails_the_loop_first_and_only_the_call_later() {
     let nobody =
         McpServer::new("web", McpHttp::new(format!("http://127.0.0.1:{port}/")), McpOptions::default()).unwrap();
     let error = nobody.connect().await.unwrap_err();
-    assert_eq!(error.to_string(), format!("the MCP server `web` did not start: nobody answers at 127.0.0.1:{port}"));
+    assert_eq!(error.to_string(), format!("the MCP server `web` did not start: no response from 127.0.0.1:{port}"));
     assert!(error.is_transient());
 
     let calls = Mutex::new(0);
@@ -303,7 +303,7 @@ async fn unreachable_server_fails_the_loop_first_and_only_the_call_later() {
 
     let results = results(&story, "Work");
     assert!(
-        error_of(&results[0]).starts_with("the MCP server `web` did not take the request: 127.0.0.1"),
+        error_of(&results[0]).starts_with("the MCP server `web` did not accept the request: 127.0.0.1"),
         "{results:?}"
     );
     assert!(error_of(&results[0]).contains("503"), "{results:?}");

@@ -64,8 +64,7 @@ async fn colliding_names_are_refused_with_both_tools() {
     let error = start_error(&fake, McpOptions::builder().renamed([("a", "desk__b")]).build()).await;
     assert_eq!(
         error.to_string(),
-        "the tools `a` and `b` of the MCP server `desk` would both be `desk__b`; give one of them another name with \
-         `renamed`, or leave it out with `without`"
+        "the tools `a` and `b` of the MCP server `desk` would both be named `desk__b`; rename one of them with `renamed`, or omit it with `without`"
     );
     let twice = quiet([tool("a"), tool("a")]);
     assert!(matches!(start_error(&twice, McpOptions::default()).await, McpError::SameName { .. }));
@@ -84,8 +83,7 @@ async fn name_of_a_loop_tool_or_another_servers_tool_is_refused() {
 
     let story = Play::new([]).run(own, ()).await;
     let why = failure_of(&story);
-    let says =
-        "the tool `echo` of the MCP server `desk` would be `desk__echo`, and the iteration has a tool named so already";
+    let says = "the tool `echo` of the MCP server `desk` would be named `desk__echo`, as another tool of the loop";
     assert!(why.contains(says), "{why}");
 }
 
@@ -126,23 +124,20 @@ fn doubling(steps: usize) -> Value {
 async fn unusable_schema_is_refused_with_tool_and_server() {
     let bad = |schema: Value| json!({"name": "odd", "inputSchema": schema});
     let cases = [
-        (json!({"type": "object", "properties": {"a": {"type": "strnig"}}}), "the schema itself is not valid"),
-        (json!({"type": "object", "properties": {"a": {"pattern": "("}}}), "the schema itself is not valid"),
+        (json!({"type": "object", "properties": {"a": {"type": "strnig"}}}), "invalid schema"),
+        (json!({"type": "object", "properties": {"a": {"pattern": "("}}}), "invalid schema"),
         (
             json!({"type": "object", "properties": {"a": {"$ref": "https://example.org/x.json"}}}),
-            "the schema is refused: its reference",
+            "schema rejected: its reference",
         ),
-        (doubling(30), "the schema is refused: its references and combinators apply 4294967294 schemas to one value"),
-        (
-            json!({"type": "object", "properties": {"a": {"pattern": "((a{999}){999}){999}"}}}),
-            "the schema itself is not valid",
-        ),
-        (json!({"type": "array"}), "its type is \"array\", and arguments are an object"),
+        (doubling(30), "schema rejected: its references and combinators apply 4294967294 schemas to one value"),
+        (json!({"type": "object", "properties": {"a": {"pattern": "((a{999}){999}){999}"}}}), "invalid schema"),
+        (json!({"type": "array"}), "its type is \"array\", but arguments must be an object"),
     ];
     for (schema, says) in cases {
         let fake = quiet([tool("fine"), bad(schema)]);
         let error = start_error(&fake, McpOptions::default()).await.to_string();
-        let begins = "the tool `odd` of the MCP server `desk` has a schema that cannot be used: ";
+        let begins = "the tool `odd` of the MCP server `desk` has an unusable schema: ";
         assert!(error.starts_with(begins) && error.contains(says), "{error}");
 
         let without = McpOptions::builder().without(["odd"]).build();
@@ -224,12 +219,12 @@ fn author_errors_are_reported_before_anything_starts() {
     use positronic_core::mcp::{McpCommand, McpHttp};
 
     let named = |name: &str| McpServer::new(name, McpCommand::new("true"), McpOptions::default()).unwrap_err();
-    assert!(named("my__server").to_string().contains("is no name of an MCP server"));
+    assert!(named("my__server").to_string().contains("is not a valid name of an MCP server"));
     let http = |http: McpHttp| McpServer::new("web", http, McpOptions::default()).unwrap_err().to_string();
-    assert!(http(McpHttp::new("tracker.example/mcp")).contains("its address is none"));
+    assert!(http(McpHttp::new("tracker.example/mcp")).contains("invalid URL"));
     assert!(http(McpHttp::new("file:///mcp")).contains("use `https://…`"));
-    assert!(http(McpHttp::new("https://a.example").header("a b", "c")).contains("`a b` is no name of a header"));
-    assert!(http(McpHttp::new("https://a.example").bearer("a\nb")).contains("its bearer token"));
+    assert!(http(McpHttp::new("https://a.example").header("a b", "c")).contains("`a b` is not a valid header name"));
+    assert!(http(McpHttp::new("https://a.example").bearer("a\nb")).contains("the bearer token"));
 }
 
 #[test]

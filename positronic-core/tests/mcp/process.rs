@@ -89,8 +89,8 @@ async fn dead_process_is_reported_with_its_status_and_last_output_and_restarted(
     let results = results(&story, "Work");
     assert_eq!(
         error_of(&results[0]),
-        "the MCP server `sh` ended before it answered: it ended with exit status: 3; the last it said: starting / no more \
-         tea; whether the call had its effect is unknown"
+        "the MCP server `sh` ended before it answered: it ended with exit status: 3; last output: starting / no more \
+         tea; whether the call took effect is unknown"
     );
     assert_eq!(results[1], success("back"));
 }
@@ -117,22 +117,19 @@ async fn secret_variable_is_redacted_in_results_and_last_output() {
 async fn missing_program_or_non_server_is_reported() {
     let missing = server(McpCommand::new("no-such-program-4711")).connect().await.unwrap_err().to_string();
     assert!(
-        missing.starts_with("the MCP server `sh` did not start: there is no program `no-such-program-4711`; it was looked for in /usr/local/sbin"),
+        missing.starts_with("the MCP server `sh` did not start: cannot find the program `no-such-program-4711`; searched in /usr/local/sbin"),
         "{missing}"
     );
     let nowhere = server(McpCommand::new("sh").folder("/no/such/folder")).connect().await.unwrap_err().to_string();
-    assert!(nowhere.contains("or no folder `/no/such/folder`"), "{nowhere}");
+    assert!(nowhere.contains("or the folder `/no/such/folder`"), "{nowhere}");
 
     let ends = McpCommand::new("sh").args(["-c", "echo 'usage: tea [cup]' >&2; exit 64"]);
     let ends = server(ends).connect().await.unwrap_err().to_string();
-    assert_eq!(
-        ends,
-        "the MCP server `sh` did not start: it ended with exit status: 64; the last it said: usage: tea [cup]"
-    );
+    assert_eq!(ends, "the MCP server `sh` did not start: it ended with exit status: 64; last output: usage: tea [cup]");
 
     let refuses = r#"read -r line; printf '{"jsonrpc":"2.0","id":0,"error":{"code":-32600,"message":"members only"}}\n'; sleep 60"#;
     let refuses = server(McpCommand::new("sh").args(["-c", refuses])).connect().await.unwrap_err().to_string();
-    assert!(refuses.contains("it refuses the handshake: members only (code -32600)"), "{refuses}");
+    assert!(refuses.contains("the server rejected the handshake: members only (code -32600)"), "{refuses}");
 }
 
 #[tokio::test]

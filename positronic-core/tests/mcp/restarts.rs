@@ -92,8 +92,8 @@ async fn author_sets_the_patience_and_it_ends() {
     fake.refuse(usize::MAX);
     for (options, least, most) in [
         (unasked(), 300, 330),
-        (McpOptions { patience: Duration::from_secs(20), ..unasked() }, 20, 40),
-        (McpOptions { patience: Duration::ZERO, ..unasked() }, 1, 3),
+        (McpOptions { reconnect_timeout: Duration::from_secs(20), ..unasked() }, 20, 40),
+        (McpOptions { reconnect_timeout: Duration::ZERO, ..unasked() }, 1, 3),
     ] {
         let began = Instant::now();
         let run = continue_run(&log, desk(&[&fake.server(options)]), vec![]).await;
@@ -197,7 +197,7 @@ async fn call_of_a_tool_that_the_server_no_longer_lists_is_an_explained_error() 
     assert!(matches!(run.settled().await, Settled::Completed(_)));
     assert_eq!(
         error_of(&results(&Story::of(&run).await, "Work")[0]),
-        "the MCP server `desk` does not list the tool `desk__echo` any more, for which the call was made"
+        "the MCP server `desk` no longer lists the tool `desk__echo` of the call"
     );
     assert!(fake.seen("tools/call").is_empty());
 }

@@ -186,14 +186,12 @@ async fn missing_interpreter_and_unknown_language_are_clear_errors() {
     let runner = CodeRunner::new(&place.folder, options);
 
     let missing = runner.run("cobol", "").await.unwrap_err().to_string();
-    assert!(
-        missing.starts_with(
-            "`cobol` is not on this machine: there is no `/usr/local/bin/positronic-no-cobol` or `/usr/bin/"
-        )
-    );
+    assert!(missing.starts_with(
+        "cannot find `cobol` on this machine: searched `/usr/local/bin/positronic-no-cobol` or `/usr/bin/"
+    ));
     assert!(matches!(runner.run("own", "").await, Err(CodeError::NoInterpreter { .. })));
     let unknown = runner.run("python3", "").await.unwrap_err().to_string();
-    assert_eq!(unknown, "there is no language `python3`; there are `cobol`, `own`");
+    assert_eq!(unknown, "unknown language `python3`; available are `cobol`, `own`");
 }
 
 #[tokio::test]
@@ -256,6 +254,6 @@ async fn invalid_arguments_run_nothing() {
     let results = results(&story, "Work");
     assert!(error_of(&results[0]).contains("\"code\" is a required property"));
     assert!(error_of(&results[1]).contains("network"), "{}", error_of(&results[1]));
-    assert_eq!(error_of(&results[2]), "there is no language `perl`; there are `python3`, `sh`");
+    assert_eq!(error_of(&results[2]), "unknown language `perl`; available are `python3`, `sh`");
     assert!(place.files().is_empty());
 }

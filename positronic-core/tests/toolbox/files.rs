@@ -74,7 +74,7 @@ async fn names_that_escape_the_folder_or_deceive_are_refused() {
     let results = results(&story, "Work");
     assert_eq!(results.len(), 22);
     for result in &results {
-        assert!(error_of(result).contains("is no path in the output folder"), "{result:?}");
+        assert!(error_of(result).contains("is not a valid path in the output folder"), "{result:?}");
     }
     assert!(error_of(&results[5]).contains(r"a\u{202e}txt.exe"), "what cannot be seen is shown: {:?}", results[5]);
     assert!(place.files().is_empty());
@@ -125,9 +125,9 @@ fn special_files_are_neither_read_nor_waited_for() {
     let pipe = place.folder.place().join("pipe");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
 
-    assert_eq!(place.folder.read("sub", 0).unwrap_err().to_string(), "`sub` is no file but a folder");
-    assert_eq!(place.folder.write("sub", b"x").unwrap_err().to_string(), "`sub` is no file but a folder");
-    assert_eq!(place.folder.read("pipe", 0).unwrap_err().to_string(), "`pipe` is no file but a pipe or a device");
+    assert_eq!(place.folder.read("sub", 0).unwrap_err().to_string(), "`sub` is not a file but a folder");
+    assert_eq!(place.folder.write("sub", b"x").unwrap_err().to_string(), "`sub` is not a file but a folder");
+    assert_eq!(place.folder.read("pipe", 0).unwrap_err().to_string(), "`pipe` is not a file but a pipe or a device");
     assert!(matches!(place.folder.read("none", 0), Err(FolderError::Missing { .. })));
     place.folder.write("pipe", b"a file now").unwrap();
     assert_eq!(place.folder.read("pipe", 0).unwrap().text, "a file now");
@@ -139,15 +139,15 @@ fn files_and_the_folder_have_size_limits() {
     let place = Place::with(options);
 
     let large = place.folder.write("a", &[b'x'; 11]).unwrap_err().to_string();
-    assert_eq!(large, "`a` has 11 bytes, and a file may have 10");
+    assert_eq!(large, "`a` has 11 bytes, but at most 10 are allowed");
     place.folder.write("a", &[b'x'; 10]).unwrap();
     place.folder.write("b", &[b'x'; 10]).unwrap();
     let full = place.folder.write("c", &[b'x'; 6]).unwrap_err().to_string();
-    assert_eq!(full, "the output folder is full: 26 bytes, and it may hold 25 bytes");
+    assert_eq!(full, "the output folder is full: 26 bytes of at most 25 bytes");
     place.folder.write("a", &[b'y'; 5]).unwrap();
     place.folder.write("c", &[b'x'; 10]).unwrap();
     let many = place.folder.write("d", b"").unwrap_err().to_string();
-    assert_eq!(many, "the output folder is full: 4 files, and it may hold 3 files");
+    assert_eq!(many, "the output folder is full: 4 files of at most 3 files");
     assert_eq!(place.files(), ["a", "b", "c"], "nothing is left of what did not fit");
 }
 
@@ -176,7 +176,7 @@ fn binary_file_is_not_read_as_text() {
         assert!(matches!(place.folder.read(name, 0), Err(FolderError::Binary { .. })), "{name}");
     }
     let said = place.folder.read("a.png", 0).unwrap_err().to_string();
-    assert_eq!(said, "`a.png` is no text but 6 bytes of image/png; a program can read it");
+    assert_eq!(said, "`a.png` is not text but 6 bytes of image/png; a program can read it");
 }
 
 #[tokio::test]
@@ -186,7 +186,7 @@ async fn author_sets_whether_a_file_is_replaced_asked_about_or_preserved() {
     let folder = place.folder.clone();
     let play = Play::new([Reply::calls([write("a", "new")]), done()]);
     let story = play.run(&desk::<Value>(move || vec![toolbox::write_file(&folder)]), ()).await;
-    let refused = "there is a file `a` already, and it may not be replaced; choose another name";
+    let refused = "the file `a` exists already and may not be replaced; choose another name";
     assert_eq!(error_of(&results(&story, "Work")[0]), refused);
     assert_eq!(place.folder.read("a", 0).unwrap().text, "old");
 
@@ -207,7 +207,7 @@ async fn author_sets_whether_a_file_is_replaced_asked_about_or_preserved() {
 #[tokio::test]
 async fn concurrent_write_without_an_approval_does_not_replace_a_file() {
     for (overwrite, says) in [
-        (Overwrite::Ask, "there is a file `a` by now, and nobody was asked whether it may be replaced"),
+        (Overwrite::Ask, "there is a file `a` by now, and nobody has approved its replacement"),
         (Overwrite::Refuse, "there is a file `a` already, and it may not be replaced"),
     ] {
         let place = Place::with(FolderOptions::builder().overwrite(overwrite).build());

@@ -45,7 +45,7 @@ async fn missing_artifacts_and_an_empty_summary_do_not_end_the_loop() {
     let results = results(&story, "Work");
     let missing = error_of(&results[0]);
     assert!(missing.contains("there is no `chart.png` in the output folder"), "{missing}");
-    assert!(missing.contains("`../secret.txt` is no path"), "{missing}");
+    assert!(missing.contains("`../secret.txt` is not a valid path"), "{missing}");
     assert!(!missing.contains("`report.md`"), "existing artifacts are not reported: {missing}");
     assert_eq!(error_of(&results[1]), "the summary is empty; say what was reached");
     assert!(error_of(&results[2]).contains("summary"));

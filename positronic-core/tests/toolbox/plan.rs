@@ -137,7 +137,10 @@ async fn overlong_empty_or_misspelt_plans_are_refused() {
     let story = play.run(&desk(PlanOptions::builder().max_parts(2).build(), &journal), ()).await;
 
     let results = results(&story, "Work");
-    assert!(error_of(&results[0]).contains("the plan has 3 parts, and may have 2; put some together"), "{results:?}");
+    assert!(
+        error_of(&results[0]).contains("the plan has 3 parts, but at most 2 are allowed; merge some"),
+        "{results:?}"
+    );
     assert!(error_of(&results[1]).contains("the plan has no parts"));
     assert!(error_of(&results[2]).contains("the part `t2` has no title or no goal"));
     assert!(
@@ -167,7 +170,10 @@ async fn nested_plans_have_a_depth_limit() {
 
     let inner = "Work/0.0/Sub-goals/0.0/Work/0.0/Sub-goals/0.0/Work";
     let refused = results(&story, inner).remove(0);
-    assert!(error_of(&refused).contains("plans may be 2 deep, and this one is inside 2"), "{refused:?}");
+    assert!(
+        error_of(&refused).contains("plans may be 2 levels deep, and this call is already at level 2"),
+        "{refused:?}"
+    );
     assert!(results(&story, "Work")[0].is_success());
 }
 

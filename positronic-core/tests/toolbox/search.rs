@@ -83,7 +83,7 @@ async fn captcha_page_is_never_an_empty_result() {
         assert!(!error.is_transient(), "asking again at once makes it worse");
     }
     let error = web(&serving("202 Accepted", CHALLENGE)).search("tea").await.unwrap_err().to_string();
-    assert!(error.starts_with("DuckDuckGo asks for a proof that a person searches (HTTP status 202)"), "{error}");
+    assert!(error.starts_with("DuckDuckGo requires a CAPTCHA (HTTP status 202)"), "{error}");
 }
 
 #[tokio::test]
@@ -122,7 +122,7 @@ async fn missing_network_is_an_explained_error() {
     assert!(error.is_transient());
     assert_eq!(
         error.to_string(),
-        "`html.duckduckgo.com` cannot be reached: temporary failure in name resolution; is there a network?"
+        "cannot reach `html.duckduckgo.com`: temporary failure in name resolution; check the network"
     );
 }
 

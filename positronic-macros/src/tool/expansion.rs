@@ -1,8 +1,8 @@
-//! Writes the function that returns the tool.
+//! Generates the function that returns the tool.
 //!
-//! Paths are absolute, local names are hygienic, and the names of the generated types give way to the author's. A
-//! generated call stands, for the compiler, where the author said what it does: a flag's at the flag, `execute` at the
-//! result type, all else at the function's name.
+//! Paths are absolute, local names are hygienic, and generated type names avoid the author's. Generated calls have the
+//! spans of the author's tokens that they come from: of a flag, of the result type for `execute`, else of the
+//! function's name.
 
 use std::collections::HashSet;
 
@@ -15,10 +15,10 @@ use super::flags::{Call, Flags, Value};
 use super::function::{Function, is_lint_level};
 use super::parameters::{Parameter, Parameters};
 
-/// Lints that judge a free choice, which a tool's author does not have.
+/// Style lints that do not apply, since the macro dictates the signature.
 const IMPOSED: [&str; 2] = ["unused_async", "needless_pass_by_value"];
 
-/// Writes the tool.
+/// Generates the tool.
 pub(super) fn tool(
     function: &Function,
     parameters: &Parameters,
@@ -41,7 +41,7 @@ pub(super) fn tool(
         let (attributes, name, ty) = (&argument.field_attributes, &argument.name, &argument.ty);
         quote!(#(#attributes)* #name: #ty)
     });
-    // `flatten` takes what the other fields leave, so serde refuses the two together.
+    // `flatten` takes the remaining fields, so serde rejects the two together.
     let flattened = parameters.arguments().any(|argument| argument.field_attributes.iter().any(is_flatten));
     let strict = (!flattened).then(|| quote!(, deny_unknown_fields));
 
@@ -76,8 +76,8 @@ pub(super) fn tool(
     })
 }
 
-/// Writes a function of the right type that is never called, where the signature is wrong: the author reads about that
-/// and not about a missing function as well. The author's function stays in it, unless it has a `self`.
+/// Generates a function of the right type that is never called, for an invalid signature: it avoids further errors about a
+/// missing function. The author's function remains in it, unless it has a `self`.
 pub(super) fn placeholder(function: &Function) -> TokenStream {
     let work = function.signature.receiver().is_none().then(|| {
         let work = work(function);
@@ -86,7 +86,7 @@ pub(super) fn placeholder(function: &Function) -> TokenStream {
     Header::new(function, None).write(&quote!(#work ::core::unreachable!()))
 }
 
-/// What stands before the generated function's body.
+/// The head of the generated function.
 struct Header<'a> {
     function: &'a Function,
     names: Names,
@@ -95,7 +95,7 @@ struct Header<'a> {
 }
 
 impl<'a> Header<'a> {
-    /// Takes the types from the context; a function without one gets three parameters, for any brain.
+    /// Takes the types from the context; a function without one gets three type parameters.
     fn new(function: &'a Function, context: Option<&[Type; 3]>) -> Self {
         let names = Names::of(function);
         let mut generics = function.signature.generics.clone();
@@ -124,7 +124,7 @@ impl<'a> Header<'a> {
     }
 }
 
-/// Writes the author's function, to stand inside the generated one.
+/// Returns the author's function, for nesting in the generated one.
 fn work(function: &Function) -> TokenStream {
     let mut signature = function.signature.clone();
     for input in &mut signature.inputs {
@@ -132,7 +132,7 @@ fn work(function: &Function) -> TokenStream {
             parameter.attrs.retain(is_lint_level);
         }
     }
-    // What is wrong here has been reported; set right, it brings no second error.
+    // Already reported mistakes are corrected here, to avoid further errors.
     signature.asyncness.get_or_insert_default();
     (signature.constness, signature.unsafety, signature.abi) = (None, None, None);
     let (outer, inner): (Vec<&Attribute>, Vec<&Attribute>) = function.attributes.iter().partition(|it| is_outer(it));
@@ -146,7 +146,7 @@ fn work(function: &Function) -> TokenStream {
     quote!(#(#imposed)* #(#inner)* #signature #body)
 }
 
-/// Says whether an attribute belongs to the generated function, which the author's stands in, and not to the author's.
+/// Returns whether an attribute belongs to the generated outer function, and not to the author's.
 fn is_outer(attribute: &Attribute) -> bool {
     let others = ["cfg", "cfg_attr", "doc", "deprecated", "must_use"];
     is_lint_level(attribute) || others.iter().any(|name| attribute.path().is_ident(name))
@@ -180,7 +180,7 @@ fn result_span(function: &Function) -> Span {
     }
 }
 
-/// Gives the generics that the arguments' types speak of, without bounds: the derives add theirs.
+/// Returns the generics that the arguments' types use, without bounds: the derives add theirs.
 fn used_generics(generics: &Generics, parameters: &Parameters) -> Generics {
     let used: HashSet<String> =
         parameters.arguments().flat_map(|argument| words(argument.ty.to_token_stream())).collect();
@@ -193,13 +193,13 @@ fn used_generics(generics: &Generics, parameters: &Parameters) -> Generics {
     Generics { params: params.collect(), ..Generics::default() }
 }
 
-/// Hands the function's own type parameters on to the author's function.
+/// Passes the function's own type parameters to the author's function.
 fn turbofish(generics: &Generics) -> TokenStream {
     let names: Vec<&Ident> = generics.params.iter().filter_map(named).collect();
     if names.is_empty() { TokenStream::new() } else { quote!(::<#(#names),*>) }
 }
 
-/// Gives the name of a type or constant.
+/// Returns the name of a type or constant parameter.
 fn named(param: &GenericParam) -> Option<&Ident> {
     match param {
         GenericParam::Type(param) => Some(&param.ident),
@@ -208,7 +208,7 @@ fn named(param: &GenericParam) -> Option<&Ident> {
     }
 }
 
-/// The words that the author's function uses.
+/// The identifiers that the author's function uses.
 struct Names(HashSet<String>);
 
 impl Names {
@@ -218,7 +218,7 @@ impl Names {
         Self(used)
     }
 
-    /// Finds a name that the author's code does not use: the wanted one, or the first with a number.
+    /// Returns an identifier that the author's code does not use: the wanted one, or the first with a number.
     fn free(&self, wanted: &str, span: Span) -> Ident {
         let numbered = (1..).map(|number| format!("{wanted}{number}"));
         let mut candidates = std::iter::once(wanted.to_owned()).chain(numbered);

@@ -1,4 +1,4 @@
-//! What stands in the parentheses of `#[tool(…)]`.
+//! The flags in the parentheses of `#[tool(…)]`.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use syn::{Expr, ExprLit, Lit, LitStr, Meta, Token};
 
 use super::mistakes::Mistakes;
 
-/// Every flag that there is, as the message about an unknown one lists them.
+/// All flags, in the order of the message about an unknown one.
 const KNOWN: [&str; 12] = [
     "exit",
     "read_only",
@@ -29,25 +29,25 @@ const KNOWN: [&str; 12] = [
     "retries",
 ];
 
-/// Flags that say more of an approval.
+/// Flags that configure an approval.
 const OF_APPROVALS: [&str; 2] = ["approval_expires", "not_editable"];
 
-/// A tool's flags, in the order in which they were written.
+/// A tool's flags, in the written order.
 #[derive(Default)]
 pub(crate) struct Flags {
     name: Option<LitStr>,
-    /// The others: each is one call on the builder.
+    /// The others, each of which is a call of the builder.
     pub(crate) calls: Vec<Call>,
 }
 
-/// A call on the tool's builder, with the place of the flag that asked for it.
+/// A call of the tool's builder, with the span of its flag.
 pub(crate) struct Call {
     pub(super) method: &'static str,
     pub(super) span: Span,
     pub(super) value: Value,
 }
 
-/// What a flag's call is given.
+/// The argument of a flag's call.
 pub(crate) enum Value {
     Nothing,
     Text(LitStr),
@@ -56,7 +56,7 @@ pub(crate) enum Value {
 }
 
 impl Flags {
-    /// Reads the flags. A wrong one is noted and left out.
+    /// Parses the flags. Invalid ones are reported and skipped.
     pub(crate) fn read(tokens: TokenStream, mistakes: &mut Mistakes) -> Self {
         let mut flags = Self::default();
         let metas = match Punctuated::<Meta, Token![,]>::parse_terminated.parse2(tokens) {
@@ -84,12 +84,12 @@ impl Flags {
         flags
     }
 
-    /// Gives the tool's id: what `name` says, or the function's name.
+    /// Returns the tool's id: `name`, or the function's name.
     pub(crate) fn id(&self, function: &Ident, mistakes: &mut Mistakes) -> LitStr {
         self.id_or(&function.unraw().to_string(), function, mistakes)
     }
 
-    /// Gives the tool's id: what `name` says, or the name that is made of the author's `function`.
+    /// Returns the tool's id: `name`, or a name derived from the author's `function`.
     pub(crate) fn id_or(&self, name: &str, function: &Ident, mistakes: &mut Mistakes) -> LitStr {
         self.name.clone().unwrap_or_else(|| {
             if let Err(error) = check_tool_name(name, function) {
@@ -130,7 +130,7 @@ fn error(tokens: impl ToTokens, message: impl std::fmt::Display) -> syn::Error {
     syn::Error::new_spanned(tokens, message)
 }
 
-/// Gives the literal of `name = literal`.
+/// Returns the literal of `name = literal`.
 fn literal(meta: &Meta) -> Option<&Lit> {
     match meta {
         Meta::NameValue(pair) => match &pair.value {
@@ -167,7 +167,7 @@ fn tool_name(meta: &Meta) -> syn::Result<LitStr> {
     Ok(name)
 }
 
-/// Refuses what `positronic_core::record::ToolId` refuses, before anything runs.
+/// Rejects at compile time what `positronic_core::record::ToolId` rejects.
 fn check_tool_name(name: &str, written: impl ToTokens) -> syn::Result<()> {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
     if (1..=64).contains(&name.len()) && name.bytes().all(fits) {
@@ -195,7 +195,7 @@ fn duration(meta: &Meta) -> syn::Result<Duration> {
     })
 }
 
-/// Reads a whole number with a unit, as in `500ms`, `30s`, `5m`, `1h`.
+/// Parses an integer with a unit, as in `500ms`, `30s`, `5m`, `1h`.
 fn parse_duration(text: &str) -> Option<Duration> {
     let text = text.trim();
     let unit_at = text.find(|letter: char| !letter.is_ascii_digit())?;

@@ -1,6 +1,6 @@
-//! The function as the author wrote it: everything but the body is parsed, the body stays tokens.
+//! The author's function: everything but the body is parsed, the body stays tokens.
 //!
-//! An unfinished body is no obstacle then, and its tokens reach the compiler exactly as they were typed.
+//! So an unfinished body is accepted, and its tokens reach the compiler unchanged.
 
 use proc_macro2::{Group, TokenTree};
 use quote::ToTokens as _;
@@ -9,7 +9,7 @@ use syn::{Attribute, Expr, ExprLit, Lit, Meta, ReturnType, Signature, Visibility
 
 use super::mistakes::Mistakes;
 
-/// An async function that is to become a tool.
+/// An async function that becomes a tool.
 pub(super) struct Function {
     pub(super) attributes: Vec<Attribute>,
     pub(super) visibility: Visibility,
@@ -30,7 +30,7 @@ impl Parse for Function {
 }
 
 impl Function {
-    /// Checks what does not concern the parameters and gives the description, which is the doc comment.
+    /// Checks everything but the parameters and returns the description, which is the doc comment.
     pub(super) fn check(&self, mistakes: &mut Mistakes) -> String {
         let Signature { constness, asyncness, unsafety, abi, fn_token, ident, .. } = &self.signature;
         if asyncness.is_none() {
@@ -77,7 +77,7 @@ fn doc_text(attribute: &Attribute) -> Option<String> {
     }
 }
 
-/// Says whether an attribute sets the level of a lint.
+/// Returns whether an attribute sets the level of a lint.
 pub(super) fn is_lint_level(attribute: &Attribute) -> bool {
     ["allow", "expect", "warn", "deny", "forbid"].iter().any(|level| attribute.path().is_ident(level))
 }

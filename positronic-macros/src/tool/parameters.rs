@@ -1,4 +1,4 @@
-//! The function's parameters: arguments that the model fills in, and perhaps the context.
+//! The function's parameters: arguments from the model, and optionally the context.
 
 use quote::ToTokens;
 use syn::visit::{self, Visit};
@@ -10,29 +10,29 @@ use syn::{
 use super::function::{Function, is_lint_level};
 use super::mistakes::Mistakes;
 
-/// What the function takes, in its order.
+/// The parameters, in order.
 pub(super) struct Parameters {
     pub(super) list: Vec<Parameter>,
-    /// Options, state and services of the context, where there is one.
+    /// Options, state and services of the context, if there is one.
     pub(super) context: Option<[Type; 3]>,
 }
 
-/// One parameter.
+/// A parameter.
 pub(super) enum Parameter {
     Argument(Argument),
     Context,
 }
 
-/// A parameter that the model fills in.
+/// A parameter from the model.
 pub(super) struct Argument {
     pub(super) name: Ident,
     pub(super) ty: Box<Type>,
-    /// Attributes for the field: its docs, `serde`, `schemars` and whatever else is not a lint level.
+    /// Attributes for the field: its docs, `serde`, `schemars` and all others but lint levels.
     pub(super) field_attributes: Vec<Attribute>,
 }
 
 impl Parameters {
-    /// Reads the parameters, or notes what is wrong with them and gives `None`.
+    /// Parses the parameters; reports mistakes and returns `None` if there are any.
     pub(super) fn read(function: &Function, mistakes: &mut Mistakes) -> Option<Self> {
         let mut list = Vec::new();
         let mut context = None;
@@ -65,7 +65,7 @@ impl Parameters {
         sound.then_some(Self { list, context })
     }
 
-    /// Iterates over what the model fills in.
+    /// Returns the parameters from the model.
     pub(super) fn arguments(&self) -> impl Iterator<Item = &Argument> {
         self.list.iter().filter_map(|parameter| match parameter {
             Parameter::Argument(argument) => Some(argument),
@@ -74,7 +74,7 @@ impl Parameters {
     }
 }
 
-/// Gives the context's options, state and services where the type is a `ToolContext`, also behind a reference.
+/// Returns the context's options, state and services if the type is a `ToolContext` or a reference to one.
 fn context_types(ty: &Type) -> Option<[Type; 3]> {
     let path = match ty {
         Type::Reference(reference) => return context_types(&reference.elem),
@@ -134,7 +134,7 @@ fn argument(typed: &PatType) -> syn::Result<Parameter> {
     Ok(Parameter::Argument(Argument { name, ty: typed.ty.clone(), field_attributes }))
 }
 
-/// Says whether a parameter is meant as the context, whose type an alias hides.
+/// Returns whether a parameter seems to be the context, with an aliased type.
 fn looks_like_a_context(name: &Ident, ty: &Type) -> bool {
     let is_named = ["cx", "_cx", "ctx", "_ctx"].iter().any(|known| name == known);
     let last = match ty {
@@ -144,7 +144,7 @@ fn looks_like_a_context(name: &Ident, ty: &Type) -> bool {
     is_named || last.is_some_and(|segment| ["Cx", "Ctx", "Context"].iter().any(|known| segment.ident == known))
 }
 
-/// Refuses what cannot be decoded from JSON into a value of its own.
+/// Rejects types that cannot be decoded from JSON as owned values.
 fn check_owned(ty: &Type) -> syn::Result<()> {
     let mut search = Borrowed(None);
     search.visit_type(ty);

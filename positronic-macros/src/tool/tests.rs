@@ -1,8 +1,8 @@
-//! What is refused, and with which sentence. What a tool does is tested from outside, with the compiler.
+//! Rejected functions and their messages. The behaviour of tools is tested from outside, with the compiler.
 
 use proc_macro2::TokenStream;
 
-/// The sentences of all errors, in their order.
+/// Returns the messages of all errors, in order.
 fn errors(flags: &str, function: &str) -> Vec<String> {
     let expanded = expand(flags, function);
     let file: syn::File = syn::parse2(expanded).unwrap();
@@ -24,7 +24,7 @@ fn refused(flags: &str, function: &str, beginning: &str) {
 }
 
 #[test]
-fn a_sound_tool_has_no_error() {
+fn valid_tool_has_no_error() {
     let flags = r#"exit, read_only, idempotent, destructive, sequential, approval = "a", approval_expires = "1h", not_editable, name = "a.b", title = "T", timeout = 3, retries = 2,"#;
     assert_eq!(
         errors(flags, "/// Asks.\npub async fn ask(query: String, _: ToolContext) -> Result<()> { Ok(()) }"),
@@ -33,7 +33,7 @@ fn a_sound_tool_has_no_error() {
 }
 
 #[test]
-fn the_function_is_async_plain_documented_and_has_a_result() {
+fn function_is_async_plain_documented_and_has_a_result() {
     refused("", "/// A.\nfn a() -> R { x }", "a tool is an async function");
     refused("", "/// A.\nasync unsafe fn a() -> R { x }", "a tool is a plain async function");
     refused("", "/// A.\nasync extern \"C\" fn a() -> R { x }", "a tool is a plain async function");
@@ -74,13 +74,13 @@ fn arguments_have_names_and_owned_types() {
 }
 
 #[test]
-fn there_is_one_context_by_value() {
+fn context_is_unique_and_by_value() {
     refused("", "/// A.\nasync fn a(c: ToolContext, d: core::ToolContext) -> R { x }", "a tool has one context");
     refused("", "/// A.\nasync fn a(c: &ToolContext) -> R { x }", "the context is taken by value");
 }
 
 #[test]
-fn flags_are_known_given_once_and_have_the_right_value() {
+fn flags_are_known_unique_and_have_valid_values() {
     let a = "/// A.\nasync fn a() -> R { x }";
     refused("readonly", a, "unknown flag: a tool knows `exit`, `read_only`,");
     refused("exit::now", a, "unknown flag");
@@ -99,7 +99,7 @@ fn flags_are_known_given_once_and_have_the_right_value() {
 }
 
 #[test]
-fn what_is_said_of_an_approval_needs_one() {
+fn approval_flags_require_an_approval() {
     let a = "/// A.\nasync fn a() -> R { x }";
     refused("approval_expires = \"1h\"", a, "`approval_expires` is about an approval");
     refused("not_editable", a, "`not_editable` is about an approval, which this tool does not ask for: add");
@@ -112,13 +112,13 @@ fn all_mistakes_are_reported_together() {
 }
 
 #[test]
-fn an_unfinished_body_passes_through() {
+fn unfinished_body_passes_through() {
     let expanded = expand("", "/// A.\nasync fn a(q: String) -> R { q. }").to_string();
     assert!(expanded.contains("{ q . }"), "{expanded}");
 }
 
 #[test]
-fn wrong_parameters_leave_a_function_of_the_same_name() {
+fn invalid_parameters_keep_a_function_of_the_same_name() {
     let expanded = expand("", "/// A.\npub async fn a(q: &str) -> R { x }").to_string();
     assert!(expanded.contains("pub fn a < O , S , V > ()"), "{expanded}");
     assert!(expanded.contains("async fn a (q : & str) -> R { x }"), "{expanded}");

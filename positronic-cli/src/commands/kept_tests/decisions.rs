@@ -48,7 +48,7 @@ fn what_is_decided_elsewhere_is_gone_on_with() {
 
     let payload = ["--webhook", "post", "--identifier", "ada", "--payload"];
     let misfit = desk.refused(&[&["send", "ticket-1"][..], &payload, &[r#"{"stars": "many"}"#]].concat());
-    assert!(misfit.starts_with("7\nerror: the payload for `Chat/1.0` does not fit"), "{misfit}");
+    assert!(misfit.starts_with("7\nerror: the payload for `Chat/1.0` is invalid"), "{misfit}");
     let delivered = desk.json(&[&["send"][..], &payload, &[r#"{"stars": 5}"#]].concat());
     assert_eq!(delivered["delivered"]["run"], "ticket-1");
 
@@ -58,7 +58,7 @@ fn what_is_decided_elsewhere_is_gone_on_with() {
     assert_eq!(desk.json(&["runs", "--status", "completed"])["run"], "ticket-1");
     insta::assert_snapshot!(desk.refused(&["approve", "ticket-1", "Chat/0.0"]), @"
     7
-    error: the call `Chat/0.0` was decided already: it was approved by ann
+    error: the call `Chat/0.0` is already decided: it was approved by ann
       nothing was changed; `desk show ticket-1` says how the run stands
     ");
 }
@@ -151,7 +151,7 @@ fn a_question_whose_time_is_up_is_not_offered_for_an_answer() {
     assert_eq!(desk.json(&["inbox"])["answers"], json!(["desk work one"]));
     insta::assert_snapshot!(desk.refused(&["approve", "one"]), @"
     7
-    error: the question about the call `Work/0.0` expired before the answer came
+    error: the request of the call `Work/0.0` has expired
       nothing was changed; `desk show one` says how the run stands
       the run goes on without an answer, with: desk work one
     ");
@@ -187,7 +187,7 @@ fn a_paused_run_goes_on_after_the_pause() {
     assert!(desk.refused(&["pause", "one"]).starts_with("7\nerror: the run is paused already"));
     let held = desk.call(&scripted([]), &["work", "one"]);
     assert_eq!(held.code, 3);
-    let why = "The run is paused since event 10, until a person lets it go on.";
+    let why = "The run is paused since event 10, until a person resumes it.";
     let stays = format!("{why} It stays; lift the pause with: desk resume one\nthen go on with: desk work one\n");
     assert!(held.err.ends_with(&stays), "{}", held.err);
     let shown = done(&["show", "one"]);
@@ -200,7 +200,7 @@ fn a_paused_run_goes_on_after_the_pause() {
     assert_eq!(desk.json(&["show", "one"])["run"]["status"], "cancelled");
     insta::assert_snapshot!(desk.refused(&["resume", "one"]), @"
     7
-    error: the run has ended, so it takes no more signals
+    error: the run has ended and accepts no more signals
       it is cancelled, and nothing was changed; `desk show one` says how it ended
     ");
 }

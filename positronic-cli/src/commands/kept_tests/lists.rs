@@ -162,7 +162,7 @@ fn a_run_says_what_it_cost_and_whose_price_is_unknown() {
         |
       3 | x = { input = "much", output = 1 }
         |               ^^^^^^
-      `much` is no amount of money: it is a number such as 1.25, not negative, with at most 9 decimal places
+      `much` is not a valid amount of money: use a non-negative number such as 1.25 with at most 9 decimal places
       a price table is `as_of = "2026-11-01"` and, under `[prices]`, lines such as `"openai/gpt-5" = { input = 1.25, output = 10 }`
     "#);
     insta::assert_snapshot!(desk.refused(&["show", "one", "--prices", &desk.path("none.toml")]), @r"

@@ -43,7 +43,7 @@ fn a_store_that_is_none_is_said_to_be_none() {
     std::fs::write(desk.path("runs.db"), "dear diary, today I went to the mountains and it was a good day").unwrap();
 
     let told = desk.refused(&["runs"]);
-    assert!(told.starts_with("6\nerror: `desk/runs.db` holds no event store"), "{told}");
+    assert!(told.starts_with("6\nerror: `desk/runs.db` is not an event store"), "{told}");
     assert_eq!(desk.call(&project(), &["run", "survey"]).code, 6);
 }
 
@@ -54,7 +54,7 @@ fn a_folder_is_no_store_for_whoever_looks_or_writes() {
 
     for arguments in [&["runs"][..], &["show", "one"], &["approve", "one"], &["pause", "one"]] {
         let told = desk.refused(arguments);
-        assert!(told.starts_with("6\nerror: `desk/runs.db` is a folder, and an event store is a file"), "{told}");
+        assert!(told.starts_with("6\nerror: `desk/runs.db` is a folder, not an event store"), "{told}");
     }
 }
 
@@ -106,7 +106,7 @@ fn a_log_that_cannot_be_read_hides_no_other_run() {
     let row = |run: &str| listed.out.lines().find(|line| line.starts_with(run)).unwrap();
     assert!(row("ticket-1").ends_with("cannot read its log"), "{}", listed.out);
     assert!(!row("ticket-2").contains("cannot be read"), "{}", listed.out);
-    let said = "event 5 of the run `ticket-1` in `desk/runs.db` cannot be read: event 6 stands in its place";
+    let said = "cannot read event 5 of the run `ticket-1` in `desk/runs.db`: found event 6 instead";
     assert_eq!(listed.err.matches(said).count(), 1, "{}", listed.err);
     assert!(listed.err.contains("`desk export RUN FILE`"), "{}", listed.err);
     let marked =

@@ -87,7 +87,7 @@ fn what_does_not_fit_the_call_is_told_with_the_commands_that_do() {
     assert!(replied.contains("the call `Chat/0.0` waits for a decision, not for a reply\n"), "{replied}");
     assert!(replied.contains("desk approve ticket-2 Chat/0.0\n"), "{replied}");
     let misfit = desk.refused(&["approve", "ticket-2", "--args", r#"{"amount": "much"}"#]);
-    assert!(misfit.contains("the edited arguments of `Chat/0.0` do not fit: "), "{misfit}");
+    assert!(misfit.contains("the edited arguments of `Chat/0.0` are invalid: "), "{misfit}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A server that is started as a process.
+//! Transport to a server process.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -6,21 +6,21 @@ use std::path::PathBuf;
 
 use crate::mcp::secrets::Secrets;
 
-/// Where programs are looked for, unless the author gives a `PATH`.
+/// The default `PATH`.
 const SEARCHED: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// A program that is an MCP server and speaks over its input and output.
+/// A program that is an MCP server on its standard input and output.
 ///
-/// It inherits no environment and no open files: a token that this process was given is not the server's business. Beside what the
-/// author names, it has a `PATH` of the system's folders, `LANG=C.UTF-8` and the mark `POSITRONIC_MCP_SERVER`. A server that keeps
-/// things in a home folder, as `npx` does, needs `.env("HOME", …)`. So that no open file is inherited, starting a server marks
-/// every descriptor of this process above 2 as close-on-exec.
+/// It inherits no environment and no open files: this process's secrets are none of its business. Besides the author's variables it
+/// gets a `PATH` of the system's folders, `LANG=C.UTF-8` and the marker `POSITRONIC_MCP_SERVER`. A server that needs a home
+/// folder, like `npx`, needs `.env("HOME", …)`. To prevent inheritance, starting a server marks all descriptors of this process
+/// above 2 as close-on-exec.
 ///
 /// The server ends with the last clone of its [`McpServer`](super::super::McpServer): its input is closed, and after two seconds its
-/// process group is killed. On Linux, processes that have left the group are then found by the mark and killed, too. What outlives
-/// the server is a process that has left the group and has either cleared its environment or become another user's; on
-/// other Unixes, any that has left the group. A server that must not be able to leave anything belongs into a container. Where this
-/// process is killed, the server's input ends, and it is up to the server to go.
+/// process group is killed. On Linux, processes that have left the group are then found by the marker and killed, too. A process
+/// survives if it has left the group and has cleared its environment or changed its user; on other Unixes, any process that has left
+/// the group. Run an untrusted server in a container. If this process is killed, the server's input ends, and the server should
+/// exit by itself.
 #[derive(Clone)]
 #[must_use = "a command is given to `McpServer::new`"]
 pub struct McpCommand {
@@ -31,7 +31,7 @@ pub struct McpCommand {
 }
 
 impl McpCommand {
-    /// Begins with a program: a path, or a name that is looked for in `PATH`.
+    /// Creates a command for a program: a path, or a name in `PATH`.
     pub fn new(program: impl Into<OsString>) -> Self {
         let environment = vec![("PATH".into(), SEARCHED.into()), ("LANG".into(), "C.UTF-8".into())];
         Self { program: program.into(), arguments: Vec::new(), environment, folder: None }
@@ -49,8 +49,8 @@ impl McpCommand {
         self
     }
 
-    /// Sets a variable of the server's environment. No message shows its value. Where it is a secret by its name, such as `API_KEY`,
-    /// and has 16 bytes or more, it is `[hidden]` in the results of calls, too.
+    /// Sets an environment variable of the server. Messages never contain its value. If the name marks a secret, such as `API_KEY`,
+    /// and the value has 16 bytes or more, results of calls show it as `[hidden]`, too.
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         let name = name.into();
         self.environment.retain(|(known, _)| *known != name);
@@ -58,7 +58,7 @@ impl McpCommand {
         self
     }
 
-    /// Sets the folder in which the server runs; this process's own where nothing is said.
+    /// Sets the working directory; this process's own by default.
     pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = Some(folder.into());
         self
@@ -69,21 +69,21 @@ impl McpCommand {
         Secrets::named(texts)
     }
 
-    /// Says why it was not started.
+    /// Explains why it did not start.
     pub(super) fn not_started(&self, error: &std::io::Error) -> String {
         let program = self.program.display();
         match (error.kind(), &self.folder) {
             (std::io::ErrorKind::NotFound, Some(folder)) => {
-                format!("there is no program `{program}`, or no folder `{}`", folder.display())
+                format!("cannot find the program `{program}` or the folder `{}`", folder.display())
             }
             (std::io::ErrorKind::NotFound, None) => {
                 let path = self.environment.iter().find(|(name, _)| name == "PATH");
                 let path = path.map(|(_, path)| path.display().to_string()).unwrap_or_default();
                 format!(
-                    "there is no program `{program}`; it was looked for in {path}; give another path with `.env(\"PATH\", …)`"
+                    "cannot find the program `{program}`; searched in {path}; set another path with `.env(\"PATH\", …)`"
                 )
             }
-            _ => format!("`{program}` could not be started: {error}"),
+            _ => format!("`{program}` failed to start: {error}"),
         }
     }
 }

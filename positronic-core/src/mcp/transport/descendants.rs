@@ -1,16 +1,16 @@
-//! What a server has started, also outside its process group.
+//! Cleanup of a server's descendants outside of its process group.
 //!
-//! A process leaves its group by `setsid` and its parent by a double fork. What it keeps, unless it wants to be lost, is its
-//! environment. So a server's environment has a mark, and when the server has ended, every process with the mark is killed, with the
-//! children that these have at that time. Only Linux shows the environments of processes, and only those of the same user.
+//! A process leaves its group by `setsid` and its parent by a double fork, but usually keeps its environment. So a server's
+//! environment contains a marker, and when the server has ended, every process with the marker is killed, together with its
+//! current children. Only Linux exposes the environments of processes, and only those of the same user.
 
 use std::ffi::OsStr;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 
-/// The variable that has the mark.
+/// The variable with the marker.
 pub(super) const VARIABLE: &str = "POSITRONIC_MCP_SERVER";
 
-/// The mark of one server, which no other process has.
+/// The unique marker of one server.
 #[derive(Debug)]
 pub(super) struct Mark(String);
 
@@ -39,11 +39,11 @@ mod linux {
 
     use super::{Mark, VARIABLE};
 
-    /// How often it is looked, and the pause between: a process goes on for a moment after it was killed, and may start others.
-    const LOOKS: usize = 50;
+    /// The number of attempts, and the pause between them: a killed process lives for a moment and may start others.
+    const ATTEMPTS: usize = 50;
     const PAUSE: Duration = Duration::from_millis(2);
 
-    /// A process, as far as it matters here.
+    /// The relevant data of a process.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     struct Seen {
         id: i32,
@@ -52,17 +52,17 @@ mod linux {
     }
 
     impl Mark {
-        /// Kills every process with the mark, and waits until there is none.
+        /// Kills every process with the marker, and waits until there are none.
         pub(in super::super) fn end_processes(&self) {
-            for _ in 0..LOOKS {
+            for _ in 0..ATTEMPTS {
                 let found = self.processes();
                 if found.is_empty() {
                     return;
                 }
-                // Held before the first is killed, since a child whose parent has gone is nobody's child any more.
-                let held: Vec<_> = found.into_iter().filter_map(|seen| self.hold(seen)).collect();
-                for process in held {
-                    // One that has ended in the meantime is as it should be.
+                // All handles are opened before the first kill, since orphans lose their parent.
+                let handles: Vec<_> = found.into_iter().filter_map(|seen| self.open_handle(seen)).collect();
+                for process in handles {
+                    // It may have ended meanwhile.
                     _ = pidfd_send_signal(&process, Signal::KILL);
                 }
                 std::thread::sleep(PAUSE);
@@ -70,11 +70,11 @@ mod linux {
             tracing::warn!("processes of an MCP server do not end after a kill");
         }
 
-        /// Returns the processes with the mark, and those that they have started.
+        /// Returns the processes with the marker, and their children.
         fn processes(&self) -> Vec<Seen> {
             let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
             let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-            let all: Vec<_> = ids.filter_map(|id| self.look(id)).collect();
+            let all: Vec<_> = ids.filter_map(|id| self.inspect(id)).collect();
             let mut ours: BTreeSet<_> = all.iter().filter(|seen| seen.is_marked).map(|seen| seen.id).collect();
             while !ours.is_empty() {
                 let count = ours.len();
@@ -88,8 +88,8 @@ mod linux {
             all.into_iter().filter(|seen| ours.contains(&seen.id)).collect()
         }
 
-        /// Looks at a process; none has this number, or it has ended and is only to be waited for.
-        fn look(&self, id: i32) -> Option<Seen> {
+        /// Reads a process; `None` if it does not exist or is a zombie.
+        fn inspect(&self, id: i32) -> Option<Seen> {
             let folder = PathBuf::from(format!("/proc/{id}"));
             let stat = std::fs::read_to_string(folder.join("stat")).ok()?;
             let (_, rest) = stat.rsplit_once(')')?;
@@ -98,17 +98,17 @@ mod linux {
                 return None;
             }
             let parent = fields.next()?.parse().ok()?;
-            // That of another user cannot be read.
+            // Processes of other users cannot be read.
             let environment = std::fs::read(folder.join("environ")).unwrap_or_default();
             let mark = format!("{VARIABLE}={}", self.0);
             let is_marked = environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes());
             Some(Seen { id, parent, is_marked })
         }
 
-        /// Takes hold of a process, and of no other one that has its number by now.
-        fn hold(&self, seen: Seen) -> Option<OwnedFd> {
+        /// Opens a handle of a process, unless its id was reused.
+        fn open_handle(&self, seen: Seen) -> Option<OwnedFd> {
             let process = pidfd_open(Pid::from_raw(seen.id)?, PidfdFlags::empty()).ok()?;
-            (self.look(seen.id) == Some(seen)).then_some(process)
+            (self.inspect(seen.id) == Some(seen)).then_some(process)
         }
     }
 }

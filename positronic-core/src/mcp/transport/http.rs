@@ -1,4 +1,4 @@
-//! A server that is reached over streamable HTTP.
+//! Transport over streamable HTTP.
 
 use std::collections::HashMap;
 use std::error::Error as StdError;
@@ -13,25 +13,25 @@ use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfi
 use rmcp::transport::{DynamicTransportError, StreamableHttpClientTransport};
 
 use super::paced::Paced;
-use crate::mcp::names::plain;
+use crate::mcp::names::printable;
 use crate::mcp::options::McpOptions;
 use crate::mcp::secrets::Secrets;
 
-/// How often a request may be sent on. A server moves its own address at most, such as one without a slash at its end.
+/// The maximum number of redirects, such as for a missing slash at the end.
 const REDIRECTS: usize = 3;
 
-/// The longest pause before an event stream that failed is opened again.
+/// The maximum pause before a failed event stream is reopened.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// How much of what a server says beside the protocol is shown.
+/// The maximum shown characters of a server's error texts.
 const SHOWN: usize = 200;
 
-/// An MCP server that is reached over streamable HTTP.
+/// An MCP server behind streamable HTTP.
 ///
-/// Where the server repeats its token, or a secret header, in the result of a call, `[hidden]` stands in its place, from 16 bytes on.
+/// If the result of a call contains the token or a secret header of 16 bytes or more, it is replaced by `[hidden]`.
 ///
-/// Requests are sent on to other paths of the same host only, since they carry the author's headers. A server that has forgotten the
-/// session is given a new one. Nothing is read from the environment, such as a proxy.
+/// Redirects are followed only on the same host, since requests contain the author's headers. An expired session is replaced.
+/// Proxies in the environment are ignored.
 #[derive(Clone)]
 #[must_use = "an address is given to `McpServer::new`"]
 pub struct McpHttp {
@@ -41,7 +41,7 @@ pub struct McpHttp {
 }
 
 impl McpHttp {
-    /// Begins with the address of the server's endpoint, such as `https://tracker.example/mcp`.
+    /// Creates a transport with the URL of the server's endpoint, such as `https://tracker.example/mcp`.
     pub fn new(url: impl Into<String>) -> Self {
         Self { url: url.into(), bearer: None, headers: Vec::new() }
     }
@@ -58,14 +58,15 @@ impl McpHttp {
         self
     }
 
-    /// Checks what the author has given.
+    /// Validates the configuration.
     pub(super) fn check(&self) -> Result<(), String> {
-        let url = reqwest::Url::parse(&self.url).map_err(|error| format!("its address is none: {error}"))?;
+        let url = reqwest::Url::parse(&self.url).map_err(|error| format!("invalid URL: {error}"))?;
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(format!("its address begins with `{}:`; use `https://…` or `http://…`", url.scheme()));
+            return Err(format!("unsupported URL scheme `{}:`; use `https://…` or `http://…`", url.scheme()));
         }
         if let Some(token) = &self.bearer {
-            HeaderValue::try_from(format!("Bearer {token}")).map_err(|_| "its bearer token is no text for a header")?;
+            HeaderValue::try_from(format!("Bearer {token}"))
+                .map_err(|_| "the bearer token is not a valid header value")?;
         }
         self.parsed_headers().map(drop)
     }
@@ -75,7 +76,7 @@ impl McpHttp {
         Secrets::named(headers.chain(self.bearer.as_deref().map(|token| ("authorization", token))))
     }
 
-    /// Returns the host, for sentences: an address may hold secrets.
+    /// Returns the host, for messages: the URL may contain secrets.
     pub(super) fn host(&self) -> String {
         let url = reqwest::Url::parse(&self.url).ok();
         let host = url.as_ref().and_then(|url| Some((url.host_str()?, url.port())));
@@ -88,9 +89,9 @@ impl McpHttp {
 
     fn parsed_headers(&self) -> Result<HashMap<HeaderName, HeaderValue>, String> {
         let parsed = self.headers.iter().map(|(name, value)| {
-            let header = HeaderName::try_from(name).map_err(|_| format!("`{name}` is no name of a header"))?;
+            let header = HeaderName::try_from(name).map_err(|_| format!("`{name}` is not a valid header name"))?;
             let mut value =
-                HeaderValue::try_from(value).map_err(|_| format!("the value of the header `{name}` is none"))?;
+                HeaderValue::try_from(value).map_err(|_| format!("the value of the header `{name}` is invalid"))?;
             value.set_sensitive(true);
             Ok((header, value))
         });
@@ -101,18 +102,18 @@ impl McpHttp {
         let client = reqwest::Client::builder()
             .connect_timeout(options.connect_timeout)
             .no_proxy()
-            // A kept connection whose last answer was not read to its end stalls the next request.
+            // A pooled connection whose last answer was not fully read stalls the next request.
             .pool_max_idle_per_host(0)
             .redirect(same_host())
             .build()
-            .map_err(|error| format!("the HTTP client cannot be made: {error}"))?;
+            .map_err(|error| format!("cannot create the HTTP client: {error}"))?;
         let mut config = StreamableHttpClientTransportConfig::with_uri(self.url.as_str())
             .custom_headers(self.parsed_headers()?)
             .max_sse_event_size(options.message);
         if let Some(token) = &self.bearer {
             config = config.auth_header(token.as_str());
         }
-        // Where the server says nothing, pauses double from a second on.
+        // Pauses double from one second on, unless the server sets them.
         let mut pauses = ExponentialBackoff::default();
         pauses.max_delay = Some(LONGEST_PAUSE);
         config.retry_config = Arc::new(pauses);
@@ -120,7 +121,7 @@ impl McpHttp {
     }
 }
 
-/// Follows what keeps the request as it is, and stays with the host.
+/// Follows redirects that keep the method, on the same host.
 fn same_host() -> Policy {
     Policy::custom(|attempt| {
         let is_kept = matches!(attempt.status().as_u16(), 307 | 308);
@@ -136,26 +137,26 @@ impl fmt::Debug for McpHttp {
     }
 }
 
-/// Says why a request failed, without the address, and whether another try may mend it.
+/// Describes a failed request without its URL, and whether a retry may succeed.
 pub(super) fn failure(host: &str, error: &DynamicTransportError) -> (String, bool) {
     let mut next: Option<&(dyn StdError + 'static)> = Some(&*error.error);
     while let Some(source) = next {
         if let Some(error) = source.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
-            return said(host, error);
+            return describe(host, error);
         }
         next = source.source();
     }
     (short(&error.error.to_string()), false)
 }
 
-fn said(host: &str, error: &StreamableHttpError<reqwest::Error>) -> (String, bool) {
+fn describe(host: &str, error: &StreamableHttpError<reqwest::Error>) -> (String, bool) {
     match error {
         StreamableHttpError::Client(error) if error.is_connect() || error.is_timeout() => {
-            (format!("nobody answers at {host}"), true)
+            (format!("no response from {host}"), true)
         }
         StreamableHttpError::Client(error) => match error.status() {
             Some(status) => (format!("{host} answers with {status}"), status.is_server_error()),
-            None => (format!("the connection to {host} broke; whether the call had its effect is unknown"), true),
+            None => (format!("the connection to {host} broke; whether the call took effect is unknown"), true),
         },
         StreamableHttpError::AuthRequired(_) => (denied(host, 401), false),
         StreamableHttpError::InsufficientScope(_) => (denied(host, 403), false),
@@ -173,18 +174,16 @@ fn said(host: &str, error: &StreamableHttpError<reqwest::Error>) -> (String, boo
             let kind = kind.as_deref().unwrap_or("nothing");
             (format!("{host} answers with {}, which no MCP server does; is the address right?", short(kind)), false)
         }
-        StreamableHttpError::SessionExpired => (format!("{host} has forgotten the session"), true),
+        StreamableHttpError::SessionExpired => (format!("{host} has dropped the session"), true),
         other => (short(&other.to_string()), false),
     }
 }
 
 fn denied(host: &str, status: u16) -> String {
-    format!(
-        "{host} does not let us in (HTTP {status}); give it a token with `.bearer(…)` or a header with `.header(…)`"
-    )
+    format!("{host} denied access (HTTP {status}); give it a token with `.bearer(…)` or a header with `.header(…)`")
 }
 
-/// Shortens a text; what came without a body ends in a colon, which is dropped.
+/// Truncates a text and drops the trailing colon of an empty body.
 fn short(text: &str) -> String {
-    plain(text, SHOWN).trim_end_matches([':', ' ']).to_owned()
+    printable(text, SHOWN).trim_end_matches([':', ' ']).to_owned()
 }

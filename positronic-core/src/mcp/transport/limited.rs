@@ -1,4 +1,4 @@
-//! A stream of lines that ends at a line that is too long.
+//! Byte stream with a limit on its line length.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, ReadBuf};
 
-/// Says, from outside, that a line was too long.
+/// Reports that a line was too long.
 #[derive(Debug, Clone)]
 pub(in crate::mcp) struct Overflow {
     seen: Arc<AtomicBool>,
@@ -18,11 +18,11 @@ impl Overflow {
     pub(super) fn sentence(&self) -> Option<String> {
         let limit = self.limit;
         let seen = self.seen.load(Ordering::Relaxed);
-        seen.then(|| format!("it sent a message of more than {limit} bytes, and the connection was closed"))
+        seen.then(|| format!("it sent a message of more than {limit} bytes, so the connection was closed"))
     }
 }
 
-/// Reads on until a line is longer than the limit. Whoever drops such a line would leave the call that it answers waiting.
+/// Reads until a line exceeds the limit. Skipping the line instead would leave its call waiting forever.
 pub(super) struct Limited<R> {
     inner: R,
     line: usize,
@@ -44,7 +44,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for Limited<R> {
         let before = into.filled().len();
         let read = Pin::new(&mut self.inner).poll_read(cx, into);
         let mut lines = into.filled().get(before..).unwrap_or_default().split(|byte| *byte == b'\n');
-        // The first piece goes on with the line that was begun; each other one begins a line.
+        // The first piece continues the previous line; each other one begins a line.
         let mut line = self.line.saturating_add(lines.next().map_or(0, <[u8]>::len));
         let mut longest = line;
         for piece in lines {
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn lines_of_the_limit_pass_and_a_longer_one_ends_the_stream() {
+    async fn lines_up_to_the_limit_pass_and_a_longer_one_ends_the_stream() {
         let fits = "0123456789\n\n0123456789\n";
         for (text, whole) in [(fits.to_owned(), true), (format!("{fits}0123456789a"), false)] {
             // Pieces of any size must not matter.

@@ -1,4 +1,4 @@
-//! How a server is reached: a process that is started, an address, or a stream that the author makes.
+//! Transports to a server: a process, HTTP, or the author's stream.
 
 mod command;
 mod descendants;
@@ -25,7 +25,7 @@ pub use command::McpCommand;
 pub use http::McpHttp;
 pub use stream::McpStream;
 
-/// How a server is reached. It is made from an [`McpCommand`], an [`McpHttp`] or an [`McpStream`].
+/// The transport to a server, created from an [`McpCommand`], an [`McpHttp`] or an [`McpStream`].
 #[derive(Clone)]
 pub struct McpTransport(Kind);
 
@@ -64,13 +64,13 @@ impl fmt::Debug for McpTransport {
     }
 }
 
-/// A connection that has been made.
+/// An established connection.
 pub(super) struct Connected {
     pub(super) service: RunningService<RoleClient, Listener>,
     pub(super) wire: Wire,
 }
 
-/// What stands behind a connection, and is asked why it broke.
+/// The lower layer of a connection, which knows why it broke.
 pub(super) enum Wire {
     Process(Process),
     Http,
@@ -78,10 +78,10 @@ pub(super) enum Wire {
 }
 
 impl Wire {
-    /// Says what is known about the end of the connection.
-    pub(super) async fn last_words(&self) -> String {
+    /// Describes why the connection ended.
+    pub(super) async fn end_reason(&self) -> String {
         match self {
-            Self::Process(process) => process.last_words().await,
+            Self::Process(process) => process.end_reason().await,
             Self::Http => "the connection is closed".to_owned(),
             Self::Stream(overflow) => overflow.sentence().unwrap_or_else(|| "the stream has ended".to_owned()),
         }
@@ -89,7 +89,7 @@ impl Wire {
 }
 
 impl McpTransport {
-    /// Checks the author's configuration.
+    /// Validates the author's configuration.
     pub(super) fn check(&self) -> Result<(), String> {
         match &self.0 {
             Kind::Http(http) => http.check(),
@@ -97,7 +97,7 @@ impl McpTransport {
         }
     }
 
-    /// Returns what the server was given in confidence.
+    /// Returns the secrets that were sent to the server.
     pub(super) fn secrets(&self) -> Secrets {
         match &self.0 {
             Kind::Http(http) => http.secrets(),
@@ -106,14 +106,14 @@ impl McpTransport {
         }
     }
 
-    /// Reaches the server and shakes hands. It takes as long as the server does.
+    /// Connects to the server and performs the handshake, without a timeout.
     pub(super) fn connect<'a>(
         &'a self,
         server: &'a str,
         options: &'a McpOptions,
         listener: Listener,
     ) -> BoxFuture<'a, Result<Connected, McpError>> {
-        // Boxed, since compilers do not see through the types of three transports.
+        // Boxed to limit the size of the types for the compiler.
         Box::pin(self.connected(server, options, listener))
     }
 
@@ -126,9 +126,9 @@ impl McpTransport {
                 match serve_client(listener, stream::framed(output, input)).await {
                     Ok(service) => Ok(Connected { service, wire: Wire::Process(process) }),
                     Err(error) => {
-                        let what = match first_words(&error) {
+                        let what = match handshake_refusal(&error) {
                             Some(said) => said,
-                            None => process.last_words().await,
+                            None => process.end_reason().await,
                         };
                         Err(failed(what, false))
                     }
@@ -142,7 +142,7 @@ impl McpTransport {
                         let (what, transient) = http::failure(&http.host(), &error);
                         Err(failed(what, transient))
                     }
-                    Err(error) => Err(failed(first_words(&error).unwrap_or_else(|| error.to_string()), false)),
+                    Err(error) => Err(failed(handshake_refusal(&error).unwrap_or_else(|| error.to_string()), false)),
                 }
             }
             Kind::Stream(stream) => {
@@ -151,7 +151,7 @@ impl McpTransport {
                 match serve_client(listener, stream::framed(limited, output)).await {
                     Ok(service) => Ok(Connected { service, wire: Wire::Stream(overflow) }),
                     Err(error) => {
-                        let words = first_words(&error).or_else(|| overflow.sentence());
+                        let words = handshake_refusal(&error).or_else(|| overflow.sentence());
                         Err(failed(words.unwrap_or_else(|| "the stream has ended".to_owned()), false))
                     }
                 }
@@ -159,8 +159,8 @@ impl McpTransport {
         }
     }
 
-    /// Says why a request did not get through, and whether another try may mend it. Over a stream that says nothing: the
-    /// stream's end is the reason.
+    /// Describes why a request did not reach the server, and whether a retry may succeed. `None` for streams, whose end is the
+    /// reason.
     pub(super) fn refusal(&self, error: &ServiceError) -> Option<(String, bool)> {
         match (&self.0, error) {
             (Kind::Http(http), ServiceError::TransportSend(error)) => Some(http::failure(&http.host(), error)),
@@ -169,13 +169,13 @@ impl McpTransport {
     }
 }
 
-/// Says what a server answered in the place of a handshake; nothing where it is the connection that broke.
-fn first_words(error: &ClientInitializeError) -> Option<String> {
+/// Describes an answer that rejected the handshake; `None` if the connection broke.
+fn handshake_refusal(error: &ClientInitializeError) -> Option<String> {
     match error {
         ClientInitializeError::JsonRpcError(error) => {
-            Some(format!("it refuses the handshake: {} (code {})", error.message, error.code.0))
+            Some(format!("the server rejected the handshake: {} (code {})", error.message, error.code.0))
         }
         ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::TransportError { .. } => None,
-        other => Some(format!("it does not shake hands as MCP does: {other}")),
+        other => Some(format!("the handshake failed: {other}")),
     }
 }

@@ -1,7 +1,7 @@
-//! HTTP client for event streams that are opened again no faster than is good for both sides.
+//! HTTP client that limits how fast event streams are reopened.
 //!
-//! A server says with `retry:` after how long its event stream is to be opened again. A client that takes its word sends
-//! hundreds of requests a second to one that says `retry: 0` and closes each stream.
+//! A server sets the pause before its event stream is reopened with `retry:`. A client that obeys any value would send
+//! hundreds of requests per second to a server with `retry: 0` that closes each stream.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,22 +16,21 @@ use rmcp::transport::streamable_http_client::{
 };
 use sse_stream::Sse;
 
-/// The shortest and the longest time that a server's word is taken for, in milliseconds: what is waited for where a server says
-/// nothing, and as long as a call takes by default.
+/// The range of accepted pauses, in milliseconds: from the default pause without `retry:` to the default timeout of a call.
 const SHORTEST: u64 = 1_000;
 const LONGEST: u64 = 60_000;
 
-/// How many streams in a row may bring no message before the pauses grow. A server that answers a long call by polling needs some.
+/// The number of consecutive streams without messages before pauses grow. Servers that answer long calls by polling need some.
 const PATIENT: u32 = 8;
 
-/// The longest pause that is added, in seconds.
+/// The maximum additional pause, in seconds.
 const ADDED: u64 = 16;
 
-/// An HTTP client that paces event streams. A clone paces the same ones.
+/// An HTTP client that paces event streams. Clones share the pace.
 #[derive(Debug, Clone)]
 pub(super) struct Paced {
     client: reqwest::Client,
-    /// How many streams in a row have brought no message.
+    /// The number of consecutive streams without messages.
     empty: Arc<AtomicU32>,
 }
 
@@ -66,7 +65,7 @@ impl Paced {
     }
 }
 
-/// Says how much longer than the server says the next stream waits.
+/// Returns the additional pause before the next stream.
 fn added(empty: u32) -> Duration {
     let Some(grown) = empty.checked_sub(PATIENT) else { return Duration::ZERO };
     Duration::from_secs(1_u64.checked_shl(grown).unwrap_or(ADDED).clamp(1, ADDED))
@@ -145,18 +144,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_servers_word_is_taken_within_limits() {
+    fn retry_is_clamped() {
         let event = |retry| Ok(Sse { event: None, data: None, id: None, retry });
-        let said = [Some(0), Some(999), Some(5_000), Some(u64::MAX), None].map(event);
+        let reported = [Some(0), Some(999), Some(5_000), Some(u64::MAX), None].map(event);
 
-        let paced = Paced::new(reqwest::Client::new()).paced(futures::stream::iter(said).boxed());
+        let paced = Paced::new(reqwest::Client::new()).paced(futures::stream::iter(reported).boxed());
 
         let retries: Vec<_> = block_on(paced.map(|event| event.unwrap().retry).collect());
         assert_eq!(retries, [Some(1_000), Some(1_000), Some(5_000), Some(60_000), None]);
     }
 
     #[test]
-    fn pauses_grow_while_streams_bring_nothing_and_a_message_ends_that() {
+    fn pauses_grow_without_messages_and_a_message_resets_them() {
         let seconds: Vec<_> = (0..14).map(|empty| added(empty).as_secs()).collect();
         assert_eq!(seconds, [0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 4, 8, 16, 16]);
         assert_eq!(added(u32::MAX).as_secs(), 16);

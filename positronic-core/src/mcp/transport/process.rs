@@ -1,4 +1,4 @@
-//! The process of a server, which ends with all that it has started, and the last lines of its error output.
+//! The process of a server with its descendants, and the end of its error output.
 
 use std::collections::VecDeque;
 use std::process::Stdio;
@@ -15,34 +15,34 @@ use super::descendants::{Mark, VARIABLE};
 use super::limited::{Limited, Overflow};
 use crate::record::is_invisible;
 
-/// How long a server has, after its input was closed, to end by itself.
+/// How long a server may take to exit after its input was closed.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// How long the end of a process is waited for, when its output has ended.
+/// How long to wait for a process to exit after its output has ended.
 const NOTICE: Duration = Duration::from_millis(500);
 
-/// How much of the error output is kept, in bytes.
-const KEPT: usize = 4096;
+/// The maximum stored size of the error output, in bytes.
+const MAX_STORED: usize = 4096;
 
-/// How many lines of it are shown.
+/// The maximum number of shown lines.
 const SHOWN: usize = 6;
 
-/// A server's process. Dropping it ends the whole group.
+/// A server's process. Dropping it kills the process group.
 pub(in crate::mcp) struct Process {
     ended: watch::Receiver<Option<String>>,
-    said: Said,
+    reported: ErrorOutput,
     overflow: Overflow,
     _stop: DropGuard,
 }
 
 impl Process {
-    /// Starts a server, and answers with its output and its input, too.
+    /// Starts a server; also returns its output and its input.
     pub(super) fn start(
         server: &str,
         command: &McpCommand,
         longest: usize,
     ) -> std::io::Result<(Self, Limited<ChildStdout>, ChildStdin)> {
-        // A descriptor that this process has inherited, or that a C library has opened, is none of the server's.
+        // The server must not get descriptors that this process has inherited or that a C library has opened.
         #[cfg(unix)]
         close_fds::set_fds_cloexec_threadsafe(3, &[]);
         let mark = Mark::new();
@@ -64,36 +64,36 @@ impl Process {
         let mut child = building.spawn()?;
         let missing = || std::io::Error::other("it has no input and output");
         let (input, output) = (child.stdin.take().ok_or_else(missing)?, child.stdout.take().ok_or_else(missing)?);
-        let said = Said::default();
+        let reported = ErrorOutput::default();
         if let Some(errors) = child.stderr.take() {
-            tokio::spawn(listen(errors, said.clone(), server.to_owned()));
+            tokio::spawn(listen(errors, reported.clone(), server.to_owned()));
         }
         let (output, overflow) = Limited::new(output, longest);
-        let (told, ended) = watch::channel(None);
+        let (status, ended) = watch::channel(None);
         let stop = CancellationToken::new();
-        tokio::spawn(attend(child, mark, stop.clone(), told));
-        Ok((Self { ended, said, overflow, _stop: stop.drop_guard() }, output, input))
+        tokio::spawn(supervise(child, mark, stop.clone(), status));
+        Ok((Self { ended, reported, overflow, _stop: stop.drop_guard() }, output, input))
     }
 
-    /// Says how the process ended, and what it said last.
-    pub(super) async fn last_words(&self) -> String {
+    /// Describes how the process ended, with its last error output.
+    pub(super) async fn end_reason(&self) -> String {
         let mut ended = self.ended.clone();
         let waited = tokio::time::timeout(NOTICE, ended.wait_for(Option::is_some)).await;
         let end = match (self.overflow.sentence(), waited) {
             (Some(overflow), _) => overflow,
             (None, Ok(Ok(status))) => (*status).clone().unwrap_or_default(),
-            (None, _) => "it closed its output, and runs on".to_owned(),
+            (None, _) => "it closed its output but is still running".to_owned(),
         };
-        match self.said.lines() {
+        match self.reported.lines() {
             lines if lines.is_empty() => end,
-            lines => format!("{end}; the last it said: {lines}"),
+            lines => format!("{end}; the last it reported: {lines}"),
         }
     }
 }
 
-/// Waits for the end of a process, and ends its group with it.
-async fn attend(mut child: Child, mark: Mark, stop: CancellationToken, told: watch::Sender<Option<String>>) {
-    // Dropped before the child, so also where the runtime ends first.
+/// Waits for a process to exit, and then kills its group.
+async fn supervise(mut child: Child, mark: Mark, stop: CancellationToken, status: watch::Sender<Option<String>>) {
+    // Dropped before the child, also when the runtime ends first.
     let group = Group::of(&child, mark);
     let ended = tokio::select! {
         ended = child.wait() => ended,
@@ -105,13 +105,13 @@ async fn attend(mut child: Child, mark: Mark, stop: CancellationToken, told: wat
             }
         },
     };
-    // What the server has started has no business without it. A runtime that ends drops this work, and the group with it.
+    // The server's descendants must not outlive it. If the runtime ends, this task and the group are dropped.
     _ = tokio::task::spawn_blocking(move || drop(group)).await;
-    // Whoever does not listen any more does not want to know.
-    _ = told.send(Some(ended.map_or_else(|error| error.to_string(), |status| format!("it ended with {status}"))));
+    // The receiver may be gone.
+    _ = status.send(Some(ended.map_or_else(|error| error.to_string(), |status| format!("it ended with {status}"))));
 }
 
-/// A server's processes: its group, and those that have left it. They are killed when it is dropped.
+/// A server's processes: its group, and those that have left it. Dropping it kills them.
 struct Group {
     mark: Mark,
     #[cfg(unix)]
@@ -127,7 +127,7 @@ impl Group {
 
     fn kill(&self) {
         if let Some(id) = self.id {
-            // A group of which nobody is left is as it should be.
+            // The group may be empty.
             _ = rustix::process::kill_process_group(id, rustix::process::Signal::KILL);
         }
     }
@@ -139,7 +139,7 @@ impl Group {
         Self { mark }
     }
 
-    /// Without groups, the child alone is killed, when it is dropped.
+    /// Without groups, only the child is killed, on drop.
     fn kill(&self) {}
 }
 
@@ -150,34 +150,34 @@ impl Drop for Group {
     }
 }
 
-/// The end of what a server says in its error output.
+/// The end of a server's error output.
 #[derive(Clone, Default)]
-struct Said(Arc<Mutex<VecDeque<u8>>>);
+struct ErrorOutput(Arc<Mutex<VecDeque<u8>>>);
 
-impl Said {
+impl ErrorOutput {
     fn add(&self, bytes: &[u8]) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.extend(bytes);
-        let more = kept.len().saturating_sub(KEPT);
-        kept.drain(..more);
+        let mut stored = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        stored.extend(bytes);
+        let more = stored.len().saturating_sub(MAX_STORED);
+        stored.drain(..more);
     }
 
-    /// Returns the last lines, in one.
+    /// Returns the last lines, joined into one.
     fn lines(&self) -> String {
         let bytes: Vec<u8> = self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
         let text = String::from_utf8_lossy(&bytes);
         let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
         let shown = lines.get(lines.len().saturating_sub(SHOWN)..).unwrap_or_default().join(" / ");
-        shown.replace(|letter: char| letter.is_control() || is_invisible(letter), " ")
+        shown.replace(|char: char| char.is_control() || is_invisible(char), " ")
     }
 }
 
-async fn listen(mut errors: impl AsyncRead + Unpin, said: Said, server: String) {
+async fn listen(mut errors: impl AsyncRead + Unpin, reported: ErrorOutput, server: String) {
     let mut part = vec![0; 1024];
     while let Ok(read @ 1..) = errors.read(&mut part).await {
         let bytes = part.get(..read).unwrap_or_default();
         tracing::debug!(server, text = %String::from_utf8_lossy(bytes), "an MCP server says");
-        said.add(bytes);
+        reported.add(bytes);
     }
 }
 
@@ -186,16 +186,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_lines_are_kept_without_control_characters() {
-        let said = Said::default();
+    fn last_lines_are_stored_without_control_characters() {
+        let reported = ErrorOutput::default();
         for n in 0..10_000 {
-            said.add(format!("line {n}\r\n").as_bytes());
+            reported.add(format!("line {n}\r\n").as_bytes());
         }
-        said.add(b"\x1b[31mred\n");
+        reported.add(b"\x1b[31mred\n");
 
-        let lines = said.lines();
+        let lines = reported.lines();
         assert!(lines.starts_with("line 9995 / "), "{lines}");
         assert!(lines.ends_with("line 9999 /  [31mred"), "{lines}");
-        assert!(said.0.lock().unwrap().len() <= KEPT);
+        assert!(reported.0.lock().unwrap().len() <= MAX_STORED);
     }
 }

@@ -1,4 +1,4 @@
-//! A server that is reached over a stream of the author's.
+//! Transport over the author's own stream.
 
 use std::fmt;
 use std::io;
@@ -11,10 +11,10 @@ use rmcp::RoleClient;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// What is read from. A type of its own, since compilers lose the lifetime of a boxed trait in futures as deep as a handshake.
+/// The reading half. A separate type, since the compiler loses the lifetime of a boxed trait in deeply nested futures.
 pub(super) struct Reading(Pin<Box<dyn AsyncRead + Send>>);
 
-/// What is written to.
+/// The writing half.
 pub(super) struct Writing(Pin<Box<dyn AsyncWrite + Send>>);
 
 impl AsyncRead for Reading {
@@ -39,7 +39,7 @@ impl AsyncWrite for Writing {
 
 type Open = dyn Fn() -> BoxFuture<'static, io::Result<(Reading, Writing)>> + Send + Sync;
 
-/// A stream over which a server speaks, a message a line: a socket, the pipes of a container, a server in the same process.
+/// A stream with one message per line: a socket, the pipes of a container, or a server in the same process.
 ///
 /// ```
 /// use positronic_core::mcp::{McpOptions, McpServer, McpStream};
@@ -56,8 +56,8 @@ pub struct McpStream {
 }
 
 impl McpStream {
-    /// Begins with the function that opens the stream, at first and again after it broke. It answers with what to read from and
-    /// what to write to.
+    /// Creates a transport from a function that opens the stream, initially and after it broke. It returns the reading and the
+    /// writing half.
     pub fn new<F, Fut, R, W>(open: F) -> Self
     where
         F: Fn() -> Fut + Send + Sync + 'static,
@@ -88,7 +88,7 @@ impl fmt::Debug for McpStream {
     }
 }
 
-/// Speaks a message a line. How long a line may be is said by what is read from.
+/// Frames one message per line. The reader limits the line length.
 pub(super) fn framed<R, W>(reading: R, writing: W) -> AsyncRwTransport<RoleClient, R, W>
 where
     R: AsyncRead + Send + Unpin + 'static,

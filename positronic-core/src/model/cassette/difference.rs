@@ -1,4 +1,4 @@
-//! Says in a few words where two requests differ: at which place, as a JSON pointer, and what stands there in each.
+//! The first difference between two requests, as a JSON pointer with both values.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::scrub::Scrubber;
 use crate::record::{Message, ModelRequest};
 
-/// Returns where the attempted request parts from the recorded one; the first `skip` messages are known to be equal.
-/// Secrets do not count: the recorded request has lost them.
+/// Returns the first difference of the attempted request from the recorded one; the first `skip` messages are known to be
+/// equal. Both are scrubbed, since the recorded one has lost its secrets.
 pub(super) fn difference(
     recorded: &ModelRequest,
     attempted: &ModelRequest,
@@ -61,12 +61,12 @@ fn document<T: Serialize + ?Sized>(value: &T, scrubber: &Scrubber) -> Value {
     document
 }
 
-fn sentence((place, recorded, attempted): (String, String, String)) -> String {
-    format!("{place} differs\n  recorded:  {recorded}\n  attempted: {attempted}")
+fn sentence((pointer, recorded, attempted): (String, String, String)) -> String {
+    format!("{pointer} differs\n  recorded:  {recorded}\n  attempted: {attempted}")
 }
 
-/// Walks down to the first place where two documents differ.
-fn first(place: String, recorded: &Value, attempted: &Value) -> Option<(String, String, String)> {
+/// Finds the first difference of two documents.
+fn first(pointer: String, recorded: &Value, attempted: &Value) -> Option<(String, String, String)> {
     if recorded == attempted {
         return None;
     }
@@ -75,37 +75,37 @@ fn first(place: String, recorded: &Value, attempted: &Value) -> Option<(String, 
             let names = one.keys().chain(other.keys().filter(|name| !one.contains_key(*name)));
             names.into_iter().find_map(|name| {
                 child(
-                    &format!("{place}/{}", name.replace('~', "~0").replace('/', "~1")),
+                    &format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1")),
                     one.get(name),
                     other.get(name),
                 )
             })
         }
         (Value::Array(one), Value::Array(other)) => (0..one.len().max(other.len()))
-            .find_map(|index| child(&format!("{place}/{index}"), one.get(index), other.get(index))),
+            .find_map(|index| child(&format!("{pointer}/{index}"), one.get(index), other.get(index))),
         (Value::String(one), Value::String(other)) => {
             let same = std::iter::zip(one.chars(), other.chars()).take_while(|(one, other)| one == other).count();
-            Some((place, around(one, same), around(other, same)))
+            Some((pointer, around(one, same), around(other, same)))
         }
-        _ => Some((place, around_document(recorded), around_document(attempted))),
+        _ => Some((pointer, around_document(recorded), around_document(attempted))),
     }
 }
 
-fn child(place: &str, one: Option<&Value>, other: Option<&Value>) -> Option<(String, String, String)> {
+fn child(pointer: &str, one: Option<&Value>, other: Option<&Value>) -> Option<(String, String, String)> {
     match (one, other) {
-        (Some(one), Some(other)) => first(place.to_owned(), one, other),
+        (Some(one), Some(other)) => first(pointer.to_owned(), one, other),
         (one, other) => {
             let show = |value: Option<&Value>| value.map_or_else(|| "nothing".to_owned(), around_document);
-            Some((place.to_owned(), show(one), show(other)))
+            Some((pointer.to_owned(), show(one), show(other)))
         }
     }
 }
 
-/// Shows a text around the place where it begins to differ.
-fn around(text: &str, place: usize) -> String {
+/// Shows the part of a text around the difference.
+fn around(text: &str, at: usize) -> String {
     const BEFORE: usize = 30;
     const LONGEST: usize = 100;
-    let start = if place > BEFORE * 2 { place - BEFORE } else { 0 };
+    let start = if at > BEFORE * 2 { at - BEFORE } else { 0 };
     let shown: String = text.chars().skip(start).take(LONGEST).collect();
     let (before, after) = (start > 0, text.chars().count() > start + LONGEST);
     format!("{}{shown:?}{}", if before { "…" } else { "" }, if after { "…" } else { "" })

@@ -1,45 +1,46 @@
-//! Records what a run said to a model and what it got, and replays it without a key.
+//! Recordings of model traffic, which replay without an API key.
 //!
-//! A cassette answers for the model alone. Steps and tools run for real when it is played, with all their effects: what must not
-//! happen twice belongs into services, which a test or a demonstration replaces.
+//! A cassette replaces only the model. Steps and tools run for real in a replay, with all their effects: effects that must not
+//! happen again belong into services, which a test or a demonstration replaces.
 //!
-//! A cassette is a text of JSON lines, readable and writable by hand. The first line is the header:
+//! A cassette is a text of JSON lines, which can be read and written by hand. The first line is the header:
 //!
 //! ```json
 //! {"cassette": 1, "note": "recorded from openai/gpt-5", "model": "openai/gpt-5", "goal": "Refund order 7"}
 //! ```
 //!
-//! `note`, `model` (the recorded model's name), `goal`, `options`, `decisions` (how the recorded model was asked for
-//! decisions, `schema` if left out) and `exact` (whether it answers for runs with these `options` alone) may be left out. Each
-//! further line is one of these; blank lines and lines that begin with `//` are skipped:
+//! All fields but `cassette` are optional: `note`, `model` (the recorded model's name), `goal`, `options`, `decisions` (the
+//! recorded model's action format, default `schema`) and `exact` (whether the cassette is only valid for these `options`).
+//! Each further line is one of these; blank lines and lines that begin with `//` are skipped:
 //!
 //! | line | fields |
 //! |---|---|
-//! | an exchange | `at`: the path of the request; `attempt`, 0 if left out; `request`; `reply` or `error` |
-//! | a signal | `after`: what it answered, such as a call's path; `signal`: the [`SignalKind`] |
+//! | an exchange | `at`: the path of the request; `attempt`, default 0; `request`; `reply` or `error` |
+//! | a signal | `after`: what it responded to, such as a call's path; `signal`: the [`SignalKind`] |
 //!
-//! A `request` holds what is new against the request before it in the same loop: `system`, `context`, `tools` and
-//! `settings` where they changed, and `messages` from number `from` on, which is the end of the messages before if left
-//! out. So a cassette grows with the transcript. A `reply` is `{"text": …, "calls": [{"name": …, "arguments": {…}}]}`, or
-//! the full form with `parts`; `arguments` may be a text, which need not be JSON. To a loop that asks for decisions it may be
-//! `{"decision": {"reasoning": …, "action": …, "input": {…}}}`, which is the text of the answer. Each takes the answer's
-//! `usage`, such as `{"input": 900, "output": 60}`, and is then an answer of the header's `model` that can be priced. An
+//! A `request` contains its difference from the previous request of the same loop: `system`, `context`, `tools` and
+//! `settings` where they changed, and `messages` from number `from` on, which defaults to the number of previous messages. So
+//! a cassette grows with the transcript. A `reply` is `{"text": …, "calls": [{"name": …, "arguments": {…}}]}`, or
+//! the full form with `parts`; `arguments` may be a string, which need not be JSON. For a loop with structured actions it may
+//! be `{"decision": {"reasoning": …, "action": …, "input": {…}}}`, which is the text of the answer. Each may have a
+//! `usage`, such as `{"input": 900, "output": 60}`; it then counts as an answer of the header's `model`, with its price. An
 //! `error` is a [`ModelError`].
 //!
-//! On replay a request is found by path and attempt, so loops that run side by side do not disturb each other, and
-//! has to equal the recorded one. The runs of a conversation ask at the same places, and are answered in their order. A hand-written exchange may leave out `request`, which then can be anything; its `at`
-//! may name the loop (`Chat`), whose such replies are given in order, or be missing, for whoever asks next.
+//! A replay finds an exchange by path and attempt, so parallel loops do not affect each other, and requires the same
+//! request. The runs of a conversation send requests at the same paths, and get the replies in order. In a hand-written
+//! exchange, a missing `request` matches any; its `at` may name the loop (`Chat`), whose replies are given in order, or be
+//! missing, for the next request without a reply of its own.
 //!
-//! Keys, tokens and [`Cassette::hide`]den texts are replaced before a line is kept. [`Recording`] writes a cassette from what
-//! has happened already.
+//! Keys, tokens and the texts of [`Cassette::hide`] are replaced before a line is stored. [`Recording`] writes a cassette
+//! from past exchanges.
 
 mod difference;
+mod format;
 mod player;
 mod recorder;
 mod recording;
 mod scrub;
 mod signals;
-mod tape;
 #[cfg(test)]
 mod tests;
 
@@ -54,21 +55,21 @@ use recorder::Recorder;
 use scrub::Scrubber;
 use signals::Signals;
 
+pub use format::{CassetteError, Header};
 pub use recording::Recording;
 pub use scrub::SHORTEST_SECRET;
 pub use signals::Pending;
-pub use tape::{CassetteError, Header};
 
-use super::plain::{give_pieces, plain_wire};
+use super::plain::{emit_pieces, plain_wire};
 use super::{DeltaSink, Model};
 use crate::record::{ActionFormat, ModelError, ModelRequest, ModelResponse, ResponseMetadata, SignalKind};
 
-/// A model that records another one, or replays what was recorded.
+/// A model that records another one, or replays a recording.
 pub struct Cassette {
     header: Header,
     scrubber: Scrubber,
     mode: Mode,
-    /// Whose messages requests are made of.
+    /// The model whose projection makes the messages.
     like: Option<Arc<dyn Model>>,
 }
 
@@ -78,7 +79,7 @@ enum Mode {
 }
 
 impl Cassette {
-    /// Records what `inner` is asked and answers.
+    /// Records the requests to `inner` and its answers.
     #[must_use]
     pub fn record(inner: Arc<dyn Model>) -> Self {
         let header = Header {
@@ -91,37 +92,37 @@ impl Cassette {
         Self { header, scrubber: Scrubber::default(), mode: Mode::Record(inner, Mutex::default()), like }
     }
 
-    /// Replays a cassette's text.
+    /// Replays a cassette from its text.
     ///
     /// # Errors
     ///
-    /// [`CassetteError`] when the header is missing or of another version, or a line cannot be read.
+    /// [`CassetteError`] when the header is missing or has another version, or a line is invalid.
     pub fn replay(text: &str) -> Result<Self, CassetteError> {
-        let tape = tape::read(text)?;
-        let (player, signals) = (Mutex::new(Player::new(tape.exchanges)?), Mutex::new(Signals::new(tape.signals)));
+        let file = format::read(text)?;
+        let (player, signals) = (Mutex::new(Player::new(file.exchanges)?), Mutex::new(Signals::new(file.signals)));
         let mode = Mode::Replay { text: text.to_owned(), player, signals };
-        Ok(Self { header: tape.header, scrubber: Scrubber::default(), mode, like: None })
+        Ok(Self { header: file.header, scrubber: Scrubber::default(), mode, like: None })
     }
 
-    /// Makes messages as a model does that has a way of its own ([`Model::project`]), as the recording of it did: a tape holds no
-    /// code. The model is not asked.
+    /// Makes messages with another model's [`Model::project`], as the recorded model did: a cassette contains no code. That
+    /// model receives no requests.
     #[must_use]
     pub fn like(self, model: Arc<dyn Model>) -> Self {
         Self { like: Some(model), ..self }
     }
 
-    /// Replays a cassette's file.
+    /// Replays a cassette file.
     ///
     /// # Errors
     ///
-    /// As [`Cassette::replay`], and [`CassetteError::File`] when the file cannot be read.
+    /// See [`Cassette::replay`], and [`CassetteError::File`] when the file cannot be read.
     pub fn load(path: impl AsRef<std::path::Path>) -> Result<Self, CassetteError> {
         let path = path.as_ref();
         let text = std::fs::read_to_string(path).map_err(|source| CassetteError::file(path, source))?;
         Self::replay(&text)
     }
 
-    /// Writes what was recorded into a file, which only its owner may read where it is new.
+    /// Writes the recording to a file. A new file is readable only by its owner.
     ///
     /// # Errors
     ///
@@ -131,19 +132,19 @@ impl Cassette {
         crate::private::write(path, self.to_text().as_bytes()).map_err(|source| CassetteError::file(path, source))
     }
 
-    /// Replaces the given secrets in texts, beside what looks like a secret anyhow. A replay has to hide what its recording
-    /// hid.
+    /// Replaces the given secrets in texts, besides everything that looks like a secret. A replay must hide the same secrets
+    /// as its recording.
     ///
-    /// A secret of 16 bytes or more is replaced wherever it stands, a shorter one where it stands as a word, and not in the
-    /// fields that give a line its form, such as `type` or a tool's `name`. One shorter than [`SHORTEST_SECRET`] is not
-    /// replaced, which is logged as a warning: it would also replace ordinary text.
+    /// A secret of 16 bytes or more is replaced everywhere, a shorter one only where it is a separate word, and not in
+    /// structural fields such as `type` or a tool's `name`. One shorter than [`SHORTEST_SECRET`] is not replaced, since that
+    /// would change ordinary text; a warning is logged.
     #[must_use]
     pub fn hide(mut self, secrets: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.scrubber.hide(secrets.into_iter().map(Into::into));
         self
     }
 
-    /// Describes the recording in its header; the model's name and how it is asked for decisions are kept.
+    /// Sets the header, except for the model's name and its action format.
     #[must_use]
     pub fn describe(mut self, header: Header) -> Self {
         self.header = Header { model: self.header.model, action_format: self.header.action_format, ..header };
@@ -156,23 +157,23 @@ impl Cassette {
         &self.header
     }
 
-    /// Returns what was recorded so far; of a replay, the header alone.
+    /// Returns the recording so far; for a replay, only the header.
     #[must_use]
     pub fn to_text(&self) -> String {
         match &self.mode {
-            Mode::Record(_, recorder) => tape::text(&self.header, lock(recorder).lines(), &self.scrubber),
-            Mode::Replay { .. } => tape::text(&self.header, &[], &self.scrubber),
+            Mode::Record(_, recorder) => format::text(&self.header, lock(recorder).lines(), &self.scrubber),
+            Mode::Replay { .. } => format::text(&self.header, &[], &self.scrubber),
         }
     }
 
-    /// Records a signal; `after` says what it answered, such as a call's path. A replay takes no notice.
+    /// Records a signal; `after` is what it responded to, such as a call's path. A replay ignores it.
     pub fn record_signal(&self, after: &str, signal: &SignalKind) {
         if let Mode::Record(_, recorder) = &self.mode {
             lock(recorder).signal(after, signal, &self.scrubber);
         }
     }
 
-    /// Returns the first recorded signal that answers one of what is pending, each signal once. A recording has none.
+    /// Returns the first unused recorded signal that responds to one of the pending waits. A recording has none.
     #[must_use]
     pub fn next_signal(&self, pending: &[Pending<'_>]) -> Option<SignalKind> {
         match &self.mode {
@@ -181,16 +182,16 @@ impl Cassette {
         }
     }
 
-    /// Plays a replay from its beginning again, as for another conversation. A recording takes no notice.
+    /// Rewinds a replay, for another conversation. A recording ignores it.
     pub fn restart(&self) {
         let Mode::Replay { text, player, signals } = &self.mode else { return };
-        // It was read before, so it can be read.
-        let Ok(tape) = tape::read(text) else { return };
-        let Ok(anew) = Player::new(tape.exchanges) else { return };
-        (*lock(player), *lock(signals)) = (anew, Signals::new(tape.signals));
+        // It was parsed before, so this cannot fail.
+        let Ok(file) = format::read(text) else { return };
+        let Ok(rewound) = Player::new(file.exchanges) else { return };
+        (*lock(player), *lock(signals)) = (rewound, Signals::new(file.signals));
     }
 
-    /// Returns the metadata of the answers that a replay can give: which model gave each, and its tokens. A recording has none.
+    /// Returns the metadata of a replay's answers: the model and token usage of each. A recording has none.
     #[must_use]
     pub fn metadata(&self) -> Vec<ResponseMetadata> {
         match &self.mode {
@@ -199,14 +200,14 @@ impl Cassette {
         }
     }
 
-    /// Returns what was recorded and never asked for: the paths of exchanges, and what signals answered.
+    /// Returns the unused recordings: the paths of exchanges, and what signals responded to.
     #[must_use]
     pub fn unused(&self) -> Vec<String> {
         let signals = self.unused_signals().into_iter().map(|after| format!("a signal after `{after}`"));
         self.unused_exchanges().into_iter().chain(signals).collect()
     }
 
-    /// Returns the paths of the exchanges that were never asked for.
+    /// Returns the paths of the unused exchanges.
     #[must_use]
     pub fn unused_exchanges(&self) -> Vec<String> {
         match &self.mode {
@@ -215,7 +216,7 @@ impl Cassette {
         }
     }
 
-    /// Returns after what the signals were recorded that nothing waited for.
+    /// Returns what the unused signals responded to.
     #[must_use]
     pub fn unused_signals(&self) -> Vec<String> {
         match &self.mode {
@@ -255,7 +256,7 @@ impl Model for Cassette {
                 Mode::Replay { player, .. } => {
                     let outcome = lock(player).answer(request, &self.scrubber);
                     if let Ok(response) = &outcome {
-                        give_pieces(response, deltas);
+                        emit_pieces(response, deltas);
                     }
                     outcome
                 }

@@ -1,11 +1,11 @@
-//! Finds the recorded answer to a request, and refuses a request that is another one.
+//! Replay: finds the recorded answer to a request, and rejects a request that differs.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use super::difference::difference;
+use super::format::{CassetteError, Exchange, RequestLine};
 use super::scrub::Scrubber;
-use super::tape::{CassetteError, Exchange, RequestLine};
 use crate::record::{
     ModelError, ModelErrorKind, ModelRequest, ModelResponse, Path, ResponseMetadata, Segment, Settings, ToolSet,
     Transcript,
@@ -13,10 +13,10 @@ use crate::record::{
 
 type Outcome = Result<ModelResponse, ModelError>;
 
-/// The recorded exchanges, and how far each loop has been compared.
+/// The recorded exchanges, and the last comparison of each loop.
 #[derive(Debug, Default)]
 pub(super) struct Player {
-    /// A conversation asks at the same place once a run, so there may be several answers, which are given in order.
+    /// Several answers per request: each run of a conversation asks at the same path, and they are given in order.
     exact: HashMap<(Path, u32), VecDeque<Recorded>>,
     order: Vec<(Path, u32)>,
     by_loop: HashMap<Path, VecDeque<Outcome>>,
@@ -31,7 +31,7 @@ struct Recorded {
     used: bool,
 }
 
-/// The last equal requests of a loop; what they begin with needs no second look.
+/// The last equal requests of a loop, whose messages need no second comparison.
 #[derive(Debug)]
 struct Compared {
     recorded: Transcript,
@@ -76,7 +76,7 @@ impl Player {
     pub(super) fn answer(&mut self, request: &ModelRequest, scrubber: &Scrubber) -> Outcome {
         let asker = request.path.parent().unwrap_or_default();
         let key = (request.path.clone(), request.attempt);
-        // The last one is given again, as to a run that asks again after a crash.
+        // The last answer repeats, for a run that sends its request again after a crash.
         let recorded = self.exact.get_mut(&key).and_then(|all| {
             let next = all.iter().position(|one| !one.used).unwrap_or(all.len().saturating_sub(1));
             all.get_mut(next)
@@ -88,7 +88,7 @@ impl Player {
                     .filter(|seen| known.messages.extends(&seen.recorded) && request.messages.extends(&seen.attempted));
                 let skip = equal.map_or(0, |seen| seen.recorded.len());
                 if let Some(difference) = difference(known, request, skip, scrubber) {
-                    let sentence = format!("{} is not the recorded one: {difference}", named(request));
+                    let sentence = format!("{} differs from the recorded one: {difference}", named(request));
                     return Err(ModelError::new(ModelErrorKind::Unscripted, sentence));
                 }
                 let compared = Compared { recorded: known.messages.clone(), attempted: request.messages.clone() };
@@ -100,8 +100,8 @@ impl Player {
         let own = self.by_loop.get_mut(&asker).and_then(VecDeque::pop_front);
         own.or_else(|| self.anywhere.pop_front()).unwrap_or_else(|| {
             let next = match self.next_unused() {
-                Some(next) => format!("its next answer that was not used is at {next}"),
-                None => "all of its answers were used".to_owned(),
+                Some(next) => format!("its next unused answer is at {next}"),
+                None => "all of its answers are used".to_owned(),
             };
             let sentence = format!("the cassette has no answer for {}; {next}", named(request));
             Err(ModelError::new(ModelErrorKind::Unscripted, sentence))
@@ -110,9 +110,9 @@ impl Player {
 
     fn next_unused(&self) -> Option<String> {
         let is_unused = |key: &&(Path, u32)| self.exact.get(key).is_some_and(|all| all.iter().any(|one| !one.used));
-        let exact = self.order.iter().find(is_unused).map(|(path, attempt)| place(path, *attempt));
+        let exact = self.order.iter().find(is_unused).map(|(path, attempt)| location(path, *attempt));
         let of_loop = || self.by_loop.iter().filter(|(_, left)| !left.is_empty()).map(|(path, _)| path).min();
-        exact.or_else(|| of_loop().map(|path| place(path, 0)))
+        exact.or_else(|| of_loop().map(|path| location(path, 0)))
     }
 
     pub(super) fn metadata(&self) -> Vec<ResponseMetadata> {
@@ -134,14 +134,14 @@ impl Player {
 }
 
 fn named(request: &ModelRequest) -> String {
-    format!("the request at {}", place(&request.path, request.attempt))
+    format!("the request at {}", location(&request.path, request.attempt))
 }
 
-fn place(path: &Path, attempt: u32) -> String {
+fn location(path: &Path, attempt: u32) -> String {
     if attempt == 0 { format!("`{path}`") } else { format!("`{path}` (attempt {attempt})") }
 }
 
-/// Adds what is new to the request before.
+/// Applies a difference to the previous request.
 fn rebuild(at: &Path, attempt: u32, new: RequestLine, last: Option<&ModelRequest>) -> Result<ModelRequest, String> {
     let mut messages = last.map(|last| last.messages.clone()).unwrap_or_default();
     if let Some(from) = new.from.filter(|from| *from != messages.len()) {

@@ -1,12 +1,12 @@
-//! Turns exchanges into lines, each with only what is new.
+//! Recording: turns exchanges into lines, each with only the difference from the previous one.
 
 use std::collections::HashMap;
 
+use super::format::{Exchange, ReplyLine, RequestLine, SignalLine, encode};
 use super::scrub::Scrubber;
-use super::tape::{Exchange, ReplyLine, RequestLine, SignalLine, encode};
 use crate::record::{ModelError, ModelRequest, ModelResponse, Path, SignalKind, Transcript};
 
-/// What was recorded, and the last request of every loop.
+/// The recorded lines, and the last request of every loop.
 #[derive(Debug, Default)]
 pub(super) struct Recorder {
     lines: Vec<String>,
@@ -57,7 +57,7 @@ fn new_in(request: &ModelRequest, last: Option<&ModelRequest>) -> RequestLine {
     }
 }
 
-/// Returns how many messages two transcripts begin with in common; where they share a list nothing is compared.
+/// Returns the length of the common prefix of two transcripts; shared lists need no comparison.
 pub(super) fn common(one: &Transcript, other: &Transcript) -> usize {
     if one.extends(other) || other.extends(one) {
         return one.len().min(other.len());

@@ -1,11 +1,11 @@
-//! A cassette that is written from exchanges which have happened already, such as those in the log of a run.
+//! A cassette writer for past exchanges, such as those in the log of a run.
 
+use super::format::{self, Header};
 use super::recorder::Recorder;
 use super::scrub::Scrubber;
-use super::tape::{self, Header};
 use crate::record::{ModelError, ModelRequest, ModelResponse, SignalKind};
 
-/// Writes a cassette without asking a model: exchanges and signals go in, in their order, and a text comes out.
+/// Writes a cassette from exchanges and signals in their order, without calling a model.
 ///
 /// [`projection::traffic`](crate::projection::traffic) reads them from a run's log.
 #[derive(Debug, Default)]
@@ -16,7 +16,7 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Begins a cassette with its header.
+    /// Creates a cassette with a header.
     #[must_use]
     pub fn new(header: Header) -> Self {
         Self { header, ..Self::default() }
@@ -34,14 +34,14 @@ impl Recording {
         self.recorder.exchange(request, outcome, &self.scrubber);
     }
 
-    /// Adds a signal; `after` says what it answered, such as a call's path.
+    /// Adds a signal; `after` is what it responded to, such as a call's path.
     pub fn signal(&mut self, after: &str, signal: &SignalKind) {
         self.recorder.signal(after, signal, &self.scrubber);
     }
 
-    /// Returns the cassette.
+    /// Returns the cassette's text.
     #[must_use]
     pub fn to_text(&self) -> String {
-        tape::text(&self.header, self.recorder.lines(), &self.scrubber)
+        format::text(&self.header, self.recorder.lines(), &self.scrubber)
     }
 }

@@ -1,11 +1,11 @@
-//! Takes secrets out of what is kept.
+//! Secret redaction for cassettes.
 
 use serde_json::{Map, Value};
 
-/// What stands in a secret's place.
+/// The replacement of a secret.
 const HIDDEN: &str = "[hidden]";
 
-/// Field names whose texts are secrets, without case, `-` and `_`.
+/// Names of fields whose values are secrets, in lower case without `-` and `_`.
 const SECRET_NAMES: [&str; 14] = [
     "accesstoken",
     "apikey",
@@ -23,17 +23,17 @@ const SECRET_NAMES: [&str; 14] = [
     "xapikey",
 ];
 
-/// What keys begin with, and how long the rest has to be.
+/// Prefixes of API keys, with the minimum length of the rest.
 const PREFIXES: [(&str, usize); 7] =
     [("sk-", 12), ("sk_", 12), ("ghp_", 20), ("github_pat_", 20), ("xoxb-", 10), ("xoxp-", 10), ("AKIA", 16)];
 
-/// The least bytes of a secret that is given to be hidden: a shorter text stands in too many places by chance.
+/// The minimum length of an explicitly hidden secret, in bytes: a shorter text occurs too often by chance.
 pub const SHORTEST_SECRET: usize = 4;
 
-/// The bytes from which a secret is long enough to stand nowhere by chance, also inside of a word.
+/// From this length on, in bytes, a secret is also replaced inside of words, where it is unlikely to occur by chance.
 const LONG_SECRET: usize = 16;
 
-/// Fields that give a line its form, or name what a replay looks up.
+/// Structural fields of a line, or fields that a replay matches on.
 const FORM: [&str; 14] = [
     "action",
     "after",
@@ -51,13 +51,13 @@ const FORM: [&str; 14] = [
     "type",
 ];
 
-/// Fields that hold content, in which no field gives the line its form.
+/// Fields with content, which contains no structural fields.
 const CONTENT: [&str; 6] = ["arguments", "data", "extra", "goal", "options", "payload"];
 
-/// In JSON that stands in a text, the one field that a replay looks up: the action of a decision.
+/// In JSON inside of a string, the only field that a replay matches on: the chosen action.
 const FORM_OF_CONTENT: [&str; 1] = ["action"];
 
-/// Replaces secrets: the texts of fields with a telling name, texts that look like keys, and given ones.
+/// Redacts secrets: the values of fields with a telling name, texts that look like keys, and given texts.
 #[derive(Clone, Default)]
 pub(super) struct Scrubber {
     literals: Vec<String>,
@@ -79,16 +79,16 @@ impl Scrubber {
             is_secret
         };
         self.literals.extend(secrets.filter(is_secret));
-        // A secret that is part of another must not be replaced first.
+        // Longer secrets first, since one may contain another.
         self.literals.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
     }
 
-    /// Replaces the secrets in a document. Doing it twice is doing it once.
+    /// Redacts a document. It is idempotent.
     pub(super) fn scrub(&self, document: &mut Value) {
         self.scrub_field("", &FORM, document);
     }
 
-    /// Replaces the secrets in the value of a field; `form` names the fields that give the document its form.
+    /// Redacts the value of a field; `form` lists the structural fields.
     fn scrub_field(&self, name: &str, form: &[&str], document: &mut Value) {
         let form = if CONTENT.contains(&name) { &FORM_OF_CONTENT } else { form };
         match document {
@@ -115,7 +115,7 @@ impl Scrubber {
         }
     }
 
-    /// Replaces long secrets, and what looks like a key, in the names of fields.
+    /// Redacts long secrets and likely keys in field names.
     fn scrub_names(&self, fields: &mut Map<String, Value>) {
         let clean = |name: &str| self.clean(name, true).filter(|clean| clean != name);
         if fields.keys().any(|name| clean(name).is_some()) {
@@ -124,10 +124,10 @@ impl Scrubber {
         }
     }
 
-    /// Returns the text without secrets, if it has any. In a field that gives the line its form, a short secret stays.
+    /// Returns the redacted text, if it changes. Short secrets stay in structural fields.
     fn clean(&self, text: &str, is_form: bool) -> Option<String> {
-        // Arguments and results are JSON in a text.
-        // A model may begin with a blank or a line end.
+        // Arguments and results are JSON in a string.
+        // A model may begin with white space.
         if text.trim_start().starts_with(['{', '['])
             && let Ok(mut document) = serde_json::from_str::<Value>(text)
         {
@@ -148,7 +148,7 @@ impl Scrubber {
     }
 }
 
-/// Replaces a secret where no letter or digit stands beside it.
+/// Replaces a secret that is a separate word.
 fn replace_words(text: &str, secret: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut kept = 0;
@@ -176,7 +176,7 @@ const fn is_token_letter(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.' | '=' | '+' | '/' | '~')
 }
 
-/// Replaces the words that look like keys, and what stands behind `Bearer`.
+/// Replaces words that look like keys, and tokens after `Bearer`.
 fn hide_tokens(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -187,7 +187,7 @@ fn hide_tokens(text: &str) -> String {
         let end = further.find(is_token_letter).unwrap_or(further.len());
         let (gap, further) = further.split_at(end);
         let secret = (behind_bearer && looks_like_token(word)) || looks_like_key(word);
-        // What stands before an `=`, as in `key=sk-…`, is no part of the key.
+        // The name before an `=`, as in `key=sk-…`, is not part of the key.
         let kept = if behind_bearer { "" } else { word.rsplit_once('=').map_or("", |(name, _)| name) };
         match secret {
             true if kept.is_empty() => out.push_str(HIDDEN),
@@ -205,7 +205,7 @@ fn hide_tokens(text: &str) -> String {
     out
 }
 
-/// Tells a token from the word that may follow when somebody writes of a bearer.
+/// Distinguishes a token from an ordinary word after `Bearer`.
 fn looks_like_token(word: &str) -> bool {
     word.len() >= 20 || (word.len() >= 8 && word.bytes().any(|byte| byte.is_ascii_digit()))
 }
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn hides_fields_keys_tokens_and_given_texts() {
+    fn redacts_fields_keys_tokens_and_given_texts() {
         let document = json!({
             "Authorization": "Basic abc",
             "headers": [{"x-api-key": "k"}, {"API_KEY": "k"}],
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_secret_is_hidden_as_a_word_and_never_in_the_form_of_a_line() {
+    fn short_secret_is_redacted_as_a_word_outside_of_structural_fields() {
         let line = json!({
             "type": "text",
             "text": "text in context, text: (text) 'text'",
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_too_short_for_a_secret_is_not_hidden() {
+    fn text_below_the_minimum_length_is_not_redacted() {
         let line = json!({"type": "text", "text": "x marks the axis"});
 
         assert_eq!(hidden("x", line.clone()), line);
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_secret_is_hidden_wherever_it_stands() {
+    fn long_secret_is_redacted_everywhere() {
         let secret = "0123456789abcdef";
 
         assert_eq!(
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_hidden_behind_a_blank_in_a_list_and_in_the_name_of_a_field() {
+    fn secrets_are_redacted_after_white_space_in_lists_and_in_field_names() {
         let secret = "0123456789abcdef";
 
         assert_eq!(
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn leaves_alone_what_only_resembles_a_secret() {
+    fn text_that_resembles_a_secret_is_not_redacted() {
         let document = json!({
             "properties": {"password": {"type": "string"}},
             "text": "risk-management, sk-8, the bearer certificates; a task-0123456789abcdef",

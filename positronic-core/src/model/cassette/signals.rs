@@ -1,15 +1,15 @@
-//! The recorded signals, given back when what they answered is pending again.
+//! Recorded signals, replayed when their wait is pending again.
 
 use std::collections::VecDeque;
 
-use super::tape::SignalLine;
+use super::format::SignalLine;
 use crate::record::{Path, SignalKind};
 
-/// What a suspended run waits for.
+/// A wait of a suspended run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Pending<'a> {
-    /// A person's decision on the call, or about more for the loop or the brain.
+    /// A person's decision on the call, or on a higher limit for the loop or the brain.
     Approval(&'a Path),
     /// A webhook's payload.
     Webhook {
@@ -20,13 +20,13 @@ pub enum Pending<'a> {
     },
     /// A reply addressed to the call.
     Reply(&'a Path),
-    /// Somebody's next message.
+    /// The next user message.
     Message,
-    /// Somebody who lets it go on after a pause.
+    /// A resume after a pause.
     Resume,
 }
 
-/// The signals that have not been given yet, in the order of their recording.
+/// The unused signals, in the order of their recording.
 #[derive(Debug)]
 pub(super) struct Signals(VecDeque<SignalLine>);
 
@@ -36,8 +36,8 @@ impl Signals {
     }
 
     pub(super) fn next(&mut self, pending: &[Pending<'_>]) -> Option<SignalKind> {
-        let place = self.0.iter().position(|line| pending.iter().any(|one| answers(&line.signal, *one)))?;
-        self.0.remove(place).map(|line| line.signal)
+        let index = self.0.iter().position(|line| pending.iter().any(|one| answers(&line.signal, *one)))?;
+        self.0.remove(index).map(|line| line.signal)
     }
 
     pub(super) fn unused(&self) -> Vec<String> {
@@ -45,7 +45,7 @@ impl Signals {
     }
 }
 
-/// Says whether a signal answers what is pending. A recorded cancel answers everything: nothing came after it.
+/// Returns whether a signal responds to a wait. A recorded cancel responds to every wait: it was the last signal.
 fn answers(signal: &SignalKind, pending: Pending<'_>) -> bool {
     match (signal, pending) {
         (

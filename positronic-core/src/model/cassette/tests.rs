@@ -1,4 +1,4 @@
-//! Recording and replaying.
+//! Tests of recording and replaying.
 
 use serde_json::json;
 
@@ -27,7 +27,7 @@ fn ask(model: &dyn Model, request: &ModelRequest) -> Result<ModelResponse, Model
     futures::executor::block_on(model.call(request, &NoDeltas))
 }
 
-/// Three requests of two loops, one of which fails at first.
+/// Sends three requests of two loops, one of which fails at first.
 fn run(model: &dyn Model) -> Vec<Result<ModelResponse, ModelError>> {
     let (mut chat, inner) = (Transcript::new([user("one")]), Transcript::new([user("inner")]));
     let mut outcomes = vec![ask(model, &request("Chat/0", &chat)), ask(model, &request("Chat/0.0/Ask/0", &inner))];
@@ -51,12 +51,12 @@ fn recorded() -> Cassette {
 }
 
 #[test]
-fn a_recording_is_linear_and_readable() {
+fn recording_is_linear_and_readable() {
     insta::assert_snapshot!(recorded().to_text());
 }
 
 #[test]
-fn a_replay_gives_what_was_recorded_in_any_order() {
+fn replay_returns_the_recorded_answers_in_any_order() {
     let replay = Cassette::replay(&recorded().to_text()).unwrap();
     let outcomes = run(&replay);
 
@@ -69,29 +69,29 @@ fn a_replay_gives_what_was_recorded_in_any_order() {
 }
 
 #[test]
-fn a_request_that_differs_is_refused_with_the_difference() {
+fn request_that_differs_is_rejected_with_the_difference() {
     let replay = Cassette::replay(&recorded().to_text()).unwrap();
     let chat = Transcript::new([user("one"), user("three")]);
 
     let error = ask(&replay, &request("Chat/1", &chat)).unwrap_err();
     insta::assert_snapshot!(error, @r#"
-    the request at `Chat/1` is not the recorded one: /messages/1/text differs
+    the request at `Chat/1` differs from the recorded one: /messages/1/text differs
       recorded:  "two"
       attempted: "three"
     "#);
     let error = ask(&replay, &request("Chat/1", &Transcript::new([user("one")]))).unwrap_err();
     insta::assert_snapshot!(error, @r#"
-    the request at `Chat/1` is not the recorded one: /messages/1 differs
+    the request at `Chat/1` differs from the recorded one: /messages/1 differs
       recorded:  {"role":"user","text":"two"}
       attempted: nothing
     "#);
     let error = ask(&replay, &request("Chat/2", &chat)).unwrap_err();
-    insta::assert_snapshot!(error, @"the cassette has no answer for the request at `Chat/2`; its next answer that was not used is at `Chat/0`");
+    insta::assert_snapshot!(error, @"the cassette has no answer for the request at `Chat/2`; its next unused answer is at `Chat/0`");
     assert_eq!(error.kind, ModelErrorKind::Unscripted);
 }
 
 #[test]
-fn a_hidden_secret_makes_no_difference() {
+fn hidden_secret_does_not_count_as_a_difference() {
     let messages = Transcript::new([user("my pin is 4711")]);
     let inner = Arc::new(ScriptedModel::new([Reply::text("I know 4711")]));
     let recording = Cassette::record(inner).hide(["4711"]);
@@ -104,7 +104,7 @@ fn a_hidden_secret_makes_no_difference() {
 }
 
 #[test]
-fn an_answer_that_is_written_with_its_tokens_has_the_price_of_the_headers_model() {
+fn hand_written_usage_is_priced_by_the_headers_model() {
     let replay = Cassette::replay(
         r#"
         {"cassette": 1, "model": "openai/gpt-5"}
@@ -118,36 +118,36 @@ fn an_answer_that_is_written_with_its_tokens_has_the_price_of_the_headers_model(
     let costs: Vec<_> =
         replay.metadata().iter().map(|metadata| prices.charge(metadata).map(|one| one.amount)).collect();
 
-    assert_eq!(costs, [Some("2.25".parse().unwrap()), None], "who says nothing of tokens has no price");
+    assert_eq!(costs, [Some("2.25".parse().unwrap()), None], "a reply without usage has no price");
     let one = ask(&replay, &request("Chat/0", &Transcript::default())).unwrap();
     assert_eq!(
         (&*one.metadata.provider, &*one.metadata.model, one.metadata.usage.output),
         ("openai", "gpt-5", 100_000)
     );
-    assert_eq!(replay.metadata().len(), 1, "an answer that is given in order is gone once it is given");
+    assert_eq!(replay.metadata().len(), 1, "an answer that is given in order is used once");
     replay.restart();
     assert_eq!(ask(&replay, &request("Chat/0", &Transcript::default())).unwrap().text(), "one");
 }
 
 #[test]
-fn a_cassette_can_be_written_by_hand() {
+fn cassette_can_be_written_by_hand() {
     let replay = Cassette::replay(
         r#"
         // a refund
         {"cassette": 1, "note": "written by hand", "goal": "Refund order 7"}
         {"at": "Chat", "reply": {"text": "Let me see.", "calls": [{"name": "order", "arguments": {"id": 7}}, {"name": "list"}]}}
-        {"reply": {"text": "for whoever asks"}}
+        {"reply": {"text": "for any request"}}
         {"at": "Chat", "error": {"kind": "server", "message": "busy"}}
-        {"at": "Chat/9", "reply": {"text": "at its place", "usage": {"input": 5}}}
+        {"at": "Chat/9", "reply": {"text": "at its path", "usage": {"input": 5}}}
         {"after": "Chat/0.0", "signal": {"type": "webhook", "name": "slack", "identifier": "t1", "payload": {"ok": true}}}
         "#,
     )
     .unwrap();
     let none = Transcript::default();
 
-    assert_eq!(ask(&replay, &request("Other/0", &none)).unwrap().text(), "for whoever asks");
+    assert_eq!(ask(&replay, &request("Other/0", &none)).unwrap().text(), "for any request");
     let nine = ask(&replay, &request("Chat/9", &none)).unwrap();
-    assert_eq!((nine.text().as_str(), nine.metadata.usage.input), ("at its place", 5));
+    assert_eq!((nine.text().as_str(), nine.metadata.usage.input), ("at its path", 5));
     let first = ask(&replay, &request("Chat/0", &none)).unwrap();
     assert_eq!((first.parts.len(), first.calls[0].arguments.as_str()), (3, "{\"id\":7}"));
     assert_eq!(first.calls[1].arguments, "{}");
@@ -159,7 +159,7 @@ fn a_cassette_can_be_written_by_hand() {
 }
 
 #[test]
-fn a_signal_is_given_when_what_it_answers_is_pending() {
+fn signal_is_replayed_when_its_wait_is_pending() {
     let replay = Cassette::replay(&recorded().to_text()).unwrap();
     let (call, other) = (Path::parse("Chat/0.0").unwrap(), Path::parse("Chat/0.1").unwrap());
 
@@ -169,20 +169,20 @@ fn a_signal_is_given_when_what_it_answers_is_pending() {
 }
 
 #[test]
-fn a_broken_cassette_says_where() {
+fn invalid_cassette_names_the_line() {
     let sentence = |text: &str| Cassette::replay(text).unwrap_err().to_string();
 
-    insta::assert_snapshot!(sentence(""), @r#"the first line is no cassette's header, such as {"cassette": 1}"#);
-    insta::assert_snapshot!(sentence("{\"cassette\":2}"), @"the cassette has format 2, this version reads format 1");
+    insta::assert_snapshot!(sentence(""), @r#"the first line is not a cassette header such as {"cassette": 1}"#);
+    insta::assert_snapshot!(sentence("{\"cassette\":2}"), @"unsupported cassette format 2; this version reads format 1");
     let line = |line: &str| sentence(&format!("{{\"cassette\":1}}\n\n{line}"));
-    insta::assert_snapshot!(line("{}"), @"line 3 of the cassette cannot be read: it needs either a `reply` or an `error`");
+    insta::assert_snapshot!(line("{}"), @"invalid line 3 of the cassette: it requires either a `reply` or an `error`");
     assert!(line("{\"at\":\"Chat/0\",\"reply\":{\"txt\":\"\"}}").contains("unknown field `txt`"));
-    assert!(line("{\"at\":\"Chat//0\",\"reply\":{}}").contains("is no path"));
+    assert!(line("{\"at\":\"Chat//0\",\"reply\":{}}").contains("is not a valid path"));
     assert!(line("{\"at\":\"Chat/0\",\"request\":{\"from\":3},\"reply\":{}}").contains("only 0 messages are known"));
 }
 
 #[test]
-fn a_long_recording_stays_linear() {
+fn long_recording_grows_linearly() {
     let cassette = Cassette::record(Arc::new(ScriptedModel::from_fn(|_| Reply::text("ok"))));
     let mut messages = Transcript::default();
     let mut sizes = Vec::new();
@@ -199,7 +199,7 @@ fn a_long_recording_stays_linear() {
 }
 
 #[test]
-fn a_decision_is_written_as_a_document() {
+fn structured_action_is_written_as_a_document() {
     let cassette = "{\"cassette\": 1}\n{\"reply\": {\"decision\": {\"reasoning\": \"It is due.\", \"action\": \"safe\", \"input\": {\"id\": \"a\"}}, \"usage\": {\"input\": 7}}}";
 
     let answer = ask(&Cassette::replay(cassette).unwrap(), &request("Chat/0", &Transcript::default())).unwrap();
@@ -211,7 +211,7 @@ fn a_decision_is_written_as_a_document() {
 }
 
 #[test]
-fn an_exact_cassette_answers_for_the_options_that_it_names_alone() {
+fn exact_cassette_covers_only_its_options() {
     let exact = Header { exact: true, options: Some(json!({"goal": "a", "search": "bundled"})), ..Header::default() };
     let others = Header { exact: false, ..exact.clone() };
 
@@ -219,6 +219,6 @@ fn an_exact_cassette_answers_for_the_options_that_it_names_alone() {
     assert_eq!(exact.unanswered(&json!({"goal": "b", "search": "bundled"})), Some(("goal", &json!("a"))));
     assert_eq!(exact.unanswered(&json!({"goal": "a"})), Some(("search", &json!("bundled"))));
     assert_eq!(others.unanswered(&json!({"goal": "b"})), None);
-    let kept = Cassette::replay("{\"cassette\": 1, \"exact\": true, \"options\": {\"goal\": \"a\"}}").unwrap();
-    assert!(Cassette::replay(&kept.to_text()).unwrap().header().exact);
+    let parsed = Cassette::replay("{\"cassette\": 1, \"exact\": true, \"options\": {\"goal\": \"a\"}}").unwrap();
+    assert!(Cassette::replay(&parsed.to_text()).unwrap().header().exact);
 }

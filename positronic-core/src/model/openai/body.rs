@@ -1,7 +1,7 @@
-//! Writes a request's body out of fragments, each a copy of what was encoded once.
+//! Writer for request bodies, assembled from fragments that were encoded once.
 //!
-//! Fields stand in the order in which they are written, so a request begins with the same bytes as the one before it,
-//! up to where their messages part. A field that the request's own `extra` names is left to it.
+//! Fields keep the order in which they are written, so a request begins with the same bytes as the previous one, up to the
+//! first differing message. A field in the request's own `extra` overrides the adapter's.
 
 use serde::Serialize;
 
@@ -9,7 +9,7 @@ use super::config::OpenAiConfig;
 use crate::model::schema::{SchemaRole, WireSchema};
 use crate::record::{OrderedJson, OutputFormat, Settings, ToolDecl};
 
-/// A JSON object that is being written.
+/// A partially written JSON object.
 pub(super) struct Body<'a> {
     out: String,
     settings: &'a Settings,
@@ -25,27 +25,27 @@ impl<'a> Body<'a> {
 
     /// Writes a field.
     pub(super) fn field<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) {
-        // Only a map with keys that are no strings cannot be encoded, and nothing here holds one.
+        // Only maps with non-string keys fail to encode; there are none here.
         if let Ok(text) = serde_json::to_string(value) {
             self.raw(name, &text);
         }
     }
 
-    /// Writes a field if it has a value.
+    /// Writes a field if it is set.
     pub(super) fn some<T: Serialize>(&mut self, name: &str, value: Option<T>) {
         if let Some(value) = value {
             self.field(name, &value);
         }
     }
 
-    /// Writes a field that is encoded already.
+    /// Writes a field that is already encoded.
     pub(super) fn raw(&mut self, name: &str, text: &str) {
         if self.key(name) {
             self.out.push_str(text);
         }
     }
 
-    /// Writes a field that is a list; `items` calls its argument with each encoded element.
+    /// Writes a list field; `items` calls its argument with each encoded element.
     pub(super) fn list(&mut self, name: &str, items: impl FnOnce(&mut dyn FnMut(&str))) {
         if !self.key(name) {
             return;
@@ -62,7 +62,7 @@ impl<'a> Body<'a> {
         self.out.push(']');
     }
 
-    /// Writes the request's own fields and ends the object.
+    /// Writes the request's `extra` fields and closes the object.
     pub(super) fn end(mut self) -> String {
         for (name, value) in &self.settings.extra {
             separate(&mut self.out, name);
@@ -85,13 +85,13 @@ fn separate(out: &mut String, name: &str) {
     if out.len() > 1 {
         out.push(',');
     }
-    // A text can always be encoded.
+    // A string always encodes.
     out.push_str(&serde_json::to_string(name).unwrap_or_default());
     out.push(':');
 }
 
-/// Returns arguments that every server can read. Some parse them while they apply a template and refuse the whole
-/// request where they are no JSON, so a malformed text is wrapped.
+/// Returns arguments that every server accepts. Some parse them for a template and reject the full request if they are
+/// not JSON, so malformed arguments are wrapped.
 pub(super) fn sendable_arguments(arguments: &str) -> std::borrow::Cow<'_, str> {
     if arguments.trim().is_empty() {
         return "{}".into();
@@ -102,7 +102,7 @@ pub(super) fn sendable_arguments(arguments: &str) -> std::borrow::Cow<'_, str> {
     serde_json::json!({ "malformed_arguments": arguments }).to_string().into()
 }
 
-/// An output format: the name of its schema, the schema, and whether the server is asked to enforce it.
+/// An output format: the schema's name, the schema, and whether the server must enforce it.
 #[derive(Serialize)]
 pub(super) struct WireFormat<'a> {
     pub(super) name: &'a str,
@@ -110,12 +110,12 @@ pub(super) struct WireFormat<'a> {
     pub(super) strict: bool,
 }
 
-/// Makes the output format that settings ask for; `None` for natural language.
+/// Returns the output format of the settings; `None` for natural language.
 pub(super) fn wire_format<'a>(config: &OpenAiConfig, output: &'a OutputFormat) -> Option<WireFormat<'a>> {
     let (name, schema) = match output {
         OutputFormat::Text => return None,
         OutputFormat::JsonSchema { name, schema } => (name, OrderedJson::of_schema(schema)),
-        // The server refuses text that is not JSON, and gives its reason.
+        // The server rejects text that is not JSON, with its reason.
         OutputFormat::JsonText { name, schema } => {
             (name, serde_json::from_str(schema).unwrap_or_else(|_| OrderedJson::from(&**schema)))
         }
@@ -124,7 +124,7 @@ pub(super) fn wire_format<'a>(config: &OpenAiConfig, output: &'a OutputFormat) -
     Some(WireFormat { name, schema: json, strict })
 }
 
-/// Makes the schema of a tool's arguments as it is sent.
+/// Returns the schema of a tool's arguments as sent.
 pub(super) fn wire_parameters(tool: &ToolDecl, strict: bool) -> WireSchema {
     WireSchema::new(&OrderedJson::of_schema(&tool.parameters), SchemaRole::Arguments, strict)
 }

@@ -1,4 +1,4 @@
-//! The adapter for chat completions, the dialect that most servers speak.
+//! Adapter for the chat completions API, which most servers support.
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -10,19 +10,19 @@ use super::transport::{Api, Assemble, Transport};
 use crate::model::{DeltaSink, Model, Piece};
 use crate::record::{ActionFormat, ModelError, ModelRequest, ModelResponse};
 
-/// Asks a server for chat completions.
+/// A model behind a chat completions API.
 #[derive(Debug)]
 pub struct OpenAiChat {
     transport: Transport,
 }
 
 impl OpenAiChat {
-    /// Makes an adapter.
+    /// Creates an adapter.
     ///
     /// # Errors
     ///
-    /// [`Auth`](crate::record::ModelErrorKind::Auth) for a key, and
-    /// [`BadRequest`](crate::record::ModelErrorKind::BadRequest) for an address, that cannot be sent.
+    /// [`Auth`](crate::record::ModelErrorKind::Auth) for a key that is not a valid header value, and
+    /// [`BadRequest`](crate::record::ModelErrorKind::BadRequest) for an invalid URL or header.
     pub fn new(config: OpenAiConfig) -> Result<Self, ModelError> {
         Ok(Self { transport: Transport::new(config, Api::Chat)? })
     }
@@ -55,8 +55,8 @@ impl Assemble for ChatAssembler {
         Self::feed(self, chunk)
     }
 
-    fn feed_whole(&mut self, answer: &str) -> Result<Vec<Piece>, ModelError> {
-        Self::feed_whole(self, answer)
+    fn feed_complete(&mut self, answer: &str) -> Result<Vec<Piece>, ModelError> {
+        Self::feed_complete(self, answer)
     }
 
     fn done(&mut self) {

@@ -1,9 +1,9 @@
-//! Puts a chat answer together from its chunks.
+//! Assembles a chat answer from its chunks.
 //!
-//! Calls are told apart by their `index`, else by their `id`, else a piece belongs to the last one; a call whose index
-//! is taken but which brings its own id and name is a new one, since some servers give every call index 0. An answer is
-//! finished when a finish reason has come, whether or not `[DONE]` follows; an error behind it does not take the answer
-//! back. Servers that never give a reason end with the usage and `[DONE]`.
+//! Calls are distinguished by their `index`, else by their `id`; else a piece belongs to the last call. A known index with
+//! another id and name begins a new call, since some servers give every call index 0. An answer is finished by a finish
+//! reason, whether or not `[DONE]` follows; a later error does not revoke it. Servers that never send a reason end with
+//! the usage and `[DONE]`.
 
 use serde_json::{Map, Value, json};
 
@@ -16,13 +16,13 @@ use crate::record::{
     DeltaKind, Finish, ModelError, ModelErrorKind, ModelResponse, Part, ProposedCall, ResponseMetadata,
 };
 
-/// The finish reason of an answer that the server could not complete.
+/// The finish reason of an answer that failed on the server.
 const FAILED: &str = "error";
 
-/// What the finish of an answer with a custom tool call is named, as the Responses API names such an item.
+/// The reported finish of an answer with a custom tool call, named as in the Responses API.
 const CUSTOM_CALL: &str = "custom_tool_call";
 
-/// Puts a chat answer together. It does no I/O: chunks go in, pieces and at last the answer come out.
+/// Assembles a chat answer without I/O: chunks go in, pieces and finally the answer come out.
 #[derive(Debug, Default)]
 pub struct ChatAssembler {
     slots: Vec<Slot>,
@@ -32,9 +32,9 @@ pub struct ChatAssembler {
     metadata: ResponseMetadata,
     finish: Option<Finish>,
     answered: bool,
-    /// Whether the usage has come.
+    /// Whether a usage was received.
     counted: bool,
-    /// The type of a call that no tool of ours can answer.
+    /// The type of a call that our tools cannot answer.
     unanswerable: Option<&'static str>,
     /// Whether there were more calls than an answer may have.
     has_too_many: bool,
@@ -61,12 +61,12 @@ struct OpenCall {
 }
 
 impl ChatAssembler {
-    /// Takes one chunk and returns what it adds.
+    /// Processes a chunk and returns its pieces.
     ///
     /// # Errors
     ///
-    /// A [`ModelError`] of the kind the server names where the chunk is an error object, and
-    /// [`Malformed`](ModelErrorKind::Malformed) where it is no JSON object.
+    /// A [`ModelError`] of the kind that the server reports if the chunk is an error object, and
+    /// [`Malformed`](ModelErrorKind::Malformed) if it is not a JSON object.
     pub fn feed(&mut self, chunk: &str) -> Result<Vec<Piece>, ModelError> {
         let chunk = match document(chunk) {
             Err(_) if self.is_complete() => return Ok(Vec::new()),
@@ -91,49 +91,48 @@ impl ChatAssembler {
         if self.has_too_many { Err(too_many_items()) } else { Ok(pieces) }
     }
 
-    /// Takes an answer that was not streamed, as if it were its only chunk.
+    /// Processes an answer that was not streamed, as a single chunk.
     ///
     /// # Errors
     ///
-    /// As [`ChatAssembler::feed`], and [`Malformed`](ModelErrorKind::Malformed) where there is no message in it.
-    pub fn feed_whole(&mut self, answer: &str) -> Result<Vec<Piece>, ModelError> {
+    /// See [`ChatAssembler::feed`], and [`Malformed`](ModelErrorKind::Malformed) if the answer has no message.
+    pub fn feed_complete(&mut self, answer: &str) -> Result<Vec<Piece>, ModelError> {
         let pieces = self.feed(answer)?;
         if !self.answered {
-            let sentence = format!("the answer holds no message: {}", shorten(answer));
+            let sentence = format!("the answer contains no message: {}", shorten(answer));
             return Err(ModelError::new(ModelErrorKind::Malformed, sentence));
         }
         self.finish.get_or_insert(Finish::Stop);
         Ok(pieces)
     }
 
-    /// Takes the mark `[DONE]`, which ends a stream. An answer whose tokens were counted is finished then, also where no
-    /// finish reason has come.
+    /// Processes `[DONE]`, which ends a stream. It finishes an answer that has a usage, even without a finish reason.
     pub fn done(&mut self) {
         if self.answered && self.counted {
             self.finish.get_or_insert(Finish::Stop);
         }
     }
 
-    /// Says whether the model has said that it is done; a broken connection does no harm then.
+    /// Returns whether the model has finished; a broken connection is harmless then.
     #[must_use]
     pub const fn is_finished(&self) -> bool {
         self.finish.is_some()
     }
 
-    /// Says whether the answer is finished, and not by a failure of the server.
+    /// Returns whether the answer is finished without a server failure.
     fn is_complete(&self) -> bool {
         self.finish.as_ref().is_some_and(|finish| *finish != Finish::Other(FAILED.to_owned()))
     }
 
-    /// Ends the answer.
+    /// Returns the answer.
     ///
     /// # Errors
     ///
-    /// [`Truncated`](ModelErrorKind::Truncated) when no finish reason has come, and [`Server`](ModelErrorKind::Server) when
-    /// the reason is a failure of the server.
+    /// [`Truncated`](ModelErrorKind::Truncated) without a finish reason, and [`Server`](ModelErrorKind::Server) if the reason
+    /// is a failure of the server.
     pub fn finish(self) -> Result<ModelResponse, ModelError> {
         if self.finish.is_some() && !self.is_complete() {
-            let sentence = "the server ended the answer with the finish reason `error` and named no cause";
+            let sentence = "the server ended the answer with the finish reason `error` but no error message";
             return Err(ModelError::new(ModelErrorKind::Server, sentence));
         }
         let Some(finish) = self.finish else {
@@ -180,7 +179,7 @@ impl ChatAssembler {
     }
 
     fn delta(&mut self, delta: &Value, pieces: &mut Vec<Piece>) {
-        // Some servers send one thought under both names.
+        // Some servers send the same reasoning in both fields.
         let thought = ["reasoning_content", "reasoning"].into_iter().find_map(|name| Some((name, text(delta, name)?)));
         if let Some((name, text)) = thought {
             self.reasoning(name, text, pieces);
@@ -199,7 +198,7 @@ impl ChatAssembler {
             self.refusal(text, pieces);
         }
         for call in objects(delta, "tool_calls") {
-            // Its pieces have the field `custom` in the place of `function`.
+            // Later pieces have no `type`, but `custom` instead of `function`.
             if text(call, "type") == Some("custom") || object(call, "custom").is_some() {
                 self.unanswerable = Some(CUSTOM_CALL);
             } else {
@@ -252,8 +251,10 @@ impl ChatAssembler {
         let id = text(delta, "id");
         let function = object(delta, "function").unwrap_or(&Value::Null);
         let (name, piece) = (text(function, "name"), arguments(function));
-        let place = self.place(delta.get("index").and_then(Value::as_u64), id, name.is_some());
-        let Some((place, call)) = place.and_then(|place| Some((place, self.calls.get_mut(place)?))) else { return };
+        let number = self.call_number(delta.get("index").and_then(Value::as_u64), id, name.is_some());
+        let Some((number, call)) = number.and_then(|number| Some((number, self.calls.get_mut(number)?))) else {
+            return;
+        };
         if call.id.is_none() {
             call.id = id.map(str::to_owned);
         }
@@ -272,14 +273,14 @@ impl ChatAssembler {
         pieces.push(Piece {
             part: u32::try_from(call.part).unwrap_or(u32::MAX),
             kind: DeltaKind::Arguments,
-            call: u32::try_from(place).ok(),
+            call: u32::try_from(number).ok(),
             tool,
             text: piece.into_owned(),
         });
     }
 
-    /// Finds the call that a piece belongs to, or opens a new one where there may be more.
-    fn place(&mut self, index: Option<u64>, id: Option<&str>, named: bool) -> Option<usize> {
+    /// Returns the number of the call that a piece belongs to; adds a new one if needed and allowed.
+    fn call_number(&mut self, index: Option<u64>, id: Option<&str>, named: bool) -> Option<usize> {
         let another = |call: &OpenCall| named && id.is_some() && call.id.is_some() && call.id.as_deref() != id;
         let known = match (index, id) {
             (Some(_), _) => self.calls.iter().rposition(|call| call.index == index && !another(call)),
@@ -319,8 +320,7 @@ fn reasoning_data(field: &str, details: Option<Vec<Value>>) -> Value {
     data.into()
 }
 
-/// Adds a piece of `reasoning_details`: pieces of one entry have the same index and type, and their texts follow each
-/// other.
+/// Adds a piece of `reasoning_details`: pieces of one entry share index and type, and their texts are concatenated.
 fn merge_detail(details: &mut Vec<Value>, piece: Value) {
     let same = |one: &Value| ["index", "type"].iter().all(|name| one.get(name) == piece.get(name));
     let open = details.last_mut().filter(|last| last.get("index").is_some_and(|index| !index.is_null()) && same(last));

@@ -1,5 +1,5 @@
-//! What stands in the chunks of a chat answer in more than one form. A whole answer has the same fields, with a
-//! `message` in the place of the `delta`.
+//! Readers for fields of chat chunks that servers send in several forms. A complete answer has the same fields, with
+//! `message` instead of `delta`.
 
 use std::borrow::Cow;
 
@@ -8,8 +8,7 @@ use serde_json::Value;
 use super::lenient::{count, object, objects};
 use crate::record::Usage;
 
-/// Returns the pieces of text in a delta's `content`, each with whether it is a thought: a text, or a list of typed
-/// parts.
+/// Returns the text pieces of a delta's `content`, a string or a list of typed parts, and whether each is reasoning.
 pub(super) fn content(delta: &Value) -> Vec<(bool, Cow<'_, str>)> {
     match delta.get("content") {
         Some(Value::String(text)) => vec![(false, text.into())],
@@ -28,7 +27,7 @@ fn content_part(part: &Value) -> (bool, Cow<'_, str>) {
     (thinking.is_some(), text)
 }
 
-/// Returns the piece of a call's arguments; some servers send them as an object, all at once.
+/// Returns a piece of a call's arguments; some servers send them as one object.
 pub(super) fn arguments(function: &Value) -> Cow<'_, str> {
     match function.get("arguments") {
         None | Some(Value::Null) => "".into(),
@@ -37,7 +36,7 @@ pub(super) fn arguments(function: &Value) -> Cow<'_, str> {
     }
 }
 
-/// Returns the tokens that a chunk counts. Groq puts them under a name of its own, Moonshot into the choice.
+/// Returns the usage in a chunk. Groq uses a field of its own, Moonshot puts it into the choice.
 pub(super) fn usage(chunk: &Value) -> Option<Usage> {
     let in_choice = || objects(chunk, "choices").iter().find_map(|choice| object(choice, "usage"));
     let usage = object(chunk, "usage").or_else(|| object(object(chunk, "x_groq")?, "usage")).or_else(in_choice)?;
@@ -46,24 +45,24 @@ pub(super) fn usage(chunk: &Value) -> Option<Usage> {
     let reasoning = object(usage, "completion_tokens_details").and_then(|details| count(details, "reasoning_tokens"));
     let reasoning = reasoning.unwrap_or(0);
     let (cached, cache_write) = cache(usage, "prompt_tokens_details");
-    // xAI does not count thoughts as part of the answer; the total tells.
+    // xAI does not count reasoning as output, which the total reveals.
     let apart = count(usage, "total_tokens") == Some(input.saturating_add(output).saturating_add(reasoning));
     let output = if apart { output.saturating_add(reasoning) } else { output };
     Some(Usage { input, output, cached, cache_write, reasoning })
 }
 
-/// The names of tokens that were read from a cache; DeepSeek, Moonshot and Anthropic have names of their own.
+/// The names of tokens read from a cache, which differ for DeepSeek, Moonshot and Anthropic.
 const CACHE_READS: [&str; 4] =
     ["cached_tokens", "prompt_cache_hit_tokens", "cache_read_input_tokens", "cache_read_tokens"];
 
-/// The names of tokens that were written to a cache.
+/// The names of tokens written to a cache.
 const CACHE_WRITES: [&str; 3] = ["cache_write_tokens", "cache_creation_input_tokens", "cache_creation_tokens"];
 
-/// Returns how many tokens were read from a cache and written to one; servers count them beside the others or in `details`.
+/// Returns the tokens read from and written to a cache, which are in the usage itself or in `details`.
 pub(super) fn cache(usage: &Value, details: &str) -> (u64, u64) {
-    let places = [Some(usage), object(usage, details)];
+    let objects = [Some(usage), object(usage, details)];
     let most = |names: &[&str]| {
-        let counts = places.iter().flatten().flat_map(|place| names.iter().filter_map(|name| count(place, name)));
+        let counts = objects.iter().flatten().flat_map(|object| names.iter().filter_map(|name| count(object, name)));
         counts.max().unwrap_or(0)
     };
     (most(&CACHE_READS), most(&CACHE_WRITES))

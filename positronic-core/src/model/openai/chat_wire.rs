@@ -1,7 +1,7 @@
-//! Encodes requests in the chat dialect.
+//! Encoder for chat completions requests.
 //!
-//! The body begins with the model and the messages: the system prompt, then the history. What changes from request to request
-//! stands at the end: the context, the tools, the settings.
+//! The body begins with the model and the messages: the system prompt, then the history. The parts that change between
+//! requests are last: the context, the tools, the settings.
 
 use std::borrow::Cow;
 
@@ -53,8 +53,8 @@ pub(super) fn body(config: &OpenAiConfig, request: &ModelRequest) -> String {
         body.field("response_format", &WireResponseFormat { r#type: "json_schema", json_schema: format });
     }
     body.some("temperature", settings.temperature);
-    let most_tokens = config.most_tokens(settings.max_output_tokens);
-    body.some(if config.max_tokens { "max_tokens" } else { "max_completion_tokens" }, most_tokens);
+    let max_output_tokens = config.output_limit(settings.max_output_tokens);
+    body.some(if config.max_tokens { "max_tokens" } else { "max_completion_tokens" }, max_output_tokens);
     body.some("reasoning_effort", config.reasoning_effort.as_ref());
     body.field("stream", &config.stream);
     if config.stream {
@@ -122,7 +122,7 @@ struct WireFunction<'a> {
     arguments: Cow<'a, str>,
 }
 
-/// Merges the parts into the one message that the dialect has for them.
+/// Merges parts into one message of this API.
 fn assistant(back: ReasoningBack, parts: &[Assistant]) -> WireAssistant<'_> {
     let mut content = String::new();
     let mut tool_calls = Vec::new();
@@ -156,7 +156,7 @@ fn assistant(back: ReasoningBack, parts: &[Assistant]) -> WireAssistant<'_> {
     }
 }
 
-/// Puts a thought under the field in which it came; thoughts of other dialects have none and stay behind.
+/// Puts reasoning into the field in which it was received; reasoning of other APIs has none and is dropped.
 fn add_thought(thoughts: &mut Map<String, Value>, text: &str, data: Option<&Value>) {
     let Some(field) = data.and_then(|data| data.get("field")).and_then(Value::as_str) else { return };
     if let Some(details) = data.and_then(|data| data.get("details")) {
@@ -185,7 +185,7 @@ fn encode_tools(tools: &[ToolDecl], strict: bool) -> Box<RawValue> {
         #[serde(skip_serializing_if = "str::is_empty")]
         description: &'a str,
         parameters: OrderedJson,
-        // Servers that enforce nothing may not know the field.
+        // Servers without enforcement may not know the field.
         #[serde(skip_serializing_if = "Option::is_none")]
         strict: Option<bool>,
     }

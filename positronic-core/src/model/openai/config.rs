@@ -1,77 +1,73 @@
-//! How to reach a server, and what it can do.
+//! Configuration of a server: its URL and its capabilities.
 
 use std::fmt;
 use std::time::Duration;
 
 use crate::record::{ActionFormat, Settings};
 
-/// Says where a server is and how to speak with it.
+/// The configuration of a server and its differences from OpenAI's API.
 ///
-/// What a compatible server does differently from OpenAI's own is a field here; what only one request needs goes
-/// into [`Settings::extra`](crate::record::Settings).
+/// Options of a single request go into [`Settings::extra`](crate::record::Settings).
 #[derive(Clone, typed_builder::TypedBuilder)]
 #[builder(field_defaults(setter(into)))]
 pub struct OpenAiConfig {
-    /// The address up to and including the version, such as `https://api.openai.com/v1`; a trailing slash is ignored.
+    /// The base URL including the version, such as `https://api.openai.com/v1`; a trailing slash is ignored.
     #[builder(default = "https://api.openai.com/v1".to_owned())]
     pub base_url: String,
-    /// The key; empty for servers that want none.
+    /// The API key; empty for servers without keys.
     #[builder(default)]
     pub api_key: String,
-    /// The model, where a request names no other.
+    /// The default model.
     pub model: String,
-    /// What events call the provider.
+    /// The provider's name in events.
     #[builder(default = "openai".to_owned())]
     pub provider: String,
     /// The organization that is billed.
     #[builder(default, setter(strip_option))]
     pub organization: Option<String>,
-    /// Further headers of each request, such as `("api-key", key)`; one that is named like a header of the adapter replaces it.
+    /// Additional headers, such as `("api-key", key)`; they override the adapter's headers.
     #[builder(default)]
     pub headers: Vec<(String, String)>,
-    /// A proxy's address, `http://…` or `socks5://…`. Without it there is none: the environment is not read.
+    /// The URL of a proxy, `http://…` or `socks5://…`. Proxies in the environment are ignored.
     #[builder(default, setter(strip_option))]
     pub proxy: Option<String>,
-    /// Whether the answer is streamed; some servers cannot.
+    /// Whether answers are streamed; some servers do not support it.
     #[builder(default = true)]
     pub stream: bool,
-    /// How long to wait for what.
+    /// Timeouts of a request.
     #[builder(default)]
     pub timeouts: Timeouts,
-    /// The most tokens of an answer; a request that sets fewer keeps its own.
+    /// The maximum number of tokens in an answer; a request may set a lower one.
     #[builder(default, setter(strip_option))]
     pub max_output_tokens: Option<u32>,
-    /// How much the model thinks, where a request does not say: `none`, `minimal`, `low`, `medium`, `high` or another word that
-    /// the server knows.
+    /// The default reasoning effort: `none`, `minimal`, `low`, `medium`, `high` or another value that the server supports.
     #[builder(default, setter(strip_option))]
     pub reasoning_effort: Option<String>,
-    /// Whether the chat dialect limits an answer with `max_tokens` rather than `max_completion_tokens`, which older
-    /// servers do not know.
+    /// Whether the chat API's limit of an answer is named `max_tokens`, for older servers without `max_completion_tokens`.
     #[builder(default)]
     pub max_tokens: bool,
-    /// Which thoughts the chat dialect sends back.
+    /// Which reasoning the chat API sends back.
     #[builder(default)]
     pub reasoning_back: ReasoningBack,
-    /// How the form of a decision is told to the model, where a loop asks for decisions and does not say.
+    /// How the model is told the format of actions, for a loop with structured actions that does not set it.
     #[builder(default)]
     pub action_format: ActionFormat,
-    /// Whether the Responses dialect asks for encrypted thoughts, which go back with the next request; OpenAI refuses that for
-    /// models that do not think. `true` and `false` are always and never.
+    /// Whether the Responses API requests encrypted reasoning, which is sent back with the next request; OpenAI rejects that for
+    /// models without reasoning. `true` and `false` convert to always and never.
     #[builder(default)]
     pub encrypted_reasoning: EncryptedReasoning,
-    /// Whether the server enforces strict schemas as OpenAI does; without it, `true` for OpenAI's own address and Azure's, and
-    /// `false` for others. Where it does, each schema is sent as a strict one that can be
-    /// ([`strict_schema`](crate::model::schema::strict_schema)).
+    /// Whether the server enforces strict schemas as OpenAI does; the default is `true` for the URLs of OpenAI and Azure, else
+    /// `false`. If so, each schema is made strict where possible ([`strict_schema`](crate::model::schema::strict_schema)).
     #[builder(default, setter(strip_option))]
     pub strict_schemas: Option<bool>,
-    /// Where the context of a request goes when the last message is the result of a tool.
+    /// Where the context of a request goes if the last message is a tool's result.
     #[builder(default)]
     pub context_after_results: ContextAfterResults,
 }
 
 impl OpenAiConfig {
-    /// Returns the most tokens of an answer: the smaller one of the request's limit and the adapter's.
-    pub(super) fn most_tokens(&self, request: Option<u32>) -> Option<u32> {
+    /// Returns the lower limit of the request and the adapter.
+    pub(super) fn output_limit(&self, request: Option<u32>) -> Option<u32> {
         [request, self.max_output_tokens].into_iter().flatten().min()
     }
 }
@@ -89,7 +85,7 @@ impl fmt::Debug for OpenAiConfig {
 }
 
 impl OpenAiConfig {
-    /// Says whether schemas are sent as strict ones.
+    /// Returns whether schemas are made strict.
     pub(super) fn is_strict(&self) -> bool {
         self.strict_schemas.unwrap_or_else(|| {
             let host = host(&self.base_url);
@@ -97,7 +93,7 @@ impl OpenAiConfig {
         })
     }
 
-    /// Says whether the context goes into the last result of a tool rather than behind it.
+    /// Returns whether the context is appended to the last tool result instead of a separate message.
     pub(super) fn context_in_results(&self) -> bool {
         match self.context_after_results {
             ContextAfterResults::ByAddress => host(&self.base_url) == "api.mistral.ai",
@@ -114,24 +110,24 @@ fn host(url: &str) -> &str {
     authority.split(':').next().unwrap_or_default()
 }
 
-/// Where the context of a request goes when the last message is the result of a tool. Behind a message of the user it is always
-/// part of that message, so that no two of them follow one another.
+/// Where the context of a request goes if the last message is a tool's result. After a user message it is always
+/// part of that message, so that there are never two in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ContextAfterResults {
-    /// As the address says: into the result for Mistral's endpoint, which refuses a user message behind a result, and into a
-    /// message of its own elsewhere.
+    /// Depends on the URL: in the result for Mistral's API, which rejects a user message after a result, else in a separate
+    /// message.
     #[default]
     ByAddress,
-    /// Into a user message of its own.
+    /// In a separate user message.
     OwnMessage,
-    /// Behind the text of the result.
+    /// At the end of the result's text.
     InResult,
 }
 
-/// Which thoughts the chat dialect sends back, always under the field they came in.
+/// Which reasoning the chat API sends back, always in the field in which it was received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ReasoningBack {
-    /// Those of answers with calls: models that think between calls want them, and no server is known to refuse them.
+    /// That of answers with calls: models that reason between calls need it, and no server is known to reject it.
     #[default]
     WithCalls,
     /// All.
@@ -140,11 +136,11 @@ pub enum ReasoningBack {
     Never,
 }
 
-/// For which models the Responses dialect asks for encrypted thoughts.
+/// For which models the Responses API requests encrypted reasoning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum EncryptedReasoning {
-    /// For those that are known to think: OpenAI's o series, GPT-5 and later ones but for their chat variants, and whichever
-    /// model a request asks to think with a `reasoning` of its own.
+    /// For known reasoning models: OpenAI's o series, GPT-5 and later except for their chat variants, and any model
+    /// for which a request sets `reasoning`.
     #[default]
     ForThinkers,
     /// For all.
@@ -160,7 +156,7 @@ impl From<bool> for EncryptedReasoning {
 }
 
 impl EncryptedReasoning {
-    /// Says whether a request asks for them.
+    /// Returns whether a request asks for encrypted reasoning.
     pub(super) fn is_asked(self, model: &str, settings: &Settings) -> bool {
         match self {
             Self::Always => true,
@@ -170,7 +166,7 @@ impl EncryptedReasoning {
     }
 }
 
-/// Says whether a model's name is one of OpenAI's that think. Gateways put the maker's name before it.
+/// Returns whether a model's name is one of OpenAI's reasoning models. Gateways prefix the vendor's name.
 fn thinks(model: &str) -> bool {
     let name = model.rsplit_once('/').map_or(model, |(_, name)| name);
     let version = |prefix: &str| name.strip_prefix(prefix)?.split(['-', '.', '_']).next()?.parse::<u32>().ok();
@@ -178,14 +174,13 @@ fn thinks(model: &str) -> bool {
     is_o_series || (version("gpt-").is_some_and(|version| version >= 5) && !name.contains("chat"))
 }
 
-/// How long a request may take. A request that outlasts one of them fails with
-/// [`Timeout`](crate::record::ModelErrorKind::Timeout).
+/// Timeouts of a request. Exceeding one fails with [`Timeout`](crate::record::ModelErrorKind::Timeout).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, typed_builder::TypedBuilder)]
 pub struct Timeouts {
-    /// Until the connection stands; 10 s.
+    /// Until the connection is established; 10 s.
     #[builder(default = Duration::from_secs(10))]
     pub connect: Duration,
-    /// From the start to the first chunk, where the answer is streamed; 3 minutes.
+    /// From the start to the first chunk of a streamed answer; 3 minutes.
     #[builder(default = Duration::from_mins(3))]
     pub first_chunk: Duration,
     /// Between two chunks; 2 minutes.
@@ -193,7 +188,7 @@ pub struct Timeouts {
     pub idle: Duration,
     /// From the start to the end; 15 minutes.
     #[builder(default = Duration::from_mins(15))]
-    pub whole: Duration,
+    pub total: Duration,
 }
 
 impl Default for Timeouts {
@@ -207,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn encrypted_thoughts_are_asked_of_models_that_think() {
+    fn encrypted_reasoning_is_requested_from_reasoning_models() {
         for name in ["o3", "o4-mini", "gpt-5", "gpt-5.1-codex", "openai/gpt-5-mini", "gpt-6"] {
             assert!(thinks(name), "{name}");
         }

@@ -1,21 +1,21 @@
-//! The context of a request, behind its history.
+//! Placement of a request's context after its history.
 //!
-//! Providers cache the beginning of a prompt that they have seen before. A context item may change with every request, so the
-//! items stand behind the last message instead of in the system prompt, which stays as it is. The next request has that message
-//! without them: the two begin with the same bytes, up to the end of its text.
+//! Providers cache the prefix of a prompt. Context items may change with every request, so they follow the last message
+//! instead of going into the system prompt, which stays the same. The next request has that message without them: the
+//! two requests share their bytes up to the end of its text.
 
 use super::config::OpenAiConfig;
 use crate::record::{ContextItem, Message, ModelRequest};
 
-/// The last messages of a request, with its context.
+/// The end of a request's messages, with the context.
 pub(super) enum Tail {
-    /// The last message, with the context behind its text.
+    /// Replaces the last message by one with the context.
     Instead(Message),
-    /// A message behind the last one.
+    /// A message after the last one.
     Behind(Message),
 }
 
-/// Places the context; `None` where there is none.
+/// Places the context; `None` if there is none.
 pub(super) fn tail(config: &OpenAiConfig, request: &ModelRequest) -> Option<Tail> {
     let context = text(&request.context)?;
     let messages = request.messages.read();
@@ -29,7 +29,7 @@ pub(super) fn tail(config: &OpenAiConfig, request: &ModelRequest) -> Option<Tail
     })
 }
 
-/// Writes the items one after the other, each with its name.
+/// Renders the items, each with its name.
 fn text(items: &[ContextItem]) -> Option<String> {
     let items = items.iter().filter(|item| !item.text.is_empty());
     let items: Vec<_> = items

@@ -1,11 +1,11 @@
-//! The address of an API: how it is made from a base URL, and how it is shown in messages.
+//! The URL of an API: built from a base URL, and shown in messages.
 
 use reqwest::Url;
 
 use super::transport::Api;
 use crate::record::{ModelError, ModelErrorKind};
 
-/// The address that requests are sent to.
+/// The URL that requests are sent to.
 #[derive(Clone)]
 pub(super) struct Endpoint {
     url: Url,
@@ -46,7 +46,7 @@ impl Endpoint {
         self.url.host_str().unwrap_or_default()
     }
 
-    /// Returns scheme, host and port, with the other scheme on the same port if `swapped`.
+    /// Returns scheme, host and port; if `swapped`, with the other scheme on the same port.
     pub(super) fn origin(&self, swapped: bool) -> String {
         let scheme = if self.is_tls() == swapped { "http" } else { "https" };
         match self.url.port().or_else(|| self.url.port_or_known_default().filter(|_| swapped)) {
@@ -56,7 +56,7 @@ impl Endpoint {
     }
 }
 
-/// Shows the address without the user, the password and the query, which may hold a key.
+/// Shows the URL without user, password and query, which may contain a key.
 impl std::fmt::Display for Endpoint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}{}", self.origin(false), self.url.path())
@@ -69,7 +69,7 @@ impl std::fmt::Debug for Endpoint {
     }
 }
 
-/// Removes the user, the password and the query from an address, also from one that cannot be read as a URL.
+/// Removes user, password and query from a URL, or from a text that is not a valid URL.
 pub(super) fn without_user(base: &str) -> String {
     let (scheme, rest) = base.split_once("://").map_or(("", base), |(scheme, rest)| (scheme, rest));
     let rest = rest.rsplit_once('@').map_or(rest, |(_, rest)| rest);
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn appends_the_path_of_the_api_and_keeps_the_query() {
+    fn api_path_is_appended_before_the_query() {
         let url = |base: &str, api| Endpoint::new(base, api).unwrap().url().to_string();
 
         assert_eq!(url("http://h:8080/v1", Api::Chat), "http://h:8080/v1/chat/completions");

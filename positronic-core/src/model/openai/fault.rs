@@ -1,4 +1,4 @@
-//! Turns what servers say about a failure into a [`ModelError`].
+//! Classifies the failures that servers report as [`ModelError`]s.
 
 use std::time::Duration;
 
@@ -6,15 +6,15 @@ use serde_json::Value;
 
 use crate::record::{ModelError, ModelErrorKind};
 
-/// The most calls or items of an answer, many times what models make. Each piece of an answer looks for its call among them.
+/// The maximum number of calls or items in an answer, far above what models produce. Each piece searches its call among them.
 pub(super) const MAX_ITEMS: usize = 4096;
 
-/// Says that an answer has more calls or items than it may have.
+/// Creates the error for an answer with too many calls or items.
 pub(super) fn too_many_items() -> ModelError {
     ModelError::new(ModelErrorKind::Malformed, format!("the answer has more than {MAX_ITEMS} calls or items"))
 }
 
-/// A failure in a server's own words.
+/// A failure as the server reports it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Fault {
     message: String,
@@ -34,7 +34,7 @@ impl Fault {
         Some(Self::of(inner))
     }
 
-    /// Reads an error object, or the text that stands in its place.
+    /// Reads an error object, or a string instead of one.
     pub(super) fn of(error: &Value) -> Self {
         let text = |name: &str| error.get(name).and_then(Value::as_str).map(str::to_owned);
         let code = error.get("code").or_else(|| error.get("status"));
@@ -52,15 +52,15 @@ impl Fault {
         }
     }
 
-    /// Makes the error of a failure in the midst of an answer, whose HTTP status was that of a success.
+    /// Makes the error of a failure during an answer, whose HTTP status was a success.
     pub(super) fn into_error(self) -> ModelError {
         let kind = kind(self.status, &self);
         ModelError { provider_code: self.code.or(self.kind), ..ModelError::new(kind, self.message) }
     }
 }
 
-/// Reads what the provider behind a router said: OpenRouter's `metadata.raw`, a text that often is an error object itself,
-/// and `metadata.provider_name`.
+/// Reads the error of the provider behind a router: OpenRouter's `metadata.raw`, a string that often contains an error
+/// object, and `metadata.provider_name`.
 fn upstream(error: &Value) -> Option<String> {
     let metadata = error.get("metadata")?;
     let raw = match metadata.get("raw")? {
@@ -84,10 +84,10 @@ fn is_bare(document: &Value) -> bool {
     object == Some("error") || (object.is_none() && document.get("detail").is_some())
 }
 
-/// Makes the error of an answer with a failure's status.
+/// Makes the error of an answer with a failure status.
 pub(super) fn http_error(status: u16, body: &str, wait: Option<Duration>, request_id: Option<String>) -> ModelError {
     let document: Option<Value> = serde_json::from_str(body).ok();
-    // Some servers wrap the object into a list.
+    // Some servers wrap the object in a list.
     let document = document.map(|document| document.get(0).cloned().unwrap_or(document));
     let fault = document.as_ref().map_or_else(
         || Fault { message: prose(status, body), ..Fault::default() },
@@ -104,11 +104,11 @@ pub(super) fn http_error(status: u16, body: &str, wait: Option<Duration>, reques
     }
 }
 
-/// Says what a body that is no JSON says.
+/// Describes a body that is not JSON.
 fn prose(status: u16, body: &str) -> String {
     let body = body.trim();
     if body.is_empty() {
-        return format!("the server answered {status} without a word");
+        return format!("the server answered {status} with an empty body");
     }
     if !is_web_page(body) {
         return format!("the server answered {status}: {}", shorten(body));
@@ -121,13 +121,13 @@ fn prose(status: u16, body: &str) -> String {
     }
 }
 
-/// Says whether a body is a web page, as gateways send it.
+/// Returns whether a body is a web page, which gateways send.
 pub(super) fn is_web_page(body: &str) -> bool {
     let start = body.trim_start().get(..14).unwrap_or_default().to_ascii_lowercase();
     start.starts_with("<!doctype html") || start.starts_with("<html")
 }
 
-/// Cuts a text to what fits into a sentence.
+/// Truncates a text for use in a message.
 pub(super) fn shorten(text: &str) -> String {
     const LONGEST: usize = 300;
     match text.char_indices().nth(LONGEST) {
@@ -165,20 +165,20 @@ fn kind_of_code(code: &str) -> Option<ModelErrorKind> {
         | "unavailable_error"
         | "slow_down" => ModelErrorKind::Server,
         "invalid_prompt" => ModelErrorKind::BadRequest,
-        // Groq says with these, and a 400, that its own model wrote no call or no JSON that fits.
+        // Groq reports these with status 400 when its own model wrote an invalid call or invalid JSON.
         "tool_use_failed" | "json_validate_failed" => ModelErrorKind::Malformed,
         _ => return None,
     })
 }
 
-/// Recognises what servers have a sentence but no code for: a used-up account, content that a filter
-/// refused, a prompt that is too long.
+/// Recognises failures for which servers have a message but no code: a used-up account, refused content, or a prompt that is
+/// too long.
 fn kind_of_message(status: Option<u16>, message: &str) -> Option<ModelErrorKind> {
-    // Anthropic says so with the code of a bad request.
+    // Anthropic reports it with the code of a bad request.
     if ["usage limits", "credit balance is too low"].iter().any(|words| message.to_ascii_lowercase().contains(words)) {
         return Some(ModelErrorKind::QuotaExhausted);
     }
-    // OpenRouter says so with the status of a wrong key.
+    // OpenRouter reports it with the status of a wrong key.
     if status == Some(403) && ["flagged", "moderation"].iter().any(|word| message.to_ascii_lowercase().contains(word)) {
         return Some(ModelErrorKind::Filtered);
     }
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_a_used_up_quota_from_too_many_requests() {
+    fn used_up_quota_differs_from_rate_limit() {
         let quota = r#"{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}"#;
         let rate = r#"{"error":{"message":"Rate limit reached","type":"requests","code":"rate_limit_exceeded"}}"#;
 
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_the_server_itself_cannot_use_is_not_a_refused_request() {
+    fn answer_that_the_server_cannot_parse_is_malformed() {
         let failed = r#"{"error":{"message":"Failed to call a function. Please adjust your prompt. See 'failed_generation' for more details.","type":"invalid_request_error","code":"tool_use_failed","failed_generation":"<function=look>"}}"#;
 
         assert_eq!(kind_of(400, failed), ModelErrorKind::Malformed);
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_refused_content_from_a_key_that_is_not_allowed() {
+    fn refused_content_differs_from_forbidden_key() {
         let flagged = r#"{"error":{"code":403,"message":"The model requires moderation and your input was flagged","metadata":{"reasons":["violence"]}}}"#;
 
         assert_eq!(kind_of(403, flagged), ModelErrorKind::Filtered);
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn recognises_a_prompt_that_is_too_long() {
+    fn too_long_prompt_is_recognised() {
         let bodies = [
             r#"{"error":{"message":"too long","type":"invalid_request_error","code":"context_length_exceeded"}}"#,
             r#"{"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error","n_ctx":8192}}"#,
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn goes_by_the_status_where_the_body_says_nothing() {
+    fn status_decides_without_a_known_code() {
         for (status, kind) in [
             (400, ModelErrorKind::BadRequest),
             (401, ModelErrorKind::Auth),
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_a_web_page_as_a_sentence() {
+    fn web_page_is_reported_by_its_title() {
         let page = "<!DOCTYPE html><html><head><title>502 Bad Gateway</title></head></html>";
 
         let error = http_error(502, page, None, Some("req_1".to_owned()));
@@ -287,15 +287,15 @@ mod tests {
     }
 
     #[test]
-    fn says_the_status_once() {
-        let said = |status: u16, body: &str| http_error(status, body, None, None).to_string();
+    fn status_is_reported_once() {
+        let reported = |status: u16, body: &str| http_error(status, body, None, None).to_string();
 
-        assert_eq!(said(401, r#"{"error":{"message":"wrong key"}}"#), "wrong key (HTTP 401)");
-        assert_eq!(said(429, "slow down"), "the server answered 429: slow down");
+        assert_eq!(reported(401, r#"{"error":{"message":"wrong key"}}"#), "wrong key (HTTP 401)");
+        assert_eq!(reported(429, "slow down"), "the server answered 429: slow down");
     }
 
     #[test]
-    fn says_what_the_provider_behind_a_router_said() {
+    fn error_of_the_provider_behind_a_router_is_reported() {
         let routed = |raw: Value| {
             let metadata = json!({"raw": raw, "provider_name": "DeepInfra"});
             let body = json!({"error": {"message": "Provider returned error", "code": 400, "metadata": metadata}});
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_every_form_of_an_error_object() {
+    fn every_form_of_an_error_object_is_read() {
         let sentence = |document: Value| Fault::read(&document).map(|fault| fault.into_error().message);
 
         assert_eq!(sentence(json!({"error": {"message": "a"}})).as_deref(), Some("a"));

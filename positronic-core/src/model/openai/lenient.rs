@@ -1,19 +1,19 @@
-//! Reads what compatible servers send. A field that is left out, is `null` or has another type counts as missing.
+//! Lenient reading of JSON from compatible servers: a field that is absent, `null` or of another type counts as missing.
 
 use serde_json::{Map, Value};
 
 use super::fault::{Fault, shorten};
 use crate::record::{ModelError, ModelErrorKind};
 
-/// Reads a chunk or an answer.
+/// Parses a chunk or an answer.
 ///
 /// # Errors
 ///
-/// A [`ModelError`] of the kind the server names where it is an error object, and
-/// [`Malformed`](ModelErrorKind::Malformed) where it is no JSON object.
+/// A [`ModelError`] of the kind that the server reports if it is an error object, and
+/// [`Malformed`](ModelErrorKind::Malformed) if it is not a JSON object.
 pub(super) fn document(text: &str) -> Result<Value, ModelError> {
     let fields: Map<String, Value> = serde_json::from_str(text).map_err(|error| {
-        let sentence = format!("the server sent what is no answer ({error}): {}", shorten(text));
+        let sentence = format!("the server sent an invalid answer ({error}): {}", shorten(text));
         ModelError::new(ModelErrorKind::Malformed, sentence)
     })?;
     let document = Value::Object(fields);
@@ -23,7 +23,7 @@ pub(super) fn document(text: &str) -> Result<Value, ModelError> {
     }
 }
 
-/// Reads a text that says something.
+/// Reads a non-empty string.
 pub(super) fn text<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
     object.get(name)?.as_str().filter(|text| !text.is_empty())
 }
@@ -43,12 +43,12 @@ pub(super) fn objects<'a>(object: &'a Value, name: &str) -> &'a [Value] {
     list(object, name).filter(|list| list.iter().all(Value::is_object)).unwrap_or_default()
 }
 
-/// Reads what a server wants back unchanged.
+/// Reads any value that is not `null`.
 pub(super) fn any<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {
     object.get(name).filter(|value| !value.is_null())
 }
 
-/// Reads a count, whole or not.
+/// Reads a count, which may be a float.
 pub(super) fn count(object: &Value, name: &str) -> Option<u64> {
     let value = object.get(name)?;
     #[expect(

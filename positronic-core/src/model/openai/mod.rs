@@ -1,9 +1,9 @@
-//! Adapters for servers that speak OpenAI's chat completions or its Responses API.
+//! Adapters for servers with OpenAI's chat completions API or its Responses API.
 //!
-//! A request's body is put together from fragments that were encoded once: `body` writes it, `chat_wire` and
-//! `responses_wire` know the dialects, `context` places what changes between requests behind the history. `transport` sends it, splits the answer into events with `sse`
-//! and hands each to an assembler, a pure value that tolerates what compatible servers send. `fault` names what went wrong,
-//! `unreachable` why no answer came.
+//! `body` assembles a request's body from fragments that were encoded once, `chat_wire` and `responses_wire` know the
+//! formats, and `context` places the changing context after the history. `transport` sends the request, splits the answer into
+//! events with `sse` and feeds an assembler, a pure value that tolerates the deviations of compatible servers. `fault`
+//! classifies reported failures, `unreachable` failed connections.
 //!
 //! ```no_run
 //! use positronic_core::model::openai::{OpenAiChat, OpenAiConfig};

@@ -1,5 +1,5 @@
-//! The adapter for OpenAI's Responses API, used without its memory: every request carries the whole history, and
-//! thoughts travel encrypted.
+//! Adapter for OpenAI's Responses API, used statelessly: every request contains the full history, and reasoning is sent
+//! encrypted.
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -11,19 +11,19 @@ use super::transport::{Api, Assemble, Transport};
 use crate::model::{DeltaSink, Model, Piece};
 use crate::record::{ActionFormat, ModelError, ModelRequest, ModelResponse};
 
-/// Asks a server for responses.
+/// A model behind a Responses API.
 #[derive(Debug)]
 pub struct OpenAiResponses {
     transport: Transport,
 }
 
 impl OpenAiResponses {
-    /// Makes an adapter.
+    /// Creates an adapter.
     ///
     /// # Errors
     ///
-    /// [`Auth`](crate::record::ModelErrorKind::Auth) for a key, and
-    /// [`BadRequest`](crate::record::ModelErrorKind::BadRequest) for an address, that cannot be sent.
+    /// [`Auth`](crate::record::ModelErrorKind::Auth) for a key that is not a valid header value, and
+    /// [`BadRequest`](crate::record::ModelErrorKind::BadRequest) for an invalid URL or header.
     pub fn new(config: OpenAiConfig) -> Result<Self, ModelError> {
         Ok(Self { transport: Transport::new(config, Api::Responses)? })
     }
@@ -56,8 +56,8 @@ impl Assemble for ResponsesAssembler {
         Self::feed(self, chunk)
     }
 
-    fn feed_whole(&mut self, answer: &str) -> Result<Vec<Piece>, ModelError> {
-        Self::feed_whole(self, answer)
+    fn feed_complete(&mut self, answer: &str) -> Result<Vec<Piece>, ModelError> {
+        Self::feed_complete(self, answer)
     }
 
     fn is_finished(&self) -> bool {

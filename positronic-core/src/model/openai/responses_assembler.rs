@@ -1,8 +1,8 @@
-//! Puts a Responses answer together from its events.
+//! Assembles a Responses answer from its events.
 //!
-//! Items are told apart by `output_index`: some servers give one item a new id with every event. An item's end says
-//! what it is, its pieces only fill what the end leaves out. Events that are not known are skipped; the answer is finished
-//! by `response.completed` or `response.incomplete`, and nothing behind them changes it.
+//! Items are distinguished by `output_index`: some servers change an item's id with every event. The final item is
+//! authoritative; its pieces only fill what it omits. Unknown events are skipped; `response.completed` or
+//! `response.incomplete` finishes the answer, and later events do not change it.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use super::wrapper::unwrap_parallel;
 use crate::model::Piece;
 use crate::record::{DeltaKind, Finish, ModelError, ModelErrorKind, ModelResponse, ResponseMetadata, Usage};
 
-/// Puts a Responses answer together. It does no I/O: events go in, pieces and at last the answer come out.
+/// Assembles a Responses answer without I/O: events go in, pieces and finally the answer come out.
 #[derive(Debug, Default)]
 pub struct ResponsesAssembler {
     items: BTreeMap<u64, Item>,
@@ -25,12 +25,12 @@ pub struct ResponsesAssembler {
 }
 
 impl ResponsesAssembler {
-    /// Takes one event and returns what it adds.
+    /// Processes an event and returns its pieces.
     ///
     /// # Errors
     ///
-    /// A [`ModelError`] of the kind the server names where the event says that the answer failed, and
-    /// [`Malformed`](ModelErrorKind::Malformed) where it is no JSON object.
+    /// A [`ModelError`] of the kind that the server reports if the event is a failure, and
+    /// [`Malformed`](ModelErrorKind::Malformed) if it is not a JSON object.
     pub fn feed(&mut self, event: &str) -> Result<Vec<Piece>, ModelError> {
         if self.is_finished() {
             return Ok(Vec::new());
@@ -42,33 +42,33 @@ impl ResponsesAssembler {
         self.event(&event)
     }
 
-    /// Takes an answer that was not streamed.
+    /// Processes an answer that was not streamed.
     ///
     /// # Errors
     ///
-    /// As [`ResponsesAssembler::feed`], and [`Malformed`](ModelErrorKind::Malformed) where there is no output in it.
-    pub fn feed_whole(&mut self, answer: &str) -> Result<Vec<Piece>, ModelError> {
+    /// See [`ResponsesAssembler::feed`], and [`Malformed`](ModelErrorKind::Malformed) if the answer has no output.
+    pub fn feed_complete(&mut self, answer: &str) -> Result<Vec<Piece>, ModelError> {
         let response = document(answer)?;
         if list(&response, "output").is_none() {
-            let sentence = format!("the answer holds no output: {}", shorten(answer));
+            let sentence = format!("the answer contains no output: {}", shorten(answer));
             return Err(ModelError::new(ModelErrorKind::Malformed, sentence));
         }
         self.end(&response)?;
-        let places: Vec<_> = self.items.keys().copied().collect();
-        Ok(places.into_iter().filter_map(|place| self.rest(place)).collect())
+        let indexes: Vec<_> = self.items.keys().copied().collect();
+        Ok(indexes.into_iter().filter_map(|index| self.rest(index)).collect())
     }
 
-    /// Says whether the model has said that it is done; a broken connection does no harm then.
+    /// Returns whether the model has finished; a broken connection is harmless then.
     #[must_use]
     pub const fn is_finished(&self) -> bool {
         self.finish.is_some()
     }
 
-    /// Ends the answer.
+    /// Returns the answer.
     ///
     /// # Errors
     ///
-    /// [`Truncated`](ModelErrorKind::Truncated) when neither `response.completed` nor `response.incomplete` has come.
+    /// [`Truncated`](ModelErrorKind::Truncated) without `response.completed` or `response.incomplete`.
     pub fn finish(self) -> Result<ModelResponse, ModelError> {
         let Some(finish) = self.finish else {
             let sentence = "the stream ended before the answer was finished";
@@ -90,8 +90,8 @@ impl ResponsesAssembler {
     }
 
     fn event(&mut self, event: &Value) -> Result<Vec<Piece>, ModelError> {
-        let place = count(event, "output_index").or_else(|| self.items.keys().next_back().copied()).unwrap_or(0);
-        if self.items.len() >= MAX_ITEMS && !self.items.contains_key(&place) {
+        let index = count(event, "output_index").or_else(|| self.items.keys().next_back().copied()).unwrap_or(0);
+        if self.items.len() >= MAX_ITEMS && !self.items.contains_key(&index) {
             return Err(too_many_items());
         }
         let (delta, response) = (text(event, "delta"), object(event, "response"));
@@ -99,37 +99,37 @@ impl ResponsesAssembler {
         match text(event, "type").unwrap_or_default() {
             "response.created" | "response.in_progress" => {
                 if let Some(response) = response {
-                    self.know(response);
+                    self.read_metadata(response);
                 }
             }
             "response.output_item.added" => {
                 if let Some(value) = any(event, "item").cloned() {
-                    self.items.insert(place, Item { value, ..Item::default() });
-                    pieces.extend(self.announce(place));
+                    self.items.insert(index, Item { value, ..Item::default() });
+                    pieces.extend(self.announce(index));
                 }
             }
             "response.output_item.done" => {
                 if let Some(value) = any(event, "item").cloned() {
-                    let item = self.items.entry(place).or_default();
+                    let item = self.items.entry(index).or_default();
                     item.value = value;
                     item.done = true;
-                    pieces.extend(self.rest(place));
+                    pieces.extend(self.rest(index));
                 }
             }
             kind @ ("response.output_text.delta" | "response.refusal.delta") => {
-                pieces.extend(self.add(place, "message", delta, count(event, "content_index")));
-                if let Some(item) = self.items.get_mut(&place).filter(|_| kind == "response.refusal.delta") {
+                pieces.extend(self.add(index, "message", delta, count(event, "content_index")));
+                if let Some(item) = self.items.get_mut(&index).filter(|_| kind == "response.refusal.delta") {
                     item.refuses = true;
                 }
             }
             "response.reasoning_summary_text.delta" => {
-                pieces.extend(self.add(place, "reasoning", delta, count(event, "summary_index")));
+                pieces.extend(self.add(index, "reasoning", delta, count(event, "summary_index")));
             }
             "response.reasoning_text.delta" => {
-                pieces.extend(self.add(place, "reasoning", delta, count(event, "content_index")));
+                pieces.extend(self.add(index, "reasoning", delta, count(event, "content_index")));
             }
             "response.function_call_arguments.delta" => {
-                pieces.extend(self.add(place, "function_call", delta, None));
+                pieces.extend(self.add(index, "function_call", delta, None));
             }
             "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled" => {
                 self.end(response.unwrap_or(&Value::Null))?;
@@ -139,7 +139,7 @@ impl ResponsesAssembler {
         Ok(pieces)
     }
 
-    fn know(&mut self, response: &Value) {
+    fn read_metadata(&mut self, response: &Value) {
         if let Some(id) = text(response, "id") {
             self.metadata.response_id = Some(id.to_owned());
         }
@@ -149,7 +149,7 @@ impl ResponsesAssembler {
     }
 
     fn end(&mut self, response: &Value) -> Result<(), ModelError> {
-        self.know(response);
+        self.read_metadata(response);
         if let Some(usage) = object(response, "usage") {
             let details = object(usage, "output_tokens_details");
             let reasoning = details.and_then(|details| count(details, "reasoning_tokens"));
@@ -167,10 +167,10 @@ impl ResponsesAssembler {
         }
         self.finish = Some(match text(response, "status") {
             Some("failed" | "cancelled") => {
-                return Err(ModelError::new(ModelErrorKind::Server, "the server failed and did not say why"));
+                return Err(ModelError::new(ModelErrorKind::Server, "the server failed without a reason"));
             }
             Some("queued" | "in_progress") => {
-                return Err(ModelError::new(ModelErrorKind::Truncated, "the server answered before it was done"));
+                return Err(ModelError::new(ModelErrorKind::Truncated, "the server returned an unfinished answer"));
             }
             Some("incomplete") => match object(response, "incomplete_details").and_then(|why| text(why, "reason")) {
                 Some("content_filter") => Finish::Filtered,
@@ -179,21 +179,21 @@ impl ResponsesAssembler {
             },
             _ => Finish::Stop,
         });
-        // The output repeats the items. It counts where items have not come one by one, or not to their end.
+        // The output repeats the items. It is used if items were not streamed, or not to their end.
         let done = self.items.values().filter(|item| item.done).count();
         if let Some(output) = list(response, "output").filter(|output| output.len() > done) {
             if output.len() > MAX_ITEMS {
                 return Err(too_many_items());
             }
-            self.items = (0..).zip(output.iter().cloned().map(Item::whole)).collect();
+            self.items = (0..).zip(output.iter().cloned().map(Item::complete)).collect();
         }
         Ok(())
     }
 
-    fn add(&mut self, place: u64, kind: &str, delta: Option<&str>, section: Option<u64>) -> Option<Piece> {
+    fn add(&mut self, index: u64, kind: &str, delta: Option<&str>, section: Option<u64>) -> Option<Piece> {
         let delta = delta?;
         let item =
-            self.items.entry(place).or_insert_with(|| Item { value: json!({ "type": kind }), ..Item::default() });
+            self.items.entry(index).or_insert_with(|| Item { value: json!({ "type": kind }), ..Item::default() });
         let text = if item.kind() == Kind::Thought && item.section.is_some() && item.section != section {
             format!("\n\n{delta}")
         } else {
@@ -201,29 +201,29 @@ impl ResponsesAssembler {
         };
         item.section = section;
         item.text.push_str(&text);
-        self.piece(place, text)
+        self.piece(index, text)
     }
 
-    /// Makes the first piece of a call, which names its tool.
-    fn announce(&mut self, place: u64) -> Option<Piece> {
-        let item = self.items.get(&place)?;
-        (item.kind() == Kind::Call && item.name().is_some()).then(|| self.piece(place, String::new())).flatten()
+    /// Returns the first piece of a call, with the tool's name.
+    fn announce(&mut self, index: u64) -> Option<Piece> {
+        let item = self.items.get(&index)?;
+        (item.kind() == Kind::Call && item.name().is_some()).then(|| self.piece(index, String::new())).flatten()
     }
 
-    /// Makes the last piece of an item whose pieces did not all come, or which came whole.
-    fn rest(&mut self, place: u64) -> Option<Piece> {
-        let item = self.items.get(&place)?;
-        let whole = item.whole_text()?;
-        let rest = whole.strip_prefix(item.text.as_str()).filter(|rest| !rest.is_empty())?.to_owned();
-        self.piece(place, rest)
+    /// Returns the last piece of an item, if its pieces are incomplete.
+    fn rest(&mut self, index: u64) -> Option<Piece> {
+        let item = self.items.get(&index)?;
+        let full = item.full_text()?;
+        let rest = full.strip_prefix(item.text.as_str()).filter(|rest| !rest.is_empty())?.to_owned();
+        self.piece(index, rest)
     }
 
-    fn piece(&mut self, place: u64, text: String) -> Option<Piece> {
-        let before = self.items.range(..place);
+    fn piece(&mut self, index: u64, text: String) -> Option<Piece> {
+        let before = self.items.range(..index);
         let (parts, calls) = before.fold((0, 0), |(parts, calls), (_, item)| {
             (parts + item.parts(), calls + u32::from(item.kind() == Kind::Call))
         });
-        let item = self.items.get_mut(&place)?;
+        let item = self.items.get_mut(&index)?;
         let kind = match item.kind() {
             Kind::Message => DeltaKind::Text,
             Kind::Thought => DeltaKind::Reasoning,

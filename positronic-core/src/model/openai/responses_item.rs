@@ -1,4 +1,4 @@
-//! One item of a Responses answer: a message, a thought, a call, or something that only the server understands.
+//! An item of a Responses answer: a message, reasoning, a call, or data that only the server understands.
 
 use std::collections::BTreeMap;
 
@@ -6,31 +6,31 @@ use serde_json::{Map, Value, json};
 
 use crate::record::{Part, ProposedCall};
 
-/// The field of the opaque part that stands before a text and keeps what else its message had: its id, status and phase,
-/// and whether it refuses. A message goes back as it came.
+/// The field of the opaque part before a text that stores the message's other fields: its id, status and phase, and whether
+/// it is a refusal. So the message can be sent back unchanged.
 pub(super) const MESSAGE_MARK: &str = "message";
 
-/// The field in which older logs keep the phase of a message alone.
+/// The field in which older logs store only the phase of a message.
 pub(super) const PHASE_MARK: &str = "phase";
 
-/// An item while it streams: what the server said of it, and what came in pieces.
+/// A streaming item: the server's last version, and its pieces.
 #[derive(Debug, Default)]
 pub(super) struct Item {
-    /// The item as the server last sent it.
+    /// The last version of the item.
     pub(super) value: Value,
-    /// Whether that was its end.
+    /// Whether that version is final.
     pub(super) done: bool,
-    /// The pieces of its text, of its thoughts, or of its arguments.
+    /// The streamed text, reasoning or arguments.
     pub(super) text: String,
-    /// Which part of its text or thoughts the last piece belonged to.
+    /// The section of the text or reasoning that the last piece belonged to.
     pub(super) section: Option<u64>,
-    /// Whether its pieces are those of a refusal.
+    /// Whether the pieces are a refusal.
     pub(super) refuses: bool,
-    /// Whether a piece has named the call's tool.
+    /// Whether a piece has announced the tool's name.
     pub(super) announced: bool,
 }
 
-/// What an item is.
+/// The kind of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Message,
@@ -40,8 +40,8 @@ pub(super) enum Kind {
 }
 
 impl Item {
-    /// Makes an item that ended.
-    pub(super) fn whole(value: Value) -> Self {
+    /// Creates a final item.
+    pub(super) fn complete(value: Value) -> Self {
         Self { value, done: true, ..Self::default() }
     }
 
@@ -59,7 +59,7 @@ impl Item {
         self.value.get("name").and_then(Value::as_str).filter(|name| !name.is_empty())
     }
 
-    /// Returns how many parts the item becomes as far as it is known.
+    /// Returns the number of parts of the item so far.
     pub(super) fn parts(&self) -> u32 {
         match self.kind() {
             Kind::Message => {
@@ -70,12 +70,12 @@ impl Item {
         }
     }
 
-    /// Returns how many parts stand before the one that streams.
+    /// Returns the number of parts before the streaming one.
     pub(super) fn parts_before_stream(&self) -> u32 {
         u32::from(self.kind() == Kind::Message && self.mark().is_some())
     }
 
-    /// Turns the item into its parts, and adds its call to `calls`.
+    /// Converts the item into parts, and adds its call to `calls`.
     pub(super) fn into_parts(self, calls: &mut Vec<ProposedCall>) -> Vec<Part> {
         match self.kind() {
             Kind::Message => {
@@ -98,8 +98,8 @@ impl Item {
         }
     }
 
-    /// Returns the text that its pieces add up to.
-    pub(super) fn whole_text(&self) -> Option<String> {
+    /// Returns the full text of the pieces.
+    pub(super) fn full_text(&self) -> Option<String> {
         match self.kind() {
             Kind::Message => {
                 let (text, refusal) = self.message_texts();
@@ -111,7 +111,7 @@ impl Item {
         }
     }
 
-    /// Returns what a message has beside its text.
+    /// Returns a message's fields other than its text.
     fn mark(&self) -> Option<Map<String, Value>> {
         let known = ["id", "status", "phase"].into_iter();
         let mut mark: Map<String, Value> = known
@@ -121,11 +121,11 @@ impl Item {
         if !mark.is_empty() && text.is_empty() && !refusal.is_empty() {
             mark.insert("refuses".to_owned(), true.into());
         }
-        // A status alone is nothing that could go back.
+        // A status alone cannot be sent back.
         (mark.contains_key("id") || mark.contains_key("phase")).then_some(mark)
     }
 
-    /// Returns what a message says, and with what it refuses.
+    /// Returns a message's text and its refusal.
     fn message_texts(&self) -> (String, String) {
         let contents = || self.value.get("content").and_then(Value::as_array).into_iter().flatten();
         let all = |name: &str| contents().filter_map(|part| part.get(name)?.as_str()).collect::<String>();
@@ -159,12 +159,12 @@ impl Item {
     }
 }
 
-/// The items that ask their receiver to do something, or a person to decide. Tools here answer function calls alone.
+/// The types of items that expect a response from the client or a person. Our tools only answer function calls.
 const ASKING: [&str; 6] =
     ["apply_patch_call", "computer_call", "custom_tool_call", "local_shell_call", "mcp_approval_request", "shell_call"];
 
-/// Returns the type of the first item that waits for an answer which nothing here can give. The server itself has answered
-/// an item whose output is among the items.
+/// Returns the type of the first item that expects a response which we cannot give. Items with an output among the items
+/// were answered by the server.
 pub(super) fn unanswerable(items: &BTreeMap<u64, Item>) -> Option<String> {
     fn text<'a>(item: &'a Item, name: &str) -> Option<&'a str> {
         item.value.get(name)?.as_str()
@@ -183,7 +183,7 @@ pub(super) fn unanswerable(items: &BTreeMap<u64, Item>) -> Option<String> {
     text(open, "type").map(str::to_owned)
 }
 
-/// The fields of a call, beside those that every dialect has, which go back as they came.
+/// The fields of a call that only this API has and that are sent back unchanged.
 pub(super) const CALL_FIELDS: [&str; 4] = ["id", "status", "namespace", "caller"];
 
 fn call_data(item: &Value) -> Option<Value> {
@@ -192,8 +192,8 @@ fn call_data(item: &Value) -> Option<Value> {
     (!kept.is_empty()).then_some(kept.into())
 }
 
-/// Keeps of a thought what goes back. A thought that is neither encrypted nor in plain text is only known to a server
-/// that stores it, and none does.
+/// Returns the part of a reasoning item that is sent back. One without encrypted or plain text is only known to a server
+/// that stores it, and we store none.
 fn sendable_thought(value: Value) -> Option<Value> {
     let Value::Object(mut fields) = value else { return None };
     fields.remove("status");
@@ -206,7 +206,7 @@ fn sendable_thought(value: Value) -> Option<Value> {
     is_sendable_thought(&value).then_some(value)
 }
 
-/// Says whether a thought's data is an item of this dialect that a server can use.
+/// Returns whether reasoning data is an item of this API that a server accepts.
 pub(super) fn is_sendable_thought(data: &Value) -> bool {
     data.get("type").is_some_and(|kind| kind == "reasoning")
         && ["encrypted_content", "content"].iter().any(|name| data.get(*name).is_some_and(|value| !value.is_null()))

@@ -1,7 +1,7 @@
-//! Encodes requests in the Responses dialect.
+//! Encoder for Responses requests.
 //!
-//! The system prompt goes into `instructions`, the context behind the last item. An answer goes back as the items it came as,
-//! ids and all; where a thought of it stays behind, or it is of another dialect, as messages and calls without ids.
+//! The system prompt goes into `instructions`, the context after the last item. An answer is sent back as its original items
+//! with their ids; if its reasoning cannot be sent back, or it is from another API, as messages and calls without ids.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -55,7 +55,7 @@ pub(super) fn body(config: &OpenAiConfig, request: &ModelRequest) -> String {
         body.field("text", &WireTextSettings { format: WireTextFormat::JsonSchema(format) });
     }
     body.some("temperature", settings.temperature);
-    body.some("max_output_tokens", config.most_tokens(settings.max_output_tokens));
+    body.some("max_output_tokens", config.output_limit(settings.max_output_tokens));
     body.some("reasoning", config.reasoning_effort.as_ref().map(|effort| json!({ "effort": effort })));
     if config.encrypted_reasoning.is_asked(settings.model.as_deref().unwrap_or(&config.model), settings) {
         body.field("include", &["reasoning.encrypted_content"]);
@@ -86,14 +86,14 @@ struct WirePrompt<'a> {
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum WireItem<'a> {
-    /// What a model said, in the form of an input: of another dialect, or of an answer that lacks its thoughts.
+    /// An answer in input form: from another API, or without its reasoning.
     Message {
         role: &'static str,
         content: &'a str,
         #[serde(skip_serializing_if = "Option::is_none")]
         phase: Option<&'a Value>,
     },
-    /// What a model said, as it came.
+    /// An answer in its original form.
     #[serde(rename = "message")]
     Output {
         id: &'a Value,
@@ -125,8 +125,8 @@ enum WireContent<'a> {
     Refusal { refusal: &'a str },
 }
 
-/// Makes the items of an answer. They keep their ids where all of them go back. A server that finds the id of a message or a
-/// call misses the thought that stood before it, so an answer whose thoughts stay behind goes back without any.
+/// Returns the items of an answer. They keep their ids if all of them are sent back. A server that finds the id of a message
+/// or a call requires the reasoning before it, so an answer without its reasoning is sent back without ids.
 fn assistant(parts: &[Assistant]) -> Vec<WireItem<'_>> {
     let is_left = |part: &Assistant| match part {
         Assistant::Reasoning { data, .. } => !data.as_ref().is_some_and(is_sendable_thought),
@@ -148,7 +148,7 @@ fn assistant(parts: &[Assistant]) -> Vec<WireItem<'_>> {
                 items.push(WireItem::FunctionCall { call_id: call, name, arguments, more });
             }
             Assistant::Opaque { data } if data.get("type").is_some() => items.push(WireItem::AsItCame(data)),
-            // What has no type is the mark of a message, or comes from another dialect.
+            // Data without a type is the mark of a message, or from another API.
             Assistant::Opaque { data } => {
                 mark = data.get(MESSAGE_MARK);
                 phase = mark.unwrap_or(data).get(PHASE_MARK);
@@ -190,7 +190,7 @@ fn encode_tools(tools: &[ToolDecl], strict: bool) -> Box<RawValue> {
         #[serde(skip_serializing_if = "str::is_empty")]
         description: &'a str,
         parameters: OrderedJson,
-        // This API takes schemas for strict ones unless told otherwise.
+        // This API defaults to strict schemas.
         strict: bool,
     }
     let encoded = tools.iter().map(|tool| {

@@ -1,10 +1,9 @@
-//! Reads how long a server asks to wait.
+//! Parser for a server's requested wait.
 
 use std::time::Duration;
 
-/// Reads the headers that say when to try again: `retry-after-ms`, and `retry-after` in seconds or as a date. A date is
-/// measured from the answer's own `date`, since the server's clock may be wrong, and without one from `now`, the seconds since
-/// 1970.
+/// Reads `retry-after-ms`, or `retry-after` in seconds or as a date. A date is compared to the answer's own `date` header,
+/// since the server's clock may be wrong, and without one to `now`, in seconds since 1970.
 pub(super) fn retry_after<'h>(header: impl Fn(&str) -> Option<&'h str>, now: impl FnOnce() -> i64) -> Option<Duration> {
     if let Some(millis) = header("retry-after-ms").and_then(|text| text.trim().parse::<f64>().ok()) {
         return Duration::try_from_secs_f64(millis / 1000.0).ok();
@@ -41,7 +40,7 @@ fn http_date(text: &str) -> Option<i64> {
     let mut clock =
         words.next()?.split(':').map(|part| part.parse::<i64>().ok().filter(|part| (0..=60).contains(part)));
     let (hours, minutes, seconds) = (clock.next()??, clock.next()??, clock.next()??);
-    // Days since 0000-03-01, with years that begin in March, so that the leap day is a year's last.
+    // Days since 0000-03-01, with years that begin in March, so that the leap day is the last day of a year.
     let (shifted_year, shifted_month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let leap_days = shifted_year / 4 - shifted_year / 100 + shifted_year / 400;
     let days = shifted_year * 365 + leap_days + (shifted_month * 153 + 2) / 5 + day - 1 - 719_468;
@@ -71,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_date_is_measured_from_the_clock_where_the_server_sends_no_date() {
+    fn date_is_compared_to_the_clock_without_a_date_header() {
         let due = ("retry-after", "Sun, 06 Nov 1994 08:50:07 GMT");
 
         assert_eq!(read(&[due]), Some(Duration::from_secs(30)));
@@ -80,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_date_in_the_past_asks_for_no_wait_and_nonsense_for_nothing() {
+    fn past_date_means_no_wait_and_invalid_text_is_ignored() {
         let past = [("retry-after", "Sun, 06 Nov 1994 08:49:37 GMT"), ("date", "Sun, 06 Nov 1994 08:49:38 GMT")];
         assert_eq!(read(&past), Some(Duration::ZERO));
         for text in [

@@ -1,22 +1,21 @@
-//! Takes secrets out of what a server says.
+//! Secret redaction for server errors.
 //!
-//! A server may repeat the key that it was sent, whole or in a header's form, and what it says of a failure is logged and
-//! shown.
+//! A server may repeat the key that it received, in full or in a header, and its error messages are logged and shown.
 
 use reqwest::header::HeaderMap;
 
 use crate::record::ModelError;
 
-/// What stands in a secret's place, as in cassettes.
+/// The replacement of a secret, as in cassettes.
 const HIDDEN: &str = "[hidden]";
 
-/// The shortest secret that is looked for: a shorter one, such as the `x` of a server that wants none, is in every text.
+/// The minimum length of a redacted secret: a shorter one, such as a dummy key `x`, occurs in every text.
 const SHORTEST: usize = 6;
 
-/// Takes the key, and the values of headers that are marked as sensitive, out of an error.
+/// Redacts the key and the values of sensitive headers in an error.
 pub(super) fn without_secrets(error: ModelError, headers: &HeaderMap, key: &str) -> ModelError {
     let secret = headers.iter().filter(|(name, value)| value.is_sensitive() && is_secret(name.as_str()));
-    // Of `Bearer KEY` the key is the secret.
+    // The secret of `Bearer KEY` is the key.
     let secret = secret.filter_map(|(_, value)| value.to_str().ok()?.rsplit(' ').next());
     let secrets: Vec<&str> = secret.chain([key]).collect();
     let hide = |text: String| secrets.iter().fold(text, |text, secret| redacted(&text, secret));
@@ -28,7 +27,7 @@ pub(super) fn without_secrets(error: ModelError, headers: &HeaderMap, key: &str)
     }
 }
 
-/// Says whether the name of a header is that of a secret: an application's title is none, and may stand in any sentence.
+/// Returns whether a header's name indicates a secret, unlike an application's title, which may occur in any sentence.
 fn is_secret(name: &str) -> bool {
     ["auth", "key", "token", "secret", "cookie", "password"].iter().any(|part| name.contains(part))
 }
@@ -54,9 +53,9 @@ mod tests {
         let mut title = HeaderValue::from_static("An app for another");
         title.set_sensitive(true);
         headers.insert("x-title", title);
-        let said = "no such key: sk-123456 (s3cret-token), ask for another";
+        let text = "no such key: sk-123456 (s3cret-token), ask for another";
 
-        let error = without_secrets(ModelError::new(ModelErrorKind::Auth, said), &headers, "sk-123456");
+        let error = without_secrets(ModelError::new(ModelErrorKind::Auth, text), &headers, "sk-123456");
 
         assert_eq!(error.message, "no such key: [hidden] ([hidden]), ask for another");
         assert_eq!(redacted("an x in it", "x"), "an x in it");

@@ -1,9 +1,9 @@
 //! Decoder for server-sent events (`text/event-stream`), as the WHATWG HTML standard defines the format.
 //!
-//! Bytes go in as the network cuts them, the data of each complete event comes out. The decoder reads all three line ends
-//! (LF, CR LF, CR), ignores a leading byte order mark, comments and fields other than `data`, and replaces invalid UTF-8. It
-//! departs from the standard where servers do: [`finish`](SseDecoder::finish) returns an event whose last blank line is
-//! missing, and an event with blank data is skipped.
+//! Bytes go in as received, the data of each complete event comes out. The decoder accepts all three line ends (LF, CR LF,
+//! CR), ignores a leading byte order mark, comments and fields other than `data`, and replaces invalid UTF-8. It deviates
+//! from the standard as servers do: [`finish`](SseDecoder::finish) returns an event without its final blank line, and
+//! events with blank data are skipped.
 //!
 //! ```
 //! use positronic_core::model::openai::SseDecoder;
@@ -15,7 +15,7 @@
 //! # Ok::<(), positronic_core::model::openai::SseError>(())
 //! ```
 
-/// The largest event in bytes, where [`SseDecoder::with_limit`] sets no other: 32 MiB, enough for an image in base64.
+/// The default maximum size of an event in bytes: 32 MiB, enough for an image in base64.
 const LARGEST_EVENT: usize = 32 * 1024 * 1024;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
@@ -24,17 +24,17 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 #[derive(Debug)]
 pub struct SseDecoder {
     limit: usize,
-    /// The bytes of the line that has no end yet.
+    /// The bytes of the unfinished line.
     line: Vec<u8>,
-    /// The data of the event that has no end yet; its lines are separated by LF.
+    /// The data of the unfinished event; its lines are separated by LF.
     data: Option<String>,
     /// Whether the last byte was a CR, so that an LF belongs to the same line end.
     after_cr: bool,
-    /// Whether the first line has not ended, which may begin with a byte order mark.
+    /// Whether the first line, which may begin with a byte order mark, is unfinished.
     at_start: bool,
 }
 
-/// Says why a stream cannot be decoded.
+/// The reason why a stream cannot be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SseError {
@@ -53,17 +53,17 @@ impl Default for SseDecoder {
 }
 
 impl SseDecoder {
-    /// Makes a decoder that refuses events larger than `limit` bytes.
+    /// Creates a decoder that rejects events larger than `limit` bytes.
     #[must_use]
     pub const fn with_limit(limit: usize) -> Self {
         Self { limit, line: Vec::new(), data: None, after_cr: false, at_start: true }
     }
 
-    /// Takes the next bytes of the stream and returns the data of the events that they complete.
+    /// Decodes bytes and returns the data of the events that they complete.
     ///
     /// # Errors
     ///
-    /// [`SseError::TooLarge`] when an event grows beyond the limit; the stream cannot be decoded further then.
+    /// [`SseError::TooLarge`] when an event exceeds the limit; the stream cannot be decoded further.
     pub fn feed(&mut self, mut bytes: &[u8]) -> Result<Vec<String>, SseError> {
         let mut events = Vec::new();
         while let Some((&first, rest)) = bytes.split_first() {
@@ -85,7 +85,7 @@ impl SseDecoder {
         Ok(events)
     }
 
-    /// Ends the stream and returns the data of its last event, where the blank line after it is missing.
+    /// Ends the stream and returns the data of an event without its final blank line.
     #[must_use]
     pub fn finish(mut self) -> Option<String> {
         let last = if self.line.is_empty() { None } else { self.end_line() };
@@ -96,7 +96,7 @@ impl SseDecoder {
         self.line.len() + self.data.as_ref().map_or(0, String::len)
     }
 
-    /// Interprets the line that has ended; a blank one ends the event.
+    /// Processes a complete line; a blank one ends the event.
     fn end_line(&mut self) -> Option<String> {
         let bytes = std::mem::take(&mut self.line);
         let at_start = std::mem::take(&mut self.at_start);

@@ -1,16 +1,13 @@
-//! The clocks of the transport: how long a request takes, and what day it is.
+//! Clocks of the transport: a stopwatch and the wall clock.
 
 use std::time::{Instant, SystemTime};
 
-/// Counts from when it was started.
+/// Measures the time since its start.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Stopwatch(Instant);
 
 impl Stopwatch {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a duration between two readings, which is reported and decides nothing"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "measures a duration for reports; no decision depends on it")]
     pub(super) fn start() -> Self {
         Self(Instant::now())
     }
@@ -24,7 +21,7 @@ impl Stopwatch {
 /// Returns the seconds since 1970 by the system's clock.
 #[expect(
     clippy::disallowed_methods,
-    reason = "measures the wait that a server asks for with a date where the server sends no date of its own"
+    reason = "compares with the date of a retry-after header when the server sends no date"
 )]
 pub(super) fn unix_seconds() -> i64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();

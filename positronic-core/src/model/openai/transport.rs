@@ -1,7 +1,7 @@
-//! Sends a request once and feeds the answer to an assembler.
+//! HTTP transport: sends a request once and feeds the answer to an assembler.
 //!
-//! An answer with a failure's status becomes a [`ModelError`] while its headers are at hand; an answer that is not streamed is
-//! read whole. A failure in the midst of a stream may leave a broken connection in the pool, so the pool is then replaced.
+//! An answer with a failure status becomes a [`ModelError`] with information from its headers; an answer that is not streamed
+//! is read completely. A failure during a stream may leave a broken connection in the pool, so the pool is replaced.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -21,41 +21,41 @@ use super::unreachable::{explain, root_cause};
 use crate::model::{DeltaSink, Piece};
 use crate::record::{ModelError, ModelErrorKind, ModelRequest, ModelResponse};
 
-/// How long to wait for more when the model has said that it is done.
+/// How long to wait for more chunks after the model has finished.
 const AFTER_THE_END: Duration = Duration::from_secs(2);
 
-/// How long to wait for the end of the body behind `[DONE]`; a body that was read to its end leaves its connection usable.
+/// How long to wait for the end of the body after `[DONE]`; a connection can be reused only when its body was read to the end.
 const AFTER_DONE: Duration = Duration::from_millis(100);
 
-/// The most bytes of an answer, of a failure's body, and of a stream.
+/// The maximum sizes in bytes of an answer, a failure's body, and a stream.
 const LARGEST_ANSWER: usize = 64 * 1024 * 1024;
 const LARGEST_FAILURE: usize = 64 * 1024;
 const LARGEST_STREAM: usize = 512 * 1024 * 1024;
 
-/// What ends a stream of chat completions.
+/// The end of a chat completions stream.
 const DONE: &str = "[DONE]";
 
-/// What requests name as their sender.
+/// The user agent of requests.
 const USER_AGENT: &str = concat!("positronic/", env!("CARGO_PKG_VERSION"));
 
-/// Puts an answer together from its chunks.
+/// Assembles an answer from its chunks.
 pub(super) trait Assemble: Send {
     fn feed(&mut self, chunk: &str) -> Result<Vec<Piece>, ModelError>;
-    fn feed_whole(&mut self, answer: &str) -> Result<Vec<Piece>, ModelError>;
-    /// Takes the mark `[DONE]`, behind which nothing comes.
+    fn feed_complete(&mut self, answer: &str) -> Result<Vec<Piece>, ModelError>;
+    /// Processes `[DONE]`, the end of the stream.
     fn done(&mut self) {}
     fn is_finished(&self) -> bool;
     fn finish(self) -> Result<ModelResponse, ModelError>;
 }
 
-/// Which of the two APIs is asked.
+/// The API of a server.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Api {
     Chat,
     Responses,
 }
 
-/// The way to one server.
+/// A connection to one server.
 #[derive(Debug)]
 pub(super) struct Transport {
     config: OpenAiConfig,
@@ -80,7 +80,7 @@ impl Transport {
         format!("{}/{}", self.config.provider, self.config.model)
     }
 
-    /// Sends the body once and puts the answer together.
+    /// Sends the body once and assembles the answer.
     pub(super) async fn send<A: Assemble>(
         &self,
         request: &ModelRequest,
@@ -90,7 +90,7 @@ impl Transport {
     ) -> Result<ModelResponse, ModelError> {
         let request_id = OnceLock::new();
         let exchange = self.exchange(body, assembler, deltas, &request_id);
-        match self.within(self.config.timeouts.whole, "the whole answer", exchange).await {
+        match self.within(self.config.timeouts.total, "the full answer", exchange).await {
             Ok(mut response) => {
                 let asked = request.settings.model.as_ref().unwrap_or(&self.config.model);
                 response.metadata.provider.clone_from(&self.config.provider);
@@ -100,7 +100,7 @@ impl Transport {
             }
             Err(error) => {
                 let error = without_secrets(error, &self.headers, &self.config.api_key);
-                // An answer with a failure's status was read to its end.
+                // An answer with a failure status was read to its end.
                 if error.status.is_none() {
                     self.renew_connections();
                 }
@@ -119,10 +119,10 @@ impl Transport {
     ) -> Result<ModelResponse, ModelError> {
         let timeouts = self.config.timeouts;
         let watch = Stopwatch::start();
-        let first_limit = if self.config.stream { timeouts.first_chunk } else { timeouts.whole };
+        let first_limit = if self.config.stream { timeouts.first_chunk } else { timeouts.total };
         let opening = async {
             match self.open(body, request_id).await? {
-                Opened::Whole(answer) => Ok((Events::default(), Some(Event::Whole(answer)))),
+                Opened::Complete(answer) => Ok((Events::default(), Some(Event::Complete(answer)))),
                 Opened::Stream(response) => {
                     let mut events = Events { response: Some(response), ..Events::default() };
                     let first = events.next().await?;
@@ -135,8 +135,8 @@ impl Transport {
         while let Some(event) = next {
             let pieces = match event {
                 Event::Chunk(chunk) => assembler.feed(&chunk)?,
-                Event::Whole(answer) => assembler.feed_whole(&answer)?,
-                // What the end cut off may be half a document.
+                Event::Complete(answer) => assembler.feed_complete(&answer)?,
+                // The stream may have ended within a document.
                 Event::CutOff(chunk) => match assembler.feed(&chunk) {
                     Err(error) if error.kind == ModelErrorKind::Malformed => Vec::new(),
                     fed => fed?,
@@ -148,7 +148,7 @@ impl Transport {
                 }
             };
             pieces.into_iter().for_each(|piece| deltas.piece(piece));
-            // What may still come is the usage, and some servers leave the connection open.
+            // Only the usage may follow, and some servers leave the connection open.
             let limit = if assembler.is_finished() { timeouts.idle.min(AFTER_THE_END) } else { timeouts.idle };
             next = match self.within(limit, "the next chunk", events.next()).await {
                 Ok(next) => next,
@@ -179,7 +179,7 @@ impl Transport {
             return Err(self.redirected(status.as_u16(), header("location")));
         }
         if !status.is_success() {
-            // What broke off counts as far as it came.
+            // A partial body is still useful.
             let (body, _) = read(&mut response, LARGEST_FAILURE).await;
             let error = http_error(status.as_u16(), &body, retry_after(header, unix_seconds), id.map(str::to_owned));
             return Err(self.with_address(error));
@@ -195,19 +195,17 @@ impl Transport {
             let sentence = format!("{} answered with a web page; {}", self.endpoint, advice_on_address(&self.endpoint));
             return Err(ModelError::new(ModelErrorKind::NotFound, sentence));
         }
-        Ok(Opened::Whole(answer))
+        Ok(Opened::Complete(answer))
     }
 
     fn redirected(&self, status: u16, location: Option<&str>) -> ModelError {
         let to = location.map_or_else(String::new, |to| format!(" to {}", shorten(to)));
-        let sentence = format!(
-            "{} redirects{to}, and requests are not sent to another address; write the final address into the base URL",
-            self.endpoint
-        );
+        let sentence =
+            format!("{} redirects{to}; redirects are not followed: write the final URL as the base URL", self.endpoint);
         ModelError { status: Some(status), ..ModelError::new(ModelErrorKind::NotFound, sentence) }
     }
 
-    /// Adds the address and what to check to an error that the address may explain.
+    /// Adds the URL and advice to an error that a wrong URL may explain.
     fn with_address(&self, error: ModelError) -> ModelError {
         let names_model = error.message.to_ascii_lowercase().contains("model");
         let tls = error.status == Some(400) && error.message.to_ascii_lowercase().contains("https");
@@ -215,7 +213,7 @@ impl Transport {
             Some(404 | 405) if !names_model => advice_on_address(&self.endpoint),
             Some(400) if tls && !self.endpoint.is_tls() => "write the base URL as https://…".to_owned(),
             Some(401 | 403) if self.config.api_key.is_empty() && !self.headers.contains_key("authorization") => {
-                "no key was sent".to_owned()
+                "no API key was sent".to_owned()
             }
             Some(500..) => return ModelError { message: format!("{} ({})", error.message, self.endpoint), ..error },
             _ => return error,
@@ -231,7 +229,7 @@ impl Transport {
         }
     }
 
-    /// Waits for something, but not longer than the limit. It is not an `async fn`, which would store its argument twice.
+    /// Limits the duration of a future. It is not an `async fn`, which would store its argument twice.
     fn within<T>(
         &self,
         limit: Duration,
@@ -240,7 +238,7 @@ impl Transport {
     ) -> impl Future<Output = Result<T, ModelError>> {
         tokio::time::timeout(limit, work).map(move |outcome| {
             outcome.unwrap_or_else(|_| {
-                let sentence = format!("{}: {what} did not come within {limit:?}", self.endpoint);
+                let sentence = format!("{}: timed out after {limit:?} waiting for {what}", self.endpoint);
                 Err(ModelError::new(ModelErrorKind::Timeout, sentence))
             })
         })
@@ -251,13 +249,14 @@ impl Transport {
 const FRAMING_HEADERS: [&str; 6] = ["connection", "content-length", "te", "trailer", "transfer-encoding", "upgrade"];
 
 fn advice_on_address(endpoint: &Endpoint) -> String {
-    format!("check the path of the base URL, which usually ends with the API's version: {}/v1", endpoint.origin(false))
+    format!("check the path of the base URL, which usually ends with the API version: {}/v1", endpoint.origin(false))
 }
 
 fn headers(config: &OpenAiConfig) -> Result<HeaderMap, ModelError> {
     let value = |text: &str| HeaderValue::from_str(text);
     let unsendable = |_| {
-        let sentence = "the key or the organization holds a character that no header can carry, such as a line's end";
+        let sentence =
+            "the API key or the organization contains a character that is invalid in a header, such as a newline";
         ModelError::new(ModelErrorKind::Auth, sentence)
     };
     let mut headers = HeaderMap::new();
@@ -273,8 +272,8 @@ fn headers(config: &OpenAiConfig) -> Result<HeaderMap, ModelError> {
     for (name, text) in &config.headers {
         let refuse = || {
             let sentence = format!(
-                "the header `{}` has a name or a value that cannot be sent; a name has letters, digits and dashes, and a \
-                 value no control characters",
+                "the header `{}` has an invalid name or value; use letters, digits and dashes in the name, and no \
+                 control characters in the value",
                 shorten(name)
             );
             ModelError::new(ModelErrorKind::BadRequest, sentence)
@@ -304,30 +303,30 @@ fn http_client(config: &OpenAiConfig) -> Result<reqwest::Client, ModelError> {
     builder.build().map_err(|error| ModelError::new(ModelErrorKind::BadRequest, root_cause(&error)))
 }
 
-/// Reads the address of a proxy. `reqwest` ignores one with a scheme that it does not know and connects without a proxy.
+/// Parses the URL of a proxy. `reqwest` would ignore an unknown scheme and connect without a proxy.
 fn read_proxy(address: &str) -> Result<reqwest::Proxy, ModelError> {
     const SCHEMES: [&str; 5] = ["http", "https", "socks4", "socks5", "socks5h"];
     let url = reqwest::Url::parse(address).ok().filter(|url| SCHEMES.contains(&url.scheme()) && url.has_host());
     url.and_then(|url| reqwest::Proxy::all(url).ok()).ok_or_else(|| {
-        let sentence = "invalid address of a proxy; write it as http://host:port or socks5://host:port";
+        let sentence = "invalid proxy URL; write it as http://host:port or socks5://host:port";
         ModelError::new(ModelErrorKind::BadRequest, sentence)
     })
 }
 
-/// An answer whose headers have come.
+/// An answer whose headers were received.
 enum Opened {
     Stream(reqwest::Response),
-    Whole(String),
+    Complete(String),
 }
 
-/// The next thing in an answer.
+/// The next part of an answer.
 enum Event {
     Chunk(String),
-    /// The last chunk, where the stream ended inside of it.
+    /// The last chunk of a stream that ended within it.
     CutOff(String),
     Done,
     /// A complete answer that was not streamed.
-    Whole(String),
+    Complete(String),
 }
 
 /// The events of a streamed answer.
@@ -360,7 +359,7 @@ impl Events {
         }
     }
 
-    /// Reads to the end of the body.
+    /// Reads the body to its end.
     async fn drain(&mut self) {
         if let Some(response) = &mut self.response {
             while let Ok(Some(_)) = response.chunk().await {}
@@ -368,7 +367,7 @@ impl Events {
     }
 }
 
-/// Reads a body up to a number of bytes. Returns what came, and whether that was all.
+/// Reads a body up to a limit. Returns the received part, and an error if it is incomplete.
 async fn read(response: &mut reqwest::Response, limit: usize) -> (String, Result<(), ModelError>) {
     let mut body = Vec::new();
     let end = loop {
@@ -383,10 +382,10 @@ async fn read(response: &mut reqwest::Response, limit: usize) -> (String, Result
 }
 
 fn too_large(limit: usize) -> ModelError {
-    ModelError::new(ModelErrorKind::Malformed, format!("the answer is larger than {limit} bytes"))
+    ModelError::new(ModelErrorKind::Malformed, format!("the answer exceeds the limit of {limit} bytes"))
 }
 
 fn broken(error: &reqwest::Error) -> ModelError {
     let kind = if error.is_timeout() { ModelErrorKind::Timeout } else { ModelErrorKind::Connection };
-    ModelError::new(kind, format!("the connection broke in the midst of the answer: {}", root_cause(error)))
+    ModelError::new(kind, format!("the connection broke during the answer: {}", root_cause(error)))
 }

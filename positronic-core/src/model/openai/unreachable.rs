@@ -1,4 +1,4 @@
-//! Explains why no answer came from an address: names the address, the cause, and what to check.
+//! Diagnosis of failed connections: the URL, the cause, and advice.
 
 use std::error::Error as StdError;
 use std::io;
@@ -7,21 +7,21 @@ use std::time::Duration;
 use super::endpoint::{Endpoint, without_user};
 use crate::record::{ModelError, ModelErrorKind};
 
-/// How long to wait for an answer in the other protocol, once a connection has failed.
+/// How long a probe with the other protocol waits.
 const PROBE: Duration = Duration::from_secs(2);
 
-/// Explains a request that got no answer.
+/// Explains a request without an answer.
 ///
-/// A connection that fails may speak the other protocol, TLS or plain HTTP. Where no proxy stands between, one request
-/// without a key finds out, so that a wrong scheme is reported at once and not retried.
+/// The server may speak the other protocol, TLS or plain HTTP. If there is no proxy, a request without the key finds out, so
+/// that a wrong scheme is reported at once and not retried.
 pub(super) async fn explain(
     error: reqwest::Error,
     endpoint: &Endpoint,
     proxy: Option<&str>,
     http: &reqwest::Client,
 ) -> ModelError {
-    let mixed_up = proxy.is_none() && (error.is_connect() || !error.is_timeout()) && !is_refused(&error);
-    if mixed_up && speaks_the_other_protocol(endpoint, http).await {
+    let may_be_other_protocol = proxy.is_none() && (error.is_connect() || !error.is_timeout()) && !is_refused(&error);
+    if may_be_other_protocol && speaks_the_other_protocol(endpoint, http).await {
         let (speaks, write) = if endpoint.is_tls() { ("plain HTTP, not TLS", "http") } else { ("TLS", "https") };
         let sentence = format!(
             "cannot reach {endpoint}: the server speaks {speaks}; write the base URL as {write}://…, since {} answers",
@@ -40,30 +40,31 @@ fn advice(error: &reqwest::Error, endpoint: &Endpoint, has_proxy: bool) -> (Mode
         return (ModelErrorKind::BadRequest, "check the base URL, the headers and the proxy".to_owned());
     }
     if has_proxy && error.is_connect() {
-        return (kind(error), "check that the proxy runs, and that it may connect to this host".to_owned());
+        return (kind(error), "check that the proxy is running, and that it may connect to this host".to_owned());
     }
     if is_refused(error) {
-        return (kind(error), "check that the server runs, and that the base URL has its port".to_owned());
+        return (kind(error), "check that the server is running, and the port in the base URL".to_owned());
     }
     if cause.contains("dns error") {
         let advice = format!("check the host `{}` in the base URL, and the network", endpoint.host());
         return (kind(error), advice);
     }
     if cause.contains("certificate") {
-        let advice = "its certificate is not trusted here: check the host in the base URL, or install its authority";
+        let advice =
+            "its certificate is not trusted: check the host in the base URL, or install the certificate authority";
         return (ModelErrorKind::NotFound, advice.to_owned());
     }
     if error.is_timeout() {
         return (ModelErrorKind::Timeout, "check the host and the port in the base URL, and the network".to_owned());
     }
-    (kind(error), "the connection broke before an answer came".to_owned())
+    (kind(error), "the connection broke before the answer".to_owned())
 }
 
 fn kind(error: &reqwest::Error) -> ModelErrorKind {
     if error.is_timeout() { ModelErrorKind::Timeout } else { ModelErrorKind::Connection }
 }
 
-/// Asks the same port in the other protocol. Any answer counts, and so does a certificate that is not trusted, or an alert.
+/// Sends a request in the other protocol to the same port. Any answer counts, and so does an untrusted certificate or an alert.
 async fn speaks_the_other_protocol(endpoint: &Endpoint, http: &reqwest::Client) -> bool {
     match http.get(endpoint.origin(true)).timeout(PROBE).send().await {
         Ok(_) => true,
@@ -82,7 +83,7 @@ fn is_refused(error: &reqwest::Error) -> bool {
     false
 }
 
-/// Returns the error and its causes as one text, to search in.
+/// Returns the messages of the error and its causes, for searching.
 fn causes(error: &reqwest::Error) -> String {
     let mut text = error.to_string();
     let mut cause = StdError::source(error);
@@ -93,12 +94,12 @@ fn causes(error: &reqwest::Error) -> String {
     text
 }
 
-/// Returns the sentence of the innermost cause: those around it only say that a request has failed.
+/// Returns the message of the innermost cause; the outer ones only say that a request failed.
 pub(super) fn root_cause(error: &reqwest::Error) -> String {
     let mut last: &dyn StdError = error;
     while let Some(inner) = last.source() {
         last = inner;
     }
-    // The outermost error names the URL with its query.
+    // The outermost error contains the URL with its query.
     if StdError::source(error).is_none() { "the request failed".to_owned() } else { last.to_string() }
 }

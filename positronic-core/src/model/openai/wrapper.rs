@@ -1,7 +1,7 @@
-//! Undoes the wrapper in which some models put calls that they want to run in parallel.
+//! Unwraps the wrapper in which some models put parallel calls.
 //!
-//! Models that were trained on OpenAI's tools now and then call a tool `parallel`, or `multi_tool_use.parallel`, that
-//! nobody declared: `{"tool_uses": [{"recipient_name": "functions.weather", "parameters": {…}}]}`.
+//! Models that were trained on OpenAI's tools sometimes call an undeclared tool `parallel` or `multi_tool_use.parallel`:
+//! `{"tool_uses": [{"recipient_name": "functions.weather", "parameters": {…}}]}`.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -20,27 +20,27 @@ struct ToolUse {
     parameters: Value,
 }
 
-/// Replaces each wrapper by the calls in it, in order. The first keeps the wrapper's id, the others get one made of it.
+/// Replaces each wrapper by its calls, in order. The first keeps the wrapper's id, the others get derived ids.
 pub(super) fn unwrap_parallel(response: ModelResponse) -> ModelResponse {
     if !response.calls.iter().any(|call| inner_calls(call).is_some()) {
         return response;
     }
     let mut calls = Vec::new();
-    let mut places = Vec::new();
+    let mut ranges = Vec::new();
     for call in response.calls {
         let first = calls.len();
         match inner_calls(&call) {
             Some(inner) => calls.extend(inner),
             None => calls.push(call),
         }
-        places.push(first..calls.len());
+        ranges.push(first..calls.len());
     }
-    let place = |index: u32| usize::try_from(index).ok().and_then(|index| places.get(index).cloned());
+    let range = |index: u32| usize::try_from(index).ok().and_then(|index| ranges.get(index).cloned());
     let mut parts = Vec::new();
     for part in response.parts {
         match part {
             Part::Call { index } => {
-                let inner = place(index).unwrap_or_default().filter_map(|index| u32::try_from(index).ok());
+                let inner = range(index).unwrap_or_default().filter_map(|index| u32::try_from(index).ok());
                 parts.extend(inner.map(|index| Part::Call { index }));
             }
             other => parts.push(other),

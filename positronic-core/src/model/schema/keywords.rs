@@ -1,6 +1,6 @@
-//! The keywords of JSON Schema, by what becomes of them in a strict schema.
+//! The keywords of JSON Schema, by their treatment in a strict schema.
 
-/// The constraints that are enforced, by type.
+/// The enforced constraints, by type.
 pub(super) const ENFORCED: [(&str, &[&str]); 4] = [
     ("string", &["pattern", "format"]),
     ("number", NUMERIC),
@@ -9,11 +9,11 @@ pub(super) const ENFORCED: [(&str, &[&str]); 4] = [
 ];
 const NUMERIC: &[&str] = &["multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"];
 
-/// The formats that are enforced.
+/// The enforced formats.
 pub(super) const FORMATS: [&str; 9] =
     ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
 
-/// Keywords that say nothing about the values.
+/// Keywords without constraints on values.
 pub(super) const SILENT: [&str; 12] = [
     "$schema",
     "$id",
@@ -29,11 +29,11 @@ pub(super) const SILENT: [&str; 12] = [
     "description",
 ];
 
-/// Keywords of which the object, array or union that they belong to is made.
+/// Structural keywords of objects, arrays and unions.
 pub(super) const STRUCTURE: [&str; 10] =
     ["type", "enum", "const", "properties", "required", "additionalProperties", "items", "anyOf", "oneOf", "$ref"];
 
-/// Says whether a constraint binds only values of another type.
+/// Returns whether a constraint applies only to values of another type.
 pub(super) fn binds_another_type(keyword: &str, kind: &str) -> bool {
     const BOUND: [(&str, &[&str]); 4] = [
         ("string", &["minLength", "maxLength", "pattern", "contentEncoding", "contentMediaType"]),

@@ -1,19 +1,19 @@
-//! Schemas for endpoints that enforce none, or that cannot enforce this one: as the author wrote them, in a form that every
-//! provider reads.
+//! Lenient schemas, for endpoints without enforcement and schemas that cannot be enforced: the author's schema in a form that
+//! every provider accepts.
 
 use super::SchemaRole;
 use super::merge::{has_properties, joined, resolved};
 use super::words::Words;
 use crate::record::{OrderedJson, OrderedObject};
 
-/// Keywords whose values are no schemas.
+/// Keywords whose values are not schemas.
 const DATA: [&str; 4] = ["enum", "const", "default", "examples"];
 
-/// Keywords whose values have schemas by names, which are no keywords.
+/// Keywords whose values map names to schemas; the names are not keywords.
 const NAMED: [&str; 5] = ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"];
 
-/// Gives every object schema `properties`. Of arguments, the top becomes an object schema without `anyOf` and the like, which
-/// OpenAI refuses there: their fields become optional ones of that object, and the description says the rest.
+/// Adds `properties` to every object schema. The root of arguments becomes an object schema without `anyOf` and the like,
+/// which OpenAI rejects there: their fields become optional fields of that object, and the description states the constraints.
 #[must_use]
 pub fn lenient_schema(schema: &OrderedJson, role: SchemaRole) -> OrderedJson {
     let mut sent = match role {
@@ -27,7 +27,7 @@ pub fn lenient_schema(schema: &OrderedJson, role: SchemaRole) -> OrderedJson {
     sent
 }
 
-/// Adds an empty list of properties to object schemas that have none.
+/// Adds empty `properties` to object schemas that have none.
 fn add_properties(schema: &mut OrderedJson) {
     match schema {
         OrderedJson::Object(fields) => {
@@ -93,7 +93,7 @@ fn object_at_the_top(schema: &OrderedJson) -> OrderedObject {
     out
 }
 
-/// Adds the fields of a branch; they are optional unless every branch holds.
+/// Adds the fields of a branch; they are optional unless every branch applies.
 fn add_fields(out: &mut OrderedObject, branch: &OrderedObject, required: bool) {
     let fields = |key: &str, from: &OrderedObject| {
         from.get(key).cloned().map(|value| (key.to_owned(), value)).into_iter().collect::<OrderedObject>()
@@ -104,7 +104,7 @@ fn add_fields(out: &mut OrderedObject, branch: &OrderedObject, required: bool) {
     if required {
         more.extend(fields("required", branch));
     }
-    // Fields of the same name in several branches may differ; the words say how.
+    // Fields of the same name may differ between branches; the description states how.
     if let (Some(OrderedJson::Object(known)), Some(OrderedJson::Object(new))) =
         (own.get_mut("properties"), more.get("properties"))
     {
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_property_that_is_named_as_a_keyword_is_a_property() {
+    fn property_named_like_a_keyword_is_a_property() {
         let object = json!({"type": "object"});
         let with = json!({"type": "object", "properties": {}});
 
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_an_object_at_the_top_and_the_description_says_the_rest() {
+    fn root_of_arguments_is_an_object_described_in_words() {
         let by = |name: &str| json!({"type": "object", "properties": {name: {"type": "string"}}, "required": [name]});
         let schema = json!({"$schema": "x", "type": "object", "anyOf": [by("id"), {"$ref": "#/$defs/Name"}], "$defs": {"Name": by("name")}});
         let sent = sent(schema, SchemaRole::Arguments);

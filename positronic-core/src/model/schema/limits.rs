@@ -1,4 +1,4 @@
-//! The sizes of a strict schema, and how the objects of a union have to differ.
+//! Size limits of strict schemas, and the rule for unions of objects.
 
 use std::collections::HashMap;
 
@@ -21,30 +21,30 @@ struct Sizes {
     characters: usize,
 }
 
-/// Checks that a strict schema is accepted.
+/// Checks that OpenAI accepts a strict schema.
 ///
 /// # Errors
 ///
-/// [`NotStrict`] where it is larger than OpenAI takes, or where objects of a union begin with the same property: its API
-/// answers such a union with status 400, unless that property has another constant in each.
+/// [`NotStrict`] if it exceeds OpenAI's limits, or if objects of a union begin with the same property: the API
+/// rejects such a union with status 400, unless that property has a different constant in each.
 pub(super) fn check(root: &OrderedJson) -> Result<(), NotStrict> {
     let mut sizes = Sizes::default();
     sizes.add(root)?;
     if sizes.properties > PROPERTIES {
-        return refuse(format!("it has {} properties, and {PROPERTIES} are allowed", sizes.properties));
+        return refuse(format!("it has {} properties, but at most {PROPERTIES} are allowed", sizes.properties));
     }
     if sizes.values > VALUES {
-        return refuse(format!("it lists {} values, and {VALUES} are allowed", sizes.values));
+        return refuse(format!("it lists {} values, but at most {VALUES} are allowed", sizes.values));
     }
     if sizes.characters > CHARACTERS {
         return refuse(format!(
-            "its names and values have {} characters, and {CHARACTERS} are allowed",
+            "its names and values have {} characters, but at most {CHARACTERS} are allowed",
             sizes.characters
         ));
     }
     let levels = Levels { root, known: HashMap::new() }.below(root);
     if levels > LEVELS {
-        return refuse(format!("it nests {levels} levels deep, and {LEVELS} are allowed"));
+        return refuse(format!("it nests {levels} levels deep, but at most {LEVELS} are allowed"));
     }
     unions_begin_apart(root, root)
 }
@@ -60,7 +60,7 @@ impl Sizes {
             let texts = values.iter().filter_map(OrderedJson::as_str).map(str::len).sum::<usize>();
             if values.len() > MANY_VALUES && texts > CHARACTERS_OF_MANY {
                 return refuse(format!(
-                    "a list of {} values has {texts} characters, and {CHARACTERS_OF_MANY} are allowed",
+                    "a list of {} values has {texts} characters, but at most {CHARACTERS_OF_MANY} are allowed",
                     values.len()
                 ));
             }
@@ -87,7 +87,7 @@ impl Sizes {
     }
 }
 
-/// Counts objects and arrays within one another. A schema that contains itself counts once: its depth is not that of a value.
+/// Counts nested objects and arrays. A recursive schema counts once, whatever the depth of its values.
 struct Levels<'a> {
     root: &'a OrderedJson,
     known: HashMap<&'a str, usize>,
@@ -147,7 +147,7 @@ fn first_property<'a>(root: &'a OrderedJson, branch: &'a OrderedJson) -> Option<
     branch.get("properties")?.as_object()?.first().map(|(name, schema)| (name.as_str(), schema))
 }
 
-/// Says whether two schemas list values, and none in common.
+/// Returns whether two schemas list values and have none in common.
 fn are_apart(one: &OrderedJson, other: &OrderedJson) -> bool {
     let (Some(one), Some(other)) = (one.as_object(), other.as_object()) else { return false };
     let mut values = listed(one).peekable();

@@ -1,8 +1,8 @@
-//! Joins schemas that describe one object together: those of `allOf`, and a union with fields of its own beside it.
+//! Merging of schemas that describe one object together: those of `allOf`, and a union next to fields of its own.
 
 use crate::record::{OrderedJson, OrderedObject};
 
-/// What an object schema may consist of for its fields to be joined with those of another one.
+/// The allowed keywords of an object schema that is merged with another.
 const JOINED: [&str; 9] = [
     "type",
     "title",
@@ -15,8 +15,7 @@ const JOINED: [&str; 9] = [
     "$comment",
 ];
 
-/// Follows a schema's reference, as long as it is nothing but a reference with annotations. References in a circle lead
-/// nowhere.
+/// Follows references, as long as a schema is only a reference with annotations. Returns `None` for circular references.
 pub(super) fn resolved<'a>(root: &'a OrderedJson, schema: &'a OrderedJson) -> Option<&'a OrderedJson> {
     let mut at = schema;
     for _ in 0..32 {
@@ -28,13 +27,12 @@ pub(super) fn resolved<'a>(root: &'a OrderedJson, schema: &'a OrderedJson) -> Op
     None
 }
 
-/// Says whether a schema is one of an object that lists its fields.
+/// Returns whether a schema describes an object with listed fields.
 pub(super) fn has_properties(schema: &OrderedJson) -> bool {
     schema.get("properties").is_some_and(|properties| properties.as_object().is_some())
 }
 
-/// Joins the fields of two object schemas; both sets of required fields are required. `None` where one of them has other
-/// keywords.
+/// Merges two object schemas; the required fields of both are required. Returns `None` if one has other keywords.
 pub(super) fn joined(one: &OrderedObject, other: &OrderedObject) -> Option<OrderedObject> {
     if one.keys().chain(other.keys()).any(|key| !JOINED.contains(&key.as_str())) {
         return None;

@@ -1,9 +1,9 @@
-//! JSON schemas as providers take them.
+//! JSON schemas in the forms that providers accept.
 //!
-//! An author's schema may say anything that JSON Schema knows; providers take less. [`WireSchema::new`] makes of it what is
-//! sent: a strict schema where the endpoint enforces those and the schema can be one ([`strict_schema`]), and otherwise a
-//! lenient one ([`lenient_schema`]). Both keep the author's order of fields, and give every object schema `properties`, which
-//! OpenAI demands. What the provider does not enforce is still checked when the answer is there, against the author's schema.
+//! An author's schema may use all of JSON Schema; providers accept less. [`WireSchema::new`] converts it: to a strict schema
+//! if the endpoint enforces those and the schema can be strict ([`strict_schema`]), else to a lenient one
+//! ([`lenient_schema`]). Both keep the author's order of fields, and give every object schema the `properties` that OpenAI
+//! requires. Constraints that the provider does not enforce are checked on the answer, against the author's schema.
 
 mod keywords;
 mod lenient;
@@ -20,16 +20,16 @@ pub use strict::{NotStrict, strict_schema};
 
 use crate::record::OrderedJson;
 
-/// What a schema describes.
+/// The subject of a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SchemaRole {
-    /// The arguments of a tool: an object, whose schema may not be a union or an enumeration at the top.
+    /// The arguments of a tool: an object, whose schema may not be a union or an enumeration at the root.
     Arguments,
     /// A model's answer.
     Answer,
 }
 
-/// A schema as it is sent.
+/// A schema as sent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WireSchema {
     /// The schema.
@@ -39,8 +39,8 @@ pub struct WireSchema {
 }
 
 impl WireSchema {
-    /// Makes a schema as it is sent. `enforced` says whether the endpoint is known to enforce strict schemas. Where it is not, an
-    /// answer's schema that is strict as it stands is still sent as one: servers that know the flag enforce it then.
+    /// Converts a schema for sending. `enforced` states whether the endpoint is known to enforce strict schemas. If not, an
+    /// answer's schema that is already strict is still marked as strict, since some servers know the flag.
     #[must_use]
     pub fn new(schema: &OrderedJson, role: SchemaRole, enforced: bool) -> Self {
         let lenient = || lenient_schema(schema, role);

@@ -1,15 +1,15 @@
 //! Strict schemas, as OpenAI's Structured Outputs enforce them.
 //!
 //! The rules (OpenAI's guide "Structured Outputs", section "Supported schemas", read in November 2026): the root is an object
-//! and no union; every object is closed and requires all of its properties; unions are `anyOf`; a reference stands alone; the
-//! keywords in `keywords.rs` are enforced and others refused; at most 5,000 properties, 10 levels, 1,000 enumerated values and
-//! 120,000 characters of names and values, and 15,000 characters in an enumeration of more than 250 values.
+//! and not a union; every object is closed and requires all of its properties; unions are `anyOf`; a reference has no
+//! siblings; the keywords in `keywords.rs` are enforced and others rejected; at most 5,000 properties, 10 levels, 1,000
+//! enumerated values and 120,000 characters of names and values, and 15,000 characters in an enumeration of more than 250 values.
 //!
-//! A schema may come from another program, and joining the parts of `allOf` and of unions copies them, without end where a part
-//! leads to itself. So the work is limited: a schema that needs more is none of those that are enforced anyway.
+//! A schema may come from another program. Joining the parts of `allOf` and of unions copies them, endlessly if a part refers
+//! to itself, so the work is limited; a schema above the limit would not be enforced anyway.
 //!
-//! A property that the author lets out becomes one that may be `null`; `Schema::accept` of the crate's `tools` takes such a `null`
-//! for an absent property. Constraints that are not enforced move into the description.
+//! An optional property becomes a nullable one; `Schema::accept` of the crate's `tools` treats its `null` as absent.
+//! Constraints that are not enforced move into the description.
 
 use std::collections::HashSet;
 
@@ -24,7 +24,7 @@ use super::values::{constants, kinds, nullable, values_of_kind};
 use super::words::Words;
 use crate::record::{OrderedJson, OrderedObject};
 
-/// Says why a schema cannot be made strict.
+/// The reason why a schema cannot be made strict.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("strict mode cannot express the schema: {0}")]
 pub struct NotStrict(pub(super) String);
@@ -35,7 +35,7 @@ type Result<T> = std::result::Result<T, NotStrict>;
 ///
 /// # Errors
 ///
-/// [`NotStrict`] where strict mode has no form for it: open maps, values of any type, a root that is no object, unions whose
+/// [`NotStrict`] if strict mode cannot express it: open maps, values of any type, a root that is not an object, unions whose
 /// objects begin with the same property, or a schema that is too large.
 pub fn strict_schema(schema: &OrderedJson, role: SchemaRole) -> Result<OrderedJson> {
     let mut strict =
@@ -47,7 +47,7 @@ pub fn strict_schema(schema: &OrderedJson, role: SchemaRole) -> Result<OrderedJs
         root = strict.definitions.get(name).and_then(OrderedJson::as_object).cloned().unwrap_or_default();
     }
     if root.get("type").and_then(OrderedJson::as_str) != Some("object") {
-        return refuse("its root is not one object");
+        return refuse("its root is not an object");
     }
     let definitions = strict.reachable(&root);
     if !definitions.is_empty() {
@@ -73,7 +73,7 @@ const MAX_WORK: usize = 500_000;
 
 struct Strict<'a> {
     root: &'a OrderedJson,
-    /// The definitions by the references that lead to them.
+    /// The names of definitions, by reference.
     names: IndexMap<String, String>,
     definitions: OrderedObject,
     /// How many schemas there are around the one that is read.
@@ -111,7 +111,7 @@ impl Strict<'_> {
     }
 
     fn read(&mut self, schema: &OrderedJson) -> Result<OrderedObject> {
-        let Some(fields) = schema.as_object() else { return refuse("a part of it takes any value or none") };
+        let Some(fields) = schema.as_object() else { return refuse("a part of it accepts any value or none") };
         if let Some(target) = fields.get("$ref").and_then(OrderedJson::as_str) {
             return self.reference(target, fields);
         }
@@ -130,7 +130,7 @@ impl Strict<'_> {
             [] => return Ok(OrderedObject::from([("type".to_owned(), "null".into())])),
             [only] => self.of_kind(only, fields)?,
             several => {
-                // The description stands above, what binds one type with that type.
+                // The description stays on the union, constraints move to the branch of their type.
                 let mut bare = fields.clone();
                 bare.shift_remove("description");
                 let branches: Result<Vec<_>> =
@@ -189,17 +189,17 @@ impl Strict<'_> {
         let closed = match fields.get("additionalProperties") {
             None => false,
             Some(OrderedJson::Leaf(Value::Bool(false))) => true,
-            Some(_) => return refuse("it has an object with properties of any name"),
+            Some(_) => return refuse("it has an object with properties of arbitrary names"),
         };
         let none = OrderedObject::new();
         let properties = fields.get("properties").and_then(OrderedJson::as_object).unwrap_or(&none);
         if properties.is_empty() && !closed {
-            return refuse("it has an object that says nothing of its properties");
+            return refuse("it has an object without listed properties");
         }
         let required = fields.get("required").and_then(OrderedJson::as_list).unwrap_or_default();
         let required: HashSet<_> = required.iter().filter_map(OrderedJson::as_str).collect();
         if let Some(unknown) = required.iter().filter(|name| !properties.contains_key(**name)).min() {
-            return refuse(format!("it requires `{unknown}` and does not say what that is"));
+            return refuse(format!("it requires `{unknown}` without describing it"));
         }
         let mut sent = OrderedObject::with_capacity(properties.len());
         for (name, schema) in properties {
@@ -217,7 +217,7 @@ impl Strict<'_> {
     fn array(&mut self, fields: &OrderedObject, out: &mut OrderedObject) -> Result<()> {
         let items = match (fields.get("items"), fields.get("prefixItems").and_then(OrderedJson::as_list)) {
             (Some(items @ OrderedJson::Object(_)), None) => self.schema(items)?,
-            // A tuple: each element is one of them; the words say which.
+            // A tuple becomes an array of any of its element types; the description states their order.
             (_, Some(prefix)) => {
                 let mut branches: Vec<OrderedJson> = Vec::new();
                 for item in prefix {
@@ -232,7 +232,7 @@ impl Strict<'_> {
                     _ => OrderedObject::from([("anyOf".to_owned(), OrderedJson::List(branches))]),
                 }
             }
-            _ => return refuse("it has an array that says nothing of its elements"),
+            _ => return refuse("it has an array without a schema for its elements"),
         };
         out.insert("items".to_owned(), OrderedJson::Object(items));
         Ok(())
@@ -257,15 +257,15 @@ impl Strict<'_> {
                 _ => words.add(keyword, value),
             }
         }
-        let whole: Option<Vec<OrderedJson>> = if beside.is_empty() {
+        let merged: Option<Vec<OrderedJson>> = if beside.is_empty() {
             Some(branches.to_vec())
         } else {
-            // Fields that all branches have stand beside the union.
+            // Fields of all branches are siblings of the union.
             let join = |branch| joined(&beside, resolved(self.root, branch)?.as_object()?).map(OrderedJson::Object);
             branches.iter().map(join).collect()
         };
-        let Some(whole) = whole else { return refuse("it has a union with other constraints beside it") };
-        let sent: Result<Vec<_>> = whole.iter().map(|branch| self.schema(branch).map(OrderedJson::Object)).collect();
+        let Some(merged) = merged else { return refuse("it has a union next to other constraints") };
+        let sent: Result<Vec<_>> = merged.iter().map(|branch| self.schema(branch).map(OrderedJson::Object)).collect();
         let sent = sent?;
         let mut out = described(fields);
         words.describe(&mut out);
@@ -294,13 +294,13 @@ impl Strict<'_> {
             let branch = resolved(self.root, branch).and_then(OrderedJson::as_object);
             merged = match branch.and_then(|branch| joined(&merged, branch)) {
                 Some(merged) => merged,
-                None => return refuse("it has an `allOf` whose parts cannot be joined"),
+                None => return refuse("it has an `allOf` whose parts cannot be merged"),
             };
         }
         Ok(merged)
     }
 
-    /// Refers to a definition. What stands beside the reference is said around it, since it has to stand alone.
+    /// Makes a reference to a definition. Its siblings move to a schema around it.
     fn reference(&mut self, target: &str, fields: &OrderedObject) -> Result<OrderedObject> {
         let name = self.define(target)?;
         let to = if name.is_empty() { "#".to_owned() } else { format!("{DEFINITIONS}{name}") };
@@ -322,34 +322,34 @@ impl Strict<'_> {
         Ok(out)
     }
 
-    /// Makes the definition that a reference leads to; returns its name, which is empty for the root.
+    /// Adds the definition for a reference; returns its name, which is empty for the root.
     fn define(&mut self, target: &str) -> Result<String> {
         if let Some(name) = self.names.get(target) {
             return Ok(name.clone());
         }
         let found = target.strip_prefix('#').and_then(|pointer| self.root.pointer(pointer));
-        let Some(schema) = found else { return refuse(format!("its reference `{target}` leads nowhere")) };
+        let Some(schema) = found else { return refuse(format!("its reference `{target}` does not exist")) };
         if target == "#" {
             self.names.insert(target.to_owned(), String::new());
             return Ok(String::new());
         }
         let last = target.rsplit('/').next().unwrap_or_default();
-        let fits = |letter: char| if letter.is_ascii_alphanumeric() || letter == '_' { letter } else { '_' };
-        let base: String = last.chars().map(fits).collect();
+        let sanitize = |char: char| if char.is_ascii_alphanumeric() || char == '_' { char } else { '_' };
+        let base: String = last.chars().map(sanitize).collect();
         let taken = |name: &String| self.names.values().any(|known| known == name);
         let name = (1_u32..)
             .map(|number| if number == 1 { base.clone() } else { format!("{base}_{number}") })
             .find(|name| !name.is_empty() && !taken(name))
             .unwrap_or(base);
         self.names.insert(target.to_owned(), name.clone());
-        // The place is kept, so that definitions stand in the order in which they are met.
+        // Reserves the position, so that definitions keep the order of their first use.
         self.definitions.insert(name.clone(), OrderedJson::Leaf(Value::Null));
         let definition = self.schema(schema)?;
         self.definitions.insert(name.clone(), OrderedJson::Object(definition));
         Ok(name)
     }
 
-    /// Returns the definitions that a schema leads to.
+    /// Returns the definitions that a schema references.
     fn reachable(&self, root: &OrderedObject) -> OrderedObject {
         fn targets<'t>(schema: &'t OrderedJson, into: &mut Vec<&'t str>) {
             match schema {

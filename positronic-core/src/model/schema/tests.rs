@@ -1,4 +1,4 @@
-//! What becomes of schemas.
+//! Tests of schema conversions.
 
 use schemars::JsonSchema;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ fn property(schema: Value) -> Result<Value, String> {
 }
 
 #[test]
-fn a_tool_without_arguments_is_a_closed_object_with_properties() {
+fn tool_without_arguments_is_a_closed_object_with_properties() {
     let closed = json!({"type": "object", "properties": {}, "required": [], "additionalProperties": false});
 
     assert_eq!(strict(json!({"type": "object"})).unwrap(), closed);
@@ -32,7 +32,7 @@ fn a_tool_without_arguments_is_a_closed_object_with_properties() {
 }
 
 #[test]
-fn objects_are_closed_and_optional_properties_take_null() {
+fn objects_are_closed_and_optional_properties_accept_null() {
     let schema = json!({
         "type": "object",
         "properties": {
@@ -64,7 +64,7 @@ fn objects_are_closed_and_optional_properties_take_null() {
 }
 
 #[test]
-fn what_strict_mode_does_not_know_is_said_in_the_description() {
+fn unsupported_constraints_move_into_the_description() {
     let cases = [
         (
             json!({"type": "integer", "format": "uint8", "minimum": 0, "maximum": 255, "description": "How many"}),
@@ -108,7 +108,7 @@ fn what_strict_mode_does_not_know_is_said_in_the_description() {
 }
 
 #[test]
-fn a_reference_stands_alone_and_definitions_move_to_the_top() {
+fn references_have_no_siblings_and_definitions_move_to_the_root() {
     let schema = json!({
         "type": "object",
         "properties": {
@@ -173,7 +173,7 @@ struct Trip {
 }
 
 #[test]
-fn the_schema_of_a_type_becomes_strict() {
+fn schema_of_a_type_becomes_strict() {
     let sent = strict(of::<Trip>()).unwrap();
 
     assert_eq!(
@@ -188,17 +188,20 @@ fn the_schema_of_a_type_becomes_strict() {
 }
 
 #[test]
-fn what_cannot_be_strict_says_why() {
+fn schema_that_cannot_be_strict_names_the_reason() {
     let object = |fields: Value| json!({"type": "object", "properties": {"p": fields}});
     let cases = [
-        (object(json!({"type": "object", "additionalProperties": {"type": "string"}})), "properties of any name"),
-        (object(json!({"type": "object"})), "says nothing of its properties"),
-        (object(json!(true)), "takes any value or none"),
-        (object(json!({"description": "Anything"})), "takes any value"),
-        (object(json!({"type": "array"})), "says nothing of its elements"),
-        (object(json!({"$ref": "#/$defs/Lost"})), "leads nowhere"),
-        (json!({"type": "string"}), "not one object"),
-        (json!({"anyOf": [object(json!({"type": "string"})), object(json!({"type": "integer"}))]}), "not one object"),
+        (
+            object(json!({"type": "object", "additionalProperties": {"type": "string"}})),
+            "properties of arbitrary names",
+        ),
+        (object(json!({"type": "object"})), "without listed properties"),
+        (object(json!(true)), "accepts any value or none"),
+        (object(json!({"description": "Anything"})), "accepts any value"),
+        (object(json!({"type": "array"})), "without a schema for its elements"),
+        (object(json!({"$ref": "#/$defs/Lost"})), "does not exist"),
+        (json!({"type": "string"}), "not an object"),
+        (json!({"anyOf": [object(json!({"type": "string"})), object(json!({"type": "integer"}))]}), "not an object"),
         (
             object(json!({"anyOf": [object(json!({"type": "string"})), object(json!({"type": "integer"}))]})),
             "begin with the same property, `p`",
@@ -216,7 +219,7 @@ fn what_cannot_be_strict_says_why() {
 }
 
 #[test]
-fn parts_that_describe_one_object_are_joined() {
+fn schemas_of_one_object_are_merged() {
     let part = |name: &str| json!({"type": "object", "properties": {name: {"type": "string"}}, "required": [name]});
     let schema = json!({"allOf": [{"$ref": "#/$defs/A"}, part("b")], "$defs": {"A": part("a")}});
     assert_eq!(strict(schema).unwrap()["required"], json!(["a", "b"]));
@@ -229,7 +232,7 @@ fn parts_that_describe_one_object_are_joined() {
 }
 
 #[test]
-fn fields_keep_the_author_s_order() {
+fn fields_keep_the_authors_order() {
     let schema = json!({
         "type": "object",
         "properties": {"answer": {"type": "string"}, "reasoning": {"type": "string"}, "also": {"type": "string"}},
@@ -244,7 +247,7 @@ fn fields_keep_the_author_s_order() {
 }
 
 #[test]
-fn an_answer_s_schema_that_is_strict_as_it_is_says_so_everywhere() {
+fn strict_answer_schema_is_marked_for_every_endpoint() {
     let strict = |schema: Value, role| WireSchema::new(&OrderedJson::of_schema(&schema), role, false).strict;
     let closed = json!({
         "type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": false,

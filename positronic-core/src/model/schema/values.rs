@@ -1,4 +1,4 @@
-//! The values that a schema lists, and their types.
+//! The values that a schema enumerates, and their types.
 
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ pub(super) fn kinds(fields: &OrderedObject) -> Result<Vec<String>> {
             kinds.push(kind);
         }
     }
-    if kinds.is_empty() { refuse("a part of it takes any value") } else { Ok(kinds) }
+    if kinds.is_empty() { refuse("a part of it accepts any value") } else { Ok(kinds) }
 }
 
 fn kind_of(value: &OrderedJson) -> Result<&'static str> {
@@ -44,13 +44,13 @@ fn kind_of(value: &OrderedJson) -> Result<&'static str> {
     }
 }
 
-/// Returns the values that a schema lists.
+/// Returns the values that a schema enumerates.
 pub(super) fn listed(fields: &OrderedObject) -> impl Iterator<Item = &OrderedJson> {
     let values = fields.get("enum").and_then(OrderedJson::as_list).unwrap_or_default();
     values.iter().chain(fields.get("const"))
 }
 
-/// Returns the values of one type that a schema lists, if it lists values.
+/// Returns the enumerated values of one type; `None` if the schema does not enumerate values.
 pub(super) fn values_of_kind(kind: &str, fields: &OrderedObject) -> Result<Option<Vec<OrderedJson>>> {
     let mut values: Vec<OrderedJson> = Vec::new();
     let count = listed(fields).count();
@@ -70,7 +70,7 @@ pub(super) fn values_of_kind(kind: &str, fields: &OrderedObject) -> Result<Optio
     Ok(any.then_some(values))
 }
 
-/// Joins a union of constants into one enumeration, whose description says what each stands for.
+/// Merges a union of constants into one enumeration, whose description explains each value.
 pub(super) fn constants(fields: &OrderedObject, branches: &[OrderedJson]) -> Option<OrderedObject> {
     let mut out = fields.clone();
     let mut values = Vec::new();
@@ -100,7 +100,7 @@ pub(super) fn constants(fields: &OrderedObject, branches: &[OrderedJson]) -> Opt
     Some(out)
 }
 
-/// Lets a schema take `null`, too.
+/// Makes a schema also accept `null`.
 pub(super) fn nullable(mut schema: OrderedObject) -> OrderedObject {
     let null = || OrderedJson::Object(OrderedObject::from([("type".to_owned(), "null".into())]));
     if let Some(OrderedJson::List(branches)) = schema.get_mut("anyOf") {

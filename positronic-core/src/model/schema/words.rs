@@ -1,8 +1,8 @@
-//! Constraints in words, for the description of a schema whose endpoint does not know their keywords.
+//! Constraints in words, for the descriptions of schemas whose endpoint does not support their keywords.
 
 use crate::record::{OrderedJson, OrderedObject};
 
-/// Sentences that are added to the description of a schema.
+/// Sentences for the description of a schema.
 #[derive(Debug, Default)]
 pub(super) struct Words(Vec<String>);
 
@@ -42,7 +42,7 @@ impl Words {
         self.0.push(sentence);
     }
 
-    /// Puts the sentences behind the description of a schema.
+    /// Appends the sentences to the description of a schema.
     pub(super) fn describe(self, schema: &mut OrderedObject) {
         if self.0.is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! The scripted model itself.
+//! Tests of the scripted model.
 
 use serde_json::json;
 
@@ -23,7 +23,7 @@ fn ask(model: &ScriptedModel, path: &str) -> Result<ModelResponse, ModelError> {
 }
 
 #[test]
-fn gives_a_loops_own_replies_and_the_others_in_order() {
+fn replies_of_a_loop_and_the_others_are_given_in_order() {
     let model = ScriptedModel::new([Reply::text("one"), Reply::text("two")]).on("Chat/0.1/Ask", [Reply::text("own")]);
 
     let said: Vec<_> =
@@ -35,10 +35,10 @@ fn gives_a_loops_own_replies_and_the_others_in_order() {
 }
 
 #[test]
-fn streams_its_text_word_by_word() {
+fn text_is_streamed_word_by_word() {
     #[derive(Default)]
-    struct Kept(Mutex<Vec<Piece>>);
-    impl DeltaSink for Kept {
+    struct Collected(Mutex<Vec<Piece>>);
+    impl DeltaSink for Collected {
         fn piece(&self, piece: Piece) {
             self.0.lock().unwrap().push(piece);
         }
@@ -46,11 +46,11 @@ fn streams_its_text_word_by_word() {
         fn restart(&self) {}
     }
     let model = ScriptedModel::new([Reply::call("search", json!({"q": 1})).and_text("Let me see.")]);
-    let kept = Kept::default();
+    let collected = Collected::default();
 
-    let response = futures::executor::block_on(model.call(&request("Chat/0"), &kept)).unwrap();
+    let response = futures::executor::block_on(model.call(&request("Chat/0"), &collected)).unwrap();
 
-    let pieces = kept.0.into_inner().unwrap();
+    let pieces = collected.0.into_inner().unwrap();
     let shown: Vec<_> = pieces.iter().map(|piece| (piece.part, piece.text.as_str())).collect();
     assert_eq!(shown, [(0, "Let "), (0, "me "), (0, "see."), (1, "{\"q\":1}")]);
     assert_eq!(pieces[3].tool.as_deref(), Some("search"));
@@ -58,7 +58,7 @@ fn streams_its_text_word_by_word() {
 }
 
 #[test]
-fn a_request_beyond_the_script_says_so() {
+fn request_beyond_the_script_is_an_error() {
     let error = ask(&ScriptedModel::new([]), "Chat/0").unwrap_err();
 
     assert_eq!(error.kind, ModelErrorKind::Unscripted);
@@ -69,19 +69,19 @@ fn a_request_beyond_the_script_says_so() {
 #[should_panic(
     expected = "2 replies left, the next is the text \"a\"; 1 reply for `Ask` left, the next is a call of f"
 )]
-fn a_reply_that_is_left_fails_the_test() {
+fn unused_reply_fails_the_test() {
     drop(ScriptedModel::new([Reply::text("a"), Reply::text("b")]).on("Ask", [Reply::call("f", json!({}))]));
 }
 
 #[tokio::test(start_paused = true)]
-async fn waits_before_it_answers() {
+async fn delayed_reply_waits() {
     let model = ScriptedModel::new([Reply::text("late").after(Duration::from_hours(1))]);
 
     assert_eq!(model.call(&request("Chat/0"), &NoDeltas).await.unwrap().text(), "late");
 }
 
 #[test]
-fn a_function_can_answer_for_ever() {
+fn function_answers_without_end() {
     let model = ScriptedModel::from_fn(|request| Reply::text(request.path.as_str()));
 
     assert_eq!(ask(&model, "Chat/7").unwrap().text(), "Chat/7");

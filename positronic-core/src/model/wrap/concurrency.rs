@@ -1,4 +1,4 @@
-//! At most so many requests at once.
+//! Concurrency limit for model requests.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,11 +12,10 @@ use super::{after, micros};
 use crate::model::{DeltaSink, Model};
 use crate::record::{ModelError, ModelErrorKind, ModelRequest, ModelResponse, RoutingStep, WaitReason};
 
-/// Lets at most so many requests be under way at once, of all runs together; the others wait their turn, first come first
-/// served.
+/// Limits the number of concurrent requests, over all runs; further requests wait in order of arrival.
 ///
-/// A local server answers one request after the other, whatever it is sent; those that wait in it use up their time-out. Here
-/// they do not: the time-outs of an adapter begin when the request is sent.
+/// A local server processes requests one after the other, and requests that wait in it may time out. Here they do not: an
+/// adapter's timeouts begin when the request is sent.
 ///
 /// ```
 /// # use positronic_core::model::scripted::{Reply, ScriptedModel};
@@ -30,60 +29,60 @@ pub struct Concurrency<M> {
     slots: Slots,
 }
 
-/// The places that several models share. Clones are the same places.
+/// The slots of several models with a common limit. Clones share them.
 #[derive(Debug, Clone)]
 pub struct Slots(Arc<Semaphore>);
 
 impl Slots {
-    /// Makes places for so many requests.
+    /// Creates `most` slots.
     ///
     /// # Panics
     ///
-    /// For none: no request could ever be sent.
+    /// If `most` is 0: no request could ever be sent.
     #[must_use]
     #[track_caller]
-    #[expect(clippy::panic, reason = "an author's mistake is told where it was written, before anything runs")]
+    #[expect(clippy::panic, reason = "an author's mistake, reported at its source before anything runs")]
     pub fn new(most: usize) -> Self {
         if most == 0 {
-            panic!("at most 0 requests at once would send none; say 1 or more");
+            panic!("a limit of 0 concurrent requests would block every request; use 1 or more");
         }
         Self(Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS))))
     }
 
-    /// Waits for a place, and says for how long it did.
+    /// Waits for a slot, and returns how long it waited, in microseconds.
     async fn take(&self) -> Result<(SemaphorePermit<'_>, Option<u64>), ModelError> {
-        if let Ok(place) = self.0.try_acquire() {
-            return Ok((place, None));
+        if let Ok(slot) = self.0.try_acquire() {
+            return Ok((slot, None));
         }
         let began = Instant::now();
         match self.0.acquire().await {
-            Ok(place) => Ok((place, Some(micros(began.elapsed())))),
-            // Nobody closes them.
-            Err(_) => Err(ModelError::new(ModelErrorKind::BadRequest, "the places for requests are closed")),
+            Ok(slot) => Ok((slot, Some(micros(began.elapsed())))),
+            // The semaphore is never closed.
+            Err(_) => Err(ModelError::new(ModelErrorKind::BadRequest, "the slots for requests are closed")),
         }
     }
 }
 
 impl<M: Model> Concurrency<M> {
-    /// Lets a model have at most so many requests at once.
+    /// Limits a model to `most` concurrent requests.
     ///
     /// # Panics
     ///
-    /// As [`Slots::new`].
+    /// See [`Slots::new`].
     #[must_use]
     #[track_caller]
     pub fn new(model: M, most: usize) -> Self {
         Self::sharing(model, &Slots::new(most))
     }
 
-    /// Lets a model take places that others take as well, such as those of the same server.
+    /// Limits a model by slots that it shares with others, such as those of the same server.
     #[must_use]
     pub fn sharing(model: M, slots: &Slots) -> Self {
         Self { model, slots: slots.clone() }
     }
 
     async fn ask(&self, request: &ModelRequest, deltas: &dyn DeltaSink) -> Result<ModelResponse, ModelError> {
-        let (_place, waited) = self.slots.take().await?;
+        let (_slot, waited) = self.slots.take().await?;
         let outcome = self.model.call(request, deltas).await;
         let waited = waited.map(|micros| RoutingStep::Waited { reason: WaitReason::Slots, micros });
         after(waited.into_iter().collect(), outcome)

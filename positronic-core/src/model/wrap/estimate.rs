@@ -1,16 +1,16 @@
-//! How large a request is, roughly.
+//! Token estimate of a request.
 
 use std::io::{self, Write};
 
 use crate::record::{Assistant, Message, ModelRequest, OutputFormat};
 
-/// How many bytes a token has, about, in English and in JSON.
+/// Approximate bytes per token, in English and in JSON.
 const BYTES: u64 = 4;
-/// What a message costs beside its text.
+/// Tokens of a message besides its text.
 const MESSAGE: u64 = 4;
 
-/// Estimates how many tokens a request has, without the answer: a quarter of its bytes. No tokenizer is asked, so it can be off by
-/// half, more in other languages than English.
+/// Estimates the tokens of a request, without the answer: a quarter of its bytes. Without a tokenizer, it can be off by
+/// half, and by more in languages other than English.
 #[must_use]
 pub fn estimate_tokens(request: &ModelRequest) -> u64 {
     let context = request.context.iter().map(|item| item.text.len());
@@ -48,7 +48,7 @@ fn message_len(message: &Message) -> usize {
     }
 }
 
-/// Counts the bytes of a value's JSON, without making it.
+/// Counts the bytes of a value's JSON without allocating it.
 fn json_len(value: &serde_json::Value) -> usize {
     struct Count(usize);
 
@@ -64,7 +64,7 @@ fn json_len(value: &serde_json::Value) -> usize {
     }
 
     let mut count = Count(0);
-    // Counting does not fail.
+    // Counting cannot fail.
     _ = serde_json::to_writer(&mut count, value);
     count.0
 }

@@ -1,4 +1,4 @@
-//! Several models, the next of which steps in where one fails.
+//! Fallback to other models after a failure.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -8,12 +8,12 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio::time::Instant;
 
-use super::own::{For, mark, sent};
+use super::own::{Target, mark, sent};
 use super::{after, common_form, lock, micros};
 use crate::model::{DeltaSink, Model};
 use crate::record::{ActionFormat, ModelError, ModelErrorKind, ModelRequest, ModelResponse, RoutingStep};
 
-/// Asks the next model where one has failed in a way that is its own.
+/// Asks the next model after a failure of the previous one.
 ///
 /// ```
 /// # use positronic_core::model::scripted::{Reply, ScriptedModel};
@@ -25,26 +25,26 @@ use crate::record::{ActionFormat, ModelError, ModelErrorKind, ModelRequest, Mode
 /// let model = Fallback::new(main).then(spare).then(local).rest(Duration::from_secs(120));
 /// ```
 ///
-/// | failure | the next model is asked |
+/// | failure | asks the next model |
 /// |---|---|
-/// | too many requests, used-up quota, an overloaded or failing server, no answer in time, a lost connection, a cut or malformed answer | yes |
-/// | a missing or wrong key, an unknown model or address | yes: what is wrong with one account is not wrong with the next |
-/// | a prompt that is too long | yes: another model may have more room |
-/// | a refused request, refused content, a script or cassette without an answer | no: another model would be asked what one must not ask, or what nobody can read |
+/// | rate limit, exhausted quota, overloaded or failing server, timeout, lost connection, truncated or malformed answer | yes |
+/// | missing or wrong API key, unknown model or URL | yes: the next account may be valid |
+/// | prompt too long | yes: another model may have a larger context |
+/// | rejected request, filtered content, missing reply in a script or cassette | no: another model must not see filtered content or would reject the request, too |
 ///
-/// [`Fallback::moves_on`] says otherwise. A call that is dropped asks nobody.
+/// [`Fallback::moves_on`] overrides this. A dropped call asks no further model.
 ///
-/// **A model that failed rests** for a minute ([`Fallback::rest`]), or as long as its provider asked to wait, if that is longer, and is
-/// passed over by all runs; then it is asked first again. A cut answer and a prompt that was too long say nothing of the model's
-/// health, and it does not rest. When all rest, or all others have failed, they are asked nevertheless, soonest first: a rest never fails a request.
+/// **A model that failed rests** for a minute ([`Fallback::rest`]), or for the provider's requested wait if that is longer: all
+/// runs skip it; afterwards it comes first again. Truncated answers and long prompts do not indicate an unhealthy model, and
+/// cause no rest. If all models rest, or all others have failed, the resting ones are asked, shortest rest first: a rest never fails a request.
 ///
-/// **What a failed model had streamed is void** ([`DeltaSink::restart`]): the next one answers from the beginning.
+/// **The streamed output of a failed model is discarded** ([`DeltaSink::restart`]): the next one answers from the beginning.
 ///
-/// The failure is the last model's, with a sentence that names all; where another one's can pass it is that, so that the runner tries
-/// again, and all of them are asked anew.
+/// If all fail, the error is a retryable one if there is any, else the last model's, with a message that names all; after a
+/// retryable error the runner tries again, with all models.
 ///
-/// Settings for one request that name a model ([`Settings::model`](crate::record::Settings)) are for the first; the others answer with
-/// their own. `LOOP_MODEL_CALL` and a limit of money go by the first's name; what is paid is by who answered.
+/// A model set for one request ([`Settings::model`](crate::record::Settings)) applies to the first; the others use their
+/// own. `LOOP_MODEL_CALL` and a cost limit use the first's name; the price is that of the answering model.
 pub struct Fallback {
     members: Vec<Member>,
     rest: Duration,
@@ -65,41 +65,41 @@ struct Rest {
 }
 
 impl Fallback {
-    /// Makes a fallback whose first model is asked as long as it answers.
+    /// Creates a fallback with its first model.
     #[must_use]
     pub fn new(first: impl Model) -> Self {
         Self { members: Vec::new(), rest: Duration::from_mins(1), tries: 1, moves_on: Box::new(may_move_on) }
             .then(first)
     }
 
-    /// Adds a model that is asked when those before it have failed.
+    /// Adds a model that is asked when the previous ones have failed.
     #[must_use]
     pub fn then(mut self, model: impl Model) -> Self {
         self.members.push(Member { model: Arc::new(model), rest: Mutex::default() });
         self
     }
 
-    /// Sets for how long a model that failed is passed over; 1 minute. With none, it is asked first every time.
+    /// Sets how long a failed model rests; 1 minute by default. Zero disables resting.
     #[must_use]
     pub fn rest(self, rest: Duration) -> Self {
         Self { rest, ..self }
     }
 
-    /// Sets how often a request is tried with the first model before the next one is asked; 1. The tries between are the
-    /// runner's retries, each an event, with its pauses and as many as its policy allows. A failure that cannot pass is not
-    /// tried again. In a loop of decisions, an answer that was refused is a try, too.
+    /// Sets how often a request is tried with the first model before the next one is asked; 1 by default. Repeated tries are the
+    /// runner's retries, each an event, with the waits and the limit of its policy. A failure that is not retryable is tried
+    /// once. In a loop with structured actions, a rejected answer also counts as a try.
     #[must_use]
     pub fn tries(self, tries: u32) -> Self {
         Self { tries, ..self }
     }
 
-    /// Sets which failures the next model is asked after.
+    /// Sets after which failures the next model is asked.
     #[must_use]
     pub fn moves_on(self, moves_on: impl Fn(&ModelError) -> bool + Send + Sync + 'static) -> Self {
         Self { moves_on: Box::new(moves_on), ..self }
     }
 
-    /// Lists the models in the order in which they are asked now: those that rest last, soonest first.
+    /// Lists the models in the order of asking: resting ones last, shortest rest first.
     fn order(&self, now: Instant) -> (Vec<(usize, &Member)>, Vec<RoutingStep>) {
         let (mut awake, mut resting, mut steps) = (Vec::new(), Vec::new(), Vec::new());
         for (index, member) in self.members.iter().enumerate() {
@@ -130,12 +130,12 @@ impl Fallback {
                 deltas.restart();
             }
             let name = member.model.name();
-            let whom = if index == 0 { For::First } else { For::Other(&name) };
+            let target = if index == 0 { Target::First } else { Target::Other(&name) };
             let began = Instant::now();
-            let mut error = match member.model.call(&sent(request, whom), deltas).await {
+            let mut error = match member.model.call(&sent(request, target), deltas).await {
                 Ok(mut response) => {
-                    member.is_well(began);
-                    mark(&mut response, whom);
+                    member.end_rest(began);
+                    mark(&mut response, target);
                     return after(steps, Ok(response));
                 }
                 Err(error) => error,
@@ -152,7 +152,7 @@ impl Fallback {
                 return Err(ModelError { via: steps, ..last_of(failures) });
             }
         }
-        Err(ModelError { via: steps, ..hopeful_of(failures) })
+        Err(ModelError { via: steps, ..retryable_of(failures) })
     }
 }
 
@@ -161,8 +161,8 @@ impl Member {
         lock(&self.rest).filter(|rest| rest.until > now)
     }
 
-    /// Ends a rest, as a request shows that was sent within it; one that was sent before knows nothing of it.
-    fn is_well(&self, sent: Instant) {
+    /// Ends a rest after a successful request, if it was sent during that rest.
+    fn end_rest(&self, sent: Instant) {
         let mut rest = lock(&self.rest);
         if rest.is_some_and(|rest| rest.since <= sent) {
             *rest = None;
@@ -188,7 +188,7 @@ impl Member {
         let since = Instant::now();
         let Some(until) = since.checked_add(rest) else { return };
         let mut now = lock(&self.rest);
-        // Who asked for a longer rest gets it, whatever else fails meanwhile.
+        // The longest requested rest wins.
         if now.is_none_or(|now| now.until < until) {
             *now = Some(Rest { since, until, kind: error.kind });
         }
@@ -211,18 +211,18 @@ const fn may_move_on(error: &ModelError) -> bool {
     }
 }
 
-/// Returns the failure of those that failed that is most likely to pass, and soonest; else the last.
-fn hopeful_of(mut failures: Vec<(String, ModelError)>) -> ModelError {
+/// Returns the retryable failure with the shortest wait, else the last failure.
+fn retryable_of(mut failures: Vec<(String, ModelError)>) -> ModelError {
     let can_pass = failures.iter().enumerate().filter(|(_, (_, error))| error.is_retryable());
-    let soonest = can_pass.min_by_key(|(_, (_, error))| error.wait().unwrap_or_default()).map(|(place, _)| place);
-    if let Some(place) = soonest {
-        let failure = failures.remove(place);
+    let soonest = can_pass.min_by_key(|(_, (_, error))| error.wait().unwrap_or_default()).map(|(index, _)| index);
+    if let Some(index) = soonest {
+        let failure = failures.remove(index);
         failures.push(failure);
     }
     last_of(failures)
 }
 
-/// Returns the last failure, with a sentence that names the others.
+/// Returns the last failure, with a message that names the others.
 fn last_of(mut failures: Vec<(String, ModelError)>) -> ModelError {
     let Some((name, error)) = failures.pop() else {
         return ModelError::new(ModelErrorKind::BadRequest, "the fallback has no model");
@@ -231,7 +231,7 @@ fn last_of(mut failures: Vec<(String, ModelError)>) -> ModelError {
         return error;
     }
     let others: Vec<_> = failures.iter().map(|(name, error)| format!("{name}: {error}")).collect();
-    let message = format!("{name}: {}; {} failed, too: {}", error.message, others.len(), others.join("; "));
+    let message = format!("{name}: {}; {} more failed: {}", error.message, others.len(), others.join("; "));
     ModelError { message, ..error }
 }
 
@@ -269,6 +269,6 @@ impl Model for Fallback {
     }
 
     fn wire(&self, request: &ModelRequest) -> String {
-        self.first().map(|first| first.wire(&sent(request, For::First))).unwrap_or_default()
+        self.first().map(|first| first.wire(&sent(request, Target::First))).unwrap_or_default()
     }
 }

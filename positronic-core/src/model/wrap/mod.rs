@@ -1,30 +1,30 @@
-//! Models around models: one that steps in for another, one that is chosen, limits, and a cache for development.
+//! Model wrappers: fallback, routing, limits, and a development cache.
 //!
-//! Each wrapper is a [`Model`](super::Model), so they nest. From the outside in, in the order that makes sense:
+//! Each wrapper is a [`Model`](super::Model), so they nest. The recommended order, from the outside in:
 //!
 //! ```text
 //! DevCache ─▶ Router ─▶ Fallback ─▶ Concurrency ─▶ RateLimit ─▶ adapter
 //! ```
 //!
-//! A hit of the cache then waits for nothing; each model of a fallback has limits of its own; and a request counts for its
-//! minute when it is sent, not when it begins to wait for a place. Another order works, and costs what this one saves.
+//! Then a cache hit waits for nothing, each model of a fallback has its own limits, and a request counts for the rate limit
+//! when it is sent, not when it begins to wait for a slot. Other orders work, but lose these properties.
 //!
-//! **What a wrapper did is in the log**, with the answer ([`ResponseMetadata::via`](crate::record::ResponseMetadata)) or the failure
-//! ([`ModelError::via`](crate::record::ModelError)), in the order in which it happened: see [`RoutingStep`]. The
-//! answer's provider and model are those that really answered, so it is priced by theirs. `LOOP_MODEL_CALL` names the model
-//! that was meant: a fallback's first, a router's default.
+//! **The log contains what a wrapper did**, in order, with the answer ([`ResponseMetadata::via`](crate::record::ResponseMetadata))
+//! or the failure ([`ModelError::via`](crate::record::ModelError)): see [`RoutingStep`]. The answer's provider and model are
+//! the ones that answered, so their price applies. `LOOP_MODEL_CALL` names the intended model: a fallback's first, a router's
+//! default.
 //!
-//! **What a wrapper knows is in memory**, shared by all runs that ask it: how many requests were sent in the last minute, which
-//! model rests. Another process has counts of its own, and a restart begins with none. Nothing of it is decided again on replay,
-//! which reads the answers from the log.
+//! **A wrapper's state is in memory**, shared by all runs that use it: the requests of the last minute, the resting models.
+//! Another process has its own state, and a restart begins without any. Replay decides nothing again, since it reads the
+//! answers from the log.
 //!
-//! The request is the same, whatever is around the model: it is made from the log, with the projection of the model that is meant.
-//! Only what one model gave for itself alone (sealed thoughts, signatures) is kept from the others, so what a model was sent that
-//! stepped in is the logged request without these, and [`Model::wire`](super::Model::wire) tells that of the first. In which form decisions are
-//! asked for has to be known before a model is chosen, so models that differ in it are all asked in words
+//! The request does not depend on the wrappers: it is made from the log, with the projection of the intended model. Only data
+//! that is private to a model (encrypted reasoning, signatures) is hidden from the others, so another model received the logged
+//! request without that data, and [`Model::wire`](super::Model::wire) returns the body for the first. The action format must be
+//! known before a model is chosen, so models with different formats are all instructed in words
 //! ([`ActionFormat::Plain`]).
 //!
-//! Retries stay the runner's: a wrapper asks each model once for each try.
+//! Retries are the runner's: a wrapper asks each model once per try.
 
 mod concurrency;
 mod dev_cache;
@@ -47,7 +47,7 @@ pub use router::Router;
 
 use crate::record::{ActionFormat, ModelError, ModelResponse, RoutingStep};
 
-/// Puts what happened before a model was asked in front of what happened then.
+/// Prepends routing steps to those of an outcome.
 fn after(
     mut steps: Vec<RoutingStep>,
     mut outcome: Result<ModelResponse, ModelError>,
@@ -63,7 +63,7 @@ fn after(
     outcome
 }
 
-/// Returns the form of decisions that all of several models are asked in.
+/// Returns the action format that all of several models support.
 fn common_form(mut forms: impl Iterator<Item = ActionFormat>) -> ActionFormat {
     let first = forms.next().unwrap_or_default();
     if forms.all(|form| form == first) { first } else { ActionFormat::Plain }

@@ -1,8 +1,8 @@
-//! What a model gave for itself alone: sealed thoughts, signatures, items that only its provider understands.
+//! Data that is private to a model: encrypted reasoning, signatures, items that only its provider understands.
 //!
-//! Providers refuse a whole request that holds another one's. So where several models answer in one loop, what any but the first
-//! gave is kept as `{"of_model": name, "data": …}`, and each model is sent its own alone: the first what stands there plainly, another one
-//! what bears its name. Loops in which only the first has answered hold nothing of the kind, and their requests are not touched.
+//! Providers reject a request with another provider's private data. So if several models answer in one loop, the data of all
+//! but the first is stored as `{"of_model": name, "data": …}`, and each model is sent only its own: the first the unmarked
+//! data, another one the data with its name. Loops in which only the first has answered have no marks and are not changed.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -14,18 +14,18 @@ use crate::record::{Assistant, Message, ModelRequest, ModelResponse, Part, Setti
 const OF: &str = "of_model";
 const DATA: &str = "data";
 
-/// Whom a request is for.
+/// The target of a request.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum For<'a> {
-    /// The model that is meant.
+pub(super) enum Target<'a> {
+    /// The intended model.
     First,
-    /// One that answers in its place.
+    /// A model that answers instead.
     Other(&'a str),
 }
 
-/// Marks what an answer holds for its model alone.
-pub(super) fn mark(response: &mut ModelResponse, whose: For<'_>) {
-    let For::Other(name) = whose else { return };
+/// Marks the private data of an answer.
+pub(super) fn mark(response: &mut ModelResponse, target: Target<'_>) {
+    let Target::Other(name) = target else { return };
     let seal = |data: &mut Value| *data = json!({ OF: name, DATA: data.take() });
     for part in &mut response.parts {
         match part {
@@ -36,11 +36,11 @@ pub(super) fn mark(response: &mut ModelResponse, whose: For<'_>) {
     response.calls.iter_mut().filter_map(|call| call.data.as_mut()).for_each(seal);
 }
 
-/// Returns the request as a model is sent it: without what others gave, and, unless it is the first, without the name of the
-/// first's model.
-pub(super) fn sent<'a>(request: &'a ModelRequest, whom: For<'_>) -> Cow<'a, ModelRequest> {
-    let renames = matches!(whom, For::Other(_)) && request.settings.model.is_some();
-    let holds = request.messages.read().iter().any(|entry| is_touched(&entry.message, whom));
+/// Returns the request as sent to a model: without the private data of others, and, unless it is the first, without the
+/// first's model name.
+pub(super) fn sent<'a>(request: &'a ModelRequest, target: Target<'_>) -> Cow<'a, ModelRequest> {
+    let renames = matches!(target, Target::Other(_)) && request.settings.model.is_some();
+    let holds = request.messages.read().iter().any(|entry| is_touched(&entry.message, target));
     if !renames && !holds {
         return Cow::Borrowed(request);
     }
@@ -49,23 +49,24 @@ pub(super) fn sent<'a>(request: &'a ModelRequest, whom: For<'_>) -> Cow<'a, Mode
         own.settings = Arc::new(Settings { model: None, ..Settings::clone(&own.settings) });
     }
     if holds {
-        own.messages =
-            Transcript::new(request.messages.messages().into_iter().filter_map(|message| told(message, whom)));
+        own.messages = Transcript::new(
+            request.messages.messages().into_iter().filter_map(|message| project_message(message, target)),
+        );
     }
     Cow::Owned(own)
 }
 
-/// Says whose a datum is: none for the first model's.
+/// Returns the owner of private data; `None` for the first model.
 fn owner(data: &Value) -> Option<&str> {
     let fields = data.as_object().filter(|fields| fields.len() == 2 && fields.contains_key(DATA))?;
     fields.get(OF)?.as_str()
 }
 
-/// Returns the data that a model is sent of this.
-fn own(data: Value, whom: For<'_>) -> Option<Value> {
-    match (owner(&data), whom) {
-        (None, For::First) => Some(data),
-        (Some(owner), For::Other(name)) if owner == name => match data {
+/// Returns private data if it belongs to the target.
+fn own(data: Value, target: Target<'_>) -> Option<Value> {
+    match (owner(&data), target) {
+        (None, Target::First) => Some(data),
+        (Some(owner), Target::Other(name)) if owner == name => match data {
             Value::Object(mut fields) => fields.remove(DATA),
             _ => None,
         },
@@ -73,8 +74,8 @@ fn own(data: Value, whom: For<'_>) -> Option<Value> {
     }
 }
 
-fn is_touched(message: &Message, whom: For<'_>) -> bool {
-    let touched = |data: &Value| matches!(whom, For::Other(_)) || owner(data).is_some();
+fn is_touched(message: &Message, target: Target<'_>) -> bool {
+    let touched = |data: &Value| matches!(target, Target::Other(_)) || owner(data).is_some();
     match message {
         Message::Assistant { parts } => parts.iter().any(|part| match part {
             Assistant::Reasoning { data, .. } | Assistant::Call { data, .. } => data.as_ref().is_some_and(touched),
@@ -85,20 +86,20 @@ fn is_touched(message: &Message, whom: For<'_>) -> bool {
     }
 }
 
-fn told(message: Message, whom: For<'_>) -> Option<Message> {
+fn project_message(message: Message, target: Target<'_>) -> Option<Message> {
     let Message::Assistant { parts } = message else { return Some(message) };
     let part = |part| match part {
         Assistant::Reasoning { text, data } => {
-            Some(Assistant::Reasoning { text, data: data.and_then(|data| own(data, whom)) })
+            Some(Assistant::Reasoning { text, data: data.and_then(|data| own(data, target)) })
         }
         Assistant::Call { call, name, arguments, data } => {
-            Some(Assistant::Call { call, name, arguments, data: data.and_then(|data| own(data, whom)) })
+            Some(Assistant::Call { call, name, arguments, data: data.and_then(|data| own(data, target)) })
         }
-        Assistant::Opaque { data } => own(data, whom).map(|data| Assistant::Opaque { data }),
+        Assistant::Opaque { data } => own(data, target).map(|data| Assistant::Opaque { data }),
         Assistant::Text { text } => Some(Assistant::Text { text }),
     };
     let parts: Vec<_> = parts.into_iter().filter_map(part).collect();
-    // A message of nothing is refused by some servers.
+    // Some servers reject an empty message.
     (!parts.is_empty()).then_some(Message::Assistant { parts })
 }
 
@@ -116,7 +117,7 @@ mod tests {
         ModelResponse { parts, calls: vec![call], ..ModelResponse::default() }
     }
 
-    /// The message that an answer goes back as.
+    /// Returns an answer as a message of the next request.
     fn message(response: &ModelResponse) -> Message {
         let parts = response.parts.iter().map(|part| match part.clone() {
             Part::Text { text } | Part::Refusal { text } => Assistant::Text { text },
@@ -143,44 +144,44 @@ mod tests {
         }
     }
 
-    /// Counts what is sent of the sealed data.
+    /// Counts the private data in a request.
     fn sealed(request: &ModelRequest) -> usize {
         serde_json::to_string(&request.messages.messages()).unwrap().matches(r#"{"sealed":1}"#).count()
     }
 
     #[test]
-    fn each_model_is_sent_its_own_data_alone() {
-        let (first, other) = (For::First, For::Other("b/other"));
-        for (answered_by, asked, kept) in [
+    fn model_is_sent_only_its_own_data() {
+        let (first, other) = (Target::First, Target::Other("b/other"));
+        for (answered_by, asked, count) in [
             (first, first, 3),
             (first, other, 0),
             (other, first, 0),
             (other, other, 3),
-            (other, For::Other("c/third"), 0),
+            (other, Target::Other("c/third"), 0),
         ] {
             let mut response = answer();
             mark(&mut response, answered_by);
             let request = request([message(&response)], None);
             let sent = sent(&request, asked);
-            assert_eq!(sealed(&sent), kept, "{answered_by:?} → {asked:?}");
+            assert_eq!(sealed(&sent), count, "{answered_by:?} → {asked:?}");
             let text = serde_json::to_string(&sent.messages.messages()).unwrap();
             assert!(!text.contains(OF) && text.contains("look") && text.contains("hm"), "{text}");
         }
     }
 
     #[test]
-    fn a_request_of_the_first_alone_is_not_touched_and_its_name_stays_with_it() {
+    fn request_of_the_first_model_is_unchanged_and_its_name_is_not_sent_to_others() {
         let plain = request([message(&answer())], Some("gpt-5"));
 
-        assert!(matches!(sent(&plain, For::First), Cow::Borrowed(_)));
-        assert_eq!(sent(&plain, For::Other("b/other")).settings.model, None);
-        assert!(matches!(sent(&request([], None), For::Other("b/other")), Cow::Borrowed(_)));
+        assert!(matches!(sent(&plain, Target::First), Cow::Borrowed(_)));
+        assert_eq!(sent(&plain, Target::Other("b/other")).settings.model, None);
+        assert!(matches!(sent(&request([], None), Target::Other("b/other")), Cow::Borrowed(_)));
     }
 
     #[test]
-    fn a_message_of_sealed_items_alone_is_left_out() {
+    fn message_with_only_private_items_of_others_is_omitted() {
         let opaque = Message::Assistant { parts: vec![Assistant::Opaque { data: json!(7) }] };
 
-        assert_eq!(sent(&request([opaque], None), For::Other("b/other")).messages.len(), 0);
+        assert_eq!(sent(&request([opaque], None), Target::Other("b/other")).messages.len(), 0);
     }
 }

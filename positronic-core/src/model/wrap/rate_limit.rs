@@ -1,4 +1,4 @@
-//! At most so many requests and tokens a minute.
+//! Rate limiter for model requests.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -9,13 +9,12 @@ use futures::future::BoxFuture;
 use tokio::sync::{Mutex as Gate, Notify};
 use tokio::time::Instant;
 
-use super::window::{Most, Window};
+use super::window::{Ceiling, Window};
 use super::{after, estimate_tokens, lock, micros};
 use crate::model::{DeltaSink, Model};
 use crate::record::{ModelError, ModelErrorKind, ModelRequest, ModelResponse, RoutingStep, WaitReason};
 
-/// Sends a model at most so many requests and tokens in any minute, of all runs together; the others wait their turn, first
-/// come first served.
+/// Limits the requests and tokens per minute, over all runs; further requests wait in order of arrival.
 ///
 /// ```
 /// # use positronic_core::model::scripted::{Reply, ScriptedModel};
@@ -25,42 +24,41 @@ use crate::record::{ModelError, ModelErrorKind, ModelRequest, ModelResponse, Rou
 /// let model = RateLimit::new(model, RateLimits::builder().requests(500).tokens(200_000).build());
 /// ```
 ///
-/// **Tokens** are estimated before a request is sent ([`estimate_tokens`], and the answer as long as its settings allow or
-/// [`RateLimits::answer`] says), and counted as they were used once the answer is there. A request that failed goes on to count as
-/// it was estimated, since nobody says what it used; one that is dropped while it waits counts for nothing. A single request
-/// that is larger than a minute's tokens is sent alone.
+/// **Tokens** are estimated before a request is sent ([`estimate_tokens`], plus the answer's limit or
+/// [`RateLimits::answer`]), and corrected to the real usage after the answer. A failed request keeps its estimate, since its
+/// usage is unknown; one that is dropped while it waits does not count. A single request that exceeds the limit of a minute
+/// is sent alone.
 ///
-/// **What a provider asks for** (`Retry-After`, with too many requests or an overloaded server) holds back the requests of all runs, not only
-/// the one that was refused.
+/// **A provider's requested wait** (`Retry-After`, with a rate limit or an overloaded server) delays the requests of all runs.
 ///
-/// **A wait that is too long** ([`RateLimits::patience`]) fails, as too many requests: a [`Fallback`](super::Fallback)
-/// around it asks the next model, and without one the runner tries again or the loop fails, rather than to stand still for hours. The
-/// request whose turn is next knows how long it has to wait, and fails at once; those behind it fail when their patience ends.
+/// **A wait that is too long** ([`RateLimits::max_wait`]) fails as a rate limit: a [`Fallback`](super::Fallback)
+/// around it asks the next model, and without one the runner retries or the loop fails instead of blocking for hours. The
+/// next request in line knows its wait, and fails at once; those behind it fail when their own wait ends.
 ///
-/// The minute is a sliding one, so no 60 seconds see more than the limits. It is this process's: divide by the number of processes.
+/// The minute is a sliding window, so no 60 seconds exceed the limits. It is per process: divide by the number of processes.
 pub struct RateLimit<M> {
     model: M,
     pace: Pace,
 }
 
-/// How much may be sent in any minute.
+/// Limits per minute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, typed_builder::TypedBuilder)]
 pub struct RateLimits {
-    /// How many requests; any number where it is not given.
+    /// The number of requests; unlimited if not set.
     #[builder(default, setter(strip_option))]
     pub requests: Option<u32>,
-    /// How many tokens, of requests and answers together; any number where it is not given.
+    /// The number of tokens, of requests and answers together; unlimited if not set.
     #[builder(default, setter(strip_option))]
     pub tokens: Option<u64>,
-    /// How many tokens an answer is thought to have whose settings give no limit; 1,000.
+    /// The estimated tokens of an answer whose settings have no limit; 1,000.
     #[builder(default = 1000)]
     pub answer: u32,
     /// How long a request waits at most; 10 minutes.
     #[builder(default = Duration::from_mins(10))]
-    pub patience: Duration,
+    pub max_wait: Duration,
 }
 
-/// The minute that several models share. Clones are the same minute.
+/// The window of several models with common limits. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Pace(Arc<Minute>);
 
@@ -69,54 +67,54 @@ struct Minute {
     limits: RateLimits,
     began: Instant,
     window: Mutex<Window>,
-    /// Whoever holds it is the next to be sent; those after wait for it in order.
+    /// The lock holder is the next request to be sent; later ones wait for the lock in order.
     gate: Gate<()>,
     changed: Notify,
 }
 
-/// A request that may be sent.
-struct Turn {
+/// The permission to send a request.
+struct Admission {
     id: u64,
     waited: Option<RoutingStep>,
 }
 
 impl Pace {
-    /// Makes a minute in which nothing was sent yet.
+    /// Creates an empty window.
     ///
     /// # Panics
     ///
-    /// For a limit of 0: no request could ever be sent.
+    /// If a limit is 0: no request could ever be sent.
     #[must_use]
     #[track_caller]
-    #[expect(clippy::panic, reason = "an author's mistake is told where it was written, before anything runs")]
+    #[expect(clippy::panic, reason = "an author's mistake, reported at its source before anything runs")]
     pub fn new(limits: RateLimits) -> Self {
         if limits.requests == Some(0) || limits.tokens == Some(0) {
-            panic!("a limit of 0 a minute would send nothing; say 1 or more, or leave it out");
+            panic!("a limit of 0 per minute would block every request; use 1 or more, or omit the limit");
         }
         let (window, gate, changed) = (Mutex::default(), Gate::new(()), Notify::new());
         Self(Arc::new(Minute { limits, began: Instant::now(), window, gate, changed }))
     }
 
-    /// Waits until a request of so many tokens may be sent, and counts it then.
-    async fn turn(&self, tokens: u64) -> Result<Turn, ModelError> {
+    /// Waits until a request of so many tokens may be sent, and counts it.
+    async fn admit(&self, tokens: u64) -> Result<Admission, ModelError> {
         let minute = &*self.0;
-        let came = Instant::now();
-        let deadline = came.checked_add(minute.limits.patience);
+        let arrived = Instant::now();
+        let deadline = arrived.checked_add(minute.limits.max_wait);
         let entering = minute.gate.lock();
         let _first = match deadline {
             Some(deadline) => tokio::time::timeout_at(deadline, entering).await.map_err(|_| minute.too_long(None))?,
             None => entering.await,
         };
-        let most = Most { requests: minute.limits.requests, tokens: minute.limits.tokens };
+        let most = Ceiling { requests: minute.limits.requests, tokens: minute.limits.tokens };
         let mut reason = None;
         loop {
             let admitted = lock(&minute.window).admit(minute.began.elapsed(), tokens, most);
             let blocked = match admitted {
                 Ok(id) => {
-                    let micros = micros(came.elapsed());
-                    // Those before it have waited for the same.
+                    let micros = micros(arrived.elapsed());
+                    // It waited behind requests that were blocked for the same reason.
                     let reason = reason.or((micros > 1000).then_some(WaitReason::Requests));
-                    return Ok(Turn { id, waited: reason.map(|reason| RoutingStep::Waited { reason, micros }) });
+                    return Ok(Admission { id, waited: reason.map(|reason| RoutingStep::Waited { reason, micros }) });
                 }
                 Err(blocked) => blocked,
             };
@@ -132,7 +130,7 @@ impl Pace {
         }
     }
 
-    fn settle(&self, id: u64, outcome: &Result<ModelResponse, ModelError>) {
+    fn record_usage(&self, id: u64, outcome: &Result<ModelResponse, ModelError>) {
         let minute = &*self.0;
         match outcome {
             Ok(response) if response.metadata.usage.total() > 0 => {
@@ -151,28 +149,26 @@ impl Pace {
 
 impl Minute {
     fn too_long(&self, wait: Option<Duration>) -> ModelError {
-        let patience = self.limits.patience;
-        let sentence = format!(
-            "the request would wait for its limit of requests or tokens a minute longer than {patience:?}, which is as long as it may"
-        );
+        let max_wait = self.limits.max_wait;
+        let sentence = format!("rate limit reached: the request would wait for more than {max_wait:?}");
         let retry_after = wait.map(micros);
         ModelError { retry_after, ..ModelError::new(ModelErrorKind::RateLimited, sentence) }
     }
 }
 
 impl<M: Model> RateLimit<M> {
-    /// Limits what a model is sent.
+    /// Limits a model.
     ///
     /// # Panics
     ///
-    /// As [`Pace::new`].
+    /// See [`Pace::new`].
     #[must_use]
     #[track_caller]
     pub fn new(model: M, limits: RateLimits) -> Self {
         Self::sharing(model, &Pace::new(limits))
     }
 
-    /// Limits what a model is sent together with others, such as those of the same account.
+    /// Limits a model together with others, such as those of the same account.
     #[must_use]
     pub fn sharing(model: M, pace: &Pace) -> Self {
         Self { model, pace: pace.clone() }
@@ -182,10 +178,10 @@ impl<M: Model> RateLimit<M> {
         let limits = &self.pace.0.limits;
         let answer = u64::from(request.settings.max_output_tokens.unwrap_or(limits.answer));
         let tokens = limits.tokens.map_or(0, |_| estimate_tokens(request).saturating_add(answer));
-        let turn = self.pace.turn(tokens).await?;
+        let admission = self.pace.admit(tokens).await?;
         let outcome = self.model.call(request, deltas).await;
-        self.pace.settle(turn.id, &outcome);
-        after(turn.waited.into_iter().collect(), outcome)
+        self.pace.record_usage(admission.id, &outcome);
+        after(admission.waited.into_iter().collect(), outcome)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Chooses a model by the request.
+//! Routing of requests to models.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,12 +6,12 @@ use std::sync::Arc;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
-use super::own::{For, mark, sent};
+use super::own::{Target, mark, sent};
 use super::{after, common_form};
 use crate::model::{DeltaSink, Model};
 use crate::record::{ActionFormat, ModelError, ModelRequest, ModelResponse, RoutingStep};
 
-/// Sends each request to the model of the first rule that fits, else to the default.
+/// Sends each request to the model of the first matching rule, else to the default.
 ///
 /// ```
 /// # use positronic_core::model::scripted::{Reply, ScriptedModel};
@@ -25,11 +25,11 @@ use crate::record::{ActionFormat, ModelError, ModelRequest, ModelResponse, Routi
 /// ```
 ///
 /// A rule is a pure function of the request: of its size, tools, settings, tier or path. The runner's own choice by
-/// [`Tier`](crate::record::Tier) comes before it. The rule that fits is in the log by its name; a request that goes to the
-/// default says nothing.
+/// [`Tier`](crate::record::Tier) comes first. The log contains the name of the matching rule; a request to the default adds
+/// nothing.
 ///
-/// The messages of a request are made as the default projects them. Settings for one request that name a model
-/// ([`Settings::model`](crate::record::Settings)) are for the default; the others answer with their own.
+/// The messages of a request are projected by the default. A model set for one request
+/// ([`Settings::model`](crate::record::Settings)) applies to the default; the others use their own.
 pub struct Router {
     default: Arc<dyn Model>,
     rules: Vec<Rule>,
@@ -42,13 +42,13 @@ struct Rule {
 }
 
 impl Router {
-    /// Makes a router that sends everything to one model.
+    /// Creates a router with its default model.
     #[must_use]
     pub fn new(default: impl Model) -> Self {
         Self { default: Arc::new(default), rules: Vec::new() }
     }
 
-    /// Adds a rule, which is asked after those before it. Its name is what the log says.
+    /// Adds a rule after the existing ones. Its name appears in the log.
     #[must_use]
     pub fn when(
         mut self,
@@ -66,13 +66,13 @@ impl Router {
 
     async fn ask(&self, request: &ModelRequest, deltas: &dyn DeltaSink) -> Result<ModelResponse, ModelError> {
         let Some(rule) = self.rule(request) else {
-            return self.default.call(&sent(request, For::First), deltas).await;
+            return self.default.call(&sent(request, Target::First), deltas).await;
         };
         let name = rule.model.name();
-        let whom = For::Other(&name);
-        let mut outcome = rule.model.call(&sent(request, whom), deltas).await;
+        let target = Target::Other(&name);
+        let mut outcome = rule.model.call(&sent(request, target), deltas).await;
         if let Ok(response) = &mut outcome {
-            mark(response, whom);
+            mark(response, target);
         }
         after(vec![RoutingStep::Routed { rule: rule.name.clone(), model: name }], outcome)
     }
@@ -113,8 +113,8 @@ impl Model for Router {
 
     fn wire(&self, request: &ModelRequest) -> String {
         match self.rule(request) {
-            None => self.default.wire(&sent(request, For::First)),
-            Some(rule) => rule.model.wire(&sent(request, For::Other(&rule.model.name()))),
+            None => self.default.wire(&sent(request, Target::First)),
+            Some(rule) => rule.model.wire(&sent(request, Target::Other(&rule.model.name()))),
         }
     }
 }

@@ -1,14 +1,14 @@
-//! What was sent within the last minute: pure, its time comes in.
+//! Sliding window of sent requests. It is pure: time is an input.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::record::WaitReason;
 
-/// For how long a request counts.
+/// How long a request counts.
 const MINUTE: Duration = Duration::from_mins(1);
 
-/// What was sent within the last minute, and until when nothing may be.
+/// The requests of the last minute, and a pause.
 #[derive(Debug, Default)]
 pub(super) struct Window {
     sent: VecDeque<Sent>,
@@ -24,27 +24,27 @@ struct Sent {
     tokens: u64,
 }
 
-/// How much may be sent in any minute.
+/// The limits per minute.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Most {
+pub(super) struct Ceiling {
     pub(super) requests: Option<u32>,
     pub(super) tokens: Option<u64>,
 }
 
-/// Why a request may not be sent yet.
+/// The reason why a request has to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Blocked {
-    /// When to ask again at the latest; what others use less than was thought can make it earlier.
+    /// When to retry at the latest; corrections of other requests can make it earlier.
     pub(super) until: Duration,
     pub(super) reason: WaitReason,
 }
 
 impl Window {
-    /// Counts a request of so many tokens, unless it has to wait. One that is larger than a minute's tokens goes alone.
-    pub(super) fn admit(&mut self, now: Duration, tokens: u64, most: Most) -> Result<u64, Blocked> {
+    /// Counts a request of so many tokens, unless it has to wait. One that exceeds the limit is admitted alone.
+    pub(super) fn admit(&mut self, now: Duration, tokens: u64, most: Ceiling) -> Result<u64, Blocked> {
         while self.sent.front().is_some_and(|sent| sent.at.saturating_add(MINUTE) <= now) {
-            let gone = self.sent.pop_front().map_or(0, |sent| sent.tokens);
-            self.tokens = self.tokens.saturating_sub(gone);
+            let expired = self.sent.pop_front().map_or(0, |sent| sent.tokens);
+            self.tokens = self.tokens.saturating_sub(expired);
         }
         let closed = (self.closed > now).then_some((self.closed, WaitReason::RetryAfter));
         let requests = most.requests.and_then(|most| self.room_for_one(usize::try_from(most).unwrap_or(usize::MAX)));
@@ -61,7 +61,7 @@ impl Window {
         Ok(id)
     }
 
-    /// Counts what a request really used in the place of what it was thought to use.
+    /// Replaces a request's estimated tokens by the real ones.
     pub(super) fn correct(&mut self, id: u64, tokens: u64) {
         if let Some(sent) = self.sent.iter_mut().find(|sent| sent.id == id) {
             self.tokens = self.tokens.saturating_sub(sent.tokens).saturating_add(tokens);
@@ -69,18 +69,18 @@ impl Window {
         }
     }
 
-    /// Lets nothing be sent until then.
+    /// Blocks all requests until a time.
     pub(super) fn close(&mut self, until: Duration) {
         self.closed = self.closed.max(until);
     }
 
-    /// Returns when there is room for one more request, where there is none now.
+    /// Returns when another request fits, if it does not now.
     fn room_for_one(&self, most: usize) -> Option<Duration> {
         let last = self.sent.len().checked_sub(most)?;
         self.sent.get(last).map(|sent| sent.at.saturating_add(MINUTE))
     }
 
-    /// Returns when there is room for so many tokens more, where there is none now.
+    /// Returns when so many more tokens fit, if they do not now.
     fn room_for(&self, tokens: u64, most: u64) -> Option<Duration> {
         let mut used = self.tokens;
         let mut until = None;
@@ -106,8 +106,8 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_is_larger_than_a_minute_goes_alone() {
-        let (mut window, most) = (Window::default(), Most { requests: None, tokens: Some(100) });
+    fn request_above_the_limit_is_admitted_alone() {
+        let (mut window, most) = (Window::default(), Ceiling { requests: None, tokens: Some(100) });
 
         assert_eq!(window.admit(secs(0), 1000, most), Ok(0));
         assert_eq!(window.admit(secs(1), 1000, most), Err(Blocked { until: secs(60), reason: WaitReason::Tokens }));
@@ -115,23 +115,23 @@ mod tests {
     }
 
     #[test]
-    fn what_was_used_counts_in_the_place_of_what_was_thought() {
-        let (mut window, most) = (Window::default(), Most { requests: None, tokens: Some(100) });
+    fn real_usage_replaces_the_estimate() {
+        let (mut window, most) = (Window::default(), Ceiling { requests: None, tokens: Some(100) });
         let id = window.admit(secs(0), 90, most).unwrap();
         assert!(window.admit(secs(1), 20, most).is_err());
 
         window.correct(id, 80);
         assert!(window.admit(secs(1), 20, most).is_ok());
         assert!(window.admit(secs(2), 1, most).is_err());
-        // What is gone from the window is not corrected any more.
+        // An expired request is not corrected any more.
         assert!(window.admit(secs(61), 1, most).is_ok());
         window.correct(id, 1_000_000);
         assert!(window.admit(secs(61), 99, most).is_ok());
     }
 
     #[test]
-    fn what_the_provider_asks_for_holds_all() {
-        let (mut window, most) = (Window::default(), Most { requests: Some(5), tokens: None });
+    fn pause_blocks_all_requests() {
+        let (mut window, most) = (Window::default(), Ceiling { requests: Some(5), tokens: None });
 
         window.close(secs(7));
         window.close(secs(3));
@@ -142,14 +142,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_minute_holds_more_than_it_may_and_nobody_waits_for_ever(
+        fn no_minute_exceeds_the_limits_and_no_request_waits_forever(
             requests in 1_u32..6,
             tokens in 1_u64..200,
             wanted in prop::collection::vec((0_u64..20, 0_u64..150, prop::option::of(0_u64..150)), 1..60),
         ) {
-            let most = Most { requests: Some(requests), tokens: Some(tokens) };
+            let most = Ceiling { requests: Some(requests), tokens: Some(tokens) };
             let (mut window, mut now) = (Window::default(), Duration::ZERO);
-            // When each was sent, and the most tokens that it ever counted for.
+            // When each was sent, and its maximum counted tokens.
             let mut sent: Vec<(Duration, u64)> = Vec::new();
             for (pause, size, used) in wanted {
                 now += secs(pause);
@@ -158,7 +158,7 @@ mod tests {
                     match window.admit(now, size, most) {
                         Ok(id) => break id,
                         Err(blocked) => {
-                            prop_assert!(blocked.until > now, "it would be asked again at once, for ever");
+                            prop_assert!(blocked.until > now, "a retry would not progress");
                             now = blocked.until;
                         }
                     }

@@ -1,15 +1,15 @@
-//! Documents that are Markdown files.
+//! Documents from Markdown files.
 
 use std::path::Path;
 
 use super::{Document, DocumentSource, MemoryIndex};
 use crate::error::{Error, Result};
 
-/// The Markdown files of a folder and of the folders in it.
+/// The Markdown files of a folder and its subfolders.
 ///
-/// A document's name is its first heading (`# …`), or else the file's path in the folder without `.md`. A first block between
-/// lines of `---` is no part of the text; its line `tags: one, two` says what the document is about. Files and folders
-/// whose names begin with a dot are passed over. All is read once, in [`MarkdownFolder::open`].
+/// A document's name is its first heading (`# …`), or else the file's path in the folder without `.md`. A front matter
+/// between lines of `---` is not part of the text; its line `tags: one, two` sets the tags. Files and folders
+/// whose names begin with a dot are skipped. [`MarkdownFolder::open`] reads everything once.
 ///
 /// ```no_run
 /// use positronic_core::plugins::{Blueprints, MarkdownFolder};
@@ -30,7 +30,7 @@ impl MarkdownFolder {
     ///
     /// # Errors
     ///
-    /// An [`Error`] that names the folder or the file that cannot be read, or is no UTF-8.
+    /// An [`Error`] that names the folder or the file that cannot be read, or is not UTF-8.
     pub fn open(folder: impl AsRef<Path>) -> Result<Self> {
         let folder = folder.as_ref();
         let mut documents = Vec::new();
@@ -45,16 +45,15 @@ impl DocumentSource for MarkdownFolder {
     }
 }
 
-/// Reads in the order of names, so that the same folder gives the same index everywhere.
+/// Reads in the order of names, so that the same folder always gives the same index.
 fn read_folder(root: &Path, folder: &Path, documents: &mut Vec<Document>) -> Result<()> {
-    let failed =
-        |path: &Path, error: std::io::Error| Error::new(format!("`{}` cannot be read: {error}", path.display()));
+    let failed = |path: &Path, error: std::io::Error| Error::new(format!("cannot read `{}`: {error}", path.display()));
     let entries = std::fs::read_dir(folder).and_then(Iterator::collect::<std::io::Result<Vec<_>>>);
     let mut entries = entries.map_err(|error| failed(folder, error))?;
     entries.sort_by_key(std::fs::DirEntry::file_name);
     for entry in entries.into_iter().filter(|entry| !is_hidden(entry)) {
         let path = entry.path();
-        // A link to a folder is not followed, since it may lead in a circle.
+        // Links to folders are not followed, since they may be circular.
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             read_folder(root, &path, documents)?;
         } else if path.extension().is_some_and(|extension| extension == "md") {
@@ -93,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_says_its_name_and_what_it_is_about() {
+    fn file_sets_its_name_and_tags() {
         let plain = document("shop/tea".to_owned(), "Tea is hot.\n\n# Later\n");
         assert_eq!(plain, Document::new("shop/tea", "Tea is hot.\n\n# Later"));
 

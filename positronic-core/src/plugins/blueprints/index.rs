@@ -1,32 +1,32 @@
-//! A ranked search over documents in memory.
+//! Ranked full-text search over documents in memory.
 
 use std::collections::HashMap;
 
 use super::{Document, DocumentSource};
 use crate::error::Result;
 
-/// How soon a word that is repeated in a document counts no more; the usual value of BM25.
+/// Term frequency saturation, with the usual value of BM25.
 const SATURATION: f64 = 1.2;
 
-/// How much a long document is held back; the usual value of BM25.
+/// Length normalisation, with the usual value of BM25.
 const LENGTH: f64 = 0.75;
 
-/// A document that fits less than this part of what the best one fits has only common words, and is left out.
+/// Documents with less than this part of the best score only have common words, and are dropped.
 const FLOOR: f64 = 0.2;
 
-/// How many times a word of the name or of a tag counts as one of the text.
+/// The weight of a word in the name or a tag relative to one in the text.
 const HEADING: f64 = 3.0;
 
 /// Documents in memory, ranked by [BM25](https://en.wikipedia.org/wiki/Okapi_BM25) over their names, tags and texts.
 ///
-/// Words are runs of letters and digits, without regard to case; there is no stemming. A document is found when it has some
-/// of the words, and not only common ones; of two that fit as well, the one that was given first comes first.
+/// Words are runs of letters and digits, ignoring case; there is no stemming. A document matches if it has some
+/// of the words, and not only common ones; ties keep the original order.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryIndex {
     entries: Vec<Entry>,
-    /// In how many documents a word is.
+    /// The number of documents with a word.
     spread: HashMap<String, f64>,
-    /// How long a document is on average.
+    /// The average length of a document.
     average: f64,
 }
 
@@ -50,7 +50,7 @@ impl MemoryIndex {
         Self { average: total / number(entries.len()).max(1.0), entries, spread }
     }
 
-    /// Finds the documents that fit a query best, the best one first.
+    /// Finds the documents that match a query, best match first.
     #[must_use]
     pub fn find(&self, query: &str, limit: usize) -> Vec<Document> {
         let mut asked: Vec<_> = words(query).collect();
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn rare_words_and_headings_weigh_more_and_what_does_not_fit_is_not_found() {
+    fn rare_words_and_names_weigh_more_and_other_documents_are_not_found() {
         let index = MemoryIndex::new([
             Document::new("Shipping", "The parcel leaves on the day of the order. A parcel can be traced."),
             Document::new("Refunds", "The money for an order comes back when the parcel is here."),
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_that_fit_as_well_the_first_comes_first_and_a_short_one_before_a_long_one() {
+    fn ties_keep_the_order_and_shorter_documents_come_first() {
         let same = |name: &str| Document::new(name, "tea");
         let index =
             MemoryIndex::new([same("b"), same("a"), Document::new("c", "tea and much that is about other things")]);

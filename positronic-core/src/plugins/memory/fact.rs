@@ -1,4 +1,4 @@
-//! A fact, and whose it is.
+//! Facts and their owners.
 
 use std::fmt;
 
@@ -7,17 +7,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::record::{RunId, hash_text};
 
-/// Something that is known about somebody.
+/// A known fact about a user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Fact {
     /// Its id.
     pub id: FactId,
-    /// What is known.
+    /// The text.
     pub text: String,
 }
 
 impl Fact {
-    /// Makes a fact, with the id that its text has.
+    /// Creates a fact, with the id of its text.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
         let text = text.into();
@@ -25,7 +25,7 @@ impl Fact {
     }
 }
 
-/// Names a fact among those of its owner.
+/// The id of a fact, unique for its owner.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 #[schemars(inline)]
@@ -63,12 +63,12 @@ impl fmt::Display for FactId {
     }
 }
 
-/// Whose facts they are. As text: `user/NAME` or `run/ID`, so a user can never be taken for a run.
+/// The owner of facts. As text: `user/NAME` or `run/ID`, so the two cannot be confused.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum FactOwner {
-    /// A user's, over all runs.
+    /// A user, across runs.
     User(String),
-    /// A run's own.
+    /// A run.
     Run(RunId),
 }
 

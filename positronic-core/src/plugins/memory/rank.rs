@@ -1,19 +1,19 @@
-//! The words of a text, and which facts fit them best; one way for every store that comes with the library.
+//! Tokenisation and ranking of facts, common to all stores of the library.
 
 use std::collections::HashMap;
 
 use super::Fact;
 
-/// How soon a word that is repeated in a fact counts no more; the usual value of BM25.
+/// Term frequency saturation, with the usual value of BM25.
 const SATURATION: f64 = 1.2;
 
-/// A fact that fits less than this part of what the best one fits has only common words, and is left out.
+/// Facts with less than this part of the best score only have common words, and are dropped.
 const FLOOR: f64 = 0.2;
 
-/// How many different words of a query count.
+/// The maximum number of different query words.
 const ASKED: usize = 100;
 
-/// Returns the different words of a text, in order: runs of letters and digits, in lower case, English plurals as singulars.
+/// Returns the distinct words of a text, in order: runs of letters and digits, in lower case, with English plurals as singulars.
 pub(super) fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     for word in split(text) {
@@ -24,13 +24,13 @@ pub(super) fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// Returns all words of a text, for an index that is asked for [`words`].
+/// Returns all words of a text, for an index that is queried with [`words`].
 pub(super) fn split(text: &str) -> impl Iterator<Item = String> {
     let parts = text.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty());
     parts.map(|word| singular(word.to_lowercase()))
 }
 
-/// Takes the plural off an English word; what it does to words of other languages it does to query and fact alike.
+/// Strips the plural of an English word; for other languages, the effect on query and fact is the same.
 fn singular(mut word: String) -> String {
     let ends = |endings: &[&str]| endings.iter().any(|ending| word.ends_with(ending));
     if word.len() <= 3 || !word.is_ascii() || !word.ends_with('s') || ends(&["ss", "us", "is"]) {
@@ -45,9 +45,9 @@ fn singular(mut word: String) -> String {
     word
 }
 
-/// Ranks facts by [BM25](https://en.wikipedia.org/wiki/Okapi_BM25) without regard to their lengths, since all are short; of two
-/// that fit as well, the newer one comes first. `facts` are in the order in which they were stored, and hold at least all of
-/// the owner's `total` facts that have a word that is asked for.
+/// Ranks facts by [BM25](https://en.wikipedia.org/wiki/Okapi_BM25) without length normalisation, since all are short; in
+/// a tie the newer one comes first. `facts` are in the order of storing, and contain at least all of
+/// the owner's `total` facts with a query word.
 pub(super) fn best(facts: Vec<Fact>, total: usize, asked: &[String], limit: usize) -> Vec<Fact> {
     let counted: Vec<(HashMap<String, f64>, Fact)> = facts.into_iter().map(|fact| (counts(&fact.text), fact)).collect();
     let rarity = |word: &String| {

@@ -14,23 +14,23 @@ use super::{Fact, FactId, FactOwner, FactStore};
 use crate::error::{Error, Result};
 use crate::record::hash_text;
 
-/// Says in the file's header that it holds facts.
+/// Marks the file as a store of facts, in its header.
 const APPLICATION: i32 = 0x504f_5346;
 
 /// The version of the tables.
 const FORMAT: i32 = 1;
 
-/// How long another process may hold the file.
+/// The timeout for locks of other processes.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How many facts that have a word of the query are ranked; those that SQLite's own ranking puts first.
+/// The maximum number of matching facts that are ranked, preselected by SQLite's ranking.
 const CANDIDATES: usize = 500;
 
-/// Facts in a file, which every process that opens it shares; clones share the connection.
+/// Facts in a file, which several processes may share; clones share the connection.
 ///
-/// It is a file of its own, beside the event store's, in SQLite's write-ahead mode. One thread reads and writes it, so that no
-/// executor waits for a disk. A fact is found by its words (FTS5), ranked among the facts of its owner: with or without
-/// capitals, in singular or plural, in any order. A search for words finds no other words of the same meaning.
+/// It is separate from the event store's file, and in SQLite's WAL mode. One thread reads and writes it, so that no
+/// executor waits for a disk. The search is a full-text search (FTS5), ranked among the facts of the owner: it ignores
+/// case, plurals and word order, but finds no synonyms.
 ///
 /// ```no_run
 /// use positronic_core::plugins::{Memory, SqliteFacts};
@@ -50,11 +50,11 @@ pub struct SqliteFacts {
 type Question = Box<dyn FnOnce(&mut Connection) + Send>;
 
 impl SqliteFacts {
-    /// Opens a file, or makes it.
+    /// Opens a file, or creates it.
     ///
     /// # Errors
     ///
-    /// An [`Error`] that names the file when it cannot be opened, or holds something else.
+    /// An [`Error`] that names the file when it cannot be opened, or is another kind of file.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self> {
         let path = path.into();
         let db = opened(&path).map_err(|error| failed(&path, &error))??;
@@ -64,7 +64,7 @@ impl SqliteFacts {
         Ok(Self { questions: Arc::new(questions), path: path.into() })
     }
 
-    /// Has something done by the thread. What is given up meanwhile is done all the same.
+    /// Runs a query on the thread. A dropped future does not cancel it.
     async fn ask<T: Send + 'static>(
         &self,
         question: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
@@ -83,7 +83,7 @@ fn work(mut db: Connection, questions: &Receiver<Question>) {
     }
 }
 
-/// Opens the file and makes its tables; answers with a sentence where it holds something else.
+/// Opens the file and creates its tables; returns a message if it is another kind of file.
 fn opened(path: &Path) -> rusqlite::Result<Result<Connection>> {
     let mut db = Connection::open(path)?;
     db.busy_timeout(PATIENCE)?;
@@ -99,16 +99,16 @@ fn opened(path: &Path) -> rusqlite::Result<Result<Connection>> {
             state.pragma_update(None, "user_version", FORMAT)?;
         }
         (_, APPLICATION, FORMAT) => {}
-        (_, APPLICATION, _) => return other("holds facts in a format that this version does not know"),
-        _ => return other("holds something other than facts"),
+        (_, APPLICATION, _) => return other("contains facts in an unknown, newer format"),
+        _ => return other("is not a store of facts"),
     }
     state.commit()?;
     write_ahead(&db)?;
     Ok(Ok(db))
 }
 
-/// Lets readers and writers not wait for each other. While another process does the same, SQLite refuses at once; it stays
-/// so in the file, and whoever cannot set it yet works with what there is.
+/// Switches to WAL mode, in which readers and writers do not block each other. While another process does the same, SQLite
+/// fails at once; the mode is persistent, so this process can continue without it.
 fn write_ahead(db: &Connection) -> rusqlite::Result<()> {
     let mode = db.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0));
     match mode {
@@ -117,8 +117,8 @@ fn write_ahead(db: &Connection) -> rusqlite::Result<()> {
     }
 }
 
-/// In the index, the owner is a word of its own, so that a search reads the facts of its owner alone. It keeps the words as
-/// [`split`] makes them, and no text.
+/// The owner is a separate word in the index, so that a search only reads the facts of its owner. The index contains the words
+/// of [`split`], and no text.
 const TABLES: &str = "
     CREATE TABLE facts (
         number INTEGER PRIMARY KEY,
@@ -133,19 +133,19 @@ const TABLES: &str = "
 ";
 
 fn failed(path: &Path, error: &rusqlite::Error) -> Error {
-    let message = format!("the facts in `{}` cannot be used: {error}", path.display());
+    let message = format!("cannot use the facts in `{}`: {error}", path.display());
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Error::transient(message),
         _ => Error::new(message),
     }
 }
 
-/// Returns the word that stands for an owner in the index.
+/// Returns the index word of an owner.
 fn owner_word(owner: &str) -> String {
     format!("o{}", hash_text(owner))
 }
 
-/// Writes a query that finds what has one of these words. They are letters and digits in quotes, so nothing in them is an
+/// Builds a query for facts with any of these words. They are quoted letters and digits, so none is an
 /// operator.
 fn matching(owner: &str, words: &[String]) -> String {
     let words: Vec<_> = words.iter().map(|word| format!("\"{word}\"")).collect();

@@ -1,4 +1,4 @@
-//! Moments and durations in words that a model writes and reads.
+//! Times and durations in the words of a model.
 
 use std::time::Duration;
 
@@ -7,20 +7,20 @@ use jiff::{SignedDuration, Span, SpanRelativeTo};
 use crate::error::{Error, Result};
 use crate::record::Timestamp;
 
-/// Reads a moment that is still to come.
+/// Parses a future time.
 pub(super) fn moment(text: &str, now: Timestamp) -> Result<Timestamp> {
     let moment: jiff::Timestamp = text.trim().parse().map_err(|_| {
-        let now = told(now);
+        let now = format_time(now);
         Error::new(format!("`{text}` is no moment with its offset, such as 2026-03-01T09:00:00+01:00; it is {now} now"))
     })?;
     let moment = Timestamp(moment.as_microsecond());
     if moment < now {
-        return Err(Error::new(format!("`{text}` has passed: it is {} now", told(now))));
+        return Err(Error::new(format!("`{text}` has passed: it is {} now", format_time(now))));
     }
     Ok(moment)
 }
 
-/// Reads a duration whose days have 24 hours.
+/// Parses a duration, with days of 24 hours.
 pub(super) fn duration(text: &str) -> Result<Duration> {
     let wrong = || Error::new(format!("`{text}` is no duration, such as 10 minutes, 1 day 12 hours or 2 weeks"));
     let span: Span = text.trim().parse().map_err(|_| wrong())?;
@@ -28,13 +28,13 @@ pub(super) fn duration(text: &str) -> Result<Duration> {
     Duration::try_from(length).ok().filter(|length| !length.is_zero()).ok_or_else(wrong)
 }
 
-/// Writes a moment, in UTC.
-pub(super) fn told(moment: Timestamp) -> String {
+/// Formats a time, in UTC.
+pub(super) fn format_time(moment: Timestamp) -> String {
     let seconds = moment.0.div_euclid(1_000_000);
     jiff::Timestamp::from_second(seconds).map_or_else(|_| "never".to_owned(), |moment| moment.to_string())
 }
 
-/// Writes a duration in the units that a model writes.
+/// Formats a duration in the units that a model uses.
 pub(super) fn pause(length: Duration) -> String {
     let seconds = length.as_secs();
     let units = [(86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")];
@@ -81,9 +81,9 @@ mod tests {
     #[test]
     fn moments_have_an_offset_and_are_still_to_come() {
         let now = Timestamp(1_767_225_600_000_000);
-        assert_eq!(told(now), "2026-01-01T00:00:00Z");
-        assert_eq!(moment("2026-01-01T09:30:00+01:00", now).map(told).unwrap(), "2026-01-01T08:30:00Z");
-        assert_eq!(moment("2026-01-01 00:00Z", now).map(told).unwrap(), told(now));
+        assert_eq!(format_time(now), "2026-01-01T00:00:00Z");
+        assert_eq!(moment("2026-01-01T09:30:00+01:00", now).map(format_time).unwrap(), "2026-01-01T08:30:00Z");
+        assert_eq!(moment("2026-01-01 00:00Z", now).map(format_time).unwrap(), format_time(now));
 
         let wrong = |text| moment(text, now).unwrap_err().to_string();
         assert_eq!(wrong("2025-12-31T23:59:59Z"), "`2025-12-31T23:59:59Z` has passed: it is 2026-01-01T00:00:00Z now");

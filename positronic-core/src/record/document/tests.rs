@@ -93,7 +93,7 @@ fn two_values_for_one_key_are_refused() {
         more: BTreeMap<&'static str, u8>,
     }
 
-    assert_eq!(reason(&Twice { key: 1, more: BTreeMap::from([("key", 2)]) }), "there are two values for the key `key`");
+    assert_eq!(reason(&Twice { key: 1, more: BTreeMap::from([("key", 2)]) }), "duplicate key `key`");
 }
 
 #[test]

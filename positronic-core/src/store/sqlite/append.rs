@@ -1,18 +1,18 @@
-//! One append, in the transaction of its group.
+//! Writing one append within a transaction.
 
 use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::failure::Trouble;
-use super::group::Unit;
+use super::failure::DbError;
+use super::group::Tx;
 use super::pending::{self, Entry};
 use super::rows::{EVENTS, column, encode, epoch, event_id, seq};
 use super::{blobs, mailbox, timers};
 use crate::record::{Epoch, RunId, RunSummary, Seq, SignalId, Status};
 use crate::store::{Append, Snapshot, StoreError};
 
-/// An append as it is written: its documents are encoded before the writer has it.
+/// An append with its documents already encoded, so that the writer thread does not have to.
 pub(super) struct Encoded {
     run: RunId,
     expected: Seq,
@@ -52,17 +52,17 @@ impl Encoded {
     }
 }
 
-/// What is in the table about a run.
+/// The current values of a run's row.
 pub(super) struct Row {
     key: i64,
     next: i64,
     epoch: i64,
-    /// The columns that rarely change, each of which has an index.
-    rare: Rare,
+    /// The indexed columns, which rarely change.
+    indexed: IndexedColumns,
 }
 
 #[derive(PartialEq)]
-struct Rare {
+struct IndexedColumns {
     status: String,
     brain: Arc<str>,
     user: Option<String>,
@@ -70,14 +70,14 @@ struct Rare {
     wake: Option<i64>,
 }
 
-impl Rare {
+impl IndexedColumns {
     fn of(row: &RunSummary) -> Self {
         Self {
             status: row.status.as_str().to_owned(),
             brain: Arc::clone(&row.brain),
             user: row.user.clone(),
             started: row.started.0,
-            // Of what is due, a run that is running or whose mail may be unread comes first, at any time.
+            // Running runs, and runs with possibly unread webhooks, are due at any time, and first.
             wake: match row.status {
                 Status::Running => Some(i64::MIN),
                 Status::Waiting if row.mail => Some(i64::MIN),
@@ -88,10 +88,10 @@ impl Rare {
     }
 }
 
-/// Writes an append, or says why it may not be.
-pub(super) fn write(unit: &mut Unit<'_>, append: &Encoded) -> Result<(), Trouble> {
-    let db = unit.db();
-    let row = match unit.known(&append.run) {
+/// Writes an append, or returns the reason for its refusal.
+pub(super) fn write(tx: &mut Tx<'_>, append: &Encoded) -> Result<(), DbError> {
+    let db = tx.db();
+    let row = match tx.known(&append.run) {
         Some(row) => Some(row),
         None => find(db, &append.run)?,
     };
@@ -120,15 +120,15 @@ pub(super) fn write(unit: &mut Unit<'_>, append: &Encoded) -> Result<(), Trouble
     let first = column(next.0);
     let after = first + column(append.lines.len() as u64);
     if after > EVENTS {
-        let message = format!("the run `{}` has {EVENTS} events, and no run can have more", append.run);
+        let message = format!("the run `{}` has reached the maximum of {EVENTS} events", append.run);
         return Err(StoreError::Failed { message }.into());
     }
     let epoch = column(append.claims.unwrap_or_default().max(held).0);
-    let change = unit.changes(&append.run, seq(after));
-    let rare = Rare::of(&append.row);
+    let change = tx.changes(&append.run, seq(after));
+    let indexed = IndexedColumns::of(&append.row);
     let key = match &row {
-        Some(row) => update(db, row, append, &rare, [after, epoch, change])?,
-        None => insert(db, append, &rare, [after, epoch, change])?,
+        Some(row) => update(db, row, append, &indexed, [after, epoch, change])?,
+        None => insert(db, append, &indexed, [after, epoch, change])?,
     };
     let mut statement = db.prepare_cached("INSERT INTO events (id, line) VALUES (?1, ?2)")?;
     for (number, line) in (first..).zip(&append.lines) {
@@ -141,7 +141,7 @@ pub(super) fn write(unit: &mut Unit<'_>, append: &Encoded) -> Result<(), Trouble
         take(db, mail, &append.run, first)?;
     }
     for name in &append.blobs {
-        blobs::refer(db, key, name)?;
+        blobs::add_reference(db, key, name)?;
     }
     for (signal, seq) in &append.signals {
         let sql = "INSERT OR IGNORE INTO signals (run, signal, seq) VALUES (?1, ?2, ?3)";
@@ -152,30 +152,30 @@ pub(super) fn write(unit: &mut Unit<'_>, append: &Encoded) -> Result<(), Trouble
         let row = params![key, column(snapshot.next.0), snapshot.version, snapshot.content];
         db.prepare_cached(sql)?.execute(row)?;
     }
-    unit.knows(&append.run, Row { key, next: after, epoch, rare });
+    tx.knows(&append.run, Row { key, next: after, epoch, indexed });
     Ok(())
 }
 
-fn find(db: &Connection, run: &RunId) -> Result<Option<Row>, Trouble> {
+fn find(db: &Connection, run: &RunId) -> Result<Option<Row>, DbError> {
     let sql = "SELECT key, next, epoch, status, brain, user, started, wake FROM runs WHERE run = ?1";
     let row = db.prepare_cached(sql)?.query_row([run.as_str()], |row| {
-        let rare = Rare {
+        let indexed = IndexedColumns {
             status: row.get(3)?,
             brain: row.get(4)?,
             user: row.get(5)?,
             started: row.get(6)?,
             wake: row.get(7)?,
         };
-        Ok(Row { key: row.get(0)?, next: row.get(1)?, epoch: row.get(2)?, rare })
+        Ok(Row { key: row.get(0)?, next: row.get(1)?, epoch: row.get(2)?, indexed })
     });
     Ok(row.optional()?)
 }
 
-fn insert(db: &Connection, append: &Encoded, rare: &Rare, numbers: [i64; 3]) -> Result<i64, Trouble> {
+fn insert(db: &Connection, append: &Encoded, indexed: &IndexedColumns, numbers: [i64; 3]) -> Result<i64, DbError> {
     let sql = "INSERT INTO runs
                (run, next, epoch, change, status, brain, user, started, at, wake, summary, conversation, converses)
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
-    let Rare { status, brain, user, started, wake } = rare;
+    let IndexedColumns { status, brain, user, started, wake } = indexed;
     let [next, epoch, change] = numbers;
     let (run, at) = (append.run.as_str(), append.row.at.0);
     let (conversation, converses) = (&append.row.conversation, append.row.converses());
@@ -197,21 +197,27 @@ fn insert(db: &Connection, append: &Encoded, rare: &Rare, numbers: [i64; 3]) -> 
     Ok(db.prepare_cached(sql)?.insert(row)?)
 }
 
-fn update(db: &Connection, before: &Row, append: &Encoded, rare: &Rare, numbers: [i64; 3]) -> Result<i64, Trouble> {
+fn update(
+    db: &Connection,
+    before: &Row,
+    append: &Encoded,
+    indexed: &IndexedColumns,
+    numbers: [i64; 3],
+) -> Result<i64, DbError> {
     let (key, [next, epoch, change]) = (before.key, numbers);
     let sql = "UPDATE runs SET next = ?2, epoch = ?3, change = ?4, at = ?5, summary = ?6 WHERE key = ?1";
     db.prepare_cached(sql)?.execute(params![key, next, epoch, change, append.row.at.0, append.summary])?;
-    // Setting a column costs its index an entry even where it is the same.
-    if *rare != before.rare {
+    // SQLite updates the index of an assigned column even if its value stays the same.
+    if *indexed != before.indexed {
         let sql = "UPDATE runs SET status = ?2, brain = ?3, user = ?4, started = ?5, wake = ?6 WHERE key = ?1";
-        let Rare { status, brain, user, started, wake } = rare;
+        let IndexedColumns { status, brain, user, started, wake } = indexed;
         db.prepare_cached(sql)?.execute(params![key, status, brain, user, started, wake])?;
     }
     Ok(key)
 }
 
-/// Marks mail as taken by an append. What is left of it only says so.
-fn take(db: &Connection, mail: &SignalId, run: &RunId, first: i64) -> Result<(), Trouble> {
+/// Marks a webhook as delivered and deletes its content.
+fn take(db: &Connection, mail: &SignalId, run: &RunId, first: i64) -> Result<(), DbError> {
     let sql = "UPDATE mail SET taken_by = ?2, taken_at = ?3, content = NULL WHERE id = ?1";
     db.prepare_cached(sql)?.execute(params![mail.as_str(), run.as_str(), first])?;
     Ok(())

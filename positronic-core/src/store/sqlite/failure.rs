@@ -1,4 +1,4 @@
-//! What went wrong with the file, in sentences that say what to do.
+//! Database errors, and their messages with advice.
 
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
@@ -8,41 +8,41 @@ use rusqlite::ErrorCode;
 
 use crate::store::StoreError;
 
-/// Why something was not done.
+/// The reason why a database operation failed.
 #[derive(Debug)]
-pub(super) enum Trouble {
-    /// The store refuses it, or knows itself what is wrong.
+pub(super) enum DbError {
+    /// The store refuses the operation or reports its own error.
     Refused(StoreError),
-    /// Something in the file is not what it should be: what, and how.
+    /// A value in the file cannot be decoded: its name and the reason.
     Unreadable(String, String),
-    /// SQLite could not do it.
+    /// SQLite failed.
     Sqlite(rusqlite::Error),
 }
 
-impl From<StoreError> for Trouble {
+impl From<StoreError> for DbError {
     fn from(error: StoreError) -> Self {
         Self::Refused(error)
     }
 }
 
-impl From<rusqlite::Error> for Trouble {
+impl From<rusqlite::Error> for DbError {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sqlite(error)
     }
 }
 
-impl Trouble {
-    /// Says that something in the file cannot be read.
+impl DbError {
+    /// Creates the error for a value in the file that cannot be decoded.
     pub(super) fn unreadable(what: &str, error: impl std::fmt::Display) -> Self {
         Self::Unreadable(what.to_owned(), error.to_string())
     }
 
-    /// Says whether another process was in the way.
+    /// Returns whether another process had the file locked.
     pub(super) fn is_busy(&self) -> bool {
         matches!(self.code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
     }
 
-    /// Says whether something could not be written for want of permission.
+    /// Returns whether write permission is missing.
     pub(super) fn is_read_only(&self) -> bool {
         matches!(self.code(), Some(ErrorCode::ReadOnly))
     }
@@ -55,25 +55,25 @@ impl Trouble {
     }
 }
 
-/// The file that errors are about.
+/// The database file, for error messages, and its lock timeout.
 #[derive(Debug, Clone)]
-pub(super) struct Place {
+pub(super) struct StoreFile {
     pub(super) path: PathBuf,
-    pub(super) patience: Duration,
+    pub(super) busy_timeout: Duration,
 }
 
-impl Place {
-    /// Says what went wrong in the store's words.
-    pub(super) fn explain(&self, trouble: Trouble) -> StoreError {
-        match trouble {
-            Trouble::Refused(error) => error,
-            Trouble::Unreadable(what, error) => {
+impl StoreFile {
+    /// Converts an error into one of the store, with advice.
+    pub(super) fn explain(&self, db_error: DbError) -> StoreError {
+        match db_error {
+            DbError::Refused(error) => error,
+            DbError::Unreadable(what, error) => {
                 let file = self.path.display();
                 StoreError::Failed {
-                    message: format!("{what} in `{file}` cannot be read: {error}. Restore the file from a backup"),
+                    message: format!("cannot read {what} in `{file}`: {error}. Restore the file from a backup"),
                 }
             }
-            Trouble::Sqlite(error) => self.explain_sqlite(&error),
+            DbError::Sqlite(error) => self.explain_sqlite(&error),
         }
     }
 
@@ -83,93 +83,91 @@ impl Place {
         let failed = |message: String| StoreError::Failed { message };
         match error.sqlite_error_code() {
             Some(ErrorCode::NotADatabase) => unusable(format!(
-                "`{file}` holds no event store: it is no SQLite file. Name another file, or move this one away"
+                "`{file}` is not an event store: it is not a SQLite file. Use another path, or move the file away"
             )),
             Some(ErrorCode::DatabaseCorrupt) => unusable(format!(
                 "the event store `{file}` is damaged ({error}). Restore it from a backup, or save what can be read \
                  with `sqlite3 {file} .recover`"
             )),
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => failed(format!(
-                "another process has kept `{file}` locked for more than {:?}; nothing was written. Try again, or end \
-                 the process that holds it",
-                self.patience
+                "another process has locked `{file}` for more than {:?}; nothing was written. Try again, or stop \
+ that process",
+                self.busy_timeout
             )),
             Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => unusable(self.not_writable()),
             Some(ErrorCode::CannotOpen) => unusable(self.cannot_open(error)),
             Some(ErrorCode::DiskFull) => failed(format!(
-                "there is no space left for `{file}`; nothing was written. Free some space and try again"
+                "no space left on the device for `{file}`; nothing was written. Free some space and try again"
             )),
             Some(ErrorCode::SystemIoFailure) => failed(format!(
-                "the system could not read or write `{file}` ({error}); nothing was written. Check the disk, and that \
-                 it is not full"
+                "I/O error on `{file}` ({error}); nothing was written. Check the disk and its free space"
             )),
             _ => failed(format!("SQLite could not use `{file}`: {error}")),
         }
     }
 
-    /// Says that the file can be read and not written.
+    /// Returns the message for a file that can only be read.
     pub(super) fn not_writable(&self) -> String {
         let file = self.path.display();
         format!(
-            "the event store `{file}` cannot be written: the file or its folder is read-only for this user. Change \
-             their permissions, or open it read-only"
+            "cannot write the event store `{file}`: the file or its folder is read-only for this user. Change \
+ their permissions, or open it read-only"
         )
     }
 
-    /// Says that the file cannot even be read where nothing can be written beside it.
-    pub(super) fn no_room_beside(&self) -> String {
+    /// Returns the message for a folder in which SQLite cannot create its side files.
+    pub(super) fn read_only_folder(&self) -> String {
         let file = self.path.display();
         format!(
-            "the event store `{file}` cannot be read where it is: its folder is read-only for this user, and who reads has \
-             to be noted beside the file. Copy it to another folder, or read it while somebody who may write has it open"
+            "cannot read the event store `{file}`: its folder is read-only for this user, and SQLite must write side \
+ files there. Copy it to another folder, or read it while a process with write access has it open"
         )
     }
 
-    /// Says that there is a folder where the file has to be, which SQLite takes for a broken disk where it only reads.
+    /// Returns the message for a path that is a folder. SQLite would report it as an I/O error.
     pub(super) fn is_folder(&self) -> String {
-        format!("`{}` is a folder, and an event store is a file. Name a file in it", self.path.display())
+        format!("`{}` is a folder, not an event store. Name a file in it", self.path.display())
     }
 
     fn cannot_open(&self, error: &rusqlite::Error) -> String {
         let file = self.path.display();
         match self.path.parent().filter(|folder| !folder.is_dir()) {
             Some(folder) => format!(
-                "the event store `{file}` cannot be made, since the folder `{}` does not exist. Make the folder first",
+                "cannot create the event store `{file}`: the folder `{}` does not exist. Create the folder first",
                 folder.display()
             ),
             None if !self.path.exists() => format!(
-                "there is no event store `{file}`, or its folder cannot be written ({error}). Check the path and the \
+                "cannot open the event store `{file}`: it does not exist, or its folder is not accessible ({error}). Check the path and the \
                  folder's permissions"
             ),
             None => format!(
-                "the event store `{file}` cannot be opened ({error}). Check the permissions of the file, of its \
-                 folder and of the files beside it that end in `-wal` and `-shm`"
+                "cannot open the event store `{file}` ({error}). Check the permissions of the file, of its \
+ folder and of its side files ending in `-wal` and `-shm`"
             ),
         }
     }
 }
 
-/// Runs the store's own work, and turns a panic into an error: whoever asked for it is told, and the thread and the
-/// transaction are there for the others.
-pub(super) fn caught<T>(work: impl FnOnce() -> Result<T, Trouble>) -> Result<T, Trouble> {
+/// Runs the store's work and turns a panic into an error, so that the caller gets a reply and the thread and the
+/// transaction survive.
+pub(super) fn catch_panic<T>(work: impl FnOnce() -> Result<T, DbError>) -> Result<T, DbError> {
     std::panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<&str>().copied();
         let text =
             text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("for an unknown reason");
-        let message = format!(
-            "the store panicked: {text}; nothing was written. This is a mistake of the store, please report it"
-        );
+        let message =
+            format!("the store panicked: {text}; nothing was written. This is a bug in positronic, please report it");
         Err(StoreError::Failed { message }.into())
     })
 }
 
-/// Says that a file beside the store's cannot be used.
-pub(super) fn beside(path: &Path, error: &std::io::Error) -> StoreError {
-    let message = format!("`{}`, where workers show that they are alive, cannot be used: {error}", path.display());
+/// Returns the error for an unusable lease file.
+pub(super) fn lease_error(path: &Path, error: &std::io::Error) -> StoreError {
+    let message = format!("cannot use `{}`, which tracks live workers: {error}", path.display());
     StoreError::Failed { message }
 }
 
-/// Says that the threads of the store have ended, which they do when the store is dropped.
-pub(super) fn ended() -> StoreError {
-    StoreError::Failed { message: "the store has been closed meanwhile".to_owned() }
+/// Returns the error for a store whose threads have ended because it was dropped.
+pub(super) fn store_closed() -> StoreError {
+    StoreError::Failed { message: "the store is closed".to_owned() }
 }

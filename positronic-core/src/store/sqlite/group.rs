@@ -1,8 +1,7 @@
-//! Groups of jobs, each group in one transaction.
+//! Group commit: several jobs in one transaction.
 //!
-//! Where a group has several jobs, each has a savepoint, so that one that is refused leaves no trace while the others are
-//! committed. Where the transaction as a whole fails, for instance since one of its jobs does not fit on the disk, each
-//! job is tried alone.
+//! Each of several jobs has a savepoint, so that a refused one leaves no trace while the others are committed. When the
+//! transaction fails, for instance because one job does not fit on the disk, each job is retried alone.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,33 +11,33 @@ use futures::channel::oneshot;
 use rusqlite::Connection;
 
 use super::append::Row;
-use super::copier::Copies;
-use super::failure::{Place, Trouble, caught, ended};
-use super::gone::Opened;
+use super::checkpointer::CheckpointRequests;
+use super::failure::{DbError, StoreFile, catch_panic, store_closed};
+use super::file_identity::OpenedFile;
 use super::rows::seq;
 use crate::record::{RunId, Seq};
 use crate::store::StoreError;
 use crate::store::watchers::Watchers;
 
-/// After how many jobs the log of commits is copied into the file: some 4,000 pages where events are small. SQLite does
-/// it by itself, within a commit, where they are very large.
-const COPY_EVERY: usize = 1024;
+/// After how many jobs a checkpoint is requested: about 4,000 pages of small events. With very large events, SQLite
+/// checkpoints earlier, within a commit.
+const CHECKPOINT_EVERY: usize = 1024;
 
-/// How many rows about runs are known at most.
+/// How many run rows are cached at most.
 const ROWS: usize = 1024;
 
-/// Rows as the last appends of this process have written them, while no other process writes.
+/// Cache of run rows as last written by this process; valid while no other process writes.
 type Rows = HashMap<RunId, Row>;
 
-/// Something to write.
+/// A write operation.
 pub(super) trait Job: Send {
-    /// Writes it. It may be called again after what it wrote was undone.
-    fn attempt(&mut self, unit: &mut Unit<'_>) -> Result<(), Trouble>;
-    /// Answers whoever asked for it.
+    /// Executes the write. It may be called again after a rollback.
+    fn attempt(&mut self, tx: &mut Tx<'_>) -> Result<(), DbError>;
+    /// Sends the outcome to the caller.
     fn answer(self: Box<Self>, outcome: Result<(), StoreError>);
 }
 
-/// A job that answers with what its work returned.
+/// A job that replies with the result of its closure.
 pub(super) struct Task<T, F> {
     work: F,
     result: Option<T>,
@@ -46,45 +45,45 @@ pub(super) struct Task<T, F> {
 }
 
 impl<T, F> Task<T, F> {
-    /// Makes a job of some work.
+    /// Creates a job.
     pub(super) const fn new(work: F, reply: oneshot::Sender<Result<T, StoreError>>) -> Self {
         Self { work, result: None, reply }
     }
 }
 
-impl<T: Send, F: FnMut(&mut Unit<'_>) -> Result<T, Trouble> + Send> Job for Task<T, F> {
-    fn attempt(&mut self, unit: &mut Unit<'_>) -> Result<(), Trouble> {
-        self.result = Some((self.work)(unit)?);
+impl<T: Send, F: FnMut(&mut Tx<'_>) -> Result<T, DbError> + Send> Job for Task<T, F> {
+    fn attempt(&mut self, tx: &mut Tx<'_>) -> Result<(), DbError> {
+        self.result = Some((self.work)(tx)?);
         Ok(())
     }
 
     fn answer(self: Box<Self>, outcome: Result<(), StoreError>) {
         let Self { result, reply, .. } = *self;
-        _ = reply.send(outcome.and_then(|()| result.ok_or_else(ended)));
+        _ = reply.send(outcome.and_then(|()| result.ok_or_else(store_closed)));
     }
 }
 
-/// The transaction that a job is a part of.
-pub(super) struct Unit<'a> {
+/// The transaction of a job.
+pub(super) struct Tx<'a> {
     db: &'a Connection,
     rows: &'a mut Rows,
     change: i64,
-    told: Vec<(RunId, Seq)>,
+    grown: Vec<(RunId, Seq)>,
     freed: bool,
 }
 
-impl<'a> Unit<'a> {
+impl<'a> Tx<'a> {
     /// Returns the connection.
     pub(super) const fn db(&self) -> &'a Connection {
         self.db
     }
 
-    /// Returns the row about a run where it is known from an append before. It is not known from then on.
+    /// Removes the cached row of a run and returns it.
     pub(super) fn known(&mut self, run: &RunId) -> Option<Row> {
         self.rows.remove(run)
     }
 
-    /// Keeps a row that was just written.
+    /// Caches a row that was just written.
     pub(super) fn knows(&mut self, run: &RunId, row: Row) {
         if self.rows.len() >= ROWS {
             self.rows.clear();
@@ -92,15 +91,15 @@ impl<'a> Unit<'a> {
         self.rows.insert(run.clone(), row);
     }
 
-    /// Says that runs were removed, so that no row is known any more.
+    /// Clears the cache, since runs were removed.
     pub(super) fn forgets(&mut self) {
         self.rows.clear();
     }
 
-    /// Says that a run's next number changes, and returns the number of the change.
+    /// Records a run's new next number, and returns the number of the change.
     pub(super) fn changes(&mut self, run: &RunId, next: Seq) -> i64 {
         self.change += 1;
-        self.told.push((run.clone(), next));
+        self.grown.push((run.clone(), next));
         self.change
     }
 
@@ -109,47 +108,45 @@ impl<'a> Unit<'a> {
         self.change
     }
 
-    /// Says that pages of the file were given back, so that its end should be cut off.
+    /// Records that pages were freed, so that the file should be truncated.
     pub(super) const fn frees(&mut self) {
         self.freed = true;
     }
 }
 
-/// Commits groups, and tells watchers of them.
+/// Commits groups, and notifies watchers.
 pub(super) struct Committer {
     db: Connection,
-    place: Place,
+    store_file: StoreFile,
     watchers: Arc<Mutex<Watchers>>,
-    /// The last change whose watchers were told.
+    /// The last change that watchers were notified of.
     seen: i64,
-    /// Tells whether another connection has written since.
+    /// SQLite's data version, which changes when another connection writes.
     version: i64,
-    /// How many jobs were written since a copy of the log of commits into the file was asked for, and the way to ask.
-    uncopied: usize,
-    copies: Option<Copies>,
-    /// The run that was written to last.
+    /// How many jobs were written since the last request for a checkpoint.
+    jobs_since_checkpoint: usize,
+    checkpoints: Option<CheckpointRequests>,
+    /// The run that was last written to.
     last: Option<RunId>,
     rows: Rows,
-    opened: Opened,
+    opened: OpenedFile,
 }
 
-/// What was written in a transaction: each job's outcome, the version of the file before it, the last change, who has
-/// grown, and whether pages were freed.
-struct Filled {
+/// A group that was written in a transaction.
+struct WrittenGroup {
     outcomes: Vec<Result<(), StoreError>>,
     version: i64,
     change: i64,
-    told: Vec<(RunId, Seq)>,
+    grown: Vec<(RunId, Seq)>,
     freed: bool,
 }
 
-/// What came of each job of a group, for whoever asked. Answers are sent when the committer is free again, since whoever
-/// gets one may come back at once.
+/// The outcomes of a group's jobs. They are sent after the committer is unlocked, since a caller may write again at once.
 #[must_use]
 pub(super) struct Answers(Vec<(Box<dyn Job>, Result<(), StoreError>)>);
 
 impl Answers {
-    /// Sends them.
+    /// Sends them to the callers.
     pub(super) fn send(self) {
         for (job, outcome) in self.0 {
             job.answer(outcome);
@@ -158,45 +155,44 @@ impl Answers {
 }
 
 impl Committer {
-    /// Makes a committer of the connection that writes.
+    /// Creates a committer with the connection for writing.
     pub(super) fn new(
         db: Connection,
-        place: Place,
+        store_file: StoreFile,
         watchers: Arc<Mutex<Watchers>>,
-        copies: Copies,
-    ) -> Result<Self, Trouble> {
-        // In this order: what is written in between is then found later.
+        checkpoints: CheckpointRequests,
+    ) -> Result<Self, DbError> {
+        // In this order, so that a write in between is found later.
         let version = data_version(&db)?;
         let seen = last_change(&db)?;
-        let opened = Opened::at(&place.path);
+        let opened = OpenedFile::at(&store_file.path);
         Ok(Self {
             db,
-            place,
+            store_file,
             watchers,
             seen,
             version,
-            uncopied: 0,
-            copies: Some(copies),
+            jobs_since_checkpoint: 0,
+            checkpoints: Some(checkpoints),
             last: None,
             rows: Rows::new(),
             opened,
         })
     }
 
-    /// Commits a group.
+    /// Commits a group of jobs.
     pub(super) fn commit(&mut self, mut group: Vec<Box<dyn Job>>) -> Answers {
         match self.attempt(&mut group) {
             Ok(outcomes) => Answers(group.into_iter().zip(outcomes).collect()),
-            Err(trouble) if group.len() == 1 || trouble.is_busy() => {
-                let error = self.place.explain(trouble);
+            Err(db_error) if group.len() == 1 || db_error.is_busy() => {
+                let error = self.store_file.explain(db_error);
                 Answers(group.into_iter().map(|job| (job, Err(error.clone()))).collect())
             }
             Err(_) => Answers(group.into_iter().flat_map(|job| self.commit(vec![job]).0).collect()),
         }
     }
 
-    /// Commits a job of a run that is alone, or gives it back: where another run was written to last, or where it would
-    /// have to wait for another process.
+    /// Commits a single job of a run, or returns it if another run was written to last or another process holds the lock.
     pub(super) fn commit_alone(&mut self, run: &RunId, job: Box<dyn Job>) -> Result<Answers, Box<dyn Job>> {
         let is_alone = self.last.as_ref() == Some(run);
         if !is_alone || self.db.busy_timeout(Duration::ZERO).is_err() {
@@ -204,98 +200,98 @@ impl Committer {
         }
         let mut group = [job];
         let outcome = self.attempt(&mut group);
-        _ = self.db.busy_timeout(self.place.patience);
+        _ = self.db.busy_timeout(self.store_file.busy_timeout);
         let [job] = group;
         match outcome {
             Ok(_) => Ok(Answers(vec![(job, Ok(()))])),
-            Err(trouble) if trouble.is_busy() => Err(job),
-            Err(trouble) => Ok(Answers(vec![(job, Err(self.place.explain(trouble)))])),
+            Err(db_error) if db_error.is_busy() => Err(job),
+            Err(db_error) => Ok(Answers(vec![(job, Err(self.store_file.explain(db_error)))])),
         }
     }
 
-    /// Asks for no copy any more, so that the thread that makes them ends.
-    pub(super) fn ends_copies(&mut self) {
-        self.copies = None;
+    /// Drops the channel for requests, so that the checkpoint thread ends.
+    pub(super) fn stop_checkpoints(&mut self) {
+        self.checkpoints = None;
     }
 
-    fn ask_for_copy(&mut self) {
-        if self.uncopied >= COPY_EVERY {
-            self.uncopied = 0;
-            if let Some(copies) = &self.copies {
-                copies.ask();
+    fn request_checkpoint(&mut self) {
+        if self.jobs_since_checkpoint >= CHECKPOINT_EVERY {
+            self.jobs_since_checkpoint = 0;
+            if let Some(checkpoints) = &self.checkpoints {
+                checkpoints.ask();
             }
         }
     }
 
-    /// Copies the log of commits into the file, as far as nobody reads it.
-    pub(super) fn copy(&mut self) {
-        self.uncopied = 0;
+    /// Checkpoints the WAL as far as no reader blocks it.
+    pub(super) fn checkpoint(&mut self) {
+        self.jobs_since_checkpoint = 0;
         if let Err(error) = self.db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())) {
-            tracing::debug!(%error, "the log of commits is copied later");
+            tracing::debug!(%error, "checkpoint postponed");
         }
     }
 
-    /// Writes a group in one transaction, and tells watchers. When it fails as a whole, nothing of it was written.
-    fn attempt(&mut self, group: &mut [Box<dyn Job>]) -> Result<Vec<Result<(), StoreError>>, Trouble> {
-        self.opened.check(&self.place, group.len())?;
+    /// Writes a group in one transaction and notifies watchers. An error means that nothing was written.
+    fn attempt(&mut self, group: &mut [Box<dyn Job>]) -> Result<Vec<Result<(), StoreError>>, DbError> {
+        self.opened.check(&self.store_file, group.len())?;
         self.db.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
-        let done = caught(|| {
+        let done = catch_panic(|| {
             let done = self.fill(group)?;
             self.db.prepare_cached("COMMIT")?.execute([])?;
             Ok(done)
         });
         match done {
-            Ok(Filled { outcomes, version, change, told, freed }) => {
+            Ok(WrittenGroup { outcomes, version, change, grown, freed }) => {
                 (self.version, self.seen) = (version, change);
-                self.uncopied += group.len();
+                self.jobs_since_checkpoint += group.len();
                 if freed {
-                    // The end of the file goes when the log of commits is copied into it.
-                    self.copy();
+                    // The checkpoint truncates the file.
+                    self.checkpoint();
                 }
-                self.ask_for_copy();
-                self.tell(&told);
-                if let Some((run, _)) = told.into_iter().next_back() {
+                self.request_checkpoint();
+                self.tell(&grown);
+                if let Some((run, _)) = grown.into_iter().next_back() {
                     self.last = Some(run);
                 }
                 Ok(outcomes)
             }
-            Err(trouble) => {
+            Err(db_error) => {
                 self.rows.clear();
                 if !self.db.is_autocommit() {
                     _ = self.db.execute_batch("ROLLBACK");
                 }
-                Err(trouble)
+                Err(db_error)
             }
         }
     }
 
-    fn fill(&mut self, group: &mut [Box<dyn Job>]) -> Result<Filled, Trouble> {
+    fn fill(&mut self, group: &mut [Box<dyn Job>]) -> Result<WrittenGroup, DbError> {
         let version = data_version(&self.db)?;
-        let (mut change, mut told) = (self.seen, Vec::new());
+        let (mut change, mut grown) = (self.seen, Vec::new());
         if version != self.version {
             self.rows.clear();
             change = last_change(&self.db)?;
             if change != self.seen && self.is_watched() {
-                told = self.changed()?;
+                grown = self.changed()?;
             }
         }
-        let mut unit = Unit { db: &self.db, rows: &mut self.rows, change, told, freed: false };
+        let mut tx = Tx { db: &self.db, rows: &mut self.rows, change, grown, freed: false };
         let outcomes = match group {
             [job] => {
-                job.attempt(&mut unit)?;
+                job.attempt(&mut tx)?;
                 vec![Ok(())]
             }
-            jobs => jobs.iter_mut().map(|job| attempt_one(&self.place, job, &mut unit)).collect::<Result<_, _>>()?,
+            jobs => jobs.iter_mut().map(|job| attempt_one(&self.store_file, job, &mut tx)).collect::<Result<_, _>>()?,
         };
-        let Unit { change, told, freed, .. } = unit;
-        Ok(Filled { outcomes, version, change, told, freed })
+        let Tx { change, grown, freed, .. } = tx;
+        Ok(WrittenGroup { outcomes, version, change, grown, freed })
     }
 
     fn is_watched(&self) -> bool {
         !self.watchers.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
-    /// Tells of what other processes have written.
+    /// Notifies watchers of what other processes have written.
     pub(super) fn look(&mut self) {
         let looked = data_version(&self.db).and_then(|version| {
             if version == self.version {
@@ -306,17 +302,17 @@ impl Committer {
         });
         match looked {
             Ok(None) => {}
-            Ok(Some((version, change, told))) => {
+            Ok(Some((version, change, grown))) => {
                 (self.version, self.seen) = (version, change);
                 self.rows.clear();
-                self.tell(&told);
+                self.tell(&grown);
             }
-            Err(trouble) => tracing::debug!(?trouble, "what others write is looked for later"),
+            Err(db_error) => tracing::debug!(?db_error, "polling for changes of other processes failed; retrying"),
         }
     }
 
-    /// Lists the runs that have changed since the last look.
-    fn changed(&self) -> Result<Vec<(RunId, Seq)>, Trouble> {
+    /// Lists the runs that have changed since the last poll.
+    fn changed(&self) -> Result<Vec<(RunId, Seq)>, DbError> {
         let mut statement = self.db.prepare_cached("SELECT run, next FROM runs WHERE change > ?1 ORDER BY change")?;
         let rows = statement.query_map([self.seen], |row| {
             let (run, next): (String, _) = (row.get(0)?, row.get(1)?);
@@ -329,8 +325,8 @@ impl Committer {
         for (run, next) in grown {
             let watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner).of(run);
             for watcher in watchers {
-                // One that panics must not take those with it who write.
-                _ = caught(|| {
+                // A panicking watcher must not fail the writers.
+                _ = catch_panic(|| {
                     watcher.appended(run, *next);
                     Ok(())
                 });
@@ -339,30 +335,34 @@ impl Committer {
     }
 }
 
-/// Writes a job in a savepoint, so that others stay when it is refused. It fails as a whole where they do not.
-fn attempt_one(place: &Place, job: &mut Box<dyn Job>, unit: &mut Unit<'_>) -> Result<Result<(), StoreError>, Trouble> {
-    let (told, change) = (unit.told.len(), unit.change);
-    unit.db.prepare_cached("SAVEPOINT job")?.execute([])?;
-    let outcome = match job.attempt(unit) {
+/// Writes a job in a savepoint, so that a refused job does not affect others. An error is one of the transaction.
+fn attempt_one(
+    store_file: &StoreFile,
+    job: &mut Box<dyn Job>,
+    tx: &mut Tx<'_>,
+) -> Result<Result<(), StoreError>, DbError> {
+    let (grown, change) = (tx.grown.len(), tx.change);
+    tx.db.prepare_cached("SAVEPOINT job")?.execute([])?;
+    let outcome = match job.attempt(tx) {
         Ok(()) => Ok(()),
-        // Some errors undo the whole transaction, and then the jobs before are undone, too.
-        Err(trouble) if unit.db.is_autocommit() => return Err(trouble),
-        Err(trouble) => {
-            unit.told.truncate(told);
-            unit.change = change;
-            unit.db.prepare_cached("ROLLBACK TO job")?.execute([])?;
-            Err(place.explain(trouble))
+        // Some errors roll back the transaction, and with it the earlier jobs.
+        Err(db_error) if tx.db.is_autocommit() => return Err(db_error),
+        Err(db_error) => {
+            tx.grown.truncate(grown);
+            tx.change = change;
+            tx.db.prepare_cached("ROLLBACK TO job")?.execute([])?;
+            Err(store_file.explain(db_error))
         }
     };
-    unit.db.prepare_cached("RELEASE job")?.execute([])?;
+    tx.db.prepare_cached("RELEASE job")?.execute([])?;
     Ok(outcome)
 }
 
-fn last_change(db: &Connection) -> Result<i64, Trouble> {
+fn last_change(db: &Connection) -> Result<i64, DbError> {
     let sql = "SELECT max(change, (SELECT coalesce(max(change), 0) FROM runs)) FROM counter";
     Ok(db.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
 }
 
-fn data_version(db: &Connection) -> Result<i64, Trouble> {
+fn data_version(db: &Connection) -> Result<i64, DbError> {
     Ok(db.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?)
 }

@@ -1,36 +1,36 @@
-//! Which workers are alive.
+//! Leases: which workers are alive.
 //!
-//! A worker has a file in `<database>-workers/` and keeps it locked. The operating system drops the lock when the process
-//! ends, however it ends, so that a crash is known at once, and a process that stands still for long is not taken for
-//! dead. Files are made and removed under the lock of the folder: none is removed before its worker has locked it.
+//! A worker locks a file in `<database>-workers/`. The operating system releases the lock when the process ends in any
+//! way, so that a crash is visible at once and a suspended process is not taken for dead. Files are created and
+//! removed under the folder's lock: none is removed before its worker has locked it.
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
-use super::failure::beside;
+use super::failure::lease_error;
 use crate::private;
 use crate::store::{Lease, StoreError};
 
-/// The file that is locked while files are made and removed.
+/// The file whose lock guards creating and removing files.
 const FOLDER_LOCK: &str = "lock";
 
-/// The folder where workers show that they are alive.
+/// The folder with a lock file for each live worker.
 #[derive(Debug, Clone)]
 pub(super) struct Workers {
     folder: PathBuf,
 }
 
 impl Workers {
-    /// Names the folder that belongs to a store's file.
+    /// Returns the folder that belongs to a database file.
     pub(super) fn of(database: &Path) -> Self {
         let mut folder = database.as_os_str().to_owned();
         folder.push("-workers");
         Self { folder: folder.into() }
     }
 
-    /// Makes a worker known, and forgets those that have died.
+    /// Registers a new worker, and removes the files of dead ones.
     pub(super) fn acquire_lease(&self) -> Result<Lease, StoreError> {
-        let failed = |error| beside(&self.folder, &error);
+        let failed = |error| lease_error(&self.folder, &error);
         private::make_folder(&self.folder).map_err(failed)?;
         let folder = open(&self.folder.join(FOLDER_LOCK)).map_err(failed)?;
         folder.lock().map_err(failed)?;
@@ -41,28 +41,28 @@ impl Workers {
         Ok(Lease::new(id, Alive { path, _file: file }))
     }
 
-    /// Says whether a worker is alive.
+    /// Returns whether a worker is alive.
     pub(super) fn is_lease_live(&self, owner: &str) -> Result<bool, StoreError> {
-        let is_id = owner.chars().all(|letter| letter.is_ascii_hexdigit() || letter == '-');
+        let is_id = owner.chars().all(|char| char.is_ascii_hexdigit() || char == '-');
         if !is_id || owner.is_empty() {
             return Ok(false);
         }
         let path = self.folder.join(owner);
-        is_locked(&path).map_err(|error| beside(&path, &error))
+        is_locked(&path).map_err(|error| lease_error(&path, &error))
     }
 
     fn forget_dead(&self) -> std::io::Result<()> {
         for entry in std::fs::read_dir(&self.folder)? {
             let path = entry?.path();
             if !path.ends_with(FOLDER_LOCK) && !is_locked(&path)? {
-                gone(std::fs::remove_file(&path))?;
+                ignore_not_found(std::fs::remove_file(&path))?;
             }
         }
         Ok(())
     }
 }
 
-/// A worker's file, for as long as it is alive.
+/// The lock file of a live worker.
 struct Alive {
     path: PathBuf,
     _file: File,
@@ -78,12 +78,12 @@ fn open(path: &Path) -> std::io::Result<File> {
     private::options().create(true).truncate(false).write(true).open(path)
 }
 
-/// Says whether a worker holds the lock. The lock that is tried is a shared one, so that two who ask at the same time
-/// do not take each other for the worker.
+/// Returns whether a worker holds the lock. It tries a shared lock, so that two processes that check at the same time do
+/// not mistake each other for the worker.
 fn is_locked(path: &Path) -> std::io::Result<bool> {
     let file = match File::open(path) {
         Ok(file) => file,
-        Err(error) => return gone(Err(error)).map(|()| false),
+        Err(error) => return ignore_not_found(Err(error)).map(|()| false),
     };
     match file.try_lock_shared() {
         Ok(()) => Ok(false),
@@ -92,17 +92,17 @@ fn is_locked(path: &Path) -> std::io::Result<bool> {
     }
 }
 
-/// Takes a file that is not there for one that was removed meanwhile.
-fn gone(result: std::io::Result<()>) -> std::io::Result<()> {
+/// Ignores that a file does not exist: it was removed meanwhile.
+fn ignore_not_found(result: std::io::Result<()>) -> std::io::Result<()> {
     match result {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
 }
 
-/// Makes a name that no other worker has or had: the process, for people, and something random.
+/// Creates a unique worker name: the process id, for people, and a random part.
 fn new_id() -> String {
-    #[expect(clippy::disallowed_methods, reason = "the name of a worker is no part of what a run comes to")]
+    #[expect(clippy::disallowed_methods, reason = "a worker's name does not affect a run's outcome")]
     let id = uuid::Uuid::now_v7().simple().to_string();
     let random = id.get(20..).unwrap_or_default();
     format!("{}-{random}", std::process::id())

@@ -1,14 +1,14 @@
-//! The mailbox.
+//! The mailbox tables.
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
-use super::failure::Trouble;
+use super::failure::DbError;
 use super::rows::{decode, seq};
 use crate::record::{RunId, Seq, SignalId, Timestamp};
 use crate::store::{DeliveryState, InboundWebhook, MailboxEntry, PostOutcome};
 
-/// Keeps mail, and forgets what has expired.
-pub(super) fn post(db: &Connection, mail: &InboundWebhook, content: &str) -> Result<PostOutcome, Trouble> {
+/// Stores a webhook, and deletes expired ones.
+pub(super) fn post(db: &Connection, mail: &InboundWebhook, content: &str) -> Result<PostOutcome, DbError> {
     db.prepare_cached("DELETE FROM mail WHERE expires <= ?1")?.execute([mail.at.0])?;
     let known = db
         .prepare_cached("SELECT taken_by, taken_at FROM mail WHERE id = ?1")?
@@ -28,8 +28,8 @@ pub(super) fn post(db: &Connection, mail: &InboundWebhook, content: &str) -> Res
     }
 }
 
-/// Returns who has taken a mail, and the first event of the append that took it.
-pub(super) fn taker(db: &Connection, mail: &SignalId) -> Result<Option<(RunId, Seq)>, Trouble> {
+/// Returns the run that received a webhook, and the first event of the append that delivered it.
+pub(super) fn taker(db: &Connection, mail: &SignalId) -> Result<Option<(RunId, Seq)>, DbError> {
     let sql = "SELECT taken_by, taken_at FROM mail WHERE id = ?1 AND taken_by IS NOT NULL";
     let taker = db.prepare_cached(sql)?.query_row([mail.as_str()], |row| {
         Ok((row.get::<_, String>(0)?, row.get::<_, Option<i64>>(1)?.unwrap_or_default()))
@@ -37,26 +37,26 @@ pub(super) fn taker(db: &Connection, mail: &SignalId) -> Result<Option<(RunId, S
     Ok(taker.optional()?.map(|(run, at)| (RunId::from(run), seq(at))))
 }
 
-/// Returns the oldest mail that can be taken.
+/// Returns the oldest undelivered webhook.
 pub(super) fn oldest(
     db: &Connection,
     webhook: &str,
     identifier: &str,
     now: Timestamp,
-) -> Result<Option<InboundWebhook>, Trouble> {
+) -> Result<Option<InboundWebhook>, DbError> {
     let sql = "SELECT content FROM mail WHERE webhook = ?1 AND identifier = ?2 AND taken_by IS NULL AND expires > ?3
                ORDER BY at, id LIMIT 1";
     let mut statement = db.prepare_cached(sql)?;
     let content: Option<String> =
         statement.query_row(params![webhook, identifier, now.0], |row| row.get(0)).optional()?;
-    content.map(|content| decode("a mail", &content)).transpose()
+    content.map(|content| decode("a webhook", &content)).transpose()
 }
 
-const LETTER: &str = "SELECT id, webhook, identifier, at, expires, taken_by, taken_at, content FROM mail";
+const SELECT_ENTRY: &str = "SELECT id, webhook, identifier, at, expires, taken_by, taken_at, content FROM mail";
 
-/// Lists everything that is known.
-pub(super) fn all(db: &Connection) -> Result<Vec<MailboxEntry>, Trouble> {
-    let mut statement = db.prepare_cached(&format!("{LETTER} ORDER BY at, id"))?;
+/// Lists all entries.
+pub(super) fn all(db: &Connection) -> Result<Vec<MailboxEntry>, DbError> {
+    let mut statement = db.prepare_cached(&format!("{SELECT_ENTRY} ORDER BY at, id"))?;
     let mut rows = statement.query([])?;
     let mut entries = Vec::new();
     while let Some(row) = rows.next()? {
@@ -65,28 +65,28 @@ pub(super) fn all(db: &Connection) -> Result<Vec<MailboxEntry>, Trouble> {
     Ok(entries)
 }
 
-/// Returns what is known of one mail.
-pub(super) fn one(db: &Connection, mail: &SignalId) -> Result<Option<MailboxEntry>, Trouble> {
-    let mut statement = db.prepare_cached(&format!("{LETTER} WHERE id = ?1"))?;
+/// Returns the entry of one webhook.
+pub(super) fn one(db: &Connection, mail: &SignalId) -> Result<Option<MailboxEntry>, DbError> {
+    let mut statement = db.prepare_cached(&format!("{SELECT_ENTRY} WHERE id = ?1"))?;
     let mut rows = statement.query([mail.as_str()])?;
     rows.next()?.map(mailbox_entry).transpose()
 }
 
-fn mailbox_entry(row: &Row<'_>) -> Result<MailboxEntry, Trouble> {
+fn mailbox_entry(row: &Row<'_>) -> Result<MailboxEntry, DbError> {
     let id = SignalId::from(row.get::<_, String>(0)?);
     let delivery = match row.get::<_, Option<String>>(5)? {
         Some(run) => DeliveryState::Delivered {
             run: RunId::from(run),
             seq: seq(row.get::<_, Option<i64>>(6)?.unwrap_or_default()),
         },
-        None => DeliveryState::Undelivered(decode(&format!("the mail `{id}`"), &row.get::<_, String>(7)?)?),
+        None => DeliveryState::Undelivered(decode(&format!("the webhook `{id}`"), &row.get::<_, String>(7)?)?),
     };
     let (webhook, identifier) = (row.get(1)?, row.get(2)?);
     Ok(MailboxEntry { id, webhook, identifier, at: Timestamp(row.get(3)?), expires: Timestamp(row.get(4)?), delivery })
 }
 
-/// Throws mail away that nobody has taken.
-pub(super) fn discard(db: &Connection, mail: &SignalId) -> Result<(), Trouble> {
+/// Deletes an undelivered webhook.
+pub(super) fn discard(db: &Connection, mail: &SignalId) -> Result<(), DbError> {
     let sql = "DELETE FROM mail WHERE id = ?1 AND taken_by IS NULL";
     db.prepare_cached(sql)?.execute([mail.as_str()])?;
     Ok(())

@@ -1,20 +1,19 @@
-//! The embedded store: one SQLite file.
+//! The embedded store: one SQLite file, which several processes may share.
 //!
-//! One thread writes. It takes everything that waits to be written, of all runs, into one transaction, each append in a
-//! savepoint of its own; who asked is answered after the commit. Where a commit does not wait for the disk, a run that is
-//! alone is written to without it. Another thread copies the log of commits into the file. Two threads read, and searches
-//! have a third, so that no executor waits for a disk.
-//! Other processes may use the same file at the same time.
+//! One thread writes. It commits all waiting jobs of all runs in one transaction, each append in a savepoint of its own,
+//! and replies after the commit. Where a commit does not wait for the disk, a run without concurrent writers is written on
+//! the caller's thread instead. Another thread checkpoints the write-ahead log. Two threads read, and a third one searches,
+//! so that no executor waits for a disk.
 //!
-//! What an append says beside its events (the run's row, what waits, mail that was taken, timers, which files are the
-//! run's, a snapshot) is written in its transaction. Events lie in the order of their run and number; the rows have indexes for what lists filter by.
+//! The rest of an append (the run's row, pending items, delivered webhooks, timers, file references, a snapshot) is
+//! written in its transaction. Events are ordered by run and number; the rows have indexes for the fields of the filters.
 
 mod append;
 mod blobs;
+mod checkpointer;
 mod connection;
-mod copier;
 mod failure;
-mod gone;
+mod file_identity;
 mod group;
 mod leases;
 mod mailbox;

@@ -1,4 +1,4 @@
-//! What waits: an index of it, which the lists are read from.
+//! The index of pending items.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -7,13 +7,13 @@ use std::sync::Arc;
 use rusqlite::{Connection, params};
 use serde::{Deserialize, Serialize};
 
-use super::failure::Trouble;
+use super::failure::DbError;
 use super::query::{Select, text};
 use super::rows::{EVENTS, column, decode, encode, event_id, seq};
 use crate::record::{Gate, LimitKind, Path, Pending, PendingKind, RunId, RunSummary, Timestamp, WaitSpec};
 use crate::store::{PendingFilter, PendingItem, StoreError};
 
-/// Something that waits, as it is written.
+/// A pending item, encoded for the table.
 pub(super) struct Entry {
     since: i64,
     person: bool,
@@ -25,7 +25,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// Encodes something that waits.
+    /// Encodes a pending item.
     pub(super) fn new(pending: &Pending) -> Result<Self, StoreError> {
         let (person, waits) = match &pending.kind {
             PendingKind::Approval { .. } | PendingKind::Budget { .. } => (true, Vec::new()),
@@ -45,14 +45,14 @@ impl Entry {
         })
     }
 
-    /// Says whether this is what the table holds, in all parts.
+    /// Returns whether the stored row equals this entry.
     fn is(&self, old: &Row) -> bool {
         (&self.call, self.since, &self.tool, &self.arguments, &self.kind)
             == (&old.call, old.since, &old.tool, &old.arguments, &old.kind)
     }
 }
 
-/// Something that waits, as the table holds it.
+/// A stored row.
 struct Row {
     id: i64,
     at: i64,
@@ -63,10 +63,10 @@ struct Row {
     kind: String,
 }
 
-/// Replaces what waits in a run. What waited before goes on to wait since the same moment.
-pub(super) fn replace(db: &Connection, key: i64, about: &RunSummary, entries: &[Entry]) -> Result<(), Trouble> {
+/// Replaces the pending items of a run. Items that were pending before keep their time.
+pub(super) fn replace(db: &Connection, key: i64, about: &RunSummary, entries: &[Entry]) -> Result<(), DbError> {
     let before = rows_of(db, key)?;
-    // By what tells one from another, since a batch may have thousands of calls, and each of them is decided alone.
+    // By key, since a batch may have thousands of calls, each of which is approved alone.
     let known: HashMap<_, _> = before.iter().map(|old| ((old.call.as_str(), old.since), old)).collect();
     let waits: HashMap<_, _> = entries.iter().map(|entry| ((entry.call.as_str(), entry.since), entry)).collect();
     let stays = |old: &Row| waits.get(&(old.call.as_str(), old.since)).is_some_and(|entry| entry.is(old));
@@ -92,12 +92,12 @@ pub(super) fn replace(db: &Connection, key: i64, about: &RunSummary, entries: &[
     Ok(())
 }
 
-/// Removes what waits in a run.
-pub(super) fn remove_all(db: &Connection, key: i64) -> Result<(), Trouble> {
+/// Removes all pending items of a run.
+pub(super) fn remove_all(db: &Connection, key: i64) -> Result<(), DbError> {
     rows_of(db, key)?.iter().try_for_each(|old| remove(db, old))
 }
 
-fn remove(db: &Connection, old: &Row) -> Result<(), Trouble> {
+fn remove(db: &Connection, old: &Row) -> Result<(), DbError> {
     match serde_json::from_str(&old.kind).map(Kind::into_kind) {
         Ok(PendingKind::Approval { .. } | PendingKind::Budget { .. }) => {}
         Ok(PendingKind::Answer { waits }) => {
@@ -106,14 +106,14 @@ fn remove(db: &Connection, old: &Row) -> Result<(), Trouble> {
                 db.prepare_cached(sql)?.execute(params![wait.webhook, wait.identifier, old.id])?;
             }
         }
-        // It must not stop the log, so all webhooks are gone through.
+        // An unreadable row must not block the log, so this scans all webhooks.
         Err(_) => _ = db.prepare_cached("DELETE FROM waits WHERE pending = ?1")?.execute([old.id])?,
     }
     db.prepare_cached("DELETE FROM pending WHERE id = ?1")?.execute([old.id])?;
     Ok(())
 }
 
-fn rows_of(db: &Connection, key: i64) -> Result<Vec<Row>, Trouble> {
+fn rows_of(db: &Connection, key: i64) -> Result<Vec<Row>, DbError> {
     let sql = "SELECT id, at, since, call, tool, arguments, kind FROM pending WHERE id >= ?1 AND id < ?2 ORDER BY id";
     let mut statement = db.prepare_cached(sql)?;
     let rows = statement.query_map([event_id(key, 0), event_id(key, EVENTS)], |row| {
@@ -123,8 +123,8 @@ fn rows_of(db: &Connection, key: i64) -> Result<Vec<Row>, Trouble> {
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// Lists what waits; what cannot be read is left out, since the rest is still to be answered.
-pub(super) fn list(db: &Connection, filter: &PendingFilter) -> Result<Vec<PendingItem>, Trouble> {
+/// Lists pending items. It skips those that it cannot decode, so that the others can still be answered.
+pub(super) fn list(db: &Connection, filter: &PendingFilter) -> Result<Vec<PendingItem>, DbError> {
     let mut select = Select::new("SELECT run, brain, at, call, tool, arguments, since, kind FROM pending");
     if let Some(run) = &filter.run {
         let key = "(SELECT key FROM runs WHERE run = ?)";
@@ -138,27 +138,27 @@ pub(super) fn list(db: &Connection, filter: &PendingFilter) -> Result<Vec<Pendin
         let waits = "id IN (SELECT pending FROM waits WHERE webhook = ? AND identifier = ?)";
         select.and(waits, [webhook.clone().into(), identifier.clone().into()]);
     }
-    // All of them are read faster in the order in which they lie than in that of an index.
+    // Reading all of them is faster in table order than in index order.
     let order = if filter.most.is_some() { "at, run, since, id" } else { "id" };
     select.order(order, filter.most);
-    let mut waiters = Vec::new();
+    let mut items = Vec::new();
     select.each(db, |row| {
-        match waiter(row) {
-            Ok(waiter) => waiters.push(waiter),
-            Err(trouble) => tracing::warn!(?trouble, "something that waits is left out of the list"),
+        match item(row) {
+            Ok(item) => items.push(item),
+            Err(db_error) => tracing::warn!(?db_error, "skipped an unreadable pending item"),
         }
         Ok(())
     })?;
     if filter.most.is_none() {
-        // They are large, and are moved once this way.
-        waiters.sort_by_cached_key(|waiter| (waiter.at, waiter.run.clone(), waiter.pending.since));
+        // Sorts by cached keys, since items are large.
+        items.sort_by_cached_key(|item| (item.at, item.run.clone(), item.pending.since));
     }
-    Ok(waiters)
+    Ok(items)
 }
 
-fn waiter(row: &rusqlite::Row<'_>) -> Result<PendingItem, Trouble> {
-    let what = "something that waits";
-    let unreadable = |error| Trouble::unreadable(what, error);
+fn item(row: &rusqlite::Row<'_>) -> Result<PendingItem, DbError> {
+    let what = "a pending item";
+    let unreadable = |error| DbError::unreadable(what, error);
     let pending = Pending {
         call: Path::parse(text(row, 3)?).map_err(unreadable)?,
         tool: row.get(4)?,
@@ -169,8 +169,8 @@ fn waiter(row: &rusqlite::Row<'_>) -> Result<PendingItem, Trouble> {
     Ok(PendingItem { run: RunId::from(text(row, 0)?), brain: row.get(1)?, at: Timestamp(row.get(2)?), pending })
 }
 
-/// What a call waits for, as a column. Its tag stands outside, so that it is read in one go: of a list of what waits,
-/// most of the time is spent on this.
+/// What a call waits for, as a column. The tag is external, so that serde reads it in one pass: decoding takes most of
+/// the time of a list.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Kind<'a> {
@@ -180,7 +180,7 @@ enum Kind<'a> {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expires: Option<Timestamp>,
     },
-    /// More than a limit allows.
+    /// A higher limit.
     Budget {
         kind: LimitKind,
         limit: u64,
@@ -195,7 +195,7 @@ enum Kind<'a> {
 }
 
 impl<'a> Kind<'a> {
-    /// Turns what a call waits for into a column.
+    /// Converts to the column.
     fn of(kind: &'a PendingKind) -> Self {
         match kind {
             PendingKind::Approval { gate, expires } => Self::Approval { gate: Cow::Borrowed(gate), expires: *expires },
@@ -206,7 +206,7 @@ impl<'a> Kind<'a> {
         }
     }
 
-    /// Turns the column into what a call waits for.
+    /// Converts from the column.
     fn into_kind(self) -> PendingKind {
         match self {
             Self::Approval { gate, expires } => PendingKind::Approval { gate: gate.into_owned(), expires },

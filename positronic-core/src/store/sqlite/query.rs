@@ -1,23 +1,23 @@
-//! What is read: logs, rows, what waits, and the search.
+//! Queries for logs, run rows and pending items, and the search.
 
 use std::sync::Arc;
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension as _, Row, params_from_iter};
 
-use super::failure::Trouble;
+use super::failure::DbError;
 use super::rows::{EVENTS, column, decode, event_id, limit, no_such, seq};
 use crate::record::{Event, RunId, RunSummary, Seq, SignalId};
 use crate::store::{EventMatch, RunFilter, Snapshot};
 
 /// Reads events of a run.
-pub(super) fn read(db: &Connection, run: &RunId, from: Seq, most: usize) -> Result<Vec<Arc<Event>>, Trouble> {
+pub(super) fn read(db: &Connection, run: &RunId, from: Seq, most: usize) -> Result<Vec<Arc<Event>>, DbError> {
     let known: Option<(i64, i64)> = db
         .prepare_cached("SELECT key, next FROM runs WHERE run = ?1")?
         .query_row([run.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
-    let (key, whole) = known.ok_or_else(|| no_such(run))?;
-    // The numbers have no gaps, so no limit is needed; with one, SQLite would prepare the statement each time anew.
+    let (key, end_of_log) = known.ok_or_else(|| no_such(run))?;
+    // Numbers have no gaps, so no LIMIT is needed; with one, SQLite would prepare the statement each time.
     let sql = "SELECT line FROM events WHERE id >= ?1 AND id < ?2 ORDER BY id";
     let mut statement = db.prepare_cached(sql)?;
     let start = column(from.0).min(EVENTS);
@@ -27,43 +27,43 @@ pub(super) fn read(db: &Connection, run: &RunId, from: Seq, most: usize) -> Resu
     let mut next = from;
     while let Some(row) = rows.next()? {
         let event = Event::from_json(text(row, 0)?);
-        let event = event.map_err(|error| Trouble::unreadable(&format!("event {next} of the run `{run}`"), error))?;
+        let event = event.map_err(|error| DbError::unreadable(&format!("event {next} of the run `{run}`"), error))?;
         if event.seq != next {
             let what = format!("event {next} of the run `{run}`");
-            return Err(Trouble::unreadable(&what, format!("event {} stands in its place", event.seq)));
+            return Err(DbError::unreadable(&what, format!("found event {} instead", event.seq)));
         }
         next = next.next();
         events.push(Arc::new(event));
     }
-    // An append is atomic, so a log that is shorter has lost something; whoever waited for the rest would wait forever.
-    if events.len() < most && next < seq(whole) {
+    // An append is atomic, so a shorter log has lost events, and a reader that waits for them would wait forever.
+    if events.len() < most && next < seq(end_of_log) {
         let what = format!("the log of the run `{run}`");
         let last =
             |next: Seq| next.0.checked_sub(1).map_or_else(|| "no event".to_owned(), |last| format!("event {last}"));
-        let reason = format!("it ends at {}, and its row says {}; it is damaged", last(next), last(seq(whole)));
-        return Err(Trouble::unreadable(&what, reason));
+        let reason = format!("it ends at {}, but its row says {}; it is damaged", last(next), last(seq(end_of_log)));
+        return Err(DbError::unreadable(&what, reason));
     }
     Ok(events)
 }
 
-/// Returns the row about a run.
-pub(super) fn run(db: &Connection, run: &RunId) -> Result<RunSummary, Trouble> {
+/// Returns the summary of a run.
+pub(super) fn run(db: &Connection, run: &RunId) -> Result<RunSummary, DbError> {
     let mut statement = db.prepare_cached("SELECT summary FROM runs WHERE run = ?1")?;
     let summary: Option<String> = statement.query_row([run.as_str()], |row| row.get(0)).optional()?;
     decode(&format!("the row about the run `{run}`"), &summary.ok_or_else(|| no_such(run))?)
 }
 
-/// Returns the event by which a run has accepted a signal.
-pub(super) fn accepted(db: &Connection, run: &RunId, signal: &SignalId) -> Result<Option<Seq>, Trouble> {
-    let sql = "SELECT signals.seq FROM runs LEFT JOIN signals ON signals.run = runs.key AND signals.signal = ?2
+/// Returns the event by which a run accepted a signal.
+pub(super) fn accepted(db: &Connection, run: &RunId, signal: &SignalId) -> Result<Option<Seq>, DbError> {
+    let sql = "SELECT signals.seq FROM runs UNREFERENCED JOIN signals ON signals.run = runs.key AND signals.signal = ?2
                WHERE runs.run = ?1";
     let mut statement = db.prepare_cached(sql)?;
     let found = statement.query_row([run.as_str(), signal.as_str()], |row| row.get::<_, Option<i64>>(0)).optional()?;
     Ok(found.ok_or_else(|| no_such(run))?.map(seq))
 }
 
-/// Lists the rows about runs; one that cannot be read is left out, since the others are still to be seen.
-pub(super) fn runs(db: &Connection, filter: &RunFilter) -> Result<Vec<RunSummary>, Trouble> {
+/// Lists run summaries. It skips those that it cannot decode, so that the others stay visible.
+pub(super) fn runs(db: &Connection, filter: &RunFilter) -> Result<Vec<RunSummary>, DbError> {
     let mut rows = Vec::new();
     select_runs(filter).each(db, |row| {
         rows.extend(serde_json::from_str::<RunSummary>(text(row, 0)?).ok());
@@ -72,13 +72,13 @@ pub(super) fn runs(db: &Connection, filter: &RunFilter) -> Result<Vec<RunSummary
     Ok(rows)
 }
 
-/// Lists the rows about runs that cannot be read, with the run and what is wrong.
-pub(super) fn unreadable(db: &Connection, filter: &RunFilter) -> Result<Vec<(RunId, Trouble)>, Trouble> {
+/// Lists the runs whose summary cannot be decoded, with the error.
+pub(super) fn unreadable(db: &Connection, filter: &RunFilter) -> Result<Vec<(RunId, DbError)>, DbError> {
     let mut unreadable = Vec::new();
     select_runs(filter).each(db, |row| {
         let run = RunId::from(text(row, 1)?);
         let read = decode::<RunSummary>(&format!("the row about the run `{run}`"), text(row, 0)?);
-        unreadable.extend(read.err().map(|trouble| (run, trouble)));
+        unreadable.extend(read.err().map(|db_error| (run, db_error)));
         Ok(())
     })?;
     Ok(unreadable)
@@ -114,20 +114,20 @@ fn select_runs(filter: &RunFilter) -> Select {
         select.and("at < ?", [before.0.into()]);
     }
     if let Some(due) = filter.due {
-        // Few of many are due, so these are found first, and put into the list's order then.
+        // Few of many are due, so an index finds these first; then they are sorted.
         select.and("key IN (SELECT key FROM runs WHERE wake <= ?)", [due.0.into()]);
     }
     select.order("started DESC, run DESC", filter.most);
     select
 }
 
-/// Returns a column as it lies.
-pub(super) fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str, Trouble> {
+/// Returns a text column without copying it.
+pub(super) fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str, DbError> {
     Ok(row.get_ref(column)?.as_str().map_err(rusqlite::Error::from)?)
 }
 
-/// Finds events by their text. Every line is looked at: an index of all words would take as much room as the events.
-pub(super) fn search(db: &Connection, wanted: &str, most: usize) -> Result<Vec<EventMatch>, Trouble> {
+/// Finds events by their text with a full scan: an index of all words would take as much space as the events.
+pub(super) fn search(db: &Connection, wanted: &str, most: usize) -> Result<Vec<EventMatch>, DbError> {
     let sql = "SELECT r.run, e.id, e.line FROM runs r CROSS JOIN events e
                ON e.id >= r.key * 4294967296 AND e.id < (r.key + 1) * 4294967296
                ORDER BY r.started DESC, r.run DESC, e.id";
@@ -148,7 +148,7 @@ pub(super) fn search(db: &Connection, wanted: &str, most: usize) -> Result<Vec<E
     Ok(found)
 }
 
-/// Says whether a line contains a text in small letters, whatever the line's case.
+/// Returns whether a line contains a lower-case text, ignoring the line's case.
 fn contains(line: &str, text: &str) -> bool {
     if !line.is_ascii() {
         return line.to_lowercase().contains(text);
@@ -165,7 +165,7 @@ fn contains(line: &str, text: &str) -> bool {
 }
 
 /// Returns the snapshot of a run.
-pub(super) fn snapshot(db: &Connection, run: &RunId) -> Result<Option<Snapshot>, Trouble> {
+pub(super) fn snapshot(db: &Connection, run: &RunId) -> Result<Option<Snapshot>, DbError> {
     let sql = "SELECT s.next, s.version, s.content FROM runs r JOIN snapshots s ON s.run = r.key WHERE r.run = ?1";
     let mut statement = db.prepare_cached(sql)?;
     let snapshot = statement.query_row([run.as_str()], |row| {
@@ -174,26 +174,26 @@ pub(super) fn snapshot(db: &Connection, run: &RunId) -> Result<Option<Snapshot>,
     Ok(snapshot.optional()?)
 }
 
-/// A question that is put together from what a filter gives.
+/// A query that is built from a filter.
 pub(super) struct Select {
     sql: String,
     values: Vec<Value>,
 }
 
 impl Select {
-    /// Makes one of a statement without conditions.
+    /// Creates a query from a statement without conditions.
     pub(super) fn new(sql: &str) -> Self {
         Self { sql: format!("{sql} WHERE true"), values: Vec::new() }
     }
 
-    /// Adds a condition, and what its marks stand for.
+    /// Adds a condition and its parameters.
     pub(super) fn and(&mut self, condition: &str, values: impl IntoIterator<Item = Value>) {
         self.sql.push_str(" AND ");
         self.sql.push_str(condition);
         self.values.extend(values);
     }
 
-    /// Says in which order, and how many.
+    /// Sets the order and the limit.
     pub(super) fn order(&mut self, order: &str, most: Option<usize>) {
         self.sql.push_str(" ORDER BY ");
         self.sql.push_str(order);
@@ -203,12 +203,12 @@ impl Select {
         }
     }
 
-    /// Has each row read that is found.
+    /// Calls `read` for each found row.
     pub(super) fn each(
         self,
         db: &Connection,
-        mut read: impl FnMut(&Row<'_>) -> Result<(), Trouble>,
-    ) -> Result<(), Trouble> {
+        mut read: impl FnMut(&Row<'_>) -> Result<(), DbError>,
+    ) -> Result<(), DbError> {
         let mut statement = db.prepare_cached(&self.sql)?;
         let mut rows = statement.query(params_from_iter(self.values))?;
         while let Some(row) = rows.next()? {
@@ -225,27 +225,28 @@ mod tests {
     use super::{contains, params_from_iter, select_runs};
     use crate::record::Timestamp;
     use crate::store::RunFilter;
-    use crate::store::sqlite::failure::Place;
+    use crate::store::sqlite::failure::StoreFile;
     use crate::store::sqlite::schema;
 
-    /// A store may have many runs that wait, and is asked every second.
+    /// The scheduler polls this every second, in stores with many waiting runs.
     #[test]
-    fn what_is_due_is_found_without_reading_all_that_wait() {
+    fn due_runs_are_found_by_index() {
         let mut db = Connection::open_in_memory().unwrap();
-        schema::migrate(&mut db, &Place { path: "runs.db".into(), patience: std::time::Duration::ZERO }).unwrap();
+        schema::migrate(&mut db, &StoreFile { path: "runs.db".into(), busy_timeout: std::time::Duration::ZERO })
+            .unwrap();
         let select = select_runs(&RunFilter::builder().due(Timestamp(9)).build());
 
-        let mut definition = db.prepare(&format!("EXPLAIN QUERY PLAN {}", select.sql)).unwrap();
-        let definition = definition.query_map(params_from_iter(select.values), |row| row.get::<_, String>(3)).unwrap();
-        let definition: Vec<_> = definition.map(Result::unwrap).collect();
+        let mut query_plan = db.prepare(&format!("EXPLAIN QUERY PLAN {}", select.sql)).unwrap();
+        let query_plan = query_plan.query_map(params_from_iter(select.values), |row| row.get::<_, String>(3)).unwrap();
+        let query_plan: Vec<_> = query_plan.map(Result::unwrap).collect();
 
         for step in ["runs_by_wake (wake<?)", "INTEGER PRIMARY KEY (rowid=?)"] {
-            assert!(definition.iter().any(|line| line.ends_with(step)), "{step}: {definition:#?}");
+            assert!(query_plan.iter().any(|line| line.ends_with(step)), "{step}: {query_plan:#?}");
         }
     }
 
     #[test]
-    fn a_text_is_found_whatever_its_case() {
+    fn search_ignores_case() {
         for (line, text, found) in [
             ("", "", true),
             ("abc", "", true),

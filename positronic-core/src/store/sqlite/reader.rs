@@ -7,20 +7,20 @@ use std::thread::JoinHandle;
 use futures::channel::oneshot;
 use rusqlite::{Connection, InterruptHandle};
 
-use super::failure::{Place, Trouble, caught, ended};
+use super::failure::{DbError, StoreFile, catch_panic, store_closed};
 use crate::store::StoreError;
 
-type Question = Box<dyn FnOnce(&mut Connection) + Send>;
+type Query = Box<dyn FnOnce(&mut Connection) + Send>;
 
-/// The way to some threads that read, each with a connection of its own.
+/// A pool of threads that read, each with its own connection.
 pub(super) struct Readers {
-    questions: Sender<Question>,
+    queries: Sender<Query>,
     interrupts: Vec<InterruptHandle>,
-    place: Place,
+    store_file: StoreFile,
 }
 
 impl Drop for Readers {
-    /// Ends what is read for nobody: whoever waits for an answer has the store.
+    /// Interrupts running queries: callers that still need a reply keep the store alive.
     fn drop(&mut self) {
         for interrupt in &self.interrupts {
             interrupt.interrupt();
@@ -30,41 +30,44 @@ impl Drop for Readers {
 
 impl Readers {
     /// Starts a thread for each connection.
-    pub(super) fn start(place: Place, connections: Vec<Connection>) -> Result<(Self, Vec<JoinHandle<()>>), Trouble> {
-        let (questions, receiver) = channel();
+    pub(super) fn start(
+        store_file: StoreFile,
+        connections: Vec<Connection>,
+    ) -> Result<(Self, Vec<JoinHandle<()>>), DbError> {
+        let (queries, receiver) = channel();
         let receiver = Arc::new(Mutex::new(receiver));
         let interrupts = connections.iter().map(Connection::get_interrupt_handle).collect();
         let start = |db| {
             let receiver = Arc::clone(&receiver);
             let thread = std::thread::Builder::new().name("positronic-reader".to_owned());
             let thread = thread.spawn(move || work(db, &receiver));
-            thread.map_err(|error| Trouble::Refused(StoreError::Failed { message: error.to_string() }))
+            thread.map_err(|error| DbError::Refused(StoreError::Failed { message: error.to_string() }))
         };
         let threads = connections.into_iter().map(start).collect::<Result<_, _>>()?;
-        Ok((Self { questions, interrupts, place }, threads))
+        Ok((Self { queries, interrupts, store_file }, threads))
     }
 
-    /// Answers a question from one state of the file, whatever is written meanwhile.
+    /// Runs a query on a consistent snapshot of the file.
     pub(super) async fn ask<T: Send + 'static>(
         &self,
-        question: impl FnOnce(&Connection) -> Result<T, Trouble> + Send + 'static,
+        query: impl FnOnce(&Connection) -> Result<T, DbError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
-        let question: Question = Box::new(move |db: &mut Connection| {
+        let query: Query = Box::new(move |db: &mut Connection| {
             if !reply.is_canceled() {
-                _ = reply.send(caught(|| question(&*db.transaction()?)));
+                _ = reply.send(catch_panic(|| query(&*db.transaction()?)));
             }
         });
-        self.questions.send(question).map_err(|_| ended())?;
-        answer.await.map_err(|_| ended())?.map_err(|trouble| self.place.explain(trouble))
+        self.queries.send(query).map_err(|_| store_closed())?;
+        answer.await.map_err(|_| store_closed())?.map_err(|db_error| self.store_file.explain(db_error))
     }
 }
 
-fn work(mut db: Connection, questions: &Mutex<Receiver<Question>>) {
+fn work(mut db: Connection, queries: &Mutex<Receiver<Query>>) {
     loop {
-        let question = questions.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        match question {
-            Ok(question) => question(&mut db),
+        let query = queries.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        match query {
+            Ok(query) => query(&mut db),
             Err(_) => return,
         }
     }

@@ -1,15 +1,15 @@
-//! The tables, and how a file of an older format becomes one of this format.
+//! The tables, and their migrations.
 //!
-//! The format's number is the file's `user_version`. Step *n* of [`STEPS`] turns format *n* into format *n* + 1, so a
-//! new file takes all of them. A released step is never changed; a new format adds one, and a fixture of the format
+//! The format's number is the file's `user_version`. Step *n* of [`STEPS`] migrates format *n* to format *n* + 1, so a
+//! new file takes all steps. A released step is never changed; a new format adds a step and a fixture of the format
 //! before it.
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use super::failure::{Place, Trouble};
+use super::failure::{DbError, StoreFile};
 use crate::store::StoreError;
 
-/// Marks the file as a store of Positronic, for `file` and for whoever opens it by mistake: `Posi`.
+/// Marks the file as a store of Positronic, for `file` and for programs that open it by mistake: `Posi`.
 const APPLICATION_ID: i32 = i32::from_be_bytes(*b"Posi");
 
 const STEPS: &[&str] = &["
@@ -36,7 +36,7 @@ CREATE INDEX runs_by_conversation ON runs (conversation, started, run) WHERE con
 CREATE INDEX runs_by_wake ON runs (wake) WHERE wake IS NOT NULL;
 CREATE INDEX runs_by_change ON runs (change);
 
--- A run's events lie together: id is the run's key times 2^32, plus the event's number.
+-- A run's events are contiguous: id is the run's key times 2^32, plus the event's number.
 CREATE TABLE events (id INTEGER PRIMARY KEY, line TEXT NOT NULL) STRICT;
 
 CREATE TABLE snapshots (
@@ -46,8 +46,8 @@ CREATE TABLE snapshots (
     content TEXT NOT NULL
 ) STRICT;
 
--- The index has the order of the list. The run stands twice, as its key and its id, so that it does; its brain's title
--- stands here, too, so that the list reads no rows about runs.
+-- The index has the order of the list. The run is stored as its key and as its id for that order; the brain's title
+-- is repeated here, so that the list reads no run rows.
 CREATE TABLE pending (
     id INTEGER PRIMARY KEY,
     key INTEGER NOT NULL,
@@ -72,7 +72,7 @@ CREATE TABLE waits (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX waits_of_pending ON waits (pending);
 
--- InboundWebhook that was taken keeps its id until it expires, without its content.
+-- A delivered webhook keeps its id until it expires, without its content.
 CREATE TABLE mail (
     id TEXT PRIMARY KEY,
     webhook TEXT NOT NULL,
@@ -86,18 +86,18 @@ CREATE TABLE mail (
 CREATE INDEX mail_to_take ON mail (webhook, identifier, at, id) WHERE taken_by IS NULL;
 CREATE INDEX mail_by_expiry ON mail (expires);
 
--- Changes are counted on from here, where the rows that had the last ones are removed.
+-- Continues the numbers of changes after the rows with the last ones are removed.
 CREATE TABLE counter (change INTEGER NOT NULL) STRICT;
 INSERT INTO counter VALUES (0);
 ", "
--- The bytes of files, each content once; at says when they were kept last.
+-- The contents of files; at is the time of their last storing.
 CREATE TABLE blobs (id INTEGER PRIMARY KEY, sha256 TEXT NOT NULL UNIQUE, at INTEGER NOT NULL, bytes BLOB NOT NULL) STRICT;
 
--- Which runs refer to them, by the runs' keys.
+-- The files that runs reference, by the runs' keys.
 CREATE TABLE blob_refs (sha256 TEXT NOT NULL, run INTEGER NOT NULL, PRIMARY KEY (sha256, run)) STRICT, WITHOUT ROWID;
 CREATE INDEX blob_refs_of_run ON blob_refs (run);
 ", "
--- What starts a prompt at its time. The columns count where the document says something else.
+-- Timers that start prompts. The columns override the document.
 CREATE TABLE timers (
     id TEXT PRIMARY KEY,
     due INTEGER NOT NULL,
@@ -111,7 +111,7 @@ CREATE INDEX timers_by_due ON timers (due, id);
 CREATE INDEX timers_of_conversation ON timers (conversation) WHERE conversation IS NOT NULL;
 CREATE INDEX timers_of_user ON timers (user) WHERE conversation IS NULL AND user IS NOT NULL;
 ", "
--- The signals that a run has accepted, by its key, with the number of the event.
+-- The signals that a run accepted, by its key, with the number of the event.
 CREATE TABLE signals (
     run INTEGER NOT NULL,
     signal TEXT NOT NULL,
@@ -126,14 +126,14 @@ INSERT OR IGNORE INTO signals
         FROM events WHERE line LIKE '%\"signal\":\"%' OR line LIKE '%\"start\":{\"id\":\"%'
     ) WHERE signal IS NOT NULL ORDER BY id;
 ", "
--- What waits in a run lies together, as its events do: id is the run's key times 2^32, plus a number.
+-- A run's pending items are contiguous, like its events: id is the run's key times 2^32, plus a number.
 UPDATE waits SET pending = (SELECT key * 4294967296 + id FROM pending WHERE id = waits.pending);
 UPDATE pending SET id = key * 4294967296 + id;
 DROP INDEX pending_of_run;
 ALTER TABLE pending DROP COLUMN key;
 DROP INDEX waits_of_pending;
 
--- Which files a run refers to, by its key.
+-- The files that a run references, by its key.
 CREATE TABLE run_blobs (run INTEGER NOT NULL, sha256 TEXT NOT NULL, PRIMARY KEY (run, sha256)) STRICT, WITHOUT ROWID;
 INSERT INTO run_blobs SELECT run, sha256 FROM blob_refs;
 DROP TABLE blob_refs;
@@ -142,23 +142,23 @@ DROP INDEX timers_of_conversation;
 DROP INDEX timers_of_user;
 CREATE INDEX timers_by_owner ON timers (conversation, user);
 
--- When there is work in a run: a run that is running always has some.
+-- When a run has work; a running one always has some.
 UPDATE runs SET wake = -9223372036854775808 WHERE status = 'running';
 UPDATE runs SET wake = NULL WHERE status NOT IN ('running', 'waiting');
 DROP INDEX runs_by_status;
 "];
 
-/// Finds out whose file this is, and says whether it is new.
+/// Checks that the file is an event store, and returns whether it is new.
 ///
-/// Nothing is written: a file of somebody else stays as it is.
-pub(super) fn is_new(db: &Connection, place: &Place) -> Result<bool, Trouble> {
-    is_new_by(db, place, STEPS.len())
+/// It writes nothing, so that another program's file stays as it is.
+pub(super) fn is_new(db: &Connection, store_file: &StoreFile) -> Result<bool, DbError> {
+    is_new_by(db, store_file, STEPS.len())
 }
 
-fn is_new_by(db: &Connection, place: &Place, newest: usize) -> Result<bool, Trouble> {
-    let file = place.path.display();
-    let unusable = |message| Err(Trouble::Refused(StoreError::Unusable { message }));
-    // One statement, since another process may be making the file.
+fn is_new_by(db: &Connection, store_file: &StoreFile, newest: usize) -> Result<bool, DbError> {
+    let file = store_file.path.display();
+    let unusable = |message| Err(DbError::Refused(StoreError::Unusable { message }));
+    // A single statement, since another process may be creating the file.
     let sql = "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)
                FROM pragma_application_id, pragma_user_version";
     let (id, format, tables): (i32, i64, i64) =
@@ -166,48 +166,48 @@ fn is_new_by(db: &Connection, place: &Place, newest: usize) -> Result<bool, Trou
     match (id, format) {
         (0, 0) if tables == 0 => Ok(true),
         (APPLICATION_ID, format) if index(format) > newest => unusable(format!(
-            "the event store `{file}` has format {format}, and this release reads up to {newest}: use a newer release of \
-             positronic"
+            "the event store `{file}` has format {format}, but this release reads only up to {newest}: use a newer release \
+ of positronic"
         )),
-        // The first step writes both at once.
+        // The first step writes both in one transaction.
         (APPLICATION_ID, 0) => unusable(format!(
-            "the event store `{file}` does not say which format it has: it is damaged, or another program has changed it. \
+            "the event store `{file}` lacks its format number: it is damaged, or another program has changed it. \
              Restore it from a backup"
         )),
         (APPLICATION_ID, _) => Ok(false),
         _ => unusable(format!(
-            "`{file}` is the SQLite file of another program, not an event store, and was left as it is. Name another \
+            "`{file}` is a SQLite file of another program, not an event store; it was not changed. Name another \
              file"
         )),
     }
 }
 
-/// Says whether the file has the newest format.
-pub(super) fn is_current(db: &Connection) -> Result<bool, Trouble> {
+/// Returns whether the file has the newest format.
+pub(super) fn is_current(db: &Connection) -> Result<bool, DbError> {
     Ok(format_of(db)? == STEPS.len())
 }
 
-/// Brings the file to the newest format, all or nothing.
-pub(super) fn migrate(db: &mut Connection, place: &Place) -> Result<(), Trouble> {
-    migrate_by(db, place, STEPS)
+/// Migrates the file to the newest format in one transaction.
+pub(super) fn migrate(db: &mut Connection, store_file: &StoreFile) -> Result<(), DbError> {
+    migrate_by(db, store_file, STEPS)
 }
 
-fn migrate_by(db: &mut Connection, place: &Place, steps: &[&str]) -> Result<(), Trouble> {
-    let unit = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Another process may have done it while this one waited.
-    is_new_by(&unit, place, steps.len())?;
-    let format = format_of(&unit)?;
+fn migrate_by(db: &mut Connection, store_file: &StoreFile, steps: &[&str]) -> Result<(), DbError> {
+    let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Another process may have migrated it while this one waited for the lock.
+    is_new_by(&tx, store_file, steps.len())?;
+    let format = format_of(&tx)?;
     if format < steps.len() {
         for step in steps.iter().skip(format) {
-            unit.execute_batch(step)?;
+            tx.execute_batch(step)?;
         }
-        unit.pragma_update(None, "application_id", APPLICATION_ID)?;
-        unit.pragma_update(None, "user_version", i64::try_from(steps.len()).unwrap_or(i64::MAX))?;
+        tx.pragma_update(None, "application_id", APPLICATION_ID)?;
+        tx.pragma_update(None, "user_version", i64::try_from(steps.len()).unwrap_or(i64::MAX))?;
     }
-    Ok(unit.commit()?)
+    Ok(tx.commit()?)
 }
 
-fn format_of(db: &Connection) -> Result<usize, Trouble> {
+fn format_of(db: &Connection) -> Result<usize, DbError> {
     let format: i64 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
     Ok(index(format))
 }
@@ -225,8 +225,8 @@ mod tests {
     const FIRST: &str = "CREATE TABLE things (thing TEXT); INSERT INTO things VALUES ('kept')";
     const SECOND: &str = "ALTER TABLE things ADD COLUMN size INTEGER; UPDATE things SET size = length(thing)";
 
-    fn place() -> Place {
-        Place { path: "runs.db".into(), patience: Duration::ZERO }
+    fn store_file() -> StoreFile {
+        StoreFile { path: "runs.db".into(), busy_timeout: Duration::ZERO }
     }
 
     fn size(db: &Connection) -> rusqlite::Result<i64> {
@@ -234,24 +234,24 @@ mod tests {
     }
 
     #[test]
-    fn an_older_format_takes_the_steps_that_it_lacks() {
+    fn migration_applies_only_the_missing_steps() {
         let mut db = Connection::open_in_memory().unwrap();
-        migrate_by(&mut db, &place(), &[FIRST]).unwrap();
+        migrate_by(&mut db, &store_file(), &[FIRST]).unwrap();
         assert_eq!(format_of(&db).unwrap(), 1);
 
-        migrate_by(&mut db, &place(), &[FIRST, SECOND]).unwrap();
-        migrate_by(&mut db, &place(), &[FIRST, SECOND]).unwrap();
+        migrate_by(&mut db, &store_file(), &[FIRST, SECOND]).unwrap();
+        migrate_by(&mut db, &store_file(), &[FIRST, SECOND]).unwrap();
 
         assert_eq!(format_of(&db).unwrap(), 2);
         assert_eq!(size(&db), Ok(4));
     }
 
     #[test]
-    fn a_step_that_fails_leaves_the_older_format() {
+    fn failed_migration_keeps_the_older_format() {
         let mut db = Connection::open_in_memory().unwrap();
-        migrate_by(&mut db, &place(), &[FIRST]).unwrap();
+        migrate_by(&mut db, &store_file(), &[FIRST]).unwrap();
 
-        let failed = migrate_by(&mut db, &place(), &[FIRST, SECOND, "UPDATE nothing SET size = 1"]);
+        let failed = migrate_by(&mut db, &store_file(), &[FIRST, SECOND, "UPDATE nothing SET size = 1"]);
 
         assert!(failed.is_err());
         assert_eq!(format_of(&db).unwrap(), 1);
@@ -259,10 +259,13 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_format_is_refused() {
+    fn newer_format_is_refused() {
         let mut db = Connection::open_in_memory().unwrap();
-        migrate_by(&mut db, &place(), &[FIRST, SECOND]).unwrap();
+        migrate_by(&mut db, &store_file(), &[FIRST, SECOND]).unwrap();
 
-        assert!(matches!(migrate_by(&mut db, &place(), &[FIRST]), Err(Trouble::Refused(StoreError::Unusable { .. }))));
+        assert!(matches!(
+            migrate_by(&mut db, &store_file(), &[FIRST]),
+            Err(DbError::Refused(StoreError::Unusable { .. }))
+        ));
     }
 }

@@ -1,12 +1,12 @@
-//! The store itself.
+//! The SQLite store.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
 use super::append::{self, Encoded};
-use super::failure::{Place, Trouble};
-use super::group::Unit;
+use super::failure::{DbError, StoreFile};
+use super::group::Tx;
 use super::leases::Workers;
 use super::options::{Durability, SqliteOptions};
 use super::reader::Readers;
@@ -19,17 +19,17 @@ use crate::store::{
     PostOutcome, RunFilter, Snapshot, StoreError, TimerFilter, Watcher, blob,
 };
 
-/// How many threads read. Two, so that one long log does not keep everybody waiting.
+/// Number of reader threads: two, so that one long log does not block all other reads.
 const READERS: usize = 2;
-/// How many runs are removed in one commit.
+/// How many runs one commit removes.
 const REMOVED: usize = 64;
 
-/// Keeps logs in a SQLite file, which several processes may use at the same time. Clones share it.
+/// Stores logs in a SQLite file, which several processes may use at the same time. Clones share it.
 ///
-/// Beside the file, SQLite keeps `<file>-wal` and `<file>-shm` while it is in use, and workers show in
-/// `<file>-workers/` that they are alive. The file has to be on a file system of this machine.
+/// SQLite adds `<file>-wal` and `<file>-shm` while the file is in use, and workers lock files in `<file>-workers/` to
+/// show that they are alive. The file must be on a local file system.
 ///
-/// Dropping the last clone waits until what was asked for is written.
+/// Dropping the last clone waits for pending writes.
 ///
 /// ```
 /// use positronic_core::model::scripted::{Reply, ScriptedModel};
@@ -60,11 +60,11 @@ pub struct SqliteStore {
 }
 
 struct Shared {
-    place: Place,
+    store_file: StoreFile,
     read_only: bool,
     durability: Durability,
     workers: Workers,
-    /// `None` while the store is dropped, as the readers.
+    /// `None` while the store is dropped, like the readers.
     writer: Option<Writer>,
     readers: Option<Readers>,
     searches: Option<Readers>,
@@ -73,14 +73,14 @@ struct Shared {
 }
 
 impl SqliteStore {
-    /// Opens a store with the default options, and makes the file if it does not exist. This reads the disk and can
-    /// wait for other processes.
+    /// Opens a store with the default options, and creates the file if it does not exist. Blocks on the disk and on
+    /// locks of other processes.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Unusable`] when the file cannot be a store: its folder does not exist, it cannot be written, it is
-    /// damaged, it is another program's, or a newer release wrote it. [`StoreError::Failed`] when it cannot be opened
-    /// now: another process keeps it locked, or the disk is full.
+    /// [`StoreError::Unusable`] when the file cannot be a store: its folder does not exist, it is not writable, it is
+    /// damaged, it belongs to another program, or a newer release wrote it. [`StoreError::Failed`] when it cannot be
+    /// opened now: another process keeps it locked, or the disk is full.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, StoreError> {
         Self::with(SqliteOptions::builder().path(path).build())
     }
@@ -89,35 +89,35 @@ impl SqliteStore {
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open) does.
+    /// See [`open`](Self::open).
     pub fn with(mut options: SqliteOptions) -> Result<Self, StoreError> {
         let given = options.path.display();
         let absolute = std::path::absolute(&options.path)
-            .map_err(|error| StoreError::Unusable { message: format!("`{given}` is no path of a file: {error}") })?;
+            .map_err(|error| StoreError::Unusable { message: format!("invalid path `{given}`: {error}") })?;
         options.path = absolute;
-        let place = Place { path: options.path.clone(), patience: options.patience };
+        let store_file = StoreFile { path: options.path.clone(), busy_timeout: options.busy_timeout };
         if options.path.is_dir() {
-            return Err(StoreError::Unusable { message: place.is_folder() });
+            return Err(StoreError::Unusable { message: store_file.is_folder() });
         }
-        Self::start(&options, &place).map_err(|trouble| place.explain(trouble))
+        Self::start(&options, &store_file).map_err(|db_error| store_file.explain(db_error))
     }
 
-    fn start(options: &SqliteOptions, place: &Place) -> Result<Self, Trouble> {
-        let (db, copies) = if options.read_only {
-            (connection::to_read(place)?, connection::to_read(place)?)
+    fn start(options: &SqliteOptions, store_file: &StoreFile) -> Result<Self, DbError> {
+        let (db, checkpoints) = if options.read_only {
+            (connection::to_read(store_file)?, connection::to_read(store_file)?)
         } else {
-            (connection::to_write(options, place)?, connection::to_copy(options, place)?)
+            (connection::to_write(options, store_file)?, connection::to_checkpoint(options, store_file)?)
         };
-        // Whoever opens the file by another name finds the same workers.
-        let real = std::fs::canonicalize(&place.path).unwrap_or_else(|_| place.path.clone());
-        let connections = |count| (0..count).map(|_| connection::to_read(place)).collect::<Result<Vec<_>, _>>();
-        let (readers, mut reading) = Readers::start(place.clone(), connections(READERS)?)?;
-        let (searches, more) = Readers::start(place.clone(), connections(1)?)?;
+        // Processes that open the file by different paths must share the leases.
+        let real = std::fs::canonicalize(&store_file.path).unwrap_or_else(|_| store_file.path.clone());
+        let connections = |count| (0..count).map(|_| connection::to_read(store_file)).collect::<Result<Vec<_>, _>>();
+        let (readers, mut reading) = Readers::start(store_file.clone(), connections(READERS)?)?;
+        let (searches, more) = Readers::start(store_file.clone(), connections(1)?)?;
         reading.extend(more);
-        let (writer, thread) = Writer::start(db, copies, place.clone())?;
+        let (writer, thread) = Writer::start(db, checkpoints, store_file.clone())?;
         Ok(Self {
             shared: Arc::new(Shared {
-                place: place.clone(),
+                store_file: store_file.clone(),
                 read_only: options.read_only,
                 durability: options.durability,
                 workers: Workers::of(&real),
@@ -134,40 +134,43 @@ impl SqliteStore {
         self.writes()?;
         match &self.shared.writer {
             Some(writer) => Ok(writer),
-            None => Err(super::failure::ended()),
+            None => Err(super::failure::store_closed()),
         }
     }
 
     async fn write<T: Send + 'static>(
         &self,
-        work: impl FnMut(&mut Unit<'_>) -> Result<T, Trouble> + Send + 'static,
+        work: impl FnMut(&mut Tx<'_>) -> Result<T, DbError> + Send + 'static,
     ) -> Result<T, StoreError> {
         self.writer()?.write(work).await
     }
 
-    /// Refuses what would write where the file is only read.
+    /// Returns an error if the store is read-only.
     fn writes(&self) -> Result<(), StoreError> {
         if !self.shared.read_only {
             return Ok(());
         }
-        let message = format!("the event store `{}` was opened to read only", self.shared.place.path.display());
+        let message = format!(
+            "cannot write the event store `{}`: it was opened read-only",
+            self.shared.store_file.path.display()
+        );
         Err(StoreError::Unusable { message })
     }
 
     async fn ask<T: Send + 'static>(
         &self,
-        question: impl FnOnce(&rusqlite::Connection) -> Result<T, Trouble> + Send + 'static,
+        query: impl FnOnce(&rusqlite::Connection) -> Result<T, DbError> + Send + 'static,
     ) -> Result<T, StoreError> {
         match &self.shared.readers {
-            Some(readers) => readers.ask(question).await,
-            None => Err(super::failure::ended()),
+            Some(readers) => readers.ask(query).await,
+            None => Err(super::failure::store_closed()),
         }
     }
 }
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // Who closes the file last clears its log of commits away, and only the writer may.
+        // The last connection to close removes the WAL, and only the writer may.
         drop((self.readers.take(), self.searches.take()));
         join(std::mem::take(&mut self.reading));
         drop(self.writer.take());
@@ -175,7 +178,7 @@ impl Drop for Shared {
     }
 }
 
-/// Waits for threads to end. A watcher can be the last that holds the store, and then this is one of them.
+/// Waits for threads to end, except for the current one: a watcher may drop the last clone.
 fn join(threads: impl IntoIterator<Item = JoinHandle<()>>) {
     let own = std::thread::current().id();
     for thread in threads.into_iter().filter(|thread| thread.thread().id() != own) {
@@ -185,7 +188,7 @@ fn join(threads: impl IntoIterator<Item = JoinHandle<()>>) {
 
 impl std::fmt::Debug for SqliteStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("SqliteStore").field(&self.shared.place.path).finish()
+        f.debug_tuple("SqliteStore").field(&self.shared.store_file.path).finish()
     }
 }
 
@@ -193,7 +196,7 @@ impl EventStore for SqliteStore {
     fn append<'a>(&'a self, run: &'a RunId, append: Append) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
             let encoded = Encoded::new(run, append)?;
-            let (writer, work) = (self.writer()?, move |unit: &mut Unit<'_>| append::write(unit, &encoded));
+            let (writer, work) = (self.writer()?, move |tx: &mut Tx<'_>| append::write(tx, &encoded));
             match self.shared.durability {
                 Durability::ProcessCrash => writer.write_here(run, work).await,
                 Durability::PowerLoss => writer.write(work).await,
@@ -225,8 +228,8 @@ impl EventStore for SqliteStore {
         let filter = filter.clone();
         Box::pin(async move {
             let found = self.ask(move |db| query::unreadable(db, &filter)).await?;
-            let place = &self.shared.place;
-            Ok(found.into_iter().map(|(run, trouble)| (run, place.explain(trouble))).collect())
+            let store_file = &self.shared.store_file;
+            Ok(found.into_iter().map(|(run, db_error)| (run, store_file.explain(db_error))).collect())
         })
     }
 
@@ -240,7 +243,7 @@ impl EventStore for SqliteStore {
         Box::pin(async move {
             match &self.shared.searches {
                 Some(searches) => searches.ask(move |db| query::search(db, &text, most)).await,
-                None => Err(super::failure::ended()),
+                None => Err(super::failure::store_closed()),
             }
         })
     }
@@ -258,10 +261,10 @@ impl EventStore for SqliteStore {
     fn remove<'a>(&'a self, runs: &'a [RunId]) -> BoxFuture<'a, Result<usize, StoreError>> {
         Box::pin(async move {
             let mut removed = 0;
-            // One after the other, so that whoever appends meanwhile is not kept waiting for all of them.
+            // In groups, so that concurrent appends do not wait for the full removal.
             for group in runs.chunks(REMOVED) {
                 let group = group.to_vec();
-                removed += self.write(move |unit| remove::runs(unit, &group)).await?;
+                removed += self.write(move |tx| remove::runs(tx, &group)).await?;
             }
             while removed > 0 && self.write(remove::free).await? {}
             Ok(removed)
@@ -272,7 +275,7 @@ impl EventStore for SqliteStore {
         let mail = mail.clone();
         Box::pin(async move {
             let content = encode(&mail)?;
-            self.write(move |unit| mailbox::post(unit.db(), &mail, &content)).await
+            self.write(move |tx| mailbox::post(tx.db(), &mail, &content)).await
         })
     }
 
@@ -297,7 +300,7 @@ impl EventStore for SqliteStore {
 
     fn discard<'a>(&'a self, mail: &'a SignalId) -> BoxFuture<'a, Result<(), StoreError>> {
         let mail = mail.clone();
-        Box::pin(self.write(move |unit| mailbox::discard(unit.db(), &mail)))
+        Box::pin(self.write(move |tx| mailbox::discard(tx.db(), &mail)))
     }
 
     fn timers<'a>(&'a self, filter: &'a TimerFilter) -> BoxFuture<'a, Result<Vec<Timer>, StoreError>> {
@@ -307,16 +310,16 @@ impl EventStore for SqliteStore {
 
     fn remove_timer<'a>(&'a self, id: &'a TriggerId) -> BoxFuture<'a, Result<bool, StoreError>> {
         let id = id.clone();
-        Box::pin(self.write(move |unit| timers::remove(unit.db(), &id)))
+        Box::pin(self.write(move |tx| timers::remove(tx.db(), &id)))
     }
 
     fn put_blob(&self, bytes: Vec<u8>, at: Timestamp) -> BoxFuture<'_, Result<String, StoreError>> {
         Box::pin(async move {
             self.writes()?;
-            // Not on the executor's thread: hashing 32 MiB takes a tenth of a second.
-            let (name, bytes) = self.ask(move |_| Ok((blob::name(&bytes)?, bytes))).await?;
+            // Not on the executor's thread: hashing 32 MiB takes 100 ms.
+            let (name, bytes) = self.ask(move |_| Ok((blob::content_hash(&bytes)?, bytes))).await?;
             let key = name.clone();
-            self.write(move |unit| blobs::put(unit.db(), &key, &bytes, at)).await?;
+            self.write(move |tx| blobs::put(tx.db(), &key, &bytes, at)).await?;
             Ok(name)
         })
     }
@@ -325,16 +328,16 @@ impl EventStore for SqliteStore {
         let sha256 = sha256.to_owned();
         Box::pin(self.ask(move |db| {
             let bytes = blobs::get(db, &sha256)?;
-            Ok(bytes.map(|bytes| blob::sound(&sha256, bytes)).transpose()?)
+            Ok(bytes.map(|bytes| blob::verify(&sha256, bytes)).transpose()?)
         }))
     }
 
     fn sweep_blobs(&self, before: Timestamp) -> BoxFuture<'_, Result<usize, StoreError>> {
         Box::pin(async move {
-            if !self.ask(move |db| blobs::is_left(db, before)).await? {
+            if !self.ask(move |db| blobs::any_unreferenced(db, before)).await? {
                 return Ok(0);
             }
-            let swept = self.write(move |unit| blobs::sweep(unit.db(), before)).await?;
+            let swept = self.write(move |tx| blobs::sweep(tx.db(), before)).await?;
             while swept > 0 && self.write(remove::free).await? {}
             Ok(swept)
         })

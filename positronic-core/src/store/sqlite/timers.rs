@@ -1,14 +1,14 @@
-//! Timers.
+//! The table of timers.
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, params, params_from_iter};
 
-use super::failure::Trouble;
+use super::failure::DbError;
 use super::rows::{decode, encode, limit};
 use crate::record::{Timer, Timestamp, TriggerId};
 use crate::store::{StoreError, TimerChange, TimerFilter, TimerOwner};
 
-/// What becomes of a timer, with the document that is kept of it.
+/// A change to a timer, with the encoded timer.
 pub(super) struct Change {
     change: TimerChange,
     content: Option<String>,
@@ -25,8 +25,8 @@ impl Change {
     }
 }
 
-/// Writes a change, or says why a timer does not fire.
-pub(super) fn write(db: &Connection, Change { change, content }: &Change) -> Result<(), Trouble> {
+/// Writes a change, or returns an error if the timer cannot fire.
+pub(super) fn write(db: &Connection, Change { change, content }: &Change) -> Result<(), DbError> {
     match change {
         TimerChange::Set(timer) => {
             let sql = "INSERT OR REPLACE INTO timers (id, due, fired, conversation, user, origin, content)
@@ -57,13 +57,13 @@ pub(super) fn write(db: &Connection, Change { change, content }: &Change) -> Res
     Ok(())
 }
 
-/// Removes a timer, and says whether it was there.
-pub(super) fn remove(db: &Connection, id: &TriggerId) -> Result<bool, Trouble> {
+/// Removes a timer, and returns whether it existed.
+pub(super) fn remove(db: &Connection, id: &TriggerId) -> Result<bool, DbError> {
     Ok(db.prepare_cached("DELETE FROM timers WHERE id = ?1")?.execute([id.as_str()])? > 0)
 }
 
-/// Lists timers, the one that is due first first.
-pub(super) fn list(db: &Connection, filter: &TimerFilter) -> Result<Vec<Timer>, Trouble> {
+/// Lists timers, earliest due time first.
+pub(super) fn list(db: &Connection, filter: &TimerFilter) -> Result<Vec<Timer>, DbError> {
     let (mut conditions, mut values) = (vec!["1"], Vec::new());
     let TimerFilter { id, due, owner, most } = filter;
     if let Some(id) = id {

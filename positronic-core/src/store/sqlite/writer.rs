@@ -1,11 +1,10 @@
-//! The way to the file for all that is written: at once on the caller's thread, or in company on a thread of its own.
+//! The only writer to the file: on the caller's thread, or in groups on a thread of its own.
 //!
-//! The thread takes all jobs that wait into one transaction, and by the time it is committed, the next group has come
-//! together. A job that comes alone is committed at once. Where a commit does not wait for the disk, a run that nobody
-//! else writes beside is written to on its caller's thread: the way to another thread and back costs more than the commit.
+//! The thread commits all waiting jobs in one transaction while the next group collects. Where a commit does not wait for
+//! the disk, a run without concurrent writers is written on the caller's thread: the hop to another thread and back
+//! costs more than the commit.
 //!
-//! The thread also notices what other processes have committed: before each group, and while somebody watches also when
-//! there is nothing to do.
+//! The thread also polls for commits of other processes: before each group, and, while there are watchers, when idle.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -16,116 +15,121 @@ use std::time::Duration;
 use futures::channel::oneshot;
 use rusqlite::Connection;
 
-use super::copier::{self, Copies};
-use super::failure::{Place, Trouble, ended};
-use super::group::{Answers, Committer, Job, Task, Unit};
+use super::checkpointer::{self, CheckpointRequests};
+use super::failure::{DbError, StoreFile, store_closed};
+use super::group::{Answers, Committer, Job, Task, Tx};
 use crate::record::RunId;
 use crate::store::StoreError;
 use crate::store::watchers::Watchers;
 
-/// How many jobs are committed at once.
+/// How many jobs a commit takes at most.
 const GROUP: usize = 512;
-/// How often the file is asked whether another process has written, while somebody watches.
+/// How often the thread polls for changes of other processes, while there are watchers.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What the thread is sent.
+/// A message to the thread.
 enum Message {
-    /// Something to write.
+    /// A job to write.
     Job(Box<dyn Job>),
-    /// Somebody watches from now on.
+    /// A watcher was added.
     Watched,
 }
 
-/// The way to the file for all that is written.
+/// Sends all writes to the file.
 pub(super) struct Writer {
-    desk: Arc<Desk>,
+    shared: Arc<Shared>,
     jobs: Sender<Message>,
     watchers: Arc<Mutex<Watchers>>,
 }
 
-/// What the threads and their callers share.
-pub(super) struct Desk {
+/// State shared by the threads and their callers.
+pub(super) struct Shared {
     committer: Mutex<Committer>,
-    /// How many jobs the thread has yet to take. While there are any, nobody overtakes them.
+    /// The number of queued jobs. Callers do not overtake them.
     waiting: AtomicUsize,
 }
 
-impl Desk {
+impl Shared {
     pub(super) fn committer(&self) -> MutexGuard<'_, Committer> {
         self.committer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Writer {
-    /// Starts the thread that writes, with a connection to write by, and the one that copies, with one of its own.
-    pub(super) fn start(db: Connection, copies: Connection, place: Place) -> Result<(Self, JoinHandle<()>), Trouble> {
+    /// Starts the writer thread and the checkpoint thread, each with its connection.
+    pub(super) fn start(
+        db: Connection,
+        checkpoints: Connection,
+        store_file: StoreFile,
+    ) -> Result<(Self, JoinHandle<()>), DbError> {
         let (jobs, receiver) = channel();
         let watchers = Arc::new(Mutex::new(Watchers::default()));
-        let (asks, asked) = Copies::new();
-        let committer = Mutex::new(Committer::new(db, place, Arc::clone(&watchers), asks)?);
-        let desk = Arc::new(Desk { committer, waiting: AtomicUsize::new(0) });
-        let copier = copier::start(copies, asked, Arc::downgrade(&desk))?;
-        let thread = Thread { desk: Arc::clone(&desk), jobs: receiver, watchers: Arc::clone(&watchers), copier };
+        let (asks, requests) = CheckpointRequests::new();
+        let committer = Mutex::new(Committer::new(db, store_file, Arc::clone(&watchers), asks)?);
+        let shared = Arc::new(Shared { committer, waiting: AtomicUsize::new(0) });
+        let checkpointer = checkpointer::start(checkpoints, requests, Arc::downgrade(&shared))?;
+        let thread =
+            Thread { shared: Arc::clone(&shared), jobs: receiver, watchers: Arc::clone(&watchers), checkpointer };
         let thread = std::thread::Builder::new().name("positronic-writer".to_owned()).spawn(move || thread.work());
         let thread = thread.map_err(|error| StoreError::Failed { message: error.to_string() })?;
-        Ok((Self { desk, jobs, watchers }, thread))
+        Ok((Self { shared, jobs, watchers }, thread))
     }
 
-    /// Has something written by the thread, together with whatever else waits to be.
+    /// Queues a write, which the thread commits together with the others that wait.
     pub(super) async fn write<T: Send + 'static>(
         &self,
-        work: impl FnMut(&mut Unit<'_>) -> Result<T, Trouble> + Send + 'static,
+        work: impl FnMut(&mut Tx<'_>) -> Result<T, DbError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
         self.send(Box::new(Task::new(work, reply)))?;
-        answer.await.map_err(|_| ended())?
+        answer.await.map_err(|_| store_closed())?
     }
 
-    /// Has something small written to a run: here and now where the run is alone, else as [`write`](Self::write) does.
+    /// Writes a small job on this thread if the run has no concurrent writers; else like [`write`](Self::write).
     pub(super) async fn write_here<T: Send + 'static>(
         &self,
         run: &RunId,
-        work: impl FnMut(&mut Unit<'_>) -> Result<T, Trouble> + Send + 'static,
+        work: impl FnMut(&mut Tx<'_>) -> Result<T, DbError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
         if let Some(job) = self.commit_here(run, Box::new(Task::new(work, reply))) {
             self.send(job)?;
         }
-        answer.await.map_err(|_| ended())?
+        answer.await.map_err(|_| store_closed())?
     }
 
-    /// Tells a watcher of appends from now on.
+    /// Adds a watcher of later appends.
     pub(super) fn watch(&self, add: impl FnOnce(&mut Watchers)) {
         add(&mut self.watchers.lock().unwrap_or_else(PoisonError::into_inner));
         _ = self.jobs.send(Message::Watched);
     }
 
-    /// Commits a job on this thread, or gives it back where it would have to wait.
+    /// Commits a job on this thread, or returns it if it would have to wait.
     fn commit_here(&self, run: &RunId, job: Box<dyn Job>) -> Option<Box<dyn Job>> {
-        let committed = match self.desk.committer.try_lock() {
-            Ok(mut committer) if self.desk.waiting.load(Ordering::Acquire) == 0 => committer.commit_alone(run, job),
+        let committed = match self.shared.committer.try_lock() {
+            Ok(mut committer) if self.shared.waiting.load(Ordering::Acquire) == 0 => committer.commit_alone(run, job),
             _ => Err(job),
         };
         committed.map(Answers::send).err()
     }
 
     fn send(&self, job: Box<dyn Job>) -> Result<(), StoreError> {
-        self.desk.waiting.fetch_add(1, Ordering::AcqRel);
-        self.jobs.send(Message::Job(job)).map_err(|_| ended())
+        self.shared.waiting.fetch_add(1, Ordering::AcqRel);
+        self.jobs.send(Message::Job(job)).map_err(|_| store_closed())
     }
 }
 
 struct Thread {
-    desk: Arc<Desk>,
+    shared: Arc<Shared>,
     jobs: Receiver<Message>,
     watchers: Arc<Mutex<Watchers>>,
-    copier: JoinHandle<()>,
+    checkpointer: JoinHandle<()>,
 }
 
 impl Thread {
     fn work(self) {
         while let Some(first) = self.next() {
-            let mut committer = self.desk.committer();
+            let mut committer = self.shared.committer();
             let mut group = vec![first];
             while group.len() < GROUP
                 && let Ok(message) = self.jobs.try_recv()
@@ -134,25 +138,25 @@ impl Thread {
                     group.push(job);
                 }
             }
-            self.desk.waiting.fetch_sub(group.len(), Ordering::AcqRel);
+            self.shared.waiting.fetch_sub(group.len(), Ordering::AcqRel);
             let answers = committer.commit(group);
             drop(committer);
             answers.send();
         }
-        self.desk.committer().ends_copies();
-        _ = self.copier.join();
-        // Closing the last connection to the file checkpoints it; another one may be open elsewhere.
-        self.desk.committer().copy();
+        self.shared.committer().stop_checkpoints();
+        _ = self.checkpointer.join();
+        // Closing the last connection to the file checkpoints it; another process may have one open.
+        self.shared.committer().checkpoint();
     }
 
-    /// Waits for a job, and tells of what others write meanwhile. `None` at the end.
+    /// Waits for a job, and polls for changes of other processes meanwhile. Returns `None` at the end.
     fn next(&self) -> Option<Box<dyn Job>> {
         loop {
             let message = if self.is_watched() {
                 match self.jobs.recv_timeout(LOOK) {
                     Ok(message) => message,
                     Err(RecvTimeoutError::Timeout) => {
-                        self.desk.committer().look();
+                        self.shared.committer().look();
                         continue;
                     }
                     Err(RecvTimeoutError::Disconnected) => return None,

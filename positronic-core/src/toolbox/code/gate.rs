@@ -1,6 +1,6 @@
-//! How a program is started: by a thread that has given up its rights, as a gate that waits until its limits are set.
+//! Start of a program: by a thread that has dropped its privileges, through a gate that waits until its limits are set.
 //!
-//! The gate is a shell in the program's group. It waits for a line, since limits are set from outside, and then becomes the program.
+//! The gate is a shell in the program's group. It waits for a line, since limits are set from outside, and then execs the program.
 
 use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
@@ -13,27 +13,27 @@ use super::runner::may_run;
 use super::supervise::Job;
 use super::{CodeError, Protection};
 
-/// Waits until the limits are set, and becomes the program.
+/// Waits until the limits are set, and execs the program.
 const GATE: &str = "read -r _ && exec \"$@\" </dev/null";
 
-/// A program that has not begun.
+/// A program that has not started.
 pub(super) struct Gate {
     pub(super) shell: Child,
-    /// What it is not held to.
+    /// The missing protections.
     pub(super) missing: Vec<Protection>,
-    /// The folder, lent to the program's user.
+    /// The folder, temporarily owned by the program's user.
     pub(super) lent: Option<Lent>,
 }
 
 impl Gate {
-    /// Starts the gate, and says what it could not be held to.
+    /// Starts the gate.
     pub(super) fn start(job: &Job<'_>, group: Pid) -> Result<Self, CodeError> {
-        // A descriptor that this process has inherited, or that a C library has opened, is none of the program's.
+        // The program must not get descriptors that this process has inherited or that a C library has opened.
         close_fds::set_fds_cloexec_threadsafe(3, &[]);
         let lent = Lent::of(job.folder);
         let started = shell(job, group, lent.as_ref())?;
         let (started, lent) = match (started, lent) {
-            // The user cannot reach the folder. Better as ourselves, and said so, than not at all.
+            // That user cannot reach the folder, so the program runs as this process's user, and reports the missing protection.
             (None, Some(lent)) => {
                 drop(lent);
                 (shell(job, group, None)?, None)
@@ -45,7 +45,7 @@ impl Gate {
         Ok(Self { shell, missing, lent })
     }
 
-    /// Lets the gate become the program.
+    /// Starts the program.
     pub(super) fn open(&mut self) -> std::io::Result<()> {
         match self.shell.stdin.take() {
             Some(mut line) => line.write_all(b"\n"),
@@ -54,7 +54,7 @@ impl Gate {
     }
 }
 
-/// Starts the shell; none where the thread could not become the user.
+/// Starts the shell; `None` if the thread could not become the user.
 fn shell(job: &Job<'_>, group: Pid, lent: Option<&Lent>) -> Result<Option<(Child, Vec<Protection>)>, CodeError> {
     in_thread(|| {
         let Some(missing) = give_up_rights(Some(job), group.as_raw_nonzero().get(), lent.map(Lent::user)) else {
@@ -78,7 +78,7 @@ fn shell(job: &Job<'_>, group: Pid, lent: Option<&Lent>) -> Result<Option<(Child
     .map_err(CodeError::Start)?
 }
 
-/// Does work in a thread of its own, whose rights are its own.
+/// Runs work in its own thread, whose privileges are separate.
 pub(super) fn in_thread<T: Send>(work: impl FnOnce() -> T + Send) -> std::io::Result<T> {
     let restore = keep_dumpable();
     let done = std::thread::scope(|scope| {
@@ -89,20 +89,20 @@ pub(super) fn in_thread<T: Send>(work: impl FnOnce() -> T + Send) -> std::io::Re
     done
 }
 
-/// Returns what undoes an effect on the whole process: once a thread has changed its user, no core is dumped and no debugger of the
-/// same user gets in.
+/// Returns a function that undoes a process-wide effect: after a thread has changed its user, core dumps and debuggers of the
+/// same user are disabled.
 #[cfg(target_os = "linux")]
 fn keep_dumpable() -> impl FnOnce() {
     use std::sync::OnceLock;
 
     use rustix::process::{DumpableBehavior, dumpable_behavior, set_dumpable_behavior};
 
-    // Asked before the first change, since the threads of several runs overlap.
+    // Read before the first change, since the threads of several runs overlap.
     static BEFORE: OnceLock<Option<DumpableBehavior>> = OnceLock::new();
     let before = *BEFORE.get_or_init(|| dumpable_behavior().ok());
     move || {
         if let Some(before) = before {
-            // What cannot be restored is the safer setting.
+            // If it cannot be restored, the setting is the safer one.
             _ = set_dumpable_behavior(before);
         }
     }
@@ -113,7 +113,7 @@ fn keep_dumpable() -> impl FnOnce() {
     || ()
 }
 
-/// Says what this machine cannot hold a program to, other than its limits.
+/// Returns the protections that this machine lacks, other than limits.
 pub(super) fn missing() -> Vec<Protection> {
     let user = reserve();
     let asked = |user: Option<&ProgramUser>| in_thread(|| give_up_rights(None, 0, user)).ok().flatten();
@@ -129,7 +129,7 @@ fn reserve() -> Option<ProgramUser> {
     ProgramUser::reserve()
 }
 
-/// Gives up what can be; nothing where the thread could not become the user.
+/// Drops all privileges that can be dropped; returns `None` if the thread could not become the user.
 #[cfg(target_os = "linux")]
 fn give_up_rights(job: Option<&Job<'_>>, group: i32, user: Option<&ProgramUser>) -> Option<Vec<Protection>> {
     use super::sandbox::{Confinement, give_up_rights};
@@ -153,7 +153,7 @@ fn give_up_rights(job: Option<&Job<'_>>, group: i32, user: Option<&ProgramUser>)
 #[cfg(not(target_os = "linux"))]
 pub(super) use elsewhere::{Lent, ProgramUser, give_up_rights, reserve};
 
-/// Other Unixes give up nothing.
+/// Other Unixes drop nothing.
 #[cfg(not(target_os = "linux"))]
 mod elsewhere {
     use super::{Job, Protection};

@@ -1,8 +1,8 @@
-//! A process group that ends as a whole.
+//! A process group that ends as a unit.
 //!
-//! Its leader is the **anchor**: a shell that waits for the end of its input, which this process holds, and then kills the group. So
-//! a group outlives neither its run nor this process, whatever ends it. As long as the anchor is not waited for, no other
-//! group has its number.
+//! Its leader is the **anchor**: a shell that waits for the end of its input, which this process holds open, and then kills the
+//! group. So a group outlives neither its run nor this process, however it ends. While the anchor is not reaped, its group id
+//! is not reused.
 
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
@@ -12,17 +12,17 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 
 use super::supervise::{Stop, Stopped};
 
-/// The longest pause between two looks at a program.
+/// The maximum pause between two polls of a program.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// How often, and with which pause between, the end of processes that were killed is waited for.
+/// The number of polls for the end of killed processes, and the pause between them.
 const ENDINGS: usize = 100;
 const ENDING: Duration = Duration::from_millis(2);
 
-/// Waits for the end of the input, and ends the group.
+/// Waits for the end of the input, and kills the group.
 const ANCHOR: &str = "read -r _; kill -9 0";
 
-/// A process group. It ends with this value.
+/// A process group. Dropping it kills the group.
 pub(super) struct Group {
     anchor: Child,
     pub(super) id: Pid,
@@ -45,12 +45,12 @@ impl Group {
 
     /// Kills the group.
     pub(super) fn kill(&self) {
-        // An empty group is fine.
+        // The group may be empty.
         _ = kill_process_group(self.id, Signal::KILL);
     }
 
-    /// Kills the group and waits until none of its processes can do anything any more. A process that was killed goes on for a
-    /// moment, and it could change a file that was looked at already.
+    /// Kills the group and waits until its processes have ended. A killed process lives for a
+    /// moment, and could change a file that was already read.
     pub(super) fn end(&self) {
         self.kill();
         for _ in 0..ENDINGS {
@@ -70,7 +70,7 @@ impl Drop for Group {
     }
 }
 
-/// Waits until the program has ended or is to be stopped. It is not waited for as a process, so its number stays its own.
+/// Waits until the program has ended or must be stopped. It does not reap the process, so the process id is not reused.
 pub(super) fn watch(program: &Child, group: Pid, stop: &Stop, processes: Option<usize>) -> Option<Stopped> {
     let id = Pid::from_child(program);
     let mut pause = Duration::from_millis(1);
@@ -82,7 +82,7 @@ pub(super) fn watch(program: &Child, group: Pid, stop: &Stop, processes: Option<
         if let Some(stopped) = stop.said() {
             return Some(stopped);
         }
-        // The anchor is one of them.
+        // The anchor counts, too.
         if let Some(processes) = processes
             && count(group).is_some_and(|count| count > processes.saturating_add(1))
         {
@@ -93,18 +93,18 @@ pub(super) fn watch(program: &Child, group: Pid, stop: &Stop, processes: Option<
     }
 }
 
-/// Counts the processes of a group that run.
+/// Counts the running processes of a group.
 fn count(group: Pid) -> Option<usize> {
     let entries = std::fs::read_dir("/proc").ok()?;
     let is_process = |name: &std::ffi::OsStr| name.as_encoded_bytes().iter().all(u8::is_ascii_digit);
     let processes = entries.flatten().filter(|entry| is_process(&entry.file_name()));
-    // A process that has ended in the meantime has no file.
+    // The process may have ended meanwhile.
     let groups = processes.filter_map(|entry| group_of(&std::fs::read_to_string(entry.path().join("stat")).ok()?));
     Some(groups.filter(|found| *found == group.as_raw_nonzero().get()).count())
 }
 
-/// Reads the group of a process, which stands third after its name in parentheses. Those of the kernel have the group 0. One that has
-/// ended, and is still to be waited for, has none here.
+/// Parses the group of a process, the third field after its name in parentheses. Kernel threads have the group 0. A
+/// zombie counts as none.
 fn group_of(stat: &str) -> Option<i32> {
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_whitespace();
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn processes_that_the_kernel_does_not_count_are_counted_here() {
+    fn processes_are_counted_where_the_kernel_does_not() {
         let group = Group::new().unwrap();
         let many = |script: &str| {
             let id = group.id.as_raw_nonzero().get();

@@ -1,41 +1,41 @@
-//! The languages that programs are written in.
+//! Languages for programs.
 
 use std::path::{Path, PathBuf};
 
 use super::CodeError;
 
-/// Where interpreters are looked for, and the search path of programs: the usual folders of Unixes. The environment is not read.
+/// Where interpreters are searched, and the `PATH` of programs: the usual folders of Unixes. The environment is not read.
 pub(super) const SEARCHED: [&str; 4] = ["/usr/local/bin", "/usr/bin", "/bin", "/opt/homebrew/bin"];
 
-/// Runs a file of Python, with modules of the output folder behind all others. Python's own isolated mode (`-I`) finds no module
-/// there, and so none that takes the place of one of its own, such as `json.py`, or that runs by itself, such as `sitecustomize.py`.
+/// Runs a Python file, with the output folder at the end of the module path. Python's isolated mode (`-I`) finds no modules
+/// there, so none can replace a standard one, such as `json.py`, or run automatically, such as `sitecustomize.py`.
 const START: &str = "exec((lambda sys, program: (sys.path.append(__import__('os').getcwd()), sys.argv.pop(0), \
      globals().update(__file__=program), compile(open(program, 'rb').read(), program, 'exec'))[-1])\
      (__import__('sys'), __import__('sys').argv[1]))";
 
-/// A language, and the program that runs it.
+/// A language, and its interpreter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interpreter {
-    /// Its name, by which models and authors know it.
+    /// The name for models and authors.
     pub name: String,
-    /// The program: a name that is looked for in the usual folders, or an absolute path.
+    /// The program: a name that is searched in the usual folders, or an absolute path.
     pub program: PathBuf,
-    /// What it is given before the program's file.
+    /// The arguments before the program's file.
     pub arguments: Vec<String>,
-    /// How the names of its programs end, without a dot.
+    /// The file extension of its programs, without a dot.
     pub extension: String,
 }
 
 impl Interpreter {
-    /// Makes a language whose programs are given to its interpreter as a file.
+    /// Creates a language whose interpreter gets the program as a file.
     #[must_use]
     pub fn new(name: impl Into<String>, program: impl Into<PathBuf>, extension: impl Into<String>) -> Self {
         Self { name: name.into(), program: program.into(), arguments: Vec::new(), extension: extension.into() }
     }
 
     /// Returns Python 3, isolated from the environment: its variables, such as `PYTHONPATH`, have no effect. A program can import
-    /// modules of the output folder, but none of them before Python's own or an installed one of the same name. Nothing of them is
-    /// compiled to disk, and what a stopped program has printed is written.
+    /// modules of the output folder, after standard and installed ones of the same name. No bytecode is
+    /// written to disk, and the output of a stopped program is not lost.
     #[must_use]
     pub fn python3() -> Self {
         let arguments = ["-I", "-B", "-u", "-c", START].map(str::to_owned).into();

@@ -1,10 +1,10 @@
-//! What a program may use up, as far as the kernel counts it.
+//! Resource limits of a program, enforced by the kernel.
 //!
-//! Most limits are resource limits of its processes. The resource limit for the number of processes counts those of a user. Where
-//! the program has a user of its own, it is exact. Else a control group counts, where this process may make one. Else the resource
-//! limit is set with room for the user's other processes, as a stop for a program that starts all it can, and the program's own
-//! are counted while they run. Root that can neither change its user nor make a control group has this count alone, which comes
-//! late for such a program.
+//! Most limits are resource limits of its processes. The one for the number of processes counts those of a user: it is exact if
+//! the program has its own user. Else a control group counts, if this process may create one. Else the limit
+//! leaves room for the user's other processes, as a stop for fork bombs, and the program's own
+//! are counted while they run. Root that can neither change its user nor create a control group only has this count, which is
+//! too late for such a program.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -17,29 +17,29 @@ use super::user::{ProgramUser, is_root};
 use super::{CodeLimits, Protection};
 use crate::toolbox::folder::own_name;
 
-/// How far a program stands back behind others: half of what there is.
+/// The niceness of a program: it gets half of the default priority.
 const NICE: i32 = 10;
 
-/// How many processes a user's other programs, and other runs, may begin while a program runs.
+/// How many processes a user's other programs, and other runs, may start while a program runs.
 const OTHERS: u64 = 512;
 
-/// What holds a program to its limits as long as it runs.
+/// The limits of a running program.
 pub(super) struct Limited {
-    /// What is not limited.
+    /// The missing limits.
     pub(super) missing: Vec<Protection>,
-    /// Whether the kernel counts the program's own processes, so that nobody else has to.
+    /// Whether the kernel counts the program's own processes, so that this process need not.
     pub(super) is_counted: bool,
-    /// Held for its end, which takes it away.
+    /// Removes the control group on drop.
     _control: Option<ControlGroup>,
 }
 
-/// Limits a process that has not begun, and all that it will start. With a user, the calling thread becomes that user.
+/// Limits a process that has not started, and its children. With a user, the calling thread becomes that user.
 pub(super) fn limit(gate: Pid, limits: &CodeLimits, max_file: u64, user: Option<&ProgramUser>) -> Limited {
     if let Some(user) = user {
-        // This thread is its own. Where it stays root, the limits below fail and are missing.
+        // This thread is dedicated. If it stays root, the limits below fail and are reported as missing.
         _ = user.assume(false, || false);
     }
-    // The program goes behind those who wait for it. It may already be further behind.
+    // Interactive programs take precedence. It may already have a higher niceness.
     _ = rustix::process::setpriority_process(Some(gate), NICE);
     let processes = limits.processes as u64;
     let mut missing = Vec::new();
@@ -61,7 +61,7 @@ pub(super) fn limit(gate: Pid, limits: &CodeLimits, max_file: u64, user: Option<
     Limited { missing, is_counted, _control: control }
 }
 
-/// Says what of it this machine cannot limit.
+/// Returns the limits that this machine lacks.
 pub(super) fn missing() -> Vec<Protection> {
     let counts = !is_root() || ProgramUser::reserve().is_some() || ControlGroup::new(1).is_some();
     if counts { Vec::new() } else { vec![Protection::Count] }
@@ -69,7 +69,7 @@ pub(super) fn missing() -> Vec<Protection> {
 
 fn resources(gate: Pid, limits: &CodeLimits, max_file: u64) -> rustix::io::Result<()> {
     set(gate, Resource::As, limits.memory, limits.memory)?;
-    // At the first limit a signal says why; at the second, the process is killed.
+    // The soft limit sends a signal with the reason; the hard limit kills the process.
     set(gate, Resource::Cpu, limits.cpu_seconds, limits.cpu_seconds.saturating_add(1))?;
     set(gate, Resource::Fsize, max_file, max_file)?;
     set(gate, Resource::Nofile, limits.open_files, limits.open_files)?;
@@ -82,7 +82,7 @@ fn set(gate: Pid, resource: Resource, value: u64, hard: u64) -> rustix::io::Resu
     prlimit(Some(gate), resource, limit).map(|_| ())
 }
 
-/// Stops a program that starts all it can, before the machine is full.
+/// Stops a fork bomb before the machine is full.
 fn stop(gate: Pid, most: u64) -> rustix::io::Result<()> {
     let user = rustix::process::getuid();
     if user.is_root() {
@@ -99,17 +99,17 @@ fn tasks_of(user: u32) -> u64 {
     own.filter_map(|entry| Some(fs::read_dir(entry.path().join("task")).ok()?.count() as u64)).sum()
 }
 
-/// A control group that counts processes. It goes away with this value.
+/// A control group that counts processes. Dropping it removes the group.
 struct ControlGroup(PathBuf);
 
 impl ControlGroup {
-    /// Makes one beside or in this process's own, where the kernel and the system let it.
+    /// Creates one next to or in this process's own, if kernel and system allow it.
     fn new(most: u64) -> Option<Self> {
         let own = fs::read_to_string("/proc/self/cgroup").ok()?;
         own.lines().filter_map(place).find_map(|place| {
             let group = Self(place.join(own_name("control")));
             fs::create_dir(&group.0).ok()?;
-            // Without the controller there is no such file, and the group goes away again.
+            // Without the controller there is no such file, and the group is dropped.
             fs::write(group.0.join("pids.max"), most.to_string()).ok()?;
             Some(group)
         })
@@ -120,21 +120,21 @@ impl ControlGroup {
     }
 }
 
-/// Reads where groups can be made from a line of `/proc/self/cgroup`: `hierarchy:controllers:path`.
+/// Returns where groups can be created, from a line of `/proc/self/cgroup`: `hierarchy:controllers:path`.
 fn place(line: &str) -> Option<PathBuf> {
     let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
     let path = Path::new(path.trim_start_matches('/'));
     if controllers.split(',').any(|name| name == "pids") {
         return Some(Path::new("/sys/fs/cgroup/pids").join(path));
     }
-    // In the second version, a group that has processes has no groups that are counted, but its parent may have.
+    // In cgroup v2, a group with processes cannot have counted subgroups, but its parent may.
     let parent = path.parent().filter(|_| controllers.is_empty())?;
     Some(Path::new("/sys/fs/cgroup").join(parent))
 }
 
 impl Drop for ControlGroup {
     fn drop(&mut self) {
-        // A group can be removed when its processes have been waited for, which for orphans init does.
+        // A group can be removed when its processes were reaped, for orphans by init.
         for _ in 0..50 {
             match fs::remove_dir(&self.0) {
                 Err(error) if error.raw_os_error() == Some(rustix::io::Errno::BUSY.raw_os_error()) => {

@@ -1,4 +1,4 @@
-//! `run_code`: programs that a model writes, run in the output folder and held there.
+//! `run_code`: runs programs that a model writes, sandboxed in the output folder.
 //!
 //! ```text
 //!  call ─▶ runner.rs: one program at a time in a folder; what files are new
@@ -11,9 +11,9 @@
 //!                 └▶ output.rs: what it writes
 //! ```
 //!
-//! Rights that a thread gives up (Landlock, a seccomp filter, its user, capabilities) are given up for the programs that it starts,
-//! too, and for no other thread. So no helper program is needed, and no code between fork and exec. What the machine cannot hold a
-//! program to is a [`Protection`] in its result. See `docs/decisions/0015-programs-are-held-by-a-thread-that-gave-up-its-rights.md`
+//! Privileges that a thread drops (Landlock, a seccomp filter, its user, capabilities) are also dropped for the programs that it
+//! starts, but not for other threads. So no helper program is needed, and no code between fork and exec. Protections that the
+//! machine lacks are listed in the result as [`Protection`]s. See `docs/decisions/0015-programs-are-held-by-a-thread-that-gave-up-its-rights.md`
 //! and `docs/decisions/0025-programs-have-an-allow-list-of-system-calls-and-a-user-of-their-own.md`.
 
 #[cfg(unix)]
@@ -50,34 +50,34 @@ use crate::dsl::{Options, Services, State, Tool, ToolContext};
 pub use interpreter::Interpreter;
 pub use runner::{CodeRunner, Ran};
 
-/// How many files of one run are shown; the others are in the folder all the same.
+/// The maximum number of shown files per run; the others are only in the folder.
 const SHOWN_FILES: usize = 100;
 
-/// How much longer than a program its call may take: for hashing what it has made.
+/// Additional time of a call beyond its program: for hashing the created files.
 const GRACE: Duration = Duration::from_secs(30);
 
-/// What a program may use up.
+/// The resource limits of a program.
 #[derive(Debug, Clone, PartialEq, Eq, TypedBuilder)]
 pub struct CodeLimits {
-    /// How long it may take; 60 seconds where nothing is said, as for every tool.
+    /// The maximum duration; 60 seconds by default, as for every tool.
     #[builder(default = Duration::from_secs(60))]
     pub time: Duration,
-    /// How many seconds of processor time each of its processes may use; 60 where nothing is said, one processor for all the
-    /// time.
+    /// The maximum processor time of each of its processes, in seconds; 60 by default, one processor for the full
+    /// duration.
     #[builder(default = 60)]
     pub cpu_seconds: u64,
-    /// How much memory each of its processes may address, in bytes; 1 GiB where nothing is said: Python alone addresses some
+    /// The maximum address space of each of its processes, in bytes; 1 GiB by default: Python alone needs some
     /// 20 MiB, with its libraries for tables and charts several hundred.
     #[builder(default = 1 << 30)]
     pub memory: u64,
-    /// How many processes it may have at once; 32 where nothing is said: a shell's pipeline, or a pool of workers.
+    /// The maximum number of concurrent processes; 32 by default: a shell's pipeline, or a pool of workers.
     #[builder(default = 32)]
     pub processes: usize,
-    /// How many files each of its processes may have open; 256 where nothing is said, the smallest default among Unixes.
+    /// The maximum number of open files of each process; 256 by default, the smallest default among Unixes.
     #[builder(default = 256)]
     pub open_files: u64,
-    /// How much of its output and of its error output is kept, in bytes each; 32 KiB where nothing is said: some 8,000 tokens.
-    /// The beginning and the end are kept.
+    /// The maximum stored size of its output and of its error output, in bytes each; 32 KiB by default: some 8,000 tokens.
+    /// The beginning and the end are stored.
     #[builder(default = 32 << 10)]
     pub output: usize,
 }
@@ -88,30 +88,30 @@ impl Default for CodeLimits {
     }
 }
 
-/// How programs are run.
+/// Options for running programs.
 #[derive(Debug, Clone, PartialEq, Eq, TypedBuilder)]
 pub struct CodeOptions {
-    /// The languages; `python3` and `sh` where nothing is said.
+    /// The languages; `python3` and `sh` by default.
     #[builder(default = vec![Interpreter::python3(), Interpreter::sh()])]
     pub interpreters: Vec<Interpreter>,
-    /// The languages, by name, whose programs run without a person's approval; none where nothing is said.
+    /// The languages, by name, whose programs run without a person's approval; none by default.
     #[builder(default, setter(transform = |names: impl IntoIterator<Item = impl Into<String>>| {
         names.into_iter().map(Into::into).collect()
     }))]
     pub unattended: Vec<String>,
-    /// What a program may use up.
+    /// The resource limits.
     #[builder(default)]
     pub limits: CodeLimits,
-    /// What to do where the machine cannot hold a program to everything.
+    /// What to do if the machine lacks protections.
     #[builder(default)]
     pub on_missing: OnMissing,
-    /// Files and folders that programs may read, beside the system's own, for instance where an interpreter of one's own is. With
-    /// any, programs cannot set the times of files, as `touch` does, since they could set those of files that they only read.
+    /// Files and folders that programs may read, besides the system's own, for instance for a custom interpreter. If set,
+    /// programs cannot set the times of files, as `touch` does, since they could set those of files that they only read.
     #[builder(default)]
     pub readable: Vec<PathBuf>,
-    /// What the environment of programs holds, beside a search path, a language and their home. Nothing is inherited, open files
-    /// neither: to start a program marks every descriptor of this process above 2 as close-on-exec. Python ignores variables of
-    /// its own.
+    /// Environment variables of programs, besides a search path, a language and their home. Nothing is inherited, nor are open
+    /// files: starting a program marks all descriptors of this process above 2 as close-on-exec. Python ignores its own
+    /// variables.
     #[builder(default)]
     pub environment: Vec<(String, String)>,
 }
@@ -122,40 +122,40 @@ impl Default for CodeOptions {
     }
 }
 
-/// What to do where the machine cannot hold a program to everything.
+/// What to do if the machine lacks protections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnMissing {
-    /// Run it, and say in the question for approval and in the result what is missing.
+    /// Run it, and report the missing protections in the approval request and in the result.
     #[default]
     Say,
     /// Do not run it.
     Refuse,
 }
 
-/// Something that a program is held to.
+/// A protection from a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Protection {
-    /// It reads and writes no files outside the folder, but for reading the system's own, and changes no metadata of any: modes,
+    /// It reads and writes no files outside of the folder, except for reading the system's own, and changes no metadata: modes,
     /// owners, times, attributes.
     Files,
-    /// It has no network.
+    /// It has no network access.
     Network,
-    /// It reaches no processes but its own, and gets no rights that it was not started with.
+    /// It reaches no other processes, and gets no additional privileges.
     Processes,
-    /// None of its processes leaves the group that is killed as a whole.
+    /// None of its processes leaves the group, which is killed as a unit.
     Group,
-    /// It uses no more memory, processor time and open files than it may.
+    /// Its memory, processor time and open files are limited.
     Resources,
-    /// It has no more processes than it may.
+    /// The number of its processes is limited.
     Count,
-    /// It does not run as root. This process may: then the program has a user of its own.
+    /// It does not run as root, even if this process does: then the program has its own user.
     User,
 }
 
 impl Protection {
-    /// Says what a program could do without it.
+    /// Describes what a program could do without it.
     #[must_use]
     pub const fn missing(self) -> &'static str {
         match self {
@@ -170,39 +170,39 @@ impl Protection {
     }
 }
 
-/// Why a program did not run.
+/// The reason why a program did not run.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum CodeError {
-    /// The author has no such language.
-    #[error("there is no language `{language}`; there are {known}")]
+    /// The language is unknown.
+    #[error("unknown language `{language}`; available are {known}")]
     Language {
-        /// What was asked for.
+        /// The requested language.
         language: String,
-        /// What there is.
+        /// The known languages.
         known: String,
     },
-    /// The interpreter is not on this machine.
-    #[error("`{name}` is not on this machine: there is no {looked}; install it, or choose another language")]
+    /// The interpreter is not installed.
+    #[error("cannot find `{name}` on this machine: searched {looked}; install it, or choose another language")]
     NoInterpreter {
         /// The interpreter.
         name: String,
-        /// Where it was looked for.
+        /// Where it was searched.
         looked: String,
     },
-    /// The machine cannot hold a program to everything, and the author wants that.
-    #[error("the program was not run, because this machine cannot hold it to what the author demands: {missing}")]
+    /// The machine lacks protections, and the author requires them.
+    #[error("the program was not run, because this machine cannot enforce the required protections: {missing}")]
     NotProtected {
-        /// What is missing.
+        /// The missing protections.
         missing: String,
     },
-    /// It could not be started.
-    #[error("the program could not be started: {0}")]
+    /// It failed to start.
+    #[error("cannot start the program: {0}")]
     Start(#[source] std::io::Error),
     /// The folder failed.
     #[error(transparent)]
     Folder(#[from] FolderError),
-    /// There are no such processes here.
+    /// Programs are not supported on this platform.
     #[error("programs can be run on Unix systems only")]
     Platform,
 }
@@ -216,11 +216,11 @@ struct RunCode {
     code: String,
 }
 
-/// Makes the tool that runs programs. A person is asked before every call, but for the languages of
+/// Creates the tool that runs programs. Every call needs a person's approval, except for the languages of
 /// [`CodeOptions::unattended`].
 ///
-/// Its result has the exit code, the output and the error output, the paths of new and changed files (which become `file` outputs),
-/// why the program was stopped if it was, and what this machine could not hold it to.
+/// Its result contains the exit code, the output and the error output, the paths of new and changed files (which become `file` outputs),
+/// the reason if the program was stopped, and the missing protections.
 ///
 /// ```
 /// use positronic_core::prelude::*;

@@ -1,17 +1,17 @@
-//! What a program writes, cut in the middle where it is too much.
+//! Capture of a program's output, with a cut in the middle if it is too long.
 
 use std::io::Read;
 use std::sync::mpsc::{Receiver, channel};
 
-/// Reads all that a program writes, and keeps the beginning and the end.
+/// Reads all output of a program, and stores the beginning and the end.
 pub(super) fn kept(from: Option<impl Read + Send + 'static>, limit: usize) -> Receiver<String> {
     let (sender, receiver) = channel();
     let read = move || {
         let text = from.map(|from| beginning_and_end(from, limit)).unwrap_or_default();
-        // Who has given up waiting does not want to know.
+        // The receiver may have given up.
         _ = sender.send(text);
     };
-    // Without a thread the sender is dropped, and the text is what is said of a process that holds its output.
+    // Without a thread the sender is dropped, and the result is that of a process that holds its output open.
     _ = std::thread::Builder::new().name("positronic-code-output".to_owned()).spawn(read);
     receiver
 }
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn output_is_whole_up_to_the_limit_and_then_cut_in_the_middle() {
+    fn output_is_complete_up_to_the_limit_and_then_cut_in_the_middle() {
         assert_eq!(beginning_and_end("0123456789".as_bytes(), 10), "0123456789");
         assert_eq!(
             beginning_and_end("0123456789a".as_bytes(), 10),

@@ -1,4 +1,4 @@
-//! Runs one program in the folder, and says what came of it.
+//! Runner for one program in the folder.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -13,41 +13,41 @@ use crate::record::FileOutput;
 use crate::toolbox::blocking::blocking;
 use crate::toolbox::folder::{OutputFolder, own_name, remove_folder};
 
-/// How many files that a program can load are named when a person is asked.
+/// The maximum number of loadable files in an approval request.
 const SHOWN_LOADABLE: usize = 10;
 
-/// How many files that cannot be listed are named in the result, each with the reason.
+/// The maximum number of unlistable files that a result names, each with the reason.
 const SHOWN_ERRORS: usize = 10;
 
-/// Runs programs in an output folder. A clone is the same runner.
+/// Runs programs in an output folder. Clones share the runner.
 #[derive(Debug, Clone)]
 pub struct CodeRunner {
     folder: OutputFolder,
     options: Arc<CodeOptions>,
 }
 
-/// What came of a program.
+/// The result of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Ran {
-    /// Its exit code; none when a signal ended it.
+    /// The exit code; `None` when a signal ended it.
     pub exit_code: Option<i32>,
-    /// What it wrote, cut in the middle where it was too much.
+    /// The output, cut in the middle if it is too long.
     pub stdout: String,
-    /// What it wrote as errors, cut in the middle where it was too much.
+    /// The error output, cut in the middle if it is too long.
     pub stderr: String,
-    /// The files that are new or changed, in the order of their paths.
+    /// The new and changed files, sorted by path.
     pub files: Vec<FileOutput>,
-    /// Why it was stopped, if it was.
+    /// The reason if it was stopped.
     pub stopped: Option<String>,
-    /// What this machine could not hold it to.
+    /// The missing protections.
     pub not_enforced: Vec<Protection>,
-    /// What else there is to say.
+    /// Further notes.
     pub notes: Vec<String>,
 }
 
 impl Ran {
-    /// Returns it as a model reads it: what is empty is left out.
+    /// Converts to JSON for a model, without empty fields.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let mut json = Map::new();
@@ -73,13 +73,13 @@ impl Ran {
 }
 
 impl CodeRunner {
-    /// Begins with the folder in which programs run.
+    /// Creates a runner for a folder.
     #[must_use]
     pub fn new(folder: &OutputFolder, options: CodeOptions) -> Self {
         Self { folder: folder.clone(), options: Arc::new(options) }
     }
 
-    /// Returns how it runs programs.
+    /// Returns the options.
     #[must_use]
     pub fn options(&self) -> &CodeOptions {
         &self.options
@@ -89,14 +89,14 @@ impl CodeRunner {
         &self.folder
     }
 
-    /// Says what this machine cannot hold a program to. It is found out once a process, by giving the rights up in a thread.
+    /// Returns the protections that this machine lacks. It is determined once per process, by dropping privileges in a thread.
     #[must_use]
     pub fn missing_protections(&self) -> Vec<Protection> {
         supervise::missing()
     }
 
-    /// Says why a person is asked about a program in a language, or that nobody has to be: also where there is no such
-    /// language, since it can run in no case.
+    /// Returns the reason for an approval of a program in a language, or `None` if none is needed, such as for an
+    /// unknown language, which fails.
     pub(super) fn asks(&self, language: &str) -> Option<String> {
         if self.interpreter(language).is_err() || self.options.unattended.iter().any(|name| name == language) {
             return None;
@@ -109,7 +109,7 @@ impl CodeRunner {
         })
     }
 
-    /// Says which programs of the same language are in the folder. Files are written without a person's approval, and a program can
+    /// Lists the programs of the same language in the folder. Files are written without a person's approval, and a program can
     /// load them.
     fn loadable(&self, language: &str) -> String {
         let extension = self.interpreter(language).map(|known| known.extension.as_str()).unwrap_or_default();
@@ -132,16 +132,16 @@ impl CodeRunner {
         })
     }
 
-    /// Runs a program to its end. Where the future is dropped, the program is killed with all its processes.
+    /// Runs a program to its end. Dropping the future kills the program with all its processes.
     ///
     /// # Errors
     ///
-    /// A [`CodeError`] when it did not run. A program that failed or was stopped has run.
+    /// A [`CodeError`] when it did not start. A program that failed or was stopped is a result.
     pub async fn run(&self, language: &str, code: &str) -> Result<Ran, CodeError> {
         let interpreter = self.interpreter(language)?;
         let program = interpreter.find()?;
         let folder = self.folder.clone();
-        // A folder has one program at a time, so that a new file is known to be its.
+        // A folder runs one program at a time, so that new files can be attributed to it.
         let turn = folder.busy().lock_owned().await;
         let own = own_name("run");
         let file = format!("{own}/main.{}", interpreter.extension);
@@ -151,7 +151,7 @@ impl CodeRunner {
         let options = Arc::clone(&self.options);
         let environment = environment(&folder, &own, &options);
         let stop = Stop::default();
-        // Whatever ends the wait for the program ends the program.
+        // Dropping the future stops the program.
         let on_drop = StopOnDrop(stop.clone());
         let (limit, code) = (options.limits.time, code.to_owned());
         let work = blocking(move || {
@@ -172,7 +172,7 @@ impl CodeRunner {
     }
 }
 
-/// Stops the program when it is dropped; one that has ended is not bothered.
+/// Stops the program when it is dropped; no effect after its end.
 struct StopOnDrop(Stop);
 
 impl Drop for StopOnDrop {
@@ -181,7 +181,7 @@ impl Drop for StopOnDrop {
     }
 }
 
-/// Makes the whole environment of a program.
+/// Builds the environment of a program.
 fn environment(folder: &OutputFolder, own: &str, options: &CodeOptions) -> Vec<(OsString, OsString)> {
     let home = folder.place().join(own);
     let mut environment: Vec<(OsString, OsString)> = vec![
@@ -199,7 +199,7 @@ fn ran(folder: &OutputFolder, own: &str, file: &str, code: &str, job: &Job<'_>, 
     let before = folder.stamps()?;
     folder.dir().create_dir(own).map_err(failed)?;
     let ended = folder.dir().write(file, code).map_err(failed).and_then(|()| supervise::run(job, stop));
-    // What a program has left in its own folder may be hard to take away; it is hidden, and does no harm.
+    // The program's temporary folder may be hard to remove; it is hidden and harmless.
     if let Err(error) = remove_folder(folder.dir(), own) {
         tracing::warn!(folder = %folder.place().display(), own, %error, "what a program left behind cannot be removed");
     }
@@ -236,7 +236,7 @@ fn ran(folder: &OutputFolder, own: &str, file: &str, code: &str, job: &Job<'_>, 
     Ok(Ran { exit_code, stdout, stderr, files, stopped, not_enforced, notes })
 }
 
-/// Says whether a program may run with these protections missing.
+/// Checks whether a program may run without these protections.
 pub(super) fn may_run(options: &CodeOptions, missing: &[Protection]) -> Result<(), CodeError> {
     if options.on_missing == OnMissing::Say || missing.is_empty() {
         return Ok(());

@@ -1,6 +1,6 @@
-//! What a thread gives up before it starts a program, which then has none of it.
+//! Privileges that a thread drops before it starts a program, which then has none of them.
 //!
-//! | right | given up by | since |
+//! | privilege | dropped by | since |
 //! |---|---|---|
 //! | to open, create, rename and remove files outside the folder | Landlock | Linux 5.13; with the length of files 6.2 |
 //! | signals to other processes | Landlock's scopes, or the user | Linux 6.12, or any |
@@ -23,7 +23,7 @@ use super::Protection;
 use super::syscalls::{self, Metadata};
 use super::user::{ProgramUser, is_root};
 
-/// What interpreters read of the system.
+/// System files that interpreters read.
 const READABLE: [&str; 12] = [
     "/usr",
     "/bin",
@@ -39,7 +39,7 @@ const READABLE: [&str; 12] = [
     "/etc/mime.types",
 ];
 
-/// The devices that hold nothing.
+/// Devices without data.
 const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
 /// Folders below [`READABLE`] that a user may own on some machines.
@@ -54,29 +54,29 @@ const BELOW: [&str; 8] = [
     "/usr/local/sbin",
 ];
 
-/// What a program is confined to.
+/// The confinement of a program.
 pub(super) struct Confinement<'a> {
-    /// Its folder. Without one it can reach no file at all, which is how a machine is asked what it can do.
+    /// Its folder. Without one it can reach no file, which is used to test the machine.
     pub(super) folder: Option<&'a Dir>,
-    /// The files that it may read beside the system's own.
+    /// The files that it may read besides the system's own.
     pub(super) readable: &'a [PathBuf],
-    /// Paths that its user has to be able to walk to.
+    /// Paths that its user must be able to reach.
     pub(super) reached: &'a [&'a Path],
     /// Its process group.
     pub(super) group: i32,
-    /// The user that it runs as; this thread's own where there is none.
+    /// The user that it runs as; this thread's own by default.
     pub(super) user: Option<&'a ProgramUser>,
 }
 
-/// Gives up this thread's rights for good, and returns what could not be given up. It fails where the thread cannot become the
-/// user, or where that user could not reach what it has to.
+/// Drops this thread's privileges permanently, and returns the missing protections. It fails if the thread cannot become the
+/// user, or if that user could not reach the required paths.
 pub(super) fn give_up_rights(to: &Confinement<'_>) -> rustix::io::Result<Vec<Protection>> {
     let mut missing = Vec::new();
     let abi = landlocked(to.folder, to.readable).unwrap_or(ABI::Unsupported);
     let confines_files = abi >= ABI::V3;
     let is_powerless = match to.user {
         Some(user) => {
-            // What an author makes readable may be readable for root alone.
+            // The author's readable paths may be readable only by root.
             let needs_search = || !to.readable.is_empty() || !to.reached.iter().all(|path| can_enter(path));
             user.assume(confines_files, needs_search).map(|()| true)?
         }
@@ -104,12 +104,12 @@ pub(super) fn give_up_rights(to: &Confinement<'_>) -> rustix::io::Result<Vec<Pro
     Ok(missing)
 }
 
-/// Says whether this thread's user may enter a folder, or run a program.
+/// Returns whether this thread's user may enter a folder, or run a program.
 fn can_enter(path: &Path) -> bool {
     accessat(CWD, path, Access::EXEC_OK, AtFlags::empty()).is_ok()
 }
 
-/// Says whether this thread's user neither owns nor may write the system's files, as far as their folders show.
+/// Returns whether this thread's user neither owns nor may write the system's files, judging by their folders.
 fn changes_nothing_readable() -> bool {
     let user = rustix::process::geteuid().as_raw();
     let mut groups: Vec<_> =
@@ -121,11 +121,11 @@ fn changes_nothing_readable() -> bool {
     })
 }
 
-/// Gives up files, and the connections and signals that Landlock knows of. Returns what of Landlock holds.
+/// Restricts files, and the connections and signals that Landlock supports. Returns the effective Landlock version.
 fn landlocked(folder: Option<&Dir>, readable: &[PathBuf]) -> Result<ABI, RulesetError> {
     let abi = ABI::V9;
     let read = AccessFs::from_read(abi);
-    // A device that root made in the folder would be a way out of it.
+    // A device that root creates in the folder would be a way out of it.
     let inside = AccessFs::from_all(abi) & !(AccessFs::MakeChar | AccessFs::MakeBlock);
     let devices: BitFlags<AccessFs> = AccessFs::ReadFile | AccessFs::WriteFile;
     let mut rules = Ruleset::default()
@@ -148,7 +148,7 @@ fn landlocked(folder: Option<&Dir>, readable: &[PathBuf]) -> Result<ABI, Ruleset
     })
 }
 
-/// Returns where some systems keep a part of Python: `/etc/python3.11` and the like.
+/// Returns where some systems store parts of Python: `/etc/python3.11` and the like.
 fn site_packages() -> Vec<PathBuf> {
     let entries = std::fs::read_dir("/etc").into_iter().flatten().flatten();
     entries

@@ -1,7 +1,7 @@
 //! The run of one program: its group, its gate, its limits, and its end.
 //!
-//! Two shells begin a run: the anchor of the group (`group.rs`) and the gate (`gate.rs`), which becomes the program when its limits are
-//! set (`limits.rs`). When the program ends or is stopped, the whole group is killed.
+//! A run begins with two shells: the anchor of the group (`group.rs`) and the gate (`gate.rs`), which execs the program when its
+//! limits are set (`limits.rs`). When the program ends or is stopped, the group is killed.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -10,19 +10,19 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use super::{CodeLimits, CodeOptions, Protection};
 use crate::toolbox::folder::OutputFolder;
 
-/// What is to be run.
+/// A program to run.
 pub(super) struct Job<'a> {
     /// The program and its arguments.
     pub(super) command: Vec<OsString>,
-    /// Its whole environment.
+    /// Its environment.
     pub(super) environment: Vec<(OsString, OsString)>,
-    /// Where it runs.
+    /// Its working directory.
     pub(super) folder: &'a OutputFolder,
-    /// How.
+    /// The options.
     pub(super) options: &'a CodeOptions,
 }
 
-/// What came of it.
+/// The result of a program.
 pub(super) struct Ended {
     pub(super) exit_code: Option<i32>,
     pub(super) stdout: String,
@@ -31,7 +31,7 @@ pub(super) struct Ended {
     pub(super) not_enforced: Vec<Protection>,
 }
 
-/// Why a program was stopped.
+/// The reason why a program was stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stopped {
     Time,
@@ -59,7 +59,7 @@ impl Stopped {
     }
 }
 
-/// Says, from anywhere, that a program is to end.
+/// A request to stop a program, from any thread.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Stop(Arc<AtomicU8>);
 
@@ -67,10 +67,10 @@ impl Stop {
     const TIME: u8 = 1;
     const CANCELLED: u8 = 2;
 
-    /// Stops the program; the first reason stands.
+    /// Stops the program; the first reason counts.
     pub(super) fn now(&self, why: Stopped) {
         let why = if why == Stopped::Time { Self::TIME } else { Self::CANCELLED };
-        // Who comes second has nothing to add.
+        // A later reason is ignored.
         _ = self.0.compare_exchange(0, why, Ordering::Relaxed, Ordering::Relaxed);
     }
 
@@ -112,11 +112,11 @@ mod unix {
     use crate::toolbox::code::runner::may_run;
     use crate::toolbox::code::{CodeError, Protection};
 
-    /// How long the rest of the output of a program that was killed is waited for. Only a process that has left the group, where
-    /// the machine could not forbid that, holds it open.
+    /// How long to wait for the rest of a killed program's output. Only a process that has left the group, on a
+    /// machine without that protection, holds it open.
     const DRAIN: Duration = Duration::from_secs(1);
 
-    /// Says what this machine cannot hold a program to.
+    /// Returns the protections that this machine lacks.
     pub(in crate::toolbox::code) fn missing() -> Vec<Protection> {
         static MISSING: OnceLock<Vec<Protection>> = OnceLock::new();
         MISSING.get_or_init(|| gate::missing().into_iter().chain(limits_missing()).collect()).clone()
@@ -133,13 +133,13 @@ mod unix {
         let started = may_run(job.options, &not_enforced).and_then(|()| gate.open().map_err(CodeError::Start));
         if let Err(error) = started {
             group.kill();
-            // It is dead or dying, and what it says does not matter.
+            // It is dead or dying, and its status does not matter.
             _ = gate.shell.wait();
             return Err(error);
         }
         let stdout = kept(gate.shell.stdout.take(), limits.output);
         let stderr = kept(gate.shell.stderr.take(), limits.output);
-        // What the kernel counts need not be counted here.
+        // The kernel may count the processes already.
         let counted = (!limited.is_counted).then_some(limits.processes);
         let stopped = watch(&gate.shell, group.id, stop, counted);
         group.end();
@@ -159,7 +159,7 @@ mod unix {
         Ok(Ended { exit_code: status.code(), stdout: text(stdout), stderr: text(stderr), stopped, not_enforced })
     }
 
-    /// Limits a program that has not begun. Only its own user may do that, or root with more capabilities than containers give.
+    /// Limits a program that has not started. Only its own user may do that, or root with more capabilities than containers have.
     fn limit(gate: &Gate, job: &Job<'_>) -> Result<Limited, CodeError> {
         let (program, max_file) = (Pid::from_child(&gate.shell), job.folder.options().max_file);
         let user = gate.lent.as_ref().map(Lent::user);

@@ -1,13 +1,13 @@
 //! Filter for the system calls of programs (seccomp).
 //!
-//! The filter is a list of what is allowed; any other call fails with `ENOSYS`, as on a kernel that does not have it, so a
-//! C library falls back to an older call. Calls that are refused for a reason which a program should see fail with `EPERM`, some of
-//! them only with certain arguments. Extended attributes fail with `ENOTSUP`, as on a file system without them. A call by the
+//! The filter is an allow list; any other call fails with `ENOSYS`, as on a kernel without it, so that a
+//! C library falls back to an older call. Calls that are refused visibly fail with `EPERM`, some of
+//! them only with certain arguments. Extended attributes fail with `ENOTSUP`, as on a file system without them. A call with the
 //! numbers of another architecture kills the process.
 //!
-//! Landlock confines opening, creating, renaming and removing files. It does not know of metadata: modes, owners, times and
-//! attributes. So the filter refuses the calls that change metadata, except where [`Metadata`] says why they cannot reach a
-//! file outside the folder.
+//! Landlock confines opening, creating, renaming and removing files, but not metadata: modes, owners, times and
+//! attributes. So the filter refuses the calls that change metadata, except where [`Metadata`] explains why they cannot reach a
+//! file outside of the folder.
 
 use std::collections::BTreeMap;
 
@@ -18,18 +18,18 @@ use seccompiler::{
 use SeccompCmpArgLen::{Dword, Qword};
 use SeccompCmpOp::{MaskedEq, Ne};
 
-/// Which metadata of files a program may change.
+/// The metadata of files that a program may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Metadata {
     /// Whether it may change modes, except for the set-user-ID and set-group-ID bits. The kernel allows that to a file's owner, so it
-    /// is safe for a program whose user owns nothing outside the folder.
+    /// is safe for a program whose user owns nothing outside of the folder.
     pub(super) modes: bool,
-    /// Whether it may set the times of files that it has open. It is safe where it can open no file outside the folder that its
+    /// Whether it may set the times of open files. It is safe if it can open no file outside of the folder that its
     /// user owns or may write.
     pub(super) times: bool,
 }
 
-/// The number of `fchmodat2`, the same on every architecture; some versions of `libc` do not have it.
+/// The number of `fchmodat2`, the same on every architecture; some versions of `libc` lack it.
 const FCHMODAT2: i64 = 452;
 
 /// Files, memory, time, threads and processes of the program's own, on every architecture.
@@ -154,7 +154,7 @@ const ALLOWED: &[i64] = &[
     libc::SYS_getpriority,
     libc::SYS_setpriority,
     libc::SYS_prctl,
-    // So that the other filters can be added to this one; they refuse it.
+    // For adding the other filters to this one; they refuse it.
     libc::SYS_seccomp,
     libc::SYS_pidfd_open,
     libc::SYS_pidfd_send_signal,
@@ -207,7 +207,7 @@ const ALLOWED: &[i64] = &[
     libc::SYS_getrandom,
 ];
 
-/// The older calls for the same things, which this architecture has in addition.
+/// Older calls for the same purposes, only on this architecture.
 #[cfg(target_arch = "x86_64")]
 const ALLOWED_HERE: &[i64] = &[
     libc::SYS_open,
@@ -245,7 +245,7 @@ const ALLOWED_HERE: &[i64] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const ALLOWED_HERE: &[i64] = &[];
 
-/// Calls that fail with `EPERM` and any arguments, so that a program sees a refusal and not an old kernel.
+/// Calls that fail with `EPERM`, so that a program sees a refusal and not an old kernel.
 const REFUSED: &[i64] = &[
     // Ways to the network, and around this filter to it.
     libc::SYS_socket,
@@ -375,7 +375,7 @@ const ATTRIBUTES: &[i64] = &[
     libc::SYS_fremovexattr,
 ];
 
-/// The requests of `ioctl`: what terminals and pipes say of themselves, and flags of the descriptor. Others set attributes of files
+/// The allowed requests of `ioctl`: queries of terminals and pipes, and descriptor flags. Others set attributes of files
 /// that are open for reading only, type for the person at a terminal, or send signals.
 const IOCTLS: &[u32] = &[
     0x5401,      // TCGETS
@@ -407,7 +407,7 @@ const FCNTLS: &[u32] = &[
     1034, // F_GET_SEALS
 ];
 
-/// The operations of `prctl`: what a program says about itself and asks about itself.
+/// The operations of `prctl`: settings and queries of the program's own process.
 const PRCTLS: &[u32] = &[
     1,           // PR_SET_PDEATHSIG
     2,           // PR_GET_PDEATHSIG
@@ -431,11 +431,11 @@ const SET_GROUP_ID: u64 = 0o2000;
 /// The bit that only `O_TMPFILE` has.
 const TMPFILE: u64 = 0o20_000_000;
 
-/// Gives up system calls, for this thread and all that it starts. A process may join the group of its run, and no other.
+/// Restricts the system calls of this thread and its children. A process may only join the group of its run.
 pub(super) fn give_up(group: i32, metadata: Metadata) -> Result<(), seccompiler::Error> {
     let allowed = unconditional(ALLOWED.iter().chain(ALLOWED_HERE));
     apply(allowed, SeccompAction::Errno(libc::ENOSYS.unsigned_abs()), SeccompAction::Allow)?;
-    // Of several filters that refuse a call, the last one says with which error.
+    // If several filters refuse a call, the last one sets the error.
     let attributes = unconditional(ATTRIBUTES);
     apply(attributes, SeccompAction::Allow, SeccompAction::Errno(libc::ENOTSUP.unsigned_abs()))?;
     apply(refused(group, metadata)?, SeccompAction::Allow, SeccompAction::Errno(libc::EPERM.unsigned_abs()))
@@ -453,17 +453,17 @@ fn apply(rules: Rules, otherwise: SeccompAction, matched: SeccompAction) -> Resu
     seccompiler::apply_filter(&program)
 }
 
-/// Returns what fails with `EPERM`: a call with no rules does always, and others where one of the rules fits the arguments.
+/// Returns the calls that fail with `EPERM`: always without rules, else if a rule matches the arguments.
 fn refused(group: i32, metadata: Metadata) -> Result<Rules, seccompiler::Error> {
     let mut rules = unconditional(REFUSED.iter().chain(REFUSED_HERE));
     let mut add = |call: i64, refused: Vec<SeccompRule>| {
-        // Without a rule, the call would be refused as a whole.
+        // A call without rules would always be refused.
         if !refused.is_empty() {
             rules.insert(call, refused);
         }
     };
-    // A datagram can be sent to any socket that has a name. Stream is 1; bits above the lowest four are flags. Asked for another
-    // family, the kernel may load a module.
+    // Datagrams can be sent to any named socket. Stream is 1; bits above the lowest four are flags. For other families, the kernel
+    // may load a module.
     let kinds = [2, 4, 8].map(|bit| rule(&[(1, Dword, MaskedEq(bit), bit)]));
     let family = rule(&[(0, Dword, Ne, u64::from(libc::AF_UNIX.unsigned_abs()))]);
     add(libc::SYS_socketpair, collected(kinds.into_iter().chain([family]))?);
@@ -477,7 +477,7 @@ fn refused(group: i32, metadata: Metadata) -> Result<Rules, seccompiler::Error> 
     let flags = u64::from((new_namespaces | libc::CLONE_PARENT | libc::CLONE_PTRACE).unsigned_abs());
     let flags = (0..32).map(|bit| 1_u64 << bit).filter(|bit| flags & bit != 0);
     add(libc::SYS_clone, collected(flags.map(|bit| rule(&[(0, Dword, MaskedEq(bit), bit)])))?);
-    // Numbers of processes and groups: 0 is the caller.
+    // Process and group id 0 is the caller.
     let group = u64::from(group.unsigned_abs());
     add(libc::SYS_setpgid, collected([rule(&[(0, Dword, Ne, 0)]), rule(&[(1, Dword, Ne, group)])])?);
     add(libc::SYS_prlimit64, collected([rule(&[(0, Dword, Ne, 0)])])?);
@@ -492,14 +492,14 @@ fn refused(group: i32, metadata: Metadata) -> Result<Rules, seccompiler::Error> 
     for (call, mode) in chmods() {
         let bits = if metadata.modes { vec![SET_USER_ID, SET_GROUP_ID] } else { Vec::new() };
         let privileged = collected(bits.into_iter().map(|bit| rule(&[(mode, Dword, MaskedEq(bit), bit)])))?;
-        // A rule that fits any mode, where modes are not to be changed.
+        // This rule matches any mode, if modes must not be changed.
         let any = vec![rule(&[(mode, Dword, MaskedEq(0), 0)])?];
         add(call, if privileged.is_empty() { any } else { privileged });
     }
-    // Without a path, the times are those of a descriptor.
+    // Without a path, the times of a descriptor are set.
     let by_path = if metadata.times { (1, Qword, Ne, 0) } else { (1, Qword, MaskedEq(0), 0) };
     add(libc::SYS_utimensat, collected([rule(&[by_path])])?);
-    // A new file must not get set-user-ID bits either.
+    // New files must not get set-user-ID bits either.
     for (call, flags, mode) in opens() {
         let bits = [SET_USER_ID, SET_GROUP_ID];
         let with = |bit: u64| match flags {
@@ -514,7 +514,7 @@ fn refused(group: i32, metadata: Metadata) -> Result<Rules, seccompiler::Error> 
     Ok(rules)
 }
 
-/// Returns the calls that change modes, each with the argument that is the mode.
+/// Returns the calls that change modes, each with the index of the mode argument.
 fn chmods() -> Vec<(i64, u8)> {
     let mut calls = vec![(libc::SYS_fchmod, 1), (libc::SYS_fchmodat, 2), (FCHMODAT2, 2)];
     #[cfg(target_arch = "x86_64")]
@@ -522,7 +522,7 @@ fn chmods() -> Vec<(i64, u8)> {
     calls
 }
 
-/// Returns the calls that make files, each with the argument of the flags, which say whether there is a mode, and that of the mode.
+/// Returns the calls that create files, each with the index of the flags, which enable a mode, and that of the mode.
 fn opens() -> Vec<(i64, Option<u8>, u8)> {
     let mut calls = vec![(libc::SYS_openat, Some(2), 3)];
     #[cfg(target_arch = "x86_64")]
@@ -533,7 +533,7 @@ fn opens() -> Vec<(i64, Option<u8>, u8)> {
 type Condition = (u8, SeccompCmpArgLen, SeccompCmpOp, u64);
 type RuleResult = Result<SeccompRule, seccompiler::Error>;
 
-/// Makes a rule that fits when all conditions do: argument, length, comparison, value.
+/// Creates a rule that matches when all conditions do: argument, length, comparison, value.
 fn rule(conditions: &[Condition]) -> RuleResult {
     let conditions = conditions
         .iter()

@@ -1,12 +1,12 @@
-//! The unprivileged user that programs run as where this process is root.
+//! The unprivileged user of programs if this process is root.
 //!
 //! The kernel lets an owner change a file's metadata, and a user signal its own processes. So a program of root gets a user ID
-//! that nothing else on the machine uses, and its folder is lent to that ID while it runs: files are given to it before the program
-//! starts and back to their owners after all its processes have ended. Set-user-ID bits do not survive the return, because the
+//! that nothing else on the machine uses, and its folder is owned by that ID while it runs: the owner is changed before the program
+//! starts, and restored after all its processes have ended. Set-user-ID bits do not survive that, because the
 //! kernel clears them when a file's owner changes.
 //!
 //! The ID owns nothing else, so the folder may be below a directory that other users cannot enter, such as `/root`. The program then
-//! keeps one capability, `CAP_DAC_READ_SEARCH`, to walk there, provided that Landlock confines what it opens.
+//! keeps one capability, `CAP_DAC_READ_SEARCH`, to get there, if Landlock confines the files that it opens.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -24,15 +24,15 @@ use rustix::thread::{
 use crate::toolbox::folder::OutputFolder;
 use crate::toolbox::random::random;
 
-/// The IDs that systemd gives to services without an account of their own. Distributions give them to nobody, and namespaces with
-/// 65,536 IDs have them.
+/// The IDs that systemd assigns to services without an account. Distributions do not use them otherwise, and namespaces with
+/// 65,536 IDs include them.
 const FIRST: u32 = 61_184;
 const LAST: u32 = 65_519;
 
-/// The IDs that runs of this process use.
+/// The IDs in use by runs of this process.
 static IN_USE: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
 
-/// A user ID that one run uses, with the group ID of the same number. A clone is the same ID.
+/// A user ID of one run, with the group ID of the same number. Clones share the ID.
 #[derive(Debug, Clone)]
 pub(super) struct ProgramUser(Arc<Reserved>);
 
@@ -46,7 +46,7 @@ impl Drop for Reserved {
 }
 
 impl ProgramUser {
-    /// Reserves an ID, where this process is root and has the capabilities to use it.
+    /// Reserves an ID, if this process is root and has the capabilities to use it.
     pub(super) fn reserve() -> Option<Self> {
         let needed = CapabilitySet::CHOWN | CapabilitySet::SETUID | CapabilitySet::SETGID | CapabilitySet::KILL;
         if !is_root() || !capabilities(None).is_ok_and(|sets| sets.effective.contains(needed)) {
@@ -62,8 +62,8 @@ impl ProgramUser {
         Some(Self(Arc::new(Reserved(id))))
     }
 
-    /// Makes this thread one of the user, for good and without capabilities. It keeps the one for walking anywhere if it needs that,
-    /// as is asked when it is the user already.
+    /// Makes this thread run as the user, permanently and without capabilities, except for the one to traverse directories if
+    /// `needs_search`, which is called after the change of user.
     pub(super) fn assume(&self, may_search: bool, needs_search: impl FnOnce() -> bool) -> rustix::io::Result<()> {
         let (uid, gid) = (Uid::from_raw(self.0.0), Gid::from_raw(self.0.0));
         set_thread_groups(&[])?;
@@ -79,16 +79,16 @@ impl ProgramUser {
         if kept.is_empty() { Ok(()) } else { configure_capability_in_ambient_set(kept, true) }
     }
 
-    /// Lends a folder to the user until the result is dropped.
+    /// Changes the owner of a folder to the user until the result is dropped.
     fn lend(self, folder: &Dir) -> io::Result<Lent> {
         let known = folder.dir_metadata()?;
-        // An ID that a crashed process left behind has no owner.
+        // An ID that a crashed process left behind does not count as the owner.
         let owner = if is_program(known.uid()) { (0, 0) } else { (known.uid(), known.gid()) };
         let mut lent = Lent { folder: folder.try_clone()?, owner, others: BTreeMap::new(), user: self };
         let id = lent.user.0.0;
         chown(folder, Path::new(""), (id, id))?;
         for_each(folder, &mut |dir, name, known| {
-            // A file with another name may be one outside the folder.
+            // A hard link may be a file outside of the folder.
             if !known.is_dir() && known.nlink() > 1 && !is_program(known.uid()) {
                 return;
             }
@@ -101,18 +101,18 @@ impl ProgramUser {
     }
 }
 
-/// A folder that belongs to the user of a program for now.
+/// A folder that is temporarily owned by the user of a program.
 #[derive(Debug)]
 pub(super) struct Lent {
     folder: Dir,
     owner: (u32, u32),
-    /// Who else owns files in it, by their inodes.
+    /// Other owners of files in it, by inode.
     others: BTreeMap<u64, (u32, u32)>,
     user: ProgramUser,
 }
 
 impl Lent {
-    /// Lends a folder to a user of its own, where that can be done.
+    /// Reserves a user and makes it the folder's owner, if possible.
     pub(super) fn of(folder: &OutputFolder) -> Option<Self> {
         let lent = ProgramUser::reserve()?.lend(folder.dir());
         lent.inspect_err(|error| tracing::warn!(%error, "cannot lend the output folder to another user than root")).ok()
@@ -129,7 +129,7 @@ impl Drop for Lent {
         for_each(&self.folder, &mut |dir, name, known| {
             if known.uid() == id {
                 let owner = self.others.get(&known.ino()).copied().unwrap_or(self.owner);
-                // What cannot be given back stays readable for root, who lent it.
+                // Root can still read files whose owner cannot be restored.
                 _ = chown(dir, name, owner);
             }
         });
@@ -139,13 +139,13 @@ impl Drop for Lent {
     }
 }
 
-/// Changes the owner of a file and never follows a link. The empty name is the directory itself.
+/// Changes the owner of a file without following links. The empty name is the directory itself.
 fn chown(dir: &Dir, name: &Path, (uid, gid): (u32, u32)) -> io::Result<()> {
     let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH;
     Ok(chownat(dir, name, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)), flags)?)
 }
 
-/// Visits everything below a folder, with one directory open at a time, however deep it is.
+/// Visits everything below a folder, with one open directory at a time, whatever its depth.
 fn for_each(folder: &Dir, visit: &mut dyn FnMut(&Dir, &Path, &cap_std::fs::Metadata)) {
     let mut left = vec![PathBuf::from(".")];
     while let Some(path) = left.pop() {
@@ -167,7 +167,7 @@ const fn is_program(uid: u32) -> bool {
     FIRST <= uid && uid <= LAST
 }
 
-/// Says whether this thread is root.
+/// Returns whether this thread is root.
 pub(super) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }

@@ -1,49 +1,51 @@
-//! Why a file or a folder could not be written, read or listed.
+//! Errors of an output folder.
 
 use thiserror::Error;
 
-/// Why a file or a folder could not be written, read or listed.
+/// The reason why a file or a folder could not be written, read or listed.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum FolderError {
-    /// The path is none that a file in the folder may have.
-    #[error("`{path}` is no path in the output folder: {reason}; give a relative one such as `notes/report.md`")]
+    /// The path is not allowed in the folder.
+    #[error(
+        "`{path}` is not a valid path in the output folder: {reason}; give a relative one such as `notes/report.md`"
+    )]
     Name {
-        /// The path, with what cannot be seen escaped.
+        /// The path, with invisible characters escaped.
         path: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: &'static str,
     },
-    /// There is a file of this name, and it may not be replaced.
-    #[error("there is a file `{path}` already, and it may not be replaced; choose another name")]
+    /// The file exists and may not be replaced.
+    #[error("the file `{path}` exists already and may not be replaced; choose another name")]
     Exists {
         /// The path.
         path: String,
     },
-    /// There is a file of this name by now, and nobody was asked whether it may be replaced.
+    /// The file was created after the decision about an approval.
     #[error(
-        "there is a file `{path}` by now, and nobody was asked whether it may be replaced; write it again to have a person asked"
+        "there is a file `{path}` by now, and nobody has approved its replacement; write it again to ask for approval"
     )]
     Unasked {
         /// The path.
         path: String,
     },
-    /// There is something else of this name.
-    #[error("`{path}` is no file but {kind}")]
+    /// The path is not a file.
+    #[error("`{path}` is not a file but {kind}")]
     NoFile {
         /// The path.
         path: String,
-        /// What it is.
+        /// Its kind.
         kind: &'static str,
     },
-    /// There is no such file.
+    /// The file does not exist.
     #[error("there is no `{path}` in the output folder; name one that is there")]
     Missing {
         /// The path.
         path: String,
     },
     /// A file is too large.
-    #[error("`{path}` has {size} bytes, and a file may have {limit}")]
+    #[error("`{path}` has {size} bytes, but at most {limit} are allowed")]
     TooLarge {
         /// The path.
         path: String,
@@ -53,15 +55,15 @@ pub enum FolderError {
         limit: u64,
     },
     /// The folder is full.
-    #[error("the output folder is full: {used}, and it may hold {limit}")]
+    #[error("the output folder is full: {used} of at most {limit}")]
     Full {
-        /// What it would hold.
+        /// The required size.
         used: String,
-        /// What it may hold.
+        /// The limit.
         limit: String,
     },
-    /// A file is no text.
-    #[error("`{path}` is no text but {size} bytes of {media_type}; a program can read it")]
+    /// A file is not text.
+    #[error("`{path}` is not text but {size} bytes of {media_type}; a program can read it")]
     Binary {
         /// The path.
         path: String,
@@ -70,20 +72,20 @@ pub enum FolderError {
         /// Its media type, by its name.
         media_type: String,
     },
-    /// The output folder itself can neither be opened nor made.
-    #[error("the output folder `{path}` cannot be opened: {source}")]
+    /// The output folder can neither be opened nor created.
+    #[error("cannot open the output folder `{path}`: {source}")]
     Place {
         /// The folder.
         path: String,
-        /// What the operating system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The operating system, or the folder's capability, refused.
+    /// The operating system or the capability refused.
     #[error("`{path}` in the output folder: {source}")]
     Io {
         /// The path.
         path: String,
-        /// What it said.
+        /// The system's error.
         source: std::io::Error,
     },
 }

@@ -1,4 +1,4 @@
-//! A folder for what agents make, held as a capability: whoever has it reaches what is inside, and nothing else.
+//! An output folder as a capability: its holder reaches only what is inside.
 
 mod error;
 mod name;
@@ -25,26 +25,26 @@ pub(super) use remove::remove_folder;
 pub use walk::FolderEntry;
 use walk::Usage;
 
-/// What an [`OutputFolder`] takes and gives.
+/// The limits of an [`OutputFolder`].
 #[derive(Debug, Clone, PartialEq, Eq, TypedBuilder)]
 pub struct FolderOptions {
-    /// How large one file may be, in bytes; 16 MiB where nothing is said, since models write kilobytes and what programs make
-    /// for people to open is seldom larger. Of a file that is larger than [`LARGEST_BLOB`](crate::record::LARGEST_BLOB), the
-    /// run keeps name, size and hash; its bytes are in the folder alone.
+    /// The maximum size of a file, in bytes; 16 MiB by default, since models write kilobytes and programs seldom create larger
+    /// files for people. For a file that is larger than [`LARGEST_BLOB`](crate::record::LARGEST_BLOB), the
+    /// run only records name, size and hash.
     #[builder(default = 16 << 20)]
     pub max_file: u64,
-    /// How large all files may be together, in bytes, hidden ones too; 256 MiB where nothing is said, sixteen of the largest.
+    /// The maximum total size, in bytes, including hidden files; 256 MiB by default.
     #[builder(default = 256 << 20)]
     pub max_total: u64,
-    /// How many files there may be, hidden ones, links and the like too; 1000 where nothing is said, as many as one call may show.
-    /// Folders in the folder are at most 64 deep and, with the files, at most 20,000.
+    /// The maximum number of files, including hidden ones and links; 1000 by default, the maximum that a call may show.
+    /// Folders may nest at most 64 deep and, with the files, number at most 20,000.
     #[builder(default = 1000)]
     pub max_files: usize,
-    /// How much of a file one `read_file` gives, in bytes; 64 KiB where nothing is said: some 16,000 tokens, an eighth of
-    /// the window of 128,000 that is common.
+    /// The maximum bytes per `read_file`; 64 KiB by default: some 16,000 tokens, an eighth of
+    /// a common context window of 128,000.
     #[builder(default = 64 << 10)]
     pub max_read: usize,
-    /// Whether `write_file` may replace a file with another content.
+    /// Whether `write_file` may replace a file.
     #[builder(default)]
     pub overwrite: Overwrite,
 }
@@ -67,15 +67,15 @@ pub enum Overwrite {
     Refuse,
 }
 
-/// A folder that agents write to and read from. A clone is the same folder.
+/// A folder that agents write to and read from. Clones share it.
 ///
-/// Paths are relative to it, with `/` between their parts. None leads out: not `..`, not an absolute path, and not a link that
-/// somebody has put into it.
+/// Paths are relative to it, with `/` as separator. None leads out: not `..`, not an absolute path, and not a link
+/// in it.
 ///
-/// The folder is as its users leave it: what they, or a program, delete or change stays so when a run goes on after a pause or
-/// a crash. The log does not say what has become of a file, so to bring it back would undo what somebody did. A model
-/// that reads a file which is gone is told so. Its bytes stay with the run: [`Control::blob`](crate::runner::Control::blob)
-/// gives them, and `positronic files RUN --save FOLDER` writes them.
+/// A resumed run does not restore the folder: files that people or programs have deleted or changed meanwhile stay
+/// so, since the log does not know about it and restoring would undo it. A model
+/// that reads a missing file gets an error. The bytes remain stored with the run: [`Client::blob`](crate::runner::Client::blob)
+/// returns them, and `positronic files RUN --save FOLDER` writes them.
 ///
 /// ```
 /// use positronic_core::toolbox::OutputFolder;
@@ -99,7 +99,7 @@ struct Inner {
     dir: Dir,
     place: PathBuf,
     options: FolderOptions,
-    /// Held by whoever runs a program here, so that a new file is known to be its.
+    /// Locked while a program runs here, so that new files can be attributed to it.
     busy: Arc<Mutex<()>>,
 }
 
@@ -108,27 +108,27 @@ struct Inner {
 pub struct ReadText {
     /// The text.
     pub text: String,
-    /// The size of the whole file, in bytes.
+    /// The size of the file, in bytes.
     pub size: u64,
-    /// Where to read on, in bytes, when this was not the end.
+    /// The offset of the next part, if there is one.
     pub next: Option<u64>,
 }
 
 impl OutputFolder {
-    /// Opens a folder with the default limits, and makes it where there is none.
+    /// Opens a folder with the default limits, and creates it if it does not exist.
     ///
     /// # Errors
     ///
-    /// [`FolderError::Io`] when it can neither be opened nor made.
+    /// [`FolderError::Place`] when it can neither be opened nor created.
     pub fn open(place: impl AsRef<Path>) -> Result<Self, FolderError> {
         Self::with(place, FolderOptions::default())
     }
 
-    /// Opens a folder, and makes it where there is none.
+    /// Opens a folder, and creates it if it does not exist.
     ///
     /// # Errors
     ///
-    /// [`FolderError::Place`] when it can neither be opened nor made.
+    /// [`FolderError::Place`] when it can neither be opened nor created.
     pub fn with(place: impl AsRef<Path>, options: FolderOptions) -> Result<Self, FolderError> {
         let place = place.as_ref();
         let failed = |source| FolderError::Place { path: place.display().to_string(), source };
@@ -141,11 +141,11 @@ impl OutputFolder {
         Ok(Self::of(dir, place, options))
     }
 
-    /// Opens a folder in this one, for instance one a run: `base.folder(cx.run_id().as_str())`.
+    /// Opens a subfolder, for instance one per run: `base.folder(cx.run_id().as_str())`.
     ///
     /// # Errors
     ///
-    /// A [`FolderError`] when the path is none, or the folder can neither be opened nor made.
+    /// A [`FolderError`] when the path is invalid, or the folder can neither be opened nor created.
     pub fn folder(&self, path: &str) -> Result<Self, FolderError> {
         let inside = name::checked(path)?;
         self.inner.dir.create_dir_all(&inside).map_err(io(path))?;
@@ -157,13 +157,13 @@ impl OutputFolder {
         Self { inner: Arc::new(Inner { dir, place, options, busy: Arc::default() }) }
     }
 
-    /// Returns where it is.
+    /// Returns its path.
     #[must_use]
     pub fn place(&self) -> &Path {
         &self.inner.place
     }
 
-    /// Returns what it takes and gives.
+    /// Returns its limits.
     #[must_use]
     pub fn options(&self) -> &FolderOptions {
         &self.inner.options
@@ -177,34 +177,34 @@ impl OutputFolder {
         Arc::clone(&self.inner.busy)
     }
 
-    /// Says whether there is something of this name.
+    /// Returns whether a file or folder with this path exists.
     ///
     /// # Errors
     ///
-    /// [`FolderError::Name`] when the path is none.
+    /// [`FolderError::Name`] when the path is invalid.
     pub fn has(&self, path: &str) -> Result<bool, FolderError> {
         let inside = name::checked(path)?;
         Ok(self.inner.dir.symlink_metadata(inside).is_ok())
     }
 
-    /// Writes a file, whole or not at all, and makes the folders that it is in.
+    /// Writes a file atomically, and creates its parent folders.
     ///
     /// # Errors
     ///
-    /// A [`FolderError`] when the path is none, when something other than a file has it, when a limit of the folder would be
-    /// passed, or when the operating system refuses.
+    /// A [`FolderError`] when the path is invalid or not a file, when a limit of the folder would be
+    /// exceeded, or when the operating system refuses.
     pub fn write(&self, path: &str, bytes: &[u8]) -> Result<FileOutput, FolderError> {
         self.put(path, bytes, true)
     }
 
-    /// Writes a file as [`OutputFolder::write`] does, where there is none of this name. One that has these very bytes is the
-    /// file that is asked for, as after a crash.
+    /// Writes a file like [`OutputFolder::write`], if it does not exist. An existing file with the same bytes counts as
+    /// written, for a retry after a crash.
     ///
-    /// Of several that write one name at once, one writes it.
+    /// Of several concurrent writers, one succeeds.
     ///
     /// # Errors
     ///
-    /// [`FolderError::Exists`] when there is another file, and as [`OutputFolder::write`].
+    /// [`FolderError::Exists`] when there is another file, and the errors of [`OutputFolder::write`].
     pub fn write_new(&self, path: &str, bytes: &[u8]) -> Result<FileOutput, FolderError> {
         match self.put(path, bytes, false) {
             Err(FolderError::Exists { .. }) if self.bytes(path).is_ok_and(|known| known == bytes) => {
@@ -238,7 +238,7 @@ impl OutputFolder {
         if !parent.as_os_str().is_empty() {
             dir.create_dir_all(&parent).map_err(io(path))?;
         }
-        // Written aside and renamed, so that a link is replaced and not followed, and nobody reads half a file.
+        // Written to a temporary file and renamed, so that a link is replaced and not followed, and readers see a complete file.
         let aside = parent.join(own_name("tmp"));
         let written = (|| {
             let mut file = dir.open_with(&aside, OpenOptions::new().write(true).create_new(true))?;
@@ -246,7 +246,7 @@ impl OutputFolder {
             if replace { dir.rename(&aside, dir, &inside) } else { link_new(dir, &aside, &inside) }
         })();
         if let Err(source) = written {
-            // What was not made cannot be taken away.
+            // It may not exist.
             _ = dir.remove_file(&aside);
             return Err(match source.kind() {
                 std::io::ErrorKind::AlreadyExists if !replace => FolderError::Exists { path: path.to_owned() },
@@ -256,11 +256,11 @@ impl OutputFolder {
         Ok(output(&inside, size, Sha256::digest(bytes).as_slice()))
     }
 
-    /// Reads text from an offset on, as much as one reading gives.
+    /// Reads a part of a text, from an offset on.
     ///
     /// # Errors
     ///
-    /// A [`FolderError`] when the path is none, no file has it, it is no text, or the operating system refuses.
+    /// A [`FolderError`] when the path is invalid, is not a text file, or the operating system refuses.
     pub fn read(&self, path: &str, offset: u64) -> Result<ReadText, FolderError> {
         use std::io::{Seek as _, SeekFrom};
 
@@ -275,7 +275,7 @@ impl OutputFolder {
             Ok(text) => text,
             Err(error) => {
                 let whole = error.utf8_error().valid_up_to();
-                // A letter may be cut where this part ends, but nowhere else.
+                // A character may be cut at the end of the part, but nowhere else.
                 let cut = error.as_bytes().len() - whole;
                 if error.utf8_error().error_len().is_some() || cut > 3 || whole == 0 {
                     return Err(binary());
@@ -293,11 +293,11 @@ impl OutputFolder {
         Ok(ReadText { text, size, next })
     }
 
-    /// Describes a file, with the hash of its bytes.
+    /// Returns a file's metadata, with the hash of its bytes.
     ///
     /// # Errors
     ///
-    /// A [`FolderError`] when the path is none, no file has it, or the operating system refuses.
+    /// A [`FolderError`] when the path is invalid or not a file, or the operating system refuses.
     pub fn describe(&self, path: &str) -> Result<FileOutput, FolderError> {
         let (mut file, size) = self.file(path)?;
         let mut hash = Sha256::new();
@@ -313,11 +313,11 @@ impl OutputFolder {
         Ok(output(&name::checked(path)?, size, hash.finalize().as_slice()))
     }
 
-    /// Reads a whole file, up to the size that a file may have.
+    /// Reads a complete file, up to the maximum size.
     ///
     /// # Errors
     ///
-    /// A [`FolderError`] when the path is none, no file has it, it is too large, or the operating system refuses.
+    /// A [`FolderError`] when the path is invalid or not a file, it is too large, or the operating system refuses.
     pub fn bytes(&self, path: &str) -> Result<Vec<u8>, FolderError> {
         let (file, size) = self.file(path)?;
         let limit = self.inner.options.max_file;
@@ -329,7 +329,7 @@ impl OutputFolder {
         Ok(bytes)
     }
 
-    /// Opens a file to read it. What is no file is refused after it is open, so that nobody can put a pipe in its place.
+    /// Opens a file for reading. Its kind is checked after opening, so that it cannot be swapped for a pipe.
     fn file(&self, path: &str) -> Result<(File, u64), FolderError> {
         let inside = name::checked(path)?;
         let mut options = OpenOptions::new();
@@ -337,7 +337,7 @@ impl OutputFolder {
         #[cfg(unix)]
         {
             use cap_std::fs::OpenOptionsExt as _;
-            // A pipe without a writer would be waited for otherwise.
+            // Opening a pipe without a writer would block otherwise.
             options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
         }
         let file = self.inner.dir.open_with(&inside, &options).map_err(io(path))?;
@@ -358,18 +358,18 @@ impl fmt::Debug for OutputFolder {
     }
 }
 
-/// Gives a file its name, unless there is something of that name.
+/// Renames a temporary file, unless the target exists.
 fn link_new(dir: &Dir, aside: &Path, name: &Path) -> std::io::Result<()> {
     match dir.hard_link(aside, dir, name) {
         Ok(()) => dir.remove_file(aside),
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Err(error),
-        // A file system without links: nothing there can look and write in one.
+        // On a file system without hard links, check and rename are not atomic.
         Err(_) if dir.symlink_metadata(name).is_ok() => Err(std::io::ErrorKind::AlreadyExists.into()),
         Err(_) => dir.rename(aside, dir, name),
     }
 }
 
-/// Makes a name for a file of the toolbox's own, which a program cannot guess and take first.
+/// Returns a name for an internal file, which a program cannot guess and create first.
 pub(super) fn own_name(what: &str) -> String {
     format!("{OWN}{:016x}-{what}", random())
 }
@@ -386,7 +386,7 @@ fn output(inside: &Path, size: u64, hash: &[u8]) -> FileOutput {
     FileOutput { media_type: media_type(inside), size, sha256, uri: name.clone(), name }
 }
 
-/// Writes a path with `/` between its parts.
+/// Formats a path with `/` as separator.
 fn slashed(path: &Path) -> String {
     path.iter().map(|part| part.to_string_lossy()).collect::<Vec<_>>().join("/")
 }

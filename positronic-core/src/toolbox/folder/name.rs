@@ -1,22 +1,22 @@
-//! What a file in an output folder may be called.
+//! Allowed names of files in an output folder.
 
 use std::path::{Component, Path, PathBuf};
 
 use super::FolderError;
 use crate::record::is_invisible;
 
-/// How long a path may be, in bytes: a quarter of what Linux takes, so that the folder's own path has room before it.
+/// The maximum length of a path, in bytes: a quarter of Linux's, to leave room for the folder's own path.
 const MAX_PATH: usize = 1024;
 
-/// How long one part of a path may be, in bytes: what most file systems take.
+/// The maximum length of a part of a path, in bytes, as on most file systems.
 const MAX_PART: usize = 255;
 
-/// How the names of files begin that are the toolbox's own.
+/// The prefix of internal files.
 pub(in crate::toolbox) const OWN: &str = ".positronic-";
 
-/// Checks the path of a file or a folder, and returns it without its `.` parts.
+/// Validates the path of a file or a folder, and returns it without its `.` parts.
 ///
-/// The folder's capability keeps every path inside; this refuses what would deceive or hinder people, and says why.
+/// The folder's capability confines every path; this rejects names that would deceive or hinder people.
 pub(super) fn checked(path: &str) -> Result<PathBuf, FolderError> {
     let refused = |reason: &'static str| Err(FolderError::Name { path: path.escape_debug().to_string(), reason });
     if path.is_empty() {
@@ -26,13 +26,13 @@ pub(super) fn checked(path: &str) -> Result<PathBuf, FolderError> {
         return refused("it is longer than 1024 bytes");
     }
     if path.chars().any(char::is_control) {
-        return refused("it holds a control character");
+        return refused("it contains a control character");
     }
     if path.chars().any(is_invisible) {
-        return refused("it holds a character that cannot be seen, or that changes the direction of writing");
+        return refused("it contains a character that cannot be seen, or that changes the direction of writing");
     }
     if path.contains('\\') {
-        return refused("it holds a backslash; parts are separated by `/`");
+        return refused("it contains a backslash; parts are separated by `/`");
     }
     let mut inside = PathBuf::new();
     for component in Path::new(path).components() {
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn plain_names_stay_and_dots_go() {
+    fn valid_names_are_normalised() {
         for (path, inside) in [
             ("a.md", "a.md"),
             ("./a/./b.md", "a/b.md"),
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_lead_out_or_deceive_are_refused_with_a_reason() {
+    fn deceptive_names_are_rejected_with_a_reason() {
         let long = "x".repeat(256);
         let deep = "x/".repeat(600);
         for (path, reason) in [

@@ -1,4 +1,4 @@
-//! Removal of a folder that a program has filled.
+//! Removal of a program's folder.
 
 use std::io;
 
@@ -6,8 +6,8 @@ use cap_std::fs::Dir;
 
 use super::own_name;
 
-/// Removes a folder and all that is in it, however deep: what is in its folders moves up, so neither a path nor the number of
-/// directories that are open grows with the depth.
+/// Removes a folder with its content, however deep: nested content moves up, so neither a path nor the number of
+/// open directories grows with the depth.
 pub(in crate::toolbox) fn remove_folder(parent: &Dir, name: &str) -> io::Result<()> {
     let top = parent.open_dir(name)?;
     loop {

@@ -1,4 +1,4 @@
-//! What is in an output folder, and what has changed in it.
+//! Listing of an output folder, and detection of changes.
 
 use std::collections::BTreeMap;
 
@@ -8,49 +8,49 @@ use serde::Serialize;
 
 use super::{FolderError, FolderOptions, OWN, OutputFolder, io, name};
 
-/// How deep folders may be; a folder with deeper ones is full.
+/// The maximum depth of folders; a folder with deeper ones counts as full.
 const MAX_DEPTH: usize = 64;
 
-/// How many entries a walk looks at, so that a folder that a program has filled does not hold anybody up; one with more is full.
+/// The maximum number of visited entries, to bound the time of a walk; a folder with more counts as full.
 const MAX_ENTRIES: usize = 20_000;
 
-/// Something in an output folder.
+/// An entry of an output folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FolderEntry {
     /// Its path in the folder.
     pub path: String,
-    /// What it is: `file`, `folder`, `link` or `other`. Links are not followed.
+    /// Its kind: `file`, `folder`, `link` or `other`. Links are not followed.
     pub kind: &'static str,
     /// The size of a file, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
 }
 
-/// The files of a folder as of one moment: size and time of change, by path.
+/// A snapshot of a folder's files: size and modification time, by path.
 #[derive(Debug, Clone, Default)]
 pub(in crate::toolbox) struct Stamps(BTreeMap<String, (u64, Option<SystemTime>)>);
 
 impl Stamps {
-    /// Lists the files that are new or changed since an earlier moment, in the order of their paths, each with its size.
+    /// Lists the files that are new or changed since an earlier snapshot, sorted by path, each with its size.
     pub(in crate::toolbox) fn since(&self, before: &Self) -> Vec<(String, u64)> {
         let changed = self.0.iter().filter(|(path, stamp)| before.0.get(*path) != Some(stamp));
         changed.map(|(path, (size, _))| (path.clone(), *size)).collect()
     }
 }
 
-/// What a folder holds, with everything that lists leave out.
+/// The usage of a folder, including hidden files.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::toolbox) struct Usage {
     /// The sizes of all files, in bytes.
     pub(super) bytes: u64,
-    /// How many things there are that are no folders.
+    /// The number of entries other than folders.
     pub(super) files: usize,
-    /// What was not counted any more, if something was not.
+    /// The reason if the count is incomplete.
     pub(super) beyond: Option<&'static str>,
 }
 
 impl Usage {
-    /// Checks it against the limits of the folder.
+    /// Checks the limits of the folder.
     pub(in crate::toolbox) fn check(&self, limits: &FolderOptions) -> Result<(), FolderError> {
         let full = |used: String, limit: String| Err(FolderError::Full { used, limit });
         if let Some(beyond) = self.beyond {
@@ -67,11 +67,11 @@ impl Usage {
 }
 
 impl OutputFolder {
-    /// Lists what is in the folder, or in a folder in it, in the order of the paths.
+    /// Lists the folder or a subfolder, sorted by path.
     ///
     /// # Errors
     ///
-    /// A [`FolderError`] when the path is none, or there is no such folder.
+    /// A [`FolderError`] when the path is invalid, or the subfolder does not exist.
     pub fn list(&self, path: Option<&str>) -> Result<Vec<FolderEntry>, FolderError> {
         let mut found = Vec::new();
         let (dir, before) = match path.filter(|path| !path.is_empty()) {
@@ -89,7 +89,7 @@ impl OutputFolder {
         Ok(found)
     }
 
-    /// Takes the stamps of all files.
+    /// Takes a snapshot of all files.
     pub(in crate::toolbox) fn stamps(&self) -> Result<Stamps, FolderError> {
         let mut stamps = Stamps::default();
         walk(self.dir(), "", &mut Walk::listing(), &mut |entry, changed| {
@@ -101,7 +101,7 @@ impl OutputFolder {
         Ok(stamps)
     }
 
-    /// Counts all that the folder holds.
+    /// Computes the usage.
     pub(in crate::toolbox) fn usage(&self) -> Result<Usage, FolderError> {
         let mut usage = Usage::default();
         let mut walking = Walk { hides_own: false, ..Walk::listing() };
@@ -114,15 +114,15 @@ impl OutputFolder {
     }
 }
 
-/// A walk through folders.
+/// The state of a walk through folders.
 struct Walk {
-    /// Whether what is the toolbox's own is left out.
+    /// Whether internal files are omitted.
     hides_own: bool,
-    /// How many more entries are looked at.
+    /// The remaining number of entries.
     left: usize,
-    /// How much deeper it goes.
+    /// The remaining depth.
     depth: usize,
-    /// Where it stopped, if it did.
+    /// The reason why it is incomplete.
     beyond: Option<&'static str>,
 }
 
@@ -151,7 +151,7 @@ fn walk(
         }
         walking.left -= 1;
         let path = format!("{before}{name}");
-        // What went away in the meantime is not there.
+        // It may have been removed meanwhile.
         let Ok(kind) = entry.file_type() else { continue };
         if kind.is_dir() {
             found(FolderEntry { path: path.clone(), kind: "folder", size: None }, None);

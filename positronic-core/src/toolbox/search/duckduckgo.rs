@@ -1,8 +1,8 @@
 //! DuckDuckGo's page for browsers without scripts.
 //!
-//! It is a page for people, and no interface with a promise: it may change, and it asks for a proof where it takes a request for a
-//! robot's. Both are errors that say so, never "nothing was found". An application that searches a lot gives a
-//! [`SearchProvider`] of its own.
+//! It is a page for people without a stable interface: it may change, and it requires a CAPTCHA from suspected
+//! robots. Both are reported as errors, never as empty results. An application that searches a lot should implement
+//! its own [`SearchProvider`].
 
 use futures::future::BoxFuture;
 use url::Url;
@@ -15,10 +15,10 @@ use crate::toolbox::web::{Answer, FetchError, FetchOptions, Fetcher, parse};
 const ENGINE: &str = "DuckDuckGo";
 const HOST: &str = "html.duckduckgo.com";
 
-/// What stands in the page that asks for a proof that a person searches.
+/// Texts of the CAPTCHA page.
 const CHALLENGE: [&str; 4] = ["anomaly-modal", "anomaly.js", "challenge-form", "bots use DuckDuckGo"];
 
-/// DuckDuckGo, without a key.
+/// DuckDuckGo, without an API key.
 #[derive(Debug, Clone)]
 pub struct DuckDuckGo {
     page: Url,
@@ -27,7 +27,7 @@ pub struct DuckDuckGo {
 }
 
 impl DuckDuckGo {
-    /// Takes DuckDuckGo's own page.
+    /// Uses DuckDuckGo's own page.
     ///
     /// # Errors
     ///
@@ -37,11 +37,11 @@ impl DuckDuckGo {
         Self::at(&format!("https://{HOST}/html/"), fetcher)
     }
 
-    /// Takes the page at another address, for instance one's own proxy; the fetcher has to list its host.
+    /// Uses the page at another URL, for instance a proxy; the fetcher must list its host.
     ///
     /// # Errors
     ///
-    /// [`FetchError::Url`] when the address is none.
+    /// [`FetchError::Url`] when the URL is invalid.
     pub fn at(page: &str, fetcher: Fetcher) -> Result<Self, FetchError> {
         Ok(Self { page: parse(page)?, region: None, fetcher })
     }
@@ -64,7 +64,7 @@ impl SearchProvider for DuckDuckGo {
             }
             let Answer { status, bytes, .. } = self.fetcher.get(url, false).await?;
             let page = String::from_utf8_lossy(&bytes).into_owned();
-            // The page that asks for a proof comes with a status of success that no results have.
+            // The CAPTCHA page has a success status that result pages do not have.
             if status == 202 || status == 403 || status == 429 || CHALLENGE.iter().any(|mark| page.contains(mark)) {
                 return Err(SearchError::Blocked { engine: ENGINE, status });
             }
@@ -76,7 +76,7 @@ impl SearchProvider for DuckDuckGo {
     }
 }
 
-/// Reads the hits of a page.
+/// Extracts the hits of a page.
 fn hits(page: &str, limit: usize) -> Result<Vec<SearchHit>, SearchError> {
     let layout = |reason| SearchError::Layout { engine: ENGINE, reason };
     let mut results = Results { limit, ..Results::default() };
@@ -84,22 +84,22 @@ fn hits(page: &str, limit: usize) -> Result<Vec<SearchHit>, SearchError> {
     results.finish();
     match results {
         Results { seen: false, nothing: true, .. } => Ok(Vec::new()),
-        Results { seen: false, .. } => Err(layout("there are neither results nor a word that there are none")),
-        Results { hits, .. } if hits.is_empty() => Err(layout("no result has a title with an address")),
+        Results { seen: false, .. } => Err(layout("it contains neither results nor a message that there are none")),
+        Results { hits, .. } if hits.is_empty() => Err(layout("no result has a title with a link")),
         Results { hits, .. } => Ok(hits),
     }
 }
 
-/// The results of a page, read one after the other: one lasts until the next one begins.
+/// The results of a page; each one ends where the next one begins.
 #[derive(Default)]
 struct Results {
     limit: usize,
     hits: Vec<SearchHit>,
-    /// Whether there was a result that is not an advertisement.
+    /// Whether there was a result other than an advertisement.
     seen: bool,
-    /// Whether the page says that nothing was found.
+    /// Whether the page reports no results.
     nothing: bool,
-    /// The result that is being read.
+    /// The current result.
     open: Option<OpenResult>,
 }
 
@@ -110,7 +110,7 @@ struct OpenResult {
     snippet: Option<Reading>,
 }
 
-/// The text of an element, read until as many tags of its name have ended as have begun.
+/// The text of an element, up to its matching end tag.
 struct Reading {
     element: String,
     open: usize,
@@ -144,7 +144,7 @@ impl Results {
         }
     }
 
-    /// Ends the result that is being read.
+    /// Completes the current result.
     fn finish(&mut self) {
         let Some(OpenResult { title: Some(title), url: Some(url), snippet }) = self.open.take() else { return };
         if self.hits.len() < self.limit {
@@ -177,7 +177,7 @@ impl Reading {
     }
 }
 
-/// Returns where a link leads: most lead over the engine, which is told where to.
+/// Returns the target of a link: most links go through a redirect of the engine.
 fn target(link: &str) -> Option<String> {
     let link = Url::parse("https://duckduckgo.com/").ok()?.join(link).ok()?;
     let engine = link.host_str().is_some_and(|host| host == "duckduckgo.com" || host.ends_with(".duckduckgo.com"));

@@ -1,4 +1,4 @@
-//! `search_web`: a search engine behind a trait, and DuckDuckGo's page without scripts as the one that needs no key.
+//! `search_web`: a trait for search engines, with DuckDuckGo's page without scripts as an engine without API key.
 
 mod duckduckgo;
 
@@ -17,41 +17,39 @@ use crate::dsl::{Options, Services, State, Tool};
 
 pub use duckduckgo::DuckDuckGo;
 
-/// How long a query may be, in bytes: what engines take.
+/// The maximum length of a query, in bytes, as in most engines.
 const MAX_QUERY: usize = 500;
 
-/// Something that a search has found.
+/// A search hit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SearchHit {
     /// The page's title.
     pub title: String,
-    /// Its address.
+    /// Its URL.
     pub url: String,
-    /// What the engine shows of it.
+    /// The engine's excerpt.
     pub snippet: String,
 }
 
-/// Why a search gave nothing.
+/// The reason why a search failed.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SearchError {
-    /// The query cannot be searched for.
+    /// The query is invalid.
     #[error("the query {0}")]
     Query(&'static str),
-    /// The engine could not be asked.
+    /// The request failed.
     #[error(transparent)]
     Fetch(#[from] FetchError),
-    /// The engine takes the request for a robot's.
-    #[error(
-        "{engine} asks for a proof that a person searches (HTTP status {status}), so it gave no results; wait some minutes, or use another engine"
-    )]
+    /// The engine suspects a robot.
+    #[error("{engine} requires a CAPTCHA (HTTP status {status}); wait some minutes, or use another engine")]
     Blocked {
         /// The engine.
         engine: &'static str,
         /// The HTTP status.
         status: u16,
     },
-    /// The engine refused.
+    /// The engine returned an error.
     #[error("{engine} answered with HTTP status {status}; try again later, or use another engine")]
     Status {
         /// The engine.
@@ -59,21 +57,21 @@ pub enum SearchError {
         /// The HTTP status.
         status: u16,
     },
-    /// The page is not as it was.
-    #[error("the page of {engine} is not laid out as it was: {reason}; whether there are results is not known")]
+    /// The page's layout has changed.
+    #[error("the page of {engine} has an unknown layout: {reason}; it may contain results")]
     Layout {
         /// The engine.
         engine: &'static str,
-        /// What was not found in it.
+        /// The missing part.
         reason: &'static str,
     },
-    /// An engine of an application's own failed.
+    /// An application's own engine failed.
     #[error("the search failed: {0}")]
     Other(String),
 }
 
 impl SearchError {
-    /// Says whether the same search may do better in a moment.
+    /// Returns whether a retry may succeed.
     #[must_use]
     pub fn is_transient(&self) -> bool {
         match self {
@@ -106,10 +104,10 @@ pub trait SearchProvider: Send + Sync + 'static {
     fn search<'a>(&'a self, query: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<SearchHit>, SearchError>>;
 }
 
-/// How searches are made.
+/// Options of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, TypedBuilder)]
 pub struct SearchOptions {
-    /// How many hits a search gives at most; 10 where nothing is said, the first page of most engines.
+    /// The maximum number of hits; 10 by default, the first page of most engines.
     #[builder(default = 10)]
     pub max_hits: usize,
 }
@@ -120,7 +118,7 @@ impl Default for SearchOptions {
     }
 }
 
-/// A search engine with its options. A clone is the same one.
+/// A search engine with its options. Clones share it.
 #[derive(Clone)]
 pub struct WebSearch {
     provider: Arc<dyn SearchProvider>,
@@ -128,13 +126,13 @@ pub struct WebSearch {
 }
 
 impl WebSearch {
-    /// Takes an engine.
+    /// Creates a search with an engine.
     #[must_use]
     pub fn new(provider: impl SearchProvider, options: SearchOptions) -> Self {
         Self { provider: Arc::new(provider), options }
     }
 
-    /// Takes DuckDuckGo, which needs no key.
+    /// Creates a search with DuckDuckGo, which needs no API key.
     ///
     /// # Errors
     ///
@@ -147,7 +145,7 @@ impl WebSearch {
     ///
     /// # Errors
     ///
-    /// A [`SearchError`]. That nothing was found is none.
+    /// A [`SearchError`]. No hits are not an error.
     pub async fn search(&self, query: &str) -> Result<Vec<SearchHit>, SearchError> {
         let query = query.trim();
         if query.is_empty() {
@@ -175,7 +173,7 @@ struct SearchWeb {
     query: String,
 }
 
-/// Makes the tool that searches the web.
+/// Creates the tool that searches the web.
 ///
 /// ```
 /// use positronic_core::prelude::*;

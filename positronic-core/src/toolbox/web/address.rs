@@ -1,21 +1,21 @@
-//! Which addresses are in the public internet.
+//! Classification of public IP addresses.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Whether addresses that are not in the public internet may be connected to: those of this machine, of private networks,
-/// and of the services that clouds put at link-local addresses.
+/// Whether connections to non-public addresses are allowed: those of this machine, of private networks,
+/// and of the link-local metadata services of clouds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PrivateAddresses {
-    /// They may not.
+    /// They are refused.
     #[default]
     Refuse,
-    /// They may, for instance where a server of one's own network is listed.
+    /// They are allowed, for instance for a listed server in the author's own network.
     Allow,
 }
 
-/// Says whether an address is in the public internet.
+/// Returns whether an address is public.
 ///
-/// What the registries have set aside is not, nor an IPv6 address that stands for such an IPv4 address.
+/// Reserved addresses are not, nor IPv6 addresses that embed such an IPv4 address.
 pub(super) fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -41,13 +41,13 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
     let [high, low] = [6, 7].map(|part: usize| address.segments().get(part).copied().unwrap_or_default());
     let last = || Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
     match address.segments() {
-        // An IPv4 address in another form, and one behind a translator.
+        // IPv4-mapped addresses, and those behind a translator.
         [0, 0, 0, 0, 0, 0xffff, ..] | [0x64, 0xff9b, 0, 0, 0, 0, ..] => is_public_v4(last()),
-        // 6to4: the IPv4 address stands in the second and third part.
+        // 6to4: the second and third part are the IPv4 address.
         [0x2002, one, two, ..] => is_public_v4(Ipv4Addr::from((u32::from(one) << 16) | u32::from(two))),
         // Teredo and other protocols, and documentation.
         [0x2001, 0..=0x1ff | 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => false,
-        // All that is given out to the public begins so.
+        // Global unicast.
         [first, ..] => first & 0xe000 == 0x2000,
     }
 }
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_given_out_to_the_public_is_public() {
+    fn only_global_unicast_addresses_are_public() {
         for public in ["1.1.1.1", "93.184.216.34", "172.32.0.1", "100.128.0.1", "2606:4700::1111", "64:ff9b::101:101"] {
             assert!(is_public(public.parse().unwrap()), "{public}");
         }

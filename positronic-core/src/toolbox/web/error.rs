@@ -1,49 +1,48 @@
-//! Why nothing was fetched.
+//! Errors of fetching.
 
 use std::time::Duration;
 
 use thiserror::Error;
 
-/// How often a request may be sent on to another address: what browsers and curl take as a sign of a circle is 20 and more, and
-/// no page needs more than a few.
+/// The maximum number of redirects: browsers and curl assume a loop after 20 and more, and pages need only a few.
 pub(super) const REDIRECTS: usize = 5;
 
-/// Why nothing was fetched.
+/// The reason why a fetch failed.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum FetchError {
-    /// The author's list has something that is no host.
-    #[error("the list of hosts is wrong: {0}")]
+    /// The list of hosts has an invalid entry.
+    #[error("invalid list of hosts: {0}")]
     Pattern(String),
-    /// The HTTP client could not be made.
-    #[error("the HTTP client cannot be made: {0}")]
+    /// The HTTP client could not be created.
+    #[error("cannot create the HTTP client: {0}")]
     Client(String),
-    /// The address is none.
-    #[error("`{url}` is no address: {reason}")]
+    /// The URL is invalid.
+    #[error("`{url}` is not a valid URL: {reason}")]
     Url {
-        /// What was given.
+        /// The URL.
         url: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
     /// The host is not listed.
-    #[error("`{host}` may not be asked; the hosts are: {hosts}")]
+    #[error("`{host}` is not an allowed host; allowed are: {hosts}")]
     Host {
-        /// The host, with its port where that is not the usual one.
+        /// The host, with a non-default port.
         host: String,
-        /// What is listed.
+        /// The listed hosts.
         hosts: String,
     },
-    /// The host is not in the public internet.
-    #[error("{0}; only public addresses may be asked")]
+    /// The host is not public.
+    #[error("{0}; only public addresses are allowed")]
     Private(String),
     /// There were too many redirects.
-    #[error("`{url}` is sent on more than {REDIRECTS} times")]
+    #[error("`{url}` is redirected more than {REDIRECTS} times")]
     Redirects {
-        /// The first address.
+        /// The first URL.
         url: String,
     },
-    /// It took too long.
+    /// The request timed out.
     #[error("`{host}` did not answer within {time:?}; try again later, or another source")]
     Time {
         /// The host.
@@ -51,12 +50,12 @@ pub enum FetchError {
         /// The limit.
         time: Duration,
     },
-    /// No connection came about.
-    #[error("`{host}` cannot be reached: {reason}; is there a network?")]
+    /// The connection failed.
+    #[error("cannot reach `{host}`: {reason}; check the network")]
     Unreachable {
         /// The host.
         host: String,
-        /// What was said.
+        /// The reason.
         reason: String,
     },
     /// The answer broke off.
@@ -64,19 +63,19 @@ pub enum FetchError {
     Broken {
         /// The host.
         host: String,
-        /// What was said.
+        /// The reason.
         reason: String,
     },
 }
 
 impl FetchError {
-    /// Says whether the same request may do better later.
+    /// Returns whether a retry may succeed.
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         matches!(self, Self::Time { .. } | Self::Unreachable { .. } | Self::Broken { .. })
     }
 
-    /// Makes the error of a tool.
+    /// Converts into a tool error.
     pub(in crate::toolbox) fn into_tool_error(self) -> crate::Error {
         if self.is_transient() { crate::Error::transient(self) } else { self.into() }
     }

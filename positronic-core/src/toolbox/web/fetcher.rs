@@ -1,4 +1,4 @@
-//! One GET, with all its checks.
+//! A GET request with all its checks.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -18,37 +18,37 @@ use super::resolve::{Checked, HostResolver, NotPublic, SystemResolver};
 use super::text::readable;
 use crate::toolbox::blocking::blocking;
 
-/// What may be fetched, and how.
+/// Options of a fetcher.
 #[derive(Clone, TypedBuilder)]
 pub struct FetchOptions {
-    /// The hosts: `docs.rs`, `*.example.org` for all names below it, `127.0.0.1:8080` for a port that is not the usual one;
-    /// none where nothing is said.
+    /// The allowed hosts: `docs.rs`, `*.example.org` for all subdomains, `127.0.0.1:8080` for a non-default port;
+    /// none by default.
     #[builder(default, setter(transform = |hosts: impl IntoIterator<Item = impl Into<String>>| {
         hosts.into_iter().map(Into::into).collect()
     }))]
     pub hosts: Vec<String>,
-    /// What to do about a host that is not listed.
+    /// What to do about other hosts.
     #[builder(default)]
     pub unlisted: Unlisted,
-    /// Whether addresses that are not in the public internet may be connected to.
+    /// Whether connections to non-public addresses are allowed.
     #[builder(default)]
     pub private: PrivateAddresses,
-    /// How long a request may take, with all redirects; 30 seconds where nothing is said, what browsers' people wait at most.
+    /// The timeout of a request, including redirects; 30 seconds by default.
     #[builder(default = Duration::from_secs(30))]
     pub time: Duration,
-    /// How much is read of an answer, in bytes; 1 MiB where nothing is said, four times the median page's own HTML and then some.
+    /// The maximum size of an answer, in bytes; 1 MiB by default, more than four times the HTML of a median page.
     #[builder(default = 1 << 20)]
     pub max_bytes: usize,
-    /// How much text is given to the model, in bytes; 64 KiB where nothing is said, as for a file.
+    /// The maximum size of the text for the model, in bytes; 64 KiB by default, as for a file.
     #[builder(default = 64 << 10)]
     pub max_text: usize,
-    /// How a page is shown.
+    /// The form of a page.
     #[builder(default)]
     pub html: HtmlAs,
-    /// What the request says of who asks.
+    /// The user agent.
     #[builder(default = format!("Mozilla/5.0 (compatible; Positronic/{})", env!("CARGO_PKG_VERSION")), setter(into))]
     pub user_agent: String,
-    /// Who finds the addresses of names; the operating system where nothing is said.
+    /// The DNS resolver; the operating system's by default.
     #[builder(default = Arc::new(SystemResolver), setter(transform = |resolver: impl HostResolver| {
         Arc::new(resolver) as Arc<dyn HostResolver>
     }))]
@@ -72,36 +72,36 @@ impl fmt::Debug for FetchOptions {
     }
 }
 
-/// How a page is shown to a model.
+/// The form of a page for a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum HtmlAs {
-    /// Its text, a line for every block.
+    /// Its text, with a line for every block.
     #[default]
     Text,
     /// Its source.
     Source,
 }
 
-/// What was fetched.
+/// A fetched page or file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Fetched {
-    /// The address, after all redirects.
+    /// The URL after redirects.
     pub url: String,
     /// The HTTP status.
     pub status: u16,
-    /// The media type that the host gave.
+    /// The media type from the server.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub media_type: String,
-    /// The text; none where it is no text.
+    /// The text; `None` for binary content.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// What else there is to say.
+    /// Further notes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
-/// An answer as it came.
+/// A raw answer.
 pub(in crate::toolbox) struct Answer {
     pub(in crate::toolbox) url: Url,
     pub(in crate::toolbox) status: u16,
@@ -110,7 +110,7 @@ pub(in crate::toolbox) struct Answer {
     whole: bool,
 }
 
-/// Fetches pages and files of listed hosts. A clone is the same fetcher.
+/// Fetches pages and files of listed hosts. Clones share the fetcher.
 #[derive(Clone)]
 pub struct Fetcher {
     inner: Arc<Inner>,
@@ -124,11 +124,11 @@ struct Inner {
 }
 
 impl Fetcher {
-    /// Makes a fetcher.
+    /// Creates a fetcher.
     ///
     /// # Errors
     ///
-    /// [`FetchError::Pattern`] when the list has something that is no host, [`FetchError::Client`] when TLS cannot be set up.
+    /// [`FetchError::Pattern`] for an invalid host in the list, [`FetchError::Client`] when TLS cannot be set up.
     pub fn new(options: FetchOptions) -> Result<Self, FetchError> {
         let patterns = options.hosts.iter().map(|host| HostPattern::parse(host)).collect::<Result<_, _>>();
         let patterns = patterns.map_err(FetchError::Pattern)?;
@@ -136,24 +136,24 @@ impl Fetcher {
         let client = Client::builder()
             .user_agent(&options.user_agent)
             .dns_resolver(Arc::new(checked.clone()))
-            // Each redirect is checked as a request of its own.
+            // Each redirect is checked like a request of its own.
             .redirect(redirect::Policy::none())
-            // A proxy would connect to addresses that nobody has checked.
+            // A proxy would connect to unchecked addresses.
             .no_proxy()
-            // A connection that is kept was checked when it was made, and what its name means may have changed.
+            // The DNS name of a pooled connection may have changed since the check.
             .pool_max_idle_per_host(0)
             .build()
             .map_err(|error| FetchError::Client(said(&error)))?;
         Ok(Self { inner: Arc::new(Inner { options, patterns, checked, client }) })
     }
 
-    /// Returns what may be fetched, and how.
+    /// Returns the options.
     #[must_use]
     pub fn options(&self) -> &FetchOptions {
         &self.inner.options
     }
 
-    /// Lists the hosts in a sentence.
+    /// Lists the hosts for a sentence.
     pub(super) fn hosts(&self) -> String {
         let hosts: Vec<_> = self.inner.options.hosts.iter().map(|host| format!("`{host}`")).collect();
         match (hosts.is_empty(), self.inner.options.unlisted) {
@@ -168,9 +168,9 @@ impl Fetcher {
         self.inner.patterns.iter().any(|pattern| pattern.fits(url))
     }
 
-    /// Says why a person is asked about an address, or that nobody has to be.
+    /// Returns the reason for an approval of a URL, or `None` if none is needed.
     pub(super) fn asks(&self, url: &str) -> Option<String> {
-        // What is no address fails when it is fetched.
+        // An invalid URL fails when it is fetched.
         let url = parse(url).ok()?;
         let asks = self.inner.options.unlisted == Unlisted::Ask && !self.is_listed(&url);
         asks.then(|| format!("the host `{}` is not listed", authority(&url)))
@@ -180,19 +180,19 @@ impl Fetcher {
     ///
     /// # Errors
     ///
-    /// A [`FetchError`]. An answer with a status such as 404 is none.
+    /// A [`FetchError`]. An answer with a status such as 404 is not an error.
     pub async fn fetch(&self, url: &str) -> Result<Fetched, FetchError> {
         Ok(self.shown(self.get(parse(url)?, false).await?).await)
     }
 
-    /// Fetches what a person has allowed where one had to be asked.
+    /// Fetches a URL that was approved if necessary.
     pub(super) async fn fetch_approved(&self, url: &str) -> crate::Result<Fetched> {
         let approved = self.inner.options.unlisted == Unlisted::Ask;
         let answer = async { Ok(self.shown(self.get(parse(url)?, approved).await?).await) }.await;
         answer.map_err(FetchError::into_tool_error)
     }
 
-    /// Gets an answer, over redirects.
+    /// Gets an answer, following redirects.
     pub(in crate::toolbox) async fn get(&self, url: Url, approved: bool) -> Result<Answer, FetchError> {
         let time = self.inner.options.time;
         let host = authority(&url);
@@ -219,7 +219,7 @@ impl Fetcher {
     }
 
     async fn ask(&self, url: &Url) -> Result<Response, FetchError> {
-        // An address is not resolved, so it is checked here.
+        // An IP address is not resolved, so it is checked here.
         let address = match url.host() {
             Some(Host::Ipv4(address)) => Some(IpAddr::V4(address)),
             Some(Host::Ipv6(address)) => Some(IpAddr::V6(address)),
@@ -267,7 +267,7 @@ impl Fetcher {
         let mut text = match is_text(&media_type, &bytes) {
             true => Some(String::from_utf8_lossy(&bytes).into_owned()),
             false => {
-                notes.push(format!("it is no text but {} bytes of something else, which are not shown", bytes.len()));
+                notes.push(format!("it is not text but {} bytes of something else, which are not shown", bytes.len()));
                 None
             }
         };
@@ -299,26 +299,26 @@ pub(in crate::toolbox) fn parse(url: &str) -> Result<Url, FetchError> {
     }
 }
 
-/// Takes HTTP addresses alone, without a name and a password.
+/// Accepts only HTTP URLs without user and password.
 fn checked_scheme(mut url: Url) -> Result<Url, FetchError> {
     let refused = |url: &Url, reason: &str| FetchError::Url { url: url.to_string(), reason: reason.to_owned() };
     if !matches!(url.scheme(), "http" | "https") {
         return Err(refused(&url, "only `http` and `https` can be fetched"));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(refused(&url, "it holds a name or a password"));
+        return Err(refused(&url, "it contains a user name or a password"));
     }
     url.set_fragment(None);
     Ok(url)
 }
 
-/// Returns the host, with its port where that is not the usual one.
+/// Returns the host, with a non-default port.
 fn authority(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
-/// Says whether bytes are text, by what the host says and by what they are.
+/// Returns whether content is text, by its media type and its bytes.
 fn is_text(media_type: &str, bytes: &[u8]) -> bool {
     let essence = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let named = essence.is_empty()
@@ -329,7 +329,7 @@ fn is_text(media_type: &str, bytes: &[u8]) -> bool {
     named && !bytes.contains(&0)
 }
 
-/// Finds out whether a request failed because its host is not in the public internet.
+/// Returns the cause if a request failed because its host is not public.
 fn not_public(error: &reqwest::Error) -> Option<&NotPublic> {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = cause {
@@ -341,7 +341,7 @@ fn not_public(error: &reqwest::Error) -> Option<&NotPublic> {
     None
 }
 
-/// Writes the innermost cause, which is what people understand.
+/// Formats the innermost cause, which is the most understandable one.
 fn said(error: &reqwest::Error) -> String {
     let mut said: &dyn std::error::Error = error;
     while let Some(cause) = said.source() {

@@ -1,18 +1,18 @@
-//! Which hosts may be asked.
+//! The list of allowed hosts.
 
 use url::{Host, Url};
 
 /// What to do about a host that is not listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Unlisted {
-    /// The call fails, and says what is listed.
+    /// The call fails, with the list.
     #[default]
     Refuse,
-    /// A person is asked. A redirect to such a host is refused all the same, since nobody was asked about it.
+    /// A person is asked. A redirect to such a host is still refused, since it was not approved.
     Ask,
 }
 
-/// A listed host: a name, `*.` and a name for all names below it, or an address; with `:` and a port for one that is not usual.
+/// A listed host: a name, `*.` and a name for all subdomains, or an address; with `:` and a non-default port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct HostPattern {
     below: bool,
@@ -21,9 +21,9 @@ pub(super) struct HostPattern {
 }
 
 impl HostPattern {
-    /// Reads a pattern; the error is the pattern with what is wrong.
+    /// Parses a pattern; the error contains the pattern and the reason.
     pub(super) fn parse(pattern: &str) -> Result<Self, String> {
-        let wrong = |reason: &str| format!("`{pattern}` is no host: {reason}");
+        let wrong = |reason: &str| format!("`{pattern}` is not a valid host: {reason}");
         let (below, rest) = match pattern.strip_prefix("*.") {
             Some(rest) => (true, rest),
             None => (false, pattern),
@@ -31,7 +31,7 @@ impl HostPattern {
         if rest.contains('*') {
             return Err(wrong("a `*` stands at the beginning, before a dot"));
         }
-        // The library that reads addresses reads this one, so that both write it in the same way.
+        // Parsed with the URL library, so that both normalise in the same way.
         let url = Url::parse(&format!("http://{rest}/")).map_err(|error| wrong(&error.to_string()))?;
         let bare = url.path() == "/" && url.username().is_empty() && url.password().is_none() && url.query().is_none();
         let host = url.host_str().filter(|_| bare && url.fragment().is_none());
@@ -44,7 +44,7 @@ impl HostPattern {
         let Some(host) = url.host_str().map(|host| host.trim_end_matches('.')) else { return false };
         let port = match self.port {
             Some(port) => url.port_or_known_default() == Some(port),
-            // The address leaves the port out where it is the usual one.
+            // The URL omits a default port.
             None => url.port().is_none(),
         };
         let name = match self.below {
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_fits_its_host_and_nothing_that_looks_like_it() {
+    fn pattern_matches_only_its_host() {
         assert!(fits("docs.rs", "https://docs.rs/serde"));
         assert!(fits("Docs.RS", "https://docs.rs./serde"), "a name may end with a dot, and has no case");
         assert!(fits("bücher.example", "https://xn--bcher-kva.example/"));
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_host_is_refused() {
+    fn invalid_host_is_rejected() {
         for wrong in ["", "*", "a*.b", "https://a.b", "a.b/c", "me@a.b", "a b", "*.*.b"] {
             assert!(HostPattern::parse(wrong).is_err(), "{wrong}");
         }

@@ -1,7 +1,7 @@
-//! `http_fetch`: pages and files of hosts that the author lists, and of no host inside the author's own network.
+//! `http_fetch`: pages and files of listed hosts, but not of the author's internal network.
 //!
-//! Every connection goes to an address that was checked: names are resolved here, the connection is made to the addresses that
-//! were found harmless, and nothing is resolved a second time (so a name that changes its address in between gains nothing). A
+//! Every connection goes to a checked address: names are resolved here, the connection uses the checked addresses,
+//! and they are not resolved a second time (which defeats DNS rebinding). A
 //! redirect is a new request, with all checks.
 
 mod address;
@@ -30,9 +30,9 @@ struct HttpFetch {
     url: String,
 }
 
-/// Makes the tool that fetches pages and files.
+/// Creates the tool that fetches pages and files.
 ///
-/// Its result has the address after redirects, the status, the media type and the text; of what is no text, only its size.
+/// Its result contains the URL after redirects, the status, the media type and the text; for binary content, only the size.
 ///
 /// ```
 /// use positronic_core::prelude::*;
@@ -56,7 +56,7 @@ pub fn http_fetch<O: Options, S: State, V: Services>(fetcher: &Fetcher) -> Tool<
             .approval(move |fetch: &HttpFetch, _| asked.asks(&fetch.url))
             .execute(move |HttpFetch { url }, _| {
                 let fetcher = fetcher.clone();
-                // That the call runs means that a person has allowed the host, where one had to be asked.
+                // The call only runs after a required approval of the host.
                 async move { fetcher.fetch_approved(&url).await }
             })
     })

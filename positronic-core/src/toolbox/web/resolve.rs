@@ -1,4 +1,4 @@
-//! From names to addresses that may be connected to.
+//! DNS resolution with address checks.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -9,13 +9,13 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use super::address::{PrivateAddresses, is_public};
 
-/// Finds the addresses of a host by its name.
+/// Resolves host names.
 pub trait HostResolver: Send + Sync + 'static {
     /// Returns all addresses of the host.
     fn resolve<'a>(&'a self, host: &'a str) -> BoxFuture<'a, std::io::Result<Vec<IpAddr>>>;
 }
 
-/// Asks the operating system.
+/// The operating system's resolver.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemResolver;
 
@@ -25,14 +25,14 @@ impl HostResolver for SystemResolver {
     }
 }
 
-/// Hands on those addresses of a host that may be connected to. The connection is made to them, and to no others.
+/// Filters the addresses of a host. Connections only use the remaining ones.
 #[derive(Clone)]
 pub(super) struct Checked {
     pub(super) resolver: Arc<dyn HostResolver>,
     pub(super) private: PrivateAddresses,
 }
 
-/// No address of a host may be connected to.
+/// The error for a host without allowed addresses.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("`{host}` is at {addresses}, which is not in the public internet")]
 pub(super) struct NotPublic {
@@ -41,7 +41,7 @@ pub(super) struct NotPublic {
 }
 
 impl Checked {
-    /// Keeps the addresses that may be connected to.
+    /// Returns the allowed addresses.
     pub(super) fn keep(&self, host: &str, addresses: &[IpAddr]) -> Result<Vec<IpAddr>, NotPublic> {
         let allowed = |address: &&IpAddr| self.private == PrivateAddresses::Allow || is_public(**address);
         let kept: Vec<_> = addresses.iter().filter(allowed).copied().collect();
@@ -59,7 +59,7 @@ impl Resolve for Checked {
         Box::pin(async move {
             let found = checked.resolver.resolve(name.as_str()).await?;
             let kept = checked.keep(name.as_str(), &found)?;
-            // The port is set by whoever connects.
+            // The caller sets the port.
             let addresses: Addrs = Box::new(kept.into_iter().map(|address| SocketAddr::new(address, 0)));
             Ok(addresses)
         })

@@ -1,11 +1,11 @@
-//! The text of a page, without what only browsers read.
+//! Text extraction from pages.
 
 use crate::toolbox::html::{Piece, read};
 
-/// Elements whose content nobody reads.
+/// Elements without readable content.
 const UNREAD: [&str; 7] = ["script", "style", "noscript", "template", "svg", "iframe", "object"];
 
-/// Elements that stand in lines of their own.
+/// Block elements.
 const LINES: [&str; 30] = [
     "address",
     "article",
@@ -39,7 +39,7 @@ const LINES: [&str; 30] = [
     "ul",
 ];
 
-/// Returns a page's title and its text, a line for every block.
+/// Returns a page's title and its text, with a line for every block.
 pub(super) fn readable(html: &str) -> String {
     let mut page = Page::default();
     read(html, |piece| page.add(&piece));
@@ -49,14 +49,14 @@ pub(super) fn readable(html: &str) -> String {
     lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
-/// What was read of a page so far.
+/// The text of a page so far.
 #[derive(Default)]
 struct Page {
     title: Option<String>,
     in_title: bool,
     lines: Vec<String>,
     line: String,
-    /// The unread element that is open, and how many of its name are.
+    /// The open unreadable element, and its nesting level.
     unread: Option<(String, usize)>,
 }
 
@@ -70,7 +70,7 @@ impl Page {
             Piece::Text(text) => self.line.push_str(text),
             Piece::Start(tag) => match tag.name.as_str() {
                 "title" => self.in_title = self.title.is_none(),
-                // A chart that is closed at once holds nothing; other elements do not know that end.
+                // A self-closing SVG is empty; other elements ignore the slash.
                 "svg" if tag.self_closing => {}
                 name if UNREAD.contains(&name) => self.unread = Some((name.to_owned(), 1)),
                 name => self.boundary(name),
@@ -80,7 +80,7 @@ impl Page {
         }
     }
 
-    /// Ends a line, or a cell of a table: both where an element begins and where it ends, since either tag may be missing.
+    /// Ends a line, or a cell of a table: both at start and end tags, since either may be missing.
     fn boundary(&mut self, name: &str) {
         if LINES.contains(&name) {
             self.lines.push(std::mem::take(&mut self.line));
@@ -89,12 +89,12 @@ impl Page {
         }
     }
 
-    /// Looks for the end of the unread element.
+    /// Skips to the end of the unreadable element.
     fn skip(&mut self, piece: &Piece<'_>) {
         let Some((unread, open)) = &mut self.unread else { return };
         match piece {
             Piece::Start(tag) if tag.name == *unread && !(unread == "svg" && tag.self_closing) => *open += 1,
-            // Browsers end a chart at the first block, too.
+            // Browsers end an SVG at the first block, too.
             Piece::Start(tag) if unread == "svg" && LINES.contains(&tag.name.as_str()) => {
                 self.unread = None;
                 self.boundary(&tag.name);
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_reads_as_its_lines() {
+    fn page_is_rendered_as_lines() {
         let page = "<!doctype html><html><head><title>Tea &amp; more</title><style>p{}</style></head><body><nav><ul><li>Home\
             </ul></nav><h1>Tea</h1><p>Tea is <b>hot</b>.<br>Very.<script>alert('no')</script></p>\
             <table><tr><td>a</td><td>b</td></tr></table></body></html>";
@@ -124,13 +124,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_page_is_its_text() {
+    fn plain_text_is_unchanged() {
         assert_eq!(readable("just text"), "just text");
         assert_eq!(readable("<p>never <b>closed"), "never closed");
     }
 
     #[test]
-    fn unread_elements_end_where_they_are_closed() {
+    fn unreadable_elements_end_with_their_tag() {
         assert_eq!(readable("a<template>b<template>c</template>d</template>e"), "ae");
         assert_eq!(readable("a<svg/>b<svg><text>c</text></svg>e"), "abe");
         assert_eq!(readable("a<svg><text>never closed<p>b"), "a\nb");
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_that_may_be_left_out_are_not_needed() {
+    fn optional_tags_may_be_missing() {
         assert_eq!(
             readable("<title>T</title><meta charset=utf-8><body><p>a<p>b<table><tr><td>c<td>d<tr><td>e</table>"),
             "T\na\nb\nc d\ne"
@@ -146,9 +146,9 @@ mod tests {
         assert_eq!(readable("<p>&lt;p&gt; &amp;amp; &#x41; &nosuch;"), "<p> &amp; A &nosuch;");
     }
 
-    /// Trees that parsers make of such pages take time in the square of their size, or more stack than there is.
+    /// Parsers that build trees take quadratic time for such pages, or overflow the stack.
     #[test]
-    fn hostile_pages_take_time_in_proportion_to_their_size() {
+    fn hostile_pages_take_linear_time() {
         let attributes: String = (0..40_000).map(|n| format!(" a{n}")).collect();
         assert_eq!(readable(&format!("<p{attributes}>text</p>")), "text");
         assert_eq!(readable(&("<b>".repeat(300_000) + "text")), "text");

@@ -29,14 +29,14 @@ async fn grant_is_validated_before_it_is_recorded() {
 
     for nothing in [Amounts::default(), Amounts::iterations(5)] {
         let refusal = refused(&run, grant(nothing)).await;
-        assert!(refusal.to_string().contains("it takes at least 1 token more"), "{refusal}");
+        assert!(refusal.to_string().contains("grant at least 1 token more"), "{refusal}");
     }
     for (more, kind) in [(Amounts::money("1".parse().unwrap()), "money"), (Amounts::time(WEEK), "time")] {
         let refusal = refused(&run, grant(more)).await;
         assert!(refusal.to_string().contains(&format!("no limit of {kind}")), "{refusal}");
     }
     let nowhere = refused(&run, SignalKind::Grant { to: Path::root(), more: Amounts::tokens(5) }).await;
-    assert_eq!(nowhere.to_string(), "the run does not ask for more; pending: `Work`");
+    assert_eq!(nowhere.to_string(), "the run has not asked for more; pending: `Work`");
     let approved = refused(&run, SignalKind::Approve { call: path("Work"), arguments: None }).await;
     assert_eq!(approved.to_string(), "`Work` asks for more, so say how much, or reject it");
     let reply = refused(&run, SignalKind::Reply { call: path("Work"), payload: json!(1) }).await;
@@ -55,11 +55,11 @@ async fn money_messages_name_the_currency() {
     let refusal = refused(&run, SignalKind::Grant { to: to.clone(), more: Amounts::default() }).await;
     assert_eq!(
         refusal.to_string(),
-        "that is too little: 0.00003 EUR used, 0.00003 EUR allowed; it takes at least 0.000000001 EUR more"
+        "that is not enough: 0.00003 EUR used, 0.00003 EUR allowed; grant at least 0.000000001 EUR more"
     );
     run.grant(&to, least("0.00001"), "ann").await.unwrap();
     let late = run.grant(&to, least("1"), "bob").await.unwrap_err().to_string();
-    assert_eq!(late, "`Work` was decided already: it was granted 0.00001 EUR more by ann");
+    assert_eq!(late, "`Work` is already decided: it was granted 0.00001 EUR more by ann");
     let log = run.events(Seq(0)).await.unwrap();
     let timeline = Timeline::of(log.iter().map(|event| &**event));
     assert_eq!(timeline.currency.as_deref(), Some("EUR"));
@@ -87,7 +87,7 @@ async fn one_of_two_decisions_wins_and_the_other_gets_the_winner() {
 
     assert_eq!(again, seq, "the same signal is the same answer");
     let SignalError::Refused(late) = late.unwrap_err() else { panic!() };
-    assert_eq!(late.to_string(), "`Work` was decided already: it was granted 20 tokens more by ann");
+    assert_eq!(late.to_string(), "`Work` is already decided: it was granted 20 tokens more by ann");
     // Twenty more tokens are two more iterations; then the next question shows the new usage.
     assert_eq!(waits(&run).await, ["Work"]);
     assert_eq!(asked(&run.pending()), ("Work".to_owned(), LimitKind::Tokens, 50, 50));

@@ -55,7 +55,7 @@ async fn step_question_beyond_the_budget_is_an_error() {
         }
 
         let Settled::Failed(failure) = settled(&run).await else { panic!() };
-        let why = "no luck: the model is not asked any more: the brain `Asking` has used up its budget of tokens";
+        let why = "no luck: the model is not called: the brain `Asking` has used up its budget of tokens";
         assert_eq!(failure.message, format!("the step `Ask` failed: {why}"));
     }
 }

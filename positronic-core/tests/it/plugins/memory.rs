@@ -130,7 +130,7 @@ async fn file_with_other_content_is_refused_and_left_unchanged() {
         .unwrap();
 
     for (name, why) in [
-        ("runs.db", "runs.db` holds something other than facts: name another file"),
+        ("runs.db", "runs.db` is not a store of facts: name another file"),
         ("notes.txt", "notes.txt` cannot be used: file is not a database"),
         ("missing/facts.db", "facts.db` cannot be used: unable to open database file"),
     ] {

@@ -179,7 +179,7 @@ async fn expired_wait_keeps_the_loop_in_its_mode() {
 
     let story = play.story(&run).await;
 
-    assert_eq!(results(&story, "Chat"), [ToolResult::error("nobody answered in time")]);
+    assert_eq!(results(&story, "Chat"), [ToolResult::error("the wait expired")]);
     assert_eq!(contexts(&play.last_request()), ["mode: The mode is `waiting`."]);
 }
 

@@ -99,8 +99,8 @@ async fn incompatible_state_is_refused_with_an_explanation() {
     let Settled::Failed(failure) = story.settled() else { panic!("{:?}", story.settled()) };
     assert_eq!(
         failure.message,
-        "the loop `Read` cannot be configured: the plugin `notes` failed: what the plugin `notes` has kept does not fit \
-         `it::plugins::plugin_state::Careless`: \"entries\" is a required property; raise its `VERSION` and write `migrate`"
+        "the loop `Read` cannot be configured: the plugin `notes` failed: cannot decode the stored state of \
+         the plugin `notes` as `it::plugins::plugin_state::Careless`: \"entries\" is a required property; raise its `VERSION` and write `migrate`"
     );
 }
 

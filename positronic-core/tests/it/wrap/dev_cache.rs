@@ -159,5 +159,5 @@ fn folder_creation_failure_is_reported_at_once() {
 
     let error = DevCache::new(ScriptedModel::from_fn(|_| Reply::text("")), file.join("cache")).unwrap_err();
 
-    assert!(error.to_string().contains("of the development cache cannot be made"), "{error}");
+    assert!(error.to_string().contains("cannot create the folder"), "{error}");
 }

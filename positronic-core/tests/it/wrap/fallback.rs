@@ -167,7 +167,7 @@ async fn when_all_models_fail_the_runner_retries_and_no_rest_fails_the_run() {
     });
     let error = retry.unwrap();
     assert_eq!(error.kind, ModelErrorKind::Server);
-    assert_eq!(error.message, "a/one: no; 1 failed, too: b/two: no");
+    assert_eq!(error.message, "a/one: no; 1 more failed: b/two: no");
     assert_eq!(error.via.iter().map(super::hop).collect::<Vec<_>>(), ["a/one Server", "b/two QuotaExhausted"]);
 }
 
@@ -258,7 +258,7 @@ async fn models_with_different_action_formats_are_all_asked_in_text() {
 
 #[tokio::test(start_paused = true)]
 async fn long_rate_limit_wait_falls_back() {
-    let limits = RateLimits::builder().requests(1).patience(secs(5)).build();
+    let limits = RateLimits::builder().requests(1).max_wait(secs(5)).build();
     let limited = RateLimit::new(Speaker::new("a/one", [rest()]), limits);
     let model = Fallback::new(limited).then(Speaker::new("b/two", [rest(), says("Done.")])).rest(Duration::ZERO);
 

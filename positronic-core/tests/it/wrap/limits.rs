@@ -265,13 +265,13 @@ async fn failed_request_reports_its_wait_too() {
 }
 
 #[test]
-#[should_panic(expected = "at most 0 requests at once would send none")]
+#[should_panic(expected = "a limit of 0 concurrent requests would block every request")]
 fn zero_slots_are_a_usage_error() {
     _ = Slots::new(0);
 }
 
 #[tokio::test]
-#[should_panic(expected = "a limit of 0 a minute would send nothing")]
+#[should_panic(expected = "a limit of 0 per minute would block every request")]
 async fn zero_limit_is_a_usage_error() {
     _ = Pace::new(RateLimits::builder().tokens(0).build());
 }

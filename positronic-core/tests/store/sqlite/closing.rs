@@ -131,7 +131,7 @@ async fn read_only_store_follows_and_refuses_writes() {
 
     assert_eq!(lines(&reader, &run.run).await.len(), 2);
     let Err(StoreError::Unusable { message }) = run.says("three").append(&reader).await else { panic!("it writes") };
-    assert_eq!(message, format!("the event store `{}` was opened to read only", path.display()));
+    assert_eq!(message, format!("cannot write the event store `{}`: it was opened read-only", path.display()));
     let Err(StoreError::Unusable { .. }) = reader.acquire_lease().await else { panic!("it has a worker") };
     assert!(!beside(&path, "-workers").exists());
 }

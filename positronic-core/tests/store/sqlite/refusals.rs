@@ -25,7 +25,7 @@ fn missing_folder_is_refused() {
     let path = folder.path().join("none").join("runs.db");
     assert_eq!(
         refused(&path),
-        "the event store `DIR/runs.db` cannot be made, since the folder `DIR` does not exist. Make the folder first"
+        "cannot create the event store `DIR/runs.db`: the folder `DIR` does not exist. Create the folder first"
     );
     assert!(!path.parent().unwrap().exists());
 }
@@ -35,7 +35,7 @@ fn folder_instead_of_a_file_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs");
     std::fs::create_dir(&path).unwrap();
-    assert_eq!(refused(&path), "`DIR/runs` is a folder, and an event store is a file. Name a file in it");
+    assert_eq!(refused(&path), "`DIR/runs` is a folder, not an event store. Name a file in it");
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn missing_file_to_read_is_refused() {
     else {
         panic!("the store opens")
     };
-    assert!(message.starts_with(&format!("there is no event store `{}`", path.display())), "{message}");
+    assert!(message.starts_with(&format!("cannot open the event store `{}`", path.display())), "{message}");
     assert!(!path.exists());
 }
 
@@ -59,7 +59,7 @@ fn non_sqlite_file_is_refused() {
     std::fs::write(&path, &text).unwrap();
     assert_eq!(
         refused(&path),
-        "`DIR/notes.txt` holds no event store: it is no SQLite file. Name another file, or move this one away"
+        "`DIR/notes.txt` is not an event store: it is not a SQLite file. Use another path, or move the file away"
     );
     assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
 }
@@ -73,8 +73,8 @@ fn file_of_another_program_is_refused() {
         .execute_batch("CREATE TABLE runs (key INTEGER); INSERT INTO runs VALUES (7)")
         .unwrap();
     let before = std::fs::read(&path).unwrap();
-    let sentence = "`DIR/other.db` is the SQLite file of another program, not an event store, and was left as it is. \
-                    Name another file";
+    let sentence =
+        "`DIR/other.db` is a SQLite file of another program, not an event store; it was not changed. Name another file";
     assert_eq!(refused(&path), sentence);
     assert_eq!(std::fs::read(&path).unwrap(), before);
 
@@ -92,7 +92,7 @@ fn newer_format_is_refused() {
     Connection::open(&path).unwrap().execute_batch("PRAGMA user_version = 99").unwrap();
     assert_eq!(
         refused(&path),
-        "the event store `DIR/runs.db` has format 99, and this release reads up to 5: use a newer release of positronic"
+        "the event store `DIR/runs.db` has format 99, but this release reads only up to 5: use a newer release of positronic"
     );
 }
 
@@ -104,8 +104,7 @@ fn file_without_a_format_is_refused() {
     Connection::open(&path).unwrap().execute_batch("PRAGMA user_version = 0").unwrap();
     assert_eq!(
         refused(&path),
-        "the event store `DIR/runs.db` does not say which format it has: it is damaged, or another program has changed it. \
-         Restore it from a backup"
+        "the event store `DIR/runs.db` lacks its format number: it is damaged, or another program has changed it. Restore it from a backup"
     );
 }
 
@@ -122,8 +121,7 @@ fn unwritable_file_is_refused() {
     }
     assert_eq!(
         refused(&path),
-        "the event store `DIR/runs.db` cannot be written: the file or its folder is read-only for this user. Change \
-         their permissions, or open it read-only"
+        "cannot write the event store `DIR/runs.db`: the file or its folder is read-only for this user. Change their permissions, or open it read-only"
     );
 }
 
@@ -200,15 +198,14 @@ async fn process_of_another_user() {
 async fn file_locked_by_another_process_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
-    let options = SqliteOptions::builder().path(&path).patience(Duration::from_millis(50)).build();
+    let options = SqliteOptions::builder().path(&path).busy_timeout(Duration::from_millis(50)).build();
     let store = SqliteStore::with(options.clone()).unwrap();
     let run = Sample::new("run-1").says("one").appended(&store).await;
     let other = Connection::open(&path).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
 
     let sentence = format!(
-        "another process has kept `{}` locked for more than 50ms; nothing was written. Try again, or end the process \
-         that holds it",
+        "another process has locked `{}` for more than 50ms; nothing was written. Try again, or stop that process",
         path.display()
     );
     let failed = Err(StoreError::Failed { message: sentence });
@@ -337,8 +334,7 @@ async fn log_without_its_end_is_refused() {
     let store = quick(&path);
 
     let sentence = format!(
-        "the log of the run `run-1` in `{}` cannot be read: it ends at event 0, and its row says event 1; it is \
-         damaged. Restore the file from a backup",
+        "cannot read the log of the run `run-1` in `{}`: it ends at event 0, but its row says event 1; it is damaged. Restore the file from a backup",
         path.display()
     );
     let damaged = StoreError::Failed { message: sentence };
@@ -365,8 +361,7 @@ async fn file_in_place_of_the_workers_folder_is_refused() {
     let Err(StoreError::Failed { message }) = store.acquire_lease().await else { panic!("the lease was acquired") };
 
     assert!(
-        message
-            .starts_with(&format!("`{}`, where workers show that they are alive, cannot be used: ", workers.display())),
+        message.starts_with(&format!("cannot use `{}`, which tracks live workers: ", workers.display())),
         "{message}"
     );
 }

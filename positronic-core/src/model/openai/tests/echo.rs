@@ -1,4 +1,4 @@
-//! An answer of the Responses API goes back as it came, or without any id.
+//! Answers of the Responses API are sent back unchanged, or without ids.
 
 use serde_json::{Value, json};
 
@@ -6,15 +6,15 @@ use super::wire_items;
 use crate::model::openai::ResponsesAssembler;
 use crate::record::{Assistant, Message, ModelResponse, Part};
 
-/// An answer as the server gives it.
+/// Assembles an answer of the server.
 fn answer(output: &Value) -> ModelResponse {
     let whole = json!({"id": "resp_1", "status": "completed", "output": output});
     let mut assembler = ResponsesAssembler::default();
-    assembler.feed_whole(&whole.to_string()).unwrap();
+    assembler.feed_complete(&whole.to_string()).unwrap();
     assembler.finish().unwrap()
 }
 
-/// The message that the record makes of an answer.
+/// Returns the message that the record makes of an answer.
 fn message(response: &ModelResponse) -> Message {
     let parts = response.parts.iter().map(|part| match part.clone() {
         Part::Text { text } | Part::Refusal { text } => Assistant::Text { text },
@@ -44,7 +44,7 @@ fn output(thought: &Value) -> Value {
 }
 
 #[test]
-fn an_answer_whose_thoughts_go_back_goes_back_as_it_came() {
+fn answer_with_sendable_reasoning_is_sent_back_unchanged() {
     let thought = json!({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA"});
     let output = output(&thought);
 
@@ -52,7 +52,7 @@ fn an_answer_whose_thoughts_go_back_goes_back_as_it_came() {
 }
 
 #[test]
-fn an_answer_whose_thoughts_stay_behind_goes_back_without_ids() {
+fn answer_without_sendable_reasoning_is_sent_back_without_ids() {
     let hidden = json!({"type": "reasoning", "id": "rs_1", "summary": []});
 
     let items = wire_items(message(&answer(&output(&hidden))));
@@ -70,7 +70,7 @@ fn an_answer_whose_thoughts_stay_behind_goes_back_without_ids() {
 }
 
 #[test]
-fn a_refusal_is_one_in_the_record_and_goes_back_as_one() {
+fn refusal_is_recorded_and_sent_back_as_a_refusal() {
     let output = json!([{
         "type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
         "content": [{"type": "refusal", "refusal": "I cannot help."}]
@@ -82,7 +82,7 @@ fn a_refusal_is_one_in_the_record_and_goes_back_as_one() {
 }
 
 #[test]
-fn an_answer_of_another_dialect_goes_back_in_the_form_of_an_input() {
+fn answer_of_another_api_is_sent_back_in_input_form() {
     let text = Assistant::Text { text: "I look.".to_owned() };
 
     assert_eq!(
@@ -92,7 +92,7 @@ fn an_answer_of_another_dialect_goes_back_in_the_form_of_an_input() {
 }
 
 #[test]
-fn a_refusal_that_streams_is_one() {
+fn streamed_refusal_is_recorded_as_a_refusal() {
     let mut assembler = ResponsesAssembler::default();
     let added = json!({"type": "response.output_item.added", "output_index": 0,
         "item": {"type": "message", "id": "msg_1", "role": "assistant", "status": "in_progress", "content": []}});

@@ -1,4 +1,4 @@
-//! Streams that end, or go on, in other ways than OpenAI's.
+//! Streams that end, or continue, differently from OpenAI's.
 
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ fn stream(parts: &[&str]) -> Result<ModelResponse, ModelError> {
 }
 
 #[test]
-fn usage_and_done_end_an_answer_that_has_no_finish_reason() {
+fn usage_and_done_finish_an_answer_without_a_finish_reason() {
     let response = stream(&[TEXT, USAGE, DONE]).unwrap();
 
     assert_eq!((response.text().as_str(), response.metadata.finish), ("Hello", Finish::Stop));
@@ -31,7 +31,7 @@ fn usage_and_done_end_an_answer_that_has_no_finish_reason() {
 }
 
 #[test]
-fn an_error_behind_the_finish_reason_does_not_take_the_answer_back() {
+fn error_after_the_finish_reason_does_not_revoke_the_answer() {
     for behind in [FAILURE, "data: {\"choices\": [\n\n", "data: upstream closed\n\n"] {
         assert_eq!(stream(&[TEXT, STOP, behind, DONE]).unwrap().text(), "Hello", "{behind}");
     }
@@ -49,7 +49,7 @@ fn an_error_behind_the_finish_reason_does_not_take_the_answer_back() {
 }
 
 #[test]
-fn the_finish_reason_error_is_a_failure_that_the_next_chunk_explains() {
+fn finish_reason_error_is_a_failure_explained_by_the_next_chunk() {
     let failed = "data: {\"choices\":[{\"delta\":{\"content\":\"\"},\"finish_reason\":\"error\"}]}\n\n";
 
     let explained = stream(&[TEXT, failed, FAILURE, DONE]).unwrap_err();
@@ -61,7 +61,7 @@ fn the_finish_reason_error_is_a_failure_that_the_next_chunk_explains() {
 }
 
 #[test]
-fn a_stream_that_ends_inside_its_last_event_is_truncated() {
+fn stream_that_ends_inside_its_last_event_is_truncated() {
     let half = "data: {\"choices\":[{\"delta\":{\"cont";
 
     assert_eq!(stream(&[TEXT, half]).unwrap_err().kind, ModelErrorKind::Truncated);
@@ -71,14 +71,14 @@ fn a_stream_that_ends_inside_its_last_event_is_truncated() {
 }
 
 #[test]
-fn a_server_that_keeps_the_connection_open_behind_done_is_not_waited_for() {
+fn connection_left_open_after_done_does_not_delay_the_answer() {
     let silent = Answer::sse(format!("{HELLO}{DONE}")).ending(End::Silent);
 
     assert_eq!(ask_chat(silent).unwrap().text(), "Hello");
 }
 
 #[test]
-fn an_assembler_reads_on_behind_a_failure_of_the_server_only_until_it_is_explained() {
+fn assembler_reports_later_errors_only_after_a_server_failure() {
     let chunk = |reason: &str| json!({"choices": [{"delta": {"content": "x"}, "finish_reason": reason}]}).to_string();
     let error: Value = json!({"error": {"message": "down", "code": 503}});
     for (reason, fails) in [("stop", false), ("length", false), ("content_filter", false), ("error", true)] {
@@ -99,8 +99,8 @@ fn an_answer_of_more_calls_or_items_than_any_model_makes_is_refused() {
 
     let item = json!({"type": "function_call", "name": "f", "arguments": "{}", "call_id": "c"});
     let whole = |count: usize| json!({"status": "completed", "output": vec![item.clone(); count]}).to_string();
-    assert_eq!(ResponsesAssembler::default().feed_whole(&whole(4096)).unwrap().len(), 4096);
-    assert_eq!(ResponsesAssembler::default().feed_whole(&whole(4097)).unwrap_err().kind, ModelErrorKind::Malformed);
+    assert_eq!(ResponsesAssembler::default().feed_complete(&whole(4096)).unwrap().len(), 4096);
+    assert_eq!(ResponsesAssembler::default().feed_complete(&whole(4097)).unwrap_err().kind, ModelErrorKind::Malformed);
     let mut assembler = ResponsesAssembler::default();
     let mut added = (0..5000).map(|index| {
         let event = json!({"type": "response.output_item.added", "output_index": index, "item": item});

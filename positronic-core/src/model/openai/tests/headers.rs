@@ -1,4 +1,4 @@
-//! The headers of a request.
+//! Request headers.
 
 use super::http::{HELLO, ask, config};
 use super::server::{Answer, Server};
@@ -15,7 +15,7 @@ fn pair(name: &str, value: &str) -> (String, String) {
 }
 
 #[test]
-fn a_request_names_its_sender_and_has_the_key_and_the_headers_of_its_configuration() {
+fn request_has_user_agent_key_and_configured_headers() {
     let own = vec![pair("X-Title", "Desk"), pair("Api-Key", "k2")];
     let sent = head(|config| OpenAiConfig { headers: own, organization: Some("org".to_owned()), ..config });
 
@@ -33,7 +33,7 @@ fn a_request_names_its_sender_and_has_the_key_and_the_headers_of_its_configurati
 }
 
 #[test]
-fn a_configured_header_replaces_one_of_the_adapter() {
+fn configured_header_overrides_the_adapters() {
     let own = vec![pair("Authorization", "Basic abc"), pair("user-agent", "desk/1")];
     let sent = head(|config| OpenAiConfig { headers: own, ..config });
 
@@ -43,7 +43,7 @@ fn a_configured_header_replaces_one_of_the_adapter() {
 }
 
 #[test]
-fn a_header_that_cannot_be_sent_is_refused_without_its_value() {
+fn invalid_header_is_rejected_without_showing_its_value() {
     for (name, value) in [("X Title", "secret"), ("x-title", "secret\nx: y"), ("", "secret")] {
         let config = OpenAiConfig::builder().model("m").headers(vec![pair(name, value)]).build();
         let error = OpenAiChat::new(config).unwrap_err();

@@ -1,4 +1,4 @@
-//! The adapters against a server.
+//! The adapters against a local server.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -31,7 +31,7 @@ pub(super) fn ask_chat(answer: Answer) -> Result<ModelResponse, ModelError> {
 }
 
 #[test]
-fn sends_what_wire_returns_and_reports_what_is_known() {
+fn sends_the_wire_body_and_reports_metadata() {
     let server = Server::start(vec![Answer::sse(format!("{HELLO}data: [DONE]\n\n"))]);
     let model = OpenAiChat::new(config(&server)).unwrap();
 
@@ -50,8 +50,8 @@ fn sends_what_wire_returns_and_reports_what_is_known() {
 #[test]
 fn pieces_come_in_order() {
     #[derive(Default)]
-    struct Kept(Mutex<Vec<String>>);
-    impl DeltaSink for Kept {
+    struct Collected(Mutex<Vec<String>>);
+    impl DeltaSink for Collected {
         fn piece(&self, piece: Piece) {
             self.0.lock().unwrap().push(piece.text);
         }
@@ -61,27 +61,27 @@ fn pieces_come_in_order() {
     let body: String =
         answers("chat/azure-model-router.1")[0].iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
     let server = Server::start(vec![Answer::sse(body)]);
-    let kept = Kept::default();
+    let collected = Collected::default();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
 
     let model = OpenAiChat::new(config(&server)).unwrap();
-    let response = runtime.block_on(model.call(&request([user("Hi")], Settings::default()), &kept)).unwrap();
+    let response = runtime.block_on(model.call(&request([user("Hi")], Settings::default()), &collected)).unwrap();
 
-    assert_eq!(kept.0.into_inner().unwrap().concat(), response.text());
+    assert_eq!(collected.0.into_inner().unwrap().concat(), response.text());
 }
 
 #[test]
-fn a_missing_done_is_no_harm_but_a_missing_finish_is() {
+fn missing_done_is_harmless_but_missing_finish_is_an_error() {
     let unfinished = HELLO.split_once("\n\n").unwrap().0;
 
     assert!(ask_chat(Answer::sse(HELLO)).is_ok());
     assert!(ask_chat(Answer::sse(HELLO).ending(End::Broken)).is_ok());
     for (body, end, kind) in [
-        (format!("{unfinished}\n\n"), End::Whole, ModelErrorKind::Truncated),
-        (format!("{unfinished}\n\ndata: [DONE]\n\n"), End::Whole, ModelErrorKind::Truncated),
+        (format!("{unfinished}\n\n"), End::Complete, ModelErrorKind::Truncated),
+        (format!("{unfinished}\n\ndata: [DONE]\n\n"), End::Complete, ModelErrorKind::Truncated),
         (format!("{unfinished}\n\n"), End::Broken, ModelErrorKind::Connection),
-        (String::new(), End::Whole, ModelErrorKind::Truncated),
-        ("data: {\"choices\": [\n\n".to_owned(), End::Whole, ModelErrorKind::Malformed),
+        (String::new(), End::Complete, ModelErrorKind::Truncated),
+        ("data: {\"choices\": [\n\n".to_owned(), End::Complete, ModelErrorKind::Malformed),
     ] {
         let error = ask_chat(Answer::sse(body.clone()).ending(end)).unwrap_err();
         assert_eq!(error.kind, kind, "{body}: {error}");
@@ -90,7 +90,7 @@ fn a_missing_done_is_no_harm_but_a_missing_finish_is() {
 }
 
 #[test]
-fn a_failure_has_its_kind_its_wait_and_the_requests_id() {
+fn failure_has_kind_wait_and_request_id() {
     let body = json!({"error": {"message": "slow down", "code": "rate_limit_exceeded"}}).to_string();
     let answer = Answer::new(429, "application/json", body)
         .with("retry-after", "Wed, 21 Oct 2015 07:28:30 GMT")
@@ -105,7 +105,7 @@ fn a_failure_has_its_kind_its_wait_and_the_requests_id() {
 }
 
 #[test]
-fn a_key_that_the_server_repeats_is_not_in_the_error() {
+fn repeated_key_is_redacted_in_errors() {
     let bodies = [
         json!({"error": {"message": "Incorrect API key provided: sk-test.", "code": "sk-test"}}).to_string(),
         "<html><title>Bearer sk-test</title></html>".to_owned(),
@@ -122,7 +122,7 @@ fn a_key_that_the_server_repeats_is_not_in_the_error() {
 }
 
 #[test]
-fn an_address_that_no_web_server_has_is_refused_at_once() {
+fn invalid_base_url_is_rejected_at_once() {
     for address in ["ftp://host/v1", "host/v1", "localhost:8080/v1", ""] {
         let config = OpenAiConfig::builder().base_url(address.to_owned()).model("m".to_owned()).build();
         let error = OpenAiChat::new(config).unwrap_err();
@@ -131,7 +131,7 @@ fn an_address_that_no_web_server_has_is_refused_at_once() {
 }
 
 #[test]
-fn nothing_is_sent_twice() {
+fn request_is_sent_once() {
     let server = Server::start(vec![Answer::new(503, "text/plain", "busy")]);
 
     let error = ask(&OpenAiChat::new(config(&server)).unwrap()).unwrap_err();
@@ -140,7 +140,7 @@ fn nothing_is_sent_twice() {
 }
 
 #[test]
-fn web_pages_are_no_answers() {
+fn web_page_is_an_error() {
     let page = "<!doctype html><html><head><title>Sorry</title></head></html>";
 
     let limited = ask_chat(Answer::new(429, "text/html", page)).unwrap_err();
@@ -152,7 +152,7 @@ fn web_pages_are_no_answers() {
 }
 
 #[test]
-fn an_answer_that_is_not_streamed_is_read_too() {
+fn answer_that_is_not_streamed_is_read() {
     let body = json!({"choices": [{"message": {"content": "Hello"}, "finish_reason": "stop"}]}).to_string();
     let server = Server::start(vec![Answer::new(200, "application/json", body)]);
     for stream in [true, false] {
@@ -165,12 +165,12 @@ fn an_answer_that_is_not_streamed_is_read_too() {
 }
 
 #[test]
-fn a_server_that_falls_silent_is_left() {
+fn silent_server_times_out() {
     let timeouts = Timeouts::builder().first_chunk(Duration::from_millis(80)).idle(Duration::from_millis(80)).build();
     let start = HELLO.split_once("\n\n").unwrap().0;
     for (body, sentence) in [
-        (String::new(), "the first chunk did not come within 80ms"),
-        (format!("{start}\n\n"), "the next chunk did not"),
+        (String::new(), "timed out after 80ms waiting for the first chunk"),
+        (format!("{start}\n\n"), "waiting for the next chunk"),
     ] {
         let server = Server::start(vec![Answer::sse(body).ending(End::Silent)]);
         let error = ask(&OpenAiChat::new(OpenAiConfig { timeouts, ..config(&server) }).unwrap()).unwrap_err();
@@ -180,14 +180,14 @@ fn a_server_that_falls_silent_is_left() {
     let server = Server::start(vec![Answer::sse(HELLO).ending(End::Silent)]);
     let finished = ask(&OpenAiChat::new(OpenAiConfig { timeouts, ..config(&server) }).unwrap());
     assert_eq!(finished.unwrap().text(), "Hello");
-    let whole = Timeouts::builder().whole(Duration::from_millis(80)).build();
+    let total = Timeouts::builder().total(Duration::from_millis(80)).build();
     let server = Server::start(vec![Answer::sse("").ending(End::Silent)]);
-    let error = ask(&OpenAiChat::new(OpenAiConfig { timeouts: whole, ..config(&server) }).unwrap()).unwrap_err();
-    assert!(error.message.contains("the whole answer"), "{error}");
+    let error = ask(&OpenAiChat::new(OpenAiConfig { timeouts: total, ..config(&server) }).unwrap()).unwrap_err();
+    assert!(error.message.contains("the full answer"), "{error}");
 }
 
 #[test]
-fn a_broken_stream_does_not_hurt_the_next_request() {
+fn broken_stream_does_not_affect_the_next_request() {
     let start = HELLO.split_once("\n\n").unwrap().0;
     let broken = Answer::sse(format!("{start}\n\n")).ending(End::Broken);
     let server = Server::start(vec![Answer::sse(HELLO), broken, Answer::sse(HELLO)]);
@@ -201,7 +201,7 @@ fn a_broken_stream_does_not_hurt_the_next_request() {
     assert_eq!(outcomes, [true, false, true]);
 }
 
-/// Cuts a stream at the given places, which are parts of its length in thousandths.
+/// Cuts a stream at positions in thousandths of its length.
 fn cut(body: &[u8], places: &[usize]) -> Vec<Vec<u8>> {
     let mut ends: Vec<_> = places.iter().map(|place| body.len() * place / 1000).collect();
     ends.extend([0, body.len()]);
@@ -218,7 +218,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn it_does_not_matter_where_a_stream_is_cut(
+    fn stream_can_be_cut_anywhere(
         places in prop::collection::vec(0_usize..1000, 0..60),
         line_end in prop::sample::select(vec!["\n", "\r\n", "\r"]),
         comments: bool,
@@ -269,7 +269,7 @@ proptest! {
     }
 }
 
-/// Streams a text in pieces of seven letters.
+/// Streams a text in pieces of seven characters.
 fn streamed(text: &str) -> Answer {
     let letters: Vec<char> = text.chars().collect();
     let mut body = String::new();
@@ -283,7 +283,7 @@ fn streamed(text: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn a_loop_decides_over_the_wire_and_every_request_is_rebuilt_byte_for_byte() {
+async fn every_request_of_a_structured_loop_is_rebuilt_byte_for_byte() {
     use crate::prelude::{NoArgs, brain};
     let server = Server::start(vec![
         streamed("Let me think about it."),

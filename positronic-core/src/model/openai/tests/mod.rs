@@ -1,4 +1,4 @@
-//! What the adapters send, and what they make of what real servers sent.
+//! Requests as sent by the adapters, and recorded answers of real servers.
 
 mod echo;
 mod ends;
@@ -21,7 +21,7 @@ use crate::record::{
     CallFlags, ContextItem, Message, ModelRequest, Path, Settings, ToolDecl, ToolId, ToolSet, Transcript,
 };
 
-/// Makes a request with two tools.
+/// Creates a request with two tools.
 fn request(messages: impl IntoIterator<Item = Message>, settings: Settings) -> ModelRequest {
     let tool = |id: &str, description: &str| ToolDecl {
         id: ToolId::new(id).unwrap(),
@@ -41,7 +41,7 @@ fn request(messages: impl IntoIterator<Item = Message>, settings: Settings) -> M
     }
 }
 
-/// Returns the items that a message is in a Responses request.
+/// Returns a message's items in a Responses request.
 fn wire_items(message: Message) -> Vec<Value> {
     let config = OpenAiConfig::builder().base_url("http://127.0.0.1:9/v1").model("m").build();
     let request = ModelRequest { context: [].into(), ..request([message], Settings::default()) };

@@ -1,4 +1,4 @@
-//! What errors say where no answer comes from an address, or one that is not the API's.
+//! Error messages for unreachable and wrong URLs.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -25,15 +25,15 @@ fn answered(answer: Answer) -> ModelError {
 }
 
 #[test]
-fn a_refused_connection_names_the_address() {
+fn refused_connection_reports_the_url() {
     let error = fail("http://127.0.0.1:1/v1");
 
     assert_eq!(error.kind, ModelErrorKind::Connection);
-    insta::assert_snapshot!(error.message, @"cannot reach http://127.0.0.1:1/v1/chat/completions: Connection refused (os error 111); check that the server runs, and that the base URL has its port");
+    insta::assert_snapshot!(error.message, @"cannot reach http://127.0.0.1:1/v1/chat/completions: Connection refused (os error 111); check that the server is running, and the port in the base URL");
 }
 
 #[test]
-fn an_unknown_host_is_named() {
+fn unknown_host_is_reported() {
     let error = fail("http://no-such-host.invalid/v1");
 
     assert_eq!(error.kind, ModelErrorKind::Connection);
@@ -45,7 +45,7 @@ fn an_unknown_host_is_named() {
 }
 
 #[test]
-fn tls_to_a_port_that_speaks_plain_http_is_reported_once_and_not_retried() {
+fn tls_to_a_plain_http_port_is_reported_and_not_retried() {
     let server = Server::start(vec![Answer::sse(HELLO)]);
 
     let error = fail(&server.address.replace("http:", "https:"));
@@ -57,7 +57,7 @@ fn tls_to_a_port_that_speaks_plain_http_is_reported_once_and_not_retried() {
 }
 
 #[test]
-fn plain_http_to_a_port_that_speaks_tls_is_reported_once_and_not_retried() {
+fn plain_http_to_a_tls_port_is_reported_and_not_retried() {
     const ALERT: &[u8] = b"\x15\x03\x03\x00\x02\x02\x28";
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -72,16 +72,16 @@ fn plain_http_to_a_port_that_speaks_tls_is_reported_once_and_not_retried() {
 
     assert_eq!(error.kind, ModelErrorKind::NotFound);
     assert!(error.message.contains("the server speaks TLS; write the base URL as https://…"), "{error}");
-    let told = answered(Answer::new(400, "text/plain", "Client sent an HTTP request to an HTTPS server."));
-    assert_eq!(told.kind, ModelErrorKind::NotFound);
-    assert!(told.message.contains("write the base URL as https://…"), "{told}");
+    let explained = answered(Answer::new(400, "text/plain", "Client sent an HTTP request to an HTTPS server."));
+    assert_eq!(explained.kind, ModelErrorKind::NotFound);
+    assert!(explained.message.contains("write the base URL as https://…"), "{explained}");
 }
 
 #[test]
-fn a_path_that_does_not_exist_says_to_check_the_base_url() {
+fn unknown_path_reports_the_base_url() {
     let page = "<!doctype html><html><head><title>Not Found</title></head></html>";
-    insta::assert_snapshot!(answered(Answer::new(404, "text/html", page)), @"the server answered 404 with a web page: Not Found (http://host/v1/chat/completions; check the path of the base URL, which usually ends with the API's version: http://host/v1)");
-    insta::assert_snapshot!(answered(Answer::new(200, "text/html", page)), @"http://host/v1/chat/completions answered with a web page; check the path of the base URL, which usually ends with the API's version: http://host/v1");
+    insta::assert_snapshot!(answered(Answer::new(404, "text/html", page)), @"the server answered 404 with a web page: Not Found (http://host/v1/chat/completions; check the path of the base URL, which usually ends with the API version: http://host/v1)");
+    insta::assert_snapshot!(answered(Answer::new(200, "text/html", page)), @"http://host/v1/chat/completions answered with a web page; check the path of the base URL, which usually ends with the API version: http://host/v1");
     let detail = json!({"detail": "Not Found"}).to_string();
     assert!(answered(Answer::new(404, "application/json", detail)).message.contains("check the path of the base URL"));
     let model = json!({"error": {"message": "The model `m` does not exist", "code": "model_not_found"}}).to_string();
@@ -89,7 +89,7 @@ fn a_path_that_does_not_exist_says_to_check_the_base_url() {
 }
 
 #[test]
-fn a_redirect_is_not_followed_and_named() {
+fn redirect_is_reported_and_not_followed() {
     let redirect = Answer::new(301, "text/html", "moved").with("location", "https://host/v1/chat/completions");
 
     let error = answered(redirect);
@@ -99,18 +99,18 @@ fn a_redirect_is_not_followed_and_named() {
 }
 
 #[test]
-fn a_time_out_names_the_address() {
+fn timeout_reports_the_url() {
     let timeouts = Timeouts::builder().first_chunk(Duration::from_millis(50)).build();
     let server = Server::start(vec![Answer::sse("").ending(super::server::End::Silent)]);
     let error = ask(&OpenAiChat::new(OpenAiConfig { timeouts, ..config(&server) }).unwrap()).unwrap_err();
 
     assert_eq!(error.kind, ModelErrorKind::Timeout);
-    let sentence = format!("{}/chat/completions: the first chunk did not come within 50ms", server.address);
+    let sentence = format!("{}/chat/completions: timed out after 50ms waiting for the first chunk", server.address);
     assert_eq!(error.message, sentence);
 }
 
 #[test]
-fn a_failing_proxy_is_named_as_the_cause() {
+fn failing_proxy_is_reported_as_the_cause() {
     let config = OpenAiConfig::builder()
         .base_url("http://host.invalid/v1")
         .model("m")
@@ -125,21 +125,24 @@ fn a_failing_proxy_is_named_as_the_cause() {
             .starts_with("cannot reach http://host.invalid/v1/chat/completions through the proxy http://127.0.0.1:1: "),
         "{error}"
     );
-    assert!(error.message.ends_with("check that the proxy runs, and that it may connect to this host"), "{error}");
+    assert!(
+        error.message.ends_with("check that the proxy is running, and that it may connect to this host"),
+        "{error}"
+    );
     let invalid = OpenAiConfig::builder().model("m").proxy("nonsense://ann:pass@x").build();
     let error = OpenAiChat::new(invalid).unwrap_err();
     assert!(error.message.contains("write it as http://host:port") && !error.message.contains("pass"), "{error}");
 }
 
 #[test]
-fn a_failure_of_the_server_names_the_address() {
+fn server_failure_names_the_url() {
     insta::assert_snapshot!(answered(Answer::new(503, "text/plain", "busy")).message, @"the server answered 503: busy (http://host/v1/chat/completions)");
     let body = json!({"error": {"message": "overloaded"}}).to_string();
     insta::assert_snapshot!(answered(Answer::new(500, "application/json", body)).message, @"overloaded (http://host/v1/chat/completions)");
 }
 
 #[test]
-fn headers_that_frame_a_request_are_refused() {
+fn framing_headers_are_rejected() {
     for name in ["Content-Length", "transfer-encoding", "Connection"] {
         let headers = vec![(name.to_owned(), "3".to_owned())];
         let error = OpenAiChat::new(OpenAiConfig::builder().model("m").headers(headers).build()).unwrap_err();
@@ -148,18 +151,18 @@ fn headers_that_frame_a_request_are_refused() {
 }
 
 #[test]
-fn a_missing_key_is_named() {
+fn missing_key_is_reported() {
     let server = Server::start(vec![Answer::new(401, "application/json", "{\"error\":{\"message\":\"who are you\"}}")]);
     let without = OpenAiConfig { api_key: String::new(), ..config(&server) };
 
     let error = ask(&OpenAiChat::new(without).unwrap()).unwrap_err();
 
     assert_eq!(error.kind, ModelErrorKind::Auth);
-    assert!(error.message.contains("no key was sent"), "{error}");
+    assert!(error.message.contains("no API key was sent"), "{error}");
 }
 
 #[test]
-fn a_wait_until_a_date_is_measured_from_the_clock_where_the_server_names_no_date() {
+fn wait_until_a_date_is_measured_from_the_clock_without_a_date_header() {
     let answer = Answer::new(429, "text/plain", "slow down").with("retry-after", "Fri, 01 Jan 2100 00:00:00 GMT");
 
     assert!(answered(answer).wait().is_some_and(|wait| wait > Duration::from_hours(24)));

@@ -1,4 +1,4 @@
-//! Answers that were recorded from real servers, read by the assemblers.
+//! Recorded answers of real servers, read by the assemblers.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ const RESPONSES: [&str; 5] = [
     "parallel-tool-call-wrapper.1",
 ];
 
-/// Returns the answers in a recording, each as its chunks.
+/// Returns the answers of a recording, each as its chunks.
 pub(super) fn answers(path: &str) -> Vec<Vec<String>> {
     let file = format!("{}/tests/data/streams/{path}.chunks.txt", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(file).unwrap();
@@ -77,7 +77,7 @@ fn short(value: &mut Value) {
     }
 }
 
-/// Shows an answer so that a person can read it, after checking that its pieces add up to it.
+/// Renders an answer for a snapshot, after checking that its pieces add up to it.
 fn show((pieces, answer): (Vec<Piece>, Result<ModelResponse, ModelError>)) -> Value {
     if let Ok(response) = &answer {
         pieces_add_up(&pieces, response);
@@ -132,7 +132,7 @@ fn responses_recordings() {
 }
 
 #[test]
-fn an_answer_that_stops_early_is_truncated_wherever_it_stops() {
+fn answer_cut_anywhere_before_its_end_is_truncated() {
     for chunks in answers("chat/deepseek-tool-call").iter().chain(&answers("chat/xai-tool-call")) {
         let finished = chunks.iter().position(|chunk| chunk.contains("\"finish_reason\":\"tool_calls\"")).unwrap();
         for end in 0..=finished {
@@ -148,7 +148,7 @@ fn an_answer_that_stops_early_is_truncated_wherever_it_stops() {
 }
 
 #[test]
-fn a_broken_chunk_is_malformed() {
+fn invalid_chunk_is_malformed() {
     let broken = "{\"type\":\"response.completed\",\"response\":{\"id\":\"resp_1\"}";
 
     let error = ResponsesAssembler::default().feed(broken).unwrap_err();
@@ -171,7 +171,7 @@ fn end(reason: &str) -> Value {
 }
 
 #[test]
-fn tells_calls_apart_without_an_index_and_with_one_index_for_all() {
+fn calls_are_distinguished_without_an_index_and_with_a_constant_index() {
     let part = |index: Value, id: &str, name: &str, arguments: &str| json!({ "index": index, "id": id, "function": { "name": name, "arguments": arguments } });
     for index in [Value::Null, json!(0)] {
         let response = chat_of(&[
@@ -189,7 +189,7 @@ fn tells_calls_apart_without_an_index_and_with_one_index_for_all() {
 }
 
 #[test]
-fn an_error_in_the_midst_of_a_stream_has_its_kind() {
+fn error_during_a_stream_has_its_kind() {
     let kind = |error: Value| chat_of(&[delta(json!({ "content": "Hel" })), error]).unwrap_err().kind;
 
     assert_eq!(
@@ -208,7 +208,7 @@ fn an_error_in_the_midst_of_a_stream_has_its_kind() {
 }
 
 #[test]
-fn keeps_what_a_provider_wants_back() {
+fn provider_data_is_stored_for_sending_back() {
     let signature = json!({ "google": { "thought_signature": "sig" } });
     let detail = |text: &str| json!([{ "type": "reasoning.text", "index": 0, "text": text }]);
     let response = chat_of(&[
@@ -228,10 +228,10 @@ fn keeps_what_a_provider_wants_back() {
 }
 
 #[test]
-fn reads_answers_that_were_not_streamed() {
+fn answers_that_were_not_streamed_are_read() {
     let mut assembler = ChatAssembler::default();
     assembler
-        .feed_whole(r#"{"choices":[{"message":{"content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]},{"type":"text","text":"Hi"}]}}],"usage":{"prompt_tokens":3.0,"completion_tokens":1}}"#)
+        .feed_complete(r#"{"choices":[{"message":{"content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]},{"type":"text","text":"Hi"}]}}],"usage":{"prompt_tokens":3.0,"completion_tokens":1}}"#)
         .unwrap();
     let response = assembler.finish().unwrap();
     assert_eq!(response.text(), "Hi");
@@ -240,15 +240,15 @@ fn reads_answers_that_were_not_streamed() {
     let events = answers("responses/openai-phase.1").remove(0);
     let completed: Value = serde_json::from_str(events.last().unwrap()).unwrap();
     let mut assembler = ResponsesAssembler::default();
-    let pieces = assembler.feed_whole(&completed["response"].to_string()).unwrap();
+    let pieces = assembler.feed_complete(&completed["response"].to_string()).unwrap();
     let whole = assembler.finish().unwrap();
     pieces_add_up(&pieces, &whole);
     assert_eq!(whole, responses(&events).1.unwrap());
 
     for answer in ["{}", "[]", "nonsense"] {
-        let kind = ChatAssembler::default().feed_whole(answer).unwrap_err().kind;
+        let kind = ChatAssembler::default().feed_complete(answer).unwrap_err().kind;
         assert_eq!(kind, ModelErrorKind::Malformed, "{answer}");
-        let kind = ResponsesAssembler::default().feed_whole(answer).unwrap_err().kind;
+        let kind = ResponsesAssembler::default().feed_complete(answer).unwrap_err().kind;
         assert_eq!(kind, ModelErrorKind::Malformed, "{answer}");
     }
 }

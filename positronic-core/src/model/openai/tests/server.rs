@@ -1,4 +1,4 @@
-//! A server that answers each request with what a test gives it, in the HTTP chunks that the test cuts.
+//! A local server with scripted answers, in HTTP chunks that the test chooses.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -14,14 +14,14 @@ pub(super) struct Answer {
     pub(super) end: End,
 }
 
-/// How an answer ends.
+/// The end of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
-    /// As it should.
-    Whole,
-    /// The connection breaks before the body's end.
+    /// Regular.
+    Complete,
+    /// The connection breaks before the end of the body.
     Broken,
-    /// Nothing more comes, until the client gives up.
+    /// The server sends nothing more until the client gives up.
     Silent,
 }
 
@@ -32,7 +32,7 @@ impl Answer {
 
     pub(super) fn new(status: u16, media_type: &str, body: impl Into<Vec<u8>>) -> Self {
         let headers = vec![("content-type", media_type.to_owned()), ("x-request-id", "req_42".to_owned())];
-        Self { status, headers, chunks: vec![body.into()], end: End::Whole }
+        Self { status, headers, chunks: vec![body.into()], end: End::Complete }
     }
 
     pub(super) fn with(mut self, name: &'static str, value: &str) -> Self {
@@ -46,7 +46,7 @@ impl Answer {
     }
 }
 
-/// A server on a port of its own. Its thread ends with the test.
+/// A server on its own port. Its thread ends with the test.
 #[derive(Debug)]
 pub(super) struct Server {
     pub(super) address: String,
@@ -61,7 +61,7 @@ pub(super) struct Request {
 }
 
 impl Server {
-    /// Starts a server that gives the answers in turn, the last one for ever.
+    /// Starts a server that gives the answers in turn, and then repeats the last one.
     pub(super) fn start(answers: Vec<Answer>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}/v1", listener.local_addr().unwrap());
@@ -99,7 +99,7 @@ fn serve(mut stream: TcpStream, answers: &[Answer], seen: &Mutex<Vec<Request>>) 
             return;
         }
         if answer.end == End::Silent {
-            // The client closes; until then there is nothing to say.
+            // Wait until the client closes.
             _ = stream.read(&mut [0]);
             return;
         }
@@ -132,7 +132,7 @@ fn write_answer(stream: &mut TcpStream, answer: &Answer) -> std::io::Result<()> 
         out.extend(chunk);
         out.extend(b"\r\n");
     }
-    if answer.end == End::Whole {
+    if answer.end == End::Complete {
         out.extend(b"0\r\n\r\n");
     }
     stream.write_all(&out)?;

@@ -1,4 +1,4 @@
-//! Items that wait for an answer which nothing here can give.
+//! Items that expect a response which our tools cannot give.
 
 use serde_json::{Value, json};
 
@@ -8,12 +8,12 @@ use crate::record::{Finish, ModelResponse};
 fn responses(output: &Value) -> ModelResponse {
     let answer = json!({"status": "completed", "output": output});
     let mut assembler = ResponsesAssembler::default();
-    assembler.feed_whole(&answer.to_string()).unwrap();
+    assembler.feed_complete(&answer.to_string()).unwrap();
     assembler.finish().unwrap()
 }
 
 #[test]
-fn an_item_that_nothing_here_can_answer_names_the_finish() {
+fn unanswerable_item_is_the_finish_reason() {
     for kind in [
         "mcp_approval_request",
         "custom_tool_call",
@@ -34,7 +34,7 @@ fn an_item_that_nothing_here_can_answer_names_the_finish() {
 }
 
 #[test]
-fn what_the_server_has_answered_itself_is_not_open() {
+fn items_answered_by_the_server_are_not_open() {
     let call = |id: &str| json!({"type": "shell_call", "call_id": id});
     let output = |id: &str| json!({"type": "shell_call_output", "call_id": id});
 
@@ -46,7 +46,7 @@ fn what_the_server_has_answered_itself_is_not_open() {
 }
 
 #[test]
-fn a_custom_call_of_a_chat_answer_names_the_finish_and_is_no_function_call() {
+fn custom_call_of_a_chat_answer_is_the_finish_reason_and_not_a_call() {
     let delta = |call: Value| json!({"choices": [{"delta": {"tool_calls": [call]}}]}).to_string();
     let chunks = [
         delta(json!({"index": 0, "id": "c1", "type": "custom", "custom": {"name": "sql", "input": "SEL"}})),

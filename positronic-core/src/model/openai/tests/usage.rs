@@ -1,4 +1,4 @@
-//! The counts of tokens, under the names that servers give them.
+//! Token usage, under the names that servers use.
 
 use serde_json::{Value, json};
 
@@ -8,12 +8,12 @@ use crate::record::Usage;
 fn chat(usage: &Value) -> Usage {
     let mut assembler = ChatAssembler::default();
     let message = json!({"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}], "usage": usage});
-    assembler.feed_whole(&message.to_string()).unwrap();
+    assembler.feed_complete(&message.to_string()).unwrap();
     assembler.finish().unwrap().metadata.usage
 }
 
 #[test]
-fn tokens_read_from_and_written_to_a_cache_are_found_under_every_name() {
+fn cache_tokens_are_found_under_every_name() {
     for (usage, cached, cache_write) in [
         (json!({"prompt_tokens_details": {"cached_tokens": 4}}), 4, 0),
         (json!({"cached_tokens": 4}), 4, 0),
@@ -52,7 +52,7 @@ fn responses_count_cache_writes_too() {
         "output_tokens_details": {"reasoning_tokens": 1}});
     let answer = json!({"status": "completed", "output": [], "usage": usage});
     let mut assembler = ResponsesAssembler::default();
-    assembler.feed_whole(&answer.to_string()).unwrap();
+    assembler.feed_complete(&answer.to_string()).unwrap();
 
     let usage = assembler.finish().unwrap().metadata.usage;
 
@@ -60,7 +60,7 @@ fn responses_count_cache_writes_too() {
 }
 
 #[test]
-fn counts_that_no_machine_holds_do_not_overflow() {
+fn huge_counts_do_not_overflow() {
     let usage = json!({"prompt_tokens": u64::MAX, "completion_tokens": u64::MAX, "total_tokens": u64::MAX,
         "completion_tokens_details": {"reasoning_tokens": u64::MAX}});
 

@@ -58,7 +58,7 @@ fn settings() -> Settings {
 
 fn pretty(body: &str) -> String {
     let document: Value = serde_json::from_str(body).unwrap();
-    // The order of the fields is part of the promise, and a parsed document may have lost it.
+    // The order of the fields is part of the test, and a parsed document may lose it.
     let fields: indexmap::IndexMap<String, serde::de::IgnoredAny> = serde_json::from_str(body).unwrap();
     let fields: Vec<_> = fields.keys().collect();
     format!("{fields:?}\n{document:#}")
@@ -83,7 +83,7 @@ fn a_responses_request() {
 }
 
 #[test]
-fn an_iteration_repeats_the_bytes_of_the_one_before_up_to_its_end() {
+fn request_repeats_the_bytes_of_the_previous_one() {
     let chat = OpenAiChat::new(config()).unwrap();
     let responses = OpenAiResponses::new(config()).unwrap();
     let mut first = request([user("one")], Settings::default());
@@ -93,13 +93,13 @@ fn an_iteration_repeats_the_bytes_of_the_one_before_up_to_its_end() {
 
     for (before, after) in [(before.0, after.0), (before.1, after.1)] {
         let same = std::iter::zip(before.bytes(), after.bytes()).take_while(|(one, other)| one == other).count();
-        // The context stands behind the text of the last message.
+        // The context follows the text of the last message.
         assert!(after[..same].ends_with("\"content\":\"one"), "{}", &after[..same]);
     }
 }
 
 #[test]
-fn thoughts_go_back_as_the_configuration_says_and_never_into_another_dialect() {
+fn reasoning_is_sent_back_as_configured_and_never_to_another_api() {
     let messages = || conversation(json!({"field": "reasoning"}), vec![]);
     let silent = vec![Message::Assistant {
         parts: vec![Assistant::Reasoning { text: "hm".to_owned(), data: Some(json!({"field": "reasoning"})) }],
@@ -119,7 +119,7 @@ fn thoughts_go_back_as_the_configuration_says_and_never_into_another_dialect() {
 }
 
 #[test]
-fn an_unusable_key_or_address_is_refused_at_once() {
+fn invalid_key_or_url_is_rejected_at_once() {
     assert!(OpenAiChat::new(OpenAiConfig { api_key: "sk-1\n".to_owned(), ..config() }).is_err());
     assert!(OpenAiChat::new(OpenAiConfig { base_url: "localhost".to_owned(), ..config() }).is_err());
     assert!(
@@ -127,7 +127,7 @@ fn an_unusable_key_or_address_is_refused_at_once() {
     );
 }
 
-/// A request of a loop that answers in decisions, as it is sent.
+/// A request of a loop with structured actions, as sent.
 fn deciding(decisions: &StructuredActions) -> ModelRequest {
     let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"], "additionalProperties": false});
     let tool = |id: &str, exit| ToolDecl {
@@ -170,7 +170,7 @@ fn deciding(decisions: &StructuredActions) -> ModelRequest {
 }
 
 #[test]
-fn a_decision_is_asked_for_with_a_format_whose_fields_stay_in_order() {
+fn structured_action_format_keeps_the_order_of_fields() {
     let chat = OpenAiChat::new(config()).unwrap();
     let responses = OpenAiResponses::new(config()).unwrap();
 
@@ -188,7 +188,7 @@ fn a_decision_is_asked_for_with_a_format_whose_fields_stay_in_order() {
 }
 
 #[test]
-fn schemas_are_strict_where_the_endpoint_enforces_them() {
+fn schemas_are_strict_if_the_endpoint_enforces_them() {
     let tools = |config: OpenAiConfig| {
         let body = OpenAiChat::new(config.clone()).unwrap().wire(&request([user("Hi")], settings()));
         let chat: Value = serde_json::from_str(&body).unwrap();
@@ -205,20 +205,17 @@ fn schemas_are_strict_where_the_endpoint_enforces_them() {
     assert_eq!(chat["tools"][0]["function"]["parameters"], strict);
     assert_eq!(chat["tools"][0]["function"]["strict"], true);
     assert_eq!((&responses["tools"][0]["parameters"], &responses["tools"][0]["strict"]), (&strict, &json!(true)));
-    // The answer's only property takes any value, and strict mode has no schema for that.
+    // The answer's only property takes any value, which strict mode cannot express.
     assert_eq!(chat["response_format"]["json_schema"]["strict"], false);
 
     let (chat, responses) = tools(config());
     assert_eq!(chat["tools"][0]["function"].get("strict"), None, "other servers may not know the field");
     assert_eq!(chat["tools"][0]["function"]["parameters"]["properties"]["city"]["type"], "string");
-    assert_eq!(
-        responses["tools"][0]["strict"], false,
-        "this API takes a schema for a strict one unless it is told otherwise"
-    );
+    assert_eq!(responses["tools"][0]["strict"], false, "this API defaults to strict schemas");
 }
 
 #[test]
-fn strict_schemas_follow_from_the_address_unless_the_configuration_says() {
+fn strict_schemas_default_depends_on_the_url() {
     let strict = |config: &OpenAiConfig| {
         let body = OpenAiChat::new(config.clone()).unwrap().wire(&request([user("Hi")], Settings::default()));
         body.contains("\"strict\":true")
@@ -234,7 +231,7 @@ fn strict_schemas_follow_from_the_address_unless_the_configuration_says() {
 }
 
 #[test]
-fn the_context_stands_behind_the_history() {
+fn context_follows_the_history() {
     let last = |config: OpenAiConfig, messages: Vec<Message>| {
         let body = OpenAiChat::new(config.clone()).unwrap().wire(&request(messages.clone(), Settings::default()));
         let chat: Value = serde_json::from_str(&body).unwrap();
@@ -265,7 +262,7 @@ fn the_context_stands_behind_the_history() {
 }
 
 #[test]
-fn a_context_that_changes_leaves_the_history_the_same_bytes() {
+fn changing_context_keeps_the_bytes_of_the_history() {
     let chat = OpenAiChat::new(config()).unwrap();
     let responses = OpenAiResponses::new(config()).unwrap();
     let at = |messages: Vec<Message>, day: &str| {

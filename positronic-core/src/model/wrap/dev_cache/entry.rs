@@ -1,4 +1,4 @@
-//! One answer as a file. What it reads and writes is small, and for development, so it is done where it is asked for.
+//! A cached answer in a file. Files are small and only for development, so I/O is blocking.
 
 use std::fs;
 use std::io::{self, ErrorKind, Write as _};
@@ -13,40 +13,40 @@ use crate::record::{ContentHash, ModelResponse, hash_text};
 /// The version of the format.
 const VERSION: u32 = 1;
 
-/// Says why a development cache cannot be used, or one answer in it.
+/// The reason why a development cache or one of its answers cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DevCacheError {
-    /// The folder cannot be made.
-    #[error("the folder {} of the development cache cannot be made: {source}", path.display())]
+    /// The folder cannot be created.
+    #[error("cannot create the folder {} of the development cache: {source}", path.display())]
     Folder {
         /// The folder.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// A file cannot be read.
-    #[error("{} in the development cache cannot be read: {source}", path.display())]
+    #[error("cannot read {} in the development cache: {source}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
-    /// A file is no whole answer to this request.
-    #[error("{} in the development cache is damaged ({reason}); the model is asked again", path.display())]
+    /// A file is not a complete answer to this request.
+    #[error("{} in the development cache is damaged ({reason}); asking the model again", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
     /// A file cannot be written.
-    #[error("{} in the development cache cannot be written: {source}", path.display())]
+    #[error("cannot write {} in the development cache: {source}", path.display())]
     Write {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
 }
@@ -65,7 +65,7 @@ pub(super) fn make_folder(folder: &Path) -> Result<(), DevCacheError> {
     private::make_folder(folder).map_err(|source| DevCacheError::Folder { path: folder.to_owned(), source })
 }
 
-/// Reads an answer, if there is one.
+/// Reads an answer if it exists.
 pub(super) fn read(folder: &Path, key: &str) -> Result<Option<ModelResponse>, DevCacheError> {
     let path = file(folder, key);
     let bytes = match fs::read(&path) {
@@ -73,33 +73,33 @@ pub(super) fn read(folder: &Path, key: &str) -> Result<Option<ModelResponse>, De
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(source) => return Err(DevCacheError::Read { path, source }),
     };
-    match understood(&bytes, key) {
+    match decode(&bytes, key) {
         Ok(response) => Ok(Some(response)),
         Err(reason) => Err(DevCacheError::Damaged { path, reason }),
     }
 }
 
-fn understood(bytes: &[u8], key: &str) -> Result<ModelResponse, String> {
+fn decode(bytes: &[u8], key: &str) -> Result<ModelResponse, String> {
     let entry: Entry = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
     if entry.dev_cache != VERSION {
-        return Err(format!("it has format {}, this version reads format {VERSION}", entry.dev_cache));
+        return Err(format!("unsupported format {}; this version reads format {VERSION}", entry.dev_cache));
     }
     if entry.key != key {
-        return Err("it answers another request".to_owned());
+        return Err("it belongs to another request".to_owned());
     }
     match hash_of(&entry.response) {
         Some(hash) if hash == entry.hash => Ok(entry.response),
-        _ => Err("its answer is not the one that was written".to_owned()),
+        _ => Err("its hash does not match its answer".to_owned()),
     }
 }
 
-/// Writes an answer aside, and gives it its name when it is whole.
+/// Writes an answer to a temporary file, and renames it when it is complete.
 pub(super) fn write(folder: &Path, key: &str, model: &str, response: &ModelResponse) -> Result<(), DevCacheError> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let path = file(folder, key);
-    // Two processes, and two runs of one, can write the same answer at once.
+    // Several processes, and several runs of one, may write the same answer at once.
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
-    let aside = folder.join(format!("{key}.{}.{number}.tmp", std::process::id()));
+    let temporary = folder.join(format!("{key}.{}.{number}.tmp", std::process::id()));
     let written = (|| {
         let refuse = |error: serde_json::Error| io::Error::new(ErrorKind::InvalidData, error);
         let hash = hash_of(response).ok_or_else(|| io::Error::from(ErrorKind::InvalidData))?;
@@ -112,13 +112,13 @@ pub(super) fn write(folder: &Path, key: &str, model: &str, response: &ModelRespo
         };
         let text = serde_json::to_string(&entry).map_err(refuse)?;
         make_folder(folder).map_err(io::Error::other)?;
-        let mut out = private::options().write(true).create_new(true).open(&aside)?;
+        let mut out = private::options().write(true).create_new(true).open(&temporary)?;
         out.write_all(text.as_bytes())?;
         drop(out);
-        fs::rename(&aside, &path)
+        fs::rename(&temporary, &path)
     })();
     written.map_err(|source| {
-        _ = fs::remove_file(&aside);
+        _ = fs::remove_file(&temporary);
         DevCacheError::Write { path, source }
     })
 }

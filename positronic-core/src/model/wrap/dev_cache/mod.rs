@@ -1,4 +1,4 @@
-//! Answers to identical requests, kept in a folder: for development.
+//! Development cache of answers to identical requests.
 
 mod entry;
 
@@ -9,14 +9,14 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
 use super::after;
-use crate::model::plain::give_pieces;
+use crate::model::plain::emit_pieces;
 use crate::model::{DeltaSink, Model};
 use crate::record::{ModelError, ModelRequest, ModelResponse, ResponseMetadata, RoutingStep, hash_text};
 
 pub use entry::DevCacheError;
 
-/// Answers a request that was sent before with the answer that it got then. **For development**: whoever works on step 9 of a
-/// brain need not pay for steps 1 to 8 again.
+/// Answers a repeated request from a cache. **For development**: while you work on step 9 of a brain, you need not pay for
+/// steps 1 to 8 again.
 ///
 /// ```no_run
 /// # use positronic_core::model::scripted::{Reply, ScriptedModel};
@@ -27,25 +27,25 @@ pub use entry::DevCacheError;
 /// # Ok::<(), positronic_core::model::wrap::DevCacheError>(())
 /// ```
 ///
-/// Identical is what the model's name and the body that would be sent ([`Model::wire`]) say: system prompt, messages, tools, settings. Where
-/// in a run it is asked makes no difference, so a loop that asks the same twice is told the same twice, whatever its temperature. Two
-/// endpoints need two names.
+/// Requests are identical if the model's name and the body ([`Model::wire`]) are: system prompt, messages, tools, settings. The
+/// position in a run does not matter, so a loop that repeats a request gets the same answer, whatever its temperature. Two
+/// endpoints need different names.
 ///
-/// An answer from the cache uses no tokens and costs nothing; it is marked with [`RoutingStep::Cached`], which says what it had used. Failures are
-/// not kept. Each answer is a file of its own, written aside and renamed, so a crash leaves no half of one. One that cannot be read, or is damaged, is
-/// as if it were not there, is said with [`RoutingStep::CacheFailed`], and is written anew. Nothing expires: delete the folder, or
-/// files in it. The files hold what models said, in plain text, for their owner alone.
+/// A cached answer uses no tokens and costs nothing; it is marked with [`RoutingStep::Cached`], which states the original usage.
+/// Failures are not cached. Each answer is written to a temporary file and renamed, so a crash leaves no partial file. An
+/// unreadable or damaged file is reported with [`RoutingStep::CacheFailed`] and replaced. Nothing expires: delete the folder or
+/// files in it. The files contain answers in plain text and are readable only by their owner.
 pub struct DevCache<M> {
     model: M,
     folder: PathBuf,
 }
 
 impl<M: Model> DevCache<M> {
-    /// Makes a cache in a folder, which is made if there is none.
+    /// Creates a cache in a folder, and the folder if it does not exist.
     ///
     /// # Errors
     ///
-    /// [`DevCacheError`] when the folder cannot be made.
+    /// [`DevCacheError`] when the folder cannot be created.
     pub fn new(model: M, folder: impl Into<PathBuf>) -> Result<Self, DevCacheError> {
         let folder = folder.into();
         entry::make_folder(&folder)?;
@@ -64,7 +64,7 @@ impl<M: Model> DevCache<M> {
         let failed = |error: &DevCacheError| RoutingStep::CacheFailed { message: error.to_string() };
         match entry::read(&self.folder, &key) {
             Ok(Some(mut response)) => {
-                give_pieces(&response, deltas);
+                emit_pieces(&response, deltas);
                 let usage = std::mem::take(&mut response.metadata.usage);
                 response.metadata.via = vec![RoutingStep::Cached { key, usage }];
                 return Ok(response);
@@ -74,7 +74,7 @@ impl<M: Model> DevCache<M> {
         }
         let outcome = self.model.call(request, deltas).await;
         if let Ok(response) = &outcome
-            && let Err(error) = entry::write(&self.folder, &key, &self.model.name(), &kept(response))
+            && let Err(error) = entry::write(&self.folder, &key, &self.model.name(), &cacheable(response))
         {
             steps.push(failed(&error));
         }
@@ -82,13 +82,13 @@ impl<M: Model> DevCache<M> {
     }
 
     fn key(&self, request: &ModelRequest) -> String {
-        // A name holds no line break.
+        // A name contains no line break.
         hash_text(&format!("{}\n{}", self.model.name(), self.model.wire(request))).as_str().to_owned()
     }
 }
 
-/// Returns what is kept of an answer: all but what happened on the way to it, and what it took and cost that time.
-fn kept(response: &ModelResponse) -> ModelResponse {
+/// Returns the cacheable part of an answer: without its routing, timing and cost.
+fn cacheable(response: &ModelResponse) -> ModelResponse {
     let metadata = ResponseMetadata { first_chunk: None, cost: None, via: Vec::new(), ..response.metadata.clone() };
     ModelResponse { metadata, ..response.clone() }
 }

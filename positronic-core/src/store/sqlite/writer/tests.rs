@@ -1,4 +1,4 @@
-//! Groups: what one job does to the others.
+//! Group commits: how jobs affect each other.
 
 use super::super::options::{Durability, SqliteOptions};
 use super::super::{connection, remove};
@@ -7,25 +7,25 @@ use crate::record::Seq;
 
 fn writer(path: &std::path::Path) -> (Writer, JoinHandle<()>, Connection) {
     let options = SqliteOptions::builder().path(path).durability(Durability::ProcessCrash).build();
-    let place = Place { path: path.to_owned(), patience: options.patience };
-    let db = connection::to_write(&options, &place).unwrap();
+    let store_file = StoreFile { path: path.to_owned(), busy_timeout: options.busy_timeout };
+    let db = connection::to_write(&options, &store_file).unwrap();
     db.execute_batch("CREATE TABLE things (thing TEXT NOT NULL UNIQUE)").unwrap();
     db.pragma_update_and_check(None, "max_page_count", 40, |_| Ok(())).unwrap();
-    let copies = connection::to_copy(&options, &place).unwrap();
-    let (writer, thread) = Writer::start(db, copies, place).unwrap();
+    let checkpoints = connection::to_checkpoint(&options, &store_file).unwrap();
+    let (writer, thread) = Writer::start(db, checkpoints, store_file).unwrap();
     (writer, thread, Connection::open(path).unwrap())
 }
 
 async fn put(writer: &Writer, thing: String) -> Result<(), StoreError> {
     let insert = "INSERT INTO things VALUES (?1)";
-    let work = move |unit: &mut Unit<'_>| {
-        unit.changes(&RunId::from("things"), Seq(1));
-        Ok(unit.db().execute(insert, [&thing]).map(drop)?)
+    let work = move |tx: &mut Tx<'_>| {
+        tx.changes(&RunId::from("things"), Seq(1));
+        Ok(tx.db().execute(insert, [&thing]).map(drop)?)
     };
     writer.write(work).await
 }
 
-/// Has a group written: what is asked for while the thread is busy with something else.
+/// Writes a group: jobs that are queued while the thread is busy.
 fn group(writer: &Writer, things: &[String]) -> Vec<Result<(), StoreError>> {
     let ((begun, begins), (free, ends)) = (channel(), channel::<()>());
     let mut ends = Some(ends);
@@ -52,7 +52,7 @@ fn things(db: &Connection) -> Vec<i64> {
 }
 
 #[test]
-fn one_of_a_group_that_fails_leaves_no_trace_of_itself_alone() {
+fn failed_job_of_a_group_is_rolled_back_alone() {
     let folder = tempfile::tempdir().unwrap();
     let (writer, thread, db) = writer(&folder.path().join("runs.db"));
 
@@ -60,23 +60,25 @@ fn one_of_a_group_that_fails_leaves_no_trace_of_itself_alone() {
 
     assert!(matches!(&outcomes[..], [Ok(()), Ok(()), Ok(()), Err(StoreError::Failed { .. })]), "{outcomes:?}");
     assert_eq!(things(&db), [1, 2, 4]);
-    // Another process counts on from what is in the file.
-    let changes = futures::executor::block_on(writer.write(|unit| Ok(unit.change())));
+    // Another process continues the numbers in the file.
+    let changes = futures::executor::block_on(writer.write(|tx| Ok(tx.change())));
     assert_eq!(changes, Ok(3));
     drop(writer);
     thread.join().unwrap();
 }
 
 #[test]
-fn one_of_a_group_that_does_not_fit_on_the_disk_leaves_the_others() {
+fn job_that_does_not_fit_on_the_disk_leaves_the_others() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let (writer, thread, db) = writer(&path);
 
     let outcomes = group(&writer, &["a".to_owned(), "b".repeat(1 << 20), "c".to_owned()]);
 
-    let message =
-        format!("there is no space left for `{}`; nothing was written. Free some space and try again", path.display());
+    let message = format!(
+        "no space left on the device for `{}`; nothing was written. Free some space and try again",
+        path.display()
+    );
     assert_eq!(outcomes, [Ok(()), Err(StoreError::Failed { message }), Ok(())]);
     assert_eq!(things(&db), [1, 1]);
     futures::executor::block_on(async {
@@ -89,7 +91,7 @@ fn one_of_a_group_that_does_not_fit_on_the_disk_leaves_the_others() {
 }
 
 #[test]
-fn what_waits_while_the_writer_is_busy_is_one_transaction() {
+fn jobs_queued_while_the_writer_is_busy_share_a_transaction() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let (writer, thread, db) = writer(&path);
@@ -97,34 +99,34 @@ fn what_waits_while_the_writer_is_busy_is_one_transaction() {
 
     group(&writer, &(0..100).map(|thing| thing.to_string()).collect::<Vec<_>>());
 
-    // The one that kept the thread busy wrote nothing.
+    // The job that kept the thread busy wrote nothing.
     assert_eq!(commits(&path), before + 1);
     assert_eq!(things(&db).len(), 100);
     drop(writer);
     thread.join().unwrap();
 }
 
-/// Counts the commits in the log of commits: after a header of 32 bytes, in which bytes 8 to 11 are the size of a page,
-/// come pages, each with a header of 24, in which bytes 4 to 7 are not zero where a commit ends.
+/// Counts the commits in the WAL: after a header of 32 bytes, whose bytes 8 to 11 are the page size, follow pages, each
+/// with a header of 24 bytes, whose bytes 4 to 7 are not zero where a commit ends.
 fn commits(path: &std::path::Path) -> usize {
     let log = std::fs::read(path.with_extension("db-wal")).unwrap();
     let page = u32::from_be_bytes(log[8..12].try_into().unwrap()) as usize;
     log[32..].chunks_exact(24 + page).filter(|page| page[4..8] != [0; 4]).count()
 }
 
-/// Appends to a run, and says whether it was on this thread.
+/// Appends to a run, and returns whether that happened on this thread.
 async fn is_here(writer: &Writer, run: &str) -> bool {
     let (run, own) = (RunId::from(run), std::thread::current().id());
     let name = run.clone();
-    let work = move |unit: &mut Unit<'_>| {
-        unit.changes(&name, Seq(1));
+    let work = move |tx: &mut Tx<'_>| {
+        tx.changes(&name, Seq(1));
         Ok(std::thread::current().id() == own)
     };
     writer.write_here(&run, work).await.unwrap()
 }
 
 #[test]
-fn a_run_that_is_alone_is_written_to_on_its_own_thread_and_others_in_company() {
+fn single_run_is_written_on_its_thread_and_several_in_groups() {
     let folder = tempfile::tempdir().unwrap();
     let (writer, thread, _db) = writer(&folder.path().join("runs.db"));
 
@@ -141,7 +143,7 @@ fn a_run_that_is_alone_is_written_to_on_its_own_thread_and_others_in_company() {
 }
 
 #[test]
-fn what_would_have_to_wait_is_written_by_the_thread() {
+fn job_that_would_block_is_written_by_the_thread() {
     let folder = tempfile::tempdir().unwrap();
     let (writer, thread, db) = writer(&folder.path().join("runs.db"));
     let here = |run| futures::executor::block_on(is_here(&writer, run));
@@ -161,24 +163,24 @@ fn what_would_have_to_wait_is_written_by_the_thread() {
     thread.join().unwrap();
 }
 
-/// How often is written until four copies of the log of commits were asked for.
+/// Enough writes for four requested checkpoints.
 const MANY: usize = 4 * 1024 + 10;
 
 #[test]
-fn nobody_waits_while_the_log_of_commits_is_copied() {
+fn writers_do_not_wait_for_checkpoints() {
     let folder = tempfile::tempdir().unwrap();
     let (writer, thread, _db) = writer(&folder.path().join("runs.db"));
 
     let on_the_thread = (0..MANY).filter(|_| !futures::executor::block_on(is_here(&writer, "one"))).count();
 
-    // The first, which made the run the last that was written to.
+    // The first one made the run the last that was written to.
     assert_eq!(on_the_thread, 1);
     drop(writer);
     thread.join().unwrap();
 }
 
 #[test]
-fn the_log_of_commits_is_copied_and_begins_anew_while_its_writer_is_busy() {
+fn wal_is_checkpointed_and_restarts_under_constant_writes() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let (writer, thread, db) = writer(&path);
@@ -186,12 +188,12 @@ fn the_log_of_commits_is_copied_and_begins_anew_while_its_writer_is_busy() {
     let (run, text) = (RunId::from("one"), "x".repeat(20_000));
     let write = |n: usize| {
         let (run, text) = (run.clone(), format!("{n}{text}"));
-        let work = move |unit: &mut Unit<'_>| {
-            unit.changes(&run, Seq(1));
-            unit.db().pragma_update_and_check(None, "max_page_count", 1000, |_| Ok(()))?;
-            // SQLite's own copies would hide that there are none.
-            unit.db().pragma_update_and_check(None, "wal_autocheckpoint", 0, |_| Ok(()))?;
-            Ok(unit.db().prepare_cached("UPDATE busy SET text = ?1")?.execute([&text])?)
+        let work = move |tx: &mut Tx<'_>| {
+            tx.changes(&run, Seq(1));
+            tx.db().pragma_update_and_check(None, "max_page_count", 1000, |_| Ok(()))?;
+            // SQLite's own checkpoints would hide missing ones.
+            tx.db().pragma_update_and_check(None, "wal_autocheckpoint", 0, |_| Ok(()))?;
+            Ok(tx.db().prepare_cached("UPDATE busy SET text = ?1")?.execute([&text])?)
         };
         futures::executor::block_on(writer.write_here(&RunId::from("one"), work)).unwrap();
     };
@@ -202,7 +204,7 @@ fn the_log_of_commits_is_copied_and_begins_anew_while_its_writer_is_busy() {
         longest = longest.max(std::fs::metadata(path.with_extension("db-wal")).unwrap().len());
     }
 
-    // Some eleven pages each: 185 MB where nobody copies it.
+    // About eleven pages each: 185 MB without checkpoints.
     assert!(longest < 100_000_000, "{longest}");
     drop((writer, db));
     thread.join().unwrap();
@@ -210,7 +212,7 @@ fn the_log_of_commits_is_copied_and_begins_anew_while_its_writer_is_busy() {
 }
 
 #[test]
-fn the_log_of_commits_begins_anew_although_somebody_commits_whenever_it_is_copied() {
+fn wal_restarts_although_another_connection_commits_during_checkpoints() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
     let (writer, thread, db) = writer(&path);
@@ -222,27 +224,27 @@ fn the_log_of_commits_begins_anew_although_somebody_commits_whenever_it_is_copie
         other.execute("UPDATE busy SET text = randomblob(1 << 20)", []).unwrap();
     };
     let log = path.with_extension("db-wal");
-    let copied_meanwhile = || {
+    let checkpoint_meanwhile = || {
         begin();
-        let pages = copier::pass(&db);
+        let pages = checkpointer::passive_checkpoint(&db);
         other.execute_batch("COMMIT").unwrap();
         pages
     };
 
     let mut lengths = Vec::new();
     for _ in 0..30 {
-        copier::copy(copied_meanwhile, &Arc::downgrade(&writer.desk));
+        checkpointer::checkpoint(checkpoint_meanwhile, &Arc::downgrade(&writer.shared));
         lengths.push(std::fs::metadata(&log).unwrap().len());
     }
 
-    // A commit is 512 pages and some; 93 MB where the log never begins anew.
-    let most = 2072 * (u64::try_from(copier::LONG).unwrap() + 3 * 600);
+    // A commit has about 512 pages; 93 MB if the WAL never restarts.
+    let most = 2072 * (u64::try_from(checkpointer::LONG).unwrap() + 3 * 600);
     assert!(lengths.iter().all(|length| *length < most), "{lengths:?}");
     drop((writer, db, other));
     thread.join().unwrap();
 }
 
-/// Has something written that panics, alone or in company, and says what came of it.
+/// Writes a panicking job, alone or in a group, and returns the outcomes.
 fn panics(writer: &Writer, others: &[String]) -> (Result<(), StoreError>, Vec<Result<(), StoreError>>) {
     let ((begun, begins), (free, ends)) = (channel(), channel::<()>());
     let mut ends = Some(ends);
@@ -253,8 +255,8 @@ fn panics(writer: &Writer, others: &[String]) -> (Result<(), StoreError>, Vec<Re
         });
         let rest = async {
             begins.recv().unwrap();
-            let broken = writer.write(|unit| -> Result<(), Trouble> {
-                unit.db().execute("INSERT INTO things VALUES ('half')", [])?;
+            let broken = writer.write(|tx| -> Result<(), DbError> {
+                tx.db().execute("INSERT INTO things VALUES ('half')", [])?;
                 panic!("on purpose")
             });
             let others = futures::future::join_all(others.iter().map(|thing| put(writer, thing.clone())));
@@ -268,7 +270,7 @@ fn panics(writer: &Writer, others: &[String]) -> (Result<(), StoreError>, Vec<Re
 }
 
 #[test]
-fn what_panics_is_undone_and_told_and_the_others_are_written() {
+fn panicking_job_is_rolled_back_and_reported_and_the_others_are_written() {
     let folder = tempfile::tempdir().unwrap();
     let (writer, thread, db) = writer(&folder.path().join("runs.db"));
 
@@ -286,15 +288,15 @@ fn what_panics_is_undone_and_told_and_the_others_are_written() {
 }
 
 #[test]
-fn what_panics_on_its_callers_thread_is_undone_and_told() {
+fn panic_on_the_callers_thread_is_rolled_back_and_reported() {
     let folder = tempfile::tempdir().unwrap();
     let (writer, thread, db) = writer(&folder.path().join("runs.db"));
     let here = || futures::executor::block_on(is_here(&writer, "one"));
     assert_eq!([here(), here()], [false, true]);
 
     let run = RunId::from("one");
-    let broken = writer.write_here(&run, |unit| -> Result<(), Trouble> {
-        unit.db().execute("INSERT INTO things VALUES ('half')", [])?;
+    let broken = writer.write_here(&run, |tx| -> Result<(), DbError> {
+        tx.db().execute("INSERT INTO things VALUES ('half')", [])?;
         panic!("on purpose")
     });
     let broken = futures::executor::block_on(broken).unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! The lines of a cassette.
+//! The format of a cassette: its lines, and how they are read and written.
 
 use std::path::PathBuf;
 
@@ -14,22 +14,22 @@ use crate::record::{
 /// The version of the format.
 const VERSION: u64 = 1;
 
-/// Says why a cassette cannot be read or written.
+/// The reason why a cassette cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CassetteError {
-    /// The first line is no header.
-    #[error("the first line is no cassette's header, such as {{\"cassette\": 1}}")]
+    /// The first line is not a header.
+    #[error("the first line is not a cassette header such as {{\"cassette\": 1}}")]
     NoHeader,
-    /// The format is of another version.
-    #[error("the cassette has format {0}, this version reads format {VERSION}")]
+    /// The format has another version.
+    #[error("unsupported cassette format {0}; this version reads format {VERSION}")]
     Version(u64),
-    /// A line cannot be read.
-    #[error("line {line} of the cassette cannot be read: {reason}")]
+    /// A line is invalid.
+    #[error("invalid line {line} of the cassette: {reason}")]
     Line {
         /// The line's number, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
     /// The file cannot be read or written.
@@ -37,7 +37,7 @@ pub enum CassetteError {
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: std::io::Error,
     },
 }
@@ -48,33 +48,33 @@ impl CassetteError {
     }
 }
 
-/// What a cassette says of itself.
+/// The header of a cassette.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Header {
-    /// Where the recording comes from.
+    /// The origin of the recording.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// The name of the recorded model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// What the run was asked to do.
+    /// The goal of the recorded run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub goal: Option<Value>,
-    /// The options that the run was started with.
+    /// The options of the recorded run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub options: Option<Value>,
-    /// How the recorded model was asked for decisions.
+    /// The action format of the recorded model.
     #[serde(skip_serializing_if = "is_schema")]
     pub action_format: ActionFormat,
-    /// Whether it answers for the options that it names alone, and for no run with others.
+    /// Whether the cassette is only valid for runs with exactly these options.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub exact: bool,
 }
 
 impl Header {
-    /// Returns the first option of a run for which the cassette does not answer, and what it answers for instead. One that is
-    /// not [`exact`](Self::exact) answers for all.
+    /// Returns the first option of a run that the cassette does not cover, and the recorded value. A cassette without
+    /// [`exact`](Self::exact) covers all options.
     #[must_use]
     pub fn unanswered(&self, options: &Value) -> Option<(&str, &Value)> {
         let recorded = self.options.as_ref().filter(|_| self.exact)?.as_object()?;
@@ -88,8 +88,8 @@ fn is_schema(form: &ActionFormat) -> bool {
     *form == ActionFormat::Schema
 }
 
-/// A cassette's content.
-pub(super) struct Tape {
+/// The content of a cassette.
+pub(super) struct CassetteFile {
     pub(super) header: Header,
     pub(super) exchanges: Vec<(usize, Exchange)>,
     pub(super) signals: Vec<SignalLine>,
@@ -115,7 +115,7 @@ const fn is_first(attempt: &u32) -> bool {
     *attempt == 0
 }
 
-/// What is new in a request against the one before it in the same loop.
+/// The difference of a request from the previous one of the same loop.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct RequestLine {
@@ -138,7 +138,7 @@ pub(super) struct RequestLine {
 pub(super) struct ReplyLine {
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
-    /// The text of an answer to a loop that asks for decisions, as a document.
+    /// The text of an answer with a structured action, as a document.
     #[serde(skip_serializing_if = "Option::is_none")]
     decision: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -157,7 +157,7 @@ struct CallLine {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     id: Option<String>,
     name: String,
-    /// The arguments: a document, or a text that need not be JSON.
+    /// The arguments: a document, or a string that need not be JSON.
     #[serde(default)]
     arguments: Value,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -173,7 +173,7 @@ pub(super) struct SignalLine {
 }
 
 impl ReplyLine {
-    /// Makes a reply whose tokens were written by hand one of the header's model, so that it has a price.
+    /// Attributes a reply with hand-written usage to the header's model, so that it has a price.
     fn answered_by(&mut self, model: &str) {
         if self.usage.is_some() && self.metadata.is_none() {
             let (provider, model) = model.split_once('/').unwrap_or(("", model));
@@ -232,7 +232,7 @@ impl CallLine {
 }
 
 /// Reads a cassette's text.
-pub(super) fn read(text: &str) -> Result<Tape, CassetteError> {
+pub(super) fn read(text: &str) -> Result<CassetteFile, CassetteError> {
     let lines = text.lines().enumerate().map(|(index, line)| (index + 1, line.trim()));
     let mut lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with("//"));
     let first: Value = lines
@@ -260,14 +260,14 @@ pub(super) fn read(text: &str) -> Result<Tape, CassetteError> {
             reply.answered_by(model);
         }
         if exchange.reply.is_some() == exchange.error.is_some() {
-            return Err(CassetteError::Line { line, reason: "it needs either a `reply` or an `error`".to_owned() });
+            return Err(CassetteError::Line { line, reason: "it requires either a `reply` or an `error`".to_owned() });
         }
         exchanges.push((line, exchange));
     }
-    Ok(Tape { header, exchanges, signals })
+    Ok(CassetteFile { header, exchanges, signals })
 }
 
-/// Writes a cassette: the header, then a line each.
+/// Writes a cassette: the header and the lines.
 pub(super) fn text(header: &Header, lines: &[String], scrubber: &Scrubber) -> String {
     let mut text = header_line(header, scrubber);
     for line in lines {
@@ -287,7 +287,7 @@ fn header_line(header: &Header, scrubber: &Scrubber) -> String {
     line.to_string()
 }
 
-/// Encodes a line, without its secrets.
+/// Encodes a line without secrets.
 pub(super) fn encode(line: &impl Serialize, scrubber: &Scrubber) -> String {
     let mut line = serde_json::to_value(line).unwrap_or_default();
     scrubber.scrub(&mut line);

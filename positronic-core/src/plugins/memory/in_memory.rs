@@ -7,7 +7,7 @@ use super::rank::{best, words};
 use super::{Fact, FactId, FactOwner, FactStore};
 use crate::error::Result;
 
-/// Facts in memory, which go with the process; clones share them. It finds what `SqliteFacts` finds.
+/// Facts in memory, lost when the process ends; clones share them. The search is that of `SqliteFacts`.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryFacts(Arc<Mutex<HashMap<FactOwner, Vec<Fact>>>>);
 

@@ -1,4 +1,4 @@
-//! What a plugin keeps: its name and version in the log, and how it is read again.
+//! Plugin states: their name and version in the log, and decoding.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::record::PluginDocument;
 use crate::tools::Schema;
 
-/// What a plugin keeps, in the log, from iteration to iteration.
+/// The state of a plugin, which the log preserves between iterations.
 ///
 /// ```
 /// use positronic_core::dsl::PluginState;
@@ -25,7 +25,7 @@ use crate::tools::Schema;
 /// }
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not what a plugin keeps",
+    message = "`{Self}` cannot be the state of a plugin",
     label = "this type has no name in the log",
     note = "derive `serde::Serialize`, `serde::Deserialize` and `schemars::JsonSchema` for `{Self}`, and write \
             `impl PluginState for {Self} {{ const NAME: &'static str = \"…\"; }}`"
@@ -34,25 +34,28 @@ pub trait PluginState: Serialize + DeserializeOwned + JsonSchema + Send + Sync +
     /// The plugin's name in the log; a loop has one plugin of a name.
     const NAME: &'static str;
 
-    /// The version of the type. Raise it when what was kept before does not fit any more.
+    /// The version of the type. Increase it when earlier states no longer match.
     const VERSION: u32 = 0;
 
-    /// Makes a state from one that another version has kept.
+    /// Migrates a state of another version.
     ///
     /// # Errors
     ///
-    /// An [`Error`], which is what happens where it is not written: the loop fails with a sentence that names both versions.
+    /// An [`Error`], which is the default: the loop fails with a message that names both versions.
     fn migrate(version: u32, kept: Value) -> Result<Self> {
         _ = kept;
-        Err(Error::new(format!("version {} does not say how to read version {version}", Self::VERSION)))
+        Err(Error::new(format!("version {} cannot migrate from version {version}", Self::VERSION)))
     }
 }
 
-/// Reads what a plugin keeps: checked against the type's schema, or migrated from another version.
+/// Decodes a plugin's state: validated against the type's schema, or migrated from another version.
 pub(super) fn read<P: PluginState>(kept: &PluginDocument) -> Result<P> {
     let refused = |reason: String| {
         let name = P::NAME;
-        Error::new(format!("what the plugin `{name}` has kept does not fit `{}`: {reason}", std::any::type_name::<P>()))
+        Error::new(format!(
+            "cannot decode the stored state of the plugin `{name}` as `{}`: {reason}",
+            std::any::type_name::<P>()
+        ))
     };
     if kept.version != P::VERSION {
         return P::migrate(kept.version, Value::clone(&kept.state)).map_err(|error| refused(error.to_string()));
