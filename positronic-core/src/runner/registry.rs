@@ -10,7 +10,7 @@ use super::Runner;
 use crate::record::RunId;
 
 /// What is said of a run that a runner does not take, or take any further, since it lets go of all of them.
-pub(super) const LEAVES: &str = "the worker lets go of its runs; another one goes on with them";
+pub(super) const LEAVES: &str = "the worker releases its runs; another runner continues them";
 
 /// How long a worker may take to write that it has released its run: a store that fails is asked again for six seconds.
 const LAST_WORDS: Duration = Duration::from_secs(7);
