@@ -137,7 +137,7 @@ fn terminated_worker_releases_its_runs() {
     assert!(said.ends_with("let go of all runs; they stay, and another `work` goes on with them\n"), "{said}");
     let log = desk.expect(&["events", "C-7", "--json"], 0);
     let last = log.lines().next_back().unwrap();
-    assert!(last.contains("RUN_RELEASED") && last.contains("its worker lets go of its runs"), "{last}");
+    assert!(last.contains("RUN_RELEASED") && last.contains("its worker releases its runs"), "{last}");
 }
 
 #[test]

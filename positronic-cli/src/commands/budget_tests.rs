@@ -68,14 +68,14 @@ fn a_loop_that_asks_for_more_is_granted_it_from_anywhere() {
     ");
     insta::assert_snapshot!(desk.refused(&["approve", "count-1", "Play", "--more", "20"]), @r"
     7
-    error: `Play` of the run `count-1` has not asked for more
+    error: `Play` of the run `count-1` does not ask for more
       desk approve count-1 Work --more 20
       desk reject count-1 Work --reason TEXT
     ");
 
     insta::assert_snapshot!(desk.refused(&["approve", "count-1", ".", "--more", "20"]), @r"
     7
-    error: the run `count-1` itself has not asked for more
+    error: the run `count-1` itself does not ask for more
       desk approve count-1 Work --more 20
       desk reject count-1 Work --reason TEXT
     ");

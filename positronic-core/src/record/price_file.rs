@@ -130,7 +130,7 @@ mod tests {
             (r#""soon""#, one, "`soon` is not a date such as 2026-11-01 at line 1"),
             (r#""2026-13-41""#, one, "`2026-13-41` is not a date such as"),
             (r#""2026-11-01T10:00""#, one, "is not a date such as"),
-            ("7", one, "expected a day in quotes"),
+            ("7", one, "expected a date in quotes"),
             (day, r#""currency": "", "prices": {}"#, "`` is not a currency such as EUR"),
             (day, r#""prices": {"": {"input": 1, "output": 2}}"#, "expected the name of a model"),
             (day, r#""prices": {" a": {"input": 1, "output": 2}}"#, "` a` matches no model"),

@@ -385,7 +385,7 @@ async fn judge_one(
             }
             Err(deep) => (Value::String(call.arguments.clone()), Some(format!("cannot be taken: {deep}"))),
         },
-        Err(error) => (Value::String(call.arguments.clone()), Some(format!("are no JSON: {error}"))),
+        Err(error) => (Value::String(call.arguments.clone()), Some(format!("are not valid JSON: {error}"))),
     };
     let mut made = ToolCall {
         tool: call.name.clone(),

@@ -262,10 +262,10 @@ fn path_of_owner(path: &Path) -> Path {
 
 fn failed_brain(path: &Path, error: &Error) -> Vec<NewEvent> {
     if matches!(path.last(), Some(Segment::Call(..))) {
-        let result = ToolResult::error(format!("the brain could not be started: {error}"));
+        let result = ToolResult::error(format!("the brain failed to start: {error}"));
         return vec![NewEvent::new(path.clone(), EventKind::LoopToolResult { result, duration: None, change: None })];
     }
-    let message = format!("the brain `{path}` could not be started: {error}");
+    let message = format!("the brain `{path}` failed to start: {error}");
     let failure = Failure { code: EndReason::Config, message, retryable: false };
     vec![NewEvent::new(path_of_owner(path), EventKind::BrainError(failure))]
 }

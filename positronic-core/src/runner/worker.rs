@@ -177,7 +177,7 @@ impl Worker {
                 return Ok(Left::Ended);
             }
             if leaves && self.flights.is_empty() {
-                if self.release("its worker lets go of its runs".to_owned()).await? {
+                if self.release("its worker releases its runs".to_owned()).await? {
                     return Ok(Left::Released);
                 }
                 continue;

@@ -331,7 +331,7 @@ async fn invalid_calls_are_errors_that_the_model_can_fix() {
     assert_eq!(error_of(&results[0]), "there is no tool `saef`; the tools are `safe`, `read`, `alone`, `gated`");
     assert!(error_of(&results[1]).contains("at `/id`: 7 is not of type \"string\""), "{:?}", results[1]);
     assert!(error_of(&results[1]).contains("'colour' was unexpected"), "{:?}", results[1]);
-    assert!(error_of(&results[2]).starts_with("cannot decode the arguments as JSON: EOF"), "{:?}", results[2]);
+    assert!(error_of(&results[2]).starts_with("the arguments are not valid JSON: EOF"), "{:?}", results[2]);
     assert!(error_of(&results[3]).starts_with("there is no tool ``"), "{:?}", results[3]);
     assert_eq!(results[4], success("ok done"));
     assert_eq!(journal.take(), ["ok"], "only what makes sense runs");

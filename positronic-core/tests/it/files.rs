@@ -140,7 +140,7 @@ async fn oversized_file_is_an_error_that_names_the_limit() {
 
     let error = error_of(&results(&story, "Work")[0]).to_owned();
     assert!(error.contains("a file of 33554433 bytes is too large"), "{error}");
-    assert!(error.contains("at most 33554432 bytes are"), "{error}");
+    assert!(error.contains("at most 33554432 bytes"), "{error}");
 }
 
 /// A manual clock.

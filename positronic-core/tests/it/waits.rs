@@ -169,7 +169,7 @@ async fn expired_wait_gives_its_own_result() {
     for (otherwise, expected) in [
         (Some(json!({"answer": "none"})), success(json!({"answer": "none"}))),
         (Some(Value::Null), success(Value::Null)),
-        (None, ToolResult::error("nobody answered in time")),
+        (None, ToolResult::error("the wait expired")),
     ] {
         let play = Play::new([batch([("ask", "a")]), done()]);
         let run = play.start(&workshop(&journal, timed(otherwise)), ()).await;

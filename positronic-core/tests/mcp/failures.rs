@@ -41,7 +41,7 @@ async fn unresponsive_server_gives_an_error_and_receives_a_cancellation() {
     let results = results(&story, "Work");
     assert_eq!(
         error_of(&results[0]),
-        "the MCP server `desk` did not answer within 60s, and was told to stop; whether the call took effect is unknown"
+        "the MCP server `desk` did not answer within 60s, and was cancelled; whether the call took effect is unknown"
     );
     assert_eq!(results[1], success("ok"));
     let told = fake.seen("notifications/cancelled");

@@ -102,10 +102,7 @@ async fn hidden_and_nested_files_count_and_the_folder_is_removed_at_any_depth() 
         match expected {
             None => assert_eq!((left, ran.notes), (0, vec![]), "{code}: {}", ran.stderr),
             Some(full) => {
-                assert!(
-                    ran.notes[0].starts_with(&format!("the output folder is full: {full}, and it may hold")),
-                    "{ran:?}"
-                );
+                assert!(ran.notes[0].starts_with(&format!("the output folder is full: {full} of at most")), "{ran:?}");
                 let refused = place.folder.write("a", b"").unwrap_err().to_string();
                 assert!(refused.contains("the output folder is full"), "{refused}");
             }

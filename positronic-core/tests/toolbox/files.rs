@@ -207,8 +207,8 @@ async fn author_sets_whether_a_file_is_replaced_asked_about_or_preserved() {
 #[tokio::test]
 async fn concurrent_write_without_an_approval_does_not_replace_a_file() {
     for (overwrite, says) in [
-        (Overwrite::Ask, "there is a file `a` by now, and nobody has approved its replacement"),
-        (Overwrite::Refuse, "there is a file `a` already, and it may not be replaced"),
+        (Overwrite::Ask, "the file `a` exists by now, and its replacement was not approved"),
+        (Overwrite::Refuse, "the file `a` exists already and may not be replaced"),
     ] {
         let place = Place::with(FolderOptions::builder().overwrite(overwrite).build());
         let folder = place.folder.clone();

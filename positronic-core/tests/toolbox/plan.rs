@@ -171,7 +171,7 @@ async fn nested_plans_have_a_depth_limit() {
     let inner = "Work/0.0/Sub-goals/0.0/Work/0.0/Sub-goals/0.0/Work";
     let refused = results(&story, inner).remove(0);
     assert!(
-        error_of(&refused).contains("plans may be 2 levels deep, and this call is already at level 2"),
+        error_of(&refused).contains("plans may nest 2 levels deep, and this call is already at level 2"),
         "{refused:?}"
     );
     assert!(results(&story, "Work")[0].is_success());

@@ -98,7 +98,7 @@ async fn page_with_another_layout_is_an_error() {
     for page in pages {
         let error = web(&serving("200 OK", page.clone())).search("tea").await.unwrap_err();
         assert!(matches!(error, SearchError::Layout { .. }), "{error}: {page}");
-        assert!(error.to_string().contains("not laid out as it was"), "{error}");
+        assert!(error.to_string().contains("has an unknown layout"), "{error}");
     }
     let error = web(&serving("500 Internal Server Error", FOUND)).search("tea").await.unwrap_err();
     assert!(matches!(error, SearchError::Status { status: 500, .. }) && error.is_transient());

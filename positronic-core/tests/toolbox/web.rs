@@ -75,15 +75,15 @@ async fn forbidden_hosts_schemes_and_addresses_are_refused() {
     for (url, said) in [
         (format!("http://other.test:{port}/"), "is not an allowed host; allowed are: `tea.test:"),
         (format!("http://tea.test.evil.test:{port}/"), "is not an allowed host"),
-        (format!("http://tea.test@evil.test:{port}/"), "a name or a password"),
+        (format!("http://tea.test@evil.test:{port}/"), "a user name or a password"),
         ("http://tea.test/".to_owned(), "`tea.test` is not an allowed host"),
         (format!("http://127.0.0.1:{port}/"), "is not an allowed host"),
         ("file:///etc/passwd".to_owned(), "only `http` and `https`"),
         ("ftp://tea.test/".to_owned(), "only `http` and `https`"),
         ("data:text/plain,x".to_owned(), "only `http` and `https`"),
-        ("tea.test".to_owned(), "is no address"),
-        ("http://".to_owned(), "is no address"),
-        (String::new(), "is no address"),
+        ("tea.test".to_owned(), "is not a valid URL"),
+        ("http://".to_owned(), "is not a valid URL"),
+        (String::new(), "is not a valid URL"),
     ] {
         let error = fetcher.fetch(&url).await.unwrap_err().to_string();
         assert!(error.contains(said), "{url}: {error}");

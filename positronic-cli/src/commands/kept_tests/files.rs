@@ -126,8 +126,8 @@ fn a_damaged_file_is_told_and_hides_no_other() {
     let saved = desk.call(&Project::new(), &["files", "report", "--save", &out]);
 
     assert_eq!((saved.code, saved.out.as_str()), (6, "desk/out/two.txt  8 bytes\n"));
-    assert!(saved.err.contains("error: `one.txt` cannot be written: the bytes kept as `"), "{}", saved.err);
+    assert!(saved.err.contains("error: `one.txt` cannot be written: the stored file `"), "{}", saved.err);
     let exported = desk.call(&Project::new(), &["export", "report", &desk.path("run.jsonl")]);
-    assert!(exported.err.contains("a file is left out: `one.txt`: the bytes kept as `"), "{}", exported.err);
+    assert!(exported.err.contains("a file is left out: `one.txt`: the stored file `"), "{}", exported.err);
     assert_eq!(exported.code, 0);
 }

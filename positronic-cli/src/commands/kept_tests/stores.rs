@@ -86,7 +86,7 @@ fn a_row_that_cannot_be_read_hides_no_other_run() {
 
     assert_eq!(listed.code, 0);
     assert!(listed.out.contains("ticket-2") && !listed.out.contains("ticket-1"), "{}", listed.out);
-    let left_out = "ticket-1 is left out: the event store failed: the row about the run `ticket-1` in ";
+    let left_out = "ticket-1 is left out: the event store failed: cannot read the row about the run `ticket-1` in ";
     assert!(listed.err.starts_with(left_out), "{}", listed.err);
 }
 
@@ -125,6 +125,6 @@ fn a_log_that_has_lost_its_end_is_said_to_be_damaged() {
         [&["show", "ticket-1"][..], &["export", "ticket-1"], &["state", "ticket-1"], &["approve", "ticket-1"]]
     {
         let told = desk.refused(arguments);
-        assert!(told.starts_with("6\n") && told.contains("it ends at event 8, and its row says event 9"), "{told}");
+        assert!(told.starts_with("6\n") && told.contains("it ends at event 8, but its row says event 9"), "{told}");
     }
 }

@@ -86,7 +86,7 @@ impl Process {
         };
         match self.reported.lines() {
             lines if lines.is_empty() => end,
-            lines => format!("{end}; the last it reported: {lines}"),
+            lines => format!("{end}; last output: {lines}"),
         }
     }
 }

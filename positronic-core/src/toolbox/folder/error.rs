@@ -24,7 +24,7 @@ pub enum FolderError {
     },
     /// The file was created after the decision about an approval.
     #[error(
-        "there is a file `{path}` by now, and nobody has approved its replacement; write it again to ask for approval"
+        "the file `{path}` exists by now, and its replacement was not approved; write it again to ask for approval"
     )]
     Unasked {
         /// The path.

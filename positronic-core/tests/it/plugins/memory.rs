@@ -131,8 +131,8 @@ async fn file_with_other_content_is_refused_and_left_unchanged() {
 
     for (name, why) in [
         ("runs.db", "runs.db` is not a store of facts: name another file"),
-        ("notes.txt", "notes.txt` cannot be used: file is not a database"),
-        ("missing/facts.db", "facts.db` cannot be used: unable to open database file"),
+        ("notes.txt", "notes.txt`: file is not a database"),
+        ("missing/facts.db", "facts.db`: unable to open database file"),
     ] {
         let error = SqliteFacts::open(path(name)).unwrap_err().to_string();
         assert!(error.contains(why), "{error}");

@@ -158,8 +158,8 @@ async fn read_only_folder_is_readable_beside_a_writer_and_refused_alone() {
 
     assert_eq!(beside_a_writer, "1 runs");
     let sentence = format!(
-        "the event store `{}` cannot be read where it is: its folder is read-only for this user, and who reads has to be \
-         noted beside the file. Copy it to another folder, or read it while somebody who may write has it open",
+        "cannot read the event store `{}`: its folder is read-only for this user, and SQLite must write side files there. \
+         Copy it to another folder, or read it while a process with write access has it open",
         path.display()
     );
     assert_eq!(alone, sentence);
@@ -263,7 +263,7 @@ async fn unreadable_row_is_refused() {
     assert_eq!(listed, ["run-2"]);
     let [(run, StoreError::Failed { message })] = unreadable.as_slice() else { panic!("{unreadable:?}") };
     assert_eq!(run.as_str(), "run-1");
-    assert!(message.starts_with("the row about the run `run-1` in `"), "{message}");
+    assert!(message.starts_with("cannot read the row about the run `run-1` in `"), "{message}");
     assert!(message.ends_with(". Restore the file from a backup"), "{message}");
 }
 
@@ -317,7 +317,7 @@ async fn unreadable_mailbox_entry_is_refused() {
 
     assert_eq!(deliver("mail-2").await.unwrap(), Delivered::Kept);
     let broken = deliver("mail-1").await.unwrap_err().to_string();
-    assert!(broken.contains("the mail `mail-1` in `"), "{broken}");
+    assert!(broken.contains("cannot read the webhook `mail-1` in `"), "{broken}");
 }
 
 /// A writer gets the error at once and does not wait for events that never come.
@@ -391,7 +391,7 @@ async fn file_removed_or_replaced_while_open_is_detected() {
     let kept = folder.path().join("kept.db");
     let sentence = |what: &str| {
         format!(
-            "the event store `{}` was {what} while it was in use; nothing more is written, and what was written since is \
+            "the event store `{}` was {what} while in use; writing has stopped, and what was written since is \
              lost. Stop the processes that use it, and restore the file from a backup",
             path.display()
         )
