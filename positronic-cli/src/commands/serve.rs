@@ -51,6 +51,9 @@ pub(super) fn serve(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Result<E
 
 type Updates = BoxStream<'static, Result<RunUpdate, StoreError>>;
 
+/// A run's next update, with the stream of those after it.
+type NextUpdate = (RunId, Option<Result<RunUpdate, StoreError>>, Updates);
+
 /// What is shown of the runs that are served.
 struct Shown<'a> {
     args: &'a WorkArgs,
@@ -59,7 +62,7 @@ struct Shown<'a> {
     /// The runs that are claimed and have not settled yet.
     busy: HashSet<RunId>,
     /// The next update of each run that is shown.
-    updates: FuturesUnordered<BoxFuture<'static, (RunId, Option<Result<RunUpdate, StoreError>>, Updates)>>,
+    updates: FuturesUnordered<BoxFuture<'static, NextUpdate>>,
     /// How each run is shown.
     told: HashMap<RunId, Told>,
     /// Up to where the runs were shown that are released and not over.
@@ -89,7 +92,7 @@ impl<'a> Shown<'a> {
             // Each gets its turn: a run that says much keeps nobody from ending, and no other run waiting.
             tokio::select! {
                 Some(_) = interrupts.recv() => break,
-                Some((run, update, updates)) = self.updates.next() => self.show(run, update, updates).await?,
+                Some((run, update, updates)) = self.updates.next() => self.show(run, update, updates)?,
                 event = events.next() => match event {
                     Some(ServeEvent::Failed(error)) if self.args.once => return Err(error.into()),
                     Some(event) => self.event(event).await?,
@@ -121,7 +124,7 @@ impl<'a> Shown<'a> {
             tokio::select! {
                 biased;
                 Some(_) = interrupts.recv() => return Ok(Exit::Interrupted),
-                Some((run, update, updates)) = self.updates.next() => self.show(run, update, updates).await?,
+                Some((run, update, updates)) = self.updates.next() => self.show(run, update, updates)?,
                 event = events.next(), if !has_ended => match event {
                     Some(event) => self.event(event).await?,
                     None => has_ended = true,
@@ -150,7 +153,7 @@ impl<'a> Shown<'a> {
             let Ok(Some((run, update, updates))) = tokio::time::timeout(PATIENCE, self.updates.next()).await else {
                 break;
             };
-            self.show(run, update, updates).await?;
+            self.show(run, update, updates)?;
         }
         Ok(())
     }
@@ -214,7 +217,7 @@ impl<'a> Shown<'a> {
     }
 
     /// Shows an update of a run, and goes on with the next one unless the run has ended or was released.
-    async fn show(
+    fn show(
         &mut self,
         run: RunId,
         update: Option<Result<RunUpdate, StoreError>>,

@@ -264,7 +264,7 @@ fn one_loop<'a>(frame: &'a LoopFrame, now: Timestamp, around: &mut Around<'a>, o
             }
         }
         LoopPhase::Ending(_) if wraps_up(frame).is_some() => {
-            out.effects.push(engine_message(frame, summary_request(frame)))
+            out.effects.push(engine_message(frame, summary_request(frame)));
         }
         LoopPhase::Ending(outcome) => {
             out.effects.push(Effect::CloseLoop { path: frame.path.clone(), outcome: outcome.clone() });

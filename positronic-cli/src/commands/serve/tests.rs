@@ -117,7 +117,7 @@ async fn a_run_is_shown_on_from_where_it_was_released() {
     let next = client.store().run(run.id()).await.unwrap().next;
     shown.event(ServeEvent::Claimed { run: run.id().clone(), from: next }).await.unwrap();
     while let Some((run, update, updates)) = shown.updates.next().await {
-        shown.show(run, update, updates).await.unwrap();
+        shown.show(run, update, updates).unwrap();
     }
 
     let told: Vec<Value> = out.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();

@@ -55,7 +55,7 @@ pub(super) fn run(db: &Connection, run: &RunId) -> Result<RunSummary, DbError> {
 
 /// Returns the event by which a run accepted a signal.
 pub(super) fn accepted(db: &Connection, run: &RunId, signal: &SignalId) -> Result<Option<Seq>, DbError> {
-    let sql = "SELECT signals.seq FROM runs CROSS JOIN signals ON signals.run = runs.key AND signals.signal = ?2
+    let sql = "SELECT signals.seq FROM runs LEFT JOIN signals ON signals.run = runs.key AND signals.signal = ?2
                WHERE runs.run = ?1";
     let mut statement = db.prepare_cached(sql)?;
     let found = statement.query_row([run.as_str(), signal.as_str()], |row| row.get::<_, Option<i64>>(0)).optional()?;
