@@ -182,7 +182,7 @@ async fn invalid_calls_get_errors_and_the_model_continues() {
     # Chat
     user: Where are my orders 17 and 4? – “Zoë”
 
-    look_up_order("{\"number\": 17") -> Error: cannot decode the arguments as JSON: EOF while parsing an object at line 1 column 13
+    look_up_order("{\"number\": 17") -> Error: the arguments are not valid JSON: EOF while parsing an object at line 1 column 13
     look_up_order({"number":17}) -> {"number":17,"status":"sent"}
     look_up_order({"number":"seventeen"}) -> Error: the arguments do not fit: at `/number`: "seventeen" is not of type "integer"
     delete everything({}) -> Error: there is no tool `delete everything`; the tools are `docs_search`, `look_up_order`, `resolve`

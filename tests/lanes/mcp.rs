@@ -175,7 +175,7 @@ async fn progress_is_shown_and_a_slow_call_is_cancelled() {
     let results = desk.run(&server).await;
 
     assert!(output(&results[1]).as_str().unwrap().contains("completed"), "{:?}", results[1]);
-    assert!(error(&results[2]).contains("did not answer within 2s, and was told to stop"), "{:?}", results[2]);
+    assert!(error(&results[2]).contains("did not answer within 2s, and was cancelled"), "{:?}", results[2]);
     assert_eq!(output(&results[3]), "Echo: still there");
     let shown: Vec<_> = desk.shown.deltas().into_iter().map(|delta| delta.text).collect();
     assert!(shown.contains(&"2 of 4".to_owned()), "{shown:?}");

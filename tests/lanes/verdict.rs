@@ -171,7 +171,7 @@ async fn broken_calls_get_errors_and_the_model_continues() {
 
         assert_solved(&played);
         let transcript = played.story.transcript();
-        assert!(transcript.contains("-> Error: cannot decode the arguments as JSON"), "{transcript}");
+        assert!(transcript.contains("-> Error: the arguments are not valid JSON"), "{transcript}");
         assert!(transcript.contains("-> Error: there is no tool `llmock_unknown_tool`"), "{transcript}");
     }
 }
