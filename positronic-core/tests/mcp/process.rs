@@ -110,7 +110,7 @@ async fn secret_variable_is_redacted_in_results_and_last_output() {
     assert!(error_of(&results[1]).contains("starting / bad [hidden]"), "{results:?}");
     let ends = McpCommand::new("sh").args(["-c", "echo \"bad $API_KEY\" >&2; exit 64"]).env("API_KEY", key);
     let ends = server(ends).connect().await.unwrap_err().to_string();
-    assert!(ends.ends_with("the last it said: bad [hidden]"), "{ends}");
+    assert!(ends.ends_with("last output: bad [hidden]"), "{ends}");
 }
 
 #[tokio::test]

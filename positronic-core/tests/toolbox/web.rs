@@ -90,7 +90,7 @@ async fn forbidden_hosts_schemes_and_addresses_are_refused() {
     }
     assert!(server.asked().is_empty());
     let error = Fetcher::new(FetchOptions::builder().hosts(["https://docs.rs"]).build()).unwrap_err().to_string();
-    assert!(error.starts_with("invalid list of hosts: `https://docs.rs` is no host"), "{error}");
+    assert!(error.starts_with("invalid list of hosts: `https://docs.rs` is not a valid host"), "{error}");
     let none = Fetcher::new(FetchOptions::default()).unwrap().fetch("https://docs.rs/").await.unwrap_err().to_string();
     assert_eq!(none, "`docs.rs` is not an allowed host; allowed are: none");
 }
