@@ -1,6 +1,6 @@
 //! All errors of an action enum are reported together, each at its position.
 
-use positronic_macros::Actions;
+use positronic_core::Actions;
 
 #[derive(Actions)]
 #[action(exit)]

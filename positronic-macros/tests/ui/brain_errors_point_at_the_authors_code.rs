@@ -1,7 +1,7 @@
 //! An error inside a renamed `.loop(…)`, at any depth, is underlined in the author's code.
 
 use positronic_core::prelude;
-use positronic_macros::brain;
+use positronic_core::brain;
 
 fn main() {
     brain! {

@@ -1,6 +1,6 @@
 //! A brain needs a title, and the error shows its position.
 
-use positronic_macros::brain;
+use positronic_core::brain;
 
 fn main() {
     brain! { .loop("Chat", |cx| cx.system("You are a support agent.")) };

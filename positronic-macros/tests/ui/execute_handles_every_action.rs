@@ -1,7 +1,7 @@
 //! An unhandled action does not compile.
 
 use positronic_core::prelude::*;
-use positronic_macros::Actions;
+use positronic_core::Actions;
 
 #[derive(Actions)]
 enum Act {

@@ -1,7 +1,7 @@
 //! Approval options are checked, and need an approval.
 
 use positronic_core::Result;
-use positronic_macros::tool;
+use positronic_core::tool;
 
 /// Pays.
 #[tool(approval = "money leaves", approval_expires = "tomorrow", not_editable = true)]

@@ -2,7 +2,7 @@
 #![allow(unused_variables, reason = "the bodies are irrelevant")]
 
 use positronic_core::prelude::*;
-use positronic_macros::tool;
+use positronic_core::tool;
 
 struct Query {
     text: String,

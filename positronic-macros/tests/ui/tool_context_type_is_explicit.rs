@@ -1,7 +1,7 @@
 //! The context of `#[tool]` is named by its own type, not by an alias.
 
 use positronic_core::prelude::*;
-use positronic_macros::tool;
+use positronic_core::tool;
 
 type Cx = ToolContext<(), String>;
 

@@ -1,7 +1,7 @@
 //! Errors of a function's signature point at the function.
 
 use positronic_core::Result;
-use positronic_macros::tool;
+use positronic_core::tool;
 
 /// Is not async.
 #[tool]

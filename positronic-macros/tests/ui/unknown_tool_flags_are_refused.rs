@@ -1,7 +1,7 @@
 //! A misspelt, repeated or invalid flag is reported at the flag, together with all others.
 
 use positronic_core::Result;
-use positronic_macros::tool;
+use positronic_core::tool;
 
 /// Searches.
 #[tool(readonly, exit, exit, idempotent = true, approval, name = "a/b", timeout = "soon", retries = "2")]
