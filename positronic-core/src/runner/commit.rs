@@ -1,4 +1,4 @@
-//! Appending: numbers and times for new_events, and what to do when somebody else was first.
+//! Appends: numbers and times for new events, and retries when another writer was first.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -28,7 +28,7 @@ pub(super) const fn passes(stop: &Stop) -> bool {
     matches!(stop, Stop::Store(StoreError::Failed { .. }))
 }
 
-/// Gives new_events their numbers, one time and an epoch.
+/// Gives new events their numbers, one time and an epoch.
 pub(super) fn stamp(new_events: Vec<NewEvent>, first: Seq, at: Timestamp, epoch: Option<Epoch>) -> Vec<Arc<Event>> {
     let mut seq = first;
     new_events

@@ -3,7 +3,7 @@
 //! ```text
 //! start ─▶ worker ── next(state) ──▶ effects ──▶ author's code, models, tools
 //!            ▲                                        │
-//!            └── commit ◀── new_events ◀── settle ◀── outcomes (one channel, one committer)
+//!            └── commit ◀── events ◀── settle ◀── outcomes (one channel, one committer)
 //! ```
 //!
 //! A run has at most one worker, whose claim fences off those before it, and only the worker appends outcomes: in order of completion, or in lockstep, where

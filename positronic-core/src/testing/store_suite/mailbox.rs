@@ -19,7 +19,7 @@ pub(super) fn mail(id: &str, at: i64, expires: i64) -> InboundWebhook {
     }
 }
 
-/// InboundWebhook waits for whoever asks for its webhook and identifier, the oldest first.
+/// Mail is found by its webhook and identifier, the oldest first.
 pub async fn mail_is_kept_until_somebody_takes_it<S: EventStore>(open: impl Fn() -> S) {
     let (store, other) = (open(), open());
     let (late, early) = (mail("mail-1", 20, 100), mail("mail-2", 10, 100));
@@ -50,7 +50,7 @@ pub async fn mail_that_came_twice_counts_once<S: EventStore>(open: impl Fn() -> 
     assert_eq!(store.post(&again).await, Ok(PostOutcome::Delivered { run: run.run, seq: Seq(2) }));
 }
 
-/// InboundWebhook is forgotten when its time is up, also where it was taken.
+/// Mail is forgotten when it expires, also when it was taken.
 pub async fn mail_expires<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
     let (taken, free) = (mail("mail-1", 10, 100), mail("mail-2", 10, 100));
@@ -64,7 +64,7 @@ pub async fn mail_expires<S: EventStore>(open: impl Fn() -> S) {
     assert_eq!(store.post(&mail("mail-2", 100, 200)).await, Ok(PostOutcome::New));
 }
 
-/// InboundWebhook belongs to the first append that takes it: another that takes it is refused with all that it brings. One that
+/// Mail belongs to the first append that takes it: another that takes it is refused with all that it brings. One that
 /// takes what does not exist is an append all the same.
 pub async fn mail_is_taken_once<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
@@ -102,7 +102,7 @@ pub async fn of_many_that_take_a_mail_one_has_it<S: EventStore>(open: impl Fn() 
     assert_eq!(stores[0].runs(&RunFilter::default()).await.unwrap().len(), 1);
 }
 
-/// InboundWebhook that was refused is gone, and may come once more; mail that was taken stays known.
+/// Mail that was refused is gone, and may come once more; mail that was taken stays known.
 pub async fn mail_is_thrown_away<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
     let (refused, taken) = (mail("mail-1", 10, 100), mail("mail-2", 10, 100));

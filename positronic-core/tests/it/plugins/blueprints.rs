@@ -133,7 +133,7 @@ async fn markdown_folder_is_a_source() {
     write("machines/grinder.md", "---\ntags: coffee\n---\n# Grinders that do not start\n\nLet them cool.");
     write("refunds.md", "What is broken is paid back.");
     write("notes.txt", "My grinder is broken.");
-    write(".new_events/grinder.md", "My grinder is broken.");
+    write(".drafts/grinder.md", "My grinder is broken.");
     let source = MarkdownFolder::open(folder.path()).unwrap();
 
     let found = source.search("a broken grinder, and coffee", 9).await.unwrap();
