@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::limits::is_default;
+use super::grants::is_default;
 use super::state::{BrainFrame, Intent, Values};
 use crate::record::{CallFlags, Gate, Path, Seq, Timestamp, ToolResult, WaitSpec};
 

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::call::Call;
+use super::grants::{Grants, Spending, is_default};
 use super::known::KnownContents;
-use super::limits::{Grants, Spending, is_default};
 use super::state::{Asked, Intent};
 use crate::record::{
     AnswerFault, ContentHash, ContextItem, Limits, LoopOutcome, ModelRequest, Part, Path, PluginStates, Settings,

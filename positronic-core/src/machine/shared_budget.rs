@@ -5,21 +5,9 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
-use super::limits::{Grants, is_default};
+use super::grants::{Grants, SharedLimits};
 use super::state::{BrainFrame, RunState};
 use crate::record::{Amounts, BrainStart, Budget, Money, SharedBudget};
-
-/// The conversation's budget in the run's brain.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct SharedLimits {
-    /// The budget at the start of the run.
-    pub budget: SharedBudget,
-    /// The decisions on it in this run.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub grants: Grants,
-}
 
 /// Returns a new brain's own budget. The budget of the run's start takes precedence over the author's.
 pub(super) fn budget_of(start: &BrainStart) -> Option<Arc<Budget>> {

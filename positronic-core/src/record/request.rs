@@ -135,9 +135,6 @@ pub struct Settings {
     pub in_code: bool,
 }
 
-/// The model and provider of an answer that is scripted in code.
-pub const CODE: &str = "code";
-
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
