@@ -97,7 +97,7 @@ pub fn rover() -> Brain<(), Rover> {
         })
 }
 
-fn drive(cx: &ToolContext<(), Rover, ()>, direction: Direction, steps: u32) -> Result<Reply<Rover>> {
+fn drive(cx: &ToolContext<(), Rover>, direction: Direction, steps: u32) -> Result<Reply<Rover>> {
     let Some(power) = cx.state.power.checked_sub(steps) else {
         return Err(Error::new(format!("{steps} steps are too many: there is power for {}", cx.state.power)));
     };

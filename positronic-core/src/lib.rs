@@ -74,5 +74,6 @@ pub use positronic_macros::{Actions, brain, tool};
 
 #[doc(hidden)]
 pub mod __private {
+    pub use crate::dsl::AnyToolContext;
     pub use {schemars, serde};
 }

@@ -7,8 +7,9 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use super::bounds::{IntoVerdict, Options, Services, State};
+use super::bounds::{IntoVerdict, Options, State};
 use super::context::ToolContext;
+use super::services::Services;
 use crate::definition::{GateFn, Scope};
 use crate::error::Result;
 use crate::record::Gate;

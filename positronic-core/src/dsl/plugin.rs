@@ -25,10 +25,12 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 
 use super::around::{CallAround, CallReply};
-use super::bounds::{IntoTool, Options, Provides, Services, State};
-use super::context::{services, shared_methods, stage_path};
+use super::bounds::{IntoTool, Options, State};
+use super::context::{read_only, shared_methods, stage_path};
 use super::plugin_state::{PluginState, owner, read};
 use super::question::ModelCall;
+use super::read_only::ReadOnly;
+use super::services::{Provides, Services, services};
 use super::tool::{Tool, ToolBuilder};
 use crate::definition::{
     AnyPlugin, Compaction, Invocation, LoopDefinition, Next, Scope, ToolDefinition, ToolReply, encode_state,
@@ -145,8 +147,8 @@ pub trait Plugin<O: Options, S: State, V: Services>: Send + Sync + 'static {
 pub struct PluginContext<O, S, V, P> {
     /// The plugin's state.
     pub state: P,
-    /// The state of the brain.
-    pub brain: Arc<S>,
+    /// The state of the brain, [read-only](ReadOnly).
+    pub brain: ReadOnly<S>,
     /// The options of the run.
     pub options: Arc<O>,
     /// The services.
@@ -161,9 +163,9 @@ impl<O: Options, S: State, V: Services, P: PluginState> PluginContext<O, S, V, P
         let kept = scope.plugins.get(P::NAME);
         Ok(Self {
             state: kept.map(read::<P>).transpose()?.unwrap_or_else(initial),
-            brain: scope.state.shared()?,
+            brain: read_only(&scope)?,
             options: scope.options.shared()?,
-            services: services(&scope)?,
+            services: services(&scope.services)?,
             scope,
         })
     }

@@ -147,8 +147,8 @@ struct Split {
 /// # let _ = researcher();
 /// ```
 #[must_use]
-pub fn plan<O: Options, S: State, V: Services, O2: Options, S2: 'static, V2: Within<V> + 'static, R>(
-    worker: Brain<O2, S2, V2, R>,
+pub fn plan<O: Options, S: State, V: Services, O2: Options, S2: 'static, N: Within<V> + 'static, R>(
+    worker: Brain<O2, S2, N, R>,
     options: PlanOptions,
     part: impl Fn(&SubGoal, &[PlanPart]) -> O2 + Clone + Send + Sync + 'static,
 ) -> Tool<O, S, V>
@@ -168,7 +168,7 @@ where
                 // Parts of a group do not see each other's results, even if the run resumes after a crash.
                 let before = index / wave(&run) * wave(&run);
                 let before = known.parts.get(..before).unwrap_or_default().to_vec();
-                Tool::<Split, PlanResult, V>::brain(&name(index), worker.clone(), move |b| {
+                Tool::<Split, PlanResult, V>::brain_with(&name(index), worker.clone(), move |b| {
                     b.title(&sub_goal.title)
                         .description(&sub_goal.goal)
                         .map_input(move |_| part(&sub_goal, &before))
@@ -186,7 +186,7 @@ where
             let record = cx.record(STAGE);
             Ok(gathered(cx.state, record))
         });
-    Tool::brain("plan", coordinator, move |b| {
+    Tool::brain_with("plan", coordinator, move |b| {
         b.title("Plan").description(format!(
             "Splits a goal into at most {most} sub-goals. Each is worked on apart, and what came of it is handed back. A sub-goal is \
              told nothing but its own text, so say in it all that has to be known."

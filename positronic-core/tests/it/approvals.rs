@@ -24,7 +24,7 @@ struct Topic {
     depth: u32,
 }
 
-type Research = BrainTool<(), Board, (), Topic, String>;
+type Research = BrainTool<(), Board, NoServices, Topic, String>;
 
 fn research() -> Brain<Topic, String> {
     brain("Research").options::<Topic>().step("Read", async |cx| Ok(format!("{} read", cx.options.topic)))
@@ -33,7 +33,7 @@ fn research() -> Brain<Topic, String> {
 /// Builds a brain with one loop `Work` whose tool `research` is a brain.
 fn desk(about: impl Fn(Research) -> Research + Send + Sync + 'static) -> Brain<(), Board> {
     let state = Board { done: vec!["tea".to_owned()] };
-    brain("Desk").state(state).r#loop("Work", move |cx| cx.system("").brain("research", research(), &about))
+    brain("Desk").state(state).r#loop("Work", move |cx| cx.system("").brain_with("research", research(), &about))
 }
 
 fn asked(topics: [&str; 2]) -> Play {

@@ -129,7 +129,7 @@ fn tree(journal: &Journal, kind: LimitKind, depth: Depth, whose: Whose, then: Th
     let outer = brain("Outer").services::<Journal>().state(Board::default()).r#loop("Work", move |cx| {
         let config = tools(cx.system("Go on."));
         let config = if whose == Whose::Loops { limited(config, kind, then) } else { config };
-        if depth == Depth::Own { config } else { config.brain("inner", inner(), |b| b) }
+        if depth == Depth::Own { config } else { config.brain("inner", inner()) }
     });
     let outer = outer.step("After", async |cx| Ok(cx.state)).bind(journal.clone());
     if whose == Whose::Brains { budgeted(outer, kind, then) } else { outer }

@@ -230,7 +230,7 @@ async fn model_that_never_fits_fails_the_run_with_a_typed_error_and_logs_every_a
 
 #[tokio::test(start_paused = true)]
 async fn author_sets_the_number_of_attempts() {
-    let never = workshop(&Journal::default(), |config| actions(config).decision_retries(0));
+    let never = workshop(&Journal::default(), |config| actions(config).action_retries(0));
     let play = Play::new([Reply::text("Hello!")]);
 
     let story = play.run(&never, ()).await;

@@ -103,7 +103,7 @@ fn spent(reply: Reply) -> Reply {
     reply.usage(Usage { input: 100, output: 20, ..Usage::default() })
 }
 
-fn clerk() -> Brain<(), String, Journal> {
+fn clerk() -> Brain<(), String, Needs<Journal>> {
     brain("Clerk")
         .services::<Journal>()
         .state(String::new())
@@ -129,7 +129,7 @@ fn office(journal: &Journal) -> Brain<(), Board> {
                     })
                 }),
             ])
-            .brain("clerk", clerk(), |b| b.description("Looks"))
+            .brain_with("clerk", clerk(), |b| b.description("Looks"))
     };
     brain("Office")
         .services::<Journal>()
@@ -347,7 +347,9 @@ async fn questions_of_plugins_stand_apart_from_the_answers_of_their_loops() {
     };
     let office = brain("Office").r#loop("Work", move |cx| {
         let config = cx.system("Work.").input("Look twice.");
-        config.brain("one", looks(), |b| b.description("Looks")).brain("other", looks(), |b| b.description("Looks"))
+        config
+            .brain_with("one", looks(), |b| b.description("Looks"))
+            .brain_with("other", looks(), |b| b.description("Looks"))
     });
     let model = ScriptedModel::from_fn(|request| match request.path.as_str() {
         _ if request.tools.tools().is_empty() => Reply::text("Nothing else."),

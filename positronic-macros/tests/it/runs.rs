@@ -42,7 +42,7 @@ async fn resolve(resolution: String, cx: ToolContext<(), Ticket, Acme>) -> Resul
     Ok(cx.result("ok").update(|ticket| ticket.resolution = Some(resolution)))
 }
 
-fn support() -> Brain<(), Ticket, Acme> {
+fn support() -> Brain<(), Ticket, Needs<Acme>> {
     brain! {
         "Support"
         .services::<Acme>()
