@@ -227,7 +227,7 @@ impl Worker {
 }
 
 pub(super) fn took(shared: &Shared, started: Timestamp) -> u64 {
-    u64::try_from(shared.now().since(started).as_micros()).unwrap_or(u64::MAX)
+    crate::record::micros::micros(shared.now().since(started))
 }
 
 /// Puts a tool's owner, a plugin or the brain, into the scope that it is handed.

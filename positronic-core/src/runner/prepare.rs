@@ -135,7 +135,7 @@ impl Worker {
     /// Refuses a limit of money that cannot be kept, as far as that is known before the model has answered.
     fn priced(&self, path: &Path, definition: &LoopDefinition) -> crate::Result<()> {
         let runner = &self.shared.runner;
-        let is_limited = limits_money(&self.shared.state(), path) || definition.limits.max_money.is_some();
+        let is_limited = limits_money(&self.shared.state(), path) || definition.limits.budget.max_money.is_some();
         // What code decides costs nothing, whoever's prices they are.
         if !is_limited || definition.answer.is_some() {
             return Ok(());
