@@ -237,12 +237,12 @@ impl Session<'_> {
                     }
                 }
                 Settled::Paused => _ = self.signal("", SignalKind::Resume).await?,
-                Settled::Stopped(message) if self.sitting.lasts => {
-                    let message = format!("the run had to stop: {message}");
+                Settled::Stopped(reason) if self.sitting.lasts => {
+                    let message = format!("the run had to stop: {reason}");
                     let hints = vec!["its log holds everything up to then; `work` goes on with it".to_owned()];
                     return Err(Failure::Store { message, hints });
                 }
-                Settled::Stopped(message) => return Err(Failure::Run { message }),
+                Settled::Stopped(reason) => return Err(Failure::Run { message: reason.to_string() }),
             }
         }
     }

@@ -332,7 +332,7 @@ fn end(frame: &LoopFrame, bound: Bound<'_>, reached: Reached, out: &mut Next) {
 
 /// The decision on a question of a step or a plugin to a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(super) enum Verdict {
     /// It is sent.
     Allowed,
     /// The step or iteration is stopped, and restarts when there is more.
@@ -342,7 +342,7 @@ pub(crate) enum Verdict {
 }
 
 /// Decides whether a step or an iteration in preparation may call a model now.
-pub(crate) fn may_ask(state: &RunState, asker: &Path) -> Verdict {
+pub(super) fn may_ask(state: &RunState, asker: &Path) -> Verdict {
     let mut bounds = bounds(state, asker);
     // The summary iteration is allowed beyond the loop's own limits, with everything that it needs.
     bounds.retain(|bound| !matches!(bound, Bound::Loop(frame) if frame.wrap_up.is_some()));
