@@ -1,33 +1,20 @@
 //! Questions in the middle of a chat: an approval takes the terminal for itself, and gives it back.
 
-use positronic_core::record::{Pending, PendingKind};
+use positronic_core::record::Pending;
 
 use super::keys::Keys;
-use super::table::Table;
-use crate::answers::{Answer, Recall, ask};
-use crate::display::{Line, Tone};
-use crate::failure::Failure;
-use crate::interrupts::Interrupt;
-use crate::lists::named;
-use crate::session::settled;
+use super::ui::ChatUi;
+use crate::app::failure::Failure;
+use crate::render::{Line, Tone};
+use crate::session::answers::{Answer, Recall, ask};
+use crate::session::driver::settled;
+use crate::session::interrupts::Interrupt;
+use crate::session::pending::{is_approval, named};
 
 /// How long a terminal may take to take a question back.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
 
-/// Says whether a person can answer.
-pub(crate) fn for_person(pending: &Pending) -> bool {
-    match &pending.kind {
-        PendingKind::Approval { .. } | PendingKind::Budget { .. } => true,
-        PendingKind::Answer { waits } => waits.iter().any(|wait| wait.person),
-    }
-}
-
-/// Says whether a yes or a no answers.
-pub(super) const fn is_approval(pending: &Pending) -> bool {
-    matches!(pending.kind, PendingKind::Approval { .. } | PendingKind::Budget { .. })
-}
-
-impl Table<'_> {
+impl ChatUi<'_> {
     /// Asks for the next approval that was not left for later. Whoever is writing is not interrupted: what they type would
     /// answer. Returns what has told the process to end meanwhile.
     pub(super) async fn ask_what_waits(&mut self) -> Result<Option<Interrupt>, Failure> {

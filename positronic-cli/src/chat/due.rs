@@ -2,13 +2,13 @@
 
 use positronic_core::runner::{DueTrigger, Runner};
 
-use super::desk::Desk;
-use super::table::Table;
-use crate::commands::PLAYED;
-use crate::display::Tone;
-use crate::failure::Failure;
+use super::context::ChatContext;
+use super::ui::ChatUi;
+use crate::app::cassette_position::PLAYED;
+use crate::app::failure::Failure;
+use crate::render::Tone;
 
-impl Desk {
+impl ChatContext {
     /// Starts the first trigger of this conversation that is due. Answers with a sentence where none can fire here, which is
     /// said once.
     pub(super) async fn fire(&self, runner: &Runner) -> Result<Option<DueTrigger>, String> {
@@ -28,7 +28,7 @@ impl Desk {
     }
 }
 
-impl Table<'_> {
+impl ChatUi<'_> {
     /// Fires what is due, and shows the answer.
     pub(super) async fn fire(&mut self) -> Result<(), Failure> {
         if self.sending.is_some() {

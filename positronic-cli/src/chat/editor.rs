@@ -6,8 +6,8 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use unicode_segmentation::UnicodeSegmentation as _;
 
-use crate::display::text::{one_line, width};
-use crate::display::{Foot, Line, Tone};
+use crate::render::text::{one_line, width};
+use crate::render::{Foot, Line, Tone};
 
 /// What a key came to.
 #[derive(Debug, PartialEq, Eq)]
@@ -260,7 +260,7 @@ impl Editor {
         let prompt = if unicode { PROMPT[0] } else { PROMPT[1] };
         let columns = columns.max(4);
         if self.is_empty() {
-            let hint = crate::display::text::shorten(hint, columns.saturating_sub(3), unicode);
+            let hint = crate::render::text::shorten(hint, columns.saturating_sub(3), unicode);
             let line = Line::new(0).with(Tone::Active, prompt).with(Tone::Dim, hint);
             return Foot { lines: vec![line], cursor: Some((0, width(prompt))) };
         }
@@ -298,7 +298,7 @@ impl Editor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::display::Style;
+    use crate::render::Style;
 
     fn key(code: KeyCode) -> KeyEvent {
         KeyEvent::new(code, KeyModifiers::NONE)

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use positronic_core::record::sha256;
 
-use crate::file_names::{numbered, safe};
-use crate::private;
+use crate::app::file_names::{numbered, safe};
+use crate::app::private;
 
 /// How many files of one name there may be.
 const MOST: usize = 1000;

@@ -6,14 +6,14 @@ use positronic_core::record::{Event, EventKind, Opening, Seq, SideOutput, Status
 use positronic_core::runner::{Ids as _, RunHandle, RunUpdate, Settled, UuidIds};
 use serde_json::Value;
 
-use super::table::Table;
-use crate::conversations::plain;
-use crate::display::Tone;
-use crate::display::text::sanitise;
-use crate::failure::Failure;
-use crate::kept::told;
+use super::ui::ChatUi;
+use crate::app::failure::Failure;
+use crate::app::store::relative;
+use crate::render::Tone;
+use crate::render::conversation::plain;
+use crate::render::text::sanitise;
 
-impl Table<'_> {
+impl ChatUi<'_> {
     /// Says something in the conversation, after what was said before.
     pub(super) fn send(&mut self, text: String) {
         let opening = Opening { text, id: Some(UuidIds.signal().to_string()) };
@@ -131,7 +131,7 @@ impl Table<'_> {
                 self.unheard.retain(|opening| opening.id.as_ref() != Some(id));
             }
             EventKind::LoopOutput { output: SideOutput::File(file), .. } => match self.desk.save(file).await {
-                Ok(Some(path)) => self.live.note(format!("saved as {}", told(&path))),
+                Ok(Some(path)) => self.live.note(format!("saved as {}", relative(&path))),
                 Ok(None) => {}
                 Err(failure) => self.fail(&failure)?,
             },

@@ -2,15 +2,15 @@
 
 use positronic_core::record::Status;
 
-use super::table::Table;
-use crate::display::text::{one_line, shorten};
-use crate::display::{Foot, Line, Sign, Tone};
-use crate::lists::{named, question};
+use super::ui::ChatUi;
+use crate::render::text::{one_line, shorten};
+use crate::render::{Foot, Line, Sign, Tone};
+use crate::session::pending::{named, question};
 
 /// How many messages are shown that were not heard yet.
 const UNHEARD: usize = 3;
 
-impl Table<'_> {
+impl ChatUi<'_> {
     pub(super) fn foot(&self, columns: usize, rows: usize) -> Foot {
         let unicode = self.live.style().unicode;
         let columns = columns.saturating_sub(1).clamp(2, 200);

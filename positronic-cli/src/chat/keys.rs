@@ -7,7 +7,7 @@ use std::time::Duration;
 use crossterm::event::{Event, read};
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::answers::{Raw, Recall};
+use crate::session::answers::{Raw, Recall};
 
 /// How many milliseconds it may take to stop.
 const PATIENCE: u32 = 1_000;

@@ -14,21 +14,22 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-use super::desk::Desk;
+use super::context::ChatContext;
 use super::slash::{Slash, Written, written};
-use crate::commands::{cut_short, ended, left_by};
-use crate::conversations::plain;
-use crate::display::text::sanitise;
-use crate::failure::{Exit, Failure};
-use crate::interrupts::{Interrupt, interrupts};
-use crate::kept::told;
-use crate::models::Tape;
-use crate::session::{Ending, Role, Sitting, session};
-use crate::ui::Ui;
+use crate::app::failure::Failure;
+use crate::app::models::CassetteSession;
+use crate::app::store::relative;
+use crate::app::ui::Ui;
+use crate::cli::exit::Exit;
+use crate::render::conversation::plain;
+use crate::render::text::sanitise;
+use crate::session::driver::{Ending, Role, SessionOptions, session};
+use crate::session::interrupts::{Interrupt, interrupts};
+use crate::session::outcome::{cut_short, ended, left_by};
 
 /// How the lines are told.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Manner {
+pub(crate) struct OutputMode {
     pub(crate) json: bool,
     pub(crate) plain: bool,
 }
@@ -36,10 +37,10 @@ pub(crate) struct Manner {
 /// Reads messages until there are no more, and says them one after the other.
 pub(crate) fn lines(
     runtime: &Runtime,
-    desk: &mut Desk,
+    desk: &mut ChatContext,
     runner: &Runner,
-    tape: &Tape,
-    manner: Manner,
+    tape: &CassetteSession,
+    manner: OutputMode,
     ui: &mut Ui,
 ) -> Result<Exit, Failure> {
     let by_hand = ui.settings.stdin_is_terminal;
@@ -104,10 +105,10 @@ pub(crate) fn lines(
 /// theirs must not meet a line that is read already.
 fn fired(
     runtime: &Runtime,
-    desk: &Desk,
+    desk: &ChatContext,
     runner: &Runner,
-    tape: &Tape,
-    manner: Manner,
+    tape: &CassetteSession,
+    manner: OutputMode,
     unfired: &mut Option<String>,
     ui: &mut Ui,
 ) -> Result<Exit, Failure> {
@@ -134,7 +135,12 @@ fn fired(
 }
 
 /// Carries out a command; what it returns is to be said.
-async fn carried_out(desk: &mut Desk, slash: Slash, argument: &str, ui: &mut Ui) -> Result<Option<String>, Failure> {
+async fn carried_out(
+    desk: &mut ChatContext,
+    slash: Slash,
+    argument: &str,
+    ui: &mut Ui,
+) -> Result<Option<String>, Failure> {
     let said = match slash {
         Slash::New => {
             desk.begin_anew().await?;
@@ -164,10 +170,10 @@ enum Words {
 /// Shows the progress of an answer, and writes it.
 fn answered(
     runtime: &Runtime,
-    desk: &Desk,
+    desk: &ChatContext,
     runner: &Runner,
-    tape: &Tape,
-    manner: Manner,
+    tape: &CassetteSession,
+    manner: OutputMode,
     words: Words,
     ui: &mut Ui,
 ) -> Result<Exit, Failure> {
@@ -176,7 +182,7 @@ fn answered(
         Words::Now(_) | Words::Before(_) => runtime.block_on(known(desk))?,
     };
     let id = matches!(words, Words::Now(_)).then(|| UuidIds.signal().to_string());
-    let sitting = Sitting {
+    let sitting = SessionOptions {
         tape,
         played: false,
         actor: &desk.actor,
@@ -204,7 +210,7 @@ fn answered(
     let mut unsaved = None;
     for file in log.iter().filter_map(|event| file(event)) {
         match runtime.block_on(desk.save(file)) {
-            Ok(Some(path)) => ui.notice(&format!("saved {} as {}", file.name, told(&path)))?,
+            Ok(Some(path)) => ui.notice(&format!("saved {} as {}", file.name, relative(&path)))?,
             Ok(None) => {}
             // The answer is told all the same.
             Err(failure) => unsaved = Some(failure),
@@ -225,11 +231,11 @@ fn answered(
             Exit::Done
         }
         Ending::Left(pending) if desk.kept.lasts() => {
-            let exit = ended(&desk.kept, &run, Ending::Left(pending), &Tape::None, manner.json, ui)?;
+            let exit = ended(&desk.kept, &run, Ending::Left(pending), &CassetteSession::None, manner.json, ui)?;
             ui.lines(&format!("or in the chat: {}", desk.back()))?;
             exit
         }
-        other => ended(&desk.kept, &run, other, &Tape::None, manner.json, ui)?,
+        other => ended(&desk.kept, &run, other, &CassetteSession::None, manner.json, ui)?,
     };
     match unsaved {
         Some(failure) if exit == Exit::Done => return Err(failure),
@@ -240,7 +246,7 @@ fn answered(
 }
 
 /// Returns what the run that is not over has shown already.
-async fn known(desk: &Desk) -> Result<Option<(RunId, Prompts)>, Failure> {
+async fn known(desk: &ChatContext) -> Result<Option<(RunId, Prompts)>, Failure> {
     let Some(last) = desk.last().await?.filter(|last| !last.status.is_over()) else { return Ok(None) };
     let log = desk.client().events(&last.run, Seq(0)).await?;
     Ok(Some((last.run, Prompts::of(log.iter().map(|event| &**event)))))

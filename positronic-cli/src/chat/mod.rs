@@ -3,15 +3,15 @@
 //! ```text
 //! keys ──▶ editor ──▶ slash ──▶ outbox ──▶ Conversation::send ──▶ a run
 //!                                                                  │ events, pieces
-//!            the terminal ◀── display (fold, talk) ◀── table ◀─────┘ settled: over, or somebody is asked
+//!            the terminal ◀── render (fold, talk) ◀── ui ◀────────┘ settled: over, or somebody is asked
 //! ```
 //!
-//! `table` is a chat at a terminal: the answer streams above the lines in which the next message is written already. Questions
+//! `ui` is a chat at a terminal: the answer streams above the lines in which the next message is written already. Questions
 //! (`answers`) take the terminal for themselves, and give it back. `lines` is a chat over a pipe, a line a message. Both know
-//! the conversation through `desk`.
+//! the conversation through `context`.
 
 mod asked;
-mod desk;
+mod context;
 mod due;
 mod editor;
 mod files;
@@ -21,10 +21,9 @@ mod keys;
 mod lines;
 mod past;
 mod slash;
-mod table;
-mod told;
+mod slash_commands;
+mod ui;
 
-pub(crate) use asked::for_person;
-pub(crate) use desk::Desk;
-pub(crate) use lines::{Manner, lines};
-pub(crate) use table::{Left, table};
+pub(crate) use context::ChatContext;
+pub(crate) use lines::{OutputMode, lines};
+pub(crate) use ui::{Left, table};

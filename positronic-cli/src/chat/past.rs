@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use crate::atomic_write::replace;
+use crate::app::atomic_write::replace;
 
 /// How many texts are kept, and with how many the file is written anew.
 const KEPT: usize = 500;
@@ -46,7 +46,7 @@ impl Past {
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    crate::private::options().create(true).append(true).open(path)
+    crate::app::private::options().create(true).append(true).open(path)
 }
 
 #[cfg(test)]

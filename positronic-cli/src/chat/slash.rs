@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::suggest::{did_you_mean, nearest};
+use crate::cli::suggest::{did_you_mean, nearest};
 
 /// A command of a chat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,19 +6,22 @@ use std::time::Duration;
 use positronic_core::record::RunSummary;
 use positronic_core::runner::Runner;
 
-use super::block_on;
-use super::outcome::left_by;
-use super::run::{Given, hears, options, save, unkept};
-use crate::chat::{Desk, Left, Manner, lines, table};
+use crate::app::cassette_position::Follower;
+use crate::app::failure::Failure;
+use crate::app::find_conversation::{known, new_id};
+use crate::app::models::{CassetteSession, Models, Playing, Wanted, cassette, choose};
+use crate::app::money_limit::{Limited, keepable};
+use crate::app::project::{Entry, Project};
+use crate::app::recording::save;
+use crate::app::run_options::{Given, hears, options};
+use crate::app::runtime::block_on;
+use crate::app::store::ProjectStore;
+use crate::app::store::unkept;
+use crate::app::ui::Ui;
+use crate::chat::{ChatContext, Left, OutputMode, lines, table};
 use crate::cli::ChatArgs;
-use crate::conversations::{known, new_id};
-use crate::failure::{Exit, Failure};
-use crate::kept::Kept;
-use crate::models::{Models, Playing, Tape, Wanted, cassette, choose};
-use crate::prices::{Limited, keepable};
-use crate::project::{Entry, Project};
-use crate::rewind::Follower;
-use crate::ui::Ui;
+use crate::cli::exit::Exit;
+use crate::session::outcome::left_by;
 
 /// The folder beside the store in which the conversations' files are saved.
 const FILES: &str = "files";
@@ -39,7 +42,11 @@ pub(crate) fn chat(project: &Project, args: &ChatArgs, ui: &mut Ui) -> Result<Ex
     let (said, each) = (args.budget.budget(), args.each.budget());
     let given = [("--max-money", said.as_ref()), ("--answer-max-money", each.as_ref())];
     keepable(Limited::of(&given, &entry.definition), &models)?;
-    let kept = if args.memory { Kept::memory() } else { Kept::open(ui).map_err(|failure| unkept(&failure))? };
+    let kept = if args.memory {
+        ProjectStore::memory()
+    } else {
+        ProjectStore::open(ui).map_err(|failure| unkept(&failure))?
+    };
     if let Some(notice) = &models.notice {
         ui.notice(notice)?;
     }
@@ -56,10 +63,10 @@ pub(crate) fn chat(project: &Project, args: &ChatArgs, ui: &mut Ui) -> Result<Ex
         _ => said.clone(),
     };
     let follower = match &models.tape {
-        Tape::Plays(cassette) => Some(Arc::new(Follower::new(cassette))),
-        Tape::None | Tape::Records(_) => None,
+        CassetteSession::Plays(cassette) => Some(Arc::new(Follower::new(cassette))),
+        CassetteSession::None | CassetteSession::Records(_) => None,
     };
-    let desk = Desk {
+    let desk = ChatContext {
         definition: Arc::clone(&entry.definition),
         options,
         id,
@@ -74,7 +81,7 @@ pub(crate) fn chat(project: &Project, args: &ChatArgs, ui: &mut Ui) -> Result<Ex
             Some(folder) => Some(folder.clone()),
             None => kept.path.as_ref().and_then(|store| store.parent()).map(|beside| beside.join(FILES)),
         },
-        prices: crate::prices::prices(args.model.prices.as_deref(), &ui.settings)?,
+        prices: crate::app::prices::prices(args.model.prices.as_deref(), &ui.settings)?,
         words: ui.silent(),
         kept: kept.clone(),
     };
@@ -87,7 +94,7 @@ pub(crate) fn chat(project: &Project, args: &ChatArgs, ui: &mut Ui) -> Result<Ex
     left
 }
 
-fn sit(mut desk: Desk, runner: Runner, models: &Models, args: &ChatArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+fn sit(mut desk: ChatContext, runner: Runner, models: &Models, args: &ChatArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let settings = &ui.settings;
     let terminal = settings.stdin_is_terminal && settings.stderr_is_terminal && !settings.dumb;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -99,7 +106,7 @@ fn sit(mut desk: Desk, runner: Runner, models: &Models, args: &ChatArgs, ui: &mu
     } else {
         ui.goes_on_unread();
         ui.prices = Some(desk.prices.clone());
-        let manner = Manner { json: args.json, plain: args.plain };
+        let manner = OutputMode { json: args.json, plain: args.plain };
         lines(&runtime, &mut desk, &runner, &models.tape, manner, ui)
     };
     // A question that is still on the screen must not hold the process back.
@@ -108,7 +115,7 @@ fn sit(mut desk: Desk, runner: Runner, models: &Models, args: &ChatArgs, ui: &mu
 }
 
 /// Says how to come back.
-fn parted(desk: &Desk, left: &Left, ui: &mut Ui) -> Result<Exit, Failure> {
+fn parted(desk: &ChatContext, left: &Left, ui: &mut Ui) -> Result<Exit, Failure> {
     ui.goes_on_unread();
     if left.said && desk.kept.lasts() {
         let stays = if left.waits { "it waits for you, and is asked again then" } else { "the conversation stays" };
@@ -122,7 +129,7 @@ fn parted(desk: &Desk, left: &Left, ui: &mut Ui) -> Result<Exit, Failure> {
 }
 
 /// Finds the conversation that is meant, or makes the id of a new one.
-async fn conversation(kept: &Kept, entry: &Entry, args: &ChatArgs, ui: &Ui) -> Result<String, Failure> {
+async fn conversation(kept: &ProjectStore, entry: &Entry, args: &ChatArgs, ui: &Ui) -> Result<String, Failure> {
     let client = kept.client();
     let id = match &args.conversation {
         Some(written) => known(kept, written, ui).await?,

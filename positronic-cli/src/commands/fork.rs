@@ -4,23 +4,25 @@ use positronic_core::record::{Event, EventKind, Overrides, Path, RunId, Seq, Too
 use positronic_core::runner::{Client, Fork, ForkError};
 use serde_json::{Value, json};
 
-use super::block_on;
+use crate::app::failure::Failure;
+use crate::app::find::{call, find};
+use crate::app::json::value;
+use crate::app::project::Project;
+use crate::app::runtime::block_on;
+use crate::app::store::ProjectStore;
+use crate::app::ui::Ui;
 use crate::cli::ForkArgs;
-use crate::failure::{Exit, Failure};
-use crate::find::{Short, call, find};
-use crate::json::value;
-use crate::kept::Kept;
-use crate::options::parse;
-use crate::project::Project;
-use crate::suggest::nearest;
-use crate::ui::Ui;
+use crate::cli::exit::Exit;
+use crate::cli::options::parse;
+use crate::cli::suggest::nearest;
+use crate::render::short_ids::Short;
 
 pub(crate) fn fork(project: Option<&Project>, args: &ForkArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let mut results = Vec::new();
     for (written, output) in &args.results {
         results.push((call(written)?, value(&format!("--result {written}"), output, ui)?));
     }
-    let kept = Kept::known(ui)?;
+    let kept = ProjectStore::known(ui)?;
     let (from, at, new, short, over) = block_on(async {
         let row = find(&kept, &args.run, ui).await?;
         let client = kept.client();

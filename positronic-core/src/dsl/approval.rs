@@ -46,7 +46,7 @@ impl<T> Approval<T> {
     }
 
     pub(super) fn expires(&mut self, after: Duration) {
-        self.valid_for = Some(u64::try_from(after.as_micros()).unwrap_or(u64::MAX));
+        self.valid_for = Some(crate::record::micros::micros(after));
     }
 
     pub(super) const fn not_editable(&mut self) {

@@ -22,7 +22,7 @@ use super::usage_panic::usage_panic;
 use crate::definition::{Link, LoopDefinition, StateValue, ToolDefinition};
 use crate::error::{Error, Result};
 use crate::record::{
-    AskForMore, BatchPolicy, ContextItem, Limits, LoopOutcome, Money, MoneyError, OnLimit, Settings, Tier, micros,
+    AskForMore, BatchPolicy, ContextItem, Limits, LoopOutcome, Money, MoneyError, OnLimit, Settings, Tier,
 };
 
 /// A loop's configuration for one iteration: the prompt and the tools.
@@ -232,20 +232,20 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     }
 
     /// Sets the maximum number of iterations; 50 by default.
-    pub const fn max_iterations(mut self, iterations: u32) -> Self {
-        self.definition.limits.max_iterations = Some(iterations);
+    pub const fn max_iterations(mut self, iterations: u64) -> Self {
+        self.definition.limits.budget.max_iterations = Some(iterations);
         self
     }
 
     /// Removes the limit of iterations. Without another limit, only the model ends the loop.
     pub const fn unlimited(mut self) -> Self {
-        self.definition.limits.max_iterations = None;
+        self.definition.limits.budget.max_iterations = None;
         self
     }
 
     /// Sets the effect of reaching any limit: end the loop (the default), or fail the brain.
     pub const fn on_limit(mut self, on_limit: OnLimit) -> Self {
-        self.definition.limits.on_limit = on_limit;
+        self.definition.limits.budget.on_limit = Some(on_limit);
         self
     }
 
@@ -257,19 +257,19 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     /// Asks a person for a higher limit when any limit is reached. The run waits until the person grants it, and the
     /// loop continues, or rejects it, and [`Loop::on_limit`] applies.
     pub const fn ask_for_more(mut self) -> Self {
-        self.definition.limits.ask = Some(AskForMore { valid_for: None });
+        self.definition.limits.budget.ask = Some(AskForMore { valid_for: None });
         self
     }
 
     /// Like [`Loop::ask_for_more`], but the request is rejected after this time.
-    pub fn ask_for_more_within(mut self, time: Duration) -> Self {
-        self.definition.limits.ask = Some(AskForMore::within(time));
+    pub const fn ask_for_more_within(mut self, time: Duration) -> Self {
+        self.definition.limits.budget.ask = Some(AskForMore::within(time));
         self
     }
 
     /// Sets the maximum number of tokens, of requests and answers, of the loop and everything below it.
     pub const fn max_tokens(mut self, tokens: u64) -> Self {
-        self.definition.limits.max_tokens = Some(tokens);
+        self.definition.limits.budget.max_tokens = Some(tokens);
         self
     }
 
@@ -281,13 +281,13 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     /// If the amount is invalid.
     #[track_caller]
     pub fn max_money<M: TryInto<Money, Error: Into<MoneyError>>>(mut self, amount: M) -> Self {
-        self.definition.limits.max_money = Some(Money::written(amount));
+        self.definition.limits.budget.max_money = Some(Money::written(amount));
         self
     }
 
     /// Sets the maximum active time of the loop; time spent waiting for people does not count.
-    pub fn max_time(mut self, time: Duration) -> Self {
-        self.definition.limits.max_time = Some(micros(time));
+    pub const fn max_time(mut self, time: Duration) -> Self {
+        self.definition.limits.budget.max_time = Some(time);
         self
     }
 

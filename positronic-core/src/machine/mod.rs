@@ -29,6 +29,7 @@ mod known;
 mod limits;
 mod loop_frame;
 mod next;
+mod question;
 mod settle;
 mod shared_budget;
 mod state;
@@ -51,11 +52,12 @@ pub use summary::summary;
 pub use waiting::{Waiting, WaitingOn, why};
 
 pub(crate) use admit::REPLY;
-pub(crate) use apply_step::question_hash;
-pub(crate) use close::{end_brain, end_loop};
-pub(crate) use limits::{Verdict, has_limit_of_money, limits_money, may_ask};
+pub(crate) use close::end_brain;
+pub(crate) use limits::{has_limit_of_money, limits_money};
+pub(crate) use question::{Asking, ask};
 pub(crate) use settle::{
-    Answered, Changes, Inputs, Outcome, Returned, Validated, fail_loop, given_up, offers, plugin_steps, settle,
+    Answered, Changes, Configured, Inputs, OPENING, Outcome, Returned, Validated, begin_iteration, begin_loop,
+    given_up, offers, plugin_steps, settle,
 };
 pub(crate) use shared_budget::add_up;
 pub(crate) use status::keeps_values;

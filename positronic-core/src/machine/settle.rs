@@ -3,6 +3,9 @@
 //! The runner performs an effect and says as plain data what it has come to. Everything that follows from it is decided
 //! here, with the time and the random number that the runner brings.
 
+mod code;
+mod iteration;
+
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -10,13 +13,16 @@ use serde_json::Value;
 
 use super::apply_loop::denial;
 use super::batch::denied_before;
-use super::{Call, LoopFrame, REPLY, RunState, Stage};
+use super::close::end_loop;
+use super::{Call, LoopFrame, REPLY, RunState, Stage, question};
 use crate::error::{Error, Result};
 use crate::record::{
-    ActionFormat, CallFlags, Change, EndReason, EventKind, Failure, LoopOutcome, ModelError, ModelErrorKind, NewEvent,
-    Part, Path, PluginStates, ResponseMetadata, RetryPolicy, Segment, Timestamp, ToolCall, ToolResult, TriggerChange,
-    WaitSpec,
+    ActionFormat, BrainStart, CallFlags, Change, EndReason, EventKind, Failure, LoopOutcome, ModelError,
+    ModelErrorKind, ModelResponse, NewEvent, Part, Path, PluginStates, ResponseMetadata, RetryPolicy, Segment,
+    Timestamp, ToolCall, ToolResult, TriggerChange, WaitSpec,
 };
+
+pub(crate) use iteration::{Configured, OPENING, begin_iteration, begin_loop};
 
 /// How often a step is tried again that failed transiently.
 const STEP_RETRIES: u32 = 3;
@@ -35,6 +41,20 @@ pub(crate) enum Outcome {
     Tool(Returned),
     /// A tool has failed, which may be tried again so often.
     ToolFailed { error: Error, attempt: u32, retries: u32 },
+    /// A model has answered a question of a step or a plugin, or given no answer.
+    Question { result: Result<ModelResponse, ModelError>, attempt: u32 },
+    /// A loop's configuration has failed.
+    NotConfigured(Error),
+    /// The first event of a nested brain, or why it cannot start.
+    BrainBegun(Result<Box<BrainStart>>),
+    /// How the result of a nested brain changes states; of a brain that has not completed, nothing.
+    BrainEnded(Result<Changes>),
+    /// The result of a brain.
+    BrainResult(Result<Value>),
+    /// A loop has ended with this outcome, and its `on_exit`, if any, has returned the next state of the brain.
+    LoopClosed(LoopOutcome, Result<Option<Value>>),
+    /// How the answer to a call that waited changes states.
+    Resumed(Result<Changes>),
 }
 
 /// A model's answer with its calls validated.
@@ -98,10 +118,26 @@ pub(crate) fn settle(state: &RunState, path: &Path, outcome: Outcome, duration: 
             let Some(flags) = state.call(path).map(|call| call.flags) else { return Vec::new() };
             vec![NewEvent::new(path.clone(), tool_failed(flags, attempt, retries, &error, duration, inputs))]
         }
+        Outcome::Question { result: Ok(response), .. } => question::answered(path, response, duration),
+        Outcome::Question { result: Err(error), attempt } => question::failed(path, error, attempt, inputs),
+        Outcome::NotConfigured(error) => {
+            let message = format!("the loop `{path}` cannot be configured: {error}");
+            fail_loop(state, path, Failure { code: EndReason::Config, message, retryable: false })
+        }
+        Outcome::BrainBegun(begun) => code::begin_brain(path, begun),
+        Outcome::BrainEnded(mapped) => code::end_brain(state, path, mapped, inputs),
+        Outcome::BrainResult(result) => code::complete_brain(state, path, result),
+        Outcome::LoopClosed(outcome, exited) => code::close_loop(state, path, outcome, exited),
+        Outcome::Resumed(changes) => code::resume_call(state, path, changes, inputs),
     }
 }
 
 impl Inputs {
+    /// Returns the time since `began`, in microseconds.
+    fn elapsed(&self, began: Timestamp) -> u64 {
+        u64::try_from(self.now.since(began).as_micros()).unwrap_or(u64::MAX)
+    }
+
     /// Says when what has failed for the `attempt`th time, from 0, is tried again, at most `limit` times.
     fn again(&self, attempt: u32, limit: u32) -> Option<Timestamp> {
         let policy = RetryPolicy { limit, ..self.retry };
@@ -296,15 +332,10 @@ pub(crate) fn given_up(call: &Call, retries: u32) -> Option<NewEvent> {
     })
 }
 
-/// Returns the event that ends a loop, or a brain whose loop has not begun, in failure.
-pub(crate) fn fail_loop(state: &RunState, path: &Path, failure: Failure) -> Vec<NewEvent> {
-    let usage = state.loop_at(path).filter(|frame| frame.path == *path).map(|frame| frame.usage);
-    match usage {
-        Some(usage) => {
-            let Failure { code, message, retryable } = failure;
-            let outcome = LoopOutcome::Failed { code, message, retryable };
-            vec![NewEvent::new(path.clone(), EventKind::LoopComplete { outcome, usage, change: None })]
-        }
+/// Returns the events that end a loop with its open calls, or a brain whose loop has not begun, in failure.
+fn fail_loop(state: &RunState, path: &Path, failure: Failure) -> Vec<NewEvent> {
+    match state.loop_at(path).filter(|frame| frame.path == *path) {
+        Some(frame) => end_loop(frame, &failure),
         None => vec![NewEvent::new(path.parent().unwrap_or_default(), EventKind::BrainError(failure))],
     }
 }

@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::limits::{Grants, is_default};
+use super::limits::Grants;
 use super::state::{BrainFrame, RunState};
+use crate::record::skip::is_default;
 use crate::record::{Amounts, BrainStart, Budget, Money, SharedBudget};
 
 /// The conversation's budget in the run's brain.

@@ -22,7 +22,7 @@ mod transcript;
 
 pub use bill::Bill;
 pub use cost::{CallCost, Cost, Costs, Counted, Spent};
-pub(crate) use dialogue::{OPENING, RULES};
+pub(crate) use dialogue::RULES;
 pub use diff::{Divergence, DivergentEvent, Inputs, RunDiff, diff};
 pub use files::{RunFile, files};
 pub use history::History;

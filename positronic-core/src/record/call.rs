@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::ids::Timestamp;
 use super::limits::BatchPolicy;
+use super::skip::{is_default, is_true};
 
 /// The id of a tool: 1 to 64 letters, digits, `_`, `-` and `.`. People and events see the id; a provider sees
 /// [`ToolId::wire_name`]. Maps by tool id accept text keys.
@@ -73,22 +74,22 @@ impl<'de> Deserialize<'de> for ToolId {
 #[serde(default)]
 pub struct CallFlags {
     /// A successful call ends the loop.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "is_default")]
     pub exit: bool,
     /// The tool has no side effects, so it waits for no approval of others and may be rerun.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "is_default")]
     pub read_only: bool,
     /// Repeated calls with one idempotency key have no further effect.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "is_default")]
     pub idempotent: bool,
     /// The tool runs alone, without other calls of its loop.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "is_default")]
     pub sequential: bool,
     /// The tool may destroy something; for people and bridges.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "is_default")]
     pub destructive: bool,
     /// The call runs a brain.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "is_default")]
     pub brain: bool,
 }
 
@@ -103,11 +104,6 @@ impl CallFlags {
     pub const fn may_repeat(self) -> bool {
         self.read_only || self.idempotent
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
-const fn is_false(flag: &bool) -> bool {
-    !*flag
 }
 
 /// A tool's declaration for models and people.
@@ -143,11 +139,6 @@ pub struct Gate {
 
 const fn yes() -> bool {
     true
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
-const fn is_true(flag: &bool) -> bool {
-    *flag
 }
 
 /// The state of an open call.
@@ -211,7 +202,7 @@ pub struct WaitSpec {
     /// Distinguishes this wait from others for the same webhook.
     pub identifier: String,
     /// Whether a person answers, and not a program.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub person: bool,
     /// The question to the answering person.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -16,6 +16,7 @@ use super::path::Path;
 use super::price::Charge;
 use super::request::Tier;
 use super::result::{LoopOutcome, ToolResult};
+use super::skip::{is_default, is_true};
 use super::usage::{Part, Usage};
 
 /// The record of a loop. Its JSON form is lossless.
@@ -33,7 +34,7 @@ pub struct Prompt {
     #[serde(default)]
     pub model: Tier,
     /// Whether people see it. A hidden one is still history for the model.
-    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub visible: bool,
     /// The state of the loop.
     pub state: PromptState,
@@ -169,7 +170,7 @@ pub enum OutputKind {
         /// The text.
         text: String,
         /// Whether the engine sent it, and not a person.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        #[serde(default, skip_serializing_if = "is_default")]
         engine: bool,
     },
     /// The model's answer, apart from its calls.
@@ -342,9 +343,4 @@ pub struct CustomOutput {
 
 const fn yes() -> bool {
     true
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
-const fn is_yes(value: &bool) -> bool {
-    *value
 }

@@ -11,6 +11,7 @@ use super::call::{ToolDecl, ToolId};
 use super::message::{Transcript, WireCache, WireText};
 use super::path::Path;
 use super::signal::Named;
+use super::skip::is_default;
 use super::structured::StructuredActions;
 
 /// A request to a model. It is a pure function of the log, so it can be rebuilt byte for byte.
@@ -137,10 +138,6 @@ pub struct Settings {
 
 /// The model and provider of an answer that is scripted in code.
 pub const CODE: &str = "code";
-
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
-}
 
 /// The tier of a model of the runner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]

@@ -1,5 +1,6 @@
 //! Results of calls, and outcomes of loops.
 
+use super::skip::is_default;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -92,7 +93,7 @@ pub enum LoopOutcome {
         /// The reason.
         message: String,
         /// Whether a later retry can help.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        #[serde(default, skip_serializing_if = "is_default")]
         retryable: bool,
     },
     /// The run was cancelled.

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::budget::Budget;
 use super::ids::{RunId, Timestamp, TriggerId};
+use super::skip::is_default;
 
 /// How a message or a trigger treats a previous run of its conversation that is not over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -38,13 +39,8 @@ pub struct Trigger {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub every: Option<u64>,
     /// How it treats a previous run of its conversation that is not over.
-    #[serde(default, skip_serializing_if = "is_queue")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub busy: Busy,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
-fn is_queue(busy: &Busy) -> bool {
-    *busy == Busy::Queue
 }
 
 impl Trigger {
@@ -56,7 +52,7 @@ impl Trigger {
     /// Makes it repeat at this interval.
     #[must_use]
     pub fn every(mut self, pause: Duration) -> Self {
-        self.every = Some(u64::try_from(pause.as_micros()).unwrap_or(u64::MAX));
+        self.every = Some(super::micros::micros(pause));
         self
     }
 

@@ -39,8 +39,6 @@ pub(super) enum Report {
     Question { path: Path, question: Question, reply: oneshot::Sender<Result<ModelResponse>>, turn: Option<Turn> },
     /// A step or a tool has computed a value that is never to be computed again.
     Value { path: Path, name: String, value: Arc<Value>, reply: oneshot::Sender<Result<Arc<Value>>>, turn: Turn },
-    /// A step's question failed and is asked again.
-    Retry { path: Path, attempt: u32, error: ModelError, due: Timestamp },
     /// An effect is done.
     Done { path: Path, outcome: Outcome },
 }
@@ -51,7 +49,6 @@ impl Report {
             Self::Output { path, .. }
             | Self::Question { path, .. }
             | Self::Value { path, .. }
-            | Self::Retry { path, .. }
             | Self::Done { path, .. } => path,
         }
     }
@@ -64,11 +61,14 @@ pub(super) enum Outcome {
     Answer { result: Result<Answered, ModelError>, attempt: u32, took: u64 },
     Refused { response: ModelResponse, message: String, attempt: u32, took: u64 },
     Tool { result: Result<ToolReply>, attempt: u32, took: u64 },
-    Question { result: Result<ModelResponse, ModelError>, took: u64, asker: Asker },
+    Question { result: Result<ModelResponse, ModelError>, took: u64, asker: Box<Asker> },
 }
 
-/// Who waits for the answer to a question.
+/// A question that was sent, and where its answer goes.
 pub(super) struct Asker {
+    /// The step or the iteration that asks.
+    pub(super) asks: Path,
+    pub(super) request: ModelRequest,
     pub(super) reply: oneshot::Sender<Result<ModelResponse>>,
     pub(super) turn: Option<Turn>,
 }
@@ -227,7 +227,7 @@ impl Worker {
 }
 
 pub(super) fn took(shared: &Shared, started: Timestamp) -> u64 {
-    u64::try_from(shared.now().since(started).as_micros()).unwrap_or(u64::MAX)
+    crate::record::micros::micros(shared.now().since(started))
 }
 
 /// Puts a tool's owner, a plugin or the brain, into the scope that it is handed.

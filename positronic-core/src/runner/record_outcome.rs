@@ -34,7 +34,7 @@ impl Worker {
             Outcome::Prepared { result, iteration, read } => {
                 return self.record_prepared(path, result, iteration, read).await;
             }
-            Outcome::Question { result, took, asker } => return self.record_question(path, result, asker, took).await,
+            Outcome::Question { result, took, asker } => return self.record_question(path, result, *asker, took).await,
         };
         let Some(outcome) = outcome else { return Ok(()) };
         let new_events = settle(&self.shared.state(), path, outcome, took, &self.inputs());
@@ -48,7 +48,7 @@ impl Worker {
         Ok(())
     }
 
-    fn inputs(&self) -> Inputs {
+    pub(super) fn inputs(&self) -> Inputs {
         let runner = &self.shared.runner;
         Inputs { now: self.shared.now(), jitter: runner.ids.jitter(), retry: runner.retry }
     }

@@ -177,7 +177,7 @@ where
             });
             let next = next(&cx, &run);
             cx.system("The parts of a plan run here; no model is asked.")
-                .max_iterations(u32::try_from(cx.state.parts.len() + 1).unwrap_or(u32::MAX))
+                .max_iterations(u64::try_from(cx.state.parts.len() + 1).unwrap_or(u64::MAX))
                 .parallel(u32::try_from(wave(&run)).unwrap_or(u32::MAX))
                 .tools(parts)
                 .scripted(next.map(|index| (name(index), json!({}))))

@@ -78,7 +78,7 @@ const WEEK: Duration = Duration::from_hours(7 * 24);
 fn limited(config: ShopLoop, kind: LimitKind, then: Then) -> ShopLoop {
     let limit = limit_of(kind);
     let config = match kind {
-        LimitKind::Iterations => config.max_iterations(u32::try_from(limit).unwrap()),
+        LimitKind::Iterations => config.max_iterations(limit),
         LimitKind::Tokens => config.max_tokens(limit),
         LimitKind::Money => config.max_money("0.00003"),
         LimitKind::Time => config.max_time(Duration::from_micros(limit)),

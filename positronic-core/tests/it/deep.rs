@@ -194,7 +194,7 @@ fn states(value: &Value) -> Vec<(Brain<(), Value>, &'static str)> {
         ),
         (
             brain("Mapped").state(json!(0)).brain("Dig", inner(), |_| Stack::default(), move |_, _| mapped.clone()),
-            "the result of the brain `Dig` could not be taken over",
+            "cannot apply the result of the brain `Dig`",
         ),
         (
             brain("Given").state(json!(0)).brain("Dig", inner(), move |_| Stack(given.clone()), |state, _| state),
@@ -202,7 +202,7 @@ fn states(value: &Value) -> Vec<(Brain<(), Value>, &'static str)> {
         ),
         (
             brain("Result").state(json!(0)).step("Pass", async |_| Ok(json!(0))).result(move |_| last.clone()),
-            "the result of `Result` could not be made",
+            "cannot compute the result of `Result`",
         ),
     ]
 }

@@ -91,7 +91,7 @@ async fn panicking_maps_fail_with_their_message() {
     let out = board().brain("Research", research(), topic, |_, _| -> Board { panic!("no way out") });
     let story = Play::new([]).run(&out, ()).await;
     let Settled::Failed(failure) = story.settled() else { panic!("{:?}", story.settled()) };
-    assert!(failure.message.ends_with("could not be taken over: it panicked: no way out"), "{failure}");
+    assert_eq!(failure.message, "cannot apply the result of the brain `Research`: it panicked: no way out");
 }
 
 #[tokio::test(start_paused = true)]
@@ -156,7 +156,7 @@ async fn maps_replace_the_options_that_the_model_fills() {
     assert!(error_of(&results[2]).contains("\"about\" is a required property"), "{:?}", results[2]);
     assert_eq!(
         error_of(&results[3]),
-        "the brain gave \"rum in depth 3\", but taking it into the state failed, so the state is as before: it \
+        "the brain returned \"rum in depth 3\", but its change of the state failed, so the state is as before: it \
          panicked: torn"
     );
 }

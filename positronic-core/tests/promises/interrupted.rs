@@ -221,7 +221,7 @@ async fn promise_05_value_after_its_tool_returned_is_refused_and_stops_nothing()
     go.notify_one();
 
     let refused = says_so.recv().await.unwrap().unwrap_err();
-    assert_eq!(refused, "`Work/0.0` does not run now, so nothing is recorded for it");
+    assert_eq!(refused, "`Work/0.0` is not running, so its value is not recorded");
     run.webhook("slack", "a", json!({})).await.unwrap();
     assert!(matches!(settled(&run).await, Settled::Completed(_)), "{:?}", settled(&run).await);
     assert_eq!(named(&bench.checked().await, "VALUE_RECORDED"), [""; 0]);

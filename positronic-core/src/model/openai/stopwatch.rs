@@ -14,7 +14,7 @@ impl Stopwatch {
 
     /// Returns the microseconds since the start.
     pub(super) fn micros(self) -> u64 {
-        u64::try_from(self.0.elapsed().as_micros()).unwrap_or(u64::MAX)
+        crate::record::micros::micros(self.0.elapsed())
     }
 }
 

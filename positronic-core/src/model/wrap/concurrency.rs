@@ -8,8 +8,9 @@ use futures::future::BoxFuture;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
-use super::{after, micros};
+use super::after;
 use crate::model::{DeltaSink, Model};
+use crate::record::micros::micros;
 use crate::record::{ModelError, ModelErrorKind, ModelRequest, ModelResponse, RoutingStep, WaitReason};
 
 /// Limits the number of concurrent requests, over all runs; further requests wait in order of arrival.

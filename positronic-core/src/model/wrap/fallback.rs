@@ -9,8 +9,9 @@ use futures::future::BoxFuture;
 use tokio::time::Instant;
 
 use super::own::{Target, mark, sent};
-use super::{after, common_form, lock, micros};
+use super::{after, common_form, lock};
 use crate::model::{DeltaSink, Model};
+use crate::record::micros::micros;
 use crate::record::{ActionFormat, ModelError, ModelErrorKind, ModelRequest, ModelResponse, RoutingStep};
 
 /// Asks the next model after a failure of the previous one.

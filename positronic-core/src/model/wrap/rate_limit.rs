@@ -10,8 +10,9 @@ use tokio::sync::{Mutex as Gate, Notify};
 use tokio::time::Instant;
 
 use super::window::{Ceiling, Window};
-use super::{after, estimate_tokens, lock, micros};
+use super::{after, estimate_tokens, lock};
 use crate::model::{DeltaSink, Model};
+use crate::record::micros::micros;
 use crate::record::{ModelError, ModelErrorKind, ModelRequest, ModelResponse, RoutingStep, WaitReason};
 
 /// Limits the requests and tokens per minute, over all runs; further requests wait in order of arrival.

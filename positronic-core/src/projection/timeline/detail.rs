@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::node::NodeId;
 use crate::projection::Cost;
+use crate::record::skip::is_default;
 use crate::record::{
     Actor, Amounts, Approval, BatchPolicy, CallFlags, CallState, Decision, DeltaKind, Failure, LimitKind, LoopOutcome,
     ModelError, Part, PublicId, Question, ResponseMetadata, ResumeCause, SignalId, StageKind, Timestamp, ToolResult,
@@ -71,14 +72,14 @@ pub struct StageNode {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration: Option<u64>,
     /// Of a loop: whether people are not shown its record.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub hidden: bool,
     /// Of a loop: its iteration, from 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iteration: Option<u32>,
     /// Of a loop: how many iterations it may have, what was granted included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_iterations: Option<u32>,
+    pub max_iterations: Option<u64>,
     /// Of a loop: how it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<LoopOutcome>,
@@ -166,7 +167,7 @@ pub struct Stream {
     /// How many pieces came, those that are missing included.
     pub pieces: u32,
     /// Whether pieces are missing. The whole answer mends it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub gap: bool,
     /// The parts so far.
     pub parts: Vec<StreamPart>,
@@ -229,7 +230,7 @@ pub struct CallNode {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration: Option<u64>,
     /// Whether it ended its loop.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub exited: bool,
 }
 
@@ -302,7 +303,7 @@ pub struct BudgetNode {
     /// What was used of it.
     pub used: u64,
     /// Whether it is the limit of the conversation.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub shared: bool,
     /// When the question becomes void.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,0 +1,24 @@
+//! Durations, which are stored as whole microseconds.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Returns a duration in microseconds; `u64::MAX` is 584,000 years.
+pub(crate) fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// For serde's `with` on optional durations; an absent field needs `default`, too.
+pub(crate) mod optional {
+    use super::{Deserialize, Deserializer, Duration, Serialize, Serializer, micros};
+
+    #[expect(clippy::ref_option, reason = "serde's `with` passes a reference")]
+    pub(crate) fn serialize<S: Serializer>(time: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
+        time.map(micros).serialize(to)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+        Ok(Option::<u64>::deserialize(from)?.map(Duration::from_micros))
+    }
+}
