@@ -22,7 +22,7 @@ pub(crate) fn inbox(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure> {
         return mail(args, ui);
     }
     let kept = ProjectStore::look(ui)?;
-    let filter = PendingFilter { person: !args.all, most: Some(args.limit), ..PendingFilter::default() };
+    let filter = PendingFilter::builder().person(!args.all).most(args.limit).build();
     let (waiters, short) = block_on(async {
         let client = kept.client();
         let waiters = client.store().pending(&filter).await?;

@@ -23,7 +23,7 @@ pub(crate) fn prune(args: &PruneArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let status = if args.status.is_empty() { over.collect() } else { args.status.clone() };
     let kept = ProjectStore::known(ui)?;
     let now = SystemClock.now();
-    let filter = RunFilter { status, before: Some(earlier(now, args.before)), ..RunFilter::default() };
+    let filter = RunFilter::builder().status(status).before(earlier(now, args.before)).build();
     let (rows, short, removed, needed, files) = block_on(async {
         let client = kept.client();
         let mut rows = client.store().runs(&filter).await?;

@@ -20,7 +20,7 @@ pub(super) type Verdict<T> = Arc<dyn Fn(&T, Scope) -> BoxFuture<'static, Result<
 /// The approval settings of a tool. `T` is the call data that a closure sees.
 pub(super) struct Approval<T> {
     asks: Asks<T>,
-    valid_for: Option<u64>,
+    valid_for: Option<Duration>,
     editable: bool,
 }
 
@@ -46,7 +46,7 @@ impl<T> Approval<T> {
     }
 
     pub(super) fn expires(&mut self, after: Duration) {
-        self.valid_for = Some(crate::record::micros::micros(after));
+        self.valid_for = Some(after);
     }
 
     pub(super) const fn not_editable(&mut self) {

@@ -14,7 +14,7 @@ use super::r#loop::Loop;
 use super::output::OutputType;
 use super::question::ModelCall;
 use super::read_only::ReadOnly;
-use super::reply::Reply;
+use super::reply::ToolReply;
 use super::services::{NoServices, Services, services};
 use crate::definition::{Scope, encode, encode_state};
 use crate::error::{Error, Result};
@@ -292,8 +292,8 @@ impl<O, S, V> ToolContext<O, S, V> {
     /// Creates a result that also changes the state, or waits.
     ///
     /// If the value cannot be encoded as JSON, the call fails.
-    pub fn result<T: Serialize>(&self, value: T) -> Reply<S> {
-        Reply::new(&value)
+    pub fn result<T: Serialize>(&self, value: T) -> ToolReply<S> {
+        ToolReply::new(&value)
     }
 
     /// Returns the record of the loop that called the tool.
@@ -419,7 +419,7 @@ impl<O, S, V> ToolContext<O, S, V> {
         self.scope.link.output(&self.scope.path, SideOutput::Custom(custom))
     }
 
-    /// Creates a trigger that fires once; [`Trigger::every`] makes it repeat, and [`Reply::set_trigger`] sets it. Its id depends
+    /// Creates a trigger that fires once; [`Trigger::every`] makes it repeat, and [`ToolReply::set_trigger`] sets it. Its id depends
     /// on this call and on `what`, so it is the same for every try.
     pub fn trigger(&self, what: impl Into<String>, due: Timestamp) -> Trigger {
         let what = what.into();

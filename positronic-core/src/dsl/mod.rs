@@ -67,7 +67,7 @@ pub use plugin::{Plugin, PluginContext, Preparation, RequestEdit};
 pub use plugin_state::PluginState;
 pub use question::ModelCall;
 pub use read_only::ReadOnly;
-pub use reply::{IntoReply, NoArgs, Reply};
+pub use reply::{IntoReply, NoArgs, ToolReply};
 pub use services::{IntoServices, Needs, NoServices, Provides, Requirement, Services, Within};
 pub use skill::{FunctionSkill, SkillBuilder};
 pub use tool::{Action, Tool, ToolBuilder};

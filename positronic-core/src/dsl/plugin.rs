@@ -33,7 +33,8 @@ use super::read_only::ReadOnly;
 use super::services::{Provides, Services, services};
 use super::tool::{Tool, ToolBuilder};
 use crate::definition::{
-    AnyPlugin, Compaction, Invocation, LoopDefinition, Next, Scope, ToolDefinition, ToolReply, encode_state,
+    AnyPlugin, CompactionChange, Invocation, LoopDefinition, NextCall, Scope, ToolDefinition, UntypedReply,
+    encode_state,
 };
 use crate::error::{Error, Result};
 use crate::record::{
@@ -260,12 +261,12 @@ impl<O: Options, S: State, V: Services, P: PluginState> Preparation<'_, O, S, V,
     /// stays complete. A result is never separated from its call: more messages stay if necessary.
     pub fn compact(&mut self, keep: usize, summary: impl Into<String>) {
         let keep = u64::try_from(keep).unwrap_or(u64::MAX);
-        self.definition.compaction = Some(Compaction { keep, summary: Some(summary.into()) });
+        self.definition.compaction = Some(CompactionChange { keep, summary: Some(summary.into()) });
     }
 
     /// Restores all messages from this iteration on.
     pub fn uncompact(&mut self) {
-        self.definition.compaction = Some(Compaction::default());
+        self.definition.compaction = Some(CompactionChange::default());
     }
 
     /// Returns the messages of the loop's last request, and later ones of its record.
@@ -402,7 +403,12 @@ impl<O: Options, S: State, V: Services, P: Plugin<O, S, V>> AnyPlugin for Erased
         })
     }
 
-    fn call<'a>(&'a self, scope: Scope, call: &'a Invocation, next: Next<'a>) -> BoxFuture<'a, Result<ToolReply>> {
+    fn call<'a>(
+        &'a self,
+        scope: Scope,
+        call: &'a Invocation,
+        next: NextCall<'a>,
+    ) -> BoxFuture<'a, Result<UntypedReply>> {
         Box::pin(async move {
             let context = self.context(scope)?;
             let around = CallAround::new(call, next);

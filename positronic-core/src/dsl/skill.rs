@@ -13,7 +13,7 @@ use super::bounds::{IntoVerdict, Options, State, ToolArgs};
 use super::brain::Brain;
 use super::brain_tool::BrainTool;
 use super::context::ToolContext;
-use super::reply::{NoArgs, Reply};
+use super::reply::{NoArgs, ToolReply};
 use super::services::{Services, Within};
 use super::tool::{Tool, ToolBuilder, decode};
 use crate::error::Result;
@@ -137,7 +137,7 @@ async fn finish<O, S: State, V, R: Serialize + Send + 'static>(
     running: futures::future::BoxFuture<'static, Result<R>>,
     cx: ToolContext<O, S, V>,
     handle: Option<HandleFn<S, R>>,
-) -> Result<Reply<S>> {
+) -> Result<ToolReply<S>> {
     let result = running.await?;
     let reply = cx.result(&result);
     Ok(match handle {

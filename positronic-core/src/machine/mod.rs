@@ -1,5 +1,7 @@
 //! The pure state machine of a run: the meaning of its log, and what happens next.
 //!
+//! This module is for the engine and its tests; an author of brains does not need it.
+//!
 //! ```text
 //! RunState::apply(&event)      folds one event into the state, or refuses it and changes nothing
 //! next(&state, now)            returns which effects must be in flight, and when to call it again

@@ -59,6 +59,7 @@ struct Skill<O, S, V> {
 
 /// The state of [`Skills`]; read it with `cx.plugin_state::<ActiveSkills>()`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
 pub struct ActiveSkills {
     /// The names of the active skills, in the order of activation.
     pub active: Vec<String>,

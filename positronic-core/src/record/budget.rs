@@ -24,6 +24,7 @@ use super::skip::is_default;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct Budget {
     /// The maximum number of iterations: of a loop, or of all loops of a brain.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,6 +49,7 @@ pub struct Budget {
 /// Asks a person for more when a limit is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct AskForMore {
     /// How long the request is valid, stored in microseconds; without limit if not set. An expired request counts as
     /// rejected.
@@ -76,9 +78,9 @@ pub struct Amounts {
     /// Money.
     #[serde(skip_serializing_if = "is_default")]
     pub money: Money,
-    /// Active time, in microseconds.
-    #[serde(skip_serializing_if = "is_default")]
-    pub time: u64,
+    /// Active time, stored in microseconds.
+    #[serde(skip_serializing_if = "is_default", with = "super::micros")]
+    pub time: Duration,
 }
 
 impl Amounts {
@@ -103,18 +105,18 @@ impl Amounts {
     /// Creates an amount of active time.
     #[must_use]
     pub fn time(time: Duration) -> Self {
-        Self { time: micros(time), ..Self::default() }
+        Self { time, ..Self::default() }
     }
 
     /// Returns the amount of one kind: iterations, tokens, billionths of money, microseconds.
     #[must_use]
-    pub const fn of(&self, kind: LimitKind) -> u64 {
+    pub fn of(&self, kind: LimitKind) -> u64 {
         match kind {
             LimitKind::Iterations => self.iterations,
             LimitKind::Failures => 0,
             LimitKind::Tokens => self.tokens,
             LimitKind::Money => self.money.nanos(),
-            LimitKind::Time => self.time,
+            LimitKind::Time => micros(self.time),
         }
     }
 
@@ -226,6 +228,7 @@ impl Budget {
 /// A budget of all prompts of a conversation at the start of one, including the previous usage.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct SharedBudget {
     /// The common limits.
     pub budget: Budget,

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -129,9 +130,9 @@ pub struct ToolDecl {
 pub struct Gate {
     /// The reason for the approval.
     pub reason: String,
-    /// How long the request is valid, in microseconds from when it is asked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub valid_for: Option<u64>,
+    /// How long the request is valid from when it is asked, stored in microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "super::micros::optional")]
+    pub valid_for: Option<Duration>,
     /// Whether the person may edit the arguments.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub editable: bool,
@@ -144,6 +145,7 @@ const fn yes() -> bool {
 /// The state of an open call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum CallState {
     /// It will run as soon as there is capacity.
     Queued,

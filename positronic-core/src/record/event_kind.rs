@@ -1,6 +1,7 @@
 //! The kinds of events, listed in the docs of [`EventKind`].
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -174,8 +175,9 @@ pub enum EventKind {
         /// The change; `None` if the state is the same.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         change: Option<Change>,
-        /// Microseconds since its start.
-        duration: u64,
+        /// The time since its start, stored in microseconds.
+        #[serde(with = "super::micros")]
+        duration: Duration,
     },
     /// A step failed and will be retried.
     StepRetry {
@@ -236,8 +238,9 @@ pub enum EventKind {
         parts: Arc<[Part]>,
         /// The metadata of the answer.
         metadata: ResponseMetadata,
-        /// Microseconds from the request to the end of the answer.
-        duration: u64,
+        /// The time from the request to the end of the answer, stored in microseconds.
+        #[serde(with = "super::micros")]
+        duration: Duration,
     },
     /// The model failed and will be asked again.
     LoopModelRetry {
@@ -258,8 +261,9 @@ pub enum EventKind {
         parts: Arc<[Part]>,
         /// The metadata of the answer.
         metadata: Box<ResponseMetadata>,
-        /// Microseconds from the request to the end of the answer.
-        duration: u64,
+        /// The time from the request to the end of the answer, stored in microseconds.
+        #[serde(with = "super::micros")]
+        duration: Duration,
     },
     /// The model requested a call.
     LoopToolCall(Box<ToolCall>),
@@ -282,9 +286,9 @@ pub enum EventKind {
     LoopToolResult {
         /// The result.
         result: ToolResult,
-        /// Microseconds since the tool's start; `None` for a call that never ran.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        duration: Option<u64>,
+        /// The time since the tool's start, stored in microseconds; `None` for a call that never ran.
+        #[serde(default, skip_serializing_if = "Option::is_none", with = "super::micros::optional")]
+        duration: Option<Duration>,
         /// The change of the loop's state.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         change: Option<Change>,
@@ -683,6 +687,7 @@ pub enum Decision {
 /// The reason why a waiting call resumes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum ResumeCause {
     /// An answer arrived.
     #[default]

@@ -11,6 +11,7 @@ use super::skip::is_default;
 /// The limits of one loop: a budget like that of a brain, and what only loops have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct Limits {
     /// The limits that loops and brains have in common. Iterations are the loop's own, 50 by default, as in the decision
     /// loop's design; everything else counts for the loop and everything below it. [`OnLimit::Exit`] is the default effect.

@@ -1,5 +1,8 @@
 //! The data types: events, prompts, messages, results.
 //!
+//! This module is for user interfaces and other readers of runs, and for adapters; an author of brains needs single types of it, such
+//! as [`Money`] and [`Tier`].
+//!
 //! This module has no behaviour. A run is an ordered list of [`Event`]s; the [`machine`](crate::machine) folds
 //! them into a state, [`projection`](crate::projection) reads them, a [`store`](crate::store) persists them.
 

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -132,6 +133,7 @@ impl Place {
 /// The state of a loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum PromptState {
     /// It is running.
     Running,
@@ -148,10 +150,10 @@ pub enum PromptState {
 pub struct Output {
     /// When it happened.
     pub at: Timestamp,
-    /// Its duration in microseconds: of a model's answer from its request, of a call from its tool's start. `None`
+    /// Its duration, stored in microseconds: of a model's answer from its request, of a call from its tool's start. `None`
     /// for instant and for unfinished ones.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub duration: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "super::micros::optional")]
+    pub duration: Option<Duration>,
     /// The id of a side output, with which a widget can replace it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<PublicId>,

@@ -97,6 +97,7 @@ impl PartialEq for ToolSet {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, typed_builder::TypedBuilder)]
 #[serde(default)]
 #[builder(field_defaults(default))]
+#[non_exhaustive]
 pub struct Settings {
     /// The tier of the model.
     #[serde(skip_serializing_if = "is_default")]

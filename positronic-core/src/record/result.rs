@@ -7,6 +7,7 @@ use serde_json::Value;
 /// The result of a call. Every call gets exactly one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum ToolResult {
     /// The tool succeeded.
     Success {

@@ -88,9 +88,9 @@ pub struct ResponseMetadata {
     pub response_id: Option<String>,
     /// The finish reason.
     pub finish: Finish,
-    /// Microseconds from the request to the first chunk of the answer.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub first_chunk: Option<u64>,
+    /// The time from the request to the first chunk of the answer, stored in microseconds.
+    #[serde(skip_serializing_if = "Option::is_none", with = "super::micros::optional")]
+    pub first_chunk: Option<Duration>,
     /// The tokens.
     pub usage: Usage,
     /// The cost of the answer, by the runner's prices at that time or as reported by the provider; `None` if unknown.
@@ -245,9 +245,9 @@ pub struct ModelError {
     pub kind: ModelErrorKind,
     /// A message for people.
     pub message: String,
-    /// The wait that the provider requests, in microseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub retry_after: Option<u64>,
+    /// The wait that the provider requests, stored in microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "super::micros::optional")]
+    pub retry_after: Option<Duration>,
     /// The HTTP status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
@@ -333,11 +333,5 @@ impl ModelError {
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
         self.kind.is_retryable()
-    }
-
-    /// Returns the wait that the provider requests.
-    #[must_use]
-    pub fn wait(&self) -> Option<Duration> {
-        self.retry_after.map(Duration::from_micros)
     }
 }

@@ -3,6 +3,7 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use futures::FutureExt as _;
 use serde_json::Value;
@@ -14,7 +15,7 @@ use super::plugged::{PreparedIteration, around, inspected};
 use super::shared::Shared;
 use super::structured::{Given, given};
 use super::worker::Worker;
-use crate::definition::{Invocation, LoopDefinition, Scope, StageBody, ToolBody, ToolDefinition, ToolReply};
+use crate::definition::{Invocation, LoopDefinition, Scope, StageBody, ToolBody, ToolDefinition, UntypedReply};
 use crate::error::{Error, Result};
 use crate::machine::{Answered, Effect, RunState, Validated, given_up};
 use crate::model::{DeltaSink, Model, Piece};
@@ -57,11 +58,11 @@ impl Report {
 /// What came of an effect.
 pub(super) enum Outcome {
     Prepared { result: Result<Box<PreparedIteration>>, iteration: u32, read: usize },
-    Step { result: Result<Value>, took: u64 },
-    Answer { result: Result<Answered, ModelError>, attempt: u32, took: u64 },
-    Refused { response: ModelResponse, message: String, attempt: u32, took: u64 },
-    Tool { result: Result<ToolReply>, attempt: u32, took: u64 },
-    Question { result: Result<ModelResponse, ModelError>, took: u64, asker: Box<Asker> },
+    Step { result: Result<Value>, took: Duration },
+    Answer { result: Result<Answered, ModelError>, attempt: u32, took: Duration },
+    Refused { response: ModelResponse, message: String, attempt: u32, took: Duration },
+    Tool { result: Result<UntypedReply>, attempt: u32, took: Duration },
+    Question { result: Result<ModelResponse, ModelError>, took: Duration, asker: Box<Asker> },
 }
 
 /// A question that was sent, and where its answer goes.
@@ -226,8 +227,8 @@ impl Worker {
     }
 }
 
-pub(super) fn took(shared: &Shared, started: Timestamp) -> u64 {
-    crate::record::micros::micros(shared.now().since(started))
+pub(super) fn took(shared: &Shared, started: Timestamp) -> Duration {
+    shared.now().since(started)
 }
 
 /// Puts a tool's owner, a plugin or the brain, into the scope that it is handed.

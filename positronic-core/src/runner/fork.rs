@@ -15,6 +15,7 @@ use crate::store::StoreError;
 /// What is other in a fork than in the run it comes from.
 #[derive(Debug, Clone, Default, typed_builder::TypedBuilder)]
 #[builder(field_defaults(default))]
+#[non_exhaustive]
 pub struct Fork {
     /// The options, instead of the original ones; stages that are done have read those.
     #[builder(setter(strip_option))]

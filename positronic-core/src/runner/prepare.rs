@@ -6,7 +6,7 @@ use super::async_effects::{self, caught_now};
 use super::plugged::{PreparedIteration, prepared};
 use super::shared::Stop;
 use super::worker::Worker;
-use crate::definition::{Compaction, LoopDefinition, StageBody};
+use crate::definition::{CompactionChange, LoopDefinition, StageBody};
 use crate::machine::{Configured, LoopPhase, Outcome, begin_iteration, begin_loop, limits_money, offers};
 use crate::projection::RULES;
 use crate::record::{NewEvent, Overrides, Path, PluginStates, ResponseMetadata, Segment, ToolSet};
@@ -173,7 +173,7 @@ impl Worker {
             tools,
             settings: &definition.settings,
             limits: &definition.limits,
-            compaction: compaction.map(|Compaction { keep, summary }| (*keep, summary.as_deref())),
+            compaction: compaction.map(|CompactionChange { keep, summary }| (*keep, summary.as_deref())),
             plugins,
             is_first: is_of_root(path) && !self.shared.prompts().iter().any(|prompt| is_of_root(&prompt.path)),
             projection: RULES,

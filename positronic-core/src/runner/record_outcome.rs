@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::async_effects::{Outcome, caught_now};
 use super::shared::Stop;
 use super::worker::Worker;
-use crate::definition::{StateValue, ToolReply, recordable};
+use crate::definition::{StateValue, UntypedReply, recordable};
 use crate::error::Result;
 use crate::machine::{self, Inputs, Returned, settle};
 use crate::record::{EventKind, Path, ResponseMetadata};
@@ -54,11 +54,12 @@ impl Worker {
     }
 
     /// Computes the changes of a tool that has returned. Answers none where the call is gone.
-    fn returned(&mut self, path: &Path, result: Result<ToolReply>, attempt: u32) -> Option<machine::Outcome> {
+    fn returned(&mut self, path: &Path, result: Result<UntypedReply>, attempt: u32) -> Option<machine::Outcome> {
         let tool = self.shared.state().call(path).map(|call| call.tool.clone())?;
         let states = self.states(path)?;
-        let checked =
-            |reply: ToolReply| recordable("the tool did its work, but what it returned", &reply.output).map(|()| reply);
+        let checked = |reply: UntypedReply| {
+            recordable("the tool did its work, but what it returned", &reply.output).map(|()| reply)
+        };
         let reply = match result.and_then(checked) {
             Ok(reply) => reply,
             Err(error) => {
@@ -66,7 +67,7 @@ impl Worker {
                 return Some(machine::Outcome::ToolFailed { error, attempt, retries });
             }
         };
-        let ToolReply { output, brief, updates, plugin_updates, waits, triggers } = reply;
+        let UntypedReply { output, brief, updates, plugin_updates, waits, triggers } = reply;
         let changes = states.and_then(|states| {
             let next = updated(&states.document, updates)?;
             states.step(path, next, plugin_updates)

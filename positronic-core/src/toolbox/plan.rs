@@ -19,6 +19,7 @@ const STAGE: &str = "Sub-goals";
 
 /// Options for running sub-goals.
 #[derive(Debug, Clone, PartialEq, Eq, TypedBuilder)]
+#[non_exhaustive]
 pub struct PlanOptions {
     /// Whether they run sequentially or concurrently.
     #[builder(default)]
@@ -64,6 +65,7 @@ pub enum OnFailure {
 /// A part of a goal, from a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct SubGoal {
     /// A title of a few words.
     pub title: String,
@@ -73,6 +75,7 @@ pub struct SubGoal {
 
 /// The result of a sub-goal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
 pub struct PlanPart {
     /// The sub-goal's title.
     pub title: String,
@@ -102,6 +105,7 @@ pub enum PartStatus {
 
 /// The result of a plan: the result of a call of `plan`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
 pub struct PlanResult {
     /// The goal.
     pub goal: String,

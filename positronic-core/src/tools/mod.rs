@@ -1,4 +1,6 @@
 //! Schemas of tool arguments, and validation against them.
+//!
+//! This module is for adapters of models and of tool servers; an author of brains does not need it.
 
 mod absent;
 mod order;

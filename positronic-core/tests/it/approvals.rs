@@ -92,7 +92,7 @@ async fn approval_of_a_brain_can_expire_and_forbid_edited_arguments() {
     let run = play.start(&strict, ()).await;
     waits(&run).await;
 
-    let gate = Gate { reason: "it is costly".to_owned(), valid_for: Some(60_000_000), editable: false };
+    let gate = Gate { reason: "it is costly".to_owned(), valid_for: Some(Duration::from_mins(1)), editable: false };
     assert_eq!(gates(&run), [gate.clone(), gate]);
     let edited = SignalKind::Approve { call: path("Work/0.0"), arguments: Some(json!({"topic": "milk"})) };
     let refused = run.signal(edited, Actor::default()).await.unwrap_err();

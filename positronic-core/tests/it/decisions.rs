@@ -1,5 +1,7 @@
 //! Structured actions: the request, refused answers and retries, and a record equal to that of any loop.
 
+use std::time::Duration;
+
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::Costs;
@@ -257,7 +259,7 @@ async fn model_failures_and_misfits_are_counted_separately() {
 #[tokio::test(start_paused = true)]
 async fn failure_suggests_a_remedy() {
     let refuses = Reply::error(ModelError::new(ModelErrorKind::BadRequest, "no such format"));
-    let hour = Some(3_600_000_000);
+    let hour = Some(Duration::from_hours(1));
     let waits = Reply::error(ModelError { retry_after: hour, ..ModelError::new(ModelErrorKind::RateLimited, "slow") });
     let cases = [
         (refuses, "ask for decisions in words: `ActionFormat::Plain`, on the command line `--action-format plain`"),

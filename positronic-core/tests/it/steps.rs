@@ -193,7 +193,10 @@ async fn failed_question_is_sent_again_with_an_event_each_time() {
 #[tokio::test(start_paused = true)]
 async fn failed_model_call_is_repeated_unchanged_and_then_fails_the_brain() {
     let talk = brain("Talk").r#loop("Chat", |cx| cx.system("Talk.").input("hi"));
-    let slow = ModelError { retry_after: Some(7_000_000), ..ModelError::new(ModelErrorKind::RateLimited, "slow down") };
+    let slow = ModelError {
+        retry_after: Some(Duration::from_secs(7)),
+        ..ModelError::new(ModelErrorKind::RateLimited, "slow down")
+    };
     let play = Play::new([Reply::error(slow), Reply::text("hello")]);
     let story = play.run(&talk, ()).await;
     let calls: Vec<_> = story.log().iter().filter(|event| event.kind.name() == "LOOP_MODEL_CALL").collect();

@@ -265,7 +265,9 @@ async fn limits_and_failures_of_a_model_stand_where_they_happened() {
     let timeline = timeline(&story);
     let [failed, answered] = answers(&timeline, "Work").collect::<Vec<_>>()[..] else { panic!("{timeline:?}") };
     assert!(matches!(&failed.outcome, Some(AnswerOutcome::Failed { error, .. }) if error.message == "busy"));
-    assert!(matches!(&answered.outcome, Some(AnswerOutcome::Answered(answer)) if answer.duration == 2_000_000));
+    assert!(
+        matches!(&answered.outcome, Some(AnswerOutcome::Answered(answer)) if answer.duration == Duration::from_secs(2))
+    );
     let limit = timeline.nodes().find_map(|node| match &node.kind {
         NodeKind::Limit { kind, limit, .. } => Some((node.path.clone(), *kind, *limit)),
         _ => None,

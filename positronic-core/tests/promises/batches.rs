@@ -297,7 +297,7 @@ async fn promise_16_cancel_from_another_process_answers_every_call_and_stops_eff
         ToolResult::Success { .. } => "success",
         ToolResult::Interrupted { .. } => "interrupted",
         ToolResult::Skipped { .. } => "skipped",
-        ToolResult::Error { .. } | ToolResult::Denied { .. } => "other",
+        _ => "other",
     };
     let results =
         ["0.0", "0.1", "0.1/Deep/0.0", "0.1/Deep/0.1", "0.4", "0.5", "0.6"].map(|call| of(&format!("Work/{call}")));

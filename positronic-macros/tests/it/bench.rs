@@ -6,7 +6,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use positronic_core::Result;
 use positronic_core::definition::{
-    BrainDefinition, Link, LoopDefinition, Scope, StageBody, StateValue, ToolBody, ToolDefinition, ToolReply,
+    BrainDefinition, Link, LoopDefinition, Scope, StageBody, StateValue, ToolBody, ToolDefinition, UntypedReply,
 };
 use positronic_core::dsl::{Brain, NoServices, Requirement, Runnable as _, Services, State, Tool, brain};
 use positronic_core::record::{
@@ -37,7 +37,7 @@ impl Bench {
     }
 
     /// Calls the tool with valid arguments.
-    pub(crate) fn reply(&self, arguments: Value) -> Result<ToolReply> {
+    pub(crate) fn reply(&self, arguments: Value) -> Result<UntypedReply> {
         self.tool.schema.check(&arguments).unwrap();
         let ToolBody::Function { execute, .. } = &self.tool.body else { panic!("no function") };
         execute(Arc::new(arguments), self.scope.clone()).now_or_never().unwrap()

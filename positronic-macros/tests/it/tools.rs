@@ -1,7 +1,7 @@
 //! Tools created by `#[tool]`.
 
 use positronic_core::definition::StateValue;
-use positronic_core::dsl::{Reply, State};
+use positronic_core::dsl::{State, ToolReply};
 use positronic_core::prelude::*;
 use positronic_macros::tool;
 use schemars::JsonSchema;
@@ -86,7 +86,7 @@ async fn countdown(from: u32, cx: ToolContext<(), Ticket>) -> Result<Vec<u32>> {
 
 /// Numbers the ticket.
 #[tool]
-async fn renumber(number: u32, cx: ToolContext<(), Ticket, Acme>) -> Result<Reply<Ticket>> {
+async fn renumber(number: u32, cx: ToolContext<(), Ticket, Acme>) -> Result<ToolReply<Ticket>> {
     Ok(cx.result(number).update(move |ticket| ticket.number = number))
 }
 
@@ -183,7 +183,7 @@ fn name_docs_flags_and_arguments_become_the_declaration() {
     assert_eq!((refund.tool.timeout.as_secs(), refund.tool.retries), (60, 2));
     let gate = refund.approval().unwrap();
     assert_eq!(gate.reason, "refunds need a person");
-    assert_eq!((gate.valid_for, gate.editable), (Some(36 * 60 * 60 * 1_000_000), false));
+    assert_eq!((gate.valid_for, gate.editable), (Some(std::time::Duration::from_hours(36)), false));
 
     let stop = Bench::bare(stop());
     insta::assert_json_snapshot!(stop.tool.decl, @r#"

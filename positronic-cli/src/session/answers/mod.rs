@@ -8,7 +8,7 @@ mod person;
 mod recall;
 mod terminal;
 
-use positronic_core::model::cassette::{Cassette, Pending as Asked};
+use positronic_core::model::cassette::{AwaitedSignal as Asked, Cassette};
 use positronic_core::record::{Pending, PendingKind};
 use positronic_core::record::{SignalKind, WaitSpec};
 use serde_json::{Value, json};

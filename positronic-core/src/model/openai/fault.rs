@@ -95,7 +95,7 @@ pub(super) fn http_error(status: u16, body: &str, wait: Option<Duration>, reques
     );
     ModelError {
         kind: kind(Some(status), &fault),
-        retry_after: wait.map(crate::record::micros::micros),
+        retry_after: wait,
         status: Some(status),
         provider_code: fault.code.or(fault.kind),
         request_id,

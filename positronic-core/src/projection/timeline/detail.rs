@@ -1,6 +1,7 @@
 //! What nodes hold: brains, stages, answers, calls, widgets and budget questions.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -68,9 +69,9 @@ pub struct StageNode {
     /// Of a step: the attempt, from 0.
     #[serde(default)]
     pub attempt: u32,
-    /// Of a step: how long it ran, in microseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub duration: Option<u64>,
+    /// Of a step: how long it ran, stored in microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::record::micros::optional")]
+    pub duration: Option<Duration>,
     /// Of a loop: whether people are not shown its record.
     #[serde(default, skip_serializing_if = "is_default")]
     pub hidden: bool,
@@ -149,8 +150,9 @@ pub struct Answer {
     pub parts: Arc<[Part]>,
     /// The model, the tokens, the routing and the cost as the log has it.
     pub metadata: ResponseMetadata,
-    /// Microseconds from the request to the end of the answer.
-    pub duration: u64,
+    /// The time from the request to the end of the answer, stored in microseconds.
+    #[serde(with = "crate::record::micros")]
+    pub duration: Duration,
     /// What it cost by the timeline's price table; `None` without a table, and for an answer of code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
@@ -226,9 +228,9 @@ pub struct CallNode {
     /// Its result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<ToolResult>,
-    /// How long the tool ran, in microseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub duration: Option<u64>,
+    /// How long the tool ran, stored in microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::record::micros::optional")]
+    pub duration: Option<Duration>,
     /// Whether it ended its loop.
     #[serde(default, skip_serializing_if = "is_default")]
     pub exited: bool,

@@ -64,6 +64,7 @@ impl Node {
 /// Where a node stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum NodeStatus {
     /// It has not begun.
     NotStarted,

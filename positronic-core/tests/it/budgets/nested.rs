@@ -187,7 +187,7 @@ async fn triggered_run_inherits_the_budget_of_its_creator() {
     let create = Reply::call("trigger.create", json!({"what": "water", "in": "1 hour"}));
     let play = Play::new([create, Reply::text("I will."), Reply::text("Watered.").usage(used)]);
     let runner = play.test.runner().clone().brain(gardener());
-    let budget = Budget { max_tokens: Some(500), ..Budget::default() };
+    let budget = Budget::default().max_tokens(500);
     let start = Start { budget: Some(budget.clone()), user: Some("ann".to_owned()), ..Start::default() };
     runner.start_with(gardener(), (), start).await.unwrap().result().await.unwrap();
 

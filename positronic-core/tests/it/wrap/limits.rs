@@ -70,7 +70,7 @@ impl Model for Busy {
             self.sent.lock().unwrap().push((request.path.as_str().to_owned(), at));
             tokio::time::sleep(self.takes).await;
             if let Some(wait) = self.fails.filter(|_| at.is_zero()) {
-                let retry_after = u64::try_from(wait.as_micros()).ok();
+                let retry_after = Some(wait);
                 return Err(ModelError { retry_after, ..ModelError::new(ModelErrorKind::RateLimited, "slow down") });
             }
             let parts = vec![Part::Text { text: "Yes.".to_owned() }];
