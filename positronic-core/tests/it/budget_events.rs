@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use positronic_core::machine::{Effect, Refusal, RunState, admit, next, pending, status, why};
+use positronic_core::machine::{Effect, Refusal, RunState, admit, decided, next, pending, status, why};
 use positronic_core::model::scripted::ScriptedModel;
 use positronic_core::prelude::*;
 use positronic_core::record::{
@@ -128,6 +128,39 @@ async fn decision_determines_the_next_event() {
     let other = Signal { id: SignalId::new("t"), ..grant(1) };
     let other = admit(&granted, &other, granted.at, &anything);
     assert!(matches!(other, Err(Refusal::NotAsked { .. })), "{other:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn decided_names_the_last_decision_on_a_limit() {
+    let log = log(asking).await;
+    let asked = RunState::replay(&log).unwrap();
+    let decisions = [
+        (SignalKind::Grant { to: path("Work"), more: Amounts::tokens(5) }, "it was granted 5 tokens more by ann"),
+        (
+            SignalKind::Reject { call: path("Work"), reason: Some("enough".to_owned()) },
+            "it was refused more by ann: enough",
+        ),
+    ];
+
+    for (decision, expected) in decisions {
+        let NewEvent { path: at, kind } = admit(&asked, &signal(decision), asked.at, &anything).unwrap().remove(0);
+        let event = Event { seq: asked.next, at: asked.at, epoch: None, path: at, kind };
+        let refusal = decided(log.iter().chain([&event]), &path("Work"));
+        assert!(matches!(&refusal, Some(Refusal::Decided { how, .. }) if how == expected), "{refusal:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn brain_cannot_start_in_the_call_of_another_tool() {
+    let log = log(asking).await;
+    let start = log.iter().find(|event| event.kind.name() == "BRAIN_START").unwrap().kind.clone();
+
+    for length in 1..=log.len() {
+        let mut state = RunState::replay(&log[..length]).unwrap();
+        let (seq, at, kind) = (state.next, state.at, start.clone());
+        let event = Event { seq, at, epoch: None, path: path("Work/0.0"), kind };
+        assert!(state.apply(&event).is_err(), "accepted after event {length}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
