@@ -32,10 +32,10 @@ impl ChatState {
         lines.extend(status.map(|status| one(Tone::Warn, &format!("{} {status}", Sign::Waiting.text(unicode)))));
         lines.extend(self.hint.as_ref().map(|hint| one(Tone::Dim, hint)));
         let is_running = matches!(self.phase, Phase::Running);
-        if self.elsewhere && is_running {
+        if self.is_elsewhere && is_running {
             lines.push(one(Tone::Dim, "another process answers; its text appears in one piece"));
         }
-        let help = if is_running || self.is_sending() {
+        let help = if is_running || self.sending.is_some() {
             "Ctrl-C ends the answer"
         } else if self.is_open() {
             "say more, or /pending"

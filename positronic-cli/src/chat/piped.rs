@@ -4,13 +4,12 @@
 
 use std::io::{BufRead as _, BufReader, Read};
 use std::sync::Arc;
-use std::sync::mpsc::{Sender, channel};
 
 use positronic_core::projection::Prompts;
 use positronic_core::record::{Event, EventKind, FileOutput, Opening, Path, RunId, Seq, SideOutput, Status};
 use positronic_core::runner::{DueTrigger, Ids as _, Runner, UuidIds};
 use serde_json::{Value, json};
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::context::ChatContext;
 use super::slash_commands::{Slash, Written, parse};
@@ -69,7 +68,7 @@ impl PipedChat<'_> {
     async fn run(&mut self, input: Box<dyn Read + Send>) -> Result<Exit, Failure> {
         // Lines that a person types can be commands.
         let is_typed = self.ui.settings.stdin_is_terminal;
-        let mut lines = Lines::new(input);
+        let mut lines = Lines(Some(BufReader::new(input)));
         let mut interrupts = interrupts();
         let mut last = Exit::Done;
         if let Some(row) = self.context.last().await?.filter(|last| last.status == Status::Running) {
@@ -89,12 +88,9 @@ impl PipedChat<'_> {
             if is_typed {
                 self.ui.lines("> ")?;
             }
-            let line = match lines.next(&mut interrupts).await {
+            let line = match lines.next(&mut interrupts).await? {
                 Next::Line(line) => line,
                 Next::End => return Ok(last),
-                Next::Failed(source) => {
-                    return Err(Failure::File { path: "stdin".into(), doing: "cannot be read", source });
-                }
                 Next::Interrupt(interrupt) => return Ok(left_by(interrupt)),
             };
             let text = match if is_typed { parse(&line) } else { Written::Message(line) } {
@@ -218,6 +214,7 @@ impl PipedChat<'_> {
         } else if !answer.is_empty() {
             ui.tell(&sanitise(&answer, ui.settings.unicode))?;
         }
+        let is_left = matches!(ending, Ending::Left(_)) && context.store.lasts();
         let exit = match ending {
             Ending::Completed(result) => {
                 if !self.mode.json && answer.is_empty() && result != Value::Null {
@@ -226,13 +223,11 @@ impl PipedChat<'_> {
                 cut_short(&log, ui)?;
                 Exit::Done
             }
-            Ending::Left(pending) if context.store.lasts() => {
-                let exit = end(context, &run, Ending::Left(pending), self.mode, ui).await?;
-                ui.lines(&format!("or in the chat: {}", context.back()))?;
-                exit
-            }
-            other => end(context, &run, other, self.mode, ui).await?,
+            other => ended(&context.store, &run, other, &CassetteSession::None, self.mode.json, ui).await?,
         };
+        if is_left {
+            ui.lines(&format!("or in the chat: {}", context.back()))?;
+        }
         match unsaved {
             Some(failure) if exit == Exit::Done => return Err(failure),
             Some(failure) => ui.failure(&failure)?,
@@ -249,16 +244,6 @@ impl PipedChat<'_> {
     }
 }
 
-async fn end(
-    context: &ChatContext,
-    run: &RunId,
-    ending: Ending,
-    mode: OutputMode,
-    ui: &mut Ui,
-) -> Result<Exit, Failure> {
-    ended(&context.store, run, ending, &CassetteSession::None, mode.json, ui).await
-}
-
 const fn file(event: &Event) -> Option<&FileOutput> {
     match &event.kind {
         EventKind::LoopOutput { output: SideOutput::File(file), .. } => Some(file),
@@ -266,56 +251,40 @@ const fn file(event: &Event) -> Option<&FileOutput> {
     }
 }
 
-/// The lines of an input. Each is read when it is asked for, so that a question can read the terminal in between.
-struct Lines {
-    ask: Sender<()>,
-    lines: UnboundedReceiver<Option<std::io::Result<String>>>,
-}
-
+/// What stdin has next.
 enum Next {
     Line(String),
     End,
-    Failed(std::io::Error),
     Interrupt(Interrupt),
 }
 
-impl Lines {
-    fn new(input: Box<dyn Read + Send>) -> Self {
-        let (ask, asked) = channel();
-        let (sender, lines) = unbounded_channel();
-        std::thread::spawn(move || {
-            let mut input = BufReader::new(input);
-            while let Ok(()) = asked.recv() {
-                let mut bytes = Vec::new();
-                let line = match input.read_until(b'\n', &mut bytes) {
-                    Ok(0) => None,
-                    Ok(_) => Some(Ok(String::from_utf8_lossy(&bytes).into_owned())),
-                    Err(error) => Some(Err(error)),
-                };
-                if sender.send(line).is_err() {
-                    return;
-                }
-            }
-        });
-        Self { ask, lines }
-    }
+/// The lines of stdin, each read when it is asked for, so that a question can read the terminal in between.
+struct Lines(Option<BufReader<Box<dyn Read + Send>>>);
 
+impl Lines {
     /// Returns the next line that is not blank.
-    async fn next(&mut self, interrupts: &mut UnboundedReceiver<Interrupt>) -> Next {
-        loop {
-            if self.ask.send(()).is_err() {
-                return Next::End;
-            }
-            tokio::select! {
+    async fn next(&mut self, interrupts: &mut UnboundedReceiver<Interrupt>) -> Result<Next, Failure> {
+        while let Some(mut input) = self.0.take() {
+            let reading = tokio::task::spawn_blocking(move || {
+                let mut bytes = Vec::new();
+                input.read_until(b'\n', &mut bytes).map(|_| (input, bytes))
+            });
+            let read = tokio::select! {
                 biased;
-                Some(interrupt) = interrupts.recv() => return Next::Interrupt(interrupt),
-                line = self.lines.recv() => match line.flatten() {
-                    Some(Ok(line)) if line.trim().is_empty() => {}
-                    Some(Ok(line)) => return Next::Line(line.trim_end_matches(['\r', '\n']).to_owned()),
-                    Some(Err(error)) => return Next::Failed(error),
-                    None => return Next::End,
-                },
+                Some(interrupt) = interrupts.recv() => return Ok(Next::Interrupt(interrupt)),
+                read = reading => read.unwrap_or_else(|error| Err(error.into())),
+            };
+            let (input, bytes) =
+                read.map_err(|source| Failure::File { path: "stdin".into(), doing: "cannot be read", source })?;
+            if bytes.is_empty() {
+                break;
+            }
+            self.0 = Some(input);
+            let line = String::from_utf8_lossy(&bytes);
+            if !line.trim().is_empty() {
+                return Ok(Next::Line(line.trim_end_matches(['\r', '\n']).to_owned()));
             }
         }
+        Ok(Next::End)
     }
 }

@@ -10,7 +10,6 @@ use crate::session::answers::Question;
 use crate::session::interrupts::Interrupt;
 
 /// What happens to a chat.
-#[derive(Debug)]
 pub(super) enum Input<'a> {
     Key(KeyEvent),
     Paste(String),

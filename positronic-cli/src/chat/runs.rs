@@ -74,12 +74,12 @@ impl ChatUi<'_> {
     /// Shows the next run that began elsewhere, or one that was not over when the chat began. Continues the shown run where
     /// the process that worked on it has died.
     pub(super) async fn look_around(&mut self) -> Result<(), Failure> {
-        if self.state.is_sending() {
+        if self.state.sending.is_some() {
             return Ok(());
         }
         let client = self.context.client();
         let found = if self.state.is_open() {
-            let Some(run) = self.run.as_ref().filter(|_| self.state.is_elsewhere()) else { return Ok(()) };
+            let Some(run) = self.run.as_ref().filter(|_| self.state.is_elsewhere) else { return Ok(()) };
             let row = client.store().run(run.id()).await?;
             let is_abandoned = row.status == Status::Running && client.worker(&row).await?.is_none();
             is_abandoned.then_some(row.run)
@@ -98,7 +98,7 @@ impl ChatUi<'_> {
 
     /// Fires a due trigger, and shows the answer.
     pub(super) async fn fire(&mut self) -> Result<(), Failure> {
-        if self.state.is_sending() {
+        if self.state.sending.is_some() {
             return Ok(());
         }
         let reason = match self.context.fire(&self.runner).await {
@@ -156,7 +156,8 @@ impl ChatUi<'_> {
             }
         }
         self.input(Input::Event(event));
-        if let (Some(asked), Some(run)) = (self.state.asked(), &self.run)
+        if let (Some(question), Some(run)) = (&self.state.question, &self.run)
+            && let asked = question.pending()
             && !self.pending().iter().any(|open| open.call == asked.call && open.since == asked.since)
         {
             let log = run.events(asked.since).await?;

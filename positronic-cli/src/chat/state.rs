@@ -37,27 +37,28 @@ pub(super) enum Phase {
 
 /// How far leaving has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Leaving {
+pub(super) enum Leaving {
     /// Messages are still being stored, for at most so many ticks.
     Delivers(u32),
     Releases,
 }
 
 /// The state of a chat.
+#[derive(Default)]
 pub(super) struct ChatState {
-    /// Makes the id of a message.
-    new_id: Box<dyn Fn() -> String>,
     /// The worker of this process.
     worker: String,
     /// Whether the run outlives this process.
     lasts: bool,
+    /// What the ids of this chat's messages begin with, and how many there are.
+    message_ids: (String, u32),
     pub(super) editor: Editor,
     history: InputHistory,
     pub(super) hint: Option<String>,
     pub(super) question: Option<Question>,
     pub(super) phase: Phase,
     /// Whether another process works on the run.
-    pub(super) elsewhere: bool,
+    pub(super) is_elsewhere: bool,
     /// The command that lifts a pause.
     pub(super) resume: String,
     /// Whether the run was cancelled from here and has not ended yet.
@@ -66,67 +67,26 @@ pub(super) struct ChatState {
     left: HashSet<(Path, Seq)>,
     /// The messages to be sent, and the one that is being sent.
     outbox: VecDeque<Opening>,
-    sending: Option<Opening>,
+    pub(super) sending: Option<Opening>,
     /// The messages that are in no log yet.
     pub(super) unheard: Vec<Opening>,
     ticks: u32,
-    leaving: Option<Leaving>,
-    left_by: Option<Interrupt>,
+    pub(super) leaving: Option<Leaving>,
+    /// What has told the process to end, where that is not the person.
+    pub(super) left_by: Option<Interrupt>,
     actions: Vec<Action>,
 }
 
 impl ChatState {
-    pub(super) fn new(worker: String, lasts: bool, past: Vec<String>, new_id: impl Fn() -> String + 'static) -> Self {
-        Self {
-            new_id: Box::new(new_id),
-            worker,
-            lasts,
-            editor: Editor::default(),
-            history: InputHistory::new(past),
-            hint: None,
-            question: None,
-            phase: Phase::Over,
-            elsewhere: false,
-            resume: String::new(),
-            stopping: false,
-            left: HashSet::new(),
-            outbox: VecDeque::new(),
-            sending: None,
-            unheard: Vec::new(),
-            ticks: 0,
-            leaving: None,
-            left_by: None,
-            actions: Vec::new(),
-        }
+    /// Creates the state of a chat whose messages have ids that begin with `message_ids`.
+    pub(super) fn new(worker: String, lasts: bool, past: Vec<String>, message_ids: String) -> Self {
+        let history = InputHistory::new(past);
+        Self { worker, lasts, message_ids: (message_ids, 0), history, ..Self::default() }
     }
 
     /// Says whether the shown run has not ended.
     pub(super) const fn is_open(&self) -> bool {
         !matches!(self.phase, Phase::Over)
-    }
-
-    /// Says whether a message is being sent.
-    pub(super) const fn is_sending(&self) -> bool {
-        self.sending.is_some()
-    }
-
-    /// Says whether another process works on the shown run.
-    pub(super) const fn is_elsewhere(&self) -> bool {
-        self.elsewhere
-    }
-
-    pub(super) const fn is_leaving(&self) -> bool {
-        self.leaving.is_some()
-    }
-
-    /// Returns what has told the process to end, where that is not the person.
-    pub(super) const fn left_by(&self) -> Option<Interrupt> {
-        self.left_by
-    }
-
-    /// Returns the item that the open question is about.
-    pub(super) fn asked(&self) -> Option<&Pending> {
-        self.question.as_ref().map(Question::pending)
     }
 
     /// Handles an input, and returns what is to be done about it, in order.
@@ -137,7 +97,7 @@ impl ChatState {
                 Some(question) => question.paste(&text),
                 None => self.editor.paste(&text),
             },
-            Input::Interrupt(_) if self.is_leaving() => self.act(Action::Exit),
+            Input::Interrupt(_) if self.leaving.is_some() => self.act(Action::Exit),
             Input::Interrupt(Interrupt::System) => self.leave(Some(Interrupt::System)),
             Input::Interrupt(Interrupt::Person) => self.interrupt(),
             Input::Tick => self.tick(),
@@ -175,15 +135,18 @@ impl ChatState {
     }
 
     fn key(&mut self, key: KeyEvent) {
-        if self.question.is_some() {
-            return self.question_key(key);
+        if let Some(question) = &mut self.question {
+            if let Some(answer) = question.key(key) {
+                self.answered(answer);
+            }
+            return;
         }
         self.hint = None;
         match self.editor.key(key) {
-            Some(Command::Interrupt | Command::EndOfInput) if self.is_leaving() => self.act(Action::Exit),
+            Some(Command::Interrupt | Command::EndOfInput) if self.leaving.is_some() => self.act(Action::Exit),
             Some(Command::Interrupt) => self.interrupt(),
             Some(Command::EndOfInput) => self.leave(None),
-            Some(Command::Submit) if !self.is_leaving() => self.submit(),
+            Some(Command::Submit) if !self.leaving.is_some() => self.submit(),
             Some(Command::Redraw) => self.act(Action::Clear),
             Some(Command::Complete) => {
                 if let Some((text, choices)) = complete(self.editor.text()) {
@@ -192,20 +155,12 @@ impl ChatState {
                 }
             }
             Some(Command::Previous) => {
-                let text = self.history.previous(self.editor.text());
-                self.recall(text);
+                self.history.previous(self.editor.text()).map(|text| self.editor.replace(&text));
             }
             Some(Command::Next) => {
-                let text = self.history.next();
-                self.recall(text);
+                self.history.next().map(|text| self.editor.replace(&text));
             }
             Some(Command::Submit | Command::Back) | None => {}
-        }
-    }
-
-    fn recall(&mut self, text: Option<String>) {
-        if let Some(text) = text {
-            self.editor.replace(&text);
         }
     }
 
@@ -232,7 +187,7 @@ impl ChatState {
             Slash::Cancel if self.is_open() => self.cancel(),
             Slash::Cancel => self.print(Tone::Dim, "no answer is running"),
             Slash::Retry if self.is_open() => self.print(Tone::Dim, "the answer is not over: /cancel ends it"),
-            Slash::New if self.is_open() || self.is_sending() => {
+            Slash::New if self.is_open() || self.sending.is_some() => {
                 self.print(Tone::Dim, "the answer is not over: /cancel ends it, and /quit leaves it");
             }
             Slash::Pending => {
@@ -272,7 +227,9 @@ impl ChatState {
 
     /// Sends a message after those before it.
     fn say(&mut self, text: String) {
-        let opening = Opening { text, id: Some((self.new_id)()) };
+        self.message_ids.1 += 1;
+        let (prefix, count) = &self.message_ids;
+        let opening = Opening { text, id: Some(format!("{prefix}-{count}")) };
         self.unheard.push(opening.clone());
         self.outbox.push_back(opening);
         self.send_next();
@@ -317,7 +274,7 @@ impl ChatState {
 
     fn event(&mut self, event: &Event) {
         match &event.kind {
-            EventKind::RunClaimed { owner, .. } => self.elsewhere = *owner != self.worker,
+            EventKind::RunClaimed { owner, .. } => self.is_elsewhere = *owner != self.worker,
             EventKind::RunReleased { .. } | EventKind::RunNotClaimed { .. } => {}
             kind => {
                 if let EventKind::LoopStart { message_id: Some(id), .. }
@@ -363,12 +320,6 @@ impl ChatState {
             |pending: &&Pending| is_approval(pending) && !self.left.contains(&(pending.call.clone(), pending.since));
         if let Some(pending) = pending.iter().find(is_new).filter(|_| is_free && self.outbox.is_empty()) {
             self.act(Action::Ask(pending.clone()));
-        }
-    }
-
-    fn question_key(&mut self, key: KeyEvent) {
-        if let Some(answer) = self.question.as_mut().and_then(|question| question.key(key)) {
-            self.answered(answer);
         }
     }
 

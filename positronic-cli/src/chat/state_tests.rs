@@ -1,5 +1,3 @@
-use std::cell::Cell;
-
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use positronic_core::record::{Event, Gate, Opening, Path, Pending, PendingKind, Seq, SignalKind};
 use positronic_core::runner::Settled;
@@ -16,22 +14,17 @@ use crate::session::interrupts::Interrupt;
 const SIZE: (usize, usize) = (60, 20);
 
 fn chat(lasts: bool) -> ChatState {
-    let count = Cell::new(0);
-    let new_id = move || {
-        count.set(count.get() + 1);
-        format!("m{}", count.get())
-    };
-    ChatState::new("me".to_owned(), lasts, vec!["earlier".to_owned()], new_id)
+    ChatState::new("me".to_owned(), lasts, vec!["earlier".to_owned()], "m".to_owned())
 }
 
 /// A chat with a run that answers.
 fn running() -> ChatState {
     let mut chat = chat(true);
-    assert_eq!(enter(&mut chat, "hello"), sends("hello", "m1"));
+    assert_eq!(enter(&mut chat, "hello"), sends("hello", "m-1"));
     assert_eq!(chat.on(Input::Sent(Ok(()))), []);
     assert_eq!(chat.on(Input::Shown { is_new: true, resume: "resume c-0".to_owned() }), []);
     assert_eq!(
-        chat.on(Input::Event(&event("Talk", json!({"type": "LOOP_START", "message_id": "m1", "limits": {}})))),
+        chat.on(Input::Event(&event("Talk", json!({"type": "LOOP_START", "message_id": "m-1", "limits": {}})))),
         []
     );
     chat
@@ -115,7 +108,7 @@ fn printed(actions: &[Action]) -> &str {
 fn enter_sends_and_the_next_message_waits_for_the_one_before() {
     let mut chat = chat(true);
 
-    assert_eq!(enter(&mut chat, "one"), sends("one", "m1"));
+    assert_eq!(enter(&mut chat, "one"), sends("one", "m-1"));
     assert_eq!(enter(&mut chat, "two"), [Action::Remember("two".to_owned())]);
     insta::assert_snapshot!(screen(&mut chat, SIZE), @r"
 
@@ -123,7 +116,7 @@ fn enter_sends_and_the_next_message_waits_for_the_one_before() {
     › two
     › Ctrl-C ends the answer
     ");
-    assert_eq!(chat.on(Input::Sent(Ok(()))), [sends("two", "m2")[1].clone()]);
+    assert_eq!(chat.on(Input::Sent(Ok(()))), [sends("two", "m-2")[1].clone()]);
     assert_eq!(enter(&mut chat, "  "), [], "blanks are not sent");
 }
 
@@ -134,7 +127,7 @@ fn unheard_message_is_shown_until_the_run_has_it() {
     assert!(screen(&mut chat, SIZE).contains("› and now?\n"));
 
     chat.on(Input::Sent(Ok(())));
-    chat.on(Input::Event(&event("Talk", json!({"type": "LOOP_MESSAGE", "text": "and now?", "message_id": "m2"}))));
+    chat.on(Input::Event(&event("Talk", json!({"type": "LOOP_MESSAGE", "text": "and now?", "message_id": "m-2"}))));
 
     assert!(!screen(&mut chat, SIZE).contains("and now?"));
 }
@@ -148,7 +141,7 @@ fn refused_message_is_reported_and_the_next_one_is_sent() {
     let actions = chat.on(Input::Sent(Err("the budget is used up".to_owned())));
 
     let printed = Action::Print(Tone::Bad, "the budget is used up".to_owned());
-    assert_eq!(actions, [printed, sends("two", "m2")[1].clone()]);
+    assert_eq!(actions, [printed, sends("two", "m-2")[1].clone()]);
     assert!(!screen(&mut chat, SIZE).contains("› one"));
     key(&mut chat, KeyCode::Up);
     key(&mut chat, KeyCode::Up);
@@ -167,7 +160,7 @@ fn several_lines_are_one_message() {
       two
       three
     ");
-    assert_eq!(key(&mut chat, KeyCode::Enter), sends("one\ntwo\nthree", "m1"));
+    assert_eq!(key(&mut chat, KeyCode::Enter), sends("one\ntwo\nthree", "m-1"));
 }
 
 #[test]
@@ -180,7 +173,7 @@ fn pasted_text_of_many_lines_fits_half_of_the_screen() {
     let small = screen(&mut chat, (40, 10));
 
     assert!(small.lines().count() == 6 && small.contains("line 99 文字"), "{small}");
-    assert_eq!(key(&mut chat, KeyCode::Enter), sends(&text.join("\n"), "m1"));
+    assert_eq!(key(&mut chat, KeyCode::Enter), sends(&text.join("\n"), "m-1"));
 }
 
 #[test]
@@ -207,7 +200,7 @@ fn slash_commands_are_carried_out_completed_or_refused() {
     key(&mut chat, KeyCode::Tab);
     assert!(screen(&mut chat, SIZE).ends_with("/help  /history\n› /h\n"));
     control(&mut chat, 'u');
-    assert_eq!(enter(&mut chat, "//etc"), [remember("//etc"), sends("/etc", "m1")[1].clone()]);
+    assert_eq!(enter(&mut chat, "//etc"), [remember("//etc"), sends("/etc", "m-1")[1].clone()]);
     assert_eq!(control(&mut chat, 'l'), [Action::Clear]);
     assert_eq!(enter(&mut chat, "/new").len(), 2, "a conversation that is being answered stays");
 }
@@ -234,7 +227,7 @@ fn ctrl_c_cancels_the_answer_and_the_second_one_leaves() {
     let actions = control(&mut chat, 'c');
 
     assert!(matches!(&actions[..], [Action::Print(..), Action::Release]), "{actions:?}");
-    assert!(chat.is_leaving() && chat.left_by().is_none());
+    assert!(chat.leaving.is_some() && chat.left_by.is_none());
     assert_eq!(control(&mut chat, 'c'), [Action::Exit], "the third one does not wait for the release");
 }
 
@@ -255,7 +248,7 @@ fn leaving_waits_until_messages_are_stored_or_for_five_seconds() {
     enter(&mut chat, "two");
 
     assert_eq!(enter(&mut chat, "/quit")[1..], []);
-    assert_eq!(chat.on(Input::Sent(Ok(()))), [sends("two", "m2")[1].clone()]);
+    assert_eq!(chat.on(Input::Sent(Ok(()))), [sends("two", "m-2")[1].clone()]);
     assert_eq!(chat.on(Input::Sent(Ok(()))), [Action::Release]);
 
     let mut chat = super::state_tests::chat(true);
@@ -279,7 +272,7 @@ fn request_to_end_leaves_even_with_a_question_open() {
 
     assert_eq!(chat.on(Input::Interrupt(Interrupt::System)), [Action::Release]);
 
-    assert_eq!((chat.left_by(), chat.asked()), (Some(Interrupt::System), None));
+    assert_eq!((chat.left_by, chat.question.is_some()), (Some(Interrupt::System), false));
 }
 
 #[test]
@@ -347,7 +340,7 @@ fn question_answered_elsewhere_is_withdrawn() {
     let actions = chat.on(Input::Withdrawn("it was approved by bob".to_owned()));
 
     assert_eq!(printed(&actions), "pay waits no longer: it was approved by bob");
-    assert!(chat.asked().is_none() && chat.is_open());
+    assert!(chat.question.is_none() && chat.is_open());
 }
 
 #[test]
@@ -384,9 +377,9 @@ fn other_process_that_answers_is_named_until_this_one_takes_over() {
     let claimed = |owner: &str| event("", json!({"type": "RUN_CLAIMED", "owner": owner, "epoch": 1}));
 
     chat.on(Input::Event(&claimed("other")));
-    assert!(chat.is_elsewhere() && screen(&mut chat, SIZE).contains("another process answers"));
+    assert!(chat.is_elsewhere && screen(&mut chat, SIZE).contains("another process answers"));
     chat.on(Input::Event(&claimed("me")));
-    assert!(!chat.is_elsewhere());
+    assert!(!chat.is_elsewhere);
 }
 
 #[test]

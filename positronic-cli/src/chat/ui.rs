@@ -21,7 +21,6 @@ use super::slash_commands::Slash;
 use super::state::ChatState;
 use crate::app::failure::Failure;
 use crate::app::ui::{Ui, size};
-use crate::render::text::{sanitise, wrap};
 use crate::render::{Line, Live, Style, Tone};
 use crate::session::answers::{Keyboard, Question};
 use crate::session::interrupts::{Interrupt, interrupts};
@@ -53,9 +52,9 @@ pub(crate) async fn chat_ui(
     let (columns, rows) = size();
     let is_piped = !ui.settings.stdout_is_terminal;
     let file = HistoryFile::of(context.store.path.as_deref());
-    let new_id = || UuidIds.signal().to_string();
+    let ids = UuidIds.signal().to_string();
     let mut chat = ChatUi {
-        state: ChatState::new(runner.worker().await?, context.store.lasts(), file.read(), new_id),
+        state: ChatState::new(runner.worker().await?, context.store.lasts(), file.read(), ids),
         actions: VecDeque::new(),
         history: file,
         context,
@@ -149,7 +148,7 @@ impl ChatUi<'_> {
                         Ok(Typed::Key(key)) => self.input(Input::Key(key)),
                         Ok(Typed::Paste(text)) => self.input(Input::Paste(text)),
                         Ok(_) => {}
-                        Err(_) if self.state.is_leaving() => has_keys = false,
+                        Err(_) if self.state.leaving.is_some() => has_keys = false,
                         // The terminal is gone.
                         Err(_) => {
                             has_keys = false;
@@ -175,7 +174,7 @@ impl ChatUi<'_> {
         }
         self.fill().await?;
         let waits = self.state.is_open() && self.pending().iter().any(for_person);
-        Ok(Left { by: self.state.left_by(), waits, said: self.run.is_some() || self.known.is_some() })
+        Ok(Left { by: self.state.left_by, waits, said: self.run.is_some() || self.known.is_some() })
     }
 
     pub(super) fn input(&mut self, input: Input<'_>) {
@@ -198,14 +197,11 @@ impl ChatUi<'_> {
 
     /// Judges an attempt to show something: a terminal that is gone does not disturb leaving.
     fn shown(&self, shown: io::Result<()>) -> Result<(), Failure> {
-        if self.state.is_leaving() { Ok(()) } else { Ok(shown?) }
+        if self.state.leaving.is_some() { Ok(()) } else { Ok(shown?) }
     }
 
     pub(super) fn print(&mut self, tone: Tone, text: &str) -> Result<(), Failure> {
-        let style = *self.live.style();
-        let text = sanitise(text.trim_end(), style.unicode);
-        let lines = wrap(&text, style.width).into_iter().map(|line| Line::new(0).with(tone, line));
-        let printed = self.live.print(std::iter::once(Line::default()).chain(lines).collect());
+        let printed = self.live.print(vec![Line::default()]).and_then(|()| self.live.say(tone, text.trim_end()));
         self.shown(printed)
     }
 

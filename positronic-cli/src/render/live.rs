@@ -140,9 +140,9 @@ impl<W: Write> Live<W> {
     /// # Errors
     ///
     /// What the terminal answers.
-    pub(crate) fn say(&mut self, text: &str) -> io::Result<()> {
+    pub(crate) fn say(&mut self, tone: Tone, text: &str) -> io::Result<()> {
         let text = sanitise(text, self.style.unicode);
-        let remark = wrap(&text, self.style.width).into_iter().map(|line| Line::new(0).with(Tone::Warn, line));
+        let remark = wrap(&text, self.style.width).into_iter().map(|line| Line::new(0).with(tone, line));
         self.print(remark.collect())
     }
 

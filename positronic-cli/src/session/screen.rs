@@ -9,7 +9,7 @@ use super::answers::Question;
 use crate::app::ui::Ui;
 use crate::app::ui::size;
 use crate::render::text::harmless_json;
-use crate::render::{Frame, Line, Live, Painter, Plain, Style, View};
+use crate::render::{Frame, Line, Live, Painter, Plain, Style, Tone, View};
 
 /// Shows a run to a person, and writes its events where they are wanted as data.
 pub(crate) struct Screen<'a> {
@@ -120,7 +120,7 @@ impl<'a> Screen<'a> {
     /// Tells a person something between two questions.
     pub(crate) fn say(&mut self, text: &str) -> io::Result<()> {
         match &mut self.reporter {
-            Reporter::Live(live) => live.say(text),
+            Reporter::Live(live) => live.say(Tone::Warn, text),
             Reporter::Plain(plain) => plain.say(text),
             Reporter::Silent(_) => Ok(()),
         }

@@ -27,7 +27,7 @@ pub(super) enum Step {
 }
 
 /// A field.
-pub(super) trait Field: std::fmt::Debug {
+pub(super) trait Field {
     fn key(&mut self, key: KeyEvent) -> Step;
 
     fn paste(&mut self, text: &str);
@@ -44,7 +44,6 @@ const ASKED: &str = "? ";
 const ANSWERED: &str = "> ";
 
 /// A menu. Nothing is chosen at first, nor after a letter: a key that was meant for something else decides nothing.
-#[derive(Debug)]
 pub(super) struct Menu {
     message: String,
     choices: Vec<String>,
@@ -131,15 +130,6 @@ pub(super) struct TextField {
     check: Check,
     editor: Editor,
     problem: Option<String>,
-}
-
-impl std::fmt::Debug for TextField {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TextField")
-            .field("message", &self.message)
-            .field("editor", &self.editor)
-            .finish_non_exhaustive()
-    }
 }
 
 impl TextField {

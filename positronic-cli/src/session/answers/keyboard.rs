@@ -12,7 +12,7 @@ use crossterm::cursor::Show;
 use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste, Event, KeyEventKind, poll, read};
 use crossterm::execute;
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// How long the thread waits for a key before it looks whether it has to stop, and whether the size has changed.
 const WAIT: Duration = Duration::from_millis(50);
@@ -20,13 +20,13 @@ const WAIT: Duration = Duration::from_millis(50);
 /// How many milliseconds closing waits for the thread.
 const CLOSING: u32 = 1_000;
 
-/// The keys of the terminal, for as long as this exists.
+/// The keys of the terminal, which is in raw mode for as long as this exists: keys come one by one, and a pasted text in one
+/// piece.
 #[derive(Debug)]
 pub(crate) struct Keyboard {
     events: UnboundedReceiver<io::Result<Event>>,
     is_closed: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
-    _raw: RawMode,
 }
 
 impl Keyboard {
@@ -36,25 +36,14 @@ impl Keyboard {
     ///
     /// There is no terminal.
     pub(crate) fn open() -> io::Result<Self> {
-        let raw = RawMode::enter()?;
         let (sender, events) = unbounded_channel();
         let is_closed = Arc::new(AtomicBool::new(false));
-        let closed = Arc::clone(&is_closed);
-        let thread = std::thread::Builder::new().name("keyboard".to_owned()).spawn(move || {
-            while !closed.load(Ordering::Acquire) {
-                let event = match wait() {
-                    Ok(false) => continue,
-                    Ok(true) => read(),
-                    Err(error) => Err(error),
-                };
-                let is_gone = event.is_err();
-                let is_release = matches!(&event, Ok(Event::Key(key)) if key.kind == KeyEventKind::Release);
-                if (!is_release && sender.send(event).is_err()) || is_gone {
-                    return;
-                }
-            }
-        })?;
-        Ok(Self { events, is_closed, thread: Some(thread), _raw: raw })
+        enable_raw_mode()?;
+        let mut keyboard = Self { events, is_closed: Arc::clone(&is_closed), thread: None };
+        execute!(io::stderr(), EnableBracketedPaste)?;
+        let thread = std::thread::Builder::new().name("keyboard".to_owned());
+        keyboard.thread = Some(thread.spawn(move || read_events(&is_closed, &sender))?);
+        Ok(keyboard)
     }
 
     /// Returns the next key, pasted text or change of size.
@@ -71,12 +60,31 @@ impl Drop for Keyboard {
     fn drop(&mut self) {
         self.is_closed.store(true, Ordering::Release);
         // The next reader must be the only one, but a thread that hangs in a dead terminal must not hold the process.
-        let Some(thread) = self.thread.take() else { return };
+        let is_reading = |thread: &JoinHandle<()>| !thread.is_finished();
         for _ in 0..CLOSING {
-            if thread.is_finished() {
-                return;
+            if !self.thread.as_ref().is_some_and(is_reading) {
+                break;
             }
             std::thread::sleep(Duration::from_millis(1));
+        }
+        // A terminal that is gone needs none of this.
+        _ = execute!(io::stderr(), DisableBracketedPaste, Show);
+        _ = disable_raw_mode();
+    }
+}
+
+/// Reads until the keyboard is closed or the terminal is gone.
+fn read_events(is_closed: &AtomicBool, sender: &UnboundedSender<io::Result<Event>>) {
+    while !is_closed.load(Ordering::Acquire) {
+        let event = match wait() {
+            Ok(false) => continue,
+            Ok(true) => read(),
+            Err(error) => Err(error),
+        };
+        let is_gone = event.is_err();
+        let is_release = matches!(&event, Ok(Event::Key(key)) if key.kind == KeyEventKind::Release);
+        if (!is_release && sender.send(event).is_err()) || is_gone {
+            return;
         }
     }
 }
@@ -111,25 +119,4 @@ fn wait() -> io::Result<bool> {
 #[cfg(not(unix))]
 fn wait() -> io::Result<bool> {
     if io::stdin().is_terminal() { poll(WAIT) } else { Err(gone()) }
-}
-
-/// The terminal's raw mode, in which keys come one by one and a pasted text in one piece.
-#[derive(Debug)]
-struct RawMode;
-
-impl RawMode {
-    fn enter() -> io::Result<Self> {
-        enable_raw_mode()?;
-        let raw = Self;
-        execute!(io::stderr(), EnableBracketedPaste)?;
-        Ok(raw)
-    }
-}
-
-impl Drop for RawMode {
-    fn drop(&mut self) {
-        // A terminal that is gone needs none of this.
-        _ = execute!(io::stderr(), DisableBracketedPaste, Show);
-        _ = disable_raw_mode();
-    }
 }

@@ -31,7 +31,6 @@ pub(crate) enum Answer {
 }
 
 /// What a question is about.
-#[derive(Debug)]
 struct Subject {
     pending: Pending,
     /// The stages and calls on the way to the call.
@@ -45,7 +44,6 @@ struct Subject {
 }
 
 /// An open question.
-#[derive(Debug)]
 pub(crate) struct Question {
     subject: Subject,
     entered: Vec<Entered>,
