@@ -12,46 +12,18 @@
 //! }
 //! ```
 //!
-//! Data goes to stdout, everything else to stderr. Modules in reading order: `cli` (the command line), `start` (from
-//! arguments to exit code), `commands` (one verb a file), `kept` (the store), `find` (which run is meant), [`options`],
-//! `session` (one run at the terminal), `chat` (one run after the other at the terminal), `conversations` (as they are kept), `answers` (who is asked when a run waits), [`display`] (what a person sees of a
-//! run), `lists` (many runs), `failure` (errors as prose, exit codes), `settings` (the environment).
+//! Data goes to stdout, everything else to stderr. The folders are layers, from below: `render` (words and layout of what
+//! people see of a run), `cli` (flags, the values that people write, exit codes), `app` (the project, its store and models,
+//! errors as prose), `session` (one run at the terminal), `chat` (a conversation at the terminal), `commands` (one verb a
+//! file). `start` dispatches from arguments to an exit code.
 
-mod answers;
-mod atomic_write;
-mod cargo;
+mod app;
 mod chat;
 mod cli;
 mod commands;
-mod conversations;
-pub mod display;
-mod endpoint;
-mod failure;
-mod file_names;
-mod find;
-mod interrupts;
-mod json;
-mod kept;
-mod limits;
-mod lists;
-mod markdown;
-mod models;
-mod names;
-pub mod options;
-mod prices;
-mod private;
-mod project;
-mod project_dir;
-mod recording;
-mod report;
-mod rewind;
-mod screen;
+mod render;
 mod session;
-mod settings;
 mod start;
-mod suggest;
-mod template;
-mod ui;
 
-pub use project::Project;
+pub use app::project::Project;
 pub use start::positronic;

@@ -8,14 +8,19 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
+use crate::app::failure::Failure;
+use crate::app::project::Project;
+use crate::app::project::usage_panic;
+use crate::app::settings::Settings;
+use crate::app::ui::Ui;
+use crate::cli::exit::Exit;
+use crate::cli::options::shell_word;
 use crate::cli::{Cli, Command};
 use crate::commands;
-use crate::display::text::sanitise;
-use crate::failure::{Exit, Failure};
-use crate::options::shell_word;
-use crate::project::Project;
-use crate::settings::Settings;
-use crate::ui::Ui;
+use crate::render::text::sanitise;
+
+/// As much stack as a process's first thread usually has.
+const STACK: usize = 8 << 20;
 
 /// Runs the command of a project's own binary.
 pub(crate) fn project(project: &Project) -> ExitCode {
@@ -31,7 +36,7 @@ pub fn positronic() -> ExitCode {
             if !command.needs_brains() {
                 return without_brains(command, ui);
             }
-            match (crate::cargo::delegate(arguments.get(1..).unwrap_or_default(), ui), command) {
+            match (crate::app::cargo::delegate(arguments.get(1..).unwrap_or_default(), ui), command) {
                 // Runs can be inspected without a project.
                 (Err(Failure::NoProject { .. }), Command::Show(args)) => commands::show_run(None, args, ui),
                 (Err(Failure::NoProject { .. }), Command::Fork(args)) => commands::fork(None, args, ui),
@@ -49,6 +54,61 @@ pub(crate) fn in_project(project: &Project, arguments: &[OsString], ui: &mut Ui)
         Command::Runs(args) => commands::runs(Some(project), args, ui),
         other => without_brains(other, ui),
     })
+}
+
+impl Project {
+    /// Runs the command that the process's arguments say, and returns its exit code. It starts a runtime of its own; where
+    /// services are opened asynchronously first, await [`Project::run`] instead.
+    ///
+    /// # Panics
+    ///
+    /// When it is called inside a runtime.
+    #[must_use = "the exit code says how the command ended"]
+    #[track_caller]
+    pub fn main(self) -> ExitCode {
+        if tokio::runtime::Handle::try_current().is_ok() {
+            usage_panic(
+                "`Project::main` starts a runtime of its own and was called inside another one; await `Project::run` there: \
+                 `project.run().await`",
+            );
+        }
+        project(&self)
+    }
+
+    /// Runs the command that the process's arguments say, as [`Project::main`] does, inside the caller's runtime, and returns its
+    /// exit code. So services can be opened asynchronously first:
+    ///
+    /// ```no_run
+    /// use std::process::ExitCode;
+    ///
+    /// use positronic_cli::Project;
+    /// use positronic_core::prelude::*;
+    /// # struct Database;
+    /// # impl Database { async fn connect() -> Result<Self> { Ok(Self) } async fn name(&self) -> Result<String> { Ok(String::new()) } }
+    ///
+    /// #[tokio::main]
+    /// async fn main() -> Result<ExitCode> {
+    ///     let database = Database::connect().await?;
+    ///     let hello = brain("Hello").services::<Database>().step("Greet", async |cx| cx.services.name().await);
+    ///     Ok(Project::new().brain(hello.bind(database)).run().await)
+    /// }
+    /// ```
+    ///
+    /// The command has a thread and a runtime of its own, and goes on when the future is dropped. What was opened in the caller's
+    /// runtime works as long as that one runs.
+    pub async fn run(self) -> ExitCode {
+        let ended = on_thread(move || project(&self)).await;
+        ended.unwrap_or_else(|| ExitCode::from(Exit::Environment.code()))
+    }
+}
+
+/// Runs a command on a thread of its own, where it can start a runtime. Answers with nothing where there is no such thread, or
+/// the command panics.
+pub(crate) async fn on_thread<T: Send + 'static>(command: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    let (sender, ended) = tokio::sync::oneshot::channel();
+    let thread = std::thread::Builder::new().name("positronic".to_owned()).stack_size(STACK);
+    thread.spawn(move || _ = sender.send(command())).ok()?;
+    ended.await.ok()
 }
 
 fn of_brains(project: &Project, command: &Command, ui: &mut Ui) -> Result<Exit, Failure> {
@@ -96,7 +156,7 @@ fn without_brains(command: &Command, ui: &mut Ui) -> Result<Exit, Failure> {
 }
 
 fn process(run: impl FnOnce(&[OsString], &mut Ui) -> u8) -> ExitCode {
-    crate::interrupts::survive_large_files();
+    crate::session::interrupts::survive_large_files();
     escape_panics();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     ExitCode::from(run(&arguments, &mut Ui::standard(Settings::from_env())))

@@ -2,10 +2,16 @@
 
 mod brains;
 mod command;
+pub(crate) mod exit;
+pub(crate) mod json;
+pub(crate) mod limits;
+pub(crate) mod names;
+pub(crate) mod options;
 mod runs;
 mod signals;
+pub(crate) mod suggest;
 mod talks;
-mod values;
+pub(crate) mod values;
 
 #[cfg(test)]
 pub(crate) use brains::EndpointArgs;

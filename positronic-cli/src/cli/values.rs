@@ -4,9 +4,9 @@ use std::num::{IntErrorKind, ParseIntError};
 use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use positronic_core::record::{LimitKind, Money, Status};
+use positronic_core::record::{LimitKind, Money, Status, Timestamp};
 
-use crate::limits::read;
+use crate::cli::limits::read;
 
 /// Parses the status of a finished run.
 pub(super) fn over() -> impl TypedValueParser<Value = Status> {
@@ -46,7 +46,7 @@ pub(super) fn iterations(text: &str) -> Result<u64, String> {
 
 /// Parses a duration: `90s`, `10m`, `2h`.
 pub(super) fn time(text: &str) -> Result<Duration, String> {
-    read(LimitKind::Time, text).map(|more| Duration::from_micros(more.time))
+    read(LimitKind::Time, text).map(|more| more.time)
 }
 
 /// Parses an age: `30s`, `10m`, `12h`, `2d`, `3w`.
@@ -96,12 +96,17 @@ pub(super) fn text(text: &str) -> Result<String, String> {
 
 /// Parses a name: not empty, one line.
 pub(super) fn name(text: &str) -> Result<String, String> {
-    crate::names::sound("it", text).map(|()| text.to_owned())
+    crate::cli::names::sound("it", text).map(|()| text.to_owned())
 }
 
 /// Parses a message that is not blank.
 pub(super) fn said(text: &str) -> Result<String, String> {
     if text.trim().is_empty() { Err("the message is empty".to_owned()) } else { Ok(text.to_owned()) }
+}
+
+/// Returns the moment that lies `age` before `now`.
+pub(crate) fn earlier(now: Timestamp, age: Duration) -> Timestamp {
+    Timestamp(now.0.saturating_sub(i64::try_from(age.as_micros()).unwrap_or(i64::MAX)))
 }
 
 #[cfg(test)]

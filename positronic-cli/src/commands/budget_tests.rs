@@ -7,8 +7,8 @@ use positronic_core::prelude::*;
 use positronic_core::record::{Tier, Usage};
 use serde_json::json;
 
-use super::kept_tests::Desk;
-use crate::project::Project;
+use super::store_tests::Desk;
+use crate::app::project::Project;
 
 /// A desk whose loop may use twenty tokens, and asks for more.
 fn thrifty() -> Brain<(), u32> {

@@ -6,19 +6,22 @@ use std::time::Duration;
 use positronic_core::record::RunSummary;
 use positronic_core::runner::Runner;
 
-use super::block_on;
-use super::outcome::left_by;
-use super::run::{Given, hears, options, save, unkept};
-use crate::chat::{Desk, Left, Manner, lines, table};
+use crate::app::cassette_position::Follower;
+use crate::app::failure::Failure;
+use crate::app::find_conversation::{known, new_id};
+use crate::app::models::{CassetteSession, Models, Playing, Wanted, cassette, choose};
+use crate::app::money_limit::{Limited, keepable};
+use crate::app::project::{Entry, Project};
+use crate::app::recording::save;
+use crate::app::run_options::{Given, hears, options};
+use crate::app::runtime::block_on;
+use crate::app::store::ProjectStore;
+use crate::app::store::unkept;
+use crate::app::ui::Ui;
+use crate::chat::{ChatContext, Left, OutputMode, chat_ui, piped};
 use crate::cli::ChatArgs;
-use crate::conversations::{known, new_id};
-use crate::failure::{Exit, Failure};
-use crate::kept::Kept;
-use crate::models::{Models, Playing, Tape, Wanted, cassette, choose};
-use crate::prices::{Limited, keepable};
-use crate::project::{Entry, Project};
-use crate::rewind::Follower;
-use crate::ui::Ui;
+use crate::cli::exit::Exit;
+use crate::session::outcome::left_by;
 
 /// The folder beside the store in which the conversations' files are saved.
 const FILES: &str = "files";
@@ -39,7 +42,11 @@ pub(crate) fn chat(project: &Project, args: &ChatArgs, ui: &mut Ui) -> Result<Ex
     let (said, each) = (args.budget.budget(), args.each.budget());
     let given = [("--max-money", said.as_ref()), ("--answer-max-money", each.as_ref())];
     keepable(Limited::of(&given, &entry.definition), &models)?;
-    let kept = if args.memory { Kept::memory() } else { Kept::open(ui).map_err(|failure| unkept(&failure))? };
+    let kept = if args.memory {
+        ProjectStore::memory()
+    } else {
+        ProjectStore::open(ui).map_err(|failure| unkept(&failure))?
+    };
     if let Some(notice) = &models.notice {
         ui.notice(notice)?;
     }
@@ -56,10 +63,10 @@ pub(crate) fn chat(project: &Project, args: &ChatArgs, ui: &mut Ui) -> Result<Ex
         _ => said.clone(),
     };
     let follower = match &models.tape {
-        Tape::Plays(cassette) => Some(Arc::new(Follower::new(cassette))),
-        Tape::None | Tape::Records(_) => None,
+        CassetteSession::Plays(cassette) => Some(Arc::new(Follower::new(cassette))),
+        CassetteSession::None | CassetteSession::Records(_) => None,
     };
-    let desk = Desk {
+    let context = ChatContext {
         definition: Arc::clone(&entry.definition),
         options,
         id,
@@ -67,62 +74,68 @@ pub(crate) fn chat(project: &Project, args: &ChatArgs, ui: &mut Ui) -> Result<Ex
         actor: ui.actor(args.user.as_deref()),
         busy: args.busy.into(),
         budget,
-        said,
-        each,
+        given_budget: said,
+        prompt_budget: each,
         follower,
-        around: match &args.files {
+        files_dir: match &args.files {
             Some(folder) => Some(folder.clone()),
             None => kept.path.as_ref().and_then(|store| store.parent()).map(|beside| beside.join(FILES)),
         },
-        prices: crate::prices::prices(args.model.prices.as_deref(), &ui.settings)?,
-        words: ui.silent(),
-        kept: kept.clone(),
+        prices: crate::app::prices::prices(args.model.prices.as_deref(), &ui.settings)?,
+        ui: ui.silent(),
+        store: kept.clone(),
     };
-    if let Some(said) = block_on(desk.short_of())? {
+    if let Some(said) = block_on(context.asks_for_more())? {
         ui.notice(&said)?;
     }
     let runner = models.runner(project, &kept);
-    let left = sit(desk, runner, &models, args, ui);
+    let left = run(context, runner, &models, args, ui);
     save(&models, args.record.as_deref(), ui)?;
     left
 }
 
-fn sit(mut desk: Desk, runner: Runner, models: &Models, args: &ChatArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+fn run(
+    mut context: ChatContext,
+    runner: Runner,
+    models: &Models,
+    args: &ChatArgs,
+    ui: &mut Ui,
+) -> Result<Exit, Failure> {
     let settings = &ui.settings;
     let terminal = settings.stdin_is_terminal && settings.stderr_is_terminal && !settings.dumb;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    // What was answered before is not answered again.
-    runtime.block_on(desk.wind(&runner))?;
+    // The cassette continues behind what earlier chats have played.
+    runtime.block_on(context.wind(&runner))?;
     let exit = if terminal && !args.plain && !args.json {
-        let left = runtime.block_on(table(&mut desk, runner, args.history, ui));
-        left.and_then(|left| parted(&desk, &left, ui))
+        let left = runtime.block_on(chat_ui(&mut context, runner, args.history, ui));
+        left.and_then(|left| say_goodbye(&context, &left, ui))
     } else {
         ui.goes_on_unread();
-        ui.prices = Some(desk.prices.clone());
-        let manner = Manner { json: args.json, plain: args.plain };
-        lines(&runtime, &mut desk, &runner, &models.tape, manner, ui)
+        ui.prices = Some(context.prices.clone());
+        let mode = OutputMode { json: args.json, plain: args.plain };
+        runtime.block_on(piped(&mut context, &runner, &models.tape, mode, ui))
     };
-    // A question that is still on the screen must not hold the process back.
+    // A thread that reads stdin must not hold the process.
     runtime.shutdown_timeout(Duration::from_secs(1));
     exit
 }
 
-/// Says how to come back.
-fn parted(desk: &Desk, left: &Left, ui: &mut Ui) -> Result<Exit, Failure> {
+/// Names the command that continues the conversation.
+fn say_goodbye(context: &ChatContext, left: &Left, ui: &mut Ui) -> Result<Exit, Failure> {
     ui.goes_on_unread();
-    if left.said && desk.kept.lasts() {
-        let stays = if left.waits { "it waits for you, and is asked again then" } else { "the conversation stays" };
-        ui.lines(&format!("\n{stays}; come back with: {}", desk.back()))?;
+    if left.said && context.store.lasts() {
+        let stays = if left.waits { "the run waits for your answer" } else { "the conversation stays" };
+        ui.lines(&format!("\n{stays}; come back with: {}", context.back()))?;
     }
-    Ok(match left.told {
-        Some(told) => left_by(told),
+    Ok(match left.by {
+        Some(interrupt) => left_by(interrupt),
         None if left.waits => Exit::Unanswered,
         None => Exit::Done,
     })
 }
 
 /// Finds the conversation that is meant, or makes the id of a new one.
-async fn conversation(kept: &Kept, entry: &Entry, args: &ChatArgs, ui: &Ui) -> Result<String, Failure> {
+async fn conversation(kept: &ProjectStore, entry: &Entry, args: &ChatArgs, ui: &Ui) -> Result<String, Failure> {
     let client = kept.client();
     let id = match &args.conversation {
         Some(written) => known(kept, written, ui).await?,

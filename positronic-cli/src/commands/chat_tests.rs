@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::tests::{Outcome, at_desk, call_given};
-use crate::project::Project;
-use crate::settings::Settings;
+use crate::app::project::Project;
+use crate::app::settings::Settings;
 
 struct Desk(TempDir);
 

@@ -1,22 +1,25 @@
 //! `positronic conversations`: those of the store, one of them to be read, and written down.
 
-use std::path::Path;
-
 use positronic_core::record::{EventKind, Seq};
 use positronic_core::runner::{Clock as _, SystemClock};
 use serde_json::json;
 
-use super::block_on;
-use crate::atomic_write::replace;
+use crate::app::conversation::Recorded;
+use crate::app::conversation::{form, write};
+use crate::app::failure::Failure;
+use crate::app::find_conversation::find;
+use crate::app::output_file::refuse_known;
+use crate::app::runtime::block_on;
+use crate::app::store::ProjectStore;
+use crate::app::ui::Ui;
+use crate::app::unclaimed::unclaimed;
+use crate::cli::exit::Exit;
 use crate::cli::{
     ConversationExportArgs, ConversationListArgs, ConversationShowArgs, Conversations, ConversationsArgs, Format,
 };
-use crate::conversations::{Recorded, find};
-use crate::display::Style;
-use crate::failure::{Exit, Failure};
-use crate::kept::Kept;
-use crate::lists::{Talk, alone, more, talks};
-use crate::ui::Ui;
+use crate::render::Style;
+use crate::render::conversation_table::{Talk, talks};
+use crate::render::run_table::more;
 
 pub(crate) fn conversations(args: &ConversationsArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     match &args.what {
@@ -28,11 +31,11 @@ pub(crate) fn conversations(args: &ConversationsArgs, ui: &mut Ui) -> Result<Exi
 }
 
 fn list(args: &ConversationListArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let kept = Kept::look(ui)?;
+    let kept = ProjectStore::look(ui)?;
     let now = SystemClock.now();
     let (all, alone) = block_on(async {
         let all = listed(&kept, args).await?;
-        let alone = alone(&kept.client(), all.iter().map(|talk| &talk.summary.last), now).await?;
+        let alone = unclaimed(&kept.client(), all.iter().map(|talk| &talk.summary.last), now).await?;
         Ok::<_, Failure>((all, alone))
     })?;
     if args.json {
@@ -66,7 +69,7 @@ fn list(args: &ConversationListArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-async fn listed(kept: &Kept, args: &ConversationListArgs) -> Result<Vec<Talk>, Failure> {
+async fn listed(kept: &ProjectStore, args: &ConversationListArgs) -> Result<Vec<Talk>, Failure> {
     let client = kept.client();
     let mut listed = Vec::new();
     for summary in client.conversations().await? {
@@ -124,37 +127,8 @@ fn export(args: &ConversationExportArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Refuses to replace a file that is there.
-pub(crate) fn refuse_known(file: Option<&Path>, force: bool) -> Result<(), Failure> {
-    if let Some(folder) = file.filter(|file| file.is_dir()) {
-        return Err(Failure::NoFile { folder: folder.to_owned() });
-    }
-    match file.filter(|file| !force && file.symlink_metadata().is_ok()) {
-        Some(file) => Err(Failure::Exists { file: file.to_owned() }),
-        None => Ok(()),
-    }
-}
-
-/// Returns the form that a file's name suggests.
-pub(crate) fn form(file: Option<&Path>) -> Format {
-    let ending = file.and_then(Path::extension).map(|ending| ending.to_string_lossy().to_lowercase());
-    match ending.as_deref() {
-        Some("md" | "markdown") => Format::Markdown,
-        _ => Format::Json,
-    }
-}
-
-/// Writes a conversation into a file, whole or not at all.
-pub(crate) fn write(file: &Path, recorded: &Recorded, format: Format, all: bool) -> Result<(), Failure> {
-    let text = match format {
-        Format::Markdown => recorded.markdown(all),
-        Format::Json => serde_json::to_string_pretty(&recorded.json()).map_err(Failure::store)? + "\n",
-    };
-    replace(file, &text).map_err(|source| Failure::File { path: file.to_owned(), doing: "cannot be written", source })
-}
-
 fn recorded(written: &str, ui: &Ui) -> Result<Recorded, Failure> {
-    let kept = Kept::look(ui)?;
+    let kept = ProjectStore::look(ui)?;
     block_on(async {
         let id = find(&kept, written, ui).await?;
         Recorded::read(&kept.client(), &id).await

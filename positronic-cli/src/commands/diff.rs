@@ -3,20 +3,22 @@
 use std::fmt::Write as _;
 
 use positronic_core::projection::{DivergentEvent, Inputs, RunDiff, diff as differences};
-use positronic_core::record::{Overrides, RunSummary, Seq};
+use positronic_core::record::{RunSummary, Seq};
 use serde_json::Value;
 
-use super::block_on;
+use crate::app::failure::Failure;
+use crate::app::find::find;
+use crate::app::runtime::block_on;
+use crate::app::store::ProjectStore;
+use crate::app::ui::Ui;
 use crate::cli::DiffArgs;
-use crate::display::figures::{many, tokens};
-use crate::display::text::{arguments, one_line, shorten, wrap};
-use crate::failure::{Exit, Failure};
-use crate::find::find;
-use crate::kept::Kept;
-use crate::ui::Ui;
+use crate::cli::exit::Exit;
+use crate::render::figures::{many, tokens};
+use crate::render::text::{arguments, one_line, shorten, wrap};
+use crate::render::words::overridden;
 
 pub(crate) fn diff(args: &DiffArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let kept = Kept::look(ui)?;
+    let kept = ProjectStore::look(ui)?;
     let (runs, diff) = block_on(async {
         let runs = [find(&kept, &args.one, ui).await?, find(&kept, &args.other, ui).await?];
         let client = kept.client();
@@ -88,15 +90,8 @@ fn given(one: &Inputs, other: &Inputs, unicode: bool) -> String {
     if said.is_empty() { "nothing else".to_owned() } else { said.join(", ") }
 }
 
-/// Says what a fork says in the place of its brain's code.
-pub(super) fn overridden(overrides: &Overrides) -> String {
-    let model = overrides.model.as_ref().map(|model| format!("the model {model}"));
-    let system = overrides.system.as_ref().map(|system| format!("another system prompt: {system}"));
-    model.into_iter().chain(system).collect::<Vec<_>>().join(" and ")
-}
-
 fn parted(event: Option<&DivergentEvent>) -> String {
-    let Some(DivergentEvent { seq, path, body }) = event else { return "the run has no more events".to_owned() };
+    let Some(DivergentEvent { seq, path, body, .. }) = event else { return "the run has no more events".to_owned() };
     let name = body.get("type").and_then(Value::as_str).unwrap_or_default();
     let mut rest = body.clone();
     rest.as_object_mut().and_then(|fields| fields.remove("type"));

@@ -6,17 +6,18 @@ use std::sync::Arc;
 
 use positronic_core::record::{Event, EventKind, Seq, TriggerChange};
 
-use super::block_on;
+use crate::app::failure::Failure;
+use crate::app::find::find;
+use crate::app::runtime::block_on;
+use crate::app::store::ProjectStore;
+use crate::app::ui::Ui;
 use crate::cli::EventsArgs;
-use crate::display::text::{harmless_json, one_line, shorten};
-use crate::display::{Plain, Style};
-use crate::failure::{Exit, Failure};
-use crate::find::find;
-use crate::kept::Kept;
-use crate::ui::Ui;
+use crate::cli::exit::Exit;
+use crate::render::text::{harmless_json, one_line, shorten};
+use crate::render::{Plain, Style};
 
 pub(crate) fn events(args: &EventsArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let kept = Kept::look(ui)?;
+    let kept = ProjectStore::look(ui)?;
     let log = block_on(async {
         let row = find(&kept, &args.run, ui).await?;
         Ok::<_, Failure>(kept.client().events(&row.run, Seq(0)).await?)
@@ -78,7 +79,7 @@ fn named(event: &Event, unicode: bool) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::display::stories::{Beat, waiting};
+    use crate::render::stories::{Beat, waiting};
 
     #[test]
     fn every_event_is_a_line_that_fits() {

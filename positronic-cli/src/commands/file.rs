@@ -21,18 +21,19 @@ use positronic_core::store::StoreError;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::block_on;
-use super::conversations::refuse_known;
-use crate::atomic_write::replace;
+use crate::app::atomic_write::replace;
+use crate::app::failure::Failure;
+use crate::app::find::find;
+use crate::app::output_file::refuse_known;
+use crate::app::runtime::block_on;
+use crate::app::store::ProjectStore;
+use crate::app::ui::Ui;
+use crate::cli::exit::Exit;
+use crate::cli::json::no_json;
+use crate::cli::names::sound;
 use crate::cli::{ExportArgs, ImportArgs};
-use crate::display::figures::many;
-use crate::display::text::{harmless_json, shorten};
-use crate::failure::{Exit, Failure};
-use crate::find::find;
-use crate::json::no_json;
-use crate::kept::Kept;
-use crate::names::sound;
-use crate::ui::Ui;
+use crate::render::figures::many;
+use crate::render::text::{harmless_json, shorten};
 
 /// The version of the file's format, without and with files.
 const PLAIN: u32 = 1;
@@ -71,7 +72,7 @@ struct Exported {
 pub(crate) fn export(args: &ExportArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let to_file = args.file.as_ref().filter(|file| file.as_os_str() != "-");
     refuse_known(to_file.map(PathBuf::as_path), args.force)?;
-    let kept = Kept::look(ui)?;
+    let kept = ProjectStore::look(ui)?;
     let (row, log, kept_files) = block_on(async {
         let row = find(&kept, &args.run, ui).await?;
         let log = kept.client().events(&row.run, Seq(0)).await?;
@@ -113,7 +114,7 @@ pub(crate) fn import(args: &ImportArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     };
     let bytes = bytes.map_err(|source| Failure::File { path: file.to_owned(), doing: "cannot be read", source })?;
     let Exported { header, log, blobs } = read(file, &bytes)?;
-    let kept = Kept::open(ui)?;
+    let kept = ProjectStore::open(ui)?;
     block_on(async {
         // The bytes first, so that no run names what is not there.
         for bytes in blobs {

@@ -11,23 +11,24 @@ use positronic_core::runner::Client;
 use positronic_core::store::StoreError;
 use serde_json::{Value, json};
 
-use super::block_on;
-use crate::atomic_write::replace;
+use crate::app::atomic_write::replace;
+use crate::app::failure::Failure;
+use crate::app::file_names::{numbered, safe};
+use crate::app::find::find;
+use crate::app::runtime::block_on;
+use crate::app::store::ProjectStore;
+use crate::app::ui::Ui;
 use crate::cli::FilesArgs;
-use crate::display::figures::{many, size};
-use crate::display::text::{one_line, shorten, width};
-use crate::failure::{Exit, Failure};
-use crate::file_names::{numbered, safe};
-use crate::find::find;
-use crate::kept::Kept;
-use crate::suggest::{did_you_mean, nearest};
-use crate::ui::Ui;
+use crate::cli::exit::Exit;
+use crate::cli::suggest::{did_you_mean, nearest};
+use crate::render::figures::{many, size};
+use crate::render::text::{one_line, shorten, width};
 
 /// How much of a hash the list shows.
 const HASH: usize = 12;
 
 pub(crate) fn files(args: &FilesArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let kept = Kept::look(ui)?;
+    let kept = ProjectStore::look(ui)?;
     let (client, mut files) = block_on(async {
         let row = find(&kept, &args.run, ui).await?;
         let client = kept.client();

@@ -4,23 +4,25 @@ use positronic_core::record::{Event, EventKind, Overrides, Path, RunId, Seq, Too
 use positronic_core::runner::{Client, Fork, ForkError};
 use serde_json::{Value, json};
 
-use super::block_on;
+use crate::app::failure::Failure;
+use crate::app::find::{call, find};
+use crate::app::json::value;
+use crate::app::project::Project;
+use crate::app::runtime::block_on;
+use crate::app::store::ProjectStore;
+use crate::app::ui::Ui;
 use crate::cli::ForkArgs;
-use crate::failure::{Exit, Failure};
-use crate::find::{Short, call, find};
-use crate::json::value;
-use crate::kept::Kept;
-use crate::options::parse;
-use crate::project::Project;
-use crate::suggest::nearest;
-use crate::ui::Ui;
+use crate::cli::exit::Exit;
+use crate::cli::options::parse;
+use crate::cli::suggest::nearest;
+use crate::render::short_ids::Short;
 
 pub(crate) fn fork(project: Option<&Project>, args: &ForkArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let mut results = Vec::new();
     for (written, output) in &args.results {
         results.push((call(written)?, value(&format!("--result {written}"), output, ui)?));
     }
-    let kept = Kept::known(ui)?;
+    let kept = ProjectStore::known(ui)?;
     let (from, at, new, short, over) = block_on(async {
         let row = find(&kept, &args.run, ui).await?;
         let client = kept.client();
@@ -33,7 +35,8 @@ pub(crate) fn fork(project: Option<&Project>, args: &ForkArgs, ui: &mut Ui) -> R
             Some(EventKind::BrainStart(start)) => options(project, args, &row.brain, &start.options)?,
             _ => None,
         };
-        let mut fork = Fork { options, actor: ui.actor(args.by.as_deref()), ..Fork::default() };
+        let mut fork = Fork::builder().actor(ui.actor(args.by.as_deref())).build();
+        fork.options = options;
         fork.overrides = Overrides { system: args.system.clone(), model: args.model.clone() };
         fork.results = results.into_iter().map(|(call, output)| (call, ToolResult::success(output))).collect();
         let new = client.fork(&row.run, at, fork).await.map_err(refused)?;

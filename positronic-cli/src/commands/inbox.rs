@@ -4,23 +4,25 @@ use positronic_core::runner::{Clock as _, SystemClock};
 use positronic_core::store::{DeliveryState, PendingFilter, StoreError};
 use serde_json::json;
 
-use super::block_on;
+use crate::app::failure::Failure;
+use crate::app::prices::currency;
+use crate::app::runtime::block_on;
+use crate::app::store::ProjectStore;
+use crate::app::ui::Ui;
 use crate::cli::InboxArgs;
-use crate::display::figures::age;
-use crate::display::text::{arguments, one_line, shorten};
-use crate::failure::{Exit, Failure};
-use crate::find::Short;
-use crate::kept::Kept;
-use crate::lists::{LISTED_ROWS, answers, entry, more};
-use crate::prices::currency;
-use crate::ui::Ui;
+use crate::cli::exit::Exit;
+use crate::render::figures::age;
+use crate::render::run_table::more;
+use crate::render::short_ids::Short;
+use crate::render::text::{arguments, one_line, shorten};
+use crate::session::pending::{LISTED_ROWS, answers, entry};
 
 pub(crate) fn inbox(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     if args.mail {
         return mail(args, ui);
     }
-    let kept = Kept::look(ui)?;
-    let filter = PendingFilter { person: !args.all, most: Some(args.limit), ..PendingFilter::default() };
+    let kept = ProjectStore::look(ui)?;
+    let filter = PendingFilter::builder().person(!args.all).most(args.limit).build();
     let (waiters, short) = block_on(async {
         let client = kept.client();
         let waiters = client.store().pending(&filter).await?;
@@ -56,7 +58,7 @@ pub(crate) fn inbox(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure> {
 
 /// Lists the webhooks that came before anybody waited for them.
 fn mail(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let kept = Kept::look(ui)?;
+    let kept = ProjectStore::look(ui)?;
     let entries = block_on(async { kept.client().store().mailbox().await })?;
     let now = SystemClock.now();
     let mails: Vec<_> = entries

@@ -4,11 +4,12 @@ use std::io::Write as _;
 
 use serde_json::json;
 
+use crate::app::failure::Failure;
+use crate::app::project::Project;
+use crate::app::ui::Ui;
 use crate::cli::ListArgs;
-use crate::display::text::width;
-use crate::failure::{Exit, Failure};
-use crate::project::Project;
-use crate::ui::Ui;
+use crate::cli::exit::Exit;
+use crate::render::text::width;
 
 pub(crate) fn list(project: &Project, args: &ListArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     if args.json {

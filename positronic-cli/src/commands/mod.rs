@@ -1,4 +1,4 @@
-//! The verbs, one a file or a family a file. Each writes through the [`Ui`](crate::ui::Ui) and returns how it ended.
+//! The verbs, one a file or a family a file. Each writes through the [`Ui`](crate::app::ui::Ui) and returns how it ended.
 
 #[cfg(test)]
 mod budget_tests;
@@ -14,11 +14,8 @@ mod file;
 mod files;
 mod fork;
 mod inbox;
-#[cfg(test)]
-mod kept_tests;
 mod list;
 mod new;
-mod outcome;
 mod prune;
 mod record;
 #[cfg(test)]
@@ -30,13 +27,12 @@ mod run;
 #[cfg(test)]
 mod run_tests;
 mod runs;
-mod runtime;
 mod send;
-mod serve;
 mod show;
-mod show_run;
 mod signal;
 mod state;
+#[cfg(test)]
+mod store_tests;
 #[cfg(test)]
 mod tests;
 mod triggers;
@@ -44,7 +40,7 @@ mod watch;
 mod work;
 
 pub(crate) use chat::chat;
-pub(crate) use conversations::{conversations, form, refuse_known, write};
+pub(crate) use conversations::conversations;
 pub(crate) use diff::diff;
 pub(crate) use events::events;
 pub(crate) use file::{export, import};
@@ -53,17 +49,13 @@ pub(crate) use fork::fork;
 pub(crate) use inbox::inbox;
 pub(crate) use list::list;
 pub(crate) use new::new;
-pub(crate) use outcome::{cut_short, ended, left_by};
 pub(crate) use prune::prune;
 pub(crate) use record::record;
 pub(crate) use report::report;
-pub(crate) use run::{refused as started, run};
+pub(crate) use run::run;
 pub(crate) use runs::runs;
-use runtime::block_on;
 pub(crate) use send::send;
-pub(crate) use serve::PLAYED;
-pub(crate) use show::show;
-pub(crate) use show_run::show_run;
+pub(crate) use show::{show, show_run};
 pub(crate) use signal::{approve, cancel, pause, reject, resume};
 pub(crate) use state::state;
 pub(crate) use triggers::triggers;

@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
+use crate::app::failure::Failure;
+use crate::app::template::{FILES, Source, filled, package_name};
+use crate::app::ui::Ui;
 use crate::cli::NewArgs;
-use crate::failure::{Exit, Failure};
-use crate::options::shell_word;
-use crate::template::{FILES, Source, filled, package_name};
-use crate::ui::Ui;
+use crate::cli::exit::Exit;
+use crate::cli::options::shell_word;
 
 pub(crate) fn new(args: &NewArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let dir = std::path::absolute(&args.dir).map_err(|source| file(&args.dir, "cannot be named", source))?;

@@ -7,22 +7,23 @@ use positronic_core::runner::{Clock as _, SystemClock};
 use positronic_core::store::{RunFilter, StoreError};
 use serde_json::json;
 
-use super::block_on;
-use super::runs::earlier;
+use crate::app::failure::Failure;
+use crate::app::runtime::block_on;
+use crate::app::store::ProjectStore;
+use crate::app::ui::Ui;
 use crate::cli::PruneArgs;
-use crate::display::figures::many;
-use crate::failure::{Exit, Failure};
-use crate::find::Short;
-use crate::kept::Kept;
-use crate::lists::table;
-use crate::ui::Ui;
+use crate::cli::exit::Exit;
+use crate::cli::values::earlier;
+use crate::render::figures::many;
+use crate::render::run_table::table;
+use crate::render::short_ids::Short;
 
 pub(crate) fn prune(args: &PruneArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let over = Status::ALL.into_iter().filter(|status| status.is_over());
     let status = if args.status.is_empty() { over.collect() } else { args.status.clone() };
-    let kept = Kept::known(ui)?;
+    let kept = ProjectStore::known(ui)?;
     let now = SystemClock.now();
-    let filter = RunFilter { status, before: Some(earlier(now, args.before)), ..RunFilter::default() };
+    let filter = RunFilter::builder().status(status).before(earlier(now, args.before)).build();
     let (rows, short, removed, needed, files) = block_on(async {
         let client = kept.client();
         let mut rows = client.store().runs(&filter).await?;

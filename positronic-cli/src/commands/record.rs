@@ -1,23 +1,23 @@
 //! `positronic record`: a run as a cassette that plays without a key.
 
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
 
-use super::block_on;
-use super::conversations::refuse_known;
-use crate::atomic_write::replace;
+use crate::app::endpoint::{secrets, unhidden};
+use crate::app::failure::Failure;
+use crate::app::find::find;
+use crate::app::output_file::refuse_known;
+use crate::app::recording::recording;
+use crate::app::recording::written;
+use crate::app::runtime::block_on;
+use crate::app::store::ProjectStore;
+use crate::app::ui::Ui;
+use crate::cli::exit::Exit;
 use crate::cli::{ModelArgs, RecordArgs};
-use crate::endpoint::{secrets, unhidden};
-use crate::failure::{Exit, Failure};
-use crate::find::find;
-use crate::kept::Kept;
-use crate::recording::recording;
-use crate::ui::Ui;
 
 pub(crate) fn record(args: &RecordArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let to_file = args.file.as_deref().filter(|file| file.as_os_str() != "-");
     refuse_known(to_file, args.force)?;
-    let kept = Kept::look(ui)?;
+    let kept = ProjectStore::look(ui)?;
     let secrets = secrets(&ModelArgs::default(), &ui.settings);
     if let Some(warning) = unhidden(&secrets) {
         ui.notice(&warning)?;
@@ -32,14 +32,4 @@ pub(crate) fn record(args: &RecordArgs, ui: &mut Ui) -> Result<Exit, Failure> {
         None => write!(ui.out, "{text}")?,
     }
     Ok(Exit::Done)
-}
-
-/// Writes a cassette, and says how it is played.
-pub(super) fn written(file: &Path, text: &str, brain: &str, ui: &mut Ui) -> Result<(), Failure> {
-    let refuse = |source| Failure::File { path: PathBuf::from(file), doing: "cannot be written", source };
-    replace(file, text).map_err(refuse)?;
-    let file = file.display().to_string();
-    let play = ui.command(&["run", brain, "--cassette", &file]);
-    ui.notice(&format!("recorded to {file}; play it with: {play}"))?;
-    Ok(())
 }

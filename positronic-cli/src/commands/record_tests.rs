@@ -4,9 +4,9 @@ use positronic_core::model::scripted::Reply;
 use positronic_core::record::{ModelError, ModelErrorKind};
 use serde_json::json;
 
-use super::kept_tests::{Desk, scripted};
+use super::store_tests::{Desk, scripted};
+use crate::app::project::Project;
 use crate::commands::tests::project;
-use crate::project::Project;
 
 /// Plays a cassette in memory, with its own options.
 fn played(desk: &Desk, file: &str) -> (u8, String, String) {

@@ -5,21 +5,22 @@ use std::sync::Arc;
 use positronic_core::projection::timeline::Timeline;
 use positronic_core::record::Seq;
 
-use super::block_on;
-use super::conversations::refuse_known;
-use crate::atomic_write::replace;
+use crate::app::atomic_write::replace;
+use crate::app::failure::Failure;
+use crate::app::find::find;
+use crate::app::output_file::refuse_known;
+use crate::app::runtime::block_on;
+use crate::app::store::ProjectStore;
+use crate::app::ui::Ui;
 use crate::cli::ReportArgs;
-use crate::failure::{Exit, Failure};
-use crate::find::find;
-use crate::kept::Kept;
-use crate::report::markdown;
-use crate::ui::Ui;
+use crate::cli::exit::Exit;
+use crate::render::report::markdown;
 
 pub(crate) fn report(args: &ReportArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let to_file = args.out.as_deref().filter(|file| file.as_os_str() != "-");
     refuse_known(to_file, args.force)?;
-    let prices = crate::prices::prices(args.prices.as_deref(), &ui.settings)?;
-    let kept = Kept::look(ui)?;
+    let prices = crate::app::prices::prices(args.prices.as_deref(), &ui.settings)?;
+    let kept = ProjectStore::look(ui)?;
     let (row, log) = block_on(async {
         let row = find(&kept, &args.run, ui).await?;
         let log = kept.client().events(&row.run, Seq(0)).await?;

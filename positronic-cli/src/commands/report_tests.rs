@@ -10,8 +10,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::kept_tests::Desk;
-use crate::project::Project;
+use super::store_tests::Desk;
+use crate::app::project::Project;
 
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct Wish {

@@ -8,8 +8,8 @@ use positronic_core::record::{Message, Tier};
 use serde_json::json;
 
 use super::tests::{Outcome, call_given};
-use crate::project::Project;
-use crate::settings::Settings;
+use crate::app::project::Project;
+use crate::app::settings::Settings;
 
 fn talker() -> Brain<(), ()> {
     brain("Talker").r#loop("Talk", |cx| cx.system("You help."))

@@ -7,26 +7,30 @@ use positronic_core::record::{RunSummary, Timestamp};
 use positronic_core::runner::{Client, Clock as _, SystemClock};
 use positronic_core::store::{RunFilter, StoreError};
 
-use super::block_on;
+use crate::app::changed::changed;
+use crate::app::failure::Failure;
+use crate::app::project::{Project, normal};
+use crate::app::runtime::block_on;
+use crate::app::store::ProjectStore;
+use crate::app::ui::Ui;
+use crate::app::unclaimed::unclaimed;
 use crate::cli::RunsArgs;
-use crate::failure::{Exit, Failure};
-use crate::find::Short;
-use crate::kept::Kept;
-use crate::lists::{alone, changed, more, table};
-use crate::project::{Project, normal};
-use crate::ui::Ui;
+use crate::cli::exit::Exit;
+use crate::cli::values::earlier;
+use crate::render::run_table::{more, table};
+use crate::render::short_ids::Short;
 
 /// How many events a search looks at.
 const FOUND: usize = 10_000;
 
 pub(crate) fn runs(project: Option<&Project>, args: &RunsArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let kept = Kept::look(ui)?;
+    let kept = ProjectStore::look(ui)?;
     let now = SystemClock.now();
     let (rows, short, alone, changed, unreadable) = block_on(async {
         let client = kept.client();
         let rows = listed(&client, args, now).await?;
         let short = Short::of(&client, rows.iter().map(|row| &row.run)).await?;
-        let alone = alone(&client, rows.iter(), now).await?;
+        let alone = unclaimed(&client, rows.iter(), now).await?;
         let changed = changed(project, &kept, rows.iter()).await;
         let unreadable = client.store().unreadable(&RunFilter::builder().most(args.limit).build()).await?;
         Ok::<_, StoreError>((rows, short, alone, changed, unreadable))
@@ -72,7 +76,7 @@ pub(crate) fn runs(project: Option<&Project>, args: &RunsArgs, ui: &mut Ui) -> R
 }
 
 async fn listed(client: &Client, args: &RunsArgs, now: Timestamp) -> Result<Vec<RunSummary>, StoreError> {
-    let mut filter = RunFilter { status: args.status.clone(), ..RunFilter::default() };
+    let mut filter = RunFilter::builder().status(args.status.clone()).build();
     filter.brain = match &args.brain {
         Some(written) => Some(title(client, written).await?),
         None => None,
@@ -101,9 +105,4 @@ async fn title(client: &Client, written: &str) -> Result<String, StoreError> {
     let rows = client.store().runs(&RunFilter::default()).await?;
     let meant = rows.iter().map(|row| &*row.brain).find(|title| normal(title) == normal(written));
     Ok(meant.unwrap_or(written).to_owned())
-}
-
-/// Returns the moment that lies `age` before `now`.
-pub(super) fn earlier(now: Timestamp, age: std::time::Duration) -> Timestamp {
-    Timestamp(now.0.saturating_sub(i64::try_from(age.as_micros()).unwrap_or(i64::MAX)))
 }

@@ -5,15 +5,16 @@ use positronic_core::runner::{Client, Delivered, Ids as _, UuidIds};
 use positronic_core::store::{DeliveryState, MailboxEntry, StoreError};
 use serde_json::{Value, json};
 
-use super::block_on;
-use super::signal::say;
+use crate::app::failure::Failure;
+use crate::app::find::call;
+use crate::app::json::value;
+use crate::app::runtime::block_on;
+use crate::app::store::ProjectStore;
+use crate::app::ui::Ui;
 use crate::cli::SendArgs;
-use crate::display::figures::age;
-use crate::failure::{Exit, Failure};
-use crate::find::call;
-use crate::json::value;
-use crate::kept::Kept;
-use crate::ui::Ui;
+use crate::cli::exit::Exit;
+use crate::render::figures::age;
+use crate::session::signals::say;
 
 pub(crate) fn send(args: &SendArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     match (&args.run, &args.discard) {
@@ -51,7 +52,7 @@ fn webhook(args: &SendArgs, ui: &mut Ui) -> Result<(String, String, Value), Fail
 /// Delivers a webhook to whichever run waits for it.
 fn deliver(args: &SendArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let (name, identifier, payload) = webhook(args, ui)?;
-    let kept = Kept::open(ui)?;
+    let kept = ProjectStore::open(ui)?;
     let id = args.id.as_deref().map_or_else(|| UuidIds.signal(), SignalId::new);
     let actor = ui.actor(args.by.by.as_deref());
     let (delivered, mut before) = block_on(async {
@@ -121,7 +122,7 @@ async fn is_same(client: &Client, entry: &MailboxEntry, sent: (&str, &str, &Valu
 
 /// Throws a webhook away that is kept.
 fn discard(id: &str, json: bool, ui: &mut Ui) -> Result<Exit, Failure> {
-    let kept = Kept::known(ui)?;
+    let kept = ProjectStore::known(ui)?;
     let entry = block_on(async {
         let client = kept.client();
         let entry = client.store().mailbox().await?.into_iter().find(|entry| entry.id.as_str() == id);

@@ -3,25 +3,23 @@
 //! What is said is checked and written down at once, whether somebody works on the run or not; several decisions are
 //! taken together, or none of them.
 
-use positronic_core::machine::Refusal;
-use positronic_core::record::{
-    EventKind, LimitKind, Path, Pending, PendingKind, RunId, RunSummary, Segment, Seq, Signal, SignalId, SignalKind,
-};
-use positronic_core::runner::{Client, Clock as _, Ids as _, SignalError, SystemClock, UuidIds};
-use positronic_core::store::{PendingFilter, StoreError};
-use serde_json::json;
+use positronic_core::record::{LimitKind, Path, Pending, PendingKind, Segment, SignalKind};
+use positronic_core::runner::{Clock as _, SystemClock};
+use positronic_core::store::PendingFilter;
 
-use super::block_on;
+use crate::app::failure::Failure;
+use crate::app::find::{call, find};
+use crate::app::json::value;
+use crate::app::prices::currency;
+use crate::app::runtime::block_on;
+use crate::app::store::ProjectStore;
+use crate::app::ui::Ui;
+use crate::cli::exit::Exit;
+use crate::cli::limits::least_money;
 use crate::cli::{ApproveArgs, By, CancelArgs, RejectArgs, RunByArgs};
-use crate::display::figures::{self, money};
-use crate::failure::{Exit, Failure};
-use crate::find::{Short, call, find};
-use crate::json::value;
-use crate::kept::Kept;
-use crate::limits::least_money;
-use crate::lists::{RUN, answers, nobody, question};
-use crate::prices::currency;
-use crate::ui::Ui;
+use crate::render::figures::{self, money};
+use crate::session::pending::{RUN, answers, question};
+use crate::session::signals::say;
 
 pub(crate) fn approve(args: &ApproveArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     if args.args.is_some() && args.calls.len() > 1 {
@@ -58,7 +56,7 @@ fn grant(args: &ApproveArgs, written: &str, ui: &mut Ui) -> Result<Exit, Failure
         }
         _ => return Err(asks_nothing(&args.run, named.as_ref(), &all, ui)),
     };
-    let more = crate::limits::read(kind, written).map_err(|expected| Failure::Misused {
+    let more = crate::cli::limits::read(kind, written).map_err(|expected| Failure::Misused {
         message: format!("--more {written} cannot be granted: {expected}"),
         hint: format!("{} {asks}", place(&to)),
     })?;
@@ -94,7 +92,7 @@ fn place(path: &Path) -> String {
 
 /// Lists what asks for more in a run, with the currency of its limits of money where that is known.
 async fn asking(run: &str, ui: &Ui) -> Result<(Vec<Pending>, Option<String>), Failure> {
-    let kept = Kept::look(ui)?;
+    let kept = ProjectStore::look(ui)?;
     let row = find(&kept, run, ui).await?;
     let waiters = kept.client().store().pending(&PendingFilter::builder().run(row.run.clone()).build()).await?;
     let asks = |pending: &Pending| matches!(pending.kind, PendingKind::Budget { .. });
@@ -184,7 +182,7 @@ fn decide(
 
 /// Finds the calls that wait for a decision, and, where that is said, the limits: the only one, or all.
 async fn pending(run: &str, all: bool, limits: bool, ui: &Ui) -> Result<Vec<Path>, Failure> {
-    let kept = Kept::look(ui)?;
+    let kept = ProjectStore::look(ui)?;
     let row = find(&kept, run, ui).await?;
     let waiters = kept.client().store().pending(&PendingFilter::builder().run(row.run.clone()).build()).await?;
     let mut waiting: Vec<_> = waiters.into_iter().map(|waiter| waiter.pending).collect();
@@ -217,112 +215,4 @@ async fn pending(run: &str, all: bool, limits: bool, ui: &Ui) -> Result<Vec<Path
         }
         some => Ok(some.iter().map(|pending| pending.call.clone()).collect()),
     }
-}
-
-/// Sends signals to a run, all or none, and tells which event accepts each.
-pub(super) fn say(
-    run: &str,
-    id: Option<&str>,
-    said: &[(SignalKind, String)],
-    by: &By,
-    ui: &mut Ui,
-) -> Result<Exit, Failure> {
-    let kept = Kept::known(ui)?;
-    let (row, accepted, rest) = block_on(async {
-        let row = find(&kept, run, ui).await?;
-        let client = kept.client();
-        let actor = ui.actor(by.by.as_deref());
-        let signal = |(kind, _): &(SignalKind, String)| Signal {
-            id: id.map_or_else(|| UuidIds.signal(), SignalId::new),
-            actor: actor.clone(),
-            kind: kind.clone(),
-        };
-        let signals: Vec<Signal> = said.iter().map(signal).collect();
-        if id.is_some() {
-            for signal in &signals {
-                said_before(&client, &row.run, signal).await?;
-            }
-        }
-        let accepted = match client.send(&row.run, &signals).await {
-            Ok(accepted) => accepted,
-            Err(error) => return Err(refused(error, &client, &row, ui).await?),
-        };
-        let rest = rest(&client, &row, ui).await?;
-        Ok::<_, Failure>((row, accepted, rest))
-    })?;
-    told(&row, said, &accepted, rest, by.json, ui)?;
-    Ok(Exit::Done)
-}
-
-fn told(
-    row: &RunSummary,
-    said: &[(SignalKind, String)],
-    accepted: &[Seq],
-    rest: Option<String>,
-    json: bool,
-    ui: &mut Ui,
-) -> Result<(), Failure> {
-    if json {
-        let accepted: Vec<_> =
-            said.iter().zip(accepted).map(|((kind, _), seq)| json!({"signal": kind, "seq": seq})).collect();
-        ui.json_line(&json!({"run": row.run, "accepted": accepted}))?;
-        return Ok(());
-    }
-    for ((_, done), seq) in said.iter().zip(accepted) {
-        let before = if *seq < row.next { "known already: " } else { "" };
-        ui.tell(&format!("{before}{done} (event {seq} of {})", row.run))?;
-    }
-    rest.map_or(Ok(()), |rest| ui.notice(&rest))?;
-    Ok(())
-}
-
-/// Refuses a signal whose id the run has accepted with another content: it would be dropped without a word.
-async fn said_before(client: &Client, run: &RunId, signal: &Signal) -> Result<(), Failure> {
-    let Some(seq) = client.store().accepted(run, &signal.id).await? else { return Ok(()) };
-    let event = client.store().read(run, seq, 1).await?;
-    let same = match (event.first().map(|event| &event.kind), &signal.kind) {
-        (
-            Some(EventKind::LoopResume { payload: before, .. }),
-            SignalKind::Webhook { payload, .. } | SignalKind::Reply { payload, .. },
-        ) => before == payload,
-        (Some(EventKind::LoopMessage { text: before, .. }), SignalKind::Message { text, .. }) => before == text,
-        _ => false,
-    };
-    if same { Ok(()) } else { Err(Failure::another(&signal.id)) }
-}
-
-async fn refused(error: SignalError, client: &Client, row: &RunSummary, ui: &Ui) -> Result<Failure, Failure> {
-    let call = match &error {
-        SignalError::Refused(Refusal::Unasked { call, .. }) => Some(call.clone()),
-        _ => None,
-    };
-    let Failure::Refused { message, .. } = Failure::from(error.clone()) else { return Ok(error.into()) };
-    let show = ui.command(&["show", row.run.as_str()]);
-    let mut hints = vec![format!("nothing was changed; `{show}` says how the run stands")];
-    if let SignalError::Refused(Refusal::Ended) = &error {
-        let status = client.store().run(&row.run).await?.status;
-        hints = vec![format!("it is {}, and nothing was changed; `{show}` says how it ended", status.as_str())];
-    }
-    if let SignalError::Refused(Refusal::Expired { .. }) = &error {
-        let work = ui.command(&["work", row.run.as_str()]);
-        hints.push(format!("the run goes on without an answer, with: {work}"));
-    }
-    if let Some(call) = call {
-        let filter = PendingFilter::builder().run(row.run.clone()).build();
-        let waiters = client.store().pending(&filter).await?;
-        let waits = waiters.iter().filter(|waiter| waiter.pending.call == call);
-        hints.extend(waits.flat_map(|waiter| answers(row.run.as_str(), &waiter.pending, SystemClock.now(), ui)));
-    }
-    Ok(Failure::Refused { message, hints })
-}
-
-/// Says what is left to do for a run: work that nobody does.
-async fn rest(client: &Client, row: &RunSummary, ui: &Ui) -> Result<Option<String>, StoreError> {
-    let row = client.store().run(&row.run).await?;
-    if !row.has_work(SystemClock.now()) || client.worker(&row).await?.is_some() {
-        return Ok(None);
-    }
-    let short = Short::of(client, [&row.run]).await?;
-    let work = ui.command(&["work", short.get(&row.run)]);
-    Ok(Some(nobody(&work)))
 }

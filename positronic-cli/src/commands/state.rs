@@ -8,15 +8,16 @@ use positronic_core::projection::{request_at, transcript};
 use positronic_core::record::{EventKind, ModelRequest, RunId, Seq};
 use serde_json::{Value, json};
 
-use super::block_on;
+use crate::app::failure::Failure;
+use crate::app::find::find;
+use crate::app::runtime::block_on;
+use crate::app::store::ProjectStore;
+use crate::app::ui::Ui;
 use crate::cli::StateArgs;
-use crate::failure::{Exit, Failure};
-use crate::find::find;
-use crate::kept::Kept;
-use crate::ui::Ui;
+use crate::cli::exit::Exit;
 
 pub(crate) fn state(args: &StateArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let kept = Kept::look(ui)?;
+    let kept = ProjectStore::look(ui)?;
     block_on(async {
         let row = find(&kept, &args.run, ui).await?;
         let last = Seq(row.next.0.saturating_sub(1));
@@ -71,7 +72,7 @@ fn text(at: Seq, state: &RunState, timeline: &Timeline) -> String {
 }
 
 /// Finds the first request that was sent with an event or after it; with `last`, the last of all.
-async fn next_request(kept: &Kept, run: &RunId, from: Seq, last: bool) -> Result<(Seq, ModelRequest), Failure> {
+async fn next_request(kept: &ProjectStore, run: &RunId, from: Seq, last: bool) -> Result<(Seq, ModelRequest), Failure> {
     let log = kept.client().events(run, Seq(0)).await?;
     let mut requests =
         log.iter().filter(|event| matches!(event.kind, EventKind::LoopModelCall { .. })).map(|event| event.seq);

@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 
 use clap::Parser as _;
 
+use crate::app::project::Project;
+use crate::app::settings::Settings;
+use crate::app::ui::Ui;
 use crate::cli::{Color, Where};
-use crate::project::Project;
-use crate::settings::Settings;
 use crate::start::in_project;
-use crate::ui::Ui;
 
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(super) struct DeskOptions {
@@ -137,7 +137,7 @@ async fn a_command_runs_inside_a_runtime_with_services_that_were_opened_there() 
     });
     let project = Project::new().brain(ping.bind(database));
 
-    let ended = crate::project::on_thread(move || call(&project, &["run", "ping"])).await.unwrap();
+    let ended = crate::start::on_thread(move || call(&project, &["run", "ping"])).await.unwrap();
 
     assert_eq!((ended.code, ended.out.trim_end()), (0, "\"from the caller's runtime\""), "{}", ended.err);
 }
@@ -241,7 +241,7 @@ pub(super) fn call_given(project: &Project, arguments: &[&str], input: &str, set
 /// Writes `desk` for a test's folder. Where the checkout is near it, it is told from here.
 pub(super) fn at_desk(mut outcome: Outcome, folder: &std::path::Path) -> Outcome {
     for text in [&mut outcome.out, &mut outcome.err] {
-        for told in [crate::kept::told(folder), folder.display().to_string()] {
+        for told in [crate::app::store::relative(folder), folder.display().to_string()] {
             *text = text.replace(&told, "desk");
         }
     }

@@ -7,13 +7,14 @@ use positronic_core::runner::{Clock as _, SystemClock};
 use positronic_core::store::TimerFilter;
 use serde_json::json;
 
-use super::block_on;
+use crate::app::failure::Failure;
+use crate::app::runtime::block_on;
+use crate::app::store::ProjectStore;
+use crate::app::ui::Ui;
 use crate::cli::TriggersArgs;
-use crate::display::figures::{age, duration};
-use crate::display::text::{one_line, shorten};
-use crate::failure::{Exit, Failure};
-use crate::kept::Kept;
-use crate::ui::Ui;
+use crate::cli::exit::Exit;
+use crate::render::figures::{age, duration};
+use crate::render::text::{one_line, shorten};
 
 pub(crate) fn triggers(args: &TriggersArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     match &args.delete {
@@ -23,7 +24,7 @@ pub(crate) fn triggers(args: &TriggersArgs, ui: &mut Ui) -> Result<Exit, Failure
 }
 
 fn delete(id: &str, args: &TriggersArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let kept = Kept::known(ui)?;
+    let kept = ProjectStore::known(ui)?;
     let was_there = block_on(async { kept.client().delete_trigger(&TriggerId::new(id)).await })?;
     if !was_there {
         return Err(Failure::Misused {
@@ -40,7 +41,7 @@ fn delete(id: &str, args: &TriggersArgs, ui: &mut Ui) -> Result<Exit, Failure> {
 }
 
 fn list(args: &TriggersArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let kept = Kept::look(ui)?;
+    let kept = ProjectStore::look(ui)?;
     let mut timers = block_on(async { kept.client().triggers(&TimerFilter::default()).await })?;
     timers.retain(|timer| args.user.is_none() || timer.user == args.user);
     if args.json {
@@ -73,7 +74,7 @@ fn head(timer: &Timer, now: Timestamp) -> String {
         false => write!(head, " has been due for {}", age(now.since(trigger.due))),
     };
     if let Some(every) = trigger.every {
-        _ = write!(head, ", every {}", duration(std::time::Duration::from_micros(every)));
+        _ = write!(head, ", every {}", duration(every));
     }
     _ = write!(head, "; it starts {brain}");
     _ = user.as_ref().map(|user| write!(head, " for {user}"));

@@ -4,25 +4,26 @@ use std::time::Duration;
 
 use positronic_core::runner::Runner;
 
-use super::block_on;
-use super::outcome::{ended, left_by};
+use crate::app::failure::Failure;
+use crate::app::find::find;
+use crate::app::models::{CassetteSession, Models};
+use crate::app::prices::prices;
+use crate::app::project::Project;
+use crate::app::runtime::block_on;
+use crate::app::store::ProjectStore;
+use crate::app::ui::Ui;
 use crate::cli::WatchArgs;
-use crate::failure::{Exit, Failure};
-use crate::find::find;
-use crate::kept::Kept;
-use crate::models::{Models, Tape};
-use crate::prices::prices;
-use crate::project::Project;
-use crate::session::{Ending, Role, Sitting, session};
-use crate::ui::Ui;
+use crate::cli::exit::Exit;
+use crate::session::driver::{Ending, Role, SessionOptions, session};
+use crate::session::outcome::{ended, left_by};
 
 pub(crate) fn watch(args: &WatchArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let kept = Kept::look(ui)?;
+    let kept = ProjectStore::look(ui)?;
     let row = block_on(find(&kept, &args.run, ui))?;
     ui.prices = Some(prices(None, &ui.settings)?);
     let actor = ui.actor(None);
-    let sitting = Sitting {
-        tape: &Tape::None,
+    let sitting = SessionOptions {
+        tape: &CassetteSession::None,
         played: false,
         actor: &actor,
         lasts: true,
@@ -39,6 +40,6 @@ pub(crate) fn watch(args: &WatchArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     runtime.shutdown_timeout(Duration::from_secs(1));
     match ending? {
         (_, Ending::LetGo(told)) => Ok(left_by(told)),
-        (run, ending) => ended(&kept, &run, ending, &Tape::None, args.json, ui),
+        (run, ending) => block_on(ended(&kept, &run, ending, &CassetteSession::None, args.json, ui)),
     }
 }

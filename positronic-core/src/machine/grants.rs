@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::record::skip::is_default;
 use crate::record::{Amounts, LimitKind, Money, Seq, SharedBudget, Timestamp};
 
 /// The cost of model answers in a frame and everything below it.
@@ -57,8 +58,4 @@ pub struct SharedLimits {
     /// The decisions on it in this run.
     #[serde(default, skip_serializing_if = "is_default")]
     pub grants: Grants,
-}
-
-pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
 }

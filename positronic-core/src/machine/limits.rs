@@ -15,7 +15,7 @@
 
 use std::sync::Arc;
 
-use crate::record::{AskForMore, Budget, EventKind, LimitKind, Money, NewEvent, OnLimit, Path, Timestamp};
+use crate::record::{AskForMore, Budget, EventKind, LimitKind, NewEvent, OnLimit, Path, Timestamp};
 
 use super::close;
 use super::effect::{Effect, Next};
@@ -84,23 +84,28 @@ impl<'a> Bound<'a> {
         }
     }
 
+    const fn budget(self) -> &'a Budget {
+        match self {
+            Self::Loop(frame) => &frame.limits.budget,
+            Self::Brain(_, budget) => budget,
+            Self::Shared(_, shared) => &shared.budget.budget,
+        }
+    }
+
     /// Returns the limit of one kind including grants, and the used amount.
     pub(super) fn limit(self, kind: LimitKind) -> Option<(u64, u64)> {
-        let (limit, used) = match self {
-            Self::Loop(frame) => match kind {
-                LimitKind::Tokens => (frame.limits.max_tokens, frame.usage.total()),
-                LimitKind::Money => (frame.limits.max_money.map(Money::nanos), frame.spent.known.nanos()),
-                LimitKind::Time => (frame.limits.max_time, frame.active),
-                LimitKind::Iterations => (frame.limits.max_iterations.map(u64::from), u64::from(frame.iteration)),
-                LimitKind::Failures => (frame.limits.max_failures.map(u64::from), u64::from(frame.failures)),
-            },
-            Self::Brain(frame, budget) => (budget.limit(kind), frame.used(kind)),
-            Self::Shared(frame, shared) => {
-                let before = shared.budget.used.of(kind);
-                (shared.budget.limit(kind), frame.used(kind).saturating_add(before))
-            }
+        let limit = match self {
+            Self::Loop(frame) if kind == LimitKind::Failures => frame.limits.max_failures.map(u64::from),
+            Self::Loop(_) | Self::Brain(..) => self.budget().limit(kind),
+            Self::Shared(_, shared) => shared.budget.limit(kind),
         };
-        Some((limit?.saturating_add(self.grants().more.of(kind)), used))
+        let limit = limit?.saturating_add(self.grants().more.of(kind));
+        let used = match self {
+            Self::Loop(frame) => frame.used(kind),
+            Self::Brain(frame, _) => frame.used(kind),
+            Self::Shared(frame, shared) => frame.used(kind).saturating_add(shared.budget.used.of(kind)),
+        };
+        Some((limit, used))
     }
 
     pub(super) fn unpriced(self) -> Option<&'a Arc<str>> {
@@ -132,21 +137,28 @@ impl<'a> Bound<'a> {
     /// Returns whether a person is asked for more. More does not help against an unknown cost or against
     /// failing calls.
     fn asks(self, reached: &Reached) -> Option<AskForMore> {
-        let ask = match self {
-            Self::Loop(frame) => frame.limits.ask,
-            Self::Brain(_, budget) => budget.ask,
-            Self::Shared(_, shared) => shared.budget.budget.ask,
-        };
         let mends = reached.unpriced.is_none() && reached.kind != LimitKind::Failures;
-        ask.filter(|_| mends && !self.grants().refused)
+        self.budget().ask.filter(|_| mends && !self.grants().refused)
     }
 
     /// Returns the consequence for the brain whose loop it ends.
     pub(super) fn on_limit(self) -> OnLimit {
-        match self {
-            Self::Loop(frame) => frame.limits.on_limit,
-            Self::Brain(_, budget) => budget.on_limit.unwrap_or(OnLimit::Error),
-            Self::Shared(_, shared) => shared.budget.budget.on_limit.unwrap_or(OnLimit::Error),
+        self.budget().on_limit.unwrap_or(match self {
+            Self::Loop(_) => OnLimit::Exit,
+            Self::Brain(..) | Self::Shared(..) => OnLimit::Error,
+        })
+    }
+}
+
+impl LoopFrame {
+    /// Returns the usage of the loop and everything below it; the iterations and failures are its own.
+    fn used(&self, kind: LimitKind) -> u64 {
+        match kind {
+            LimitKind::Tokens => self.usage.total(),
+            LimitKind::Money => self.spent.known.nanos(),
+            LimitKind::Time => self.active,
+            LimitKind::Iterations => u64::from(self.iteration),
+            LimitKind::Failures => u64::from(self.failures),
         }
     }
 }
@@ -232,9 +244,8 @@ fn ask_for_more(bound: Bound<'_>, reached: &Reached, now: Timestamp, out: &mut N
     let Some(ask) = bound.asks(reached) else { return false };
     let event = match &bound.grants().asked {
         None => {
-            let due = |valid| Timestamp(now.0.saturating_add(i64::try_from(valid).unwrap_or(i64::MAX)));
             let Reached { kind, limit, used, .. } = *reached;
-            let (shared, expires) = (bound.is_shared(), ask.valid_for.map(due));
+            let (shared, expires) = (bound.is_shared(), ask.valid_for.map(|valid| now.after(valid)));
             EventKind::BudgetRequested { kind, limit, used, shared, expires }
         }
         Some(PendingGrant { expires: Some(expires), .. }) if *expires <= now => EventKind::BudgetExpired {},

@@ -1,5 +1,7 @@
 //! The pure state machine of a run: the meaning of its log, and what happens next.
 //!
+//! This module is for the engine and its tests; an author of brains does not need it.
+//!
 //! ```text
 //! RunState::apply(&event)      folds one event into the state, or refuses it and changes nothing
 //! next(&state, now)            returns which effects must be in flight, and when to call it again
@@ -39,7 +41,7 @@ mod status;
 mod summary;
 mod waiting;
 
-pub use admit::{Refusal, Schemas, admit, decided};
+pub use admit::{Refusal, SchemaCheck, admit, decided};
 pub use apply::IllegalEvent;
 pub use call::{Call, CallPhase};
 pub use crashes::MAX_CRASHES;

@@ -3,6 +3,8 @@
 //! [`ask`] answers a question from the log if a rerun asks it again, and otherwise returns the intent under which it is
 //! sent. [`answered`] and [`failed`] convert what comes of the request into events.
 
+use std::time::Duration;
+
 use super::apply_step::question_hash;
 use super::limits::{Verdict, may_ask};
 use super::settle::Inputs;
@@ -57,7 +59,7 @@ pub(crate) fn ask(
 }
 
 /// Returns the event of an answer.
-pub(super) fn answered(path: &Path, response: ModelResponse, duration: u64) -> Vec<NewEvent> {
+pub(super) fn answered(path: &Path, response: ModelResponse, duration: Duration) -> Vec<NewEvent> {
     let kind = EventKind::LoopModelResult { parts: response.parts.into(), metadata: response.metadata, duration };
     vec![NewEvent::new(path.clone(), kind)]
 }

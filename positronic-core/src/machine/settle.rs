@@ -105,7 +105,13 @@ pub(crate) struct Inputs {
 }
 
 /// Returns the events that an outcome of the effect at `path` leads to; `duration` is in microseconds.
-pub(crate) fn settle(state: &RunState, path: &Path, outcome: Outcome, duration: u64, inputs: &Inputs) -> Vec<NewEvent> {
+pub(crate) fn settle(
+    state: &RunState,
+    path: &Path,
+    outcome: Outcome,
+    duration: Duration,
+    inputs: &Inputs,
+) -> Vec<NewEvent> {
     match outcome {
         Outcome::Step(result) => step(state, path, result, duration, inputs),
         Outcome::Answer(answered) => answer(state, path, answered, duration),
@@ -133,9 +139,9 @@ pub(crate) fn settle(state: &RunState, path: &Path, outcome: Outcome, duration: 
 }
 
 impl Inputs {
-    /// Returns the time since `began`, in microseconds.
-    fn elapsed(&self, began: Timestamp) -> u64 {
-        u64::try_from(self.now.since(began).as_micros()).unwrap_or(u64::MAX)
+    /// Returns the time since `began`.
+    fn elapsed(&self, began: Timestamp) -> Duration {
+        self.now.since(began)
     }
 
     /// Says when what has failed for the `attempt`th time, from 0, is tried again, at most `limit` times.
@@ -146,7 +152,7 @@ impl Inputs {
     }
 }
 
-fn step(state: &RunState, path: &Path, result: Result<Value>, duration: u64, inputs: &Inputs) -> Vec<NewEvent> {
+fn step(state: &RunState, path: &Path, result: Result<Value>, duration: Duration, inputs: &Inputs) -> Vec<NewEvent> {
     let Some(brain) = state.owner(path) else { return Vec::new() };
     let attempt = match &brain.stage {
         Stage::Step(step) => step.attempt,
@@ -190,7 +196,7 @@ fn model_failed(state: &RunState, path: &Path, error: ModelError, attempt: u32, 
 /// Says what to do about a model's failure, where that is known.
 fn hint(state: &RunState, path: &Path, error: &ModelError) -> String {
     let form = state.loop_at(path).and_then(|frame| frame.prepared.settings.structured_actions.as_ref()?.form);
-    match (error.kind, error.wait(), form) {
+    match (error.kind, error.retry_after, form) {
         (_, Some(wait), _) if error.is_retryable() => {
             format!("; it asks to wait {} s before it is asked again", wait.as_secs_f64().ceil())
         }
@@ -203,7 +209,7 @@ fn hint(state: &RunState, path: &Path, error: &ModelError) -> String {
     }
 }
 
-fn answer(state: &RunState, path: &Path, answered: Answered, duration: u64) -> Vec<NewEvent> {
+fn answer(state: &RunState, path: &Path, answered: Answered, duration: Duration) -> Vec<NewEvent> {
     let Answered { mut parts, metadata, calls, plugins, failed } = answered;
     let loop_at = path.parent().unwrap_or_default();
     let iteration = match path.last() {
@@ -245,7 +251,7 @@ fn misfit(
     (parts, metadata): (Vec<Part>, ResponseMetadata),
     message: String,
     attempt: u32,
-    duration: u64,
+    duration: Duration,
 ) -> Vec<NewEvent> {
     let loop_at = path.parent().unwrap_or_default();
     let Some(frame) = state.loop_at(path) else { return Vec::new() };
@@ -267,7 +273,7 @@ fn misfit(
     new_events
 }
 
-fn tool(path: &Path, returned: Returned, duration: u64, now: Timestamp) -> Vec<NewEvent> {
+fn tool(path: &Path, returned: Returned, duration: Duration, now: Timestamp) -> Vec<NewEvent> {
     let Returned { output, brief, waits, triggers, changes } = returned;
     let Changes { change, mut new_events } = match changes {
         Ok(changes) => changes,
@@ -306,7 +312,7 @@ fn tool_failed(
     attempt: u32,
     retries: u32,
     error: &Error,
-    duration: u64,
+    duration: Duration,
     inputs: &Inputs,
 ) -> EventKind {
     let may_try = error.is_transient() && flags.may_repeat();

@@ -4,6 +4,7 @@
 //! the first one that is reached applies. Usage of previous prompts only counts for the conversation's.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::grants::{Grants, SharedLimits};
 use super::state::{BrainFrame, RunState};
@@ -45,7 +46,7 @@ pub(crate) fn add_up(shared: &mut SharedBudget, run: &RunState) {
             shared.foreign.get_or_insert_with(|| own.to_owned());
         }
     }
-    shared.used += Amounts { iterations: root.iterations, tokens, money, time };
+    shared.used += Amounts { iterations: root.iterations, tokens, money, time: Duration::from_micros(time) };
     if let Some(limits) = &root.shared {
         shared.granted += limits.grants.more;
     }

@@ -12,8 +12,9 @@ use crate::record::{
 };
 
 use super::call::{Call, CallPhase};
-use super::grants::{Grants, SharedLimits, Spending, is_default};
+use super::grants::{Grants, SharedLimits, Spending};
 use super::loop_frame::LoopFrame;
+use crate::record::skip::is_default;
 
 /// The number of signals in the state; the store knows earlier ones.
 pub const KNOWN_SIGNALS: usize = 256;

@@ -52,6 +52,7 @@ impl Mcp {
 /// The state of [`Mcp`]: the identities of the servers, so that the log contains which programs a run has used.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct McpState {
     /// The servers, by the author's names.
     pub servers: BTreeMap<String, McpSeen>,

@@ -23,6 +23,7 @@ use crate::record::{CODE, Charge, Event, EventKind, Money, Path, PriceTable, Seq
 /// log begins with a copy of another run's, whose answers are counted in both. Answers of a cassette are priced like
 /// requested ones if they carry a model's metadata.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Costs {
     /// The currency of all amounts.
     pub currency: String,
@@ -38,6 +39,7 @@ pub struct Costs {
 
 /// The usage and cost of an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct CallCost {
     /// The number of its event.
     pub seq: Seq,
@@ -93,6 +95,7 @@ pub enum Cost {
 
 /// The recorded cost of answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Counted {
     /// The currency.
     pub currency: String,

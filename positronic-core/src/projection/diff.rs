@@ -10,6 +10,7 @@ use crate::record::{Event, EventKind, Overrides, Seq, Status, Usage};
 
 /// The differences between two runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct RunDiff {
     /// Their inputs, if those differ.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -29,6 +30,7 @@ pub struct RunDiff {
 
 /// The inputs of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Inputs {
     /// Its options.
     pub options: Value,
@@ -38,6 +40,7 @@ pub struct Inputs {
 
 /// The first difference between two runs; `None` for a run without further events.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Divergence {
     /// The event of the first run.
     pub one: Option<DivergentEvent>,
@@ -47,6 +50,7 @@ pub struct Divergence {
 
 /// A different event.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct DivergentEvent {
     /// Its number.
     pub seq: Seq,

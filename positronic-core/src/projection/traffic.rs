@@ -31,6 +31,7 @@ pub enum Traffic {
 
 /// A request to a model, and its outcome.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Exchange {
     /// The model that was asked, as `provider/model`.
     pub model: String,

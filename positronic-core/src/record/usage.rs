@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::document::{DocumentError, check_document};
 use super::price::Charge;
 use super::routing::RoutingStep;
+use super::skip::is_default;
 
 /// The model and provider of an answer that is scripted in code.
 pub const CODE: &str = "code";
@@ -17,25 +18,20 @@ pub const CODE: &str = "code";
 #[serde(default)]
 pub struct Usage {
     /// Tokens of the request.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub input: u64,
     /// Tokens of the answer, reasoning included.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub output: u64,
     /// The part of `input` that the provider read from its cache.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub cached: u64,
     /// The part of `input` that the provider wrote to its cache, which may cost more.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub cache_write: u64,
     /// The part of `output` that was reasoning.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub reasoning: u64,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 impl Usage {
@@ -94,9 +90,9 @@ pub struct ResponseMetadata {
     pub response_id: Option<String>,
     /// The finish reason.
     pub finish: Finish,
-    /// Microseconds from the request to the first chunk of the answer.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub first_chunk: Option<u64>,
+    /// The time from the request to the first chunk of the answer, stored in microseconds.
+    #[serde(skip_serializing_if = "Option::is_none", with = "super::micros::optional")]
+    pub first_chunk: Option<Duration>,
     /// The tokens.
     pub usage: Usage,
     /// The cost of the answer, by the runner's prices at that time or as reported by the provider; `None` if unknown.
@@ -251,9 +247,9 @@ pub struct ModelError {
     pub kind: ModelErrorKind,
     /// A message for people.
     pub message: String,
-    /// The wait that the provider requests, in microseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub retry_after: Option<u64>,
+    /// The wait that the provider requests, stored in microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "super::micros::optional")]
+    pub retry_after: Option<Duration>,
     /// The HTTP status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
@@ -339,11 +335,5 @@ impl ModelError {
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
         self.kind.is_retryable()
-    }
-
-    /// Returns the wait that the provider requests.
-    #[must_use]
-    pub fn wait(&self) -> Option<Duration> {
-        self.retry_after.map(Duration::from_micros)
     }
 }

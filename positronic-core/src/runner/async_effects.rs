@@ -1,6 +1,7 @@
 //! Effects that take time: steps, model calls and tools, each in a task of its own.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -175,8 +176,8 @@ impl Worker {
     }
 }
 
-pub(super) fn took(shared: &Shared, started: Timestamp) -> u64 {
-    u64::try_from(shared.now().since(started).as_micros()).unwrap_or(u64::MAX)
+pub(super) fn took(shared: &Shared, started: Timestamp) -> Duration {
+    shared.now().since(started)
 }
 
 /// Returns the answer that the loop's code gives instead of a model.

@@ -15,6 +15,7 @@ use crate::store::StoreError;
 /// The differences of a fork from its origin.
 #[derive(Debug, Clone, Default, typed_builder::TypedBuilder)]
 #[builder(field_defaults(default))]
+#[non_exhaustive]
 pub struct Fork {
     /// The new options; completed stages have read the original ones.
     #[builder(setter(strip_option))]

@@ -7,7 +7,7 @@ use super::plugged::{PreparedIteration, prepared};
 use super::report;
 use super::stop::Stop;
 use super::worker::Worker;
-use crate::definition::{Compaction, LoopDefinition, StageBody};
+use crate::definition::{CompactionChange, LoopDefinition, StageBody};
 use crate::machine::{Configured, LoopPhase, Outcome, begin_iteration, begin_loop, limits_money, offers};
 use crate::projection::RULES;
 use crate::record::{NewEvent, Overrides, Path, PluginStates, ResponseMetadata, Segment, ToolSet};
@@ -112,7 +112,7 @@ impl Worker {
     /// Refuses a limit of money that cannot be enforced, as far as known before the model answers.
     fn priced(&self, path: &Path, definition: &LoopDefinition) -> crate::Result<()> {
         let runner = &self.shared.runner;
-        let is_limited = limits_money(&self.shared.state(), path) || definition.limits.max_money.is_some();
+        let is_limited = limits_money(&self.shared.state(), path) || definition.limits.budget.max_money.is_some();
         // An answer of code costs nothing.
         if !is_limited || definition.answer.is_some() {
             return Ok(());
@@ -170,7 +170,7 @@ impl Worker {
             tools,
             settings: &definition.settings,
             limits: &definition.limits,
-            compaction: compaction.map(|Compaction { keep, summary }| (*keep, summary.as_deref())),
+            compaction: compaction.map(|CompactionChange { keep, summary }| (*keep, summary.as_deref())),
             plugins,
             is_first: is_of_root(path) && !self.shared.prompts().iter().any(|prompt| is_of_root(&prompt.path)),
             projection: RULES,

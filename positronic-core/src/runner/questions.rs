@@ -1,6 +1,7 @@
 //! Requests of running code to its worker: ask a model, record a value.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -105,7 +106,7 @@ impl Worker {
                     asked = asking => asked,
                     // The next question of the iteration waits for this one.
                     () = reply.closed() => {
-                        (Err(ModelError::new(ModelErrorKind::BadRequest, "the plugin stopped waiting for the answer")), 0)
+                        (Err(ModelError::new(ModelErrorKind::BadRequest, "the plugin stopped waiting for the answer")), Duration::ZERO)
                     }
                 }
             } else {
@@ -121,7 +122,7 @@ impl Worker {
         path: &Path,
         mut result: Result<ModelResponse, ModelError>,
         mut asker: Asker,
-        duration: u64,
+        duration: Duration,
     ) -> Result<(), Stop> {
         if let Ok(response) = &mut result {
             response.metadata = self.charged(std::mem::take(&mut response.metadata));

@@ -8,7 +8,7 @@ use super::catch::caught_now;
 use super::report::Outcome;
 use super::stop::Stop;
 use super::worker::Worker;
-use crate::definition::{StateValue, ToolReply, recordable};
+use crate::definition::{StateValue, UntypedReply, recordable};
 use crate::error::Result;
 use crate::machine::{self, Inputs, Returned, settle};
 use crate::record::{EventKind, Path, ResponseMetadata};
@@ -56,11 +56,12 @@ impl Worker {
     }
 
     /// Computes the state changes of a tool that has returned; `None` if the call no longer exists.
-    fn returned(&mut self, path: &Path, result: Result<ToolReply>, attempt: u32) -> Option<machine::Outcome> {
+    fn returned(&mut self, path: &Path, result: Result<UntypedReply>, attempt: u32) -> Option<machine::Outcome> {
         let tool = self.shared.state().call(path).map(|call| call.tool.clone())?;
         let states = self.states(path)?;
-        let checked =
-            |reply: ToolReply| recordable("the tool did its work, but what it returned", &reply.output).map(|()| reply);
+        let checked = |reply: UntypedReply| {
+            recordable("the tool did its work, but what it returned", &reply.output).map(|()| reply)
+        };
         let reply = match result.and_then(checked) {
             Ok(reply) => reply,
             Err(error) => {
@@ -68,7 +69,7 @@ impl Worker {
                 return Some(machine::Outcome::ToolFailed { error, attempt, retries });
             }
         };
-        let ToolReply { output, brief, updates, plugin_updates, waits, triggers } = reply;
+        let UntypedReply { output, brief, updates, plugin_updates, waits, triggers } = reply;
         let changes = states.and_then(|states| {
             let next = updated(&states.document, updates)?;
             states.step(path, next, plugin_updates)

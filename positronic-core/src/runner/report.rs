@@ -1,12 +1,13 @@
 //! Reports of running effects to the worker.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::{OwnedMutexGuard, mpsc, oneshot};
 
 use super::plugged::PreparedIteration;
-use crate::definition::ToolReply;
+use crate::definition::UntypedReply;
 use crate::error::Result;
 use crate::machine::Answered;
 use crate::record::{ModelError, ModelRequest, ModelResponse, Path, PublicId, Question, SideOutput};
@@ -44,11 +45,11 @@ impl Report {
 /// The outcome of an effect.
 pub(super) enum Outcome {
     Prepared { result: Result<Box<PreparedIteration>>, iteration: u32, read: usize },
-    Step { result: Result<Value>, took: u64 },
-    Answer { result: Result<Answered, ModelError>, attempt: u32, took: u64 },
-    Refused { response: ModelResponse, message: String, attempt: u32, took: u64 },
-    Tool { result: Result<ToolReply>, attempt: u32, took: u64 },
-    Question { result: Result<ModelResponse, ModelError>, took: u64, asker: Box<Asker> },
+    Step { result: Result<Value>, took: Duration },
+    Answer { result: Result<Answered, ModelError>, attempt: u32, took: Duration },
+    Refused { response: ModelResponse, message: String, attempt: u32, took: Duration },
+    Tool { result: Result<UntypedReply>, attempt: u32, took: Duration },
+    Question { result: Result<ModelResponse, ModelError>, took: Duration, asker: Box<Asker> },
 }
 
 /// A question that was sent, and where its answer goes.

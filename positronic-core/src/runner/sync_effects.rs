@@ -1,6 +1,7 @@
 //! Effects that the worker performs at once: nested brains begin and end, loops close, waits resume.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -36,7 +37,7 @@ impl Worker {
 
     /// Returns the events of an outcome whose duration the state knows.
     pub(super) fn settled(&self, path: &Path, outcome: Outcome) -> Vec<NewEvent> {
-        settle(&self.shared.state(), path, outcome, 0, &self.inputs())
+        settle(&self.shared.state(), path, outcome, Duration::ZERO, &self.inputs())
     }
 
     /// Returns whether the machine still asks for an effect.

@@ -38,7 +38,6 @@ mod first;
 mod format_1;
 #[cfg(feature = "openai")]
 mod fuzz;
-mod layers;
 mod limits;
 mod nesting;
 mod outputs;

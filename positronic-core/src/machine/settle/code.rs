@@ -1,5 +1,7 @@
 //! Outcomes of the author's code that runs in the worker: nested brains begin and end, loops close, waits resume.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::{Changes, Inputs, fail_loop};
@@ -49,7 +51,7 @@ pub(super) fn end_brain(state: &RunState, path: &Path, mapped: Result<Changes>, 
     }
 }
 
-fn end_brain_call(path: &Path, end: &BrainEnd, mapped: Result<Changes>, duration: u64) -> Vec<NewEvent> {
+fn end_brain_call(path: &Path, end: &BrainEnd, mapped: Result<Changes>, duration: Duration) -> Vec<NewEvent> {
     let failed = |error: String| (None, Some(error.clone()), ToolResult::error(error), Changes::default());
     let (output, error, result, changes) = match (end, mapped) {
         (BrainEnd::Completed(output), Ok(changes)) => {

@@ -1,0 +1,185 @@
+//! Winds a cassette on to where a run is: what the run has been told already is not played again.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use positronic_core::model::cassette::{AwaitedSignal, Cassette, Header};
+use positronic_core::model::{Model as _, NoDeltas};
+use positronic_core::projection::request_for;
+use positronic_core::record::{CODE, Event, EventKind, RunId, Seq};
+use positronic_core::store::StoreError;
+use serde_json::Value;
+use tokio::sync::Mutex;
+
+use crate::app::failure::Failure;
+use crate::app::store::ProjectStore;
+use crate::render::text::{shorten, value_line};
+
+/// How much is said of the option that a cassette answers for.
+const RECORDED: usize = 200;
+
+/// The webhook name of a wait for a reply that is addressed to the call itself.
+pub(crate) const REPLY: &str = "reply";
+
+/// Why no trigger fires where a cassette is played.
+pub(crate) const PLAYED: &str =
+    "no model is configured, and the recording has no answer left for what the trigger starts";
+
+/// Winds a cassette on over the log of a run, if there is one, and before that over the runs that stand before it in its
+/// conversation: it was recorded over all of them. A run that another model has answered is refused: what a cassette says would
+/// stand in it as what that model says.
+pub(crate) async fn rewind(cassette: &Cassette, kept: &ProjectStore, run: &RunId) -> Result<(), Failure> {
+    let (mut chain, mut next) = (Vec::new(), Some(run.clone()));
+    while let Some(run) = next {
+        next = match kept.client().store().run(&run).await {
+            Ok(row) => row.after,
+            Err(StoreError::NoSuchRun { .. }) => None,
+            Err(error) => return Err(error.into()),
+        };
+        chain.push(run);
+    }
+    for run in chain.iter().rev() {
+        wind(cassette, kept, run, Seq(0), None).await?;
+    }
+    Ok(())
+}
+
+/// Keeps a cassette where a conversation is, in which other processes play, too.
+#[derive(Debug)]
+pub(crate) struct Follower {
+    cassette: Arc<Cassette>,
+    /// How far the cassette was wound over each run.
+    wound: Mutex<HashMap<RunId, Seq>>,
+}
+
+impl Follower {
+    pub(crate) fn new(cassette: &Arc<Cassette>) -> Self {
+        Self { cassette: Arc::clone(cassette), wound: Mutex::default() }
+    }
+
+    /// Says whether the cassette has an answer left, for a prompt that nobody has written.
+    pub(crate) fn goes_on(&self) -> bool {
+        goes_on(&self.cassette)
+    }
+
+    /// Begins another conversation, which hears the cassette from its beginning.
+    pub(crate) fn begin_anew(&self) {
+        self.cassette.restart();
+    }
+
+    /// Winds the cassette on over what was answered in a conversation since the last time, but for what the worker `own` has
+    /// played itself.
+    pub(crate) async fn wind(&self, kept: &ProjectStore, conversation: &str, own: &str) -> Result<(), Failure> {
+        let mut wound = self.wound.lock().await;
+        for row in kept.client().conversation(conversation).await?.into_iter().rev() {
+            let from = wound.get(&row.run).copied().unwrap_or(Seq(0));
+            if from < row.next {
+                let next = wind(&self.cassette, kept, &row.run, from, Some(own)).await?;
+                wound.insert(row.run, next);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Winds a cassette on over what was answered in a run from an event on, but for what the worker `own` has played. Returns the
+/// number of the next event.
+async fn wind(
+    cassette: &Cassette,
+    kept: &ProjectStore,
+    run: &RunId,
+    from: Seq,
+    own: Option<&str>,
+) -> Result<Seq, Failure> {
+    let log = match kept.client().events(run, Seq(0)).await {
+        Err(StoreError::NoSuchRun { .. }) => return Ok(from),
+        log => log?,
+    };
+    if let Some(model) = answered_by_another(&log, &cassette.name()) {
+        return Err(Failure::OtherModel { run: run.clone(), model });
+    }
+    if let Some(EventKind::BrainStart(start)) = log.first().map(|event| &event.kind) {
+        answers_for(cassette.header(), &start.options, || format!("of `{}`", start.title))?;
+    }
+    let claims =
+        |event: &&Arc<Event>| matches!(&event.kind, EventKind::RunClaimed { owner, .. } if Some(&**owner) == own);
+    let played: HashSet<_> = log.iter().filter(claims).filter_map(|claim| claim.epoch).collect();
+    let is_new = |event: &Event| event.seq >= from && event.epoch.is_none_or(|epoch| !played.contains(&epoch));
+    // What was said before it is a part of what it has asked.
+    let history = kept.client().history(run).await?;
+    for (index, event) in log.iter().enumerate() {
+        let later = log.get(index + 1..).unwrap_or_default();
+        match &event.kind {
+            EventKind::LoopModelCall { .. } if later.iter().any(|later| answers(later, event) && is_new(later)) => {
+                let log = log.iter().map(|event| &**event);
+                if let Ok(request) = request_for(log, event.seq, history.clone(), |_| None) {
+                    // What code answers was never asked of a cassette.
+                    if !request.settings.in_code {
+                        _ = cassette.call(&request, &NoDeltas).await;
+                    }
+                }
+            }
+            EventKind::LoopApprovalDecided { .. } | EventKind::BudgetDecided { .. } if is_new(event) => {
+                _ = cassette.next_signal(&[AwaitedSignal::Approval(&event.path)]);
+            }
+            EventKind::LoopResume { wait, signal: Some(_), .. } if is_new(event) => {
+                let before = log.get(..index).unwrap_or_default();
+                let waits = before.iter().rev().find_map(|before| match &before.kind {
+                    EventKind::LoopWait { waits, .. } if before.path == event.path => Some(waits),
+                    _ => None,
+                });
+                let Some(wait) = waits.and_then(|waits| waits.get(usize::try_from(*wait).ok()?)) else { continue };
+                _ = cassette.next_signal(&[match wait.webhook.as_str() {
+                    REPLY => AwaitedSignal::Reply(&event.path),
+                    name => AwaitedSignal::Webhook { name, identifier: &wait.identifier },
+                }]);
+            }
+            _ => {}
+        }
+    }
+    Ok(log.last().map_or(from, |last| last.seq.next()))
+}
+
+/// Says whether a cassette has an answer left.
+pub(crate) fn goes_on(cassette: &Cassette) -> bool {
+    !cassette.unused_exchanges().is_empty()
+}
+
+/// Refuses options for which a cassette does not answer.
+pub(crate) fn answers_for(header: &Header, options: &Value, name: impl FnOnce() -> String) -> Result<(), Failure> {
+    match header.unanswered(options) {
+        None => Ok(()),
+        Some((option, recorded)) => Err(Failure::OtherOption {
+            name: name(),
+            option: option.to_owned(),
+            recorded: shorten(&value_line(recorded, true), RECORDED, true),
+        }),
+    }
+}
+
+/// Returns the model that has answered, where it was no cassette and none of this name.
+fn answered_by_another(log: &[Arc<Event>], own: &str) -> Option<String> {
+    let mut models = log.iter().enumerate().filter_map(|(index, event)| match &event.kind {
+        EventKind::LoopModelCall { model, .. } if model != CODE => {
+            let later = log.get(index + 1..).unwrap_or_default();
+            later.iter().any(|later| answers(later, event)).then_some(model.as_str())
+        }
+        _ => None,
+    });
+    let first = models.next()?;
+    let fits = |model: &str| model == own || model.starts_with("cassette/");
+    (!fits(first) && !models.any(fits)).then(|| first.to_owned())
+}
+
+/// Says whether an event is the outcome of a request.
+fn answers(event: &Event, request: &Event) -> bool {
+    let EventKind::LoopModelCall { attempt: asked, .. } = &request.kind else { return false };
+    event.path == request.path
+        && match &event.kind {
+            EventKind::LoopModelResult { .. } => true,
+            EventKind::LoopModelRetry { attempt, .. } | EventKind::LoopAnswerRefused { attempt, .. } => {
+                attempt == asked
+            }
+            _ => false,
+        }
+}

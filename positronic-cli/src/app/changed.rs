@@ -1,0 +1,32 @@
+//! Runs that cannot continue here, since the code of their brain has changed.
+
+use std::collections::HashMap;
+
+use positronic_core::record::RunSummary;
+use positronic_core::store::StoreError;
+
+use crate::app::models::Models;
+use crate::app::project::Project;
+use crate::app::store::ProjectStore;
+use crate::render::run_table::Differences;
+
+/// Compares the code of unfinished runs with the project's code; an error explains an unreadable log. Only a
+/// project's own binary can do this: the `positronic` command does not build the project for it.
+pub(crate) async fn changed(
+    project: Option<&Project>,
+    kept: &ProjectStore,
+    rows: impl Iterator<Item = &RunSummary>,
+) -> Differences {
+    let mut changed = HashMap::new();
+    let Some(project) = project else { return changed };
+    let runner = Models::none().runner(project, kept);
+    for row in rows.filter(|row| !row.status.is_over()) {
+        match runner.changed(&row.run).await {
+            Ok(difference) => changed.extend(difference.map(|difference| (row.run.clone(), Ok(difference)))),
+            // It was removed meanwhile.
+            Err(StoreError::NoSuchRun { .. }) => {}
+            Err(error) => _ = changed.insert(row.run.clone(), Err(error)),
+        }
+    }
+    changed
+}

@@ -1,0 +1,176 @@
+//! The logs of a conversation's runs, and what can be read from them.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use positronic_core::machine::RunState;
+use positronic_core::projection::Prompts;
+use positronic_core::record::{
+    Event, EventKind, FileOutput, OutputKind, Prompt, RunId, RunSummary, Seq, SharedBudget, SideOutput, Timestamp,
+    ToolDecl,
+};
+use positronic_core::runner::Client;
+use serde_json::{Value, json};
+
+use crate::app::atomic_write::replace;
+use crate::app::failure::Failure;
+use crate::cli::Format;
+use crate::render::conversation::{Chapter, is_own, markdown};
+use crate::render::limits::standing;
+use crate::render::{Style, View, talk_text};
+
+/// The version of the exported JSON.
+const VERSION: u32 = 1;
+
+/// A conversation as it is kept.
+#[derive(Debug)]
+pub(crate) struct Recorded {
+    pub(crate) id: String,
+    /// Its runs with their logs, the first one first.
+    pub(crate) runs: Vec<(RunSummary, Vec<Arc<Event>>)>,
+    /// What its prompts may use together, with what they have used.
+    budget: Option<SharedBudget>,
+}
+
+/// A prompt with the run that it is of.
+#[derive(Debug)]
+struct Answered<'a> {
+    row: &'a RunSummary,
+    prompt: Prompt,
+}
+
+impl Recorded {
+    /// Reads a conversation; one that has not begun is empty.
+    pub(crate) async fn read(client: &Client, id: &str) -> Result<Self, Failure> {
+        let mut runs = Vec::new();
+        for row in client.conversation(id).await?.into_iter().rev() {
+            let log = client.events(&row.run, Seq(0)).await?;
+            runs.push((row, log));
+        }
+        Ok(Self { id: id.to_owned(), runs, budget: client.budget(id, None).await? })
+    }
+
+    /// Writes the last `most` runs as a transcript; with `all`, also what people are not shown.
+    pub(crate) fn text(&self, most: usize, style: &Style, all: bool, now: Timestamp) -> String {
+        let older = self.runs.len().saturating_sub(most);
+        let mut text = String::new();
+        for (_, log) in self.runs.iter().skip(older) {
+            let mut view = View::new();
+            for event in log {
+                view.apply(event);
+            }
+            if !view.is_ended() {
+                view.tick(now);
+            }
+            text.push_str(&talk_text(&view, style, all));
+        }
+        text
+    }
+
+    /// Says how much of its budget was used, where it has one.
+    pub(crate) fn budget(&self) -> Option<String> {
+        standing(self.budget.as_ref()?, None).map(|standing| format!("budget of the conversation: {standing}"))
+    }
+
+    /// Lists the prompts of the runs' own brains in order; with `all`, also those that people are not shown.
+    fn prompts(&self, all: bool) -> Vec<Answered<'_>> {
+        let mut prompts = Vec::new();
+        for (row, log) in &self.runs {
+            prompts.extend(own_prompts(&row.run, log, all).into_iter().map(|prompt| Answered { row, prompt }));
+        }
+        prompts
+    }
+
+    /// Writes the conversation as Markdown.
+    pub(crate) fn markdown(&self, all: bool) -> String {
+        let chapters =
+            self.runs.iter().map(|(row, log)| Chapter { row, log, prompts: own_prompts(&row.run, log, all) });
+        markdown(&self.id, &chapters.collect::<Vec<_>>())
+    }
+
+    /// Writes the conversation as JSON, with every prompt as it is recorded.
+    pub(crate) fn json(&self) -> Value {
+        let prompt = |one: &Answered<'_>| {
+            let row = one.row;
+            json!({
+                "run": row.run,
+                "brain": row.brain,
+                "started": row.started,
+                "status": row.status,
+                "prompt": one.prompt,
+            })
+        };
+        let user = self.runs.last().and_then(|(row, _)| row.user.clone());
+        let prompts: Vec<Value> = self.prompts(true).iter().map(prompt).collect();
+        let mut json = json!({"positronic_conversation": VERSION, "id": self.id, "user": user, "prompts": prompts});
+        if let (Some(fields), Some(budget)) = (json.as_object_mut(), &self.budget) {
+            fields.insert("budget".to_owned(), json!(budget));
+        }
+        json
+    }
+
+    /// Returns the tools that a model had when it was asked last.
+    pub(crate) fn tools(&self) -> Result<Option<Vec<ToolDecl>>, Failure> {
+        for (row, log) in self.runs.iter().rev() {
+            let is_asked = |event: &&Arc<Event>| matches!(event.kind, EventKind::LoopModelCall { question: None, .. });
+            if let Some(asked) = log.iter().rev().find(is_asked) {
+                // Not those of the request: one for a decision tells of the tools in words.
+                let before = log.iter().take_while(|event| event.seq < asked.seq).map(|event| &**event);
+                let state = RunState::replay(before);
+                let state = state.map_err(|error| Failure::store(format!("the log of {}: {error}", row.run)))?;
+                return Ok(state.loop_at(&asked.path).map(|frame| frame.prepared.tools.tools().to_vec()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Lists the files in the order in which they were made, each of a name and content once.
+    pub(crate) fn files(&self) -> Vec<FileOutput> {
+        let mut files: Vec<FileOutput> = Vec::new();
+        for event in self.runs.iter().flat_map(|(_, log)| log) {
+            if let EventKind::LoopOutput { output: SideOutput::File(file), .. } = &event.kind
+                && !files.contains(file)
+            {
+                files.push(file.clone());
+            }
+        }
+        files
+    }
+
+    /// Returns what a person said last.
+    pub(crate) fn last_message(&self) -> Option<String> {
+        let prompts = self.prompts(false);
+        let said = |prompt: &Prompt| {
+            let later = prompt.output.iter().rev().find_map(|output| match &output.kind {
+                OutputKind::Message { text, engine: false } => Some(text.clone()),
+                _ => None,
+            });
+            later.or_else(|| prompt.input.clone())
+        };
+        prompts.iter().rev().find_map(|one| said(&one.prompt))
+    }
+}
+
+/// Returns the form that a file's name suggests.
+pub(crate) fn form(file: Option<&Path>) -> Format {
+    let ending = file.and_then(Path::extension).map(|ending| ending.to_string_lossy().to_lowercase());
+    match ending.as_deref() {
+        Some("md" | "markdown") => Format::Markdown,
+        _ => Format::Json,
+    }
+}
+
+/// Writes a conversation into a file, whole or not at all.
+pub(crate) fn write(file: &Path, recorded: &Recorded, format: Format, all: bool) -> Result<(), Failure> {
+    let text = match format {
+        Format::Markdown => recorded.markdown(all),
+        Format::Json => serde_json::to_string_pretty(&recorded.json()).map_err(Failure::store)? + "\n",
+    };
+    replace(file, &text).map_err(|source| Failure::File { path: file.to_owned(), doing: "cannot be written", source })
+}
+
+/// Lists the prompts of a run's own brain in order; with `all`, also those that people are not shown.
+fn own_prompts(run: &RunId, log: &[Arc<Event>], all: bool) -> Vec<Prompt> {
+    let prompts = Prompts::default().in_run(run).with(log.iter().map(|event| &**event));
+    prompts.iter().filter(|prompt| is_own(&prompt.path) && (all || prompt.visible)).cloned().collect()
+}

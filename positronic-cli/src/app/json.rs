@@ -1,0 +1,36 @@
+//! Values of flags that come from a file or stdin, and JSON.
+
+use std::io::Read as _;
+
+use serde_json::Value;
+
+use crate::app::failure::Failure;
+use crate::app::ui::Ui;
+use crate::cli::json::no_json;
+
+/// Reads the text of a flag: literal, from the file of `@FILE`, or from stdin with `-`.
+pub(crate) fn text(given: &str, ui: &mut Ui) -> Result<String, Failure> {
+    match (given, given.strip_prefix('@')) {
+        ("-" | "@-", _) => {
+            let mut text = String::new();
+            let read = ui.input.read_to_string(&mut text);
+            read.map_err(|source| Failure::File { path: "stdin".into(), doing: "cannot be read", source })?;
+            Ok(text)
+        }
+        (_, Some(path)) => std::fs::read_to_string(path).map_err(|source| Failure::File {
+            path: path.into(),
+            doing: "cannot be read",
+            source,
+        }),
+        (text, None) => Ok(text.to_owned()),
+    }
+}
+
+/// Reads the JSON of a flag, as [`text`] does.
+pub(crate) fn value(flag: &str, given: &str, ui: &mut Ui) -> Result<Value, Failure> {
+    let text = text(given, ui)?;
+    serde_json::from_str(&text).map_err(|error| Failure::Misused {
+        message: format!("{flag}: {}", no_json(&text, &error)),
+        hint: r#"write a text as '"text"'; @FILE reads a file, and - reads stdin"#.to_owned(),
+    })
+}

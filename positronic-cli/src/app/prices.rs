@@ -1,0 +1,40 @@
+//! Model prices: the table, and the currency of a run.
+
+use std::fs;
+use std::path::Path;
+
+use positronic_core::record::{LimitKind, Pending, PendingKind, PriceTable, RunId, Seq};
+use positronic_core::runner::Client;
+use positronic_core::store::StoreError;
+
+use crate::app::failure::Failure;
+use crate::app::settings::Settings;
+
+/// Reads the named table, else the environment's, else the bundled one.
+pub(crate) fn prices(named: Option<&Path>, settings: &Settings) -> Result<PriceTable, Failure> {
+    Ok(given(named, settings)?.unwrap_or_else(PriceTable::bundled))
+}
+
+/// Reads the named table, else the environment's, if there is one. A file with the extension `.json` is JSON, any
+/// other is TOML.
+pub(crate) fn given(named: Option<&Path>, settings: &Settings) -> Result<Option<PriceTable>, Failure> {
+    let Some(path) = named.or(settings.prices.as_deref()) else { return Ok(None) };
+    let text = fs::read_to_string(path);
+    let text = text.map_err(|source| Failure::File { path: path.to_owned(), doing: "cannot be read", source })?;
+    let is_json = path.extension().is_some_and(|extension| extension == "json");
+    let table = if is_json {
+        serde_json::from_str(&text).map_err(|error| error.to_string())
+    } else {
+        toml::from_str(&text).map_err(|error| error.to_string())
+    };
+    table.map(Some).map_err(|reason| Failure::Prices { path: path.to_owned(), reason: reason.trim_end().to_owned() })
+}
+
+/// Returns the currency of a run's money limits, for a limit question.
+pub(crate) async fn currency(client: &Client, run: &RunId, pending: &Pending) -> Result<Option<String>, StoreError> {
+    if !matches!(pending.kind, PendingKind::Budget { kind: LimitKind::Money, .. }) {
+        return Ok(None);
+    }
+    let log = client.events(run, Seq(0)).await?;
+    Ok(log.iter().find_map(|event| event.currency()).map(str::to_owned))
+}

@@ -1,0 +1,178 @@
+//! A project: its brains, and the `main` that gives its binary the `positronic` commands.
+
+use std::fmt;
+use std::sync::Arc;
+
+use positronic_core::definition::{ActionSet, BrainDefinition, UnknownAction};
+use positronic_core::dsl::{Action, Runnable};
+use positronic_core::model::Model;
+use positronic_core::record::Tier;
+
+use crate::app::failure::Failure;
+use crate::cli::suggest::nearest;
+
+/// The brains of a project, with what they need to run.
+///
+/// ```no_run
+/// use positronic_cli::Project;
+/// use positronic_core::prelude::*;
+///
+/// fn main() -> std::process::ExitCode {
+///     let hello = brain("Hello").step("Greet", async |_| Ok("hello".to_owned()));
+///     Project::new().brain(hello).main()
+/// }
+/// ```
+#[must_use = "a project does nothing until its `main` is called"]
+#[derive(Default)]
+pub struct Project {
+    pub(crate) brains: Vec<Entry>,
+    pub(crate) models: Vec<(Tier, Arc<dyn Model>)>,
+    pub(crate) actions: ActionSet,
+    pub(crate) max_document_bytes: Option<usize>,
+}
+
+/// How much of a title has to be written at least.
+const SHORTEST: usize = 3;
+
+/// One brain of a project.
+#[derive(Debug, Clone)]
+pub(crate) struct Entry {
+    pub(crate) definition: Arc<BrainDefinition>,
+    /// The text of a cassette with which it runs without a key.
+    pub(crate) cassette: Option<&'static str>,
+}
+
+impl Project {
+    /// Makes a project without brains.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a brain. One that needs services is bound to them first, with `.bind(services)`.
+    ///
+    /// # Panics
+    ///
+    /// When the project has a brain of this title.
+    #[track_caller]
+    pub fn brain(mut self, brain: impl Runnable) -> Self {
+        let definition = brain.definition();
+        if self.brains.iter().any(|entry| normal(&entry.definition.title) == normal(&definition.title)) {
+            usage_panic(&format!(
+                "the project has two brains named `{}`; give one of them another title",
+                definition.title
+            ));
+        }
+        self.brains.push(Entry { definition, cassette: None });
+        self
+    }
+
+    /// Gives a brain a cassette, with which it runs where no model is configured.
+    ///
+    /// # Panics
+    ///
+    /// When the project has no brain of this title.
+    #[track_caller]
+    pub fn cassette(mut self, title: &str, text: &'static str) -> Self {
+        match self.brains.iter_mut().find(|entry| entry.definition.title == title) {
+            Some(entry) => entry.cassette = Some(text),
+            None => usage_panic(&format!("there is a cassette for `{title}`, but no such brain; add the brain first")),
+        }
+        self
+    }
+
+    /// Adds an action: a tool that loops of any brain choose by its name.
+    ///
+    /// ```no_run
+    /// use positronic_cli::Project;
+    /// use positronic_core::dsl::Action;
+    /// use positronic_core::prelude::*;
+    ///
+    /// fn main() -> std::process::ExitCode {
+    ///     let finish = Action::new("finish", |t| t.description("Ends the work").exit().execute(async |_: NoArgs, _| Ok("done")));
+    ///     let agent = brain("Agent")
+    ///         .actions(["finish"])
+    ///         .r#loop("Act", |cx| cx.system("Reach the goal.").actions(["finish"]));
+    ///     Project::new().action(finish).brain(agent).main()
+    /// }
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// When the project has an action of this name.
+    #[track_caller]
+    pub fn action(mut self, action: Action) -> Self {
+        if self.actions.get(action.decl().id.as_str()).is_some() {
+            usage_panic(&format!(
+                "the project has two actions named `{}`; give one of them another name",
+                action.decl().id
+            ));
+        }
+        self.actions.insert(action);
+        self
+    }
+
+    /// Checks that there is an action for every name that a brain says.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        for entry in &self.brains {
+            self.actions.check(&entry.definition).map_err(|UnknownAction { brain, action, known }| {
+                let near = nearest(&action, known.iter().map(String::as_str)).into_iter().map(str::to_owned).collect();
+                Failure::UnknownAction { brain, action, near, known }
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Sets the model that answers for a tier, in the place of the one that the environment names. Where `--model` names one, that
+    /// answers for all tiers.
+    pub fn model(mut self, tier: Tier, model: Arc<dyn Model>) -> Self {
+        self.models.push((tier, model));
+        self
+    }
+
+    /// Sets how many bytes a state, a tool's result or another document of a run may have; 8 MiB where nothing is said. See
+    /// [`MAX_DOCUMENT_BYTES`](positronic_core::record::MAX_DOCUMENT_BYTES).
+    pub const fn max_document_bytes(mut self, max_bytes: usize) -> Self {
+        self.max_document_bytes = Some(max_bytes);
+        self
+    }
+
+    /// Finds the brain of a run.
+    pub(crate) fn titled(&self, title: &str) -> Result<&Entry, Failure> {
+        self.brains.iter().find(|entry| entry.definition.title == title).ok_or_else(|| {
+            let known = self.brains.iter().map(|entry| entry.definition.title.clone()).collect();
+            Failure::UnknownBrain { written: title.to_owned(), near: Vec::new(), known }
+        })
+    }
+
+    /// Finds a brain by what a person wrote: its title, or the beginning of one title alone.
+    pub(crate) fn find(&self, written: &str) -> Result<&Entry, Failure> {
+        let wanted = normal(written);
+        let exact = self.brains.iter().find(|entry| normal(&entry.definition.title) == wanted);
+        let begins = |entry: &&Entry| wanted.len() >= SHORTEST && normal(&entry.definition.title).starts_with(&wanted);
+        let mut beginning = self.brains.iter().filter(begins);
+        let only = beginning.next().filter(|_| beginning.next().is_none());
+        exact.or(only).ok_or_else(|| {
+            let known: Vec<String> = self.brains.iter().map(|entry| entry.definition.title.clone()).collect();
+            let near = nearest(written, known.iter().map(String::as_str)).into_iter().map(str::to_owned).collect();
+            Failure::UnknownBrain { written: written.to_owned(), near, known }
+        })
+    }
+}
+
+/// Makes a title comparable: letters and digits, in lower case.
+pub(crate) fn normal(title: &str) -> String {
+    title.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
+/// Panics at the place of an author's mistake.
+#[track_caller]
+#[expect(clippy::panic, reason = "an author's mistake is told where the author made it")]
+pub(crate) fn usage_panic(message: &str) -> ! {
+    panic!("{message}")
+}
+
+impl fmt::Debug for Project {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.brains.iter().map(|entry| &entry.definition.title)).finish()
+    }
+}

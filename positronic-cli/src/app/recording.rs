@@ -1,0 +1,91 @@
+//! A run as a cassette, from its log: `record RUN`, and `work RUN --record FILE`.
+
+use positronic_core::model::cassette::{Header, Recording};
+use positronic_core::projection::{Exchange, Traffic, traffic};
+use positronic_core::record::{EventKind, Message, Output, RunId, Seq};
+
+use crate::app::atomic_write::replace;
+use crate::app::failure::Failure;
+use crate::app::models::{CassetteSession, Models};
+use crate::app::private;
+use crate::app::store::ProjectStore;
+use crate::app::ui::Ui;
+use std::path::{Path, PathBuf};
+
+/// Writes the cassette of a run. `project` makes messages as the model that was asked does, and `secrets` are hidden.
+pub(crate) async fn recording(
+    kept: &ProjectStore,
+    run: &RunId,
+    secrets: Vec<String>,
+    project: impl FnMut(&[Output]) -> Option<Vec<Message>>,
+) -> Result<String, Failure> {
+    let client = kept.client();
+    let log = client.events(run, Seq(0)).await?;
+    let history = client.history(run).await?;
+    let traffic = traffic(log.iter().map(|event| &**event), history, project).map_err(Failure::store)?;
+    let exchanges = || {
+        traffic.iter().filter_map(|one| match one {
+            Traffic::Exchange(exchange) => Some(&**exchange),
+            _ => None,
+        })
+    };
+    let Some(first) = exchanges().next() else {
+        return Err(Failure::Refused {
+            message: format!("the run {run} has asked no model, so there is nothing to record"),
+            hints: Vec::new(),
+        });
+    };
+    let options = match log.first().map(|event| &event.kind) {
+        Some(EventKind::BrainStart(start)) => Some(start.options.clone()),
+        _ => None,
+    };
+    let header = Header {
+        note: Some(format!("recorded from the run {run}, which {} answered", models(exchanges()))),
+        model: Some(first.model.clone()),
+        options: options.filter(|options| !options.is_null()),
+        action_format: exchanges().find_map(|exchange| exchange.form).unwrap_or_default(),
+        ..Header::default()
+    };
+    let mut recording = Recording::new(header).hide(secrets);
+    for one in &traffic {
+        match one {
+            Traffic::Exchange(exchange) => recording.exchange(&exchange.request, &exchange.outcome),
+            Traffic::Signal { after, signal } => recording.signal(after.as_str(), signal),
+            _ => {}
+        }
+    }
+    Ok(recording.to_text())
+}
+
+/// Names the models, each once.
+fn models<'a>(exchanges: impl Iterator<Item = &'a Exchange>) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for exchange in exchanges {
+        if !names.contains(&exchange.model.as_str()) {
+            names.push(&exchange.model);
+        }
+    }
+    names.join(" and ")
+}
+
+/// Writes a cassette, and says how it is played.
+pub(crate) fn written(file: &Path, text: &str, brain: &str, ui: &mut Ui) -> Result<(), Failure> {
+    let refuse = |source| Failure::File { path: PathBuf::from(file), doing: "cannot be written", source };
+    replace(file, text).map_err(refuse)?;
+    let file = file.display().to_string();
+    let play = ui.command(&["run", brain, "--cassette", &file]);
+    ui.notice(&format!("recorded to {file}; play it with: {play}"))?;
+    Ok(())
+}
+
+/// Writes what was recorded, however the run ended.
+pub(crate) fn save(models: &Models, record: Option<&Path>, ui: &mut Ui) -> Result<(), Failure> {
+    let (CassetteSession::Records(cassette), Some(path)) = (&models.tape, record) else { return Ok(()) };
+    private::write(path, cassette.to_text().as_bytes()).map_err(|source| Failure::File {
+        path: path.to_owned(),
+        doing: "cannot be written",
+        source,
+    })?;
+    ui.notice(&format!("recorded to {}", path.display()))?;
+    Ok(())
+}

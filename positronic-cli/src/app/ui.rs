@@ -1,0 +1,243 @@
+//! Input and output of a command: data goes to stdout, messages to stderr.
+
+use std::io::{self, Read, Write};
+
+use anstyle::{AnsiColor, Style as Ansi};
+use positronic_core::record::{Actor, PriceTable};
+use serde::Serialize;
+
+use crate::app::failure::Failure;
+use crate::app::settings::Settings;
+use crate::cli::options::shell_word;
+use crate::cli::{Color, Where};
+use crate::render::Style;
+use crate::render::text::{harmless_json, sanitise, wrap};
+
+/// Columns of a list that does not go to a terminal.
+const WIDE: usize = 160;
+
+/// The framework's own command.
+pub(crate) const PROGRAM: &str = "positronic";
+
+/// The streams of a command, with their style.
+pub(crate) struct Ui {
+    /// Input data.
+    pub(crate) input: Box<dyn Read + Send>,
+    /// Output data only: results, lists, events.
+    pub(crate) out: Box<dyn Write + Send>,
+    /// Messages to people.
+    pub(crate) err: Box<dyn Write + Send>,
+    pub(crate) settings: Settings,
+    pub(crate) color: Color,
+    /// The command line that starts this program.
+    pub(crate) program: String,
+    /// The store named on the command line.
+    pub(crate) place: Where,
+    /// Model prices for the cost of shown runs.
+    pub(crate) prices: Option<PriceTable>,
+}
+
+/// Checks in every test that a suggested command parses, possibly with a value that its caller adds.
+#[cfg(test)]
+#[track_caller]
+fn assert_works(words: &[&str]) {
+    use clap::Parser as _;
+    let parses = |added: &[&str]| {
+        let line = ["positronic"].iter().chain(words).chain(added);
+        crate::cli::Cli::try_parse_from(line).map(drop)
+    };
+    if let Err(error) = parses(&[]).or_else(|error| parses(&["1"]).map_err(|_| error)) {
+        panic!("a suggested command does not parse: {words:?}: {error}");
+    }
+}
+
+impl Ui {
+    /// Writes to the process's own streams.
+    pub(crate) fn standard(settings: Settings) -> Self {
+        Self {
+            input: Box::new(io::stdin()),
+            out: Box::new(io::stdout()),
+            err: Box::new(io::stderr()),
+            settings,
+            color: Color::Auto,
+            program: PROGRAM.to_owned(),
+            place: Where::default(),
+            prices: None,
+        }
+    }
+
+    /// Creates one without output, for rendering suggested commands.
+    pub(crate) fn silent(&self) -> Self {
+        Self {
+            input: Box::new(io::empty()),
+            out: Box::new(io::sink()),
+            err: Box::new(io::sink()),
+            settings: self.settings.clone(),
+            color: self.color,
+            program: self.program.clone(),
+            place: self.place.clone(),
+            prices: None,
+        }
+    }
+
+    /// Ignores closed output streams: closing a pager does not stop the work.
+    pub(crate) fn goes_on_unread(&mut self) {
+        for (writer, terminal) in
+            [(&mut self.out, self.settings.stdout_is_terminal), (&mut self.err, self.settings.stderr_is_terminal)]
+        {
+            let inner = std::mem::replace(writer, Box::new(io::sink()));
+            *writer = Box::new(Unread { inner, terminal, gone: false });
+        }
+    }
+
+    /// Returns whether progress may have colours.
+    pub(crate) const fn colour(&self) -> bool {
+        self.coloured(self.settings.stderr_is_terminal)
+    }
+
+    /// Returns whether data may have colours.
+    pub(crate) const fn out_colour(&self) -> bool {
+        self.coloured(self.settings.stdout_is_terminal)
+    }
+
+    const fn coloured(&self, terminal: bool) -> bool {
+        match self.color {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => terminal && !self.settings.no_color && !self.settings.dumb,
+        }
+    }
+
+    /// Returns the style of progress output.
+    pub(crate) fn style(&self) -> Style {
+        Style { colour: self.colour(), unicode: self.settings.unicode, ..Style::default() }
+    }
+
+    /// Returns the width of data output in columns.
+    pub(crate) fn columns(&self) -> usize {
+        if self.settings.stdout_is_terminal { size().0 } else { WIDE }
+    }
+
+    /// Returns the person at this terminal.
+    pub(crate) fn actor(&self, by: Option<&str>) -> Actor {
+        let by = by.map(str::to_owned).or_else(|| self.settings.user.clone());
+        Actor { by, channel: Some("cli".to_owned()), trace: None }
+    }
+
+    /// Returns the width of messages in columns.
+    pub(crate) fn err_columns(&self) -> usize {
+        if self.settings.stderr_is_terminal { size().0 } else { WIDE }
+    }
+
+    /// Renders a command line of this program for the same store.
+    pub(crate) fn command(&self, words: &[&str]) -> String {
+        let store = self.place.store.as_ref().map(|store| store.to_string_lossy().into_owned());
+        let store = store.as_deref().map_or_else(Vec::new, |store| vec!["--store", store]);
+        #[cfg(test)]
+        assert_works(words);
+        let words = words.iter().copied().chain(store).map(shell_word);
+        std::iter::once(self.program.clone()).chain(words).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Writes text as data, with terminal control characters escaped.
+    pub(crate) fn tell(&mut self, text: &str) -> io::Result<()> {
+        let text = sanitise(text, self.settings.unicode);
+        if text.is_empty() { Ok(()) } else { writeln!(self.out, "{}", text.trim_end_matches('\n')) }
+    }
+
+    /// Writes an empty line between two pieces of data.
+    pub(crate) fn blank(&mut self) -> io::Result<()> {
+        writeln!(self.out)
+    }
+
+    /// Writes a rendered frame, which is already escaped and may have colours.
+    pub(crate) fn frame(&mut self, frame: &str) -> io::Result<()> {
+        self.out.write_all(frame.as_bytes())
+    }
+
+    /// Writes a JSON document.
+    pub(crate) fn document(&mut self, document: &impl Serialize) -> io::Result<()> {
+        writeln!(self.out, "{}", harmless_json(&serde_json::to_string_pretty(document)?))
+    }
+
+    /// Writes a line of JSON.
+    pub(crate) fn json_line(&mut self, document: &impl Serialize) -> io::Result<()> {
+        writeln!(self.out, "{}", harmless_json(&serde_json::to_string(document)?))
+    }
+
+    /// Writes messages without wrapping them, since they contain commands.
+    pub(crate) fn lines(&mut self, text: &str) -> io::Result<()> {
+        let text = sanitise(text, self.settings.unicode);
+        writeln!(self.err, "{}", text.trim_end_matches('\n'))
+    }
+
+    /// Writes a message, such as the name of the played cassette.
+    pub(crate) fn notice(&mut self, text: &str) -> io::Result<()> {
+        let columns = if self.settings.stderr_is_terminal { size().0 } else { usize::MAX };
+        let ansi = if self.colour() { Ansi::new().dimmed() } else { Ansi::new() };
+        for line in wrap(&sanitise(text, self.settings.unicode), columns.saturating_sub(1)) {
+            writeln!(self.err, "{ansi}{line}{ansi:#}")?;
+        }
+        Ok(())
+    }
+
+    /// Prints why the command failed.
+    pub(crate) fn failure(&mut self, failure: &Failure) -> io::Result<()> {
+        let prose = sanitise(&failure.prose(), self.settings.unicode);
+        match prose.strip_prefix("error:").filter(|_| self.colour()) {
+            Some(rest) => {
+                let ansi = AnsiColor::Red.on_default().bold();
+                write!(self.err, "{ansi}error:{ansi:#}{rest}")
+            }
+            None => write!(self.err, "{prose}"),
+        }
+    }
+}
+
+/// A writer that discards its input after the reader has closed the stream.
+struct Unread {
+    inner: Box<dyn Write + Send>,
+    terminal: bool,
+    gone: bool,
+}
+
+/// Error number of a closed terminal.
+const GONE: i32 = 5;
+
+impl Unread {
+    fn heard<T>(&mut self, written: io::Result<T>, unread: T) -> io::Result<T> {
+        match written {
+            Err(error)
+                if error.kind() == io::ErrorKind::BrokenPipe
+                    || (self.terminal && error.raw_os_error() == Some(GONE)) =>
+            {
+                self.gone = true;
+                Ok(unread)
+            }
+            written => written,
+        }
+    }
+}
+
+impl Write for Unread {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.gone {
+            return Ok(bytes.len());
+        }
+        let written = self.inner.write(bytes);
+        self.heard(written, bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.gone {
+            return Ok(());
+        }
+        let flushed = self.inner.flush();
+        self.heard(flushed, ())
+    }
+}
+
+/// Returns the terminal's columns and rows; a common size where it does not say.
+pub(crate) fn size() -> (usize, usize) {
+    crossterm::terminal::size().map_or((80, 24), |(columns, rows)| (usize::from(columns), usize::from(rows)))
+}

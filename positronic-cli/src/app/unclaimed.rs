@@ -1,0 +1,23 @@
+//! Unclaimed runs with work: after a worker's death they look running, and after an expiry they look
+//! waiting.
+
+use std::collections::HashSet;
+
+use positronic_core::record::{RunId, RunSummary, Timestamp};
+use positronic_core::runner::Client;
+use positronic_core::store::StoreError;
+
+/// Finds the runs that have work and no live worker.
+pub(crate) async fn unclaimed(
+    client: &Client,
+    rows: impl Iterator<Item = &RunSummary>,
+    now: Timestamp,
+) -> Result<HashSet<RunId>, StoreError> {
+    let mut unclaimed = HashSet::new();
+    for row in rows.filter(|row| row.has_work(now)) {
+        if client.worker(row).await?.is_none() {
+            unclaimed.insert(row.run.clone());
+        }
+    }
+    Ok(unclaimed)
+}

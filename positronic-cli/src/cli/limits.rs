@@ -1,0 +1,248 @@
+//! Amounts of limits: parsing grants, and suggesting them.
+
+use std::time::Duration;
+
+use positronic_core::record::{Amounts, LimitKind, Money};
+
+/// Parses an amount: `20000` or `20k` tokens, `10` iterations, `2.50` of money, `90s`, `10m` or `2h` of active time.
+///
+/// # Errors
+///
+/// The expected format.
+pub(crate) fn read(kind: LimitKind, text: &str) -> Result<Amounts, String> {
+    let text = text.trim();
+    let expected = |but: &str| format!("expected {}{but}", expected(kind));
+    // A comma may separate thousands or decimals; accepting it could grant the wrong amount.
+    if text.contains(',') {
+        return Err(expected(", without a comma"));
+    }
+    if text.starts_with('-') {
+        return Err(expected(", greater than zero"));
+    }
+    let is_bare = |c: char| c.is_ascii_digit() || matches!(c, '.' | '_');
+    if kind == LimitKind::Money && text.contains(|c| !is_bare(c)) {
+        return Err(expected(", without a currency: the price table sets it"));
+    }
+    let text = text.replace('_', "");
+    let amount = match kind {
+        LimitKind::Tokens => tokens(&text).map(Amounts::tokens),
+        LimitKind::Iterations => text.parse().ok().map(Amounts::iterations),
+        LimitKind::Money => text.parse().ok().map(Amounts::money),
+        LimitKind::Time => time(&text).map(Amounts::time),
+        LimitKind::Failures => None,
+    };
+    let more = amount.ok_or_else(|| expected(misfit(kind, &text)))?;
+    if kind == LimitKind::Time && more.of(kind) == u64::MAX {
+        // The seconds overflow as microseconds.
+        return Err(expected(TOO_LARGE));
+    }
+    if more.of(kind) == 0 { Err(expected(", greater than zero")) } else { Ok(more) }
+}
+
+const TOO_LARGE: &str = "; this value is too large";
+
+/// Explains why a number is not a valid amount.
+fn misfit(kind: LimitKind, text: &str) -> &'static str {
+    let number = match kind {
+        LimitKind::Tokens => text.trim_end_matches(['k', 'K', 'M']),
+        LimitKind::Time => text.trim_end_matches(|c: char| c.is_ascii_alphabetic()),
+        LimitKind::Money | LimitKind::Iterations | LimitKind::Failures => text,
+    };
+    let (whole, parts) = number.split_once('.').unwrap_or((number, "0"));
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !digits(whole) || !digits(parts) {
+        return "";
+    }
+    if kind == LimitKind::Money && parts.len() > PLACES {
+        ", with at most 9 decimal places"
+    } else if kind == LimitKind::Money || whole.trim_start_matches('0').len() >= LARGE {
+        TOO_LARGE
+    } else {
+        ""
+    }
+}
+
+/// Maximum decimal places of an amount of money.
+const PLACES: usize = 9;
+
+/// Number of digits from which a number is certainly too large.
+const LARGE: usize = 14;
+
+/// Parses a number of tokens, also in thousands or millions: `1500`, `1.5k`, `2M`.
+fn tokens(text: &str) -> Option<u64> {
+    let (digits, unit) = match text.strip_suffix(['k', 'K']) {
+        Some(digits) => (digits, 1_000),
+        None => text.strip_suffix('M').map_or((text, 1), |digits| (digits, 1_000_000)),
+    };
+    if unit == 1 {
+        return digits.parse().ok();
+    }
+    let number = u128::from(digits.parse::<Money>().ok()?.nanos()) * unit;
+    let one = u128::from(ONE.nanos());
+    if number.is_multiple_of(one) { u64::try_from(number / one).ok() } else { None }
+}
+
+/// One, as a fixed-point number.
+const ONE: Money = Money::of_nanos(1_000_000_000);
+
+/// Parses a duration; the default unit is seconds.
+fn time(text: &str) -> Option<Duration> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let seconds = match text.get(digits.len()..)? {
+        "" | "s" => 1,
+        "m" | "min" => 60,
+        "h" => 3600,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(seconds).map(Duration::from_secs)
+}
+
+/// Describes the expected format of an amount.
+pub(crate) const fn expected(kind: LimitKind) -> &'static str {
+    match kind {
+        LimitKind::Tokens => "a number of tokens, such as 20000 or 20k",
+        LimitKind::Iterations => "a number of iterations, such as 10",
+        LimitKind::Money => "an amount of money, such as 2.50",
+        LimitKind::Time => "a time, such as 90s, 10m or 2h",
+        LimitKind::Failures => "nothing: failures are not granted",
+    }
+}
+
+/// Suggests a grant: as much again as was used so far, as a round number, so that the next iteration does not ask
+/// again.
+pub(crate) fn suggested(kind: LimitKind, limit: u64, used: u64) -> String {
+    let more = limit.max(used.saturating_mul(2).saturating_sub(limit)).max(1);
+    match kind {
+        LimitKind::Tokens | LimitKind::Iterations | LimitKind::Failures => rounded(more).to_string(),
+        LimitKind::Money => Money::of_nanos(rounded(more)).to_string(),
+        LimitKind::Time => clocked(Duration::from_micros(more).as_secs().saturating_add(1)),
+    }
+}
+
+/// Rounds up to 1, 2, 3 or 5 times a power of ten.
+fn rounded(number: u64) -> u64 {
+    let mut unit = 1_u64;
+    while number / unit >= 10 {
+        unit = unit.saturating_mul(10);
+    }
+    [1, 2, 3, 5, 10]
+        .into_iter()
+        .map(|step| unit.saturating_mul(step))
+        .find(|round| *round >= number)
+        .unwrap_or(u64::MAX)
+}
+
+/// Rounds seconds up to a common duration: `30s`, `5m`, `2h`.
+fn clocked(seconds: u64) -> String {
+    const STEPS: [u64; 6] = [1, 2, 5, 10, 15, 30];
+    let step = |number: u64| STEPS.into_iter().find(|step| *step >= number);
+    let minutes = seconds.div_ceil(60);
+    match (step(seconds), step(minutes)) {
+        (Some(seconds), _) => format!("{seconds}s"),
+        (None, Some(minutes)) => format!("{minutes}m"),
+        (None, None) => format!("{}h", rounded(seconds.div_ceil(3600))),
+    }
+}
+
+/// Returns the smallest grant of money that lets the work continue, rounded up: to hundredths, and below ten
+/// hundredths to two significant digits.
+pub(crate) fn least_money(limit: u64, used: u64) -> u64 {
+    const HUNDREDTH: u64 = 10_000_000;
+    let least = used.saturating_sub(limit).saturating_add(1);
+    let mut unit = 1;
+    while unit < HUNDREDTH && least / unit >= 100 {
+        unit *= 10;
+    }
+    least.div_ceil(unit).saturating_mul(unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amount_is_parsed_in_the_unit_of_its_limit() {
+        for (text, tokens) in [("20_000", 20_000), (" 7 ", 7), ("20k", 20_000), ("1.5k", 1_500), ("2M", 2_000_000)] {
+            assert_eq!(read(LimitKind::Tokens, text).unwrap(), Amounts::tokens(tokens));
+        }
+        assert_eq!(read(LimitKind::Iterations, "10").unwrap(), Amounts::iterations(10));
+        assert_eq!(read(LimitKind::Money, "2.50").unwrap(), Amounts::money("2.5".parse().unwrap()));
+        for (text, seconds) in [("90", 90), ("90s", 90), ("10m", 600), ("2h", 7200)] {
+            assert_eq!(read(LimitKind::Time, text).unwrap(), Amounts::time(Duration::from_secs(seconds)));
+        }
+        let refused = |kind, text, but: &str| {
+            assert_eq!(read(kind, text).unwrap_err(), format!("expected {}{but}", expected(kind)), "{text}");
+        };
+        for (kind, text) in [
+            (LimitKind::Tokens, "2.5"),
+            (LimitKind::Tokens, "0.0001k"),
+            (LimitKind::Iterations, "2k"),
+            (LimitKind::Time, "soon"),
+            (LimitKind::Time, ""),
+        ] {
+            refused(kind, text, "");
+        }
+        for (kind, text) in [(LimitKind::Money, "2,5"), (LimitKind::Tokens, "20,000"), (LimitKind::Time, "1,5h")] {
+            refused(kind, text, ", without a comma");
+        }
+        for text in ["$2", "2 EUR", "€2"] {
+            refused(LimitKind::Money, text, ", without a currency: the price table sets it");
+        }
+        let nothing = [(LimitKind::Iterations, "0"), (LimitKind::Money, "0.00"), (LimitKind::Time, "0m")];
+        let negative = [(LimitKind::Money, "-1"), (LimitKind::Money, "-$2"), (LimitKind::Tokens, "-20k")];
+        for (kind, text) in nothing.into_iter().chain(negative) {
+            refused(kind, text, ", greater than zero");
+        }
+        for text in ["0.0000000001", "1.0000000005"] {
+            refused(LimitKind::Money, text, ", with at most 9 decimal places");
+        }
+        for (kind, text) in [
+            (LimitKind::Money, "99999999999999999999999"),
+            (LimitKind::Money, "18446744074"),
+            (LimitKind::Tokens, "99999999999999999999"),
+            (LimitKind::Tokens, "99999999999999999M"),
+            (LimitKind::Iterations, "99999999999999999999"),
+            (LimitKind::Time, "9999999999999999999h"),
+            (LimitKind::Time, "99999999999999"),
+        ] {
+            refused(kind, text, "; this value is too large");
+        }
+    }
+
+    #[test]
+    fn smallest_sufficient_money_is_a_round_amount() {
+        for (limit, used, least) in [
+            (300_000_000, 330_000_000, "0.031"),
+            (300_000_000, 300_000_000, "0.000000001"),
+            (10_000, 15_000, "0.0000051"),
+            (1_000_000_000, 3_456_789_012, "2.46"),
+        ] {
+            let more = least_money(limit, used);
+            assert_eq!(Money::of_nanos(more).to_string(), least);
+            assert!(limit + more > used);
+        }
+    }
+
+    #[test]
+    fn suggestion_is_round_and_covers_as_much_work_again() {
+        for (kind, limit, used, suggestion) in [
+            (LimitKind::Tokens, 20, 20, "20"),
+            (LimitKind::Tokens, 10_000, 10_432, "20000"),
+            (LimitKind::Tokens, 100, 300, "500"),
+            (LimitKind::Tokens, 0, 0, "1"),
+            (LimitKind::Iterations, 3, 3, "3"),
+            (LimitKind::Iterations, 4, 4, "5"),
+            (LimitKind::Money, 30_000, 90_000, "0.0002"),
+            (LimitKind::Money, 500_000_000, 512_345_678, "1"),
+            (LimitKind::Time, 1_500_000, 9_000_000, "30s"),
+            (LimitKind::Time, 60_000_000, 61_000_000, "2m"),
+            (LimitKind::Time, 3_600_000_000, 3_700_000_000, "2h"),
+        ] {
+            let text = suggested(kind, limit, used);
+            assert_eq!(text, suggestion, "{kind:?} {limit} {used}");
+            let more = read(kind, &text).unwrap();
+            assert!(limit + more.of(kind) >= 2 * used, "{kind:?}");
+        }
+        assert_eq!(suggested(LimitKind::Tokens, 7, u64::MAX), u64::MAX.to_string());
+    }
+}

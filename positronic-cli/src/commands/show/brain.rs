@@ -1,0 +1,108 @@
+//! `positronic show`: what a brain does, what it takes, and how it is called. What is no brain is a run.
+
+use std::io::{self, Write};
+
+use positronic_core::definition::{BrainDefinition, StageBody};
+use positronic_core::record::RunId;
+use serde_json::json;
+
+use crate::app::failure::Failure;
+use crate::app::project::{Entry, Project, normal};
+use crate::app::runtime::block_on;
+use crate::app::store::ProjectStore;
+use crate::app::ui::Ui;
+use crate::cli::ShowArgs;
+use crate::cli::exit::Exit;
+use crate::cli::options::{example, fields, shell_word};
+use crate::render::text::{one_line, width};
+
+pub(crate) fn show(project: &Project, args: &ShowArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+    let entry = match project.find(&args.what) {
+        // Said whole, a brain's title or a run's id wins, in this order; else the beginning of a title, and then that of an id.
+        Ok(entry) if normal(&entry.definition.title) != normal(&args.what) && is_run(&args.what, ui) => {
+            return super::show_run(Some(project), args, ui);
+        }
+        Ok(entry) => entry,
+        Err(no_brain) => {
+            return super::show_run(Some(project), args, ui).map_err(|no_run| match (no_run, no_brain) {
+                (Failure::UnknownRun { place, .. }, Failure::UnknownBrain { written, near, known }) => {
+                    Failure::UnknownBrainOrRun { written, place, near, known }
+                }
+                (no_run, _) => no_run,
+            });
+        }
+    };
+    let definition = &entry.definition;
+    if args.json {
+        let document = json!({
+            "title": definition.title,
+            "description": definition.description,
+            "version": definition.version,
+            "stages": definition.shape(),
+            "options": **definition.options.json(),
+            "example": example_call(definition, &ui.program),
+        });
+        serde_json::to_writer_pretty(&mut ui.out, &document).map_err(io::Error::from)?;
+        writeln!(ui.out)?;
+    } else {
+        write(&mut ui.out, entry, &ui.program)?;
+    }
+    Ok(Exit::Done)
+}
+
+fn is_run(written: &str, ui: &Ui) -> bool {
+    let run = RunId::from(written);
+    ProjectStore::look(ui)
+        .is_ok_and(|kept| block_on(async { Ok::<_, Failure>(kept.client().store().run(&run).await?) }).is_ok())
+}
+
+fn write(out: &mut dyn Write, entry: &Entry, program: &str) -> io::Result<()> {
+    let definition = &entry.definition;
+    writeln!(out, "{}", definition.title)?;
+    if !definition.description.is_empty() {
+        writeln!(out, "{}", definition.description)?;
+    }
+    writeln!(out, "\nStages")?;
+    stages(out, definition, 1)?;
+    let fields = fields(definition.options.json());
+    if !fields.is_empty() {
+        writeln!(out, "\nOptions")?;
+    }
+    let column = fields.iter().map(|field| width(&field.key)).max().unwrap_or(0);
+    for field in &fields {
+        let gap = " ".repeat(column - width(&field.key).min(column));
+        let required = if field.required { "; required" } else { "" };
+        let default = field.default.as_ref().map_or_else(String::new, |default| format!("; default {default}"));
+        writeln!(out, "  {}{gap}  {}{required}{default}", field.key, field.expected)?;
+        if let Some(description) = &field.description {
+            writeln!(out, "  {}  {}", " ".repeat(column), one_line(description, true))?;
+        }
+    }
+    writeln!(out, "\nExample\n  {}", example_call(definition, program))?;
+    if entry.cassette.is_some() {
+        writeln!(out, "\nWithout a key, its own cassette is played.")?;
+    }
+    Ok(())
+}
+
+fn stages(out: &mut dyn Write, definition: &BrainDefinition, depth: usize) -> io::Result<()> {
+    for stage in &definition.stages {
+        let indent = "  ".repeat(depth);
+        match &stage.body {
+            StageBody::Brain(nested) if nested.definition.title != stage.name => {
+                writeln!(out, "{indent}{}  (brain {})", stage.name, nested.definition.title)?;
+            }
+            body => writeln!(out, "{indent}{}  ({})", stage.name, body.kind())?,
+        }
+        if let StageBody::Brain(nested) = &stage.body {
+            stages(out, &nested.definition, depth + 1)?;
+        }
+    }
+    Ok(())
+}
+
+fn example_call(definition: &BrainDefinition, program: &str) -> String {
+    let call =
+        format!("{} run {} {}", shell_word(program), shell_word(&definition.title), example(definition.options.json()));
+    call.trim_end().to_owned()
+}

@@ -1,0 +1,166 @@
+//! `positronic show` of a run: its row, what it waits for with the commands that answer, and what has happened.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use positronic_core::machine::{RunState, Waiting, why};
+use positronic_core::projection::Costs;
+use positronic_core::record::{Event, EventKind, PriceTable, RunSummary, Seq, Status, Timestamp};
+use positronic_core::runner::{Clock as _, SystemClock};
+use positronic_core::store::{PendingFilter, PendingItem};
+use serde_json::json;
+
+use crate::app::changed::changed;
+use crate::app::failure::Failure;
+use crate::app::find::find;
+use crate::app::project::Project;
+use crate::app::runtime::block_on;
+use crate::app::store::ProjectStore;
+use crate::app::ui::Ui;
+use crate::cli::ShowArgs;
+use crate::cli::exit::Exit;
+use crate::render::costs::cost;
+use crate::render::figures::{age, many, tokens};
+use crate::render::short_ids::Short;
+use crate::render::text::{one_line, sanitise, wrap};
+use crate::render::words::overridden;
+use crate::render::words::{code_changed, no_worker};
+use crate::render::{Style, View, render};
+use crate::session::pending::{answers, entry};
+
+/// What is known of a run.
+struct Known {
+    row: RunSummary,
+    log: Vec<Arc<Event>>,
+    waiters: Vec<PendingItem>,
+    short: Short,
+    /// The worker that has the run in hand.
+    worker: Option<String>,
+    /// How the project's code differs from what the run began with.
+    changed: Option<String>,
+}
+
+pub(crate) fn show_run(project: Option<&Project>, args: &ShowArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+    let prices = crate::app::prices::prices(args.prices.as_deref(), &ui.settings)?;
+    let kept = ProjectStore::look(ui)?;
+    let known = block_on(async { known(project, &kept, &args.what, ui).await })?;
+    let now = SystemClock.now();
+    let costs = Costs::of(known.log.iter().map(|event| &**event), &prices);
+    if args.json {
+        let id = known.row.run.as_str();
+        let waiting =
+            |waiter: &PendingItem| json!({"pending": waiter.pending, "answers": answers(id, &waiter.pending, now, ui)});
+        let mut document = json!({
+            "run": known.row,
+            "why": why(&state(&known)?),
+            "worker": known.worker,
+            "changed": known.changed,
+            "cost": {"currency": costs.currency, "prices": costs.as_of, "total": costs.total(), "calls": costs.calls},
+            "waiting": known.waiters.iter().map(waiting).collect::<Vec<_>>(),
+        });
+        if let (Some(counted), Some(cost)) = (costs.counted(), document.get_mut("cost")) {
+            cost["counted"] = json!(counted);
+        }
+        ui.document(&document)?;
+        return Ok(Exit::Done);
+    }
+    let style =
+        Style { width: ui.columns(), colour: ui.out_colour(), unicode: ui.settings.unicode, ..Style::default() };
+    let why = why(&state(&known)?);
+    let text = head(&known, why.as_ref(), &costs, now, &style, ui) + &tree(&known, prices, now, &style);
+    // The tree is harmless already, and may be coloured.
+    ui.frame(&text)?;
+    Ok(Exit::Done)
+}
+
+async fn known(project: Option<&Project>, kept: &ProjectStore, written: &str, ui: &Ui) -> Result<Known, Failure> {
+    let row = find(kept, written, ui).await?;
+    let client = kept.client();
+    let log = client.events(&row.run, Seq(0)).await?;
+    let waiters = client.store().pending(&PendingFilter::builder().run(row.run.clone()).build()).await?;
+    let short = Short::of(&client, [&row.run]).await?;
+    let worker = client.worker(&row).await?;
+    let changed = changed(project, kept, std::iter::once(&row)).await.remove(&row.run).transpose()?;
+    Ok(Known { row, log, waiters, short, worker, changed })
+}
+
+fn state(known: &Known) -> Result<RunState, Failure> {
+    let state = RunState::replay(known.log.iter().map(|event| &**event));
+    state.map_err(|error| Failure::store(format!("the log of {}: {error}", known.row.run)))
+}
+
+/// Writes what stands above the tree.
+fn head(known: &Known, why: Option<&Waiting>, costs: &Costs, now: Timestamp, style: &Style, ui: &Ui) -> String {
+    let row = &known.row;
+    let id = known.short.get(&row.run);
+    let mut lines = vec![format!("run {}", row.run)];
+    let since = age(now.since(row.since));
+    lines.push(match row.status {
+        Status::Running | Status::Waiting | Status::Paused => format!("{} for {since}", row.status.as_str()),
+        Status::Completed | Status::Failed | Status::Cancelled => format!("{} {since} ago", row.status.as_str()),
+    });
+    lines.extend(row.why.clone());
+    lines.extend(known.changed.as_deref().map(code_changed));
+    if row.status == Status::Paused {
+        lines.push(format!("lift the pause with: {}", ui.command(&["resume", id])));
+    }
+    // Where it waits for nobody, only time says when it goes on.
+    if let Some(until) = why.and_then(|why| why.until).filter(|until| known.waiters.is_empty() && *until > now) {
+        lines.push(format!("it goes on by itself in {}", age(until.since(now))));
+    }
+    if let Some(worker) = &known.worker {
+        lines.push(format!("the worker {worker} has it in hand"));
+    } else if row.has_work(now) {
+        lines.push(no_worker(&ui.command(&["work", id])));
+    }
+    let mut started = format!("started {} ago", age(now.since(row.started)));
+    if let Some(EventKind::BrainStart(start)) = known.log.first().map(|event| &event.kind)
+        && let Some(actor) = start.start.as_ref().map(|start| &start.actor)
+    {
+        _ = actor.by.as_ref().map(|by| write!(started, " by {by}"));
+        _ = actor.channel.as_ref().map(|channel| write!(started, " over {channel}"));
+    }
+    _ = row.user.as_ref().map(|user| write!(started, " for {user}"));
+    lines.push(format!("{started}; {}, {}", many(row.next.0, "event"), tokens(&row.usage)));
+    if costs.total().calls > 0 {
+        lines.push(cost(costs));
+    }
+    if let Some(EventKind::BrainStart(begin)) = known.log.first().map(|event| &event.kind)
+        && let Some(fired) = begin.start.as_ref().and_then(|start| start.fired.as_ref())
+    {
+        lines.push(format!("the trigger {} has started it: {}", fired.trigger.id, fired.trigger.what));
+    }
+    if let Some((run, seq)) = &row.forked_from {
+        let others = match known.log.first().map(|event| &event.kind) {
+            Some(EventKind::BrainStart(begin)) => begin.start.as_ref().map(|start| overridden(&start.overrides)),
+            _ => None,
+        };
+        let others =
+            others.filter(|others| !others.is_empty()).map_or_else(String::new, |others| format!(", with {others}"));
+        lines.push(format!("forked from {run} after event {seq}{others}"));
+    }
+    let mut text = String::new();
+    for line in &lines {
+        for line in wrap(&one_line(line, style.unicode), style.width) {
+            _ = writeln!(text, "{line}");
+        }
+    }
+    let currency = known.log.iter().find_map(|event| event.currency());
+    for waiter in &known.waiters {
+        text.push('\n');
+        text.push_str(&sanitise(&entry(waiter, id, currency, now, (style.width, None), ui), style.unicode));
+    }
+    text.push('\n');
+    text
+}
+
+fn tree(known: &Known, prices: PriceTable, now: Timestamp, style: &Style) -> String {
+    let mut view = View::new().priced(prices);
+    for event in &known.log {
+        view.apply(event);
+    }
+    if !view.is_ended() {
+        view.tick(now);
+    }
+    render(&view, style)
+}

@@ -1,0 +1,138 @@
+//! Forks, and what differs between two runs.
+
+use positronic_core::model::scripted::Reply;
+use serde_json::{Value, json};
+
+use super::desk::{Desk, begun, refund, scripted};
+use crate::app::project::Project;
+use crate::commands::tests::project;
+
+#[test]
+fn a_run_is_forked_and_compared() {
+    let desk = Desk::new();
+    begun(&desk, "ticket-1");
+
+    let fork = scripted([]);
+    let forked = desk.call(&fork, &["fork", "ticket-1", "--at", "5", "-o", "limit=100", "--json"]);
+    assert_eq!(forked.code, 0, "{}", forked.err);
+    let id = serde_json::from_str::<Value>(&forked.out).unwrap()["run"].as_str().unwrap().to_owned();
+    let worked = desk.call(&scripted([refund(70), Reply::text("Refunded.")]), &["work", &id]);
+
+    assert_eq!(worked.code, 0, "{}", worked.err);
+    let diff = desk.json(&["diff", "ticket-1", &id]);
+    assert_eq!(diff["status"], json!(["waiting", "completed"]));
+    for command in ["fork", "state"] {
+        let beyond = desk.call(&fork, &[command, "ticket-1", "--at", "99"]);
+        assert!(beyond.code == 2 && beyond.err.contains("its last event is 9"), "{}", beyond.err);
+    }
+    assert_eq!(desk.call(&fork, &["fork", "ticket-1", "--at", "7", "-o", "limit=x"]).code, 2);
+    assert_eq!(desk.json(&["show", "ticket-1"])["run"]["status"], "waiting", "the original is as it was");
+}
+
+#[test]
+fn a_fork_is_a_run_of_now_and_over_where_the_original_is() {
+    let desk = Desk::new();
+    assert_eq!(desk.call(&project(), &["run", "survey", "--id", "over"]).code, 0);
+    begun(&desk, "later");
+    let last = desk.json(&["show", "over"])["run"]["next"].as_u64().unwrap() - 1;
+
+    let forked = desk.call(&Project::new(), &["fork", "over", "--at", &last.to_string(), "--json"]);
+    let id = serde_json::from_str::<Value>(&forked.out).unwrap()["run"].as_str().unwrap().to_owned();
+    let told = desk.call(&Project::new(), &["fork", "over", "--at", &last.to_string()]);
+    assert!(told.err.starts_with("it is over there, as the original is") && !told.err.contains("work"), "{}", told.err);
+
+    let started = |run: &str| desk.json(&["show", run])["run"]["started"].as_i64().unwrap();
+    assert!(started(&id) > started("later"), "lists have it where it was made");
+}
+
+#[test]
+fn a_fork_and_what_differs_in_it_read_well() {
+    let desk = Desk::new();
+    begun(&desk, "ticket-1");
+
+    let forked = desk.call(&scripted([]), &["fork", "ticket-1", "--at", "5", "-o", "limit=100"]);
+    let id = forked.out.trim_end().rsplit(' ').next().unwrap().to_owned();
+    let readable = |text: &str| text.replace(&id, "FORK").replace(&id[..13], "FORK");
+    insta::assert_snapshot!(readable(&forked.out), @"forked ticket-1 after event 5 into FORK");
+    insta::assert_snapshot!(readable(&forked.err), @r"
+    go on with: desk work FORK
+    tools run for real there, also those that the original has run after that event
+    then compare: desk diff ticket-1 FORK
+    ");
+    desk.call(&scripted([refund(70), Reply::text("Refunded.")]), &["work", &id]);
+    let diff = |one: &str, other: &str| desk.call(&Project::new(), &["diff", one, other]).out;
+    insta::assert_snapshot!("diff_other_options", readable(&diff("ticket-1", &id)));
+    insta::assert_snapshot!(diff("ticket-1", "ticket-1"), @r"
+    - ticket-1 Help Desk, waiting, 0 tokens in, 0 out
+    + ticket-1 Help Desk, waiting, 0 tokens in, 0 out
+      both say the same, in 9 events
+    ");
+
+    let other = ["--model", "small", "--system", "You help nobody."];
+    let forked = desk.json(&[&["fork", "ticket-1", "--at", "9"][..], &other].concat());
+    let other = forked["run"].as_str().unwrap();
+    let said = "given the model small and another system prompt: You help nobody.";
+    assert!(
+        diff("ticket-1", other).contains(&format!("- given nothing else\n+ {said}\n")),
+        "{}",
+        diff("ticket-1", other)
+    );
+    let shown = desk.call(&Project::new(), &["show", other]).out;
+    assert!(shown.contains("after event 9, with the model small and another system prompt: You help"), "{shown}");
+    assert_eq!(desk.call(&Project::new(), &["fork", "ticket-1", "--at", "9", "--model", ""]).code, 2);
+
+    let staged = desk.call(&Project::new(), &["fork", "ticket-1", "--stage", "Chat"]);
+    let id = staged.out.trim_end().rsplit(' ').next().unwrap().to_owned();
+    insta::assert_snapshot!(
+        staged.out.replace(&id, "FORK"),
+        @"forked ticket-1 after event 3, before `Chat`, into FORK"
+    );
+    desk.call(&scripted([Reply::text("There is nothing to refund.")]), &["work", &id]);
+    insta::assert_snapshot!("diff_other_answer", diff("ticket-1", &id).replace(&id, "FORK"));
+}
+
+#[test]
+fn whoever_works_on_a_fork_with_another_model_is_told_where_a_cassette_answers() {
+    let desk = Desk::new();
+    assert_eq!(desk.call(&project(), &["run", "help desk", "--ask", "--id", "ticket-1", "-o", "customer=ada"]).code, 3);
+    let forked = desk.json(&["fork", "ticket-1", "--at", "5", "--model", "small"]);
+
+    let [own, other] =
+        ["ticket-1", forked["run"].as_str().unwrap()].map(|run| desk.call(&project(), &["work", run]).err);
+
+    let told = "the fork is to ask the model small; a cassette answers in its place\n";
+    assert!(other.contains(told) && !own.contains(told), "{other}");
+}
+
+#[test]
+fn a_stage_is_run_again_in_a_fork() {
+    let desk = Desk::new();
+    begun(&desk, "ticket-1");
+
+    let forked = desk.json(&["fork", "ticket-1", "--stage", "Chat"]);
+
+    let id = forked["run"].as_str().unwrap();
+    assert_eq!(forked["forked_from"], json!(["ticket-1", 3]));
+    let log = desk.call(&Project::new(), &["events", id]).out;
+    assert!(log.contains("STEP_COMPLETE") && !log.contains("LOOP_START"), "{log}");
+    let worked = desk.call(&scripted([Reply::text("Nothing to refund.")]), &["work", id]);
+    assert_eq!(worked.code, 0, "{}", worked.err);
+
+    insta::assert_snapshot!(desk.refused(&["fork", "ticket-1", "--stage", "chat"]), @r"
+    2
+    error: the brain of ticket-1 has no stage `chat`
+      did you mean `Chat`?
+      its stages are `Open`, `Chat`, `Survey`
+    ");
+    insta::assert_snapshot!(desk.refused(&["fork", "ticket-1", "--stage", "Survey"]), @r"
+    7
+    error: the run ticket-1 has not come to the stage `Survey`
+      it has entered `Open`, `Chat`
+    ");
+    for wrong in [&["fork", "ticket-1"][..], &["fork", "ticket-1", "--at", "3", "--stage", "Chat"]] {
+        assert_eq!(desk.call(&Project::new(), wrong).code, 2, "{wrong:?}");
+    }
+    // A stage of a brain that is a stage is named by its path.
+    let nested = desk.json(&["fork", id, "--stage", "Survey/Ask"]);
+    assert_eq!(nested["forked_from"][0], *id);
+}

@@ -1,0 +1,130 @@
+//! The store itself: what only looks, what is removed, and what is damaged.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use super::desk::{Desk, begun};
+use crate::app::project::Project;
+use crate::commands::tests::project;
+
+#[test]
+fn what_only_looks_makes_no_store() {
+    let desk = Desk::new();
+
+    for arguments in [&["runs"][..], &["inbox"], &["inbox", "--mail"], &["show", "one"], &["prune", "--before", "1d"]] {
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(desk.refused(arguments), @r"
+            6
+            error: no store found at desk/runs.db
+              check --store and POSITRONIC_STORE; `run` and `import` create a missing store
+            ");
+        }
+    }
+    assert!(!Path::new(&desk.path("runs.db")).exists());
+}
+
+#[test]
+fn runs_that_are_over_are_removed_and_others_stay() {
+    let desk = Desk::new();
+    begun(&desk, "open");
+    assert_eq!(desk.call(&project(), &["run", "survey", "--id", "over"]).code, 0);
+
+    assert_eq!(desk.json(&["prune", "--before", "30d"])["runs"], json!([]));
+    assert_eq!(desk.json(&["prune", "--before", "0s", "--dry-run"])["runs"], json!(["over"]));
+    assert!(desk.refused(&["prune", "--before", "0s", "--status", "waiting"]).starts_with("2\n"));
+    assert_eq!(desk.json(&["prune", "--before", "0s"])["removed"], 1);
+    assert_eq!(desk.json(&["runs"])["run"], "open");
+}
+
+#[test]
+fn a_store_that_is_none_is_said_to_be_none() {
+    let desk = Desk::new();
+    std::fs::write(desk.path("runs.db"), "dear diary, today I went to the mountains and it was a good day").unwrap();
+
+    let told = desk.refused(&["runs"]);
+    assert!(told.starts_with("6\nerror: `desk/runs.db` is not an event store"), "{told}");
+    assert_eq!(desk.call(&project(), &["run", "survey"]).code, 6);
+}
+
+#[test]
+fn a_folder_is_no_store_for_whoever_looks_or_writes() {
+    let desk = Desk::new();
+    std::fs::create_dir(desk.path("runs.db")).unwrap();
+
+    for arguments in [&["runs"][..], &["show", "one"], &["approve", "one"], &["pause", "one"]] {
+        let told = desk.refused(arguments);
+        assert!(told.starts_with("6\nerror: `desk/runs.db` is a folder, not an event store"), "{told}");
+    }
+}
+
+#[test]
+fn whoever_only_looks_writes_nothing() {
+    let desk = Desk::new();
+    let path = desk.path("runs.db");
+    std::fs::write(&path, "").unwrap();
+
+    for arguments in [&["runs"][..], &["inbox"], &["show", "one"], &["watch", "one"], &["state", "one"]] {
+        let looked = desk.call(&Project::new(), arguments);
+        assert_eq!(looked.code, 6, "{arguments:?}: an empty file is no store");
+        assert!(looked.err.contains("is an empty file") && looked.err.contains("make one of it"), "{}", looked.err);
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), 0, "{arguments:?} made one of it");
+    }
+    begun(&desk, "one");
+    assert_eq!(desk.call(&Project::new(), &["runs", "--json"]).out.lines().count(), 1);
+}
+
+#[test]
+fn a_row_that_cannot_be_read_hides_no_other_run() {
+    let desk = Desk::new();
+    begun(&desk, "ticket-1");
+    begun(&desk, "ticket-2");
+    let file = rusqlite::Connection::open(desk.path("runs.db")).unwrap();
+    file.execute("UPDATE runs SET summary = '{' WHERE run = 'ticket-1'", []).unwrap();
+
+    let listed = desk.call(&Project::new(), &["runs"]);
+
+    assert_eq!(listed.code, 0);
+    assert!(listed.out.contains("ticket-2") && !listed.out.contains("ticket-1"), "{}", listed.out);
+    let left_out = "ticket-1 is left out: cannot read the row about the run `ticket-1` in ";
+    assert!(listed.err.starts_with(left_out), "{}", listed.err);
+}
+
+#[test]
+fn a_log_that_cannot_be_read_hides_no_other_run() {
+    let desk = Desk::new();
+    begun(&desk, "ticket-1");
+    begun(&desk, "ticket-2");
+    let file = rusqlite::Connection::open(desk.path("runs.db")).unwrap();
+    let key: i64 = file.query_row("SELECT key FROM runs WHERE run = 'ticket-1'", [], |row| row.get(0)).unwrap();
+    file.execute("DELETE FROM events WHERE id = ?1 * 4294967296 + 5", [key]).unwrap();
+
+    let listed = desk.call(&project(), &["runs"]);
+    let lines = desk.call(&project(), &["runs", "--json"]);
+
+    assert_eq!((listed.code, lines.code), (0, 0), "{}", listed.err);
+    let row = |run: &str| listed.out.lines().find(|line| line.starts_with(run)).unwrap();
+    assert!(row("ticket-1").ends_with("cannot read its log"), "{}", listed.out);
+    assert!(!row("ticket-2").contains("cannot be read"), "{}", listed.out);
+    let said = "cannot read event 5 of the run `ticket-1` in `desk/runs.db`: found event 6 instead";
+    assert_eq!(listed.err.matches(said).count(), 1, "{}", listed.err);
+    assert!(listed.err.contains("`desk export RUN FILE`"), "{}", listed.err);
+    let marked =
+        |line: &&str| line.contains("\"ticket-1\"") && line.contains("\"unreadable\":\"the event store failed: ");
+    assert_eq!((lines.out.lines().count(), lines.out.lines().filter(marked).count()), (2, 1), "{}", lines.out);
+}
+
+#[test]
+fn a_log_that_has_lost_its_end_is_said_to_be_damaged() {
+    let desk = Desk::new();
+    begun(&desk, "ticket-1");
+    let file = rusqlite::Connection::open(desk.path("runs.db")).unwrap();
+    file.execute("DELETE FROM events WHERE id = (SELECT max(id) FROM events)", []).unwrap();
+
+    for arguments in
+        [&["show", "ticket-1"][..], &["export", "ticket-1"], &["state", "ticket-1"], &["approve", "ticket-1"]]
+    {
+        let told = desk.refused(arguments);
+        assert!(told.starts_with("6\n") && told.contains("it ends at event 8, but its row says event 9"), "{told}");
+    }
+}

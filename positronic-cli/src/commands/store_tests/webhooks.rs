@@ -1,0 +1,117 @@
+//! Payloads: from where they come, and which of them are refused.
+
+use positronic_core::model::scripted::Reply;
+use serde_json::{Value, json};
+
+use super::desk::{Desk, begun, scripted};
+use crate::app::project::Project;
+use crate::commands::tests::{call_given, without_times};
+
+/// Begins a run that waits for a webhook.
+fn begun_to_wait(desk: &Desk, id: &str) {
+    let letter = Reply::call("write", json!({"text": "Done."}));
+    let outcome = desk.call(&scripted([letter]), &["run", "help desk", "-o", "customer=ada", "--id", id]);
+    assert_eq!(outcome.code, 3, "{}", outcome.err);
+}
+
+const POST: [&str; 4] = ["--webhook", "post", "--identifier", "ada"];
+
+#[test]
+fn a_webhook_that_came_again_is_told_and_can_be_thrown_away() {
+    let desk = Desk::new();
+    begun_to_wait(&desk, "ticket-1");
+    let send = |more: &[&str]| desk.call(&Project::new(), &[&["send"][..], &POST, more].concat());
+
+    assert_eq!(send(&["--payload", r#"{"stars": 5}"#]).out, "delivered the webhook post ada (event 11 of ticket-1)\n");
+    insta::assert_snapshot!(send(&["--payload", r#"{"stars": 5}"#, "--id", "again"]).out, @"nobody waits for post ada: event 11 of ticket-1 took one already. This one is kept for 7d, and answers the next call that waits. Away with it: desk send --discard again");
+    let listed = without_times(&desk.call(&Project::new(), &["inbox", "--mail"]).out);
+    insta::assert_snapshot!(listed, @r"
+    post ada, for 0s; 6d left
+      with stars=5
+        desk send --discard again
+    ");
+    assert_eq!(desk.json(&["inbox", "--mail"])["payload"], json!({"stars": 5}));
+
+    assert_eq!(desk.call(&Project::new(), &["send", "--discard", "again"]).out, "threw the webhook post ada away\n");
+    assert_eq!(desk.json(&["inbox", "--mail"]), Value::Null);
+    assert!(desk.refused(&["send", "--discard", "again"]).starts_with("7\nerror: no webhook `again` is kept\n"));
+}
+
+#[test]
+fn the_same_id_with_another_payload_is_refused() {
+    let desk = Desk::new();
+    let send = |run: &[&'static str], payload: &str| {
+        let outcome =
+            desk.call(&Project::new(), &[&["send"], run, &POST, &["--id", "x", "--payload", payload]].concat());
+        (outcome.code, outcome.out + &outcome.err)
+    };
+    let other = "error: the signal id `x` was already used with other content\n";
+
+    assert_eq!(send(&[], r#"{"stars": 5}"#).0, 0);
+    let (code, told) = send(&[], r#"{"stars": 5}"#);
+    assert!(code == 0 && told.starts_with("known already: nobody waits for post ada yet"), "{told}");
+    let (code, told) = send(&[], r#"{"stars": 1}"#);
+    assert!(code == 7 && told.starts_with(other), "{told}");
+
+    // It is taken as soon as a call waits.
+    let letter = Reply::call("write", json!({"text": "Done."}));
+    desk.call(&scripted([letter]), &["run", "help desk", "-o", "customer=ada", "--id", "ticket-1"]);
+    let (code, told) = send(&[], r#"{"stars": 5}"#);
+    assert!(code == 0 && told.starts_with("known already: delivered the webhook post ada (event "), "{told}");
+    for run in [&[][..], &["ticket-1"]] {
+        let (code, told) = send(run, r#"{"stars": 1}"#);
+        assert!(code == 7 && told.starts_with(other), "{told}");
+    }
+    let (code, told) = send(&["ticket-1"], r#"{"stars": 5}"#);
+    assert!(code == 0 && told.starts_with("known already: delivered the webhook post ada (event "), "{told}");
+}
+
+#[test]
+fn what_does_not_fit_the_call_is_told_with_the_commands_that_do() {
+    let desk = Desk::new();
+    begun_to_wait(&desk, "ticket-1");
+    begun(&desk, "ticket-2");
+
+    insta::assert_snapshot!(desk.refused(&["send", "ticket-1", "--reply", "Chat/0.0", "{}"]), @r#"
+    7
+    error: the call `Chat/0.0` waits for the webhook `post` with identifier `ada`, not for a reply
+      nothing was changed; `desk show ticket-1` says how the run stands
+      desk send ticket-1 --webhook post --identifier ada --payload '{"stars":1}'
+    "#);
+    let approved = desk.refused(&["approve", "ticket-1", "Chat/0.0"]);
+    assert!(
+        approved.contains("waits for the webhook `post` with identifier `ada`, not for a decision\n"),
+        "{approved}"
+    );
+    let replied = desk.refused(&["send", "ticket-2", "--reply", "Chat/0.0", "{}"]);
+    assert!(replied.contains("the call `Chat/0.0` waits for a decision, not for a reply\n"), "{replied}");
+    assert!(replied.contains("desk approve ticket-2 Chat/0.0\n"), "{replied}");
+    let misfit = desk.refused(&["approve", "ticket-2", "--args", r#"{"amount": "much"}"#]);
+    assert!(misfit.contains("the edited arguments of `Chat/0.0` are invalid: "), "{misfit}");
+}
+
+#[test]
+fn a_payload_comes_from_a_file_or_stdin_too_and_is_not_said_back_whole() {
+    let desk = Desk::new();
+    begun_to_wait(&desk, "ticket-1");
+    begun(&desk, "ticket-2");
+    std::fs::write(desk.path("args.json"), r#"{"amount": 60}"#).unwrap();
+
+    let file = format!("@{}", desk.path("args.json"));
+    assert_eq!(
+        desk.json(&["approve", "ticket-2", "--args", &file])["accepted"][0]["signal"]["arguments"]["amount"],
+        60
+    );
+    let send = |payload: &str| {
+        call_given(&Project::new(), &[&["send"], &POST[..], &["--payload", "-"]].concat(), payload, desk.settings())
+    };
+    let wrong = send(&format!("{{\"stars\": {}", "x".repeat(100_000)));
+    assert_eq!(wrong.code, 2);
+    assert!(wrong.err.starts_with("error: --payload: invalid JSON at `xxxx") && wrong.err.len() < 300, "{}", wrong.err);
+    assert_eq!(send("{\"stars\": 4}").code, 0);
+    assert_eq!(
+        desk.call(&Project::new(), &[&["send"], &POST[..]].concat()).code,
+        2,
+        "nothing is sent that was not said"
+    );
+}

@@ -1,0 +1,350 @@
+//! `work`: what it goes on with, and what it fires.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Services, State};
+use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::prelude::*;
+use positronic_core::record::{Message, Tier};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::desk::{Desk, begun, begun_batch, scripted};
+use crate::app::project::Project;
+use crate::commands::tests::{DeskOptions, call_unread, project};
+
+#[test]
+fn what_waits_in_all_runs_is_worked_off_at_once() {
+    let desk = Desk::new();
+    begun_batch(&desk, "one");
+    begun_batch(&desk, "two");
+    for run in ["one", "two"] {
+        desk.json(&["approve", run, "--all"]);
+    }
+
+    let worked = desk.call(&scripted([Reply::text("Noted."), Reply::text("Noted.")]), &["work", "--once"]);
+
+    assert_eq!(worked.code, 0);
+    assert!(worked.err.contains("one  completed") && worked.err.contains("two  completed"), "{}", worked.err);
+    assert_eq!(desk.call(&Project::new(), &["runs", "--status", "completed", "--json"]).out.lines().count(), 2);
+}
+
+/// A plugin that answers a run when another one asks as well.
+#[derive(Debug, Clone)]
+struct Meets(Arc<tokio::sync::Barrier>);
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+struct Met {}
+
+impl PluginState for Met {
+    const NAME: &'static str = "met";
+}
+
+impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Meets {
+    type State = Met;
+
+    fn initial(&self) -> Met {
+        Met {}
+    }
+
+    async fn prepare(&self, cx: &mut Preparation<'_, O, S, V, Met>) -> Result<()> {
+        tokio::time::timeout(Duration::from_secs(30), self.0.wait()).await?;
+        cx.tool("note", |t| t.requires_approval("to note it").execute(async |_: NoArgs, _| Ok("noted")))
+    }
+}
+
+#[test]
+fn runs_are_taken_up_beside_each_other() {
+    let desk = Desk::new();
+    let project = |at_once, reply| {
+        let meets = Meets(Arc::new(tokio::sync::Barrier::new(at_once)));
+        let pair = brain("Pair").r#loop("Work", move |cx| cx.system("You note.").input("Note.").plugin(meets.clone()));
+        let model = ScriptedModel::from_fn(move |_| Reply::clone(&reply));
+        Project::new().brain(pair).model(Tier::Normal, Arc::new(model))
+    };
+    let first = project(1, Reply::call("note", json!({})));
+    for run in ["one", "two"] {
+        assert_eq!(desk.call(&first, &["run", "pair", "--id", run]).code, 3);
+        desk.json(&["approve", run, "--all"]);
+    }
+
+    let worked = desk.call(&project(2, Reply::text("Noted.")), &["work", "--once"]);
+
+    assert_eq!(worked.code, 0, "{}", worked.err);
+    for run in ["one", "two"] {
+        assert!(desk.call(&first, &["show", run]).out.contains("noted"), "the tool was found again");
+    }
+}
+
+#[test]
+fn a_run_goes_on_when_nobody_reads_its_output_any_more() {
+    let desk = Desk::new();
+    let run = |id: &str, lines: [usize; 2], json: &[&str]| {
+        let arguments = [&["run", "help desk", "-o", "customer=ada", "--id", id][..], json].concat();
+        call_unread(&project(), &arguments, lines, desk.settings())
+    };
+
+    assert_eq!(run("no-progress", [99, 1], &[]), 0);
+    assert_eq!(run("half-way", [99, 5], &[]), 0);
+    assert_eq!(run("no-events", [1, 99], &["--json"]), 0);
+    for id in ["no-progress", "half-way", "no-events"] {
+        assert_eq!(desk.json(&["show", id])["run"]["status"], "completed", "{id}");
+    }
+    begun_batch(&desk, "one");
+    desk.json(&["approve", "one", "--all"]);
+    assert_eq!(call_unread(&scripted([Reply::text("Noted.")]), &["work", "--once"], [0, 0], desk.settings()), 0);
+    assert_eq!(desk.json(&["show", "one"])["run"]["status"], "completed");
+    // Whoever only looks looks away.
+    assert_eq!(call_unread(&Project::new(), &["events", "one", "--json"], [1, 9], desk.settings()), 0);
+}
+
+#[test]
+fn a_run_whose_open_call_has_another_tool_now_says_where_to_fork() {
+    #[derive(Deserialize, JsonSchema)]
+    struct Longer {
+        text: String,
+        #[expect(dead_code, reason = "only the schema counts")]
+        author: String,
+    }
+    let desk = Desk::new();
+    begun_batch(&desk, "one");
+    desk.json(&["approve", "one", "--all"]);
+    let changed = || {
+        brain("Batch").state(Vec::<String>::new()).r#loop("Work", |cx| {
+            cx.system("You note.").input("Note it.").tool("note", |t| {
+                t.description("Notes something")
+                    .approval(|args: &Longer, _| Some(format!("to note {}", args.text)))
+                    .execute(async |_: Longer, _| Ok("noted"))
+            })
+        })
+    };
+    let project =
+        |reply: Option<Reply>| Project::new().brain(changed()).model(Tier::Normal, Arc::new(ScriptedModel::new(reply)));
+
+    let refused = desk.call(&project(None), &["work", "one"]);
+
+    assert_eq!(refused.code, 7);
+    assert!(refused.err.contains("its tool `note` has other parameters now"), "{}", refused.err);
+    let (_, command) = refused.err.split_once("a fork goes on from there: desk ").unwrap();
+    let words: Vec<&str> = command.split_whitespace().collect();
+    let forked = desk.json(&words);
+    let worked = desk.call(&project(Some(Reply::text("Nothing to note."))), &["work", forked["run"].as_str().unwrap()]);
+    assert_eq!(worked.code, 0, "{}", worked.err);
+}
+
+#[test]
+fn a_run_whose_stage_has_another_name_now_is_forked_where_the_code_fits_and_else_begun_anew() {
+    let desk = Desk::new();
+    begun(&desk, "one");
+    desk.json(&["approve", "one"]);
+    let help = |loop_name: &'static str, version: u32| {
+        let help = brain("Help Desk").version(version).options::<DeskOptions>();
+        let opened = help.step("Open", async |_| Ok(Vec::<String>::new()));
+        let model = ScriptedModel::from_fn(|_| Reply::text("Done."));
+        Project::new().brain(opened.r#loop(loop_name, |cx| cx.system("You help."))).model(Tier::Normal, Arc::new(model))
+    };
+
+    let renamed = desk.call(&help("Talk", 0), &["work", "one"]);
+    let anew = desk.call(&help("Chat", 2), &["work", "one"]);
+
+    assert_eq!((renamed.code, anew.code), (7, 7));
+    let (_, command) = renamed.err.split_once("a fork goes on from there: desk ").unwrap();
+    let forked = desk.json(&command.split_whitespace().collect::<Vec<_>>());
+    let worked = desk.call(&help("Talk", 0), &["work", forked["run"].as_str().unwrap()]);
+    assert!(worked.err.contains("Talk: ended"), "{}", worked.err);
+    assert!(anew.err.contains("the new code fits no part of it"), "{}", anew.err);
+    assert!(anew.err.ends_with("or begin anew with: desk run 'Help Desk'\n"), "{}", anew.err);
+}
+
+#[test]
+fn runs_and_show_mark_a_run_whose_code_has_changed() {
+    let desk = Desk::new();
+    begun_batch(&desk, "one");
+    let said = "the code has changed since the start of the run: stage 1 of `Batch` was `Work`, and is `Labour` now";
+    let changed = || {
+        let renamed = brain("Batch").state(Vec::<String>::new()).r#loop("Labour", |cx| cx.system("You note."));
+        Project::new().brain(renamed)
+    };
+
+    for words in [&["runs"][..], &["runs", "--json"], &["show", "one"]] {
+        let (before, after) = (desk.call(&scripted([]), words).out, desk.call(&changed(), words).out);
+        assert!(!before.contains("changed since"), "{before}");
+        assert!(
+            after.contains(said.trim_start_matches("the code has changed since the start of the run: ")),
+            "{after}"
+        );
+    }
+    assert!(desk.call(&changed(), &["runs"]).out.contains(said));
+    assert_eq!(desk.json(&["show", "one"])["changed"], Value::Null, "without the brains nobody knows");
+
+    assert_eq!(desk.call(&scripted([]), &["cancel", "one"]).code, 0);
+    assert!(!desk.call(&changed(), &["runs"]).out.contains("changed since"), "a run that is over needs no code");
+}
+
+/// A brain whose model sets a trigger when it is asked, and says what has started it.
+fn gardener() -> Project {
+    let triggers = positronic_core::plugins::Triggers::new();
+    let gardener = brain("Gardener").r#loop("Chat", move |cx| {
+        let chat = cx.system("You look after a garden.").plugin(triggers.clone());
+        if cx.fired().is_none() { chat.input("Water the beans!") } else { chat }
+    });
+    let model = ScriptedModel::from_fn(|request| match (request.messages.len(), request.context.len()) {
+        (_, 1) => Reply::text("Watered."),
+        (1, _) => Reply::call("trigger.create", json!({"what": "Water the beans.", "in": "1 hour"})),
+        _ => Reply::text("In an hour."),
+    });
+    Project::new().brain(gardener).model(Tier::Normal, Arc::new(model))
+}
+
+#[test]
+fn work_fires_what_is_due_and_triggers_are_listed_and_taken_back() {
+    let desk = Desk::new();
+    let call = |arguments: &[&str]| desk.call(&gardener(), arguments);
+    for id in ["one", "two"] {
+        let ran = call(&["run", "gardener", "--id", id, "--user", "ann"]);
+        assert_eq!(ran.code, 0, "{}", ran.err);
+    }
+    let lines = call(&["triggers", "--json"]).out;
+    let timers: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let ids: Vec<_> = timers.iter().map(|timer| timer["trigger"]["id"].as_str().unwrap()).collect();
+    let listed = call(&["triggers"]).out;
+    for id in &ids {
+        assert!(
+            listed.contains(&format!("{id} is due in 59m; it starts Gardener for ann\n  Water the beans.\n")),
+            "{listed}"
+        );
+    }
+    assert_eq!(call(&["work", "--once"]).err, "", "nothing is due");
+
+    let deleted = call(&["triggers", "--delete", ids[1]]);
+    assert_eq!(deleted.err, format!("the trigger {} does not fire any more; what it has started goes on\n", ids[1]));
+    assert!(desk.refused(&["triggers", "--delete", ids[1]]).starts_with("2\nerror: there is no trigger `t-"));
+    let db = rusqlite::Connection::open(desk.path("runs.db")).unwrap();
+    db.execute("UPDATE timers SET due = 5", []).unwrap();
+    let strange = desk.call(&project(), &["work", "--once"]);
+    let told = format!("the trigger {} does not fire here: unknown brain `Gardener`\n", ids[0]);
+    assert_eq!((strange.code, strange.err), (0, told));
+    let worked = call(&["work", "--once"]);
+
+    let run = format!("{}-19700101T000000.000005Z", ids[0]);
+    assert!(worked.err.starts_with(&format!("the trigger {} has started {run}\n{run}  Gardener starts\n", ids[0])));
+    assert!(worked.err.contains("the model answered in 0 ms: Watered."), "{}", worked.err);
+    let shown = call(&["show", &run]).out;
+    assert!(shown.contains(&format!("the trigger {} has started it: Water the beans.", ids[0])), "{shown}");
+    assert!(shown.contains("over trigger for ann"), "{shown}");
+    assert_eq!(desk.call(&Project::new(), &["triggers"]).err, "no trigger is set in desk/runs.db\n");
+}
+
+#[test]
+fn a_chat_fires_what_is_due_in_its_conversation_and_nothing_else() {
+    let triggers = positronic_core::plugins::Triggers::new();
+    let project = || {
+        let triggers = triggers.clone();
+        let keeper = brain("Keeper").r#loop("Chat", move |cx| cx.system("You keep bees.").plugin(triggers.clone()));
+        let model =
+            ScriptedModel::from_fn(|request| match (request.context.len(), request.messages.messages().last()) {
+                (1, _) => Reply::text("I have looked after the bees."),
+                (_, Some(Message::User { text })) if text == "Look after the bees!" => {
+                    Reply::call("trigger.create", json!({"what": "The bees.", "in": "1 hour"}))
+                }
+                _ => Reply::text("Gladly."),
+            });
+        Project::new().brain(keeper).model(Tier::Normal, Arc::new(model))
+    };
+    let desk = Desk::new();
+    for conversation in ["c", "other"] {
+        let said = desk.say(&project(), "Look after the bees!", &["chat", "keeper", "-c", conversation]);
+        assert_eq!((said.code, said.out.as_str()), (0, "Gladly.\n"), "{}", said.err);
+    }
+    let db = rusqlite::Connection::open(desk.path("runs.db")).unwrap();
+    db.execute("UPDATE timers SET due = 5", []).unwrap();
+    drop(db);
+
+    let said = desk.say(&project(), "And now?", &["chat", "keeper", "-c", "c"]);
+
+    assert_eq!((said.code, said.out.as_str()), (0, "I have looked after the bees.\nGladly.\n"), "{}", said.err);
+    assert!(said.err.contains(" is due: The bees.\n"), "{}", said.err);
+    let left = desk.call(&project(), &["triggers", "--json"]).out;
+    assert_eq!(left.lines().count(), 1, "{left}");
+    assert!(left.contains("\"conversation\":\"other\""), "{left}");
+}
+
+#[test]
+fn a_recording_does_not_go_on_with_a_run_that_a_model_has_begun() {
+    let desk = Desk::new();
+    begun(&desk, "ticket-1");
+    assert_eq!(desk.call(&Project::new(), &["approve", "ticket-1"]).code, 0);
+
+    let one = desk.call(&project(), &["work", "ticket-1"]);
+    let all = desk.call(&project(), &["work", "--once"]);
+
+    insta::assert_snapshot!(format!("{}\n{}", one.code, one.err), @r"
+    5
+    no key set: playing the bundled cassette of `Help Desk` (written by hand); tools run for real; set OPENAI_API_KEY or OPENAI_BASE_URL to talk to a real endpoint
+    error: `scripted/scripted` has answered in the run `ticket-1`, and a recording cannot continue for it
+      set OPENAI_API_KEY or OPENAI_BASE_URL as at the start of the run
+    ");
+    assert!(all.err.contains("a recording cannot continue for it"), "{}", all.err);
+    let log = desk.call(&Project::new(), &["events", "ticket-1", "--json"]).out;
+    assert!(log.contains("LOOP_APPROVAL_DECIDED") && !log.contains("cassette/"), "{log}");
+    let done = desk.call(&scripted([Reply::text("It is paid.")]), &["work", "ticket-1"]);
+    assert_eq!(done.code, 0, "{}", done.err);
+}
+
+/// A recording of a conversation: a prompt, one that a trigger starts, and two more, the last of which asks before it pays.
+const KEEPER: &str = r#"{"cassette": 1, "note": "written by hand", "model": "cassette/keeper"}
+{"at": "Chat", "reply": {"calls": [{"name": "trigger.create", "arguments": {"what": "The bees.", "in": "1 hour"}}]}}
+{"at": "Chat", "reply": {"text": "Gladly."}}
+{"at": "Chat", "reply": {"text": "I have looked after the bees."}}
+{"at": "Chat", "reply": {"text": "They are well."}}
+{"at": "Chat", "reply": {"calls": [{"name": "pay", "arguments": {}}]}}
+{"at": "Chat", "reply": {"text": "The honey is paid."}}
+"#;
+
+/// A keeper of bees without a model, for whom the recording answers.
+fn recorded_keeper() -> Project {
+    let triggers = positronic_core::plugins::Triggers::new();
+    let keeper = brain("Keeper").r#loop("Chat", move |cx| {
+        cx.system("You keep bees.")
+            .plugin(triggers.clone())
+            .tool("pay", |t| t.requires_approval("it pays").execute(async |_: NoArgs, _| Ok("paid")))
+    });
+    Project::new().brain(keeper).cassette("Keeper", KEEPER)
+}
+
+fn make_triggers_due(desk: &Desk) {
+    let db = rusqlite::Connection::open(desk.path("runs.db")).unwrap();
+    db.execute("UPDATE timers SET due = 5", []).unwrap();
+}
+
+#[test]
+fn a_recording_of_a_conversation_answers_a_trigger_and_work_goes_on_where_the_conversation_is() {
+    let desk = Desk::new();
+    let say = |text: &str| desk.say(&recorded_keeper(), text, &["chat", "keeper", "-c", "c"]);
+    assert_eq!(say("Look after the bees!").out, "Gladly.\n");
+    make_triggers_due(&desk);
+
+    let fired = say("How are they?");
+
+    assert_eq!(fired.out, "I have looked after the bees.\nThey are well.\n", "{}", fired.err);
+    let asks = say("Pay for the honey!");
+    assert_eq!(asks.code, 3, "{}", asks.err);
+    assert_eq!(desk.call(&Project::new(), &["approve", "c-3"]).code, 0);
+    let worked = desk.call(&recorded_keeper(), &["work", "c-3"]);
+    assert_eq!(worked.code, 0, "{}", worked.err);
+    assert!(worked.err.contains("The honey is paid."), "not what the first prompt was answered: {}", worked.err);
+}
+
+#[test]
+fn work_answers_a_trigger_of_a_conversation_from_the_recording_and_none_beyond_its_end() {
+    let desk = Desk::new();
+    assert_eq!(desk.say(&recorded_keeper(), "Look after the bees!", &["chat", "keeper", "-c", "c"]).out, "Gladly.\n");
+    make_triggers_due(&desk);
+
+    let worked = desk.call(&recorded_keeper(), &["work", "--once"]);
+
+    assert_eq!(worked.code, 0);
+    assert!(worked.err.contains("I have looked after the bees."), "{}", worked.err);
+}

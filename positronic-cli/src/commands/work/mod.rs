@@ -1,0 +1,7 @@
+//! `positronic work`: continues a run that no worker has, or serves all of them.
+
+mod run;
+mod runners;
+mod serve;
+
+pub(crate) use run::work;

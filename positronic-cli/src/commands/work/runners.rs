@@ -1,0 +1,103 @@
+//! The runners of `positronic work`: one for each brain, or for each run that a cassette answers.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use futures::future::BoxFuture;
+use positronic_core::record::{ClaimRefusal, RunSummary, Timer};
+use positronic_core::runner::{FindRunner, NoRunner, Runner};
+
+use crate::app::cassette_position::PLAYED;
+use crate::app::cassette_position::{goes_on, rewind};
+use crate::app::failure::Failure;
+use crate::app::models::models_of;
+use crate::app::models::{CassetteSession, Models};
+use crate::app::project::Project;
+use crate::app::settings::Settings;
+use crate::app::store::ProjectStore;
+use crate::cli::ModelArgs;
+
+/// Finds the runner with the models of a brain.
+pub(super) struct Runners<'a> {
+    project: &'a Project,
+    model: &'a ModelArgs,
+    kept: &'a ProjectStore,
+    settings: Settings,
+    /// The runners by the titles of their brains. A cassette plays for one run alone.
+    runners: Mutex<HashMap<String, Runner>>,
+}
+
+impl<'a> Runners<'a> {
+    pub(super) fn new(project: &'a Project, model: &'a ModelArgs, kept: &'a ProjectStore, settings: Settings) -> Self {
+        Self { project, model, kept, settings, runners: Mutex::default() }
+    }
+
+    fn all(&self) -> MutexGuard<'_, HashMap<String, Runner>> {
+        self.runners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn known(&self, brain: &str) -> Option<Runner> {
+        self.all().get(brain).cloned()
+    }
+
+    fn models(&self, brain: &str) -> Result<Models, Failure> {
+        models_of(self.project, self.model, brain, &self.settings)
+    }
+
+    fn runner(&self, models: &Models, brain: &str) -> Runner {
+        let runner = models.runner(self.project, self.kept);
+        if matches!(models.tape, CassetteSession::None) {
+            self.all().insert(brain.to_owned(), runner.clone());
+        }
+        runner
+    }
+
+    async fn find(&self, row: &RunSummary) -> Result<Runner, NoRunner> {
+        if let Some(runner) = self.known(&row.brain) {
+            return Ok(runner);
+        }
+        self.project.titled(&row.brain).map_err(|failure| none(&failure, Some(ClaimRefusal::NoBrain)))?;
+        let models = self.models(&row.brain).map_err(|failure| none(&failure, Some(ClaimRefusal::NoModel)))?;
+        models.wind(self.kept, &row.run).await.map_err(|failure| {
+            let refusal = matches!(failure, Failure::OtherModel { .. }).then_some(ClaimRefusal::NoModel);
+            none(&failure, refusal)
+        })?;
+        Ok(self.runner(&models, &row.brain))
+    }
+
+    async fn find_for(&self, timer: &Timer) -> Result<Runner, NoRunner> {
+        if let Some(runner) = self.known(&timer.brain) {
+            return Ok(runner);
+        }
+        let models = self.models(&timer.brain).map_err(|failure| none(&failure, None))?;
+        if !self.has_answers(&models, timer).await.map_err(|failure| none(&failure, None))? {
+            return Err(NoRunner { message: PLAYED.to_owned(), refusal: None });
+        }
+        Ok(self.runner(&models, &timer.brain))
+    }
+
+    /// Winds a cassette on to where the conversation of a trigger is, and says whether it goes on there. Outside of a
+    /// conversation, a trigger's run begins anew, and no recording begins with it.
+    async fn has_answers(&self, models: &Models, timer: &Timer) -> Result<bool, Failure> {
+        let CassetteSession::Plays(cassette) = &models.tape else { return Ok(true) };
+        let Some(conversation) = &timer.conversation else { return Ok(false) };
+        let rows = self.kept.client().conversation(conversation).await?;
+        let Some(last) = rows.first() else { return Ok(false) };
+        rewind(cassette, self.kept, &last.run).await?;
+        Ok(goes_on(cassette))
+    }
+}
+
+fn none(failure: &Failure, refusal: Option<ClaimRefusal>) -> NoRunner {
+    NoRunner { message: failure.to_string(), refusal }
+}
+
+impl FindRunner for Runners<'_> {
+    fn for_run<'a>(&'a self, run: &'a RunSummary) -> BoxFuture<'a, Result<Runner, NoRunner>> {
+        Box::pin(self.find(run))
+    }
+
+    fn for_trigger<'a>(&'a self, timer: &'a Timer) -> BoxFuture<'a, Result<Runner, NoRunner>> {
+        Box::pin(self.find_for(timer))
+    }
+}

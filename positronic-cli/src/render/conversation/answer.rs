@@ -1,0 +1,25 @@
+//! Answers as plain text.
+
+use positronic_core::projection::Prompts;
+use positronic_core::record::{Output, OutputKind, Path};
+
+/// What people are shown of an answer as plain text: what was said, and the texts that stand for what was shown. The
+/// first `known` outputs of a loop were shown before.
+pub(crate) fn plain(prompts: &Prompts, known: impl Fn(&Path) -> usize) -> String {
+    let own = prompts.iter().filter(|prompt| prompt.visible && is_own(&prompt.path));
+    let fresh = own.flat_map(|prompt| prompt.output.iter().skip(known(&prompt.path)));
+    let said = |output: &Output| match &output.kind {
+        OutputKind::Text { .. } => output.kind.text(),
+        OutputKind::Widget(widget) => Some(widget.fallback.clone()),
+        OutputKind::Custom(custom) => Some(custom.fallback.clone()),
+        _ => None,
+    };
+    let said: Vec<String> =
+        fresh.filter_map(said).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()).collect();
+    said.join("\n\n")
+}
+
+/// Says whether a loop is one of the run's own brain, whose record is a prompt of the conversation.
+pub(crate) fn is_own(path: &Path) -> bool {
+    path.parent().is_some_and(|owner| owner.is_root())
+}

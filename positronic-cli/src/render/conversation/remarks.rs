@@ -1,0 +1,107 @@
+//! What a conversation's Markdown says beside its prompts: decisions about calls, limits and what was granted, and how a run
+//! ended that did not end well.
+
+use positronic_core::projection::timeline::{BudgetOutcome, Ending, Node, NodeKind, Timeline};
+use positronic_core::record::{Approval, ApprovalOutcome, Decision, LoopOutcome, Path, Segment, Timestamp};
+
+use crate::render::limits::asks;
+use crate::render::{by, granted, why};
+
+/// Remarks about a run, in sentences without their end.
+#[derive(Debug, Default)]
+pub(super) struct Remarks {
+    /// About which loop, or the run, and when.
+    remarks: Vec<(Path, Timestamp, String)>,
+    /// How the run ended, where it failed or was cancelled.
+    pub(super) end: Option<String>,
+}
+
+/// Says what became of the question about a call.
+pub(super) fn decision(approval: &Approval) -> Option<String> {
+    Some(match approval.outcome.as_ref()? {
+        ApprovalOutcome::Decided { decision, arguments, reason, actor, .. } => {
+            let what = match (decision, arguments) {
+                (Decision::Approved, None) => "approved",
+                (Decision::Approved, Some(_)) => "approved with other arguments",
+                (Decision::Rejected, _) => "rejected",
+            };
+            format!("{what}{}{}", by(actor), why(reason.as_deref()))
+        }
+        ApprovalOutcome::Expired { .. } => "nobody decided in time".to_owned(),
+        ApprovalOutcome::Withdrawn { .. } => "the question was withdrawn".to_owned(),
+        _ => return None,
+    })
+}
+
+impl Remarks {
+    pub(super) fn of(timeline: &Timeline) -> Self {
+        let mut remarks = Self::default();
+        // What was asked and granted comes before what ended a loop at the same moment.
+        let is_stage = |node: &&Node| matches!(node.kind, NodeKind::Stage(_));
+        timeline.nodes().filter(|node| !is_stage(node)).for_each(|node| remarks.add(timeline, node));
+        timeline.nodes().filter(is_stage).for_each(|node| remarks.add(timeline, node));
+        remarks.remarks.sort_by_key(|(_, at, _)| *at);
+        remarks.end = match timeline.ending() {
+            Some(Ending::Failed(failure)) => Some(format!("failed: {}", failure.message)),
+            Some(Ending::Cancelled { actor, reason }) => {
+                Some(format!("was cancelled{}{}", by(actor), why(reason.as_deref())))
+            }
+            _ => None,
+        };
+        remarks
+    }
+
+    /// Lists what happened at a loop, and to the run while that loop was open, in `from..to`; under the root, what happened to
+    /// the run while no loop was open.
+    pub(super) fn between(&self, path: &Path, from: Timestamp, to: Timestamp) -> impl Iterator<Item = &str> {
+        let is_here = move |(at, when, _): &&(Path, Timestamp, String)| at == path && from <= *when && *when < to;
+        self.remarks.iter().filter(is_here).map(|(_, _, said)| said.as_str())
+    }
+
+    fn add(&mut self, timeline: &Timeline, node: &Node) {
+        let currency = timeline.currency.as_deref();
+        let at = node.started.unwrap_or_default();
+        match &node.kind {
+            NodeKind::Budget(budget) => {
+                let path = whose(timeline, node);
+                let asks = asks(budget.kind, budget.limit, budget.used, budget.shared, currency);
+                self.remarks.push((path.clone(), at, asks));
+                let (at, outcome) = match &budget.outcome {
+                    Some(BudgetOutcome::Decided { decision, at, more, reason, actor, .. }) => {
+                        let what = match decision {
+                            Decision::Approved => format!("granted {}", granted(more, currency)),
+                            Decision::Rejected => "refused more".to_owned(),
+                        };
+                        (*at, format!("{what}{}{}", by(actor), why(reason.as_deref())))
+                    }
+                    Some(BudgetOutcome::Expired { at }) => (*at, "nobody granted more in time".to_owned()),
+                    _ => return,
+                };
+                self.remarks.push((path, at, outcome));
+            }
+            NodeKind::Stage(stage) => {
+                let text = match &stage.outcome {
+                    Some(LoopOutcome::MaxIterations) => "ended by its limit of iterations".to_owned(),
+                    Some(LoopOutcome::Limit { limit }) => format!("ended by a limit of {}", limit.noun()),
+                    Some(LoopOutcome::Stopped { message, .. }) => message.clone(),
+                    // A loop that fails fails its brain, which says why.
+                    _ => return,
+                };
+                self.remarks.push((node.path.clone(), node.ended.unwrap_or_default(), text));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Returns the loop that a budget question belongs to: the run's own brain asks in the stage that is open.
+fn whose(timeline: &Timeline, node: &Node) -> Path {
+    if !node.path.is_root() {
+        return node.path.clone();
+    }
+    let asking = node.parent.and_then(|parent| timeline.node(parent)).map(|parent| parent.path.clone());
+    match asking.unwrap_or_default().segments().next() {
+        Some(Segment::Stage(name)) => Path::root().stage(name),
+        _ => Path::root(),
+    }
+}

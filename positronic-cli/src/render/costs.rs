@@ -1,0 +1,41 @@
+//! Costs in words.
+
+use positronic_core::projection::{Bill, Cost, Costs, Counted, Spent};
+
+use super::figures::many;
+
+/// Renders a run's cost, with its price table and unpriced answers.
+pub(crate) fn cost(costs: &Costs) -> String {
+    let total = costs.total();
+    let counted = match costs.counted() {
+        Some(Counted { currency, spent, .. }) if spent.known != total.known || currency != costs.currency => {
+            let some = if spent.unpriced == 0 {
+                String::new()
+            } else {
+                format!(" for {}", many(spent.calls - spent.unpriced, "answer"))
+            };
+            format!("; {} {currency}{some} at the time of the answers, which its limits count", spent.known)
+        }
+        _ => String::new(),
+    };
+    spent(&total, &costs.unpriced(), &costs.currency, &costs.as_of) + &counted
+}
+
+/// Renders the cost of a conversation's runs.
+pub(crate) fn bill(bill: &Bill) -> String {
+    spent(&bill.total(), &bill.unpriced(), &bill.currency, &bill.as_of)
+}
+
+fn spent(total: &Spent, unpriced: &[&str], currency: &str, as_of: &str) -> String {
+    let unknown = || format!("unknown price of {} ({})", many(total.unpriced, "answer"), unpriced.join(", "));
+    let known = format!("{} {currency}", total.known);
+    let as_of = format!("by the prices of {as_of}");
+    match total.total() {
+        Cost::Known(_) => format!("cost {known}, {as_of}"),
+        Cost::Unknown if total.unpriced == total.calls => format!("cost: {}", unknown()),
+        Cost::Unknown => {
+            let priced = many(total.calls - total.unpriced, "answer");
+            format!("cost {known} for {priced}, {as_of}; {}", unknown())
+        }
+    }
+}

@@ -1,0 +1,451 @@
+//! Writes the lines of single nodes.
+
+use std::time::Duration;
+
+use positronic_core::projection::timeline::{
+    BudgetNode, BudgetOutcome, CallNode, CallWait, Node, NodeId, NodeKind, NodeStatus, StageNode, WaitEnd,
+};
+use positronic_core::record::{
+    ApprovalOutcome, CallState, Decision, LimitKind, LoopOutcome, Path, ResumeCause, Speaker, StageKind, Timestamp,
+    ToolResult,
+};
+use serde_json::Value;
+
+use super::figures::{amount, duration, many, seconds, size, tokens, used_of};
+use super::style::{Line, Sign, Style, Tone};
+use super::text::{arguments, one_line, sanitise, shorten, value_line, width, wrap};
+use super::view::{View, failure};
+use super::words::{by, granted, why};
+
+/// A countdown shows the second that has begun.
+const ALMOST_A_SECOND: Duration = Duration::from_millis(999);
+
+/// Writes nodes of a view in a style.
+pub(crate) struct Pen<'a> {
+    pub(crate) view: &'a View,
+    pub(crate) style: &'a Style,
+}
+
+/// Leaves out the options that are not set.
+fn given(options: &Value) -> Value {
+    match options {
+        Value::Object(fields) => fields
+            .iter()
+            .filter(|(_, value)| !value.is_null())
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect(),
+        other => other.clone(),
+    }
+}
+
+impl Pen<'_> {
+    pub(crate) fn indent(&self, depth: usize) -> usize {
+        (2 * depth).min(self.style.width / 3)
+    }
+
+    pub(crate) fn room(&self, used: usize) -> usize {
+        self.style.width.saturating_sub(used)
+    }
+
+    pub(super) fn sign(&self, id: NodeId, status: NodeStatus) -> (Tone, Sign) {
+        match status {
+            NodeStatus::Running if self.view.timeline.is_paused() || self.view.is_waiting(id) => {
+                (Tone::Warn, Sign::Waiting)
+            }
+            NodeStatus::Running => (Tone::Active, self.spinner()),
+            NodeStatus::Waiting => (Tone::Warn, Sign::Waiting),
+            NodeStatus::Done => (Tone::Good, Sign::Done),
+            NodeStatus::Failed => (Tone::Bad, Sign::Failed),
+            NodeStatus::Interrupted => (Tone::Warn, Sign::Cut),
+            NodeStatus::Limited => (Tone::Warn, Sign::Limited),
+            _ => (Tone::Dim, Sign::Ahead),
+        }
+    }
+
+    pub(crate) fn spinner(&self) -> Sign {
+        Sign::Spinner(u64::try_from(self.view.now.0 / 80_000).unwrap_or(0))
+    }
+
+    /// Writes what stands above a node's children.
+    pub(crate) fn head(&self, id: NodeId, node: &Node, depth: usize) -> Vec<Line> {
+        let indent = self.indent(depth);
+        match &node.kind {
+            NodeKind::Brain(brain) => self.title(&brain.title, &brain.options),
+            NodeKind::Stage(stage) => self.stage_line(id, node, stage, indent, self.sign(id, node.status)),
+            NodeKind::Call(call) => self.call_line(node, call, indent, self.sign(id, node.status)),
+            NodeKind::Answer(answer) => self.answer_head(answer, indent),
+            NodeKind::Message { text, from: Speaker::Engine, .. } => {
+                self.remark(Tone::Dim, Sign::Said, &format!("the model was told: {text}"), indent)
+            }
+            NodeKind::Message { text, .. } => self.remark(Tone::Strong, Sign::Said, text, indent),
+            NodeKind::Retry { attempt, message, due } => self.retry(*attempt, message, *due, indent),
+            NodeKind::File { file, .. } => {
+                // Where the store keeps it, its hash helps nobody who looks.
+                let place = if file.uri.starts_with("blob:") { "" } else { &file.uri };
+                let text = format!("{} ({}, {}) {place}", file.name, file.media_type, size(file.size));
+                let mut lines = self.remark(Tone::Plain, Sign::Output, &text, indent);
+                let notes = self.view.notes(id).iter();
+                lines.extend(notes.flat_map(|note| self.remark(Tone::Dim, Sign::Result, note, indent)));
+                lines
+            }
+            NodeKind::Custom { output, .. } => self.remark(Tone::Plain, Sign::Output, &output.fallback, indent),
+            NodeKind::Widget(widget) => match self.view.widget(id, widget) {
+                Some((text, true)) => self.remark(Tone::Plain, Sign::Output, &format!("updated: {text}"), indent),
+                Some((text, false)) => self.remark(Tone::Plain, Sign::Output, text, indent),
+                None => Vec::new(),
+            },
+            NodeKind::Limit { kind, limit, used, of, unpriced, .. } => {
+                let text = match unpriced {
+                    Some(model) => format!("nobody knows what {model} costs, so its limit of money cannot be kept"),
+                    None => {
+                        format!("used {}{}", used_of(*kind, *used, *limit, self.view.currency()), whose(of.as_ref()))
+                    }
+                };
+                self.remark(Tone::Warn, Sign::Result, &text, indent)
+            }
+            NodeKind::Budget(budget) => self.budget(budget, indent),
+            NodeKind::Blocked => {
+                self.remark(Tone::Warn, Sign::Result, "it asks a model that a limit does not allow", indent)
+            }
+            NodeKind::Compaction { keep, summary: Some(_) } => {
+                let text = format!("older messages were summarised, the last {keep} stay");
+                self.remark(Tone::Dim, Sign::Result, &text, indent)
+            }
+            NodeKind::Compaction { summary: None, .. } => {
+                self.remark(Tone::Dim, Sign::Result, "the messages are whole again", indent)
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn budget(&self, budget: &BudgetNode, indent: usize) -> Vec<Line> {
+        let currency = self.view.currency();
+        let asks = super::limits::asks(budget.kind, budget.limit, budget.used, budget.shared, currency);
+        let mut lines = self.remark(Tone::Warn, Sign::Result, &asks, indent);
+        let (tone, outcome) = match &budget.outcome {
+            None => return lines,
+            Some(BudgetOutcome::Decided { decision, more, reason, actor, .. }) => {
+                let what = match decision {
+                    Decision::Approved => format!("granted {}", granted(more, currency)),
+                    Decision::Rejected => "refused more".to_owned(),
+                };
+                (Tone::Dim, format!("{what}{}{}", by(actor), why(reason.as_deref())))
+            }
+            Some(_) => (Tone::Warn, "nobody granted more in time".to_owned()),
+        };
+        lines.extend(self.remark(tone, Sign::Result, &outcome, indent));
+        lines
+    }
+
+    /// Writes what stands below a node's children; `closing` says that its head has scrolled away unfinished.
+    pub(crate) fn tail(&self, id: NodeId, node: &Node, depth: usize, closing: bool) -> Vec<Line> {
+        let indent = self.indent(depth);
+        match &node.kind {
+            NodeKind::Brain(_) => self.summary(id),
+            NodeKind::Answer(answer) => self.answer_text(answer, indent),
+            NodeKind::Stage(stage) => {
+                let mut lines = Vec::new();
+                if node.status == NodeStatus::Running
+                    && let Some((asking, since)) = self.view.asking(stage)
+                    && asking.stream.is_none()
+                {
+                    let since = seconds(self.view.now.since(since));
+                    let text = format!("{} is answering, {since}", one_line(&asking.model, self.style.unicode));
+                    lines.extend(self.remark(Tone::Dim, self.spinner(), &text, self.indent(depth + 1)));
+                }
+                if !node.status.is_open() && closing {
+                    lines.extend(self.stage_line(id, node, stage, indent, self.sign(id, node.status)));
+                }
+                if let Some(error) = failure(stage) {
+                    lines.extend(self.remark(Tone::Bad, Sign::Result, error, self.indent(depth + 1)));
+                }
+                lines
+            }
+            NodeKind::Call(call) => {
+                let mut lines = Vec::new();
+                if !node.status.is_open() && closing {
+                    lines.extend(self.call_line(node, call, indent, self.sign(id, node.status)));
+                }
+                lines.extend(self.outcome(call, self.indent(depth + 1)));
+                lines.extend(self.behind(id, call, self.indent(depth + 1)));
+                lines
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn title(&self, title: &str, options: &Value) -> Vec<Line> {
+        if title.is_empty() {
+            return Vec::new();
+        }
+        let unicode = self.style.unicode;
+        let title = shorten(&one_line(title, unicode), self.style.width, unicode);
+        let options = arguments(&given(options), unicode);
+        let room = self.room(width(&title) + 2);
+        let line = Line::new(0).with(Tone::Strong, title);
+        vec![if options.is_empty() || room < 8 {
+            line
+        } else {
+            line.with(Tone::Dim, format!("  {}", shorten(&options, room, unicode)))
+        }]
+    }
+
+    pub(super) fn stage_line(
+        &self,
+        id: NodeId,
+        node: &Node,
+        stage: &StageNode,
+        indent: usize,
+        (tone, sign): (Tone, Sign),
+    ) -> Vec<Line> {
+        let mut metadata = Vec::new();
+        // The limit of iterations says how many there were.
+        if let Some(iteration) = stage.iteration.filter(|_| stage.outcome != Some(LoopOutcome::MaxIterations)) {
+            let iterations = u64::from(iteration) + 1;
+            metadata.push(match (node.status.is_open(), stage.max_iterations) {
+                (true, Some(limit)) => format!("iteration {iterations}/{limit}"),
+                (true, None) => format!("iteration {iterations}"),
+                (false, _) => many(iterations, "iteration"),
+            });
+        }
+        metadata.extend(self.limit(stage).map(|limit| format!("ended by its limit of {limit}")));
+        if let Some(usage) = stage.usage.as_ref().filter(|usage| usage.total() > 0) {
+            metadata.push(tokens(usage));
+        }
+        match &stage.outcome {
+            Some(LoopOutcome::Exited { tool }) => metadata.push(format!("ended by {tool}")),
+            Some(LoopOutcome::Cancelled) => metadata.push("cancelled".to_owned()),
+            _ => {}
+        }
+        if let Some(took) = self.took(node, stage.stage == StageKind::Step || !node.status.is_open()) {
+            metadata.push(took);
+        }
+        if node.status == NodeStatus::Running && self.view.is_waiting(id) {
+            metadata.push("waiting".to_owned());
+        }
+        let text_tone = if node.status == NodeStatus::NotStarted || node.status == NodeStatus::Skipped {
+            Tone::Dim
+        } else {
+            Tone::Strong
+        };
+        self.headline(indent, (tone, sign), (text_tone, &stage.name), "", &metadata)
+    }
+
+    /// Writes the limit that ended a loop.
+    pub(super) fn limit(&self, stage: &StageNode) -> Option<String> {
+        let (kind, limit, unpriced) = self.view.limit(stage)?;
+        Some(match kind {
+            LimitKind::Iterations => many(limit, "iteration"),
+            LimitKind::Money if unpriced => "money".to_owned(),
+            kind => amount(kind, limit, self.view.currency()),
+        })
+    }
+
+    /// Says how long a node took, or takes so far.
+    fn took(&self, node: &Node, shown: bool) -> Option<String> {
+        let started = node.started.filter(|_| shown)?;
+        Some(match node.ended {
+            Some(ended) if ended.since(started).as_millis() == 0 => return None,
+            Some(ended) => duration(ended.since(started)),
+            None if self.view.now.since(started).as_secs() == 0 => return None,
+            None => seconds(self.view.now.since(started)),
+        })
+    }
+
+    fn call_line(&self, node: &Node, call: &CallNode, indent: usize, sign: (Tone, Sign)) -> Vec<Line> {
+        let took = match call.duration {
+            Some(took) if took < Duration::from_millis(1) => None,
+            Some(took) => Some(duration(took)),
+            None if node.status == NodeStatus::Running => self.took(node, true),
+            None => None,
+        };
+        let arguments = arguments(call.edited().unwrap_or(&call.arguments), self.style.unicode);
+        let metadata: Vec<String> = took.into_iter().collect();
+        self.headline(indent, sign, (Tone::Plain, &call.tool), &arguments, &metadata)
+    }
+
+    /// Puts a sign, a name, a detail and metadata on one line; the detail gives way first.
+    fn headline(
+        &self,
+        indent: usize,
+        (tone, sign): (Tone, Sign),
+        (name_tone, name): (Tone, &str),
+        detail: &str,
+        metadata: &[String],
+    ) -> Vec<Line> {
+        let unicode = self.style.unicode;
+        let sign = sign.text(unicode);
+        let name = shorten(&one_line(name, unicode), self.room(indent + 2), unicode);
+        let mut line = Line::new(indent).with(tone, sign).with(name_tone, format!(" {name}"));
+        let mut metadata_text = metadata.join(if unicode { " · " } else { ", " });
+        if !metadata_text.is_empty() {
+            metadata_text.insert_str(0, "  ");
+        }
+        let room = self.room(line.width());
+        let for_detail = room.saturating_sub(width(&metadata_text) + 1);
+        if !detail.is_empty() && for_detail >= 4 {
+            line = line.with(Tone::Dim, format!(" {}", shorten(detail, for_detail, unicode)));
+        }
+        let room = self.room(line.width());
+        if room >= 6 {
+            line = line.with(Tone::Dim, shorten(&metadata_text, room, unicode));
+        }
+        vec![line]
+    }
+
+    /// Wraps a text behind a sign.
+    pub(crate) fn remark(&self, tone: Tone, sign: Sign, text: &str, indent: usize) -> Vec<Line> {
+        let unicode = self.style.unicode;
+        let sign = sign.text(unicode);
+        let hang = indent + width(sign) + 1;
+        let text = sanitise(text.trim(), unicode);
+        wrap(&text, self.room(hang))
+            .into_iter()
+            .enumerate()
+            .map(|(index, text)| {
+                let line = if index == 0 {
+                    Line::new(indent).with(tone, sign).with(Tone::Plain, " ")
+                } else {
+                    Line::new(hang)
+                };
+                line.with(tone, text)
+            })
+            .collect()
+    }
+
+    pub(super) fn retry(&self, attempt: u32, message: &str, due: Timestamp, indent: usize) -> Vec<Line> {
+        let next = u64::from(attempt) + 2;
+        let left = due.since(self.view.now);
+        let when = if left.is_zero() { String::new() } else { format!(" in {}", seconds(left + ALMOST_A_SECOND)) };
+        self.remark(Tone::Warn, Sign::Retry, &format!("{message}; try {next}{when}"), indent)
+    }
+
+    fn outcome(&self, call: &CallNode, indent: usize) -> Vec<Line> {
+        let unicode = self.style.unicode;
+        let mut lines = Vec::new();
+        if let Some(decided) = decided(call) {
+            lines.extend(self.remark(Tone::Dim, Sign::Result, &decided, indent));
+        }
+        if let Some(progress) = &call.progress {
+            let progress = shorten(&one_line(progress, unicode), self.room(indent + 2), unicode);
+            lines.extend(self.remark(Tone::Dim, Sign::Result, &progress, indent));
+        }
+        if let Some(approval) = call.approval.as_ref().filter(|approval| approval.is_pending()) {
+            let text = format!("needs approval: {}{}", approval.reason, self.until(approval.expires));
+            lines.extend(self.remark(Tone::Warn, Sign::Result, &text, indent));
+        }
+        let waits = call.waits.last().filter(|wait| call.state == CallState::Waiting && wait.resumed.is_none());
+        for wait in waits.iter().flat_map(|wait| &wait.waits) {
+            let who = if wait.person { " from a person" } else { "" };
+            let text = format!(
+                "waits for {} {}{who}{}{}",
+                wait.webhook,
+                wait.identifier,
+                why(wait.prompt.as_deref()),
+                self.until(wait.expires)
+            );
+            lines.extend(self.remark(Tone::Warn, Sign::Result, &text, indent));
+        }
+        match &call.result {
+            None => {}
+            Some(ToolResult::Success { output: Value::Null, .. }) => {}
+            Some(ToolResult::Success { output, .. }) => {
+                let output = shorten(&value_line(output, unicode), self.room(indent + 3), unicode);
+                lines.extend(self.remark(Tone::Dim, Sign::Result, &output, indent));
+            }
+            Some(ToolResult::Error { message }) => {
+                lines.extend(self.remark(Tone::Bad, Sign::Result, &format!("error: {message}"), indent));
+            }
+            Some(ToolResult::Denied { reason, by }) => {
+                let by = by.as_ref().map_or_else(String::new, |by| format!(" by {by}"));
+                let reason = reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
+                lines.extend(self.remark(Tone::Bad, Sign::Result, &format!("denied{by}{reason}"), indent));
+            }
+            Some(ToolResult::Skipped { reason }) => {
+                lines.extend(self.remark(Tone::Dim, Sign::Result, &format!("skipped: {reason}"), indent));
+            }
+            Some(ToolResult::Interrupted { reason }) => {
+                lines.extend(self.remark(Tone::Warn, Sign::Result, &format!("interrupted: {reason}"), indent));
+            }
+            Some(_) => {}
+        }
+        lines
+    }
+
+    /// Says which call has to be decided before this one may begin.
+    fn behind(&self, id: NodeId, call: &CallNode, indent: usize) -> Vec<Line> {
+        if call.state != CallState::Deferred {
+            return Vec::new();
+        }
+        let siblings = self.view.node(id).and_then(|node| node.parent).map(|batch| self.view.timeline.children(batch));
+        let before = siblings.unwrap_or_default().iter().take_while(|sibling| **sibling != id);
+        let pending = before
+            .filter_map(|sibling| self.view.node(*sibling))
+            .find(|node| matches!(&node.kind, NodeKind::Call(call) if call.state == CallState::Pending));
+        pending.map_or_else(Vec::new, |node| {
+            self.remark(Tone::Dim, Sign::Result, &format!("behind {}", node.path), indent)
+        })
+    }
+
+    fn until(&self, expires: Option<Timestamp>) -> String {
+        expires.map_or_else(String::new, |at| {
+            let left = at.since(self.view.now);
+            if left.is_zero() { " (expired)".to_owned() } else { format!(" ({} left)", seconds(left)) }
+        })
+    }
+
+    /// Writes the head of a node that goes on after its head has scrolled away.
+    pub(crate) fn open_head(&self, node: &Node, depth: usize) -> Vec<Line> {
+        let sign = (Tone::Dim, Sign::Scrolled);
+        let indent = self.indent(depth);
+        match &node.kind {
+            NodeKind::Brain(brain) => self.title(&brain.title, &brain.options),
+            NodeKind::Stage(stage) => self.headline(indent, sign, (Tone::Strong, &stage.name), "", &[]),
+            NodeKind::Call(call) => {
+                let arguments = arguments(call.edited().unwrap_or(&call.arguments), self.style.unicode);
+                self.headline(indent, sign, (Tone::Plain, &call.tool), &arguments, &[])
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// Says whose limit was reached, where it is not the loop's own.
+fn whose(of: Option<&Path>) -> &'static str {
+    match of {
+        None => "",
+        Some(of) if of.is_root() => " of the run",
+        Some(_) => " of a brain around",
+    }
+}
+
+/// Says how a person or a webhook let a call go on, the latest of it.
+fn decided(call: &CallNode) -> Option<String> {
+    let resumed = |CallWait { waits, resumed, .. }: &CallWait| {
+        let WaitEnd { cause, wait, actor, .. } = resumed.as_ref()?;
+        let wait = usize::try_from(*wait).ok().and_then(|wait| waits.get(wait));
+        let what = wait.map_or_else(String::new, |wait| format!("{}: ", wait.webhook));
+        let answered = match cause {
+            ResumeCause::Answered => "answered",
+            ResumeCause::Expired => "no answer in time",
+            _ => "ended",
+        };
+        Some(format!("{what}{answered}{}", by(actor)))
+    };
+    if let Some(resumed) = call.waits.iter().rev().find_map(resumed) {
+        return Some(resumed);
+    }
+    match call.approval.as_ref()?.outcome.as_ref()? {
+        ApprovalOutcome::Decided { decision: Decision::Approved, arguments: edited, actor, .. } => {
+            let approved = format!("approved{}", by(actor));
+            Some(match edited {
+                Some(_) => {
+                    let proposed = arguments(&call.arguments, true);
+                    format!("{approved} with other arguments; the model asked for {proposed}")
+                }
+                None => approved,
+            })
+        }
+        _ => None,
+    }
+}

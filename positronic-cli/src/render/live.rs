@@ -1,0 +1,224 @@
+//! Live view: repaints the end of a terminal while a run goes on.
+//!
+//! Only the end of the view is repainted; settled blocks that no longer fit scroll up and stay in the terminal's history. A
+//! foot can stand below the view: the input of a chat, or a question. A chat shows one run after the other.
+
+use std::io::{self, Write};
+
+use crossterm::cursor::Show;
+use crossterm::execute;
+use crossterm::terminal::EnableLineWrap;
+use positronic_core::record::{Delta, Event, PriceTable, Timestamp};
+
+use super::frame::fit;
+use super::layout::{Block, Scrolled, blocks};
+use super::painter::{Frame, Painter};
+use super::style::{Line, Style, Tone};
+use super::talk::talk;
+use super::text::{sanitise, wrap};
+use super::view::View;
+
+/// Lays out the blocks that have not scrolled away.
+type Blocks = fn(&View, &Style, &Scrolled) -> Vec<Block>;
+
+/// Shows a view at the end of a terminal.
+#[derive(Debug)]
+pub(crate) struct Live<W: Write> {
+    out: W,
+    view: View,
+    style: Style,
+    scrolled: Scrolled,
+    blocks: Blocks,
+    foot: Frame,
+    painter: Painter,
+    /// The columns and rows of the terminal.
+    size: (usize, usize),
+}
+
+impl<W: Write> Live<W> {
+    /// Makes a reporter that writes to `out`, a terminal of `columns` and `rows`.
+    pub(crate) fn new(out: W, style: Style, columns: usize, rows: usize) -> Self {
+        let mut live = Self {
+            out,
+            view: View::new(),
+            style,
+            scrolled: Scrolled::default(),
+            blocks,
+            foot: Frame::default(),
+            painter: Painter::default(),
+            size: (0, 0),
+        };
+        live.set_size(columns, rows);
+        live
+    }
+
+    /// Reckons what models cost with these prices.
+    #[must_use]
+    pub(crate) fn priced(mut self, prices: PriceTable) -> Self {
+        self.view = std::mem::take(&mut self.view).priced(prices);
+        self
+    }
+
+    /// Makes a reporter that lays runs out as parts of a conversation.
+    pub(crate) fn of_talk(out: W, style: Style, columns: usize, rows: usize) -> Self {
+        let mut live = Self::new(out, Style { stream_lines: usize::MAX, ..style }, columns, rows);
+        live.blocks = talk;
+        live
+    }
+
+    /// Sets what stands below the view from the next tick on.
+    pub(crate) fn set_foot(&mut self, foot: Frame) {
+        self.foot = foot;
+    }
+
+    /// Adds a remark to what the last event has begun.
+    pub(crate) fn note(&mut self, text: String) {
+        self.view.note(text);
+    }
+
+    /// Paints what is left of the run, and begins with another one.
+    pub(crate) fn next_run(&mut self) -> io::Result<()> {
+        self.finish()?;
+        (self.view, self.scrolled) = (View::new(), Scrolled::default());
+        Ok(())
+    }
+
+    /// Prints lines that scroll away above the view, below its settled blocks.
+    pub(crate) fn print(&mut self, lines: Vec<Line>) -> io::Result<()> {
+        let mut gone = Vec::new();
+        self.scroll_while(&mut gone, |_| true);
+        gone.extend(lines);
+        self.repaint(gone)
+    }
+
+    /// Clears the screen; the next tick paints the view at its top.
+    pub(crate) fn clear(&mut self) -> io::Result<()> {
+        self.painter.clear(&mut self.out)
+    }
+
+    pub(crate) const fn style(&self) -> &Style {
+        &self.style
+    }
+
+    /// Returns the view.
+    pub(crate) const fn view(&self) -> &View {
+        &self.view
+    }
+
+    /// Takes in the next event; it is seen with the next tick.
+    pub(crate) fn event(&mut self, event: &Event) {
+        self.view.apply(event);
+    }
+
+    /// Takes in a streamed piece; it is seen with the next tick.
+    pub(crate) fn delta(&mut self, delta: &Delta) {
+        self.view.apply_delta(delta);
+    }
+
+    /// Lets time pass, and repaints where something has changed.
+    ///
+    /// # Errors
+    ///
+    /// What the terminal answers.
+    pub(crate) fn tick(&mut self, now: Timestamp, columns: usize, rows: usize) -> io::Result<()> {
+        self.view.tick(now);
+        if (columns, rows) != self.size {
+            self.set_size(columns, rows);
+        }
+        self.repaint(Vec::new())
+    }
+
+    fn repaint(&mut self, mut gone: Vec<Line>) -> io::Result<()> {
+        let (scrolled, lines) = self.scroll();
+        gone.extend(scrolled);
+        let frame = self.foot.clone().below(lines);
+        self.painter.paint(&mut self.out, &self.style, &gone, &frame, self.size)
+    }
+
+    /// Prints a remark above the view.
+    ///
+    /// # Errors
+    ///
+    /// What the terminal answers.
+    pub(crate) fn say(&mut self, tone: Tone, text: &str) -> io::Result<()> {
+        let text = sanitise(text, self.style.unicode);
+        let remark = wrap(&text, self.style.width).into_iter().map(|line| Line::new(0).with(tone, line));
+        self.print(remark.collect())
+    }
+
+    /// Paints the last frame in full and leaves the terminal to others.
+    ///
+    /// # Errors
+    ///
+    /// What the terminal answers.
+    pub(crate) fn finish(&mut self) -> io::Result<()> {
+        let mut gone = Vec::new();
+        self.scroll_while(&mut gone, |_| true);
+        let rest = (self.blocks)(&self.view, &self.style, &self.scrolled);
+        for block in &rest {
+            gone.extend(block.lines.iter().cloned());
+            self.scrolled.add(block);
+        }
+        self.painter.paint(&mut self.out, &self.style, &gone, &Frame::default(), self.size)?;
+        execute!(self.out, Show)
+    }
+
+    #[cfg(test)]
+    pub(super) const fn writer(&mut self) -> &mut W {
+        &mut self.out
+    }
+
+    /// The last column stays free: some terminals wrap a line that fills it.
+    fn set_size(&mut self, columns: usize, rows: usize) {
+        self.size = (columns, rows);
+        self.style.width = columns.saturating_sub(1).clamp(2, 200);
+        self.style.height = Some(rows.saturating_sub(1).max(3));
+    }
+
+    /// Lets scroll away what does not fit, and returns it and the lines of the frame.
+    fn scroll(&mut self) -> (Vec<Line>, Vec<Line>) {
+        let whole = self.style;
+        self.style.height = whole.height.map(|height| height.saturating_sub(self.foot.lines.len()).max(1));
+        let height = self.style.height.unwrap_or(usize::MAX);
+        if whole.stream_lines == usize::MAX {
+            // A message that is said meanwhile is to be seen, too.
+            self.style.stream_lines = height.saturating_sub(5).max(1);
+        }
+        let mut gone = Vec::new();
+        let left = self.scroll_while(&mut gone, |lines| lines > height);
+        let lines =
+            left.into_iter().flat_map(|block| block.lines.into_iter().map(move |line| (block.settled, line))).collect();
+        let frame = fit(lines, &self.style);
+        self.style = whole;
+        (gone, frame)
+    }
+
+    /// Lets blocks scroll away from the top for as long as `more` says so of the number of lines that are left.
+    fn scroll_while(&mut self, gone: &mut Vec<Line>, more: impl Fn(usize) -> bool) -> Vec<Block> {
+        loop {
+            let left = (self.blocks)(&self.view, &self.style, &self.scrolled);
+            let mut lines: usize = left.iter().map(|block| block.lines.len()).sum();
+            let before = gone.len();
+            for block in left.iter().take_while(|block| block.loose) {
+                if !more(lines) {
+                    break;
+                }
+                lines -= block.lines.len();
+                gone.extend(block.scrolled_lines().iter().cloned());
+                self.scrolled.add(block);
+                self.view.fix(block.node());
+            }
+            if gone.len() == before {
+                return left;
+            }
+            self.view.forget(|id| self.scrolled.has_any(id));
+        }
+    }
+}
+
+impl<W: Write> Drop for Live<W> {
+    fn drop(&mut self) {
+        // A terminal that is gone needs none of this.
+        _ = execute!(self.out, EnableLineWrap, Show);
+    }
+}

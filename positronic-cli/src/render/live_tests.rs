@@ -1,0 +1,256 @@
+use std::io;
+
+use positronic_core::record::{DeltaKind, LoopOutcome, StageKind};
+use serde_json::{Value, json};
+
+use super::stories::{self, Beat, Story};
+use super::{Frame, Line, Live, Style, Tone, render};
+
+/// A terminal in memory that keeps what has scrolled away.
+struct Terminal(vt100::Parser);
+
+impl io::Write for &mut Terminal {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.process(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Terminal {
+    fn new(columns: u16, rows: u16) -> Self {
+        Self(vt100::Parser::new(rows, columns, 1_000))
+    }
+
+    fn screen(&self) -> String {
+        self.0.screen().contents()
+    }
+
+    /// Returns everything from the first line that ever scrolled away.
+    fn all(&mut self) -> String {
+        let (rows, columns) = self.0.screen().size();
+        self.0.screen_mut().set_scrollback(usize::MAX);
+        let history = self.0.screen().scrollback();
+        let mut lines: Vec<String> = Vec::new();
+        let mut offset = history;
+        loop {
+            self.0.screen_mut().set_scrollback(offset);
+            let rows: Vec<String> = self.0.screen().rows(0, columns).collect();
+            if offset == 0 {
+                lines.extend(rows);
+                break;
+            }
+            let step = offset.min(usize::from(self.0.screen().size().0));
+            lines.extend(rows.into_iter().take(step));
+            offset -= step;
+        }
+        let _ = rows;
+        lines.iter().map(|line| line.trim_end()).collect::<Vec<_>>().join("\n").trim_end().to_owned() + "\n"
+    }
+}
+
+fn play(live: &mut Live<impl io::Write>, story: &Story, size: (usize, usize)) {
+    for beat in &story.beats {
+        match beat {
+            Beat::Event(event) => {
+                live.event(event);
+                live.tick(event.at, size.0, size.1).unwrap();
+            }
+            Beat::Delta(delta) => live.delta(delta),
+        }
+    }
+    live.tick(story.now(), size.0, size.1).unwrap();
+}
+
+/// Many iterations of one call each.
+fn long(iterations: u32) -> Story {
+    let mut story = Story::default()
+        .brain("", "Counter", Value::Null, &[("Count", StageKind::Loop), ("Report", StageKind::Step)])
+        .loop_start("Count", None);
+    for iteration in 0..iterations {
+        let (at, call) = (format!("Count/{iteration}"), format!("Count/{iteration}.0"));
+        story = story
+            .ask(&at)
+            .delta(&at, DeltaKind::Text, "One ")
+            .answer(&at, &format!("One more, number {iteration}."), 1)
+            .call(&call, "count", json!({"to": iteration}))
+            .run(&call)
+            .ok(&call, 5, json!(iteration));
+    }
+    story
+}
+
+#[test]
+fn a_short_run_ends_as_the_frame_in_full() {
+    let mut terminal = Terminal::new(81, 30);
+    let mut live = Live::new(&mut terminal, Style::default(), 81, 30);
+    let story = stories::tools();
+    play(&mut live, &story, (81, 30));
+    let frame = render(live.view(), &Style { width: 80, ..Style::default() });
+    live.finish().unwrap();
+    drop(live);
+
+    assert_eq!(terminal.screen(), frame.trim_end());
+    assert!(!terminal.0.screen().hide_cursor());
+}
+
+#[test]
+fn a_long_run_scrolls_up_and_is_kept() {
+    let mut terminal = Terminal::new(60, 12);
+    let mut live = Live::new(&mut terminal, Style::default(), 60, 12);
+    play(&mut live, &long(12), (60, 12));
+    insta::assert_snapshot!("long_while_it_runs", terminal_of(&mut live));
+    let mut ended = Story::default().after(40_000).loop_complete("Count", LoopOutcome::Answered);
+    ended = ended.step("Report", 3).complete("", json!({"count": 12}));
+    play(&mut live, &ended, (60, 12));
+    live.finish().unwrap();
+    drop(live);
+
+    insta::assert_snapshot!("long_in_history", terminal.all());
+}
+
+fn terminal_of(live: &mut Live<&mut Terminal>) -> String {
+    live.writer().screen()
+}
+
+#[test]
+fn another_size_leaves_no_rubbish() {
+    let mut terminal = Terminal::new(100, 20);
+    let mut live = Live::new(&mut terminal, Style::default(), 100, 20);
+    let story = stories::pending();
+    play(&mut live, &story, (100, 20));
+    // This terminal cuts lines when it is made narrower, others wrap them; growing again wraps nothing.
+    live.writer().0.screen_mut().set_size(20, 120);
+    live.tick(story.now(), 120, 20).unwrap();
+    let screen = terminal_of(&mut live);
+    let frame = render(live.view(), &Style { width: 119, ..Style::default() });
+
+    assert_eq!(screen, frame.trim_end());
+}
+
+#[test]
+fn question_stands_below_the_view_and_its_answer_stays() {
+    let mut terminal = Terminal::new(80, 20);
+    let mut live = Live::new(&mut terminal, Style::default(), 80, 20);
+    let story = stories::pending();
+    play(&mut live, &story, (80, 20));
+    let before = terminal_of(&mut live);
+    let line = |text: &str| Line::new(0).with(Tone::Plain, text);
+
+    live.set_foot(Frame { lines: vec![line("? May refund run?"), line("  Approve")], cursor: None });
+    live.tick(story.now(), 80, 20).unwrap();
+    assert_eq!(terminal_of(&mut live), format!("{before}\n? May refund run?\n  Approve"));
+
+    live.set_foot(Frame::default());
+    live.print(vec![line("> May refund run? Approve")]).unwrap();
+    assert_eq!(terminal_of(&mut live).matches("May refund run?").count(), 1);
+    assert!(terminal_of(&mut live).contains("> May refund run? Approve\n"));
+}
+
+#[test]
+fn what_does_not_change_is_not_written_again() {
+    let mut bytes = Vec::new();
+    let mut live = Live::new(&mut bytes, Style::default(), 80, 20);
+    let story = stories::waiting();
+    play(&mut live, &story, (80, 20));
+    let before = live.writer().len();
+    live.tick(story.now(), 80, 20).unwrap();
+    assert_eq!(live.writer().len(), before);
+    live.tick(story.now().after(std::time::Duration::from_secs(2)), 80, 20).unwrap();
+    let text = String::from_utf8(live.writer().split_off(before)).unwrap();
+
+    assert!(text.contains("1 min 7 s"));
+    assert!(!text.contains("Load customer"), "{text:?}");
+}
+
+#[test]
+fn what_has_scrolled_away_costs_nothing_more() {
+    let mut bytes = Vec::new();
+    let mut live = Live::new(&mut bytes, Style::default(), 80, 20);
+    play(&mut live, &long(500), (80, 20));
+
+    let count = live.view().timeline.at(&stories::path("Count")).unwrap().id;
+    assert!(live.view().children(count).len() < 20);
+}
+
+#[test]
+fn a_widget_that_has_scrolled_away_is_updated_in_a_new_line() {
+    let mut terminal = Terminal::new(60, 8);
+    let mut live = Live::new(&mut terminal, Style::default(), 60, 8);
+
+    play(&mut live, &stories::updates(12), (60, 8));
+    live.finish().unwrap();
+    drop(live);
+
+    let all = terminal.all();
+    let bars: Vec<&str> = all.lines().filter(|line| line.contains('%')).map(str::trim).collect();
+    assert_eq!(bars.len(), 2, "{all}");
+    assert!(bars[0].ends_with("50 %") && bars[1].ends_with("updated: 100 %"), "{all}");
+}
+
+#[test]
+fn a_narrow_terminal_cuts_nothing_without_a_sign() {
+    for columns in [12, 20] {
+        for story in [stories::tools(), stories::pending(), stories::waiting(), stories::nested()] {
+            let mut terminal = Terminal::new(columns, 40);
+            let mut live = Live::new(&mut terminal, Style::default(), usize::from(columns), 40);
+            play(&mut live, &story, (usize::from(columns), 40));
+            live.finish().unwrap();
+            drop(live);
+
+            let full = terminal.all().lines().any(|line| super::text::width(line) >= usize::from(columns));
+            assert!(!full, "a line goes beyond {columns} columns:\n{}", terminal.all());
+        }
+    }
+}
+
+#[test]
+fn a_foot_stays_below_and_runs_follow_each_other() {
+    let mut terminal = Terminal::new(40, 12);
+    let style = Style::default();
+    let foot = |text: &str| Frame {
+        lines: vec![Line::default(), Line::new(0).with(Tone::Plain, text)],
+        cursor: Some((1, text.len())),
+    };
+    let mut live = Live::of_talk(&mut terminal, style, 40, 12);
+    for (run, text) in [("one", "First answer."), ("two", "Second answer.")] {
+        let story = Story::default()
+            .brain("", "Helper", Value::Null, &[("Talk", StageKind::Loop)])
+            .loop_start("Talk", Some(run))
+            .ask("Talk/0")
+            .answer("Talk/0", text, 0)
+            .loop_complete("Talk", LoopOutcome::Answered)
+            .complete("", Value::Null);
+        live.set_foot(foot("> next"));
+        play(&mut live, &story, (40, 12));
+        live.next_run().unwrap();
+        live.print(vec![Line::default(), Line::new(0).with(Tone::Dim, format!("after {run}"))]).unwrap();
+    }
+    live.set_foot(foot("> last"));
+    live.tick(positronic_core::record::Timestamp(0), 40, 12).unwrap();
+    // A key moves the cursor, and nothing else.
+    live.set_foot(Frame { cursor: Some((1, 2)), ..foot("> last") });
+    live.tick(positronic_core::record::Timestamp(0), 40, 12).unwrap();
+    drop(live);
+
+    assert_eq!(terminal.0.screen().cursor_position(), (10, 2));
+    insta::assert_snapshot!(terminal.all(), @r"
+
+    › one
+
+    First answer.
+
+    after one
+
+    › two
+
+    Second answer.
+
+    after two
+
+    > last
+    ");
+}

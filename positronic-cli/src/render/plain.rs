@@ -1,0 +1,282 @@
+//! Appends one line for each event worth telling: for a pipe, a file, a log.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use positronic_core::record::{
+    Actor, CODE, Decision, Event, EventKind, LoopOutcome, Part, Path, PriceTable, ResponseMetadata, ResumeCause,
+    Segment, SideOutput, Speaker, ToolResult, Usage,
+};
+
+use super::figures::{duration, many, seconds, size, tokens, used_of};
+use super::style::Style;
+use super::text::{arguments, one_line, shorten, value_line};
+use super::view::View;
+use super::way::way;
+use super::words::{by, granted};
+
+/// Tells a run line by line.
+#[derive(Debug)]
+pub(crate) struct Plain<W: Write> {
+    out: W,
+    view: View,
+    style: Style,
+    started: Option<positronic_core::record::Timestamp>,
+}
+
+/// How much of arguments and results a line shows.
+const DETAIL: usize = 160;
+
+impl<W: Write> Plain<W> {
+    /// Makes a reporter that writes to `out`. Of the style only `unicode` matters: there are no colours, and a line
+    /// is as long as it is.
+    pub(crate) fn new(out: W, style: Style) -> Self {
+        Self { out, view: View::new(), style, started: None }
+    }
+
+    /// Reckons what models cost with these prices.
+    #[must_use]
+    pub(crate) fn priced(mut self, prices: PriceTable) -> Self {
+        self.view = self.view.priced(prices);
+        self
+    }
+
+    /// Returns the view.
+    pub(crate) const fn view(&self) -> &View {
+        &self.view
+    }
+
+    /// Takes in the next event and tells it, if it is worth it.
+    ///
+    /// # Errors
+    ///
+    /// What the writer answers.
+    pub(crate) fn event(&mut self, event: &Event) -> io::Result<()> {
+        self.view.apply(event);
+        let started = *self.started.get_or_insert(event.at);
+        let Some(text) = self.tell(event) else { return Ok(()) };
+        let place = one_line(&self.view.trail(&event.path), self.style.unicode);
+        let place = if self.style.unicode { place } else { place.replace(" › ", " > ") };
+        let colon = if place.is_empty() { "" } else { ": " };
+        let since = clock(event.at.since(started));
+        writeln!(self.out, "{since} {place}{colon}{text}")
+    }
+
+    /// Takes in the next event, and returns what there is to tell about it, without place and time.
+    pub(crate) fn told(&mut self, event: &Event) -> Option<String> {
+        self.view.apply(event);
+        self.tell(event)
+    }
+
+    /// Adds a line that is no event.
+    pub(crate) fn say(&mut self, text: &str) -> io::Result<()> {
+        let text = self.line(text);
+        writeln!(self.out, "{text}")
+    }
+
+    fn detail(&self, text: &str) -> String {
+        shorten(text, DETAIL, self.style.unicode)
+    }
+
+    fn line(&self, text: &str) -> String {
+        one_line(text.trim(), self.style.unicode)
+    }
+
+    fn tell(&self, event: &Event) -> Option<String> {
+        let unicode = self.style.unicode;
+        Some(match &event.kind {
+            EventKind::BrainStart(start) => {
+                let options = self.detail(&arguments(&start.options, unicode));
+                let with = if options.is_empty() { String::new() } else { format!(" with {options}") };
+                format!("{} starts{with}", self.line(&start.title))
+            }
+            EventKind::BrainComplete { .. } if event.path.is_root() => format!("completed, {}", self.used()),
+            EventKind::BrainComplete { .. } => "completed".to_owned(),
+            EventKind::BrainError(failure) => format!("failed: {}", self.line(&failure.message)),
+            EventKind::BrainCancelled { actor, reason, .. } => {
+                format!("cancelled{}{}", by(actor), self.why(reason.as_ref()))
+            }
+            EventKind::BrainPaused { actor, .. } => format!("paused{}", by(actor)),
+            EventKind::BrainResumed { actor, .. } => format!("goes on{}", by(actor)),
+            EventKind::StepComplete { duration: took, .. } => format!("done in {}", duration(*took)),
+            EventKind::StepRetry { attempt, message, due } | EventKind::LoopToolRetry { attempt, message, due } => {
+                self.again(*attempt, message, due.since(event.at))
+            }
+            EventKind::LoopStart { input: Some(input), from: Speaker::Person, .. } => {
+                format!("begins with: {}", self.detail(&self.line(input)))
+            }
+            EventKind::LoopStart { .. } => "begins".to_owned(),
+            EventKind::LoopIteration(_) => match event.path.last() {
+                Some(Segment::Iteration(iteration)) => format!("iteration {}", u64::from(iteration) + 1),
+                _ => return None,
+            },
+            EventKind::LoopModelResult { parts, metadata, duration: took } => self.answer(parts, metadata, *took),
+            EventKind::LoopModelRetry { attempt, error, due } => {
+                self.again(*attempt, &error.to_string(), due.since(event.at))
+            }
+            EventKind::LoopAnswerRefused { message, .. } => format!("no decision that fits: {}", self.line(message)),
+            EventKind::LoopToolCall(call) => {
+                let arguments = self.detail(&arguments(&call.arguments, unicode));
+                if arguments.is_empty() { "called".to_owned() } else { format!("called with {arguments}") }
+            }
+            EventKind::LoopToolResult { result, duration, .. } => self.result(result, *duration),
+            EventKind::LoopOutput { output: SideOutput::File(file), .. } => {
+                let name = self.line(&file.name);
+                format!("file {name} ({}, {}) {}", file.media_type, size(file.size), self.line(&file.uri))
+            }
+            EventKind::LoopOutput { output: SideOutput::Custom(custom), .. } => {
+                format!("shows {}: {}", self.line(&custom.kind), self.line(&custom.fallback))
+            }
+            EventKind::LoopOutput { output: SideOutput::Widget(widget), .. } => {
+                let shows = if widget.replaces.is_some() { "updated" } else { "shows" };
+                format!("{shows}: {}", self.line(&widget.fallback))
+            }
+            EventKind::LoopApprovalRequested { reason, .. } => format!("needs approval: {}", self.line(reason)),
+            EventKind::LoopApprovalDecided { decision, arguments: edited, reason, actor, .. } => {
+                self.decision(*decision, edited.as_ref(), reason.as_ref(), actor)
+            }
+            EventKind::LoopApprovalWithdrawn { cause } => format!("approval no longer needed: {}", self.line(cause)),
+            EventKind::LoopApprovalExpired {} => "nobody decided in time".to_owned(),
+            EventKind::LoopWait { waits, .. } => {
+                let waits: Vec<String> =
+                    waits.iter().map(|wait| format!("{} {}", wait.webhook, self.line(&wait.identifier))).collect();
+                format!("waits for {}", waits.join(" or "))
+            }
+            EventKind::LoopResume { cause: ResumeCause::Answered, payload, actor, .. } => {
+                format!("answered{}: {}", by(actor), self.detail(&value_line(payload, unicode)))
+            }
+            EventKind::LoopResume { cause: ResumeCause::Expired, .. } => "got no answer in time".to_owned(),
+            EventKind::LoopMessage { text, from: Speaker::Person, .. } => format!("was told: {}", self.line(text)),
+            EventKind::LoopMessage { text, from: Speaker::Engine, .. } => {
+                format!("the model was told: {}", self.line(text))
+            }
+            EventKind::LoopMaxIterations { limit } => format!("stopped after {}", many(u64::from(*limit), "iteration")),
+            EventKind::LoopLimit { unpriced: Some(model), .. } => {
+                format!("stopped: nobody knows what {} costs, so its limit of money cannot be kept", self.line(model))
+            }
+            EventKind::LoopLimit { kind, limit, used, .. } => {
+                format!("stopped by a limit: {} used", used_of(*kind, *used, *limit, self.view.currency()))
+            }
+            EventKind::BudgetRequested { kind, limit, used, shared, .. } => {
+                let asks = super::limits::asks(*kind, *limit, *used, *shared, self.view.currency());
+                format!("{}{asks}", of_run(&event.path))
+            }
+            EventKind::BudgetDecided { decision: Decision::Approved, more, actor, .. } => {
+                format!("{}granted {}{}", of_run(&event.path), granted(more, self.view.currency()), by(actor))
+            }
+            EventKind::BudgetDecided { decision: Decision::Rejected, reason, actor, .. } => {
+                format!("{}refused more{}{}", of_run(&event.path), by(actor), self.why(reason.as_ref()))
+            }
+            EventKind::BudgetExpired {} => "nobody granted more in time".to_owned(),
+            EventKind::StepBlocked {} => "asks a model that a limit does not allow".to_owned(),
+            EventKind::LoopCompacted { summary: Some(_), .. } => "older messages were summarised".to_owned(),
+            EventKind::LoopCompacted { summary: None, .. } => "the messages are whole again".to_owned(),
+            EventKind::LoopComplete { outcome, usage, .. } => self.ended(outcome, &event.path, &used(usage)),
+            _ => return None,
+        })
+    }
+
+    fn used(&self) -> String {
+        let asked = match self.view.timeline.answers {
+            0 => return "no model was asked".to_owned(),
+            answers => many(answers, "model answer"),
+        };
+        format!("{asked}{}, {}", used(&self.view.timeline.usage), self.view.cost())
+    }
+
+    fn why(&self, reason: Option<&String>) -> String {
+        reason.map_or_else(String::new, |reason| format!(": {}", self.line(reason)))
+    }
+
+    fn again(&self, attempt: u32, message: &str, left: Duration) -> String {
+        format!("{}; try {} in {}", self.line(message), u64::from(attempt) + 2, seconds_or_less(left))
+    }
+
+    fn answer(&self, parts: &[Part], metadata: &ResponseMetadata, took: Duration) -> String {
+        let text: Vec<String> = parts
+            .iter()
+            .filter_map(|part| match part {
+                Part::Text { text } | Part::Refusal { text } | Part::Reasoning { text, data: None }
+                    if !text.trim().is_empty() =>
+                {
+                    Some(self.line(text))
+                }
+                _ => None,
+            })
+            .collect();
+        let text = if text.is_empty() { String::new() } else { format!(": {}", text.join(" ")) };
+        let who = if metadata.provider == CODE { "code" } else { "the model" };
+        let way = way(metadata).map_or_else(String::new, |way| format!(" ({})", self.line(&way)));
+        format!("{who} answered in {}{}{way}{text}", duration(took), used(&metadata.usage))
+    }
+
+    fn result(&self, result: &ToolResult, took: Option<Duration>) -> String {
+        let took = took.map_or_else(String::new, |took| format!(" in {}", duration(took)));
+        match result {
+            ToolResult::Success { output, .. } if output.is_null() => format!("ok{took}"),
+            ToolResult::Success { output, .. } => {
+                format!("ok{took}: {}", self.detail(&value_line(output, self.style.unicode)))
+            }
+            ToolResult::Error { message } => format!("error{took}: {}", self.line(message)),
+            ToolResult::Denied { reason, by } => {
+                let by = by.as_ref().map_or_else(String::new, |by| format!(" by {}", self.line(by)));
+                format!("denied{by}{}", self.why(reason.as_ref()))
+            }
+            ToolResult::Skipped { reason } => format!("skipped: {}", self.line(reason)),
+            ToolResult::Interrupted { reason } => format!("interrupted{took}: {}", self.line(reason)),
+            _ => String::new(),
+        }
+    }
+
+    fn decision(
+        &self,
+        decision: Decision,
+        edited: Option<&serde_json::Value>,
+        reason: Option<&String>,
+        actor: &Actor,
+    ) -> String {
+        let by = self.line(&by(actor));
+        let by = if by.is_empty() { by } else { format!(" {by}") };
+        match (decision, edited) {
+            (Decision::Approved, None) => format!("approved{by}"),
+            (Decision::Approved, Some(edited)) => {
+                format!("approved{by} with other arguments: {}", self.detail(&arguments(edited, self.style.unicode)))
+            }
+            (Decision::Rejected, _) => format!("rejected{by}{}", self.why(reason)),
+        }
+    }
+
+    fn ended(&self, outcome: &LoopOutcome, path: &Path, tokens: &str) -> String {
+        let iteration = self.view.timeline.stage(path).and_then(|stage| stage.iteration);
+        let iterations = iteration.map_or(0, |iteration| u64::from(iteration) + 1);
+        let (how, why) = match outcome {
+            LoopOutcome::Exited { tool } => (format!("ended by {tool}"), String::new()),
+            LoopOutcome::MaxIterations | LoopOutcome::Limit { .. } => ("ended by a limit".to_owned(), String::new()),
+            LoopOutcome::Stopped { message, .. } => ("stopped".to_owned(), self.why(Some(message))),
+            LoopOutcome::Failed { message, .. } => ("failed".to_owned(), self.why(Some(message))),
+            LoopOutcome::Cancelled => ("cancelled".to_owned(), String::new()),
+            _ => ("ended".to_owned(), String::new()),
+        };
+        format!("{how} after {}{tokens}{why}", many(iterations, "iteration"))
+    }
+}
+
+/// Writes the tokens, where they are known, as the end of a list.
+/// Begins a sentence about the run itself, which has no place that stands before it.
+fn of_run(path: &Path) -> &'static str {
+    if path.is_root() { "the run: " } else { "" }
+}
+
+fn used(usage: &Usage) -> String {
+    if usage.total() == 0 { String::new() } else { format!(", {}", tokens(usage)) }
+}
+
+/// Writes the time since the run's start as `mm:ss.t`.
+fn clock(since: Duration) -> String {
+    let seconds = since.as_secs();
+    format!("{:02}:{:02}.{}", seconds / 60, seconds % 60, since.subsec_millis() / 100)
+}
+
+fn seconds_or_less(length: Duration) -> String {
+    if length.as_secs() == 0 { duration(length) } else { seconds(length) }
+}

@@ -1,0 +1,368 @@
+//! A run's timeline as Markdown, to be read and passed on: every stage with its iterations, reasons, calls and results.
+
+mod notes;
+mod values;
+
+use std::fmt::Write as _;
+
+use positronic_core::projection::timeline::{
+    Answer, AnswerOutcome, CallNode, Ending, Node, NodeId, NodeKind, NodeStatus, StageNode, Timeline,
+};
+use positronic_core::projection::{Cost, Spent};
+use positronic_core::record::{LoopOutcome, Part, RunSummary, Speaker, StageKind, ToolResult, Usage};
+
+use self::values::{Length, fields, labelled};
+use crate::render::costs::cost as spent;
+use crate::render::figures::{duration, size, tokens};
+use crate::render::markdown::{code, escaped, quoted};
+
+/// Writes a run; nothing where its log does not begin with a brain.
+pub(crate) fn markdown(timeline: &Timeline, row: &RunSummary) -> Option<String> {
+    let brain = timeline.brain()?;
+    let mut report = Report { timeline, text: format!("# {}\n\n", escaped(&brain.title)) };
+    report.head(row);
+    if brain.options.as_object().is_some_and(|options| !options.is_empty()) {
+        report.paragraph("## Options");
+        fields(&mut report.text, &brain.options, "");
+    }
+    if let Some(Ending::Completed { result }) = &brain.ending
+        && !result.is_null()
+    {
+        report.paragraph("## Result");
+        fields(&mut report.text, result, "");
+    }
+    if timeline.nodes().any(|node| is_begun_stage(node).is_some()) {
+        report.paragraph("## Steps");
+    }
+    report.stages_below(NodeId::ROOT);
+    let files = timeline.files();
+    if !files.is_empty() {
+        report.paragraph("## Files");
+        for file in files {
+            let kind = escaped(&file.media_type);
+            _ = writeln!(report.text, "- {} ({kind}, {}), {}", code(&file.name), size(file.size), code(&file.uri));
+        }
+    }
+    let mut text = report.text;
+    text.truncate(text.trim_end_matches('\n').len());
+    text.push('\n');
+    Some(text)
+}
+
+struct Report<'t> {
+    timeline: &'t Timeline,
+    text: String,
+}
+
+/// One iteration of a loop, or one question of a step: the requests to the model, and what came of them.
+struct Exchange<'t> {
+    node: &'t Node,
+    question: Option<&'t str>,
+    below: Vec<&'t Node>,
+}
+
+fn is_begun_stage(node: &Node) -> Option<&StageNode> {
+    match &node.kind {
+        NodeKind::Stage(stage) if node.started.is_some() => Some(stage),
+        _ => None,
+    }
+}
+
+impl<'t> Report<'t> {
+    fn below(&self, id: NodeId) -> impl Iterator<Item = &'t Node> + use<'t> {
+        let timeline = self.timeline;
+        timeline.children(id).iter().filter_map(move |child| timeline.node(*child))
+    }
+
+    fn head(&mut self, row: &RunSummary) {
+        let text = &mut self.text;
+        _ = writeln!(text, "- Run: {}", code(row.run.as_str()));
+        let outcome = match self.timeline.ending() {
+            Some(Ending::Completed { .. }) => "**completed**".to_owned(),
+            Some(Ending::Failed(failure)) => format!("**failed**: {}", escaped(&failure.message)),
+            Some(Ending::Cancelled { actor, reason }) => {
+                let by = actor.by.as_ref().map_or_else(String::new, |by| format!(" by {}", escaped(by)));
+                let reason = reason.as_ref().map_or_else(String::new, |reason| format!(": {}", escaped(reason)));
+                format!("**cancelled**{by}{reason}")
+            }
+            _ => {
+                let why = row.why.as_ref().map_or_else(String::new, |why| format!(": {}", escaped(why)));
+                format!("**not over**, {}{why}", row.status.as_str())
+            }
+        };
+        _ = writeln!(text, "- Outcome: {outcome}");
+        if let Some(user) = self.timeline.start.as_ref().and_then(|start| start.user.as_ref()) {
+            _ = writeln!(text, "- For: {}", escaped(user));
+        }
+        if let Some((origin, at)) = &row.forked_from {
+            _ = writeln!(text, "- Forked from: {} after event {at}", code(origin.as_str()));
+        }
+        let began = self.timeline.node(NodeId::ROOT).and_then(|root| root.started).unwrap_or_default();
+        let took = duration(self.timeline.last.since(began));
+        _ = writeln!(text, "- Began: {began}; {took} to its last event");
+        _ = writeln!(text, "- Work: {}", counted(self.timeline));
+        let total = self.timeline.spent();
+        if let Some(costs) = self.timeline.costs.as_ref().filter(|_| total.calls > 0) {
+            _ = writeln!(text, "- Used: {}", used(&total.usage));
+            let cost = spent(costs);
+            let cost = cost.strip_prefix("cost").unwrap_or(&cost).trim_start_matches([':', ' ']);
+            _ = writeln!(text, "- Cost: {}", escaped(cost));
+        }
+        let notes = self.notes(self.below(NodeId::ROOT));
+        self.list(&notes, "");
+    }
+
+    /// Writes the stages that have begun below a brain or a call, each with those of the brains that it ran.
+    fn stages_below(&mut self, id: NodeId) {
+        for node in self.below(id) {
+            if let Some(stage) = is_begun_stage(node) {
+                self.stage(node, stage);
+            }
+            self.stages_below(node.id);
+        }
+    }
+
+    fn stage(&mut self, node: &'t Node, stage: &StageNode) {
+        let kind = match &stage.brain {
+            Some(brain) => format!("{} {}", stage.stage, escaped(&brain.title)),
+            None => stage.stage.to_string(),
+        };
+        let took = stage.duration.map_or_else(String::new, |took| format!(", {}", duration(took)));
+        self.paragraph(&format!("### {} ({kind}{took})", code(node.path.as_str())));
+        let opening = self.below(node.id).find_map(|node| match &node.kind {
+            NodeKind::Message { text, from: Speaker::Person, opening: true, .. } => Some(text),
+            _ => None,
+        });
+        if let Some(opening) = opening {
+            quoted(&mut self.text, opening, "");
+        }
+        let mut notes = self.notes(self.below(node.id));
+        notes.extend(stage.brain.as_ref().and_then(|brain| notes::failure(brain.ending.as_ref()?)));
+        notes.extend(match &stage.outcome {
+            Some(LoopOutcome::Failed { message, .. }) => Some(format!("it failed: {message}")),
+            None if node.status == NodeStatus::Failed && stage.brain.is_none() => Some("it failed".to_owned()),
+            None if node.status == NodeStatus::Interrupted => Some("it was cancelled with the run".to_owned()),
+            _ => None,
+        });
+        let ended = match &stage.outcome {
+            Some(LoopOutcome::Exited { tool }) => Some(format!("it was ended by {}", code(tool))),
+            Some(LoopOutcome::Cancelled) => Some("it was cancelled".to_owned()),
+            None if node.status.is_open() => Some("it is not over".to_owned()),
+            // What a limit or a failure says stands among the notes.
+            _ => None,
+        };
+        if !notes.is_empty() || ended.is_some() {
+            self.paragraph("");
+        }
+        self.list(&notes, "");
+        if let Some(ended) = ended {
+            _ = writeln!(self.text, "- {ended}");
+        }
+        for (place, exchange) in (1..).zip(self.exchanges(node, stage.stage)) {
+            self.exchange(place, &exchange, stage.stage);
+        }
+    }
+
+    fn exchanges(&self, node: &'t Node, kind: StageKind) -> Vec<Exchange<'t>> {
+        let of = |node: &'t Node| match &node.kind {
+            NodeKind::Iteration { .. } => {
+                let asks = |question: &&'t Node| is_question_of(question, node);
+                let parent = node.parent.unwrap_or(NodeId::ROOT);
+                let below = self.below(parent).filter(asks).chain(self.below(node.id)).collect();
+                Some(Exchange { node, question: None, below })
+            }
+            NodeKind::Answer(answer) if kind == StageKind::Step => {
+                let question = answer.question.as_ref().map(|question| question.text.as_str());
+                Some(Exchange { node, question, below: vec![node] })
+            }
+            _ => None,
+        };
+        self.below(node.id).filter_map(of).collect()
+    }
+
+    fn exchange(&mut self, place: usize, exchange: &Exchange<'t>, kind: StageKind) {
+        let calls: Vec<(NodeId, &CallNode)> = exchange
+            .below
+            .iter()
+            .filter_map(|node| match &node.kind {
+                NodeKind::Call(call) => Some((node.id, &**call)),
+                _ => None,
+            })
+            .collect();
+        let answered = exchange.below.iter().find_map(|node| match &node.kind {
+            NodeKind::Answer(answer) if !is_question_of(node, exchange.node) => match &answer.outcome {
+                Some(AnswerOutcome::Answered(answer)) => Some(answer),
+                _ => None,
+            },
+            _ => None,
+        });
+        let what = match (kind, answered) {
+            (_, None) => "no answer yet".to_owned(),
+            (StageKind::Step, _) => "a question".to_owned(),
+            (_, _) if calls.is_empty() => "an answer".to_owned(),
+            _ => calls.iter().map(|(_, call)| code(&call.tool)).collect::<Vec<_>>().join(", "),
+        };
+        self.paragraph(&format!("#### {place}. {what}"));
+        if let Some(question) = exchange.question {
+            quoted(&mut self.text, question, "");
+        }
+        for (label, text) in
+            answered.map(|answer| [("Reason:", thought(answer)), ("Answer:", said(answer))]).into_iter().flatten()
+        {
+            if !text.is_empty() {
+                self.paragraph(label);
+                quoted(&mut self.text, &text, "");
+            }
+        }
+        self.paragraph("");
+        for node in &exchange.below {
+            self.request(node, exchange.node);
+        }
+        let notes = self.notes(exchange.below.iter().copied());
+        self.list(&notes, "");
+        let several = calls.len() > 1;
+        for (id, call) in calls {
+            if several {
+                _ = writeln!(self.text, "- {}", code(&call.tool));
+            }
+            self.call(id, call, if several { "  " } else { "" });
+        }
+        let costs = self.timeline.costs.as_ref();
+        let spent = costs.map(|costs| (costs.spent_at(&exchange.node.path), costs.currency.as_str()));
+        if let Some((spent, currency)) = spent.filter(|(spent, _)| spent.calls > 0) {
+            _ = writeln!(self.text, "- {}", paid(&spent, currency));
+        }
+    }
+
+    /// Writes what became of a request to a model, where that was no answer to it.
+    fn request(&mut self, node: &Node, iteration: &Node) {
+        let NodeKind::Answer(answer) = &node.kind else { return };
+        let line = match &answer.outcome {
+            Some(AnswerOutcome::Answered(answer)) if is_question_of(node, iteration) => {
+                escaped(&format!("a plugin asked the model, which answered: {}", said(answer)))
+            }
+            Some(AnswerOutcome::Failed { error, .. }) => escaped(&notes::model_failed(answer.attempt, &error.message)),
+            Some(AnswerOutcome::Refused { message, answer }) => {
+                format!("an answer was refused: {}; it was {}", escaped(message), code(&said(answer)))
+            }
+            _ => return,
+        };
+        _ = writeln!(self.text, "- {line}");
+    }
+
+    fn call(&mut self, id: NodeId, call: &CallNode, indent: &str) {
+        let text = &mut self.text;
+        match call.edited() {
+            None => labelled(text, "input", &call.arguments, indent, Length::Whole),
+            Some(edited) => {
+                labelled(text, "input, as the model wanted it", &call.arguments, indent, Length::Whole);
+                labelled(text, "input, as a person edited it", edited, indent, Length::Whole);
+            }
+        }
+        let mut notes = self.notes(self.below(id));
+        notes.extend(notes::of_call(call));
+        self.list(&notes, indent);
+        let text = &mut self.text;
+        let took = call.duration.map_or_else(String::new, |took| format!(", {}", duration(took)));
+        match &call.result {
+            None => _ = writeln!(text, "{indent}- it is not over"),
+            Some(ToolResult::Success { output, .. }) => {
+                labelled(text, &format!("result{took}"), output, indent, Length::Cut);
+            }
+            Some(ToolResult::Error { message }) => {
+                labelled(text, &format!("**error**{took}"), &message.as_str().into(), indent, Length::Cut);
+            }
+            Some(ToolResult::Denied { reason, by }) => {
+                let by = by.as_ref().map_or_else(String::new, |by| format!(" by {}", escaped(by)));
+                let reason = reason.as_ref().map_or_else(String::new, |reason| format!(": {}", escaped(reason)));
+                _ = writeln!(text, "{indent}- **denied**{by}{reason}");
+            }
+            Some(ToolResult::Skipped { reason }) => _ = writeln!(text, "{indent}- **skipped**: {}", escaped(reason)),
+            Some(ToolResult::Interrupted { reason }) => {
+                _ = writeln!(text, "{indent}- **interrupted**: {}", escaped(reason));
+            }
+            Some(_) => {}
+        }
+    }
+
+    fn notes<'n>(&self, nodes: impl Iterator<Item = &'n Node>) -> Vec<String> {
+        nodes.flat_map(|node| notes::of_node(node, self.timeline.currency.as_deref())).collect()
+    }
+
+    fn list(&mut self, notes: &[String], indent: &str) {
+        for note in notes {
+            _ = writeln!(self.text, "{indent}- {}", escaped(note));
+        }
+    }
+
+    /// Writes a line between empty ones; an empty one is one alone.
+    fn paragraph(&mut self, line: &str) {
+        self.text.truncate(self.text.trim_end_matches('\n').len());
+        self.text.push_str("\n\n");
+        if !line.is_empty() {
+            _ = write!(self.text, "{line}\n\n");
+        }
+    }
+}
+
+/// Says whether a node is a question that a plugin asked before an iteration, whose path it has.
+fn is_question_of(node: &Node, iteration: &Node) -> bool {
+    matches!(&node.kind, NodeKind::Answer(answer) if answer.question.is_some())
+        && node.path == iteration.path
+        && node.id != iteration.id
+}
+
+/// Counts iterations, calls and what became of them.
+fn counted(timeline: &Timeline) -> String {
+    let count = |fits: fn(&NodeKind) -> bool| timeline.nodes().filter(|node| fits(&node.kind)).count();
+    let ended =
+        |fits: fn(&ToolResult) -> bool| timeline.calls().filter(|call| call.result.as_ref().is_some_and(fits)).count();
+    let refused = count(
+        |kind| matches!(kind, NodeKind::Answer(answer) if matches!(answer.outcome, Some(AnswerOutcome::Refused { .. }))),
+    );
+    let iterations = notes::number(count(|kind| matches!(kind, NodeKind::Iteration { .. })), "iteration");
+    let calls = notes::number(timeline.calls().count(), "call");
+    let kinds = notes::counted(&[
+        ("failed", ended(|result| matches!(result, ToolResult::Error { .. }))),
+        ("denied", ended(|result| matches!(result, ToolResult::Denied { .. }))),
+        ("skipped", ended(|result| matches!(result, ToolResult::Skipped { .. }))),
+        ("interrupted", ended(|result| matches!(result, ToolResult::Interrupted { .. }))),
+        ("open", timeline.calls().filter(|call| call.result.is_none()).count()),
+    ]);
+    let refused = if refused > 0 { format!(", {} refused", notes::number(refused, "answer")) } else { String::new() };
+    format!("{iterations}, {calls}{kinds}{refused}")
+}
+
+/// Returns what an answer says.
+fn said(answer: &Answer) -> String {
+    texts(answer, |part| match part {
+        Part::Text { text } | Part::Refusal { text } => Some(text),
+        _ => None,
+    })
+}
+
+/// Returns what the model thought, as far as it is shown.
+fn thought(answer: &Answer) -> String {
+    texts(answer, |part| match part {
+        Part::Reasoning { text, .. } => Some(text),
+        _ => None,
+    })
+}
+
+fn texts(answer: &Answer, text: impl Fn(&Part) -> Option<&String>) -> String {
+    let texts = answer.parts.iter().filter_map(text).map(|text| text.trim()).filter(|text| !text.is_empty());
+    texts.collect::<Vec<_>>().join("\n\n")
+}
+
+fn paid(spent: &Spent, currency: &str) -> String {
+    let cost = match spent.total() {
+        Cost::Known(money) => format!("cost {money} {currency}"),
+        Cost::Unknown => "cost unknown".to_owned(),
+    };
+    format!("{}; {cost}", used(&spent.usage))
+}
+
+/// Writes how many tokens were used, as far as anybody has said it.
+fn used(usage: &Usage) -> String {
+    if usage.total() == 0 { "no tokens reported".to_owned() } else { tokens(usage) }
+}

@@ -1,0 +1,147 @@
+//! How a frame may look: columns, colour, signs, and how many lines there are.
+
+use std::fmt::Write as _;
+
+use anstyle::{AnsiColor, Style as Ansi};
+
+use super::text::width;
+
+/// The frame's medium.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Style {
+    /// How many columns a line may take; 20 to 200 look well.
+    pub(crate) width: usize,
+    /// Whether colours may be used.
+    pub(crate) colour: bool,
+    /// Whether signs beyond ASCII may be used.
+    pub(crate) unicode: bool,
+    /// How many lines the frame may have; the rest is left out with a remark.
+    pub(crate) height: Option<usize>,
+    /// How many lines of the result are shown at the end; 0 shows none.
+    pub(crate) result_lines: usize,
+    /// How many lines of an answer that streams stay in sight.
+    pub(crate) stream_lines: usize,
+}
+
+impl Default for Style {
+    fn default() -> Self {
+        Self { width: 80, colour: false, unicode: true, height: None, result_lines: 20, stream_lines: 12 }
+    }
+}
+
+/// What a piece of a line is, and so how it is coloured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tone {
+    Plain,
+    Dim,
+    Strong,
+    Good,
+    Bad,
+    Warn,
+    Active,
+}
+
+impl Tone {
+    const fn ansi(self) -> Ansi {
+        match self {
+            Self::Plain => Ansi::new(),
+            Self::Dim => Ansi::new().dimmed(),
+            Self::Strong => Ansi::new().bold(),
+            Self::Good => AnsiColor::Green.on_default(),
+            Self::Bad => AnsiColor::Red.on_default(),
+            Self::Warn => AnsiColor::Yellow.on_default(),
+            Self::Active => AnsiColor::Cyan.on_default(),
+        }
+    }
+}
+
+/// A line of a frame: pieces of harmless text with their tones.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Line(Vec<(Tone, String)>);
+
+impl Line {
+    pub(crate) fn new(indent: usize) -> Self {
+        Self(if indent == 0 { Vec::new() } else { vec![(Tone::Plain, " ".repeat(indent))] })
+    }
+
+    #[must_use]
+    pub(crate) fn with(mut self, tone: Tone, text: impl Into<String>) -> Self {
+        self.0.push((tone, text.into()));
+        self
+    }
+
+    pub(crate) fn width(&self) -> usize {
+        self.0.iter().map(|(_, text)| width(text)).sum()
+    }
+
+    /// Writes the line, with colours where the style has them.
+    pub(crate) fn paint(&self, style: &Style) -> String {
+        let mut painted = String::new();
+        for (tone, text) in &self.0 {
+            let ansi = tone.ansi();
+            if style.colour && *tone != Tone::Plain && !text.is_empty() {
+                _ = write!(painted, "{ansi}{text}{ansi:#}");
+            } else {
+                painted.push_str(text);
+            }
+        }
+        if !style.colour {
+            painted.truncate(painted.trim_end().len());
+        }
+        painted
+    }
+}
+
+/// The signs in front of lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sign {
+    Ahead,
+    Spinner(u64),
+    Waiting,
+    Done,
+    Failed,
+    Cut,
+    Limited,
+    Scrolled,
+    Result,
+    Retry,
+    Said,
+    Output,
+}
+
+impl Sign {
+    pub(crate) fn text(self, unicode: bool) -> &'static str {
+        const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+        const ASCII_SPINNER: [&str; 4] = ["|", "/", "-", "\\"];
+        match (self, unicode) {
+            (Self::Ahead, true) => "○",
+            (Self::Ahead | Self::Scrolled, false) => ".",
+            (Self::Spinner(turn), true) => pick(&SPINNER, turn),
+            (Self::Spinner(turn), false) => pick(&ASCII_SPINNER, turn),
+            (Self::Waiting, true) => "⏸",
+            (Self::Waiting, false) => "?",
+            (Self::Done, true) => "✓",
+            (Self::Done, false) => "+",
+            (Self::Failed, true) => "✗",
+            (Self::Failed, false) => "x",
+            (Self::Cut, true) => "■",
+            (Self::Cut, false) => "#",
+            (Self::Limited, true) => "◌",
+            (Self::Limited, false) => "!",
+            (Self::Scrolled, true) => "▸",
+            (Self::Result, true) => "→",
+            (Self::Result, false) => "->",
+            (Self::Retry, true) => "↻",
+            (Self::Retry, false) => "~",
+            (Self::Said, true) => "›",
+            (Self::Said, false) => ">",
+            (Self::Output, true) => "▪",
+            (Self::Output, false) => "*",
+        }
+    }
+}
+
+fn pick(signs: &[&'static str], turn: u64) -> &'static str {
+    let turns = u64::try_from(signs.len()).unwrap_or(1);
+    usize::try_from(turn % turns).ok().and_then(|turn| signs.get(turn)).copied().unwrap_or(" ")
+}

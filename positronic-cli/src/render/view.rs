@@ -1,0 +1,278 @@
+//! A run as a terminal shows it: its [`Timeline`], the time, and what has scrolled away.
+//!
+//! A [`View`] grows by [`View::apply`] (events), [`View::apply_delta`] (what streams between them) and [`View::tick`] (time
+//! passes). It draws nothing; [`layout`](super::layout) turns it into lines. The same events always give the same view, live or
+//! in replay.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use positronic_core::projection::Cost;
+use positronic_core::projection::timeline::{
+    AnswerNode, AnswerOutcome, Ending, Node, NodeId, NodeKind, NodeStatus, StageNode, Timeline, WidgetNode,
+};
+use positronic_core::record::{
+    Delta, Event, LimitKind, LoopOutcome, Part, Path, PriceTable, Speaker, StageKind, Timestamp,
+};
+
+use super::way::way;
+
+/// The root brain's node.
+pub(crate) const ROOT: NodeId = NodeId::ROOT;
+
+/// A run as it is shown.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct View {
+    pub(crate) timeline: Timeline,
+    pub(crate) now: Timestamp,
+    /// The first child of a node that is still laid out.
+    from: HashMap<NodeId, NodeId>,
+    /// The widgets that have scrolled away, each with the place in its row of the one that it showed then.
+    fixed: HashMap<NodeId, usize>,
+    /// Remarks of the command below nodes.
+    notes: HashMap<NodeId, Vec<String>>,
+}
+
+impl View {
+    /// Makes the view of a run that has not begun.
+    #[must_use]
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    /// Reckons what models cost with these prices.
+    #[must_use]
+    pub(crate) fn priced(self, prices: PriceTable) -> Self {
+        Self { timeline: self.timeline.priced(Arc::new(prices)), ..self }
+    }
+
+    /// Takes in the next event of the run.
+    pub(crate) fn apply(&mut self, event: &Event) {
+        self.tick(event.at);
+        self.timeline.apply(event);
+    }
+
+    /// Takes in a piece of what streams.
+    pub(crate) fn apply_delta(&mut self, delta: &Delta) {
+        self.timeline.apply_delta(delta);
+    }
+
+    /// Lets time pass: spinners turn, durations and countdowns move.
+    pub(crate) fn tick(&mut self, now: Timestamp) {
+        self.now = self.now.max(now);
+    }
+
+    /// Says whether the run has ended.
+    #[must_use]
+    pub(crate) fn is_ended(&self) -> bool {
+        self.timeline.ending().is_some()
+    }
+
+    pub(crate) fn currency(&self) -> Option<&str> {
+        self.timeline.currency.as_deref()
+    }
+
+    /// Writes what the answers cost so far, in a few words.
+    pub(crate) fn cost(&self) -> String {
+        let currency = self.timeline.costs.as_ref().map_or("", |costs| costs.currency.as_str());
+        let spent = self.timeline.spent();
+        match spent.total() {
+            Cost::Known(cost) if spent.calls > 0 => format!("cost {cost} {currency}"),
+            Cost::Unknown if spent.unpriced < spent.calls => format!("cost {} {currency} and more", spent.known),
+            Cost::Known(_) | Cost::Unknown => "cost unknown".to_owned(),
+        }
+    }
+
+    pub(crate) fn node(&self, id: NodeId) -> Option<&Node> {
+        self.timeline.node(id)
+    }
+
+    /// Lists the nodes that are laid out below a node, in the order in which they began: those of a loop's iterations as if
+    /// they were the loop's own, without what has scrolled away long ago and what leaves no line.
+    pub(crate) fn children(&self, id: NodeId) -> Vec<NodeId> {
+        let from = self.from.get(&id).copied().unwrap_or(ROOT);
+        let is_loop = self.node(id).is_some_and(is_loop);
+        let mut shown = Vec::new();
+        for child in self.timeline.children(id).iter().rev() {
+            let iteration = self.node(*child).filter(|node| matches!(node.kind, NodeKind::Iteration { .. }));
+            match iteration {
+                Some(iteration) => shown.extend(iteration.children().iter().filter(|child| **child >= from)),
+                None if *child >= from => shown.push(*child),
+                None => {}
+            }
+            // What began before an iteration has nothing that begins after it.
+            if *child < from && (iteration.is_some() || !is_loop) {
+                break;
+            }
+        }
+        shown.retain(|child| self.node(*child).is_some_and(|node| self.leaves_a_line(node)));
+        shown.sort_unstable();
+        shown
+    }
+
+    fn leaves_a_line(&self, node: &Node) -> bool {
+        match &node.kind {
+            NodeKind::Answer(answer) => is_shown(answer),
+            NodeKind::Message { from, opening, .. } => !(*opening && *from == Speaker::Engine),
+            NodeKind::Widget(widget) => self.widget(node.id, widget).is_some(),
+            NodeKind::Limit { kind, of, .. } => *kind != LimitKind::Iterations || of.is_some(),
+            NodeKind::Stopped { .. }
+            | NodeKind::PluginFailure { .. }
+            | NodeKind::Trigger { .. }
+            | NodeKind::Pause { .. }
+            | NodeKind::Migration { .. }
+            | NodeKind::ClaimRefused { .. } => false,
+            _ => true,
+        }
+    }
+
+    /// Names where something happens for people: the stages and calls on the way, from the outside in.
+    pub(crate) fn trail(&self, path: &Path) -> String {
+        self.timeline.trail(path).join(" › ")
+    }
+
+    /// Names the innermost loop that is open, with its iteration.
+    pub(crate) fn at_work(&self) -> Option<(&str, u32)> {
+        self.timeline.nodes().rev().filter(|node| node.status.is_open()).find_map(|node| match &node.kind {
+            NodeKind::Stage(stage) => Some((stage.name.as_str(), stage.iteration?)),
+            _ => None,
+        })
+    }
+
+    /// Returns the request that a stage waits for, and since when.
+    pub(crate) fn asking(&self, stage: &StageNode) -> Option<(&AnswerNode, Timestamp)> {
+        let node = self.node(stage.asking?)?;
+        match &node.kind {
+            NodeKind::Answer(answer) => Some((answer, node.started?)),
+            _ => None,
+        }
+    }
+
+    /// Returns the limit that ended a loop: its kind, its amount, and whether a price is missing for it.
+    pub(crate) fn limit(&self, stage: &StageNode) -> Option<(LimitKind, u64, bool)> {
+        match &self.node(stage.limit?)?.kind {
+            NodeKind::Limit { kind, limit, unpriced, .. } => Some((*kind, *limit, unpriced.is_some())),
+            _ => None,
+        }
+    }
+
+    /// Returns what stands at the place of a widget, and whether it is an update of something that scrolled away; none where
+    /// another place shows it.
+    pub(crate) fn widget<'a>(&'a self, id: NodeId, widget: &'a WidgetNode) -> Option<(&'a str, bool)> {
+        let of = |id: NodeId| match &self.node(id)?.kind {
+            NodeKind::Widget(widget) => Some(&**widget),
+            _ => None,
+        };
+        let first_id = widget.first.unwrap_or(id);
+        let first = of(first_id)?;
+        let row: Vec<NodeId> = std::iter::once(first_id).chain(first.replaced_by.iter().copied()).collect();
+        let mut place = 0;
+        loop {
+            let at = *row.get(place)?;
+            let fixed = self.fixed.get(&at).copied();
+            if at == id {
+                let shown = of(*row.get(fixed.unwrap_or(row.len() - 1))?)?;
+                return Some((&shown.output.fallback, place > 0 || first.output.replaces.is_some()));
+            }
+            place = fixed? + 1;
+        }
+    }
+
+    /// Notes that a node has scrolled away, and stays as it is.
+    pub(crate) fn fix(&mut self, id: NodeId) {
+        if let Some(Node { kind: NodeKind::Widget(widget), .. }) = self.node(id) {
+            let first = widget.first.and_then(|first| self.node(first));
+            let row = match first.map(|first| &first.kind) {
+                Some(NodeKind::Widget(first)) => first.replaced_by.len(),
+                _ => widget.replaced_by.len(),
+            };
+            self.fixed.entry(id).or_insert(row);
+        }
+    }
+
+    /// Leaves out children that are not asked for again: of every open node, those before the last one that `gone` knows.
+    pub(crate) fn forget(&mut self, gone: impl Fn(NodeId) -> bool) {
+        let mut at = ROOT;
+        loop {
+            let children = self.children(at);
+            let known = children.iter().take_while(|child| gone(**child)).count();
+            let Some(last) = known.checked_sub(1).and_then(|last| children.get(last)) else { return };
+            self.from.insert(at, *last);
+            at = *last;
+        }
+    }
+
+    /// Adds a remark of the command to what the last event has begun.
+    pub(crate) fn note(&mut self, text: String) {
+        if let Some(last) = self.timeline.nodes().next_back().map(|node| node.id) {
+            self.notes.entry(last).or_default().push(text);
+        }
+    }
+
+    pub(crate) fn notes(&self, id: NodeId) -> &[String] {
+        self.notes.get(&id).map_or(&[], Vec::as_slice)
+    }
+
+    /// Says what is going on at a node or below it: work, or only waiting.
+    pub(crate) fn is_waiting(&self, id: NodeId) -> bool {
+        let (active, waiting) = self.activity(id);
+        waiting && !active
+    }
+
+    fn activity(&self, id: NodeId) -> (bool, bool) {
+        let Some(node) = self.node(id) else { return (false, false) };
+        match node.status {
+            NodeStatus::Waiting => return (false, true),
+            NodeStatus::Running => {}
+            _ => return (false, false),
+        }
+        let below = self
+            .children(id)
+            .into_iter()
+            .map(|child| self.activity(child))
+            .fold((false, false), |(active, waiting), (a, w)| (active || a, waiting || w));
+        let own = match &node.kind {
+            NodeKind::Stage(stage) => stage.asking.is_some() || stage.stage == StageKind::Step,
+            NodeKind::Call(call) => call.brain.is_none(),
+            NodeKind::Brain(_) => false,
+            _ => true,
+        };
+        (below.0 || own, below.1)
+    }
+}
+
+fn is_loop(node: &Node) -> bool {
+    matches!(&node.kind, NodeKind::Stage(stage) if stage.stage == StageKind::Loop)
+}
+
+/// Says whether an answer leaves a line, now or while it streams.
+fn is_shown(answer: &AnswerNode) -> bool {
+    match &answer.outcome {
+        None => answer.stream.is_some(),
+        Some(AnswerOutcome::Answered(answer)) => {
+            way(&answer.metadata).is_some() || answer.parts.iter().any(|part| shown_text(part).is_some())
+        }
+        Some(AnswerOutcome::Abandoned) => false,
+        Some(_) => true,
+    }
+}
+
+/// Returns what people are shown of a part of an answer, and whether it is the reason for structured actions.
+pub(crate) fn shown_text(part: &Part) -> Option<(&str, bool)> {
+    let (text, reason) = match part {
+        Part::Text { text } | Part::Refusal { text } => (text, false),
+        // What a provider shows of a model's thoughts has data of its own.
+        Part::Reasoning { text, data: None } => (text, true),
+        _ => return None,
+    };
+    (!text.trim().is_empty()).then_some((text, reason))
+}
+
+/// Returns why a stage failed.
+pub(crate) fn failure(stage: &StageNode) -> Option<&str> {
+    match (&stage.outcome, stage.brain.as_ref().and_then(|brain| brain.ending.as_ref())) {
+        (Some(LoopOutcome::Failed { message, .. } | LoopOutcome::Stopped { message, .. }), _) => Some(message),
+        (_, Some(Ending::Failed(failure))) => Some(&failure.message),
+        _ => None,
+    }
+}

@@ -1,0 +1,85 @@
+//! How a request went to its answer: what wrappers of models did with it, in a few words.
+
+use positronic_core::record::{ResponseMetadata, RoutingStep, WaitReason};
+
+use super::figures::duration;
+
+/// Says what happened between a request and its answer, and who answered where it was not who was asked first.
+pub(crate) fn way(metadata: &ResponseMetadata) -> Option<String> {
+    let mut said: Vec<String> = metadata.via.iter().filter_map(told).collect();
+    if said.is_empty() {
+        return None;
+    }
+    if failed_over(metadata) {
+        said.push(format!(
+            "answered by {}/{}",
+            metadata.provider,
+            metadata.answered_by.as_ref().unwrap_or(&metadata.model)
+        ));
+    }
+    Some(said.join("; "))
+}
+
+/// Says whether another model had to step in.
+pub(crate) fn failed_over(metadata: &ResponseMetadata) -> bool {
+    metadata.via.iter().any(|hop| matches!(hop, RoutingStep::Failed { .. } | RoutingStep::Resting { .. }))
+}
+
+fn told(hop: &RoutingStep) -> Option<String> {
+    Some(match hop {
+        RoutingStep::Routed { rule, model } => format!("sent to {model} by the rule `{rule}`"),
+        RoutingStep::Failed { model, message, .. } => format!("{model} failed: {message}"),
+        RoutingStep::Resting { model, .. } => format!("{model} rests after a failure"),
+        RoutingStep::Waited { reason, time } => {
+            let reason = match reason {
+                WaitReason::Requests => "for its requests a minute",
+                WaitReason::Tokens => "for its tokens a minute",
+                WaitReason::RetryAfter => "as the provider had asked",
+                WaitReason::Slots => "for a place",
+                _ => "to be sent",
+            };
+            format!("waited {} {reason}", duration(*time))
+        }
+        RoutingStep::Cached { .. } => "from the development cache".to_owned(),
+        RoutingStep::CacheFailed { message } => message.clone(),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use positronic_core::record::{ModelErrorKind, Usage};
+
+    use super::*;
+
+    fn metadata(via: Vec<RoutingStep>) -> ResponseMetadata {
+        ResponseMetadata { provider: "groq".to_owned(), model: "llama".to_owned(), via, ..ResponseMetadata::default() }
+    }
+
+    #[test]
+    fn every_hop_is_said_and_who_stepped_in() {
+        let (model, kind) = ("openai/gpt-5".to_owned(), ModelErrorKind::RateLimited);
+        let failed = RoutingStep::Failed { model: model.clone(), kind, message: "too many requests".to_owned() };
+        let waited = RoutingStep::Waited { reason: WaitReason::Tokens, time: Duration::from_millis(2100) };
+        let cached = RoutingStep::Cached { key: "0".to_owned(), usage: Usage::default() };
+        let routed = RoutingStep::Routed { rule: "no tools".to_owned(), model: model.clone() };
+        let resting = RoutingStep::Resting { model, kind, left: Duration::from_micros(7) };
+
+        for (via, said) in [
+            (vec![], None),
+            (
+                vec![failed, waited],
+                Some(
+                    "openai/gpt-5 failed: too many requests; waited 2.1 s for its tokens a minute; answered by groq/llama",
+                ),
+            ),
+            (vec![resting], Some("openai/gpt-5 rests after a failure; answered by groq/llama")),
+            (vec![cached], Some("from the development cache")),
+            (vec![routed], Some("sent to openai/gpt-5 by the rule `no tools`")),
+        ] {
+            assert_eq!(way(&metadata(via)).as_deref(), said);
+        }
+    }
+}

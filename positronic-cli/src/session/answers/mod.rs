@@ -1,0 +1,70 @@
+//! Answers to pending items: from the played cassette, or from the person at the terminal.
+//!
+//! A [`Question`] to a person follows from the payload's schema: a text, the fields of a flat object one by one, or JSON. All
+//! that it shows comes from outside and is sanitised.
+
+mod editor;
+mod field;
+mod keyboard;
+mod question;
+#[cfg(test)]
+mod question_tests;
+
+use positronic_core::model::cassette::{AwaitedSignal as Asked, Cassette};
+use positronic_core::record::{Pending, PendingKind};
+use positronic_core::record::{SignalKind, WaitSpec};
+use serde_json::{Value, json};
+
+use crate::app::cassette_position::REPLY;
+use crate::cli::limits;
+
+pub(crate) use editor::{Command, Editor};
+pub(crate) use keyboard::Keyboard;
+pub(crate) use question::{Answer, Question};
+
+/// Takes the cassette's next answer to what is pending.
+pub(crate) fn from_cassette(cassette: &Cassette, pending: &[Pending]) -> Option<SignalKind> {
+    let asked: Vec<Asked<'_>> = pending.iter().flat_map(asked).collect();
+    cassette.next_signal(&asked)
+}
+
+fn asked(pending: &Pending) -> Vec<Asked<'_>> {
+    match &pending.kind {
+        PendingKind::Approval { .. } | PendingKind::Budget { .. } => vec![Asked::Approval(&pending.call)],
+        PendingKind::Answer { waits } => waits
+            .iter()
+            .map(|wait| match wait.webhook.as_str() {
+                REPLY => Asked::Reply(&pending.call),
+                name => Asked::Webhook { name, identifier: &wait.identifier },
+            })
+            .collect(),
+    }
+}
+
+/// Makes the signal that delivers a payload to a wait.
+fn delivery(pending: &Pending, wait: &WaitSpec, payload: Value) -> SignalKind {
+    if wait.webhook == REPLY {
+        SignalKind::Reply { call: pending.call.clone(), payload }
+    } else {
+        SignalKind::Webhook { name: wait.webhook.clone(), identifier: wait.identifier.clone(), payload }
+    }
+}
+
+/// Writes the lines of a cassette that would answer what is pending, as an example for whoever has to write one.
+pub(crate) fn example_lines(pending: &[Pending]) -> Vec<String> {
+    let line = |pending: &Pending| {
+        let signal = match &pending.kind {
+            PendingKind::Approval { .. } => SignalKind::Approve { call: pending.call.clone(), arguments: None },
+            PendingKind::Budget { kind, limit, used, .. } => {
+                let more = limits::read(*kind, &limits::suggested(*kind, *limit, *used)).ok()?;
+                SignalKind::Grant { to: pending.call.clone(), more }
+            }
+            PendingKind::Answer { waits } => {
+                let wait = waits.first()?;
+                delivery(pending, wait, crate::cli::options::sample(&wait.schema))
+            }
+        };
+        Some(json!({"after": pending.call, "signal": signal}).to_string())
+    };
+    pending.iter().filter_map(line).collect()
+}

@@ -1,0 +1,164 @@
+//! Pending items, with the commands that answer them.
+
+use std::fmt::Write as _;
+
+use positronic_core::record::{Pending, PendingKind, Timestamp, WaitSpec};
+use positronic_core::store::PendingItem;
+
+use crate::app::cassette_position::REPLY;
+use crate::app::ui::Ui;
+use crate::cli::limits;
+use crate::cli::options::sample;
+use crate::render::figures::{age, many};
+use crate::render::given::{Room, extent};
+use crate::render::limits::asks;
+use crate::render::text::{one_line, shorten};
+
+/// The path of the whole run, in place of a call.
+pub(crate) const RUN: &str = ".";
+
+/// Maximum rows of a call's arguments in a list.
+pub(crate) const LISTED_ROWS: usize = 20;
+
+/// Renders one item: the question, the arguments, and the commands that answer it. `run` is the run's id as it
+/// is displayed, and `currency` that of its money limits.
+///
+/// Arguments of several lines begin with their size. They are shown in full, or as the first `most` rows with the
+/// command that shows the rest.
+pub(crate) fn entry(
+    waiter: &PendingItem,
+    run: &str,
+    currency: Option<&str>,
+    now: Timestamp,
+    (columns, most): (usize, Option<usize>),
+    ui: &Ui,
+) -> String {
+    let unicode = ui.settings.unicode;
+    let fit = |line: &str| shorten(&one_line(line, unicode), columns, unicode);
+    let place = match (waiter.pending.tool.as_str(), waiter.pending.call.is_root()) {
+        ("", true) => String::new(),
+        ("", false) => format!(" › {}", waiter.pending.call),
+        (tool, _) => format!(" › {tool} at {}", waiter.pending.call),
+    };
+    let head = format!("{run} {}{place}", waiter.brain);
+    let head = if unicode { head } else { head.replace(" › ", " > ") };
+    let mut text = format!("{}\n", fit(&format!("{head}, for {}", age(now.since(waiter.at)))));
+    let until = expires(&waiter.pending);
+    let left = until.map_or_else(String::new, |until| match until.since(now) {
+        left if left.is_zero() => "; expired: the run continues without an answer".to_owned(),
+        left => format!("; {} left", age(left)),
+    });
+    text.push_str(&fit(&format!("  {}{left}", question(&waiter.pending, currency))));
+    text.push('\n');
+    let arguments = &waiter.pending.arguments;
+    let rows = Room { columns, unicode }.compact(arguments);
+    if rows.len() > 1
+        && let Some(extent) = extent(arguments)
+    {
+        _ = writeln!(text, "  with arguments of {extent}:");
+    }
+    let shown = most.filter(|most| rows.len() > *most).unwrap_or(rows.len());
+    for row in rows.iter().take(shown) {
+        _ = writeln!(text, "{row}");
+    }
+    if shown < rows.len() {
+        let (mark, left) = (if unicode { "…" } else { "..." }, rows.len() - shown);
+        let command = ui.command(&["show", run]);
+        let rows = many(u64::try_from(left).unwrap_or(u64::MAX), "more row");
+        _ = writeln!(text, "  {mark} {rows}: {}", one_line(&command, unicode));
+    }
+    for command in answers(run, &waiter.pending, now, ui) {
+        // A truncated command would be useless.
+        _ = writeln!(text, "    {}", one_line(&command, unicode));
+    }
+    text
+}
+
+/// Names the asking party as a sentence subject: a tool by its name, a loop by its path, or the run.
+pub(crate) fn named(pending: &Pending) -> String {
+    match (pending.tool.as_str(), pending.call.is_root()) {
+        ("", true) => "the run".to_owned(),
+        ("", false) => pending.call.to_string(),
+        (tool, _) => tool.to_owned(),
+    }
+}
+
+/// Says whether a person can answer.
+pub(crate) fn for_person(pending: &Pending) -> bool {
+    match &pending.kind {
+        PendingKind::Approval { .. } | PendingKind::Budget { .. } => true,
+        PendingKind::Answer { waits } => waits.iter().any(|wait| wait.person),
+    }
+}
+
+/// Says whether a yes or a no answers.
+pub(crate) const fn is_approval(pending: &Pending) -> bool {
+    matches!(pending.kind, PendingKind::Approval { .. } | PendingKind::Budget { .. })
+}
+
+/// Describes the question; money has its currency if known.
+pub(crate) fn question(pending: &Pending, currency: Option<&str>) -> String {
+    match &pending.kind {
+        PendingKind::Approval { gate, .. } => format!("needs approval: {}", gate.reason),
+        PendingKind::Budget { kind, limit, used, shared, .. } => asks(*kind, *limit, *used, *shared, currency),
+        PendingKind::Answer { waits } => {
+            let waits: Vec<String> = waits
+                .iter()
+                .map(|wait| {
+                    let name = format!("{} {}", wait.webhook, wait.identifier).trim().to_owned();
+                    wait.prompt.as_ref().map_or_else(|| name.clone(), |prompt| format!("{name} ({prompt})"))
+                })
+                .collect();
+            format!("waits for {}", waits.join(" or "))
+        }
+    }
+}
+
+/// Maximum bytes of arguments in a suggested command; longer ones are edited in a file.
+const LONGEST_ARGUMENTS: usize = 400;
+
+/// Returns the commands that answer a pending item, or that continue the run after its expiry.
+pub(crate) fn answers(run: &str, pending: &Pending, now: Timestamp, ui: &Ui) -> Vec<String> {
+    let call = pending.call.as_str();
+    if expires(pending).is_some_and(|until| until <= now) {
+        return vec![ui.command(&["work", run])];
+    }
+    match &pending.kind {
+        PendingKind::Approval { gate, .. } => {
+            let mut commands = vec![ui.command(&["approve", run, call])];
+            if gate.editable {
+                let arguments = pending.arguments.to_string();
+                let arguments = if arguments.len() > LONGEST_ARGUMENTS { "@FILE" } else { &arguments };
+                commands.push(ui.command(&["approve", run, call, "--args", arguments]));
+            }
+            commands.push(ui.command(&["reject", run, call, "--reason", "TEXT"]));
+            commands
+        }
+        PendingKind::Budget { kind, limit, used, .. } => {
+            let call = if call.is_empty() { RUN } else { call };
+            let more = limits::suggested(*kind, *limit, *used);
+            vec![
+                ui.command(&["approve", run, call, "--more", &more]),
+                ui.command(&["reject", run, call, "--reason", "TEXT"]),
+            ]
+        }
+        PendingKind::Answer { waits } => waits.iter().map(|wait| delivery(run, call, wait, ui)).collect(),
+    }
+}
+
+fn delivery(run: &str, call: &str, wait: &WaitSpec, ui: &Ui) -> String {
+    let payload = sample(&wait.schema).to_string();
+    if wait.webhook == REPLY {
+        ui.command(&["send", run, "--reply", call, &payload])
+    } else {
+        let (name, identifier) = (wait.webhook.as_str(), wait.identifier.as_str());
+        ui.command(&["send", run, "--webhook", name, "--identifier", identifier, "--payload", &payload])
+    }
+}
+
+fn expires(pending: &Pending) -> Option<Timestamp> {
+    match &pending.kind {
+        PendingKind::Approval { expires, .. } | PendingKind::Budget { expires, .. } => *expires,
+        PendingKind::Answer { waits } => waits.iter().filter_map(|wait| wait.expires).min(),
+    }
+}

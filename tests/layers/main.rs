@@ -1,0 +1,166 @@
+//! Which folders and files of the core and the command line may use which, as `ARCHITECTURE.md` says.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests")]
+
+mod modules;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use modules::{Modules, circles};
+
+const ARCHITECTURE: &str = include_str!("../../ARCHITECTURE.md");
+
+/// Files of the core that may use tokio: the runner, the tests' clock, the timers of the two adapters, the wrappers that
+/// queue requests or time a model's rest, the sink whose writes may block, the files of the toolbox that block, wait or
+/// resolve addresses, and the MCP client.
+const TOKIO: &[&str] = &[
+    "runner/",
+    "testing/",
+    "model/openai/transport.rs",
+    "model/scripted.rs",
+    "model/wrap/concurrency.rs",
+    "model/wrap/fallback.rs",
+    "model/wrap/rate_limit.rs",
+    "sink/json_lines.rs",
+    "mcp/connection.rs",
+    "mcp/session.rs",
+    "mcp/transport/",
+    "toolbox/blocking.rs",
+    "toolbox/code/runner.rs",
+    "toolbox/web/fetcher.rs",
+    "toolbox/web/resolve.rs",
+];
+
+/// The most files of the core in one circle.
+const LARGEST_CIRCLE: usize = 5;
+
+/// Circles of the core that are still larger, by folder. These numbers only shrink.
+const LARGER_CIRCLES: &[(&str, usize)] = &[("dsl", 12), ("machine", 14), ("mcp", 8), ("record", 10), ("runner", 29)];
+
+fn sources(package: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(package).join("src")
+}
+
+/// Reads the table below a heading of `ARCHITECTURE.md`: which folders a folder may use.
+fn table(heading: &str) -> BTreeMap<&str, Vec<&str>> {
+    let section = ARCHITECTURE.split(&format!("\n## {heading}")).nth(1).unwrap().split("\n## ").next().unwrap();
+    let rows = section.lines().filter_map(|line| {
+        let mut cells = line.split(" | ");
+        let folder = cells.next()?.strip_prefix("| `")?.strip_suffix("/`")?;
+        Some((folder, cells.last()?.trim_end_matches(" |")))
+    });
+    let rows: BTreeMap<&str, &str> = rows.collect();
+    let names = |cell: &'static str| cell.split('`').skip(1).step_by(2).collect::<Vec<_>>();
+    let may_use = |cell: &'static str| match cell.strip_prefix("all but ") {
+        Some(others) => rows.keys().filter(|folder| !names(others).contains(*folder)).copied().collect(),
+        None => names(cell),
+    };
+    rows.iter().map(|(folder, cell)| (*folder, may_use(cell))).collect()
+}
+
+fn folder(file: &str) -> Option<&str> {
+    file.split_once('/').map(|(folder, _)| folder)
+}
+
+/// Lists the uses of folders that a table does not allow.
+fn forbidden(modules: &Modules, table: &BTreeMap<&str, Vec<&str>>, below_all: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for (file, used) in modules.uses(true) {
+        let Some(own) = folder(file) else { continue };
+        let Some(allowed) = table.get(own) else {
+            wrong.push(format!("`{own}` is not in the table"));
+            continue;
+        };
+        let is_forbidden =
+            |other: &&str| folder(other).is_some_and(|it| it != own && it != below_all && !allowed.contains(&it));
+        wrong.extend(used.into_iter().filter(is_forbidden).map(|other| format!("{file} uses {other}")));
+    }
+    wrong
+}
+
+#[test]
+fn core_folders_use_only_their_listed_folders() {
+    let table = table("The folders of the core");
+    assert!(table.len() > 10, "{table:?}");
+    let wrong = forbidden(&Modules::of(&sources("positronic-core")), &table, "record");
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn cli_folders_use_only_their_listed_folders() {
+    let table = table("The folders of the command line");
+    assert!(table.len() > 5, "{table:?}");
+    let wrong = forbidden(&Modules::of(&sources("positronic-cli")), &table, "");
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn commands_use_no_other_command() {
+    let modules = Modules::of(&sources("positronic-cli"));
+    let command =
+        |file: &str| file.strip_prefix("commands/").map(|rest| rest.split(['/', '.']).next().unwrap().to_owned());
+    let mut wrong = Vec::new();
+    for (file, used) in modules.uses(false) {
+        let Some(own) = command(file) else { continue };
+        let is_other = |other: &&str| command(other).is_some_and(|other| other != own);
+        wrong.extend(used.into_iter().filter(is_other).map(|other| format!("{file} uses {other}")));
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn cli_files_have_no_circle() {
+    let modules = Modules::of(&sources("positronic-cli"));
+    let circles = circles(&modules.uses(false));
+    assert!(circles.is_empty(), "{circles:#?}");
+}
+
+#[test]
+fn core_files_have_only_small_circles() {
+    let modules = Modules::of(&sources("positronic-core"));
+    let most = |circle: &str| {
+        LARGER_CIRCLES.iter().find(|(folder, _)| *folder == circle).map_or(LARGEST_CIRCLE, |(_, most)| *most)
+    };
+    let mut circles = circles(&modules.uses(false));
+    circles.retain(|circle| circle.len() > circle.iter().filter_map(|file| folder(file)).map(most).min().unwrap_or(0));
+    assert!(circles.is_empty(), "{circles:#?}");
+}
+
+#[test]
+fn only_the_listed_files_of_the_core_use_tokio() {
+    let modules = Modules::of(&sources("positronic-core"));
+    let mut wrong = modules.naming("tokio");
+    wrong.retain(|file| !TOKIO.iter().any(|place| file.starts_with(place)));
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn grouped_and_relative_imports_are_understood() {
+    let folder = tempfile::tempdir().unwrap();
+    for (file, code) in [
+        ("lib.rs", "mod a; mod b; mod c;"),
+        (
+            "a.rs",
+            "use crate::{b::{self, two::Two}, c::Three as Third};\n#[cfg(test)]\nmod tests { use crate::c::Never; }",
+        ),
+        ("b/mod.rs", "mod one; mod two; pub(crate) use one::One; pub(crate) use two::Two;"),
+        ("b/one.rs", "fn f() { let x = vec![super::Two, super::super::c::Three]; }\npub(crate) struct One;"),
+        ("b/two.rs", "use super::One;\npub(crate) struct Two;"),
+        ("c.rs", "// use crate::a::A;\npub(crate) struct Three;"),
+    ] {
+        let path = folder.path().join(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, code).unwrap();
+    }
+
+    let modules = Modules::of(folder.path());
+
+    let uses = modules.uses(false);
+    let of = |file: &str| uses[file].iter().copied().collect::<Vec<_>>();
+    assert_eq!(of("a.rs"), ["b/mod.rs", "b/two.rs", "c.rs"]);
+    assert_eq!(of("b/mod.rs"), [""; 0]);
+    assert_eq!(of("b/one.rs"), ["b/two.rs", "c.rs"]);
+    assert_eq!(of("c.rs"), [""; 0]);
+    assert_eq!(circles(&uses), [["b/one.rs", "b/two.rs"].into()]);
+}
