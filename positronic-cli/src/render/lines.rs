@@ -254,7 +254,7 @@ impl Pen<'_> {
 
     fn call_line(&self, node: &Node, call: &CallNode, indent: usize, sign: (Tone, Sign)) -> Vec<Line> {
         let took = match call.duration {
-            Some(micros) if micros < 1_000 => None,
+            Some(took) if took < Duration::from_millis(1) => None,
             Some(took) => Some(duration(took)),
             None if node.status == NodeStatus::Running => self.took(node, true),
             None => None,

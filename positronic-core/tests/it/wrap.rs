@@ -134,7 +134,7 @@ pub(crate) fn hop(hop: &RoutingStep) -> String {
     match hop {
         RoutingStep::Routed { rule, .. } => format!("rule {rule}"),
         RoutingStep::Failed { model, kind, .. } => format!("{model} {kind:?}"),
-        RoutingStep::Resting { model, left, .. } => format!("{model} rests {left}"),
+        RoutingStep::Resting { model, left, .. } => format!("{model} rests {}", left.as_micros()),
         RoutingStep::Waited { reason, time } => format!("{reason:?} {}", time.as_micros()),
         RoutingStep::Cached { usage, .. } => format!("cached {}", usage.total()),
         RoutingStep::CacheFailed { .. } => "cache failed".to_owned(),

@@ -127,7 +127,7 @@ fn item(output: &Output) -> Option<String> {
 }
 
 fn call(tool: &ToolOutput, took: Option<Duration>) -> String {
-    let took = took.filter(|took| *took >= 1_000);
+    let took = took.filter(|took| *took >= Duration::from_millis(1));
     let took = took.map_or_else(String::new, |took| format!(" ({})", duration(took)));
     let arguments = tool.edited.as_ref().unwrap_or(&tool.arguments).to_string();
     let came = match (&tool.result, tool.state) {

@@ -177,7 +177,7 @@ async fn no_request_waits_longer_than_the_patience() {
     let error = ask(&model, "b", 1).await.unwrap_err();
 
     assert_eq!((error.kind, began.elapsed()), (ModelErrorKind::RateLimited, Duration::ZERO));
-    assert_eq!(error.wait(), Some(secs(7200)));
+    assert_eq!(error.retry_after, Some(secs(7200)));
 }
 
 #[tokio::test(start_paused = true)]
