@@ -18,7 +18,7 @@ use crate::app::runtime::block_on;
 use crate::app::store::ProjectStore;
 use crate::app::store::unkept;
 use crate::app::ui::Ui;
-use crate::chat::{ChatContext, Left, OutputMode, lines, table};
+use crate::chat::{ChatContext, Left, OutputMode, chat_ui, piped};
 use crate::cli::ChatArgs;
 use crate::cli::exit::Exit;
 use crate::session::outcome::left_by;
@@ -66,7 +66,7 @@ pub(crate) fn chat(project: &Project, args: &ChatArgs, ui: &mut Ui) -> Result<Ex
         CassetteSession::Plays(cassette) => Some(Arc::new(Follower::new(cassette))),
         CassetteSession::None | CassetteSession::Records(_) => None,
     };
-    let desk = ChatContext {
+    let context = ChatContext {
         definition: Arc::clone(&entry.definition),
         options,
         id,
@@ -74,55 +74,61 @@ pub(crate) fn chat(project: &Project, args: &ChatArgs, ui: &mut Ui) -> Result<Ex
         actor: ui.actor(args.user.as_deref()),
         busy: args.busy.into(),
         budget,
-        said,
-        each,
+        given_budget: said,
+        prompt_budget: each,
         follower,
-        around: match &args.files {
+        files_dir: match &args.files {
             Some(folder) => Some(folder.clone()),
             None => kept.path.as_ref().and_then(|store| store.parent()).map(|beside| beside.join(FILES)),
         },
         prices: crate::app::prices::prices(args.model.prices.as_deref(), &ui.settings)?,
-        words: ui.silent(),
-        kept: kept.clone(),
+        ui: ui.silent(),
+        store: kept.clone(),
     };
-    if let Some(said) = block_on(desk.short_of())? {
+    if let Some(said) = block_on(context.asks_for_more())? {
         ui.notice(&said)?;
     }
     let runner = models.runner(project, &kept);
-    let left = sit(desk, runner, &models, args, ui);
+    let left = run(context, runner, &models, args, ui);
     save(&models, args.record.as_deref(), ui)?;
     left
 }
 
-fn sit(mut desk: ChatContext, runner: Runner, models: &Models, args: &ChatArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+fn run(
+    mut context: ChatContext,
+    runner: Runner,
+    models: &Models,
+    args: &ChatArgs,
+    ui: &mut Ui,
+) -> Result<Exit, Failure> {
     let settings = &ui.settings;
     let terminal = settings.stdin_is_terminal && settings.stderr_is_terminal && !settings.dumb;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    // What was answered before is not answered again.
-    runtime.block_on(desk.wind(&runner))?;
+    // The cassette continues behind what earlier chats have played.
+    runtime.block_on(context.wind(&runner))?;
     let exit = if terminal && !args.plain && !args.json {
-        let left = runtime.block_on(table(&mut desk, runner, args.history, ui));
-        left.and_then(|left| parted(&desk, &left, ui))
+        let left = runtime.block_on(chat_ui(&mut context, runner, args.history, ui));
+        left.and_then(|left| say_goodbye(&context, &left, ui))
     } else {
         ui.goes_on_unread();
-        ui.prices = Some(desk.prices.clone());
-        let manner = OutputMode { json: args.json, plain: args.plain };
-        lines(&runtime, &mut desk, &runner, &models.tape, manner, ui)
+        ui.prices = Some(context.prices.clone());
+        let mode = OutputMode { json: args.json, plain: args.plain };
+        runtime.block_on(piped(&mut context, &runner, &models.tape, mode, ui))
     };
-    // A question that is still on the screen must not hold the process back.
+    // A thread that reads stdin must not hold the process.
     runtime.shutdown_timeout(Duration::from_secs(1));
     exit
 }
 
-/// Says how to come back.
-fn parted(desk: &ChatContext, left: &Left, ui: &mut Ui) -> Result<Exit, Failure> {
+/// Names the command that continues the conversation.
+fn say_goodbye(context: &ChatContext, left: &Left, ui: &mut Ui) -> Result<Exit, Failure> {
     ui.goes_on_unread();
-    if left.said && desk.kept.lasts() {
-        let stays = if left.waits { "it waits for you, and is asked again then" } else { "the conversation stays" };
-        ui.lines(&format!("\n{stays}; come back with: {}", desk.back()))?;
+    if left.said && context.store.lasts() {
+        let stays = if left.waits { "the run waits for your answer" } else { "the conversation stays" };
+        ui.lines(&format!("\n{stays}; come back with: {}", context.back()))?;
     }
-    Ok(match left.told {
-        Some(told) => left_by(told),
+    Ok(match left.by {
+        Some(interrupt) => left_by(interrupt),
         None if left.waits => Exit::Unanswered,
         None => Exit::Done,
     })

@@ -146,7 +146,7 @@ fn a_run_that_asks_for_more_before_it_hears_says_how_it_is_answered() {
     let refused = desk.chat("third", &[]);
 
     let hint = "the run `c-1` is not over, and takes no message now: no loop of the run is open, so no loop can receive the message\n  \
-                `desk inbox` says whether it waits for somebody, and how to answer\n";
+                `desk inbox` lists what it waits for, and how to answer\n";
     assert!(refused.code == 7 && refused.err.ends_with(hint), "{}", refused.err);
     assert!(desk.call("", &["inbox"], false).out.contains("    desk approve c-1 . --more "));
 }
@@ -158,7 +158,7 @@ fn a_larger_budget_says_that_the_open_question_stays() {
 
     let raised = desk.chat("Hello", &["--max-iterations", "5"]);
 
-    let told = "the budget is for a run that begins with it; `c-0`, which asks for more, goes on with: desk approve c-0 . --more ";
+    let told = "the budget applies to runs that begin with it; `c-0`, which asks for more, continues with: desk approve c-0 . --more ";
     assert!(raised.code == 3 && raised.err.contains(told), "{}", raised.err);
     assert!(!desk.chat("Hello", &[]).err.contains("the budget is"), "where none is given, nothing is said");
 }

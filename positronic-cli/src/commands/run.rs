@@ -87,7 +87,7 @@ pub(crate) fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Result<Exit
     }
     // Where people answer, the cassette's answers of theirs stay.
     let tape = if args.ask || over { &CassetteSession::None } else { &models.tape };
-    let exit = ended(&kept, &run, ending, tape, args.json, ui)?;
+    let exit = block_on(ended(&kept, &run, ending, tape, args.json, ui))?;
     if over {
         return Ok(exit);
     }

@@ -40,6 +40,6 @@ pub(crate) fn watch(args: &WatchArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     runtime.shutdown_timeout(Duration::from_secs(1));
     match ending? {
         (_, Ending::LetGo(told)) => Ok(left_by(told)),
-        (run, ending) => ended(&kept, &run, ending, &CassetteSession::None, args.json, ui),
+        (run, ending) => block_on(ended(&kept, &run, ending, &CassetteSession::None, args.json, ui)),
     }
 }

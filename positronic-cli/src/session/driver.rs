@@ -3,6 +3,7 @@
 use std::pin::pin;
 use std::time::Duration;
 
+use crossterm::event::Event as Typed;
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use positronic_core::record::{Actor, Decision, Event, EventKind, Path, Pending, RunId, Seq, SignalKind, Status};
@@ -14,9 +15,9 @@ use tokio::time::MissedTickBehavior;
 
 use crate::app::failure::Failure;
 use crate::app::models::CassetteSession;
-use crate::app::ui::Ui;
+use crate::app::ui::{Ui, size};
 use crate::render::words::no_worker;
-use crate::session::answers::{Answer, Recall, ask, example_lines, from_cassette};
+use crate::session::answers::{Answer, Keyboard, Question, example_lines, from_cassette};
 use crate::session::interrupts::{Interrupt, interrupts};
 use crate::session::pending::{named, question};
 use crate::session::screen::Screen;
@@ -84,7 +85,6 @@ pub(crate) async fn session(
 ) -> Result<(RunId, Ending), Failure> {
     let terminal = ui.settings.stdin_is_terminal && ui.settings.stderr_is_terminal && !ui.settings.dumb;
     let person = terminal && !matches!(sitting.role, Role::Watches { .. });
-    let colour = ui.colour();
     let interrupts = interrupts();
     let run = begin(runner.clone()).await?;
     let updates = run.follow(Seq(0));
@@ -96,20 +96,8 @@ pub(crate) async fn session(
     let alone = no_worker(&ui.command(&["work", id.as_str()]));
     let named = sitting.several.then(|| id.clone());
     let screen = Screen::new(ui, sitting.plain, sitting.json, named);
-    let mut session = Session {
-        runner,
-        run,
-        updates,
-        screen,
-        seen: Seq(0),
-        stopped: None,
-        interrupts,
-        person,
-        colour,
-        lift,
-        alone,
-        sitting,
-    };
+    let mut session =
+        Session { runner, run, updates, screen, seen: Seq(0), stopped: None, interrupts, person, lift, alone, sitting };
     let ending = session.work().await;
     session.screen.finish()?;
     Ok((id, ending?))
@@ -186,7 +174,6 @@ struct Session<'a> {
     stopped: Option<Interrupt>,
     interrupts: UnboundedReceiver<Interrupt>,
     person: bool,
-    colour: bool,
     /// The command that lifts a pause.
     lift: String,
     /// What is said where nobody has a run in hand that is only watched.
@@ -399,46 +386,49 @@ impl Session<'_> {
             Asked::Answered(Answer::Interrupted) => self.stop(Interrupt::Person).await?,
             Asked::Told(told) if self.lets_go(told) => return self.let_go(told).await.map(Answered::Ends),
             Asked::Told(told) => self.stop(told).await?,
-            Asked::Answered(Answer::Recalled) | Asked::Settled => {}
+            Asked::Settled => {}
         }
         Ok(Answered::Sent)
     }
 
-    /// Puts a question to the person, and takes it back where the process is told to end, or where the question is no
-    /// longer one; an answer that comes at the same moment does not count then.
+    /// Asks the person, until there is an answer, the process is told to end, or the question is settled elsewhere.
     async fn asked(&mut self, first: &Pending) -> Result<Asked, Failure> {
-        self.screen.suspend()?;
-        let (question, place) = (first.clone(), self.screen.trail(&first.call));
-        let (lasts, colour, recall) = (self.sitting.lasts, self.colour, Recall::default());
-        let (taken_back, currency) = (recall.clone(), self.screen.currency().map(str::to_owned));
-        let asking = move || ask(&question, &place, currency.as_deref(), lasts, colour, taken_back);
-        let mut answer = tokio::task::spawn_blocking(asking);
-        let told = loop {
+        let (place, lasts) = (self.screen.trail(&first.call), self.sitting.lasts);
+        let mut question = Question::new(first, place, self.screen.currency(), lasts, size());
+        let mut keyboard = Keyboard::open()?;
+        let asked = loop {
+            self.screen.ask(&mut question)?;
             let changed = self.run.changed();
             if !self.waits_for(first) {
-                break None;
+                break Asked::Settled;
             }
             tokio::select! {
                 biased;
-                Some(told) = self.interrupts.recv() => break Some(told),
+                Some(told) = self.interrupts.recv() => break Asked::Told(told),
                 () = changed => {}
-                answer = &mut answer => {
-                    let answer = answer.map_err(|error| Failure::Run { message: error.to_string() })?;
-                    return Ok(Asked::Answered(answer?));
-                }
+                typed = keyboard.next() => match typed? {
+                    Typed::Key(key) => {
+                        if let Some(answer) = question.key(key) {
+                            break Asked::Answered(answer);
+                        }
+                    }
+                    Typed::Paste(text) => question.paste(&text),
+                    _ => {}
+                },
             }
         };
-        recall.set();
-        // A terminal that is gone never answers.
-        if let Ok(Ok(Ok(Answer::Signal(_)))) = tokio::time::timeout(PATIENCE, answer).await {
-            self.screen.say("the answer came too late, and decides nothing")?;
-        }
-        if told.is_none() {
+        let stays = match &asked {
+            Asked::Answered(Answer::Interrupted) | Asked::Told(_) | Asked::Settled => Vec::new(),
+            Asked::Answered(_) => question.rest(),
+        };
+        self.screen.asked(stays)?;
+        drop(keyboard);
+        if matches!(asked, Asked::Settled) {
             let log = self.run.events(first.since).await?;
             let what = settled(log.iter().map(|event| &**event), &first.call);
             self.screen.say(&format!("{} waits no longer: {what}", named(first)))?;
         }
-        Ok(told.map_or(Asked::Settled, Asked::Told))
+        Ok(asked)
     }
 
     fn waits_for(&self, question: &Pending) -> bool {

@@ -12,7 +12,6 @@ use serde_json::Value;
 use crate::app::failure::Failure;
 use crate::app::models::CassetteSession;
 use crate::app::prices::currency;
-use crate::app::runtime::block_on;
 use crate::app::store::ProjectStore;
 use crate::app::ui::Ui;
 use crate::cli::exit::Exit;
@@ -23,7 +22,7 @@ use crate::session::interrupts::Interrupt;
 use crate::session::pending::{LISTED_ROWS, entry};
 
 /// Ends a command with what its run came to.
-pub(crate) fn ended(
+pub(crate) async fn ended(
     kept: &ProjectStore,
     run: &RunId,
     ending: Ending,
@@ -34,7 +33,7 @@ pub(crate) fn ended(
     match ending {
         Ending::Completed(result) => {
             completed(&result, tape, json, ui)?;
-            let log = block_on(async { Ok::<_, Failure>(kept.client().events(run, Seq(0)).await?) })?;
+            let log = kept.client().events(run, Seq(0)).await?;
             cut_short(&log, ui)?;
             Ok(Exit::Done)
         }
@@ -42,11 +41,11 @@ pub(crate) fn ended(
         Ending::Cancelled => Ok(Exit::Cancelled),
         Ending::Interrupted => Ok(Exit::Interrupted),
         Ending::Left(pending) => {
-            left(kept, run, &pending, ui)?;
+            left(kept, run, &pending, ui).await?;
             Ok(Exit::Unanswered)
         }
         Ending::LetGo(told) => {
-            let short = block_on(async { Short::of(&kept.client(), [run]).await })?;
+            let short = Short::of(&kept.client(), [run]).await?;
             let command = ui.command(&["work", short.get(run)]);
             ui.notice(&format!("the run stays as it is; go on with: {command}"))?;
             Ok(left_by(told))
@@ -125,13 +124,11 @@ pub(crate) fn cut_short(log: &[Arc<Event>], ui: &mut Ui) -> io::Result<()> {
 }
 
 /// Says what a run waits for, since when, and how it goes on.
-fn left(kept: &ProjectStore, run: &RunId, pending: &[Pending], ui: &mut Ui) -> Result<(), Failure> {
+async fn left(kept: &ProjectStore, run: &RunId, pending: &[Pending], ui: &mut Ui) -> Result<(), Failure> {
     let client = kept.client();
-    let (row, mut waiters, short) = block_on(async {
-        let row = client.store().run(run).await?;
-        let waiters = client.store().pending(&PendingFilter::builder().run(run.clone()).build()).await?;
-        Ok::<_, Failure>((row, waiters, Short::of(&client, [run]).await?))
-    })?;
+    let row = client.store().run(run).await?;
+    let mut waiters = client.store().pending(&PendingFilter::builder().run(run.clone()).build()).await?;
+    let short = Short::of(&client, [run]).await?;
     waiters.retain(|waiter| pending.iter().any(|pending| pending.call == waiter.pending.call));
     let id = short.get(run);
     let now = SystemClock.now();
@@ -143,7 +140,7 @@ fn left(kept: &ProjectStore, run: &RunId, pending: &[Pending], ui: &mut Ui) -> R
         ui.notice(&format!("{why} It stays:"))?;
     }
     for waiter in &waiters {
-        let currency = block_on(async { currency(&client, run, &waiter.pending).await })?;
+        let currency = currency(&client, run, &waiter.pending).await?;
         let text = entry(waiter, id, currency.as_deref(), now, (ui.err_columns(), Some(LISTED_ROWS)), ui);
         ui.lines(&text)?;
     }

@@ -39,7 +39,7 @@ mod status;
 mod summary;
 mod waiting;
 
-pub use admit::{Refusal, Schemas, admit, decided};
+pub use admit::{Refusal, SchemaCheck, admit, decided};
 pub use apply::IllegalEvent;
 pub use call::{Call, CallPhase};
 pub use crashes::MAX_CRASHES;

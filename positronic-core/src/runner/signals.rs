@@ -8,7 +8,7 @@ use super::commit::{Extras, append_of, follow, stamp};
 use crate::machine::{KNOWN_SIGNALS, Refusal, RunState, admit, decided};
 use crate::record::{DocumentError, NewEvent, RunId, Seq, Signal, SignalId, SignalKind, check_document};
 use crate::store::{EventStore, StoreError};
-use crate::tools::JsonSchemas;
+use crate::tools::check_json;
 
 /// Says why a signal was not accepted.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -131,7 +131,7 @@ fn fold(
             accepted.push(*seq);
             continue;
         }
-        let new_events: Vec<NewEvent> = match admit(&after, signal, now, &JsonSchemas) {
+        let new_events: Vec<NewEvent> = match admit(&after, signal, now, &check_json) {
             Ok(new_events) => new_events,
             Err(Refusal::Repeated { seq }) => {
                 accepted.push(seq);

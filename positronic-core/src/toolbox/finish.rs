@@ -11,7 +11,6 @@ use crate::error::{Error, Result};
 /// What an agent says at its end.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[non_exhaustive]
 pub struct Finished {
     /// What was reached and what was not, in a few sentences.
     pub summary: String,

@@ -7,4 +7,4 @@ mod order;
 mod schema;
 mod work;
 
-pub use schema::{JsonSchemas, Schema};
+pub use schema::{Schema, check_json};

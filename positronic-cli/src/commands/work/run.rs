@@ -84,7 +84,7 @@ pub(crate) fn work(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Result<Ex
         written(file, &text, &row.brain, ui)?;
     }
     let (run, ending) = ending?;
-    ended(&kept, &run, ending, &CassetteSession::None, args.json, ui)
+    block_on(ended(&kept, &run, ending, &CassetteSession::None, args.json, ui))
 }
 
 /// Returns the model that a fork is to ask, whatever its brain says.

@@ -1,4 +1,4 @@
-//! Where the files of a conversation are saved: a folder of its own, under names that cannot lead out of it.
+//! Saved files of a conversation, in a folder of its own, under names that cannot lead out of it.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -17,8 +17,8 @@ const MOST: usize = 1000;
 pub(super) struct Folder(PathBuf);
 
 impl Folder {
-    /// Takes the folder under which each conversation has one. An id that is no plain name gets one that is made of all of it,
-    /// so that no two have the same.
+    /// Returns the folder of a conversation. An id that cannot be a file name becomes one with a hash of the id, so that no two
+    /// conversations share a folder.
     pub(super) fn new(around: &Path, conversation: &str) -> Self {
         let mut name = safe(&conversation.replace(['/', '\\'], "_"));
         if name != conversation {
@@ -32,8 +32,8 @@ impl Folder {
         &self.0
     }
 
-    /// Saves a file, and returns where it lies. One that is there is never replaced: the same content is the same file, and
-    /// another one gets a number.
+    /// Saves a file, and returns its path. A file is never replaced: the same content is saved once, and other content under
+    /// the same name gets a number.
     pub(super) fn save(&self, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
         private::make_folder(&self.0)?;
         let name = safe(name);
@@ -59,7 +59,7 @@ impl Folder {
     }
 }
 
-/// Says whether a file has this content. A link is none: it may lead anywhere.
+/// Says whether a file has this content. A link has not: it may lead anywhere.
 fn is_same(path: &Path, bytes: &[u8]) -> bool {
     let length = u64::try_from(bytes.len()).ok();
     fs::symlink_metadata(path).is_ok_and(|known| known.is_file() && Some(known.len()) == length)
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_never_replaced_and_the_same_one_is_not_saved_twice() {
+    fn save_replaces_no_file_and_saves_the_same_content_once() {
         let around = tempfile::tempdir().unwrap();
         let folder = Folder::new(around.path(), "c-1");
         let save = |bytes: &[u8]| folder.save("list.md", bytes).unwrap();
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn each_conversation_has_a_folder_of_its_own_and_none_leads_out() {
+    fn each_conversation_has_a_folder_and_none_leads_out() {
         let around = Path::new("files");
         let long = "a".repeat(200);
         let ids = [
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     #[cfg(unix)]
-    fn a_link_is_not_followed() {
+    fn save_follows_no_link() {
         let around = tempfile::tempdir().unwrap();
         let folder = Folder::new(around.path(), "c");
         fs::create_dir_all(folder.path()).unwrap();
