@@ -146,7 +146,7 @@ impl ChatState {
             Some(Command::Interrupt | Command::EndOfInput) if self.leaving.is_some() => self.act(Action::Exit),
             Some(Command::Interrupt) => self.interrupt(),
             Some(Command::EndOfInput) => self.leave(None),
-            Some(Command::Submit) if !self.leaving.is_some() => self.submit(),
+            Some(Command::Submit) if self.leaving.is_none() => self.submit(),
             Some(Command::Redraw) => self.act(Action::Clear),
             Some(Command::Complete) => {
                 if let Some((text, choices)) = complete(self.editor.text()) {

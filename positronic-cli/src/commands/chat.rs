@@ -116,7 +116,7 @@ fn run(
         runtime.block_on(piped(&mut context, &runner, &models.tape, mode, ui))
     };
     // A thread that reads stdin must not hold the process.
-    runtime.shutdown_timeout(Duration::from_secs(1));
+    runtime.shutdown_timeout(Duration::from_millis(100));
     exit
 }
 
