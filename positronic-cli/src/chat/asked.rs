@@ -5,9 +5,9 @@ use positronic_core::record::Pending;
 use super::keys::Keys;
 use super::ui::ChatUi;
 use crate::app::failure::Failure;
+use crate::render::words::settlement;
 use crate::render::{Line, Tone};
 use crate::session::answers::{Answer, Recall, ask};
-use crate::session::driver::settled;
 use crate::session::interrupts::Interrupt;
 use crate::session::pending::{is_approval, named};
 
@@ -74,8 +74,8 @@ impl ChatUi<'_> {
             Some(Err(_)) => return Ok(Some(Interrupt::System)),
             None if !is_open() => {
                 let log = run.events(pending.since).await?;
-                let what = settled(log.iter().map(|event| &**event), &pending.call);
-                self.say(Tone::Warn, &format!("{} waits no longer: {what}", named(&pending)))?;
+                let what = settlement(log.iter().map(|event| &**event), &pending.call);
+                self.say(Tone::Warn, &format!("{} no longer waits: {what}", named(&pending)))?;
                 self.waiting.clear();
             }
             Some(Ok(Answer::Later | Answer::Interrupted | Answer::Recalled)) | None => {

@@ -1,4 +1,4 @@
-//! What a chat knows: which conversation it is, with which brain, and where its things lie.
+//! Context of a chat: its conversation, brain, budget and files.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use positronic_core::store::{PendingFilter, PendingItem};
 use serde_json::Value;
 
 use super::files::Folder;
-use crate::app::cassette_position::Follower;
+use crate::app::cassette_position::CassetteFollower;
 use crate::app::conversation::Recorded;
 use crate::app::conversation::{form, write};
 use crate::app::failure::Failure;
@@ -30,7 +30,7 @@ use crate::render::limits::{allowed, standing};
 use crate::render::text::{one_line, shorten, width};
 use crate::session::pending::{answers, named, question};
 
-/// A conversation that somebody sits at.
+/// The conversation of a chat, with its settings.
 pub(crate) struct ChatContext {
     pub(crate) kept: ProjectStore,
     pub(crate) definition: Arc<BrainDefinition>,
@@ -39,18 +39,18 @@ pub(crate) struct ChatContext {
     pub(crate) user: Option<String>,
     pub(crate) actor: Actor,
     pub(crate) busy: Busy,
-    /// What the conversation may use, where that was said here.
+    /// Budget of the conversation, if set here.
     pub(crate) budget: Option<Budget>,
-    /// What every conversation that begins here may use.
+    /// Budget of every conversation that begins here.
     pub(crate) said: Option<Budget>,
-    /// What each prompt may use.
+    /// Budget of each prompt.
     pub(crate) each: Option<Budget>,
-    /// What is played, where nothing is asked.
-    pub(crate) follower: Option<Arc<Follower>>,
-    /// The folder around those of the conversations' files; none where they are not to be saved.
+    /// The played cassette.
+    pub(crate) follower: Option<Arc<CassetteFollower>>,
+    /// Parent of the conversations' file folders; `None` if files are not saved.
     pub(crate) around: Option<PathBuf>,
     pub(crate) prices: PriceTable,
-    /// Writes nothing, and knows how this program is called.
+    /// Renders commands of this program.
     pub(crate) words: Ui,
 }
 
@@ -74,16 +74,16 @@ impl ChatContext {
     }
 
     /// Begins another conversation.
-    pub(super) async fn begin_anew(&mut self) -> Result<(), Failure> {
+    pub(super) async fn restart(&mut self) -> Result<(), Failure> {
         self.id = new_id(&self.client()).await?;
         self.budget.clone_from(&self.said);
         if let Some(follower) = &self.follower {
-            follower.begin_anew();
+            follower.restart();
         }
         Ok(())
     }
 
-    /// Winds the cassette that is played on over what was answered in other processes.
+    /// Advances the played cassette over the answers of other processes.
     pub(crate) fn wind(&self, runner: &Runner) -> impl Future<Output = Result<(), Failure>> + Send + use<> {
         let (follower, kept) = (self.follower.clone(), self.kept.clone());
         let (id, runner) = (self.id.clone(), runner.clone());
@@ -102,8 +102,8 @@ impl ChatContext {
         Ok(self.client().conversation(&self.id).await?.into_iter().next())
     }
 
-    /// Goes on with a run that is not over, or looks at it where another worker has it or its brain is not here.
-    pub(super) async fn take_up(&self, runner: &Runner, run: &RunId) -> Result<RunHandle<Value>, Failure> {
+    /// Continues an open run, or watches it if another worker has claimed it or its brain is missing.
+    pub(super) async fn continue_run(&self, runner: &Runner, run: &RunId) -> Result<RunHandle<Value>, Failure> {
         match runner.resume(run).await {
             Ok(run) => Ok(run),
             Err(ResumeError::Store(error)) => Err(error.into()),
@@ -114,35 +114,35 @@ impl ChatContext {
         }
     }
 
-    /// Writes the command that comes back to this conversation.
+    /// Renders the command that continues this conversation.
     pub(crate) fn back(&self) -> String {
         let user = self.user.as_deref().map_or_else(Vec::new, |user| vec!["--user", user]);
         self.words.command(&[&["chat", &self.definition.title, "--conversation", &self.id][..], &user].concat())
     }
 
-    /// Says why a message is not taken, once it is not.
-    pub(super) fn untaken(&self) -> impl FnOnce(ConversationError) -> Failure + Send + use<> {
+    /// Explains why a message was refused.
+    pub(super) fn refusal(&self) -> impl FnOnce(ConversationError) -> Failure + Send + use<> {
         let (back, inbox) = (self.back(), self.words.command(&["inbox"]));
-        move |error| untaken(error, &back, &inbox)
+        move |error| refusal(error, &back, &inbox)
     }
 
     pub(super) fn identity(&self) -> String {
-        if !self.kept.lasts() {
-            return format!("conversation {}, in memory alone", self.id);
+        if !self.kept.is_persistent() {
+            return format!("conversation {}, only in memory", self.id);
         }
-        format!("conversation {}\ncome back with: {}", self.id, self.back())
+        format!("conversation {}\ncontinue it with: {}", self.id, self.back())
     }
 
-    /// Writes the last `most` runs as a transcript.
+    /// Renders the last `most` runs as a transcript.
     pub(super) async fn history(&self, most: usize, style: &Style, now: Timestamp) -> Result<String, Failure> {
         Ok(self.recorded().await?.text(most, style, false, now))
     }
 
-    /// Lists the tools that the model had when it was asked last.
+    /// Lists shows the tools of the last model request.
     pub(super) async fn tools(&self, columns: usize, unicode: bool) -> Result<String, Failure> {
         let Some(tools) = self.recorded().await?.tools()? else { return Ok("no model was asked yet".to_owned()) };
         if tools.is_empty() {
-            return Ok("the model had no tools when it was asked last".to_owned());
+            return Ok("the last model request had no tools".to_owned());
         }
         let names: Vec<String> = tools.iter().map(|tool| one_line(tool.id.as_str(), unicode)).collect();
         let column = names.iter().map(|name| width(name)).max().unwrap_or(0).min(columns / 3);
@@ -155,7 +155,7 @@ impl ChatContext {
         Ok(text)
     }
 
-    /// Says what the last answer and the conversation used and cost, and what they may use.
+    /// Renders usage, cost and budget of the last answer and the conversation.
     pub(super) async fn usage(&self) -> Result<String, Failure> {
         let bill = self.client().bill(&self.id, &self.prices).await?;
         let mut limits = String::new();
@@ -168,7 +168,7 @@ impl ChatContext {
                 _ = writeln!(limits, "{what}: {budget}");
             }
         }
-        let Some(last) = bill.runs.values().last() else { return Ok(format!("nothing was said yet\n{limits}")) };
+        let Some(last) = bill.runs.values().last() else { return Ok(format!("no message yet\n{limits}")) };
         let mut text = String::new();
         for (what, spent, cost) in
             [("last answer", last.total(), costs::cost(last)), ("conversation", bill.total(), costs::bill(&bill))]
@@ -190,13 +190,13 @@ impl ChatContext {
         Ok(text + &limits)
     }
 
-    /// Lists what waits for somebody in this conversation.
+    /// Lists the pending items of this conversation.
     pub(super) async fn waiters(&self) -> Result<Vec<PendingItem>, Failure> {
         let Some(last) = self.last().await?.filter(|last| !last.status.is_over()) else { return Ok(Vec::new()) };
         Ok(self.client().store().pending(&PendingFilter::builder().run(last.run).build()).await?)
     }
 
-    /// Says what waits for somebody.
+    /// Renders the pending items.
     pub(super) fn waiting(waiters: &[PendingItem]) -> String {
         if waiters.is_empty() {
             return "nothing waits".to_owned();
@@ -205,20 +205,18 @@ impl ChatContext {
         waiters.iter().map(line).collect::<Vec<_>>().join("\n")
     }
 
-    /// Says how a run goes on that waits for more than it has, which a budget that is given now is not.
+    /// Explains that a new budget does not answer the limit question of an open run.
     pub(crate) async fn short_of(&self) -> Result<Option<String>, Failure> {
         let waiters = if self.said.is_some() { self.waiters().await? } else { Vec::new() };
         let is_short = |waiter: &&PendingItem| matches!(waiter.pending.kind, PendingKind::Budget { shared: true, .. });
         Ok(waiters.iter().find(is_short).and_then(|waiter| {
             let run = &waiter.run;
             let answer = answers(run.as_str(), &waiter.pending, SystemClock.now(), &self.words).into_iter().next()?;
-            Some(format!(
-                "the budget is for a run that begins with it; `{run}`, which asks for more, goes on with: {answer}"
-            ))
+            Some(format!("the budget only applies to new runs; answer `{run}`, which asks for more, with: {answer}"))
         }))
     }
 
-    /// Saves the files that are not saved, and lists all of them.
+    /// Saves the unsaved files, and lists all files.
     pub(super) async fn files(&self, unicode: bool) -> Result<String, Failure> {
         let files = self.recorded().await?.files();
         if files.is_empty() {
@@ -229,7 +227,7 @@ impl ChatContext {
         }
         let mut text = String::new();
         for file in &files {
-            // One that cannot be saved does not hide the others.
+            // A failure does not hide the other files.
             let place = match self.save(file).await {
                 Ok(Some(path)) => relative(&path),
                 Ok(None) => file.uri.clone(),
@@ -241,7 +239,7 @@ impl ChatContext {
         Ok(text)
     }
 
-    /// Saves a file, where its bytes are kept here, and returns where it lies.
+    /// Saves a file if the store has its bytes, and returns its path.
     pub(super) async fn save(&self, file: &FileOutput) -> Result<Option<PathBuf>, Failure> {
         let (Some(folder), Some(sha256)) = (self.folder(), file.blob()) else { return Ok(None) };
         let Some(bytes) = self.client().blob(sha256).await? else { return Ok(None) };
@@ -257,26 +255,26 @@ impl ChatContext {
         self.around.as_ref().map(|around| Folder::new(around, &self.id))
     }
 
-    /// Writes the conversation into a file.
+    /// Exports the conversation to a file.
     pub(super) async fn export(&self, file: &str) -> Result<String, Failure> {
         if file.is_empty() {
-            return Ok("say into which file: /export talk.md, or /export talk.json".to_owned());
+            return Ok("name a file: /export talk.md, or /export talk.json".to_owned());
         }
         let file = Path::new(file);
         if refuse_known(Some(file), false).is_err() {
-            return Ok(format!("{} is there already: name another file", file.display()));
+            return Ok(format!("{} already exists: name another file", file.display()));
         }
         write(file, &self.recorded().await?, form(Some(file)), false)?;
         Ok(format!("wrote the conversation to {}", file.display()))
     }
 }
 
-/// Says why a message was not taken, and how to come back to its conversation.
-fn untaken(error: ConversationError, back: &str, inbox: &str) -> Failure {
+/// Explains why a message was refused, and how to continue its conversation.
+fn refusal(error: ConversationError, back: &str, inbox: &str) -> Failure {
     match error {
         ConversationError::Busy { run, reason } => Failure::Refused {
-            message: format!("the run `{run}` is not over, and takes no message now: {reason}"),
-            hints: vec![format!("`{inbox}` says whether it waits for somebody, and how to answer")],
+            message: format!("the run `{run}` is not over and accepts no message now: {reason}"),
+            hints: vec![format!("`{inbox}` shows whether it waits for a person, and how to answer")],
         },
         ConversationError::Spent { kind, .. } => {
             let option = match kind {
@@ -289,7 +287,7 @@ fn untaken(error: ConversationError, back: &str, inbox: &str) -> Failure {
         }
         ConversationError::NotYours { conversation } => Failure::Refused {
             message: format!("the conversation `{conversation}` belongs to another user"),
-            hints: vec!["say whose it is with --user, or begin another one with --conversation".to_owned()],
+            hints: vec!["name the user with --user, or begin another one with --conversation".to_owned()],
         },
         ConversationError::Prices { .. } => Failure::Refused {
             message: error.to_string(),

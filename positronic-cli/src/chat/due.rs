@@ -1,16 +1,15 @@
-//! Triggers that are due in the conversation: the chat fires them, as `work` does for all conversations.
+//! Due triggers of the conversation: the chat fires them, as `work` does for all conversations.
 
 use positronic_core::runner::{DueTrigger, Runner};
 
 use super::context::ChatContext;
 use super::ui::ChatUi;
-use crate::app::cassette_position::PLAYED;
+use crate::app::cassette_position::NO_ANSWER_LEFT;
 use crate::app::failure::Failure;
 use crate::render::Tone;
 
 impl ChatContext {
-    /// Starts the first trigger of this conversation that is due. Answers with a sentence where none can fire here, which is
-    /// said once.
+    /// Starts the first due trigger of this conversation. The error explains why none can fire here.
     pub(super) async fn fire(&self, runner: &Runner) -> Result<Option<DueTrigger>, String> {
         let said = |failure: Failure| failure.to_string();
         if let Some(follower) = &self.follower {
@@ -21,7 +20,7 @@ impl ChatContext {
             // Another process may have answered the last prompt.
             self.wind(runner).await.map_err(said)?;
             if !follower.goes_on() {
-                return Err(format!("the trigger {} does not fire here: {PLAYED}", timer.trigger.id));
+                return Err(format!("the trigger {} cannot fire here: {NO_ANSWER_LEFT}", timer.trigger.id));
             }
         }
         self.conversation(runner).fire_due().await.map_err(|error| said(error.into()))
@@ -29,7 +28,7 @@ impl ChatContext {
 }
 
 impl ChatUi<'_> {
-    /// Fires what is due, and shows the answer.
+    /// Fires a due trigger, and shows its run.
     pub(super) async fn fire(&mut self) -> Result<(), Failure> {
         if self.sending.is_some() {
             return Ok(());

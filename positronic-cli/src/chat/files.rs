@@ -1,4 +1,4 @@
-//! Where the files of a conversation are saved: a folder of its own, under names that cannot lead out of it.
+//! The folder of a conversation's files, with names that cannot lead out of it.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -9,7 +9,7 @@ use positronic_core::record::sha256;
 use crate::app::file_names::{numbered, safe};
 use crate::app::private;
 
-/// How many files of one name there may be.
+/// Maximum number of files of one name.
 const MOST: usize = 1000;
 
 /// The folder of a conversation's files.
@@ -17,8 +17,8 @@ const MOST: usize = 1000;
 pub(super) struct Folder(PathBuf);
 
 impl Folder {
-    /// Takes the folder under which each conversation has one. An id that is no plain name gets one that is made of all of it,
-    /// so that no two have the same.
+    /// Takes the parent folder of all conversations' folders. An id that is not a safe name gets an encoded one, so that
+    /// folders stay distinct.
     pub(super) fn new(around: &Path, conversation: &str) -> Self {
         let mut name = safe(&conversation.replace(['/', '\\'], "_"));
         if name != conversation {
@@ -32,8 +32,8 @@ impl Folder {
         &self.0
     }
 
-    /// Saves a file, and returns where it lies. One that is there is never replaced: the same content is the same file, and
-    /// another one gets a number.
+    /// Saves a file, and returns its path. An existing file is never replaced: the same content is the same file, other
+    /// content gets a number.
     pub(super) fn save(&self, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
         private::make_folder(&self.0)?;
         let name = safe(name);
@@ -59,7 +59,7 @@ impl Folder {
     }
 }
 
-/// Says whether a file has this content. A link is none: it may lead anywhere.
+/// Returns whether a regular file has this content. A link may lead anywhere, so it does not count.
 fn is_same(path: &Path, bytes: &[u8]) -> bool {
     let length = u64::try_from(bytes.len()).ok();
     fs::symlink_metadata(path).is_ok_and(|known| known.is_file() && Some(known.len()) == length)
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_never_replaced_and_the_same_one_is_not_saved_twice() {
+    fn saving_never_replaces_a_file_and_skips_known_content() {
         let around = tempfile::tempdir().unwrap();
         let folder = Folder::new(around.path(), "c-1");
         let save = |bytes: &[u8]| folder.save("list.md", bytes).unwrap();

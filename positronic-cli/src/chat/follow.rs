@@ -1,4 +1,4 @@
-//! What is said in a chat, and the runs that answer it: each is shown from its begin to its end, whoever began it.
+//! Messages of a chat and the runs that answer them, also runs that other processes begin.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::render::conversation::plain;
 use crate::render::text::sanitise;
 
 impl ChatUi<'_> {
-    /// Says something in the conversation, after what was said before.
+    /// Sends a message after the earlier ones.
     pub(super) fn send(&mut self, text: String) {
         let opening = Opening { text, id: Some(UuidIds.signal().to_string()) };
         self.unheard.push(opening.clone());
@@ -29,10 +29,10 @@ impl ChatUi<'_> {
         let Some(opening) = self.outbox.pop_front() else { return };
         let (wound, conversation) = (self.desk.wind(&self.runner), self.desk.conversation(&self.runner));
         let (definition, options) = (Arc::clone(&self.desk.definition), self.desk.options.clone());
-        let untaken = self.desk.untaken();
+        let refusal = self.desk.refusal();
         self.sending = Some(tokio::spawn(async move {
             wound.await?;
-            conversation.send_plan(definition, options, opening).await.map_err(untaken)
+            conversation.send_plan(definition, options, opening).await.map_err(refusal)
         }));
     }
 
@@ -52,7 +52,7 @@ impl ChatUi<'_> {
         Ok(())
     }
 
-    /// Shows a run from now on.
+    /// Begins to show a run.
     pub(super) async fn adopt(&mut self, run: RunHandle<Value>) -> Result<(), Failure> {
         let is_same = self.run.as_ref().is_some_and(|shown| shown.id() == run.id());
         if !is_same {
@@ -69,7 +69,7 @@ impl ChatUi<'_> {
         Ok(())
     }
 
-    /// Finds the next run of the conversation that was begun elsewhere, or was not over when the chat began.
+    /// Finds the next run of another process, or the open run at the start of the chat.
     pub(super) async fn look_around(&mut self) -> Result<(), Failure> {
         if self.sending.is_some() {
             return Ok(());
@@ -82,13 +82,13 @@ impl ChatUi<'_> {
         let newer = runs.iter().take_while(|row| Some(&row.run) != known).last();
         if let Some(row) = newer {
             self.desk.wind(&self.runner).await?;
-            let run = self.desk.take_up(&self.runner, &row.run).await?;
+            let run = self.desk.continue_run(&self.runner, &row.run).await?;
             self.adopt(run).await?;
         }
         Ok(())
     }
 
-    /// Goes on with the run that is shown where the process that has worked on it has died.
+    /// Claims the shown run if its worker has died.
     async fn take_over(&mut self) -> Result<(), Failure> {
         let Some(run) = self.run.as_ref().filter(|_| self.elsewhere).map(|run| run.id().clone()) else { return Ok(()) };
         let client = self.desk.client();
@@ -97,7 +97,7 @@ impl ChatUi<'_> {
             return Ok(());
         }
         self.desk.wind(&self.runner).await?;
-        let run = self.desk.take_up(&self.runner, &run).await?;
+        let run = self.desk.continue_run(&self.runner, &run).await?;
         self.adopt(run).await
     }
 
@@ -113,7 +113,7 @@ impl ChatUi<'_> {
         }
     }
 
-    /// Shows the last events of a run that is not shown any longer.
+    /// Shows the last events of a run before the next one.
     pub(super) async fn fill(&mut self) -> Result<(), Failure> {
         let Some(run) = self.run.clone() else { return Ok(()) };
         for event in run.events(self.seen).await? {

@@ -1,7 +1,6 @@
 //! A chat line by line: each line of stdin is a message, each answer a text on stdout.
 //!
-//! It ends with the lines, or with a message that is not answered to its end: what comes after such a one would be said to
-//! somebody who has not heard it.
+//! It ends with the input, or with a message without a complete answer: later messages would refer to a missing answer.
 
 use std::io::{BufRead as _, BufReader, Read};
 use std::sync::Arc;
@@ -11,7 +10,6 @@ use positronic_core::projection::Prompts;
 use positronic_core::record::{Event, EventKind, Opening, Path, RunId, Seq, Status};
 use positronic_core::runner::{DueTrigger, Ids as _, Runner, UuidIds};
 use serde_json::{Value, json};
-use tokio::runtime::Runtime;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::context::ChatContext;
@@ -23,42 +21,34 @@ use crate::app::ui::Ui;
 use crate::cli::exit::Exit;
 use crate::render::conversation::plain;
 use crate::render::text::sanitise;
-use crate::session::driver::{Ending, Role, SessionOptions, session};
+use crate::session::driver::{Ending, OutputMode, Role, SessionOptions, session};
 use crate::session::interrupts::{Interrupt, interrupts};
 use crate::session::outcome::{cut_short, ended, left_by};
 
-/// How the lines are told.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct OutputMode {
-    pub(crate) json: bool,
-    pub(crate) plain: bool,
-}
-
-/// Reads messages until there are no more, and says them one after the other.
-pub(crate) fn lines(
-    runtime: &Runtime,
+/// Reads messages until the end of the input, and sends them one after the other.
+pub(crate) async fn lines(
     desk: &mut ChatContext,
     runner: &Runner,
-    tape: &CassetteSession,
-    manner: OutputMode,
+    cassette: &CassetteSession,
+    output: OutputMode,
     ui: &mut Ui,
 ) -> Result<Exit, Failure> {
     let by_hand = ui.settings.stdin_is_terminal;
     let mut reader = Reader::new(std::mem::replace(&mut ui.input, Box::new(std::io::empty())));
-    let mut interrupts = runtime.block_on(async { interrupts() });
-    // Where nothing is said, the command ends as what was said before has.
+    let mut interrupts = interrupts();
+    // Without a message, the command ends with the outcome of the last run.
     let mut last = Exit::Done;
-    let before = runtime.block_on(desk.last())?.filter(|last| last.status == Status::Running);
+    let before = desk.last().await?.filter(|last| last.status == Status::Running);
     if let Some(row) = before {
-        // What is decided is answered before somebody says more; what waits is answered behind what is said.
-        last = answered(runtime, desk, runner, tape, manner, Words::Before(row.run), ui)?;
+        // A decided call is answered before the next message, a waiting one after it.
+        last = answered(desk, runner, cassette, output, Words::Before(row.run), ui).await?;
         if matches!(last, Exit::Interrupted | Exit::Terminated) {
             return Ok(last);
         }
     }
     let mut unfired = None;
     loop {
-        let exit = fired(runtime, desk, runner, tape, manner, &mut unfired, ui)?;
+        let exit = fired(desk, runner, cassette, output, &mut unfired, ui).await?;
         while interrupts.try_recv().is_ok() {}
         if exit != Exit::Done {
             return Ok(exit);
@@ -66,7 +56,7 @@ pub(crate) fn lines(
         if by_hand {
             ui.lines("> ")?;
         }
-        let line = match runtime.block_on(reader.next(&mut interrupts)) {
+        let line = match reader.next(&mut interrupts).await {
             Next::Line(line) => line,
             Next::End => return Ok(last),
             Next::Failed(source) => {
@@ -81,7 +71,7 @@ pub(crate) fn lines(
                 continue;
             }
             Written::Command(Slash::Quit, _) => return Ok(Exit::Done),
-            Written::Command(slash, argument) => match runtime.block_on(carried_out(desk, slash, &argument, ui)) {
+            Written::Command(slash, argument) => match execute(desk, slash, &argument, ui).await {
                 Ok(Some(again)) => again,
                 Ok(None) => continue,
                 Err(Failure::Output(error)) => return Err(error.into()),
@@ -91,9 +81,9 @@ pub(crate) fn lines(
                 }
             },
         };
-        let exit = answered(runtime, desk, runner, tape, manner, Words::Now(text), ui)?;
+        let exit = answered(desk, runner, cassette, output, Words::Now(text), ui).await?;
         last = exit;
-        // What was told while the run went on was for the run.
+        // Interrupts during the run were for the run.
         while interrupts.try_recv().is_ok() {}
         if exit != Exit::Done {
             return Ok(exit);
@@ -101,23 +91,22 @@ pub(crate) fn lines(
     }
 }
 
-/// Answers the triggers of the conversation that are due. It is looked for them before each line is read: a question of
-/// theirs must not meet a line that is read already.
-fn fired(
-    runtime: &Runtime,
+/// Fires due triggers of the conversation. They are checked before each line is read, since a line that was already read
+/// must not answer their questions.
+async fn fired(
     desk: &ChatContext,
     runner: &Runner,
-    tape: &CassetteSession,
-    manner: OutputMode,
+    cassette: &CassetteSession,
+    output: OutputMode,
     unfired: &mut Option<String>,
     ui: &mut Ui,
 ) -> Result<Exit, Failure> {
     loop {
-        match runtime.block_on(desk.fire(runner)) {
+        match desk.fire(runner).await {
             Ok(None) => return Ok(Exit::Done),
             Ok(Some(DueTrigger { timer, started: Ok(run), .. })) => {
                 ui.notice(&format!("the trigger {} is due: {}", timer.trigger.id, timer.trigger.what))?;
-                let exit = answered(runtime, desk, runner, tape, manner, Words::Fired(run.id().clone()), ui)?;
+                let exit = answered(desk, runner, cassette, output, Words::Fired(run.id().clone()), ui).await?;
                 if exit != Exit::Done {
                     return Ok(exit);
                 }
@@ -134,21 +123,16 @@ fn fired(
     }
 }
 
-/// Carries out a command; what it returns is to be said.
-async fn carried_out(
-    desk: &mut ChatContext,
-    slash: Slash,
-    argument: &str,
-    ui: &mut Ui,
-) -> Result<Option<String>, Failure> {
+/// Executes a command, and returns a message to send.
+async fn execute(desk: &mut ChatContext, slash: Slash, argument: &str, ui: &mut Ui) -> Result<Option<String>, Failure> {
     let said = match slash {
         Slash::New => {
-            desk.begin_anew().await?;
+            desk.restart().await?;
             format!("new conversation {}", desk.id)
         }
         Slash::Retry => match desk.recorded().await?.last_message() {
             Some(text) => return Ok(Some(text)),
-            None => "nothing was said yet".to_owned(),
+            None => "no message yet".to_owned(),
         },
         Slash::Cancel => "no answer is running".to_owned(),
         other => desk.tell(other, argument, ui.err_columns(), ui.settings.unicode).await?,
@@ -157,85 +141,83 @@ async fn carried_out(
     Ok(None)
 }
 
-/// What is answered.
+/// The origin of a run.
 enum Words {
-    /// What is said now.
+    /// A new message.
     Now(String),
-    /// What was said before, in a run that is not over.
+    /// An earlier message, in an open run.
     Before(RunId),
-    /// What a trigger has begun, in this run.
+    /// A trigger, which started this run.
     Fired(RunId),
 }
 
-/// Shows the progress of an answer, and writes it.
-fn answered(
-    runtime: &Runtime,
+/// Shows the progress of an answer, and prints it.
+async fn answered(
     desk: &ChatContext,
     runner: &Runner,
-    tape: &CassetteSession,
-    manner: OutputMode,
+    cassette: &CassetteSession,
+    output: OutputMode,
     words: Words,
     ui: &mut Ui,
 ) -> Result<Exit, Failure> {
     let known = match words {
         Words::Fired(_) => None,
-        Words::Now(_) | Words::Before(_) => runtime.block_on(known(desk))?,
+        Words::Now(_) | Words::Before(_) => known(desk).await?,
     };
     let id = matches!(words, Words::Now(_)).then(|| UuidIds.signal().to_string());
-    let sitting = SessionOptions {
-        tape,
-        played: false,
+    let options = SessionOptions {
+        cassette,
+        plays_people: false,
         actor: &desk.actor,
-        lasts: desk.kept.lasts(),
+        lasts: desk.kept.is_persistent(),
         role: Role::Runs,
-        plain: manner.plain,
-        json: manner.json,
+        output,
         several: true,
     };
     let begin = async |runner: Runner| match words {
-        Words::Before(run) | Words::Fired(run) => desk.take_up(&runner, &run).await,
+        Words::Before(run) | Words::Fired(run) => desk.continue_run(&runner, &run).await,
         Words::Now(text) => {
             let (definition, options) = (Arc::clone(&desk.definition), desk.options.clone());
             let opening = Opening { text, id: id.clone() };
             desk.wind(&runner).await?;
-            desk.conversation(&runner).send_plan(definition, options, opening).await.map_err(desk.untaken())
+            desk.conversation(&runner).send_plan(definition, options, opening).await.map_err(desk.refusal())
         }
     };
-    let (run, ending) = runtime.block_on(session(runner, begin, &sitting, ui))?;
-    let log = runtime.block_on(desk.client().events(&run, Seq(0)))?;
+    let (run, ending) = session(runner, begin, &options, ui).await?;
+    let log = desk.client().events(&run, Seq(0)).await?;
     let prompts = Prompts::of(log.iter().map(|event| &**event));
     let before = known.filter(|(known, _)| *known == run).map(|(_, prompts)| prompts);
     let outputs = |path: &Path| before.as_ref().and_then(|before| before.get(path)).map_or(0, |one| one.output.len());
     let answer = plain(&prompts, outputs);
     let mut unsaved = None;
     for file in log.iter().filter_map(|event| file(event)) {
-        match runtime.block_on(desk.save(file)) {
+        match desk.save(file).await {
             Ok(Some(path)) => ui.notice(&format!("saved {} as {}", file.name, relative(&path)))?,
             Ok(None) => {}
-            // The answer is told all the same.
+            // The answer is printed anyway.
             Err(failure) => unsaved = Some(failure),
         }
     }
-    if manner.json {
-        let status = runtime.block_on(desk.client().store().run(&run))?.status;
+    if output.json {
+        let status = desk.client().store().run(&run).await?.status;
         ui.json_line(&json!({"run": run, "status": status, "text": answer}))?;
     } else if !answer.is_empty() {
         ui.tell(&sanitise(&answer, ui.settings.unicode))?;
     }
     let exit = match ending {
         Ending::Completed(result) => {
-            if !manner.json && answer.is_empty() && result != Value::Null {
+            if !output.json && answer.is_empty() && result != Value::Null {
                 ui.document(&result)?;
             }
             cut_short(&log, ui)?;
             Exit::Done
         }
-        Ending::Left(pending) if desk.kept.lasts() => {
-            let exit = ended(&desk.kept, &run, Ending::Left(pending), &CassetteSession::None, manner.json, ui)?;
+        Ending::Left(pending) if desk.kept.is_persistent() => {
+            let exit = ended(&desk.kept, &run, Ending::Left(pending), &CassetteSession::None, output.json, ui).await?;
             ui.lines(&format!("or in the chat: {}", desk.back()))?;
             exit
         }
-        other => ended(&desk.kept, &run, other, &CassetteSession::None, manner.json, ui)?,
+        other => ended(&desk.kept, &run, other, &CassetteSession::None, output.json, ui).await?,
     };
     match unsaved {
         Some(failure) if exit == Exit::Done => return Err(failure),
@@ -245,7 +227,7 @@ fn answered(
     Ok(exit)
 }
 
-/// Returns what the run that is not over has shown already.
+/// Returns the already shown outputs of an open run.
 async fn known(desk: &ChatContext) -> Result<Option<(RunId, Prompts)>, Failure> {
     let Some(last) = desk.last().await?.filter(|last| !last.status.is_over()) else { return Ok(None) };
     let log = desk.client().events(&last.run, Seq(0)).await?;
@@ -259,7 +241,7 @@ const fn file(event: &Event) -> Option<&positronic_core::record::FileOutput> {
     }
 }
 
-/// Reads one line when it is asked to, so that a question can have the keys in between.
+/// Reads one line on request, so that questions can read the input in between.
 struct Reader {
     ask: Sender<()>,
     lines: UnboundedReceiver<Option<std::io::Result<String>>>,
@@ -293,7 +275,7 @@ impl Reader {
         Self { ask, lines }
     }
 
-    /// Returns the next line that says something.
+    /// Returns the next line that is not blank.
     async fn next(&mut self, interrupts: &mut UnboundedReceiver<Interrupt>) -> Next {
         loop {
             if self.ask.send(()).is_err() {

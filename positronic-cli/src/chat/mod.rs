@@ -25,5 +25,5 @@ mod slash_commands;
 mod ui;
 
 pub(crate) use context::ChatContext;
-pub(crate) use lines::{OutputMode, lines};
+pub(crate) use lines::lines;
 pub(crate) use ui::{Left, table};

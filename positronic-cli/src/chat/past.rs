@@ -1,4 +1,4 @@
-//! What was written in earlier chats: a line of JSON each, in a file beside the store that nobody else may read.
+//! Input history of earlier chats: one JSON line per entry, in a file next to the store that only its owner can read.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::app::atomic_write::replace;
 
-/// How many texts are kept, and with how many the file is written anew.
+/// Maximum number of entries, and the number at which the file is rewritten.
 const KEPT: usize = 500;
 const TOO_MANY: usize = 1000;
 
@@ -15,7 +15,7 @@ const TOO_MANY: usize = 1000;
 pub(super) struct Past(Option<PathBuf>);
 
 impl Past {
-    /// Takes the file of a store; a store in memory has none.
+    /// Returns the history of a store; a store in memory has none.
     pub(super) fn of(store: Option<&Path>) -> Self {
         Self(store.map(|store| {
             let mut name = store.file_name().unwrap_or_default().to_owned();
@@ -24,7 +24,7 @@ impl Past {
         }))
     }
 
-    /// Reads what was written, the last at the end. What cannot be read is left out: it is a help, and nothing more.
+    /// Reads the entries, the last one at the end. Unreadable entries are skipped.
     pub(super) fn read(&self) -> Vec<String> {
         let Some(text) = self.0.as_ref().and_then(|path| fs::read_to_string(path).ok()) else { return Vec::new() };
         let mut lines: Vec<&str> = text.lines().collect();
@@ -37,10 +37,10 @@ impl Past {
         lines.into_iter().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 
-    /// Adds what was written.
+    /// Appends an entry.
     pub(super) fn add(&self, text: &str) -> io::Result<()> {
         let Some(path) = &self.0 else { return Ok(()) };
-        // In one piece, so that two chats that write at once do not mix their lines.
+        // In one write, so that the lines of concurrent chats do not mix.
         open(path)?.write_all(format!("{}\n", serde_json::to_string(text)?).as_bytes())
     }
 }

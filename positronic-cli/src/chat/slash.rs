@@ -1,4 +1,4 @@
-//! What begins with `/` in a chat: commands, found by their name, or by what may have been meant.
+//! Slash commands of a chat: names, prefixes and suggestions.
 
 use std::fmt::Write as _;
 
@@ -21,38 +21,38 @@ pub(super) enum Slash {
     Quit,
 }
 
-/// The commands: name, what may follow, and what it does.
+/// The commands: name, argument and description.
 const ALL: [(Slash, &str, &str, &str); 12] = [
-    (Slash::Help, "help", "", "what can be said here"),
-    (Slash::History, "history", "[NUMBER]", "all that was said, or the last so many messages"),
-    (Slash::Tools, "tools", "", "the tools that the model had when it was asked last"),
-    (Slash::Usage, "usage", "", "tokens and cost of the last answer and of the conversation, and its budget"),
-    (Slash::Files, "files", "", "the files of the conversation, and where they are saved"),
-    (Slash::Pending, "pending", "", "what waits for somebody, and asks you where you can answer"),
-    (Slash::Retry, "retry", "", "says the last message again"),
-    (Slash::Cancel, "cancel", "", "ends the answer that is not over"),
-    (Slash::Export, "export", "FILE", "writes the conversation into a file: .md or .json"),
-    (Slash::Id, "id", "", "the conversation's id, and how to come back to it"),
-    (Slash::New, "new", "", "begins another conversation"),
-    (Slash::Quit, "quit", "", "leaves; the conversation stays"),
+    (Slash::Help, "help", "", "lists the commands"),
+    (Slash::History, "history", "[NUMBER]", "shows all messages, or the last NUMBER of them"),
+    (Slash::Tools, "tools", "", "shows the tools of the last model request"),
+    (Slash::Usage, "usage", "", "shows tokens and cost of the last answer and of the conversation, and its budget"),
+    (Slash::Files, "files", "", "lists the files of the conversation, and where they are saved"),
+    (Slash::Pending, "pending", "", "lists pending items, and asks those that you can answer"),
+    (Slash::Retry, "retry", "", "sends the last message again"),
+    (Slash::Cancel, "cancel", "", "cancels the running answer"),
+    (Slash::Export, "export", "FILE", "exports the conversation to a file: .md or .json"),
+    (Slash::Id, "id", "", "shows the conversation's id, and how to continue it"),
+    (Slash::New, "new", "", "begins a new conversation"),
+    (Slash::Quit, "quit", "", "exits; the conversation is stored"),
 ];
 
 /// Other names of commands.
 const ALSO: [(&str, Slash); 4] =
     [("exit", Slash::Quit), ("q", Slash::Quit), ("?", Slash::Help), ("stop", Slash::Cancel)];
 
-/// What a person has written.
+/// The input of a person.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Written {
     /// A message.
     Message(String),
-    /// A command, with what stands behind it.
+    /// A command with its argument.
     Command(Slash, String),
-    /// Something that looks like a command and is none, with a sentence about it.
+    /// An unknown command, with a message about it.
     Unknown(String),
 }
 
-/// Reads what a person has written. Two slashes stand for one that is said.
+/// Parses the input of a person. Two slashes begin a message with one slash.
 pub(super) fn written(text: &str) -> Written {
     let Some(rest) = text.trim().strip_prefix('/') else { return Written::Message(text.to_owned()) };
     if rest.starts_with('/') {
@@ -65,13 +65,13 @@ pub(super) fn written(text: &str) -> Written {
             let near = nearest(name, ALL.iter().map(|(_, known, _, _)| *known));
             let near: Vec<String> = near.iter().map(|name| format!("/{name}")).collect();
             let near: Vec<&str> = near.iter().map(String::as_str).collect();
-            let meant = did_you_mean(&near).unwrap_or_else(|| "`/help` lists what there is".to_owned());
-            Written::Unknown(format!("there is no command `/{name}`; {meant} (`//` says a slash)"))
+            let meant = did_you_mean(&near).unwrap_or_else(|| "`/help` lists the commands".to_owned());
+            Written::Unknown(format!("there is no command `/{name}`; {meant} (`//` begins a message with a slash)"))
         }
     }
 }
 
-/// Finds a command by its name, or by the beginning of one name alone.
+/// Finds a command by its name or an unambiguous prefix.
 fn named(name: &str) -> Option<Slash> {
     let exact = ALL.iter().find(|(_, known, _, _)| *known == name).map(|(slash, ..)| *slash);
     let also = || ALSO.iter().find(|(known, _)| *known == name).map(|(_, slash)| *slash);
@@ -85,7 +85,7 @@ fn beginning(name: &str) -> Vec<&'static str> {
     ALL.iter().map(|(_, known, _, _)| *known).filter(|known| known.starts_with(name)).collect()
 }
 
-/// Completes the name of a command as far as it is certain, and lists what it may be where it is not.
+/// Completes the name of a command as far as it is unambiguous, and lists the candidates.
 pub(super) fn complete(text: &str) -> Option<(String, Vec<String>)> {
     let name = text.strip_prefix('/').filter(|name| !name.contains(char::is_whitespace))?;
     let known = beginning(name);
@@ -102,7 +102,7 @@ pub(super) fn complete(text: &str) -> Option<(String, Vec<String>)> {
     }
 }
 
-/// Says what there is.
+/// Renders the help.
 pub(super) fn help() -> String {
     let called: Vec<String> = ALL.iter().map(|(_, name, argument, _)| format!("/{name} {argument}")).collect();
     let column = called.iter().map(|called| called.trim_end().len()).max().unwrap_or(0);
@@ -132,11 +132,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_command_is_refused_and_two_slashes_say_one() {
+    fn unknown_command_is_refused_and_two_slashes_begin_a_message() {
         let Written::Unknown(said) = written("/tolls") else { panic!("it is no command") };
-        assert_eq!(said, "there is no command `/tolls`; did you mean `/tools`? (`//` says a slash)");
+        assert_eq!(said, "there is no command `/tolls`; did you mean `/tools`? (`//` begins a message with a slash)");
         let Written::Unknown(said) = written("/etc/passwd is a file") else { panic!("it is no command") };
-        assert_eq!(said, "there is no command `/etc/passwd`; `/help` lists what there is (`//` says a slash)");
+        assert_eq!(
+            said,
+            "there is no command `/etc/passwd`; `/help` lists the commands (`//` begins a message with a slash)"
+        );
         assert!(matches!(written("/"), Written::Unknown(_)));
         assert!(matches!(written("/e"), Written::Command(Slash::Export, _)));
         assert!(matches!(written("/h"), Written::Unknown(_)), "it may be /help or /history");

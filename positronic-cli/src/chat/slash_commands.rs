@@ -1,4 +1,4 @@
-//! What the commands of a chat do.
+//! Execution of slash commands.
 
 use positronic_core::runner::{Clock as _, SystemClock};
 
@@ -10,7 +10,7 @@ use crate::render::{Line, Style, Tone};
 use crate::session::pending::{for_person, is_approval};
 
 impl ChatUi<'_> {
-    /// Carries out a command, and says whether it is to leave.
+    /// Executes a command, and returns whether it leaves the chat.
     pub(super) async fn command(&mut self, slash: Slash, argument: &str) -> Result<bool, Failure> {
         let style = *self.live.style();
         let said = match slash {
@@ -19,28 +19,28 @@ impl ChatUi<'_> {
                 let most = most(argument)?;
                 let style = Style { height: None, ..style };
                 let text = self.desk.history(most, &style, SystemClock.now()).await?;
-                let text = if text.is_empty() { "\nnothing was said yet".to_owned() } else { text };
-                // It is harmless and has its colours already.
+                let text = if text.is_empty() { "\nno message yet".to_owned() } else { text };
+                // The text is already escaped, and has its colours.
                 let lines: Vec<Line> = text.lines().map(|line| Line::new(0).with(Tone::Plain, line)).collect();
                 self.live.print(&lines)?;
                 return Ok(false);
             }
             Slash::Pending => return self.pending().await,
-            Slash::Retry if self.open => "the answer is not over: /cancel ends it".to_owned(),
+            Slash::Retry if self.open => "an answer is running: /cancel ends it".to_owned(),
             Slash::Retry => match self.desk.recorded().await?.last_message() {
                 Some(text) => {
                     self.send(text);
                     return Ok(false);
                 }
-                None => "nothing was said yet".to_owned(),
+                None => "no message yet".to_owned(),
             },
             Slash::Cancel if self.open => return self.cancel().await.map(|()| false),
             Slash::Cancel => "no answer is running".to_owned(),
             Slash::New if self.open || self.sending.is_some() => {
-                "the answer is not over: /cancel ends it, and /quit leaves it".to_owned()
+                "an answer is running: /cancel ends it, and /quit leaves it".to_owned()
             }
             Slash::New => {
-                self.desk.begin_anew().await?;
+                self.desk.restart().await?;
                 (self.run, self.updates, self.known) = (None, None, None);
                 format!("new conversation {}", self.desk.id)
             }
@@ -50,11 +50,11 @@ impl ChatUi<'_> {
         Ok(false)
     }
 
-    /// Says what waits, and asks about it. Says whether the process was told to end meanwhile.
+    /// Shows pending items, and asks about the first one. Returns an interrupt of the process.
     async fn pending(&mut self) -> Result<bool, Failure> {
         let waiters = self.desk.waiters().await?;
         self.say(Tone::Dim, &ChatContext::waiting(&waiters))?;
-        // Approvals are asked for as soon as nobody writes.
+        // Approvals are asked as soon as the input is empty.
         self.left.clear();
         if let Some(run) = self.run.clone().filter(|_| self.open) {
             let pending = run.pending();
@@ -68,19 +68,19 @@ impl ChatUi<'_> {
     }
 }
 
-/// Reads how many messages are wanted.
+/// Parses a number of messages.
 fn most(argument: &str) -> Result<usize, Failure> {
     if argument.is_empty() {
         return Ok(usize::MAX);
     }
     argument.parse().ok().filter(|most| *most > 0).ok_or_else(|| Failure::Misused {
-        message: format!("/history: `{argument}` is no number of messages"),
-        hint: "/history shows all that was said, and /history 3 the last three messages".to_owned(),
+        message: format!("/history: `{argument}` is not a number of messages"),
+        hint: "/history shows all messages, and /history 3 the last three messages".to_owned(),
     })
 }
 
 impl ChatContext {
-    /// Carries out a command that only tells something.
+    /// Executes a command that only shows something.
     pub(super) async fn tell(
         &self,
         slash: Slash,

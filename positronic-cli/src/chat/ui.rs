@@ -343,7 +343,7 @@ impl ChatUi<'_> {
     /// Leaves: an answer that is not over is let go of, or ended where it would end anyway.
     async fn leave(&mut self, told: Option<Interrupt>) -> Result<Left, Failure> {
         self.deliver().await?;
-        if self.is_running() && self.desk.kept.lasts() {
+        if self.is_running() && self.desk.kept.is_persistent() {
             // A terminal that is gone is told nothing, and the answer is let go of all the same.
             _ = self.say(Tone::Dim, crate::session::driver::AT_ONCE);
         } else if self.is_running() {
