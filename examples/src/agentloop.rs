@@ -206,7 +206,7 @@ struct File {
     path: String,
 }
 
-type Action = Tool<Task, Work, ()>;
+type Action = Tool<Task, Work>;
 
 fn search(task: &Task) -> Action {
     let web = match task.search {
@@ -264,7 +264,7 @@ fn folder(place: &str) -> Result<OutputFolder, String> {
 }
 
 /// Builds the brain.
-pub fn agentloop() -> Brain<Task, Work, (), Report> {
+pub fn agentloop() -> Brain<Task, Work, NoServices, Report> {
     brain(TITLE)
         .description("Works towards a goal: searches, computes, writes a report, and decides each step itself")
         .options::<Task>()
@@ -286,7 +286,7 @@ pub fn agentloop() -> Brain<Task, Work, (), Report> {
                 .system(SYSTEM)
                 .input(&cx.state.goal)
                 .structured_actions()
-                .decision_retries(3)
+                .action_retries(3)
                 .max_iterations(50)
                 .max_tokens(500_000)
                 .max_failures(10)

@@ -74,7 +74,7 @@ struct Mail {
     report: String,
 }
 
-type WorkTool = Tool<(), Work, ()>;
+type WorkTool = Tool<(), Work>;
 
 fn query() -> WorkTool {
     WorkTool::new("sales.query", |t| {

@@ -51,8 +51,8 @@ pub fn trip() -> Brain<Wish, Trip> {
     brain(TITLE).description("Plans a short trip").options::<Wish>().state(Trip::default()).r#loop("Plan", |cx| {
         cx.system("You plan trips. Ask for train and hotel at once, then sum up.")
             .input(&cx.options.wish)
-            .brain("find_train", train_clerk(), |b| b.map_output(|trip, offer| trip.train = Some(offer)))
-            .brain("find_hotel", hotel_clerk(), |b| b.map_output(|trip, offer| trip.hotel = Some(offer)))
+            .brain_with("find_train", train_clerk(), |b| b.map_output(|trip, offer| trip.train = Some(offer)))
+            .brain_with("find_hotel", hotel_clerk(), |b| b.map_output(|trip, offer| trip.hotel = Some(offer)))
     })
 }
 

@@ -71,7 +71,7 @@ pub struct Letter {
 }
 
 /// Builds the outer brain. Its state is an [`Issue`] up to the last step, and a [`Letter`] after it.
-pub fn newsletter() -> Brain<Topic, Letter, Newsroom> {
+pub fn newsletter() -> Brain<Topic, Letter, Needs<Newsroom>> {
     brain(TITLE)
         .description("Writes a newsletter about a topic")
         .options::<Topic>()
@@ -106,7 +106,7 @@ struct Note {
 }
 
 /// Builds the inner brain: it collects facts, which are both its state and its result.
-pub fn research() -> Brain<Topic, Vec<String>, Archive> {
+pub fn research() -> Brain<Topic, Vec<String>, Needs<Archive>> {
     brain("Research").options::<Topic>().services::<Archive>().state(Vec::<String>::new()).r#loop("Read", |cx| {
         cx.system("Search the archive, note two facts, then say that you are done.")
             .input(&cx.options.topic)

@@ -7,7 +7,7 @@
 //! This example uses the macros: `brain!` allows `.loop`, and `#[tool]` creates a tool
 //! from an async function whose doc comments the model reads.
 
-use positronic_core::dsl::Reply;
+use positronic_core::dsl::ToolReply;
 use positronic_core::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -35,7 +35,7 @@ pub struct Release {
 
 /// Runs all tests.
 #[tool(sequential)]
-async fn run_tests(cx: ToolContext<(), Release>) -> Result<Reply<Release>> {
+async fn run_tests(cx: ToolContext<(), Release>) -> Result<ToolReply<Release>> {
     // One test fails at the first run.
     let passed = cx.state.test_runs > 0;
     let report = if passed { "all tests passed" } else { "1 test failed: it ran out of time" };
@@ -51,7 +51,7 @@ async fn deploy(
     /// Such as 1.4.0
     version: String,
     cx: ToolContext<(), Release>,
-) -> Result<Reply<Release>> {
+) -> Result<ToolReply<Release>> {
     Ok(cx.result("deployed").update(|release| release.deployed = Some(version)))
 }
 
@@ -61,7 +61,7 @@ async fn postpone(
     /// One sentence
     reason: String,
     cx: ToolContext<(), Release>,
-) -> Result<Reply<Release>> {
+) -> Result<ToolReply<Release>> {
     Ok(cx.result("postponed").update(|release| release.postponed = Some(reason)))
 }
 
@@ -71,7 +71,7 @@ async fn announce(
     /// One sentence
     news: String,
     cx: ToolContext<(), Release>,
-) -> Result<Reply<Release>> {
+) -> Result<ToolReply<Release>> {
     Ok(cx.result("announced").update(|release| release.announced = Some(news)))
 }
 

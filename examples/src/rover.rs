@@ -5,7 +5,7 @@
 //! implemented. A context item derives from the state, so the model always
 //! reads the rover's position, while the text before it stays the same from request to request.
 
-use positronic_core::dsl::Reply;
+use positronic_core::dsl::ToolReply;
 use positronic_core::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -97,7 +97,7 @@ pub fn rover() -> Brain<(), Rover> {
         })
 }
 
-fn drive(cx: &ToolContext<(), Rover, ()>, direction: Direction, steps: u32) -> Result<Reply<Rover>> {
+fn drive(cx: &ToolContext<(), Rover>, direction: Direction, steps: u32) -> Result<ToolReply<Rover>> {
     let Some(power) = cx.state.power.checked_sub(steps) else {
         return Err(Error::new(format!("{steps} steps are too many: there is power for {}", cx.state.power)));
     };

@@ -46,7 +46,7 @@ pub struct Journey {
     pub to: String,
 }
 
-type DeskTool = Tool<(), Desk, ()>;
+type DeskTool = Tool<(), Desk>;
 
 fn see_calendar() -> DeskTool {
     DeskTool::new("calendar.see", |t| {

@@ -152,7 +152,7 @@ fn email() -> Webhook<Answer> {
 }
 
 /// Builds the support agent.
-pub fn support() -> Brain<SupportOptions, Closed, Acme> {
+pub fn support() -> Brain<SupportOptions, Closed, Needs<Acme>> {
     brain(TITLE)
         .description("Answers a customer until the ticket is resolved")
         .options::<SupportOptions>()
@@ -191,7 +191,7 @@ pub fn support() -> Brain<SupportOptions, Closed, Acme> {
                         Ok("sent")
                     })
             })
-            .brain("process_refund", refund_desk(), |b| {
+            .brain_with("process_refund", refund_desk(), |b| {
                 b.description("Ask the refund desk what the customer gets back for the order that was looked up last")
                     .map_input(|ticket| Claim { order: ticket.order.clone(), answers: ticket.answers.clone() })
                     .map_output(|ticket, ruling| ticket.ruling = Some(ruling))
@@ -260,7 +260,7 @@ pub struct Ruling {
 /// Builds the refund desk: a brain that judges a claim and pays nothing.
 ///
 /// A model judges in a step. Its answer has a type with a schema, and a misfit is asked again.
-fn refund_desk() -> Brain<Claim, Ruling, Acme> {
+fn refund_desk() -> Brain<Claim, Ruling, Needs<Acme>> {
     brain("Refund Desk")
         .description("Rules on what a customer gets back")
         .options::<Claim>()
@@ -297,7 +297,7 @@ struct Score {
 }
 
 /// Builds the survey: it asks once, and continues without an answer after three days.
-fn survey() -> Brain<SurveyOptions, Survey, Acme> {
+fn survey() -> Brain<SurveyOptions, Survey, Needs<Acme>> {
     brain("Survey").options::<SurveyOptions>().services::<Acme>().state(Survey::default()).r#loop("Ask", |cx| {
         cx.system(format!("Ask once how satisfied the customer is, from 1 to 5. It ended so: {:?}", cx.options.outcome))
             .tool("ask_customer", |t| {

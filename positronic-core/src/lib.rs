@@ -3,10 +3,19 @@
 //! An author chains typed stages into a **brain**; the runtime runs them, records all events in one ordered
 //! log, pauses for people and webhooks, and tests can read a complete run as a snapshot.
 //!
-//! The modules, in the order of the data flow: [`dsl`] is the API for authors, with [`plugins`] for their loops; [`definition`] is
-//! its untyped form. [`record`] contains the data of a run, [`machine`] is the pure state machine, and [`runner`] performs its effects.
-//! [`model`] and [`tools`] are called by the runner, [`store`] persists logs, [`sink`] forwards events as they happen, [`projection`]
-//! reads them, [`testing`] runs brains for snapshots.
+//! An author of brains needs the [`prelude`] and these modules; the names of [`record`] that they mention, such as
+//! [`Money`](record::Money), are documented where they are used:
+//!
+//! | module | content |
+//! |---|---|
+//! | [`dsl`] | brains, loops and tools over the author's types |
+//! | [`plugins`], `toolbox`, `mcp` | extensions of loops, ready-made tools, tools of MCP servers |
+//! | [`runner`] | starts, resumes and serves runs, and answers their questions from any process |
+//! | [`model`] | language models, their wrappers, and scripted and recorded ones for tests |
+//! | [`testing`] | runs brains for snapshots |
+//!
+//! The other modules say for whom they are: [`record`], [`projection`] and [`sink`] for user interfaces and other readers of runs,
+//! [`store`] for adapters of stores, [`tools`] for adapters of models, [`definition`] and [`machine`] for the engine and its tests.
 //!
 //! ```
 //! use positronic_core::model::scripted::{Reply, ScriptedModel};
@@ -74,5 +83,6 @@ pub use positronic_macros::{Actions, brain, tool};
 
 #[doc(hidden)]
 pub mod __private {
+    pub use crate::dsl::AnyToolContext;
     pub use {schemars, serde};
 }

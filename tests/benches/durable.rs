@@ -42,7 +42,7 @@ fn worker(iterations: u32) -> Brain {
     brain("Worker").r#loop("Work", move |cx| {
         cx.system("You take notes, one an iteration.")
             .input("Begin.")
-            .max_iterations(iterations + 1)
+            .max_iterations(u64::from(iterations) + 1)
             .tool("note", |t| {
                 t.description("Notes a line").idempotent().execute(async |Note { text }, _| Ok(text.repeat(16)))
             })

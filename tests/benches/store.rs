@@ -235,7 +235,7 @@ async fn room() {
         let options = SqliteOptions::builder().path(path.clone()).durability(Durability::ProcessCrash);
         let store = SqliteStore::with(options.build()).unwrap();
         let brain = brain("Worker").r#loop("Work", move |cx| {
-            cx.system("You take notes.").input("Begin.").max_iterations(iterations + 1).tool("note", |t| {
+            cx.system("You take notes.").input("Begin.").max_iterations(u64::from(iterations) + 1).tool("note", |t| {
                 t.description("Notes a line").idempotent().execute(async |Note { text }, _| Ok(text.len()))
             })
         });

@@ -69,7 +69,7 @@ async fn rate_limit_is_waited_for_as_long_as_requested() {
     let retry = sends_the_same_bytes_again(ModelErrorKind::RateLimited, |at| Arc::new(chat(at, name))).await;
 
     assert_eq!(retry.meant, 1000);
-    assert_eq!(retry.error.retry_after, Some(1_000_000));
+    assert_eq!(retry.error.retry_after, Some(Duration::from_secs(1)));
     assert_eq!(retry.error.status, Some(429));
     assert_eq!(retry.error.provider_code.as_deref(), Some("rate_limit_exceeded"));
     let statuses: Vec<_> = journal(name).await.into_iter().map(|(_, status)| status).collect();
@@ -223,7 +223,7 @@ async fn slow_first_token_is_waited_for() {
         EventKind::LoopModelResult { metadata, .. } => metadata.first_chunk,
         _ => None,
     });
-    assert!(first_chunk >= Some(600_000), "{first_chunk:?}");
+    assert!(first_chunk >= Some(Duration::from_millis(600)), "{first_chunk:?}");
 }
 
 #[tokio::test]

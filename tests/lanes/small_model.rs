@@ -58,18 +58,17 @@ fn answers(story: &Story) -> Vec<ResponseMetadata> {
     let mut answers = Vec::new();
     for event in story.log() {
         let EventKind::LoopModelResult { metadata, duration, .. } = &event.kind else { continue };
-        let seconds = |micros: u64| Duration::from_micros(micros).as_secs_f64();
         let first = metadata.first_chunk.unwrap();
         #[expect(clippy::cast_precision_loss, reason = "a few hundred tokens")]
-        let rate = metadata.usage.output as f64 / seconds(duration - first).max(0.001);
+        let rate = metadata.usage.output as f64 / (*duration - first).as_secs_f64().max(0.001);
         println!(
             "{}: {} tokens in, {} of them cached, {} out; first chunk after {:.3} s, whole after {:.3} s, {rate:.0} tokens/s",
             event.path,
             metadata.usage.input,
             metadata.usage.cached,
             metadata.usage.output,
-            seconds(first),
-            seconds(*duration),
+            first.as_secs_f64(),
+            duration.as_secs_f64(),
         );
         answers.push(metadata.clone());
     }
@@ -252,7 +251,7 @@ fn every_answer(story: &Story) -> Vec<ResponseMetadata> {
             metadata.usage.input,
             metadata.usage.cached,
             metadata.usage.output,
-            Duration::from_micros(duration).as_secs_f64(),
+            duration.as_secs_f64(),
             if fits { "" } else { ", refused" },
         );
         answers.push(metadata);

@@ -82,7 +82,9 @@ pub(crate) fn chat(server: &str, model: &str) -> OpenAiChat {
 /// An adapter with short timeouts for the first chunk and between chunks.
 pub(crate) fn impatient(server: &str, model: &str, patience: Duration) -> OpenAiChat {
     let timeouts = Timeouts::builder().first_chunk(patience).idle(patience).build();
-    OpenAiChat::new(OpenAiConfig { timeouts, ..config(server, model) }).unwrap()
+    let mut config = config(server, model);
+    config.timeouts = timeouts;
+    OpenAiChat::new(config).unwrap()
 }
 
 pub(crate) fn responses(server: &str, model: &str) -> OpenAiResponses {

@@ -105,7 +105,11 @@ async fn errors_are_waited_out() {
         assert_solved(&played);
         assert_eq!(kinds(&played), [ModelErrorKind::RateLimited, ModelErrorKind::RateLimited, ModelErrorKind::Server]);
         let asked: Vec<_> = retries(&played.story).iter().map(|retry| retry.error.retry_after).collect();
-        assert_eq!(asked[..2], [Some(300_000); 2], "milliseconds are read where a server gives them");
+        assert_eq!(
+            asked[..2],
+            [Some(Duration::from_millis(300)); 2],
+            "milliseconds are read where a server gives them"
+        );
     }
 }
 

@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod book;
+pub mod designs;
 
 /// Makes a page's code blocks tests.
 #[cfg(doctest)]
@@ -37,4 +38,7 @@ pages! {
     toolbox: "docs/guide/toolbox.md",
     events: "docs/guide/events.md",
     examples: "docs/guide/examples.md",
+    loop_step_samples: "docs/guide/appendix/loop-step-samples.md",
+    agent_loop_samples: "docs/guide/appendix/agent-loop-samples.md",
+    decision_loop_samples: "docs/guide/appendix/decision-loop-samples.md",
 }

@@ -75,7 +75,7 @@ fn answer_shows_tool_activity_and_widget_fallbacks() {
     seat.types("/usage\r");
     seat.sees("conversation: 3 model answers, 751 tokens in, 91 out, 384 cached; cost: unknown price");
     seat.types("/tolls\r");
-    seat.sees("there is no command `/tolls`; did you mean `/tools`?");
+    seat.sees("unknown command `/tolls`; did you mean `/tools`?");
     seat.types("/to\t\r");
     seat.sees("larder  Lists what is in the larder");
     seat.types(LEAVE);
@@ -141,7 +141,7 @@ fn unanswered_approval_is_shown_again_in_the_next_chat() {
     seat.types(INTERRUPT);
     let (code, screen) = seat.end();
     assert_eq!(code, Some(3), "{screen}");
-    assert!(screen.contains("a question waits for you and is asked again then; continue it with: "), "{screen}");
+    assert!(screen.contains("the run waits for your answer; continue it with: "), "{screen}");
     assert_eq!(desk.json(&["inbox"])["run"], json!("c-1"));
 
     let mut seat = Seat::at(&desk, &["chat", "kitchen", "-c", "c"]);

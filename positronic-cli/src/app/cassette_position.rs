@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use positronic_core::model::cassette::{Cassette, Header, Pending};
+use positronic_core::model::cassette::{AwaitedSignal, Cassette, Header};
 use positronic_core::model::{Model as _, NoDeltas};
 use positronic_core::projection::request_for;
 use positronic_core::record::{CODE, Event, EventKind, RunId, Seq};
@@ -120,7 +120,7 @@ async fn wind(
                 }
             }
             EventKind::LoopApprovalDecided { .. } | EventKind::BudgetDecided { .. } if is_new(event) => {
-                _ = cassette.next_signal(&[Pending::Approval(&event.path)]);
+                _ = cassette.next_signal(&[AwaitedSignal::Approval(&event.path)]);
             }
             EventKind::LoopResume { wait, signal: Some(_), .. } if is_new(event) => {
                 let before = log.get(..index).unwrap_or_default();
@@ -130,8 +130,8 @@ async fn wind(
                 });
                 let Some(wait) = waits.and_then(|waits| waits.get(usize::try_from(*wait).ok()?)) else { continue };
                 _ = cassette.next_signal(&[match wait.webhook.as_str() {
-                    REPLY => Pending::Reply(&event.path),
-                    name => Pending::Webhook { name, identifier: &wait.identifier },
+                    REPLY => AwaitedSignal::Reply(&event.path),
+                    name => AwaitedSignal::Webhook { name, identifier: &wait.identifier },
                 }]);
             }
             _ => {}

@@ -64,16 +64,13 @@ pub(crate) fn endpoint(wanted: &ModelArgs, settings: &Settings) -> Result<Arc<dy
     let flags = &wanted.endpoint;
     let headers = flags.headers.iter().map(|text| header(text)).collect::<Result<Vec<_>, _>>()?;
     let config = OpenAiConfig::builder().api_key(key).model(name).action_format(action_format).headers(headers);
-    let config = match &settings.base_url {
+    let mut config = match &settings.base_url {
         Some(url) => config.base_url(url.clone()).build(),
         None => config.build(),
     };
-    let config = OpenAiConfig {
-        max_output_tokens: flags.max_output_tokens,
-        reasoning_effort: flags.reasoning.clone(),
-        proxy: flags.proxy.clone(),
-        ..config
-    };
+    config.max_output_tokens = flags.max_output_tokens;
+    config.reasoning_effort.clone_from(&flags.reasoning);
+    config.proxy.clone_from(&flags.proxy);
     let refuse = |error: ModelError| unusable(&config, &error);
     let model: Arc<dyn Model> = if responses {
         Arc::new(OpenAiResponses::new(config.clone()).map_err(refuse)?)
@@ -91,9 +88,14 @@ pub(crate) fn endpoint(wanted: &ModelArgs, settings: &Settings) -> Result<Arc<dy
 /// Names the flag or variable whose value the adapter refused: the first one whose removal makes the rest valid.
 fn unusable(config: &OpenAiConfig, error: &ModelError) -> Failure {
     let is_usable = |config: &OpenAiConfig| OpenAiChat::new(config.clone()).is_ok();
-    let without_proxy = OpenAiConfig { proxy: None, ..config.clone() };
-    let without_headers = OpenAiConfig { headers: Vec::new(), ..without_proxy.clone() };
-    let without_key = OpenAiConfig { api_key: String::new(), ..without_headers.clone() };
+    let without = |config: &OpenAiConfig, remove: fn(&mut OpenAiConfig)| {
+        let mut rest = config.clone();
+        remove(&mut rest);
+        rest
+    };
+    let without_proxy = without(config, |config| config.proxy = None);
+    let without_headers = without(&without_proxy, |config| config.headers.clear());
+    let without_key = without(&without_headers, |config| config.api_key.clear());
     let from = if is_usable(&without_proxy) {
         "--proxy"
     } else if is_usable(&without_headers) {

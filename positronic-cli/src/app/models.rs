@@ -398,7 +398,7 @@ mod tests {
             context: [].into(),
             tools: Arc::default(),
             messages: Transcript::default(),
-            settings: Arc::new(positronic_core::record::Settings { tier, ..Default::default() }),
+            settings: Arc::new(positronic_core::record::Settings::builder().tier(tier).build()),
         };
 
         assert_eq!(both.call(&request(Tier::High), &NoDeltas).await.unwrap().text(), "high");

@@ -1,29 +1,29 @@
-//! A conversation at the command line: one run after the other, each with those before as its history.
+//! A conversation at the command line: one run per message, each with the runs before as its history.
 //!
 //! ```text
-//! keys ──▶ editor ──▶ slash ──▶ outbox ──▶ Conversation::send ──▶ a run
-//!                                                                  │ events, pieces
-//!            the terminal ◀── render (fold, talk) ◀── ui ◀────────┘ settled: over, or somebody is asked
+//! keys, ticks, events ──▶ ChatState::on ──▶ actions ──▶ ChatUi: send, signal, print, leave
+//!                              │
+//!                              └── draw: the input or a question, painted below the live view of the run
 //! ```
 //!
-//! `ui` is a chat at a terminal: the answer streams above the lines in which the next message is written already. Questions
-//! (`answers`) take the terminal for themselves, and give it back. `lines` is a chat over a pipe, a line a message. Both know
-//! the conversation through `context`.
+//! `state` is a chat at a terminal, without the terminal; `protocol` has its inputs and actions, `draw` its frame. `ui` owns the
+//! terminal and the loop, and `runs` follows the runs. `piped` is a chat over a pipe, a line per message. Both use the
+//! conversation through `context`.
 
-mod asked;
+mod command_output;
 mod context;
-mod due;
-mod editor;
-mod files;
-mod follow;
-mod foot;
-mod keys;
-mod lines;
-mod past;
-mod slash;
+mod draw;
+mod input_history;
+mod piped;
+mod protocol;
+mod runs;
+mod saved_files;
 mod slash_commands;
+mod state;
+#[cfg(test)]
+mod state_tests;
 mod ui;
 
 pub(crate) use context::ChatContext;
-pub(crate) use lines::lines;
-pub(crate) use ui::{Left, table};
+pub(crate) use piped::piped;
+pub(crate) use ui::{Left, chat_ui};

@@ -1,105 +1,157 @@
-//! Execution of slash commands.
+//! Slash commands of a chat: parsing, completion and help.
 
-use positronic_core::runner::{Clock as _, SystemClock};
+use std::fmt::Write as _;
 
-use super::context::ChatContext;
-use super::slash::{Slash, help};
-use super::ui::ChatUi;
-use crate::app::failure::Failure;
-use crate::render::{Line, Style, Tone};
-use crate::session::pending::{for_person, is_approval};
+use crate::cli::suggest::{did_you_mean, nearest};
 
-impl ChatUi<'_> {
-    /// Executes a command, and returns whether it leaves the chat.
-    pub(super) async fn command(&mut self, slash: Slash, argument: &str) -> Result<bool, Failure> {
-        let style = *self.live.style();
-        let said = match slash {
-            Slash::Quit => return Ok(true),
-            Slash::History => {
-                let most = most(argument)?;
-                let style = Style { height: None, ..style };
-                let text = self.desk.history(most, &style, SystemClock.now()).await?;
-                let text = if text.is_empty() { "\nno message yet".to_owned() } else { text };
-                // The text is already escaped, and has its colours.
-                let lines: Vec<Line> = text.lines().map(|line| Line::new(0).with(Tone::Plain, line)).collect();
-                self.live.print(&lines)?;
-                return Ok(false);
-            }
-            Slash::Pending => return self.pending().await,
-            Slash::Retry if self.open => "an answer is running: /cancel ends it".to_owned(),
-            Slash::Retry => match self.desk.recorded().await?.last_message() {
-                Some(text) => {
-                    self.send(text);
-                    return Ok(false);
-                }
-                None => "no message yet".to_owned(),
-            },
-            Slash::Cancel if self.open => return self.cancel().await.map(|()| false),
-            Slash::Cancel => "no answer is running".to_owned(),
-            Slash::New if self.open || self.sending.is_some() => {
-                "an answer is running: /cancel ends it, and /quit leaves it".to_owned()
-            }
-            Slash::New => {
-                self.desk.restart().await?;
-                (self.run, self.updates, self.known) = (None, None, None);
-                format!("new conversation {}", self.desk.id)
-            }
-            other => self.desk.tell(other, argument, style.width, style.unicode).await?,
-        };
-        self.say(Tone::Dim, &said)?;
-        Ok(false)
+/// A command of a chat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Slash {
+    Help,
+    History,
+    Tools,
+    Usage,
+    Files,
+    Pending,
+    Retry,
+    Cancel,
+    Export,
+    Id,
+    New,
+    Quit,
+}
+
+/// The commands: name, argument, and what it does.
+const ALL: [(Slash, &str, &str, &str); 12] = [
+    (Slash::Help, "help", "", "lists the commands"),
+    (Slash::History, "history", "[NUMBER]", "shows the conversation, or its last messages"),
+    (Slash::Tools, "tools", "", "lists the tools of the last model request"),
+    (Slash::Usage, "usage", "", "shows tokens and cost of the last answer and of the conversation, and its budget"),
+    (Slash::Files, "files", "", "lists the files of the conversation, and where they are saved"),
+    (Slash::Pending, "pending", "", "lists what waits for an answer, and asks you"),
+    (Slash::Retry, "retry", "", "sends the last message again"),
+    (Slash::Cancel, "cancel", "", "ends the answer that is running"),
+    (Slash::Export, "export", "FILE", "exports the conversation to a file: .md or .json"),
+    (Slash::Id, "id", "", "shows the conversation's id, and how to continue it"),
+    (Slash::New, "new", "", "begins a new conversation"),
+    (Slash::Quit, "quit", "", "exits; the conversation is stored"),
+];
+
+/// Other names of commands.
+const ALSO: [(&str, Slash); 4] =
+    [("exit", Slash::Quit), ("q", Slash::Quit), ("?", Slash::Help), ("stop", Slash::Cancel)];
+
+/// What a person has entered.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Written {
+    /// A message.
+    Message(String),
+    /// A command, with its argument.
+    Command(Slash, String),
+    /// An unknown command, with what to print.
+    Unknown(String),
+}
+
+/// Parses what a person has entered. Two slashes at the beginning send one.
+pub(super) fn parse(text: &str) -> Written {
+    let Some(rest) = text.trim().strip_prefix('/') else { return Written::Message(text.to_owned()) };
+    if rest.starts_with('/') {
+        return Written::Message(rest.to_owned());
     }
-
-    /// Shows pending items, and asks about the first one. Returns an interrupt of the process.
-    async fn pending(&mut self) -> Result<bool, Failure> {
-        let waiters = self.desk.waiters().await?;
-        self.say(Tone::Dim, &ChatContext::waiting(&waiters))?;
-        // Approvals are asked as soon as the input is empty.
-        self.left.clear();
-        if let Some(run) = self.run.clone().filter(|_| self.open) {
-            let pending = run.pending();
-            if !pending.iter().any(is_approval)
-                && let Some(first) = pending.into_iter().find(for_person)
-            {
-                return Ok(self.ask(first).await?.is_some());
-            }
+    let (name, argument) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    match named(&name.to_lowercase()) {
+        Some(slash) => Written::Command(slash, argument.trim().to_owned()),
+        None => {
+            let near = nearest(name, ALL.iter().map(|(_, known, _, _)| *known));
+            let near: Vec<String> = near.iter().map(|name| format!("/{name}")).collect();
+            let near: Vec<&str> = near.iter().map(String::as_str).collect();
+            let meant = did_you_mean(&near).unwrap_or_else(|| "`/help` lists the commands".to_owned());
+            Written::Unknown(format!("unknown command `/{name}`; {meant} (`//` sends a slash)"))
         }
-        Ok(false)
     }
 }
 
-/// Parses a number of messages.
-fn most(argument: &str) -> Result<usize, Failure> {
-    if argument.is_empty() {
-        return Ok(usize::MAX);
-    }
-    argument.parse().ok().filter(|most| *most > 0).ok_or_else(|| Failure::Misused {
-        message: format!("/history: `{argument}` is not a number of messages"),
-        hint: "/history shows all messages, and /history 3 the last three messages".to_owned(),
+/// Finds a command by its name, or by an unambiguous prefix.
+fn named(name: &str) -> Option<Slash> {
+    let exact = ALL.iter().find(|(_, known, _, _)| *known == name).map(|(slash, ..)| *slash);
+    let also = || ALSO.iter().find(|(known, _)| *known == name).map(|(_, slash)| *slash);
+    exact.or_else(also).or_else(|| match &*beginning(name) {
+        [only] if !name.is_empty() => named(only),
+        _ => None,
     })
 }
 
-impl ChatContext {
-    /// Executes a command that only shows something.
-    pub(super) async fn tell(
-        &self,
-        slash: Slash,
-        argument: &str,
-        columns: usize,
-        unicode: bool,
-    ) -> Result<String, Failure> {
-        match slash {
-            Slash::Tools => self.tools(columns, unicode).await,
-            Slash::Usage => self.usage().await,
-            Slash::Files => self.files(unicode).await,
-            Slash::Pending => Ok(Self::waiting(&self.waiters().await?)),
-            Slash::Export => self.export(argument).await,
-            Slash::Id => Ok(self.identity()),
-            Slash::History => {
-                let style = Style { width: columns, unicode, ..Style::default() };
-                self.history(most(argument)?, &style, SystemClock.now()).await
-            }
-            Slash::Help | Slash::Retry | Slash::Cancel | Slash::New | Slash::Quit => Ok(help()),
+fn beginning(name: &str) -> Vec<&'static str> {
+    ALL.iter().map(|(_, known, _, _)| *known).filter(|known| known.starts_with(name)).collect()
+}
+
+/// Completes the name of a command as far as it is unambiguous, and lists the candidates where it is not.
+pub(super) fn complete(text: &str) -> Option<(String, Vec<String>)> {
+    let name = text.strip_prefix('/').filter(|name| !name.contains(char::is_whitespace))?;
+    let known = beginning(name);
+    match &*known {
+        [] => None,
+        [only] => Some((format!("/{only} "), Vec::new())),
+        [first, ..] => {
+            let shared = (0..=first.len())
+                .rev()
+                .find(|end| first.get(..*end).is_some_and(|start| known.iter().all(|known| known.starts_with(start))));
+            let start = first.get(..shared.unwrap_or(0)).unwrap_or_default();
+            Some((format!("/{start}"), known.iter().map(|name| format!("/{name}")).collect()))
         }
+    }
+}
+
+/// Lists the commands and the keys.
+pub(super) fn help() -> String {
+    let called: Vec<String> = ALL.iter().map(|(_, name, argument, _)| format!("/{name} {argument}")).collect();
+    let column = called.iter().map(|called| called.trim_end().len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for (called, (_, _, _, what)) in called.iter().zip(ALL) {
+        _ = writeln!(text, "{:<column$}  {what}", called.trim_end());
+    }
+    text + "\nEnter sends, Alt-Enter or Ctrl-J begins a line, the arrow keys recall earlier input. Ctrl-C ends the answer \
+            that is running, else leaves; Ctrl-D leaves. Two slashes send a message that begins with one."
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parse_finds_a_command_by_its_name_or_prefix() {
+        let command = |slash, rest: &str| Written::Command(slash, rest.to_owned());
+
+        assert_eq!(parse("/help"), command(Slash::Help, ""));
+        assert_eq!(parse(" /HIS 3 "), command(Slash::History, "3"));
+        assert_eq!(parse("/export talk.md"), command(Slash::Export, "talk.md"));
+        assert_eq!(parse("/exit"), command(Slash::Quit, ""));
+        assert_eq!(parse("/stop"), command(Slash::Cancel, ""));
+        assert_eq!(parse("a /help"), Written::Message("a /help".to_owned()));
+    }
+
+    #[test]
+    fn unknown_command_is_refused_and_two_slashes_send_one() {
+        let Written::Unknown(said) = parse("/tolls") else { panic!("it is not a command") };
+        assert_eq!(said, "unknown command `/tolls`; did you mean `/tools`? (`//` sends a slash)");
+        let Written::Unknown(said) = parse("/etc/passwd is a file") else { panic!("it is not a command") };
+        assert_eq!(said, "unknown command `/etc/passwd`; `/help` lists the commands (`//` sends a slash)");
+        assert!(matches!(parse("/"), Written::Unknown(_)));
+        assert!(matches!(parse("/e"), Written::Command(Slash::Export, _)));
+        assert!(matches!(parse("/h"), Written::Unknown(_)), "it may be /help or /history");
+        assert_eq!(parse("//etc/passwd is a file"), Written::Message("/etc/passwd is a file".to_owned()));
+    }
+
+    #[test]
+    fn complete_adds_what_is_unambiguous() {
+        assert_eq!(complete("/us"), Some(("/usage ".to_owned(), Vec::new())));
+        assert_eq!(complete("/h"), Some(("/h".to_owned(), vec!["/help".to_owned(), "/history".to_owned()])));
+        assert_eq!(complete("/hel").map(|(text, _)| text).as_deref(), Some("/help "));
+        assert_eq!((complete("hello"), complete("/x"), complete("/export f")), (None, None, None));
+    }
+
+    #[test]
+    fn help_names_every_command() {
+        insta::assert_snapshot!(help());
     }
 }

@@ -234,7 +234,6 @@ impl BudgetArgs {
             Some(AtLimit::Ask) | None => None,
         };
         let ask = (at_limit == Some(AtLimit::Ask)).then(AskForMore::default);
-        let max_time = max_time.map(|time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
         let mut budget = Budget::default();
         (budget.max_money, budget.max_tokens, budget.max_iterations) = (max_money, max_tokens, max_iterations);
         (budget.max_time, budget.on_limit, budget.ask) = (max_time, on_limit, ask);

@@ -46,7 +46,7 @@ pub(super) fn iterations(text: &str) -> Result<u64, String> {
 
 /// Parses a duration: `90s`, `10m`, `2h`.
 pub(super) fn time(text: &str) -> Result<Duration, String> {
-    read(LimitKind::Time, text).map(|more| Duration::from_micros(more.time))
+    read(LimitKind::Time, text).map(|more| more.time)
 }
 
 /// Parses an age: `30s`, `10m`, `12h`, `2d`, `3w`.

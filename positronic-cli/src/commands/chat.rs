@@ -16,7 +16,7 @@ use crate::app::run_options::{GivenOptions, check_accepts_messages, options};
 use crate::app::store::ProjectStore;
 use crate::app::store::with_alternatives;
 use crate::app::ui::Ui;
-use crate::chat::{ChatContext, Left, lines, table};
+use crate::chat::{ChatContext, Left, chat_ui, piped};
 use crate::cli::ChatArgs;
 use crate::cli::exit::Exit;
 use crate::session::driver::OutputMode;
@@ -65,7 +65,7 @@ pub(crate) async fn chat(project: &Project, args: &ChatArgs, ui: &mut Ui) -> Res
         CassetteSession::Plays(cassette) => Some(Arc::new(CassetteFollower::new(cassette))),
         CassetteSession::None | CassetteSession::Records(_) => None,
     };
-    let desk = ChatContext {
+    let context = ChatContext {
         definition: Arc::clone(&entry.definition),
         options,
         id,
@@ -73,28 +73,28 @@ pub(crate) async fn chat(project: &Project, args: &ChatArgs, ui: &mut Ui) -> Res
         actor: ui.actor(args.user.as_deref()),
         busy: args.busy.into(),
         budget,
-        said,
-        each,
+        given_budget: said,
+        prompt_budget: each,
         follower,
-        around: match &args.files {
+        files_dir: match &args.files {
             Some(folder) => Some(folder.clone()),
             None => store.path.as_ref().and_then(|store| store.parent()).map(|beside| beside.join(FILES)),
         },
         prices: crate::app::prices::prices(args.model.prices.as_deref(), &ui.settings)?,
-        words: ui.silent(),
-        kept: store.clone(),
+        ui: ui.silent(),
+        store: store.clone(),
     };
-    if let Some(said) = desk.short_of().await? {
+    if let Some(said) = context.asks_for_more().await? {
         ui.notice(&said)?;
     }
     let runner = models.runner(project, &store);
-    let left = converse(desk, runner, &models, args, ui).await;
+    let left = converse(context, runner, &models, args, ui).await;
     save(&models, args.record.as_deref(), ui)?;
     left
 }
 
 async fn converse(
-    mut desk: ChatContext,
+    mut context: ChatContext,
     runner: Runner,
     models: &Models,
     args: &ChatArgs,
@@ -103,28 +103,27 @@ async fn converse(
     let settings = &ui.settings;
     let terminal = settings.stdin_is_terminal && settings.stderr_is_terminal && !settings.dumb;
     // Recorded answers are not played again.
-    desk.wind(&runner).await?;
+    context.wind(&runner).await?;
     if terminal && !args.plain && !args.json {
-        let left = table(&mut desk, runner, args.history, ui).await;
-        left.and_then(|left| parted(&desk, &left, ui))
+        let left = chat_ui(&mut context, runner, args.history, ui).await;
+        left.and_then(|left| say_goodbye(&context, &left, ui))
     } else {
         ui.ignore_closed_streams();
-        ui.prices = Some(desk.prices.clone());
+        ui.prices = Some(context.prices.clone());
         let output = OutputMode { json: args.json, plain: args.plain };
-        lines(&mut desk, &runner, &models.cassette, output, ui).await
+        piped(&mut context, &runner, &models.cassette, output, ui).await
     }
 }
 
 /// Prints how to continue the conversation.
-fn parted(desk: &ChatContext, left: &Left, ui: &mut Ui) -> Result<Exit, Failure> {
+fn say_goodbye(context: &ChatContext, left: &Left, ui: &mut Ui) -> Result<Exit, Failure> {
     ui.ignore_closed_streams();
-    if left.said && desk.kept.is_persistent() {
-        let stays =
-            if left.waits { "a question waits for you and is asked again then" } else { "the conversation is stored" };
-        ui.lines(&format!("\n{stays}; continue it with: {}", desk.back()))?;
+    if left.said && context.store.is_persistent() {
+        let stays = if left.waits { "the run waits for your answer" } else { "the conversation is stored" };
+        ui.lines(&format!("\n{stays}; continue it with: {}", context.back()))?;
     }
-    Ok(match left.told {
-        Some(told) => left_by(told),
+    Ok(match left.by {
+        Some(interrupt) => left_by(interrupt),
         None if left.waits => Exit::Unanswered,
         None => Exit::Done,
     })

@@ -150,7 +150,7 @@ fn run_with_an_open_limit_question_refuses_messages_and_prints_how_to_answer() {
     let refused = desk.chat("third", &[]);
 
     let hint = "the run `c-1` is not over and accepts no message now: no loop of the run is open, so no loop can receive the message\n  \
-                `desk inbox` shows whether it waits for a person, and how to answer\n";
+                `desk inbox` lists what it waits for, and how to answer\n";
     assert!(refused.code == 7 && refused.err.ends_with(hint), "{}", refused.err);
     assert!(desk.call("", &["inbox"], false).out.contains("    desk approve c-1 . --more "));
 }
@@ -162,8 +162,7 @@ fn larger_budget_does_not_answer_an_open_limit_question() {
 
     let raised = desk.chat("Hello", &["--max-iterations", "5"]);
 
-    let told =
-        "the budget only applies to new runs; answer `c-0`, which asks for more, with: desk approve c-0 . --more ";
+    let told = "the budget applies to runs that begin with it; `c-0`, which asks for more, continues with: desk approve c-0 . --more ";
     assert!(raised.code == 3 && raised.err.contains(told), "{}", raised.err);
     assert!(!desk.chat("Hello", &[]).err.contains("the budget is"), "where none is given, nothing is said");
 }

@@ -87,7 +87,7 @@ fn given(one: &Inputs, other: &Inputs, unicode: bool) -> String {
 }
 
 fn parted(event: Option<&DivergentEvent>) -> String {
-    let Some(DivergentEvent { seq, path, body }) = event else { return "the run has no more events".to_owned() };
+    let Some(DivergentEvent { seq, path, body, .. }) = event else { return "the run has no more events".to_owned() };
     let name = body.get("type").and_then(Value::as_str).unwrap_or_default();
     let mut rest = body.clone();
     rest.as_object_mut().and_then(|fields| fields.remove("type"));

@@ -33,7 +33,8 @@ pub(crate) async fn fork(project: Option<&Project>, args: &ForkArgs, ui: &mut Ui
         Some(EventKind::BrainStart(start)) => options(project, args, &row.brain, &start.options)?,
         _ => None,
     };
-    let mut fork = Fork { options, actor: ui.actor(args.by.as_deref()), ..Fork::default() };
+    let mut fork = Fork::builder().actor(ui.actor(args.by.as_deref())).build();
+    fork.options = options;
     fork.overrides = Overrides { system: args.system.clone(), model: args.model.clone() };
     fork.results = results.into_iter().map(|(call, output)| (call, ToolResult::success(output))).collect();
     let new = client.fork(&row.run, at, fork).await.map_err(refused)?;

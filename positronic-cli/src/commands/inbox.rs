@@ -21,7 +21,7 @@ pub(crate) async fn inbox(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure
         return mail(args, ui).await;
     }
     let store = ProjectStore::open_to_read(ui)?;
-    let filter = PendingFilter { person: !args.all, most: Some(args.limit), ..PendingFilter::default() };
+    let filter = PendingFilter::builder().person(!args.all).most(args.limit).build();
     let client = store.client();
     let waiters = client.store().pending(&filter).await?;
     let short = ShortIds::of(&client, waiters.iter().map(|waiter| &waiter.run)).await?;

@@ -22,7 +22,7 @@ pub(crate) async fn prune(args: &PruneArgs, ui: &mut Ui) -> Result<Exit, Failure
     let status = if args.status.is_empty() { over.collect() } else { args.status.clone() };
     let store = ProjectStore::open_existing(ui)?;
     let now = SystemClock.now();
-    let filter = RunFilter { status, before: Some(earlier(now, args.before)), ..RunFilter::default() };
+    let filter = RunFilter::builder().status(status).before(earlier(now, args.before)).build();
     let client = store.client();
     let mut rows = client.store().runs(&filter).await?;
     // A run stays if its prompts are the history of a run that stays.

@@ -72,7 +72,7 @@ pub(crate) async fn runs(project: Option<&Project>, args: &RunsArgs, ui: &mut Ui
 }
 
 async fn listed(client: &Client, args: &RunsArgs, now: Timestamp) -> Result<Vec<RunSummary>, StoreError> {
-    let mut filter = RunFilter { status: args.status.clone(), ..RunFilter::default() };
+    let mut filter = RunFilter::builder().status(args.status.clone()).build();
     filter.brain = match &args.brain {
         Some(written) => Some(title(client, written).await?),
         None => None,

@@ -76,7 +76,7 @@ fn head(timer: &Timer, now: Timestamp) -> String {
         false => write!(head, " has been due for {}", age(now.since(trigger.due))),
     };
     if let Some(every) = trigger.every {
-        _ = write!(head, ", every {}", duration(std::time::Duration::from_micros(every)));
+        _ = write!(head, ", every {}", duration(every));
     }
     _ = write!(head, "; it starts {brain}");
     _ = user.as_ref().map(|user| write!(head, " for {user}"));

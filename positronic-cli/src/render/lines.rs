@@ -49,7 +49,6 @@ impl Pen<'_> {
 
     pub(super) fn sign(&self, id: NodeId, status: NodeStatus) -> (Tone, Sign) {
         match status {
-            NodeStatus::NotStarted => (Tone::Dim, Sign::Ahead),
             NodeStatus::Running if self.view.timeline.is_paused() || self.view.is_waiting(id) => {
                 (Tone::Warn, Sign::Waiting)
             }
@@ -59,7 +58,7 @@ impl Pen<'_> {
             NodeStatus::Failed => (Tone::Bad, Sign::Failed),
             NodeStatus::Interrupted => (Tone::Warn, Sign::Cut),
             NodeStatus::Limited => (Tone::Warn, Sign::Limited),
-            NodeStatus::Skipped => (Tone::Dim, Sign::Ahead),
+            _ => (Tone::Dim, Sign::Ahead),
         }
     }
 
@@ -255,8 +254,8 @@ impl Pen<'_> {
 
     fn call_line(&self, node: &Node, call: &CallNode, indent: usize, sign: (Tone, Sign)) -> Vec<Line> {
         let took = match call.duration {
-            Some(micros) if micros < 1_000 => None,
-            Some(micros) => Some(duration(Duration::from_micros(micros))),
+            Some(took) if took < Duration::from_millis(1) => None,
+            Some(took) => Some(duration(took)),
             None if node.status == NodeStatus::Running => self.took(node, true),
             None => None,
         };
@@ -368,6 +367,7 @@ impl Pen<'_> {
             Some(ToolResult::Interrupted { reason }) => {
                 lines.extend(self.remark(Tone::Warn, Sign::Result, &format!("interrupted: {reason}"), indent));
             }
+            Some(_) => {}
         }
         lines
     }
@@ -428,6 +428,7 @@ fn decided(call: &CallNode) -> Option<String> {
         let answered = match cause {
             ResumeCause::Answered => "answered",
             ResumeCause::Expired => "no answer in time",
+            _ => "ended",
         };
         Some(format!("{what}{answered}{}", by(actor)))
     };

@@ -16,6 +16,7 @@ pub(crate) mod limits;
 mod lines;
 mod live;
 pub(crate) mod markdown;
+mod painter;
 mod plain;
 pub(crate) mod report;
 pub(crate) mod run_table;
@@ -36,7 +37,8 @@ pub(crate) mod stories;
 mod tests;
 
 pub(crate) use frame::render;
-pub(crate) use live::{Foot, Live};
+pub(crate) use live::Live;
+pub(crate) use painter::{Frame, Painter};
 pub(crate) use plain::Plain;
 pub(crate) use style::{Line, Sign, Style, Tone};
 pub(crate) use talk::shown as talk_text;

@@ -97,7 +97,7 @@ impl<W: Write> Plain<W> {
             }
             EventKind::BrainPaused { actor, .. } => format!("paused{}", by(actor)),
             EventKind::BrainResumed { actor, .. } => format!("goes on{}", by(actor)),
-            EventKind::StepComplete { duration: took, .. } => format!("done in {}", micros(*took)),
+            EventKind::StepComplete { duration: took, .. } => format!("done in {}", duration(*took)),
             EventKind::StepRetry { attempt, message, due } | EventKind::LoopToolRetry { attempt, message, due } => {
                 self.again(*attempt, message, due.since(event.at))
             }
@@ -195,7 +195,7 @@ impl<W: Write> Plain<W> {
         format!("{}; try {} in {}", self.line(message), u64::from(attempt) + 2, seconds_or_less(left))
     }
 
-    fn answer(&self, parts: &[Part], metadata: &ResponseMetadata, took: u64) -> String {
+    fn answer(&self, parts: &[Part], metadata: &ResponseMetadata, took: Duration) -> String {
         let text: Vec<String> = parts
             .iter()
             .filter_map(|part| match part {
@@ -210,11 +210,11 @@ impl<W: Write> Plain<W> {
         let text = if text.is_empty() { String::new() } else { format!(": {}", text.join(" ")) };
         let who = if metadata.provider == CODE { "code" } else { "the model" };
         let way = way(metadata).map_or_else(String::new, |way| format!(" ({})", self.line(&way)));
-        format!("{who} answered in {}{}{way}{text}", micros(took), used(&metadata.usage))
+        format!("{who} answered in {}{}{way}{text}", duration(took), used(&metadata.usage))
     }
 
-    fn result(&self, result: &ToolResult, took: Option<u64>) -> String {
-        let took = took.map_or_else(String::new, |took| format!(" in {}", micros(took)));
+    fn result(&self, result: &ToolResult, took: Option<Duration>) -> String {
+        let took = took.map_or_else(String::new, |took| format!(" in {}", duration(took)));
         match result {
             ToolResult::Success { output, .. } if output.is_null() => format!("ok{took}"),
             ToolResult::Success { output, .. } => {
@@ -227,6 +227,7 @@ impl<W: Write> Plain<W> {
             }
             ToolResult::Skipped { reason } => format!("skipped: {}", self.line(reason)),
             ToolResult::Interrupted { reason } => format!("interrupted{took}: {}", self.line(reason)),
+            _ => String::new(),
         }
     }
 
@@ -277,10 +278,6 @@ fn used(usage: &Usage) -> String {
 fn clock(since: Duration) -> String {
     let seconds = since.as_secs();
     format!("{:02}:{:02}.{}", seconds / 60, seconds % 60, since.subsec_millis() / 100)
-}
-
-fn micros(micros: u64) -> String {
-    duration(Duration::from_micros(micros))
 }
 
 fn seconds_or_less(length: Duration) -> String {

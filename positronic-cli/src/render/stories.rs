@@ -1,5 +1,7 @@
 //! Short runs for tests, written by hand.
 
+use std::time::Duration;
+
 use positronic_core::record::{
     Actor, BrainStart, CallFlags, Change, Decision, Delta, DeltaKind, EndReason, Event, EventKind, Failure, Limits,
     LoopOutcome, ModelError, ModelErrorKind, NewEvent, Part, Path, ResponseMetadata, Seq, Shape, SideOutput, SignalId,
@@ -95,7 +97,7 @@ impl Story {
     }
 
     pub(crate) fn step(self, at: &str, millis: i64) -> Self {
-        let duration = u64::try_from(millis * 1_000).unwrap();
+        let duration = Duration::from_millis(millis.unsigned_abs());
         self.event(at, EventKind::StepStart { attempt: 0 })
             .after(millis)
             .event(at, EventKind::StepComplete { change: Some(Change::State(json!({}))), duration })
@@ -131,7 +133,10 @@ impl Story {
         parts.extend((0..calls).map(|index| Part::Call { index }));
         let usage = Usage { input: 812, output: 45, ..Usage::default() };
         let metadata = ResponseMetadata { usage, ..ResponseMetadata::default() };
-        self.event(iteration, EventKind::LoopModelResult { parts: parts.into(), metadata, duration: 1_300_000 })
+        self.event(
+            iteration,
+            EventKind::LoopModelResult { parts: parts.into(), metadata, duration: Duration::from_millis(1300) },
+        )
     }
 
     pub(crate) fn call(self, at: &str, tool: &str, arguments: Value) -> Self {
@@ -152,7 +157,7 @@ impl Story {
     }
 
     pub(crate) fn result(self, at: &str, millis: i64, result: ToolResult) -> Self {
-        let duration = (millis > 0).then(|| u64::try_from(millis * 1_000).unwrap());
+        let duration = (millis > 0).then(|| Duration::from_millis(millis.unsigned_abs()));
         self.after(millis).event(at, EventKind::LoopToolResult { result, duration, change: None })
     }
 
@@ -310,13 +315,13 @@ pub(crate) fn deciding() -> Story {
         message: "the answer holds no JSON object".to_owned(),
         parts: [Part::Text { text: "I would look it up.".to_owned() }].into(),
         metadata: Box::default(),
-        duration: 900_000,
+        duration: Duration::from_millis(900),
     };
     let reason = Part::Reasoning { text: "The order's state is not known yet.".to_owned(), data: None };
     let decided = EventKind::LoopModelResult {
         parts: [reason, Part::Call { index: 0 }].into(),
         metadata: ResponseMetadata::default(),
-        duration: 800_000,
+        duration: Duration::from_millis(800),
     };
     support()
         .after(900)

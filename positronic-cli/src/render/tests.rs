@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use positronic_core::record::{
     CODE, DeltaKind, EventKind, LimitKind, LoopOutcome, ModelErrorKind, Part, PriceTable, ResponseMetadata,
     RoutingStep, StageKind, Usage,
@@ -86,13 +88,13 @@ fn only_models_are_counted_and_an_answer_that_was_refused_is_paid_for() {
             ..ResponseMetadata::default()
         }
     };
-    let code = EventKind::LoopModelResult { parts: [].into(), metadata: metadata(CODE, 0), duration: 0 };
+    let code = EventKind::LoopModelResult { parts: [].into(), metadata: metadata(CODE, 0), duration: Duration::ZERO };
     let refused = EventKind::LoopAnswerRefused {
         attempt: 0,
         message: "no action".to_owned(),
         parts: [].into(),
         metadata: metadata("openai", 1_000_000).into(),
-        duration: 0,
+        duration: Duration::ZERO,
     };
     let mut view = View::new().priced(PriceTable::bundled());
 
@@ -268,7 +270,8 @@ fn stream_of_a_failed_model_is_not_shown_next_to_the_answer_of_its_fallback() {
         ..ResponseMetadata::default()
     };
     let parts = [Part::Text { text: "The second model".to_owned() }].into();
-    let story = story.event("Chat/0", EventKind::LoopModelResult { parts, metadata, duration: 1_300_000 });
+    let story =
+        story.event("Chat/0", EventKind::LoopModelResult { parts, metadata, duration: Duration::from_millis(1300) });
 
     for shown in [frame(&story, 100), plain(&story)] {
         assert_eq!(shown.matches("The second model").count(), 1, "{shown}");

@@ -1,7 +1,5 @@
 //! Routing of a request in words: what the wrappers of models did with it.
 
-use std::time::Duration;
-
 use positronic_core::record::{ResponseMetadata, RoutingStep, WaitReason};
 
 use super::figures::duration;
@@ -32,7 +30,7 @@ fn describe(step: &RoutingStep) -> Option<String> {
         RoutingStep::Routed { rule, model } => format!("sent to {model} by the rule `{rule}`"),
         RoutingStep::Failed { model, message, .. } => format!("{model} failed: {message}"),
         RoutingStep::Resting { model, .. } => format!("{model} is skipped for now after a failure"),
-        RoutingStep::Waited { reason, micros } => {
+        RoutingStep::Waited { reason, time } => {
             let reason = match reason {
                 WaitReason::Requests => "for the limit of requests per minute",
                 WaitReason::Tokens => "for the limit of tokens per minute",
@@ -40,7 +38,7 @@ fn describe(step: &RoutingStep) -> Option<String> {
                 WaitReason::Slots => "for a free slot",
                 _ => "to be sent",
             };
-            format!("waited {} {reason}", duration(Duration::from_micros(*micros)))
+            format!("waited {} {reason}", duration(*time))
         }
         RoutingStep::Cached { .. } => "from the development cache".to_owned(),
         RoutingStep::CacheFailed { message } => message.clone(),
@@ -50,6 +48,8 @@ fn describe(step: &RoutingStep) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use positronic_core::record::{ModelErrorKind, Usage};
 
     use super::*;
@@ -62,10 +62,10 @@ mod tests {
     fn routing_steps_and_the_fallback_are_shown() {
         let (model, kind) = ("openai/gpt-5".to_owned(), ModelErrorKind::RateLimited);
         let failed = RoutingStep::Failed { model: model.clone(), kind, message: "too many requests".to_owned() };
-        let waited = RoutingStep::Waited { reason: WaitReason::Tokens, micros: 2_100_000 };
+        let waited = RoutingStep::Waited { reason: WaitReason::Tokens, time: Duration::from_millis(2100) };
         let cached = RoutingStep::Cached { key: "0".to_owned(), usage: Usage::default() };
         let routed = RoutingStep::Routed { rule: "no tools".to_owned(), model: model.clone() };
-        let resting = RoutingStep::Resting { model, kind, left: 7 };
+        let resting = RoutingStep::Resting { model, kind, left: Duration::from_micros(7) };
 
         for (via, said) in [
             (vec![], None),

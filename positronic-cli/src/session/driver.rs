@@ -5,10 +5,11 @@ use std::ops::ControlFlow;
 use std::pin::pin;
 use std::time::Duration;
 
+use crossterm::event::Event as Typed;
 use futures::StreamExt as _;
 use futures::future::{Either, select};
 use futures::stream::BoxStream;
-use positronic_core::record::{Actor, Event, Pending, RunId, Seq, SignalKind, Status};
+use positronic_core::record::{Actor, Pending, RunId, Seq, SignalKind, Status};
 use positronic_core::runner::{Clock as _, RunHandle, RunUpdate, Runner, Settled, SignalError, SystemClock};
 use positronic_core::store::StoreError;
 use serde_json::Value;
@@ -17,9 +18,9 @@ use tokio::time::{Interval, MissedTickBehavior};
 
 use crate::app::failure::Failure;
 use crate::app::models::CassetteSession;
-use crate::app::ui::Ui;
+use crate::app::ui::{Ui, size};
 use crate::render::words::{no_worker, settlement};
-use crate::session::answers::{Answer, Recall, ask, example_lines, from_cassette};
+use crate::session::answers::{Answer, Keyboard, Question, example_lines, from_cassette};
 use crate::session::interrupts::{Interrupt, interrupts};
 use crate::session::pending::{named, question};
 use crate::session::screen::Screen;
@@ -46,7 +47,7 @@ const TICK: Duration = Duration::from_millis(80);
 /// Time between two checks for the worker of a watched run. A released run is claimed again within a second if a server runs,
 /// so two checks in a row must find no worker.
 const WORKER_CHECK: Duration = Duration::from_secs(2);
-/// Maximum wait for the last events, and for a question to close.
+/// Maximum wait for the last events.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Settings of a session.
@@ -96,7 +97,6 @@ pub(crate) async fn session(
 ) -> Result<(RunId, Ending), Failure> {
     let terminal = ui.settings.stdin_is_terminal && ui.settings.stderr_is_terminal && !ui.settings.dumb;
     let has_person = terminal && !matches!(options.role, Role::Watches { .. });
-    let colour = ui.colour();
     let interrupts = interrupts();
     let run = begin(runner.clone()).await?;
     let updates = run.follow(Seq(0));
@@ -121,7 +121,6 @@ pub(crate) async fn session(
         interrupts,
         is_asking: false,
         has_person,
-        colour,
         lift,
         work,
         options,
@@ -162,7 +161,6 @@ struct Session<'a> {
     /// Whether a question has the terminal, so that nothing is painted.
     is_asking: bool,
     has_person: bool,
-    colour: bool,
     /// The command that lifts a pause.
     lift: String,
     /// The command that continues a run without a worker.
@@ -204,12 +202,12 @@ impl Session<'_> {
                     self.screen.say(&lift)?;
                 }
                 Settled::Paused => _ = self.signal("", SignalKind::Resume).await?,
-                Settled::Stopped(message) if self.options.lasts => {
-                    let message = format!("the run stopped: {message}");
+                Settled::Stopped(reason) if self.options.lasts => {
+                    let message = format!("the run stopped: {reason}");
                     let hints = vec!["its log is complete up to that point; `work` continues the run".to_owned()];
                     return Err(Failure::Store { message, hints });
                 }
-                Settled::Stopped(message) => return Err(Failure::Run { message }),
+                Settled::Stopped(reason) => return Err(Failure::Run { message: reason.to_string() }),
             }
         }
     }
@@ -363,53 +361,53 @@ impl Session<'_> {
                     return Ok(Answered::Ends(ending));
                 }
             }
-            Next::Ready(Some(Answer::Recalled) | None) | Next::Settled(_) => {}
+            Next::Ready(None) | Next::Settled(_) => {}
         }
         Ok(Answered::Sent)
     }
 
-    /// Asks the person, until an interrupt comes or the item is no longer pending (`None`); an answer at the same moment is
-    /// ignored then.
+    /// Asks the person, until there is an answer, an interrupt comes, or the item is settled elsewhere (`None`).
     async fn ask(&mut self, first: &Pending) -> Result<Next<Option<Answer>>, Failure> {
-        self.screen.suspend()?;
-        let (question, place) = (first.clone(), self.screen.trail(&first.call));
-        let (lasts, colour, recall) = (self.options.lasts, self.colour, Recall::default());
-        let (recalled, currency) = (recall.clone(), self.screen.currency().map(str::to_owned));
-        let asking = move || ask(&question, &place, currency.as_deref(), lasts, colour, recalled);
-        let mut answer = tokio::task::spawn_blocking(asking);
+        let (place, lasts) = (self.screen.trail(&first.call), self.options.lasts);
+        let mut question = Question::new(first, place, self.screen.currency(), lasts, size());
+        let mut keyboard = Keyboard::open()?;
         let run = self.run.clone();
-        let withdrawn = pin!(async {
-            loop {
-                let changed = run.changed();
-                if !run.pending().iter().any(|open| open.call == first.call && open.since == first.since) {
-                    return;
-                }
-                changed.await;
+        let asked = loop {
+            self.screen.ask(&mut question)?;
+            let changed = pin!(run.changed());
+            if !run.pending().iter().any(|open| open.call == first.call && open.since == first.since) {
+                break Next::Ready(None);
             }
-        });
-        self.is_asking = true;
-        let next = self.next(select(withdrawn, &mut answer)).await;
-        self.is_asking = false;
-        let next = match next? {
-            Next::Ready(Either::Right((answer, _))) => {
-                let answer = answer.map_err(|error| Failure::Run { message: error.to_string() })?;
-                return Ok(Next::Ready(Some(answer?)));
+            self.is_asking = true;
+            let typed = pin!(keyboard.next());
+            let next = self.next(select(changed, typed)).await;
+            self.is_asking = false;
+            match next? {
+                Next::Interrupt(interrupt) => break Next::Interrupt(interrupt),
+                Next::Ready(Either::Right((typed, _))) => match typed? {
+                    Typed::Key(key) => {
+                        if let Some(answer) = question.key(key) {
+                            break Next::Ready(Some(answer));
+                        }
+                    }
+                    Typed::Paste(text) => question.paste(&text),
+                    _ => {}
+                },
+                Next::Ready(Either::Left(_)) | Next::Settled(_) => {}
             }
-            Next::Ready(Either::Left(_)) => Next::Ready(None),
-            Next::Interrupt(interrupt) => Next::Interrupt(interrupt),
-            Next::Settled(settled) => Next::Settled(settled),
         };
-        recall.set();
-        // A closed terminal never answers.
-        if let Ok(Ok(Ok(Answer::Signal(_)))) = tokio::time::timeout(PATIENCE, answer).await {
-            self.screen.say("the answer came too late and is ignored")?;
-        }
-        if matches!(next, Next::Ready(None)) {
+        let stays = match &asked {
+            Next::Ready(Some(Answer::Interrupted) | None) | Next::Interrupt(_) | Next::Settled(_) => Vec::new(),
+            Next::Ready(Some(_)) => question.rest(),
+        };
+        self.screen.asked(stays)?;
+        drop(keyboard);
+        if matches!(asked, Next::Ready(None)) {
             let log = self.run.events(first.since).await?;
-            let what = settlement(log.iter().map(|event| -> &Event { event }), &first.call);
+            let what = settlement(log.iter().map(|event| &**event), &first.call);
             self.screen.say(&format!("{} no longer waits: {what}", named(first)))?;
         }
-        Ok(next)
+        Ok(asked)
     }
 
     fn sentence(&self, pending: &Pending) -> String {

@@ -127,8 +127,8 @@ pub(crate) fn cut_short(log: &[Arc<Event>], ui: &mut Ui) -> io::Result<()> {
 async fn left(store: &ProjectStore, run: &RunId, pending: &[Pending], ui: &mut Ui) -> Result<(), Failure> {
     let client = store.client();
     let row = client.store().run(run).await?;
-    let waiters = client.store().pending(&PendingFilter::builder().run(run.clone()).build()).await?;
-    let (row, mut waiters, short) = (row, waiters, ShortIds::of(&client, [run]).await?);
+    let mut waiters = client.store().pending(&PendingFilter::builder().run(run.clone()).build()).await?;
+    let short = ShortIds::of(&client, [run]).await?;
     waiters.retain(|waiter| pending.iter().any(|pending| pending.call == waiter.pending.call));
     let id = short.get(run);
     let now = SystemClock.now();

@@ -3,11 +3,13 @@
 use std::io::{self, Write};
 
 use positronic_core::record::{Delta, Event, Path, RunId, Timestamp};
+use positronic_core::runner::{Clock as _, SystemClock};
 
+use super::answers::Question;
 use crate::app::ui::Ui;
 use crate::app::ui::size;
 use crate::render::text::harmless_json;
-use crate::render::{Live, Plain, Style, View};
+use crate::render::{Frame, Line, Live, Painter, Plain, Style, Tone, View};
 
 /// Shows a run to a person, and writes its events as data.
 pub(crate) struct Screen<'a> {
@@ -16,6 +18,9 @@ pub(crate) struct Screen<'a> {
     json: Option<&'a mut (dyn Write + Send)>,
     /// The run, if events name it.
     named: Option<RunId>,
+    style: Style,
+    /// Paints questions where the reporter does not repaint.
+    painter: Painter,
 }
 
 enum Reporter<'a> {
@@ -46,7 +51,7 @@ impl<'a> Screen<'a> {
             (Reporter::Plain(plain), Some(prices)) => Reporter::Plain(plain.priced(prices)),
             (reporter, _) => reporter,
         };
-        Self { reporter, json: json.then_some(&mut *ui.out), named }
+        Self { reporter, json: json.then_some(&mut *ui.out), named, style, painter: Painter::default() }
     }
 
     pub(crate) fn event(&mut self, event: &Event) -> io::Result<()> {
@@ -84,18 +89,38 @@ impl<'a> Screen<'a> {
         }
     }
 
-    /// Makes room for a question.
-    pub(crate) fn suspend(&mut self) -> io::Result<()> {
+    /// Paints an open question below the run.
+    pub(crate) fn ask(&mut self, question: &mut Question) -> io::Result<()> {
+        let (columns, rows) = size();
+        let (gone, frame) = question.draw(columns.saturating_sub(1).clamp(2, 200), rows);
+        self.foot(gone, frame)
+    }
+
+    /// Takes the question off the screen; these lines of it stay.
+    pub(crate) fn asked(&mut self, stays: Vec<Line>) -> io::Result<()> {
+        self.foot(stays, Frame::default())
+    }
+
+    fn foot(&mut self, gone: Vec<Line>, frame: Frame) -> io::Result<()> {
+        let (columns, rows) = size();
         match &mut self.reporter {
-            Reporter::Live(live) => live.suspend(),
-            Reporter::Plain(_) | Reporter::Silent(_) => Ok(()),
+            Reporter::Live(live) => {
+                live.set_foot(frame);
+                if !gone.is_empty() {
+                    live.print(gone)?;
+                }
+                live.tick(SystemClock.now(), columns, rows)
+            }
+            Reporter::Plain(_) | Reporter::Silent(_) => {
+                self.painter.paint(&mut io::stderr(), &self.style, &gone, &frame, (columns, rows))
+            }
         }
     }
 
     /// Prints a message between two questions.
     pub(crate) fn say(&mut self, text: &str) -> io::Result<()> {
         match &mut self.reporter {
-            Reporter::Live(live) => live.say(text),
+            Reporter::Live(live) => live.say(Tone::Warn, text),
             Reporter::Plain(plain) => plain.say(text),
             Reporter::Silent(_) => Ok(()),
         }

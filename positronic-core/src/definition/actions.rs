@@ -5,10 +5,7 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use super::{
-    AnyServices, BrainDefinition, NestedDefinition, Provide, Scope, StageBody, StateValue, ToolBody, ToolDefinition,
-    WaitsFn,
-};
+use super::{BrainDefinition, StageBody, ToolDefinition};
 use crate::record::ToolId;
 
 /// The actions of a project, by name.
@@ -38,8 +35,7 @@ fn listed(known: &[String]) -> String {
 impl ActionSet {
     /// Adds an untyped tool.
     pub(crate) fn add(&mut self, tool: Arc<ToolDefinition>) {
-        let tool = anywhere(Arc::unwrap_or_clone(tool));
-        self.0.insert(tool.decl.id.clone(), Arc::new(tool));
+        self.0.insert(tool.decl.id.clone(), tool);
     }
 
     /// Finds an action by its name.
@@ -68,44 +64,6 @@ impl ActionSet {
             StageBody::Step(_) | StageBody::Loop(_) => Ok(()),
         })
     }
-}
-
-/// Makes an untyped tool usable in every brain: it sees state and options as JSON, and no services.
-fn anywhere(mut tool: ToolDefinition) -> ToolDefinition {
-    if let Some(gate) = tool.gate.take() {
-        tool.gate = Some(Arc::new(move |arguments, scope| gate(arguments, bare(scope))));
-    }
-    tool.body = match tool.body {
-        ToolBody::Function { execute, waits } => ToolBody::Function {
-            execute: Arc::new(move |arguments, scope| execute(arguments, bare(scope))),
-            waits: waits
-                .map(|waits| -> WaitsFn { Arc::new(move |arguments, scope| waits(arguments, &bare(scope.clone()))) }),
-        },
-        ToolBody::Brain(NestedDefinition { definition, input, output }) => {
-            let inner = definition.provide.clone();
-            let provide: Provide = Arc::new(move |_| match &inner {
-                Some(inner) => inner(nothing()),
-                None => nothing(),
-            });
-            ToolBody::Brain(NestedDefinition {
-                definition: Arc::new(BrainDefinition { provide: Some(provide), ..BrainDefinition::clone(&definition) }),
-                input,
-                output,
-            })
-        }
-    };
-    tool
-}
-
-fn nothing() -> AnyServices {
-    Arc::new(())
-}
-
-/// Removes the brain's types from a scope.
-fn bare(scope: Scope) -> Scope {
-    // New state values, since those of the brain cache its types.
-    let untyped = |value: &StateValue| StateValue::new(Arc::clone(value.json()));
-    Scope { state: untyped(&scope.state), options: untyped(&scope.options), services: nothing(), ..scope }
 }
 
 impl fmt::Debug for ActionSet {

@@ -1,5 +1,7 @@
 //! Untyped form of an author's brain: stages that are called by path.
 //!
+//! This module is for the engine and its tests; an author of brains does not need it.
+//!
 //! The builders of [`dsl`](crate::dsl) know the author's types; this module has erased them. Values go in and out as JSON,
 //! and the typed closure in between is called by the [`runner`](crate::runner) through the function types and traits of this
 //! module.
@@ -30,7 +32,7 @@ pub use actions::{ActionSet, UnknownAction};
 pub use document::StateValue;
 pub(crate) use document::{encode, encode_constant_state, encode_state, recordable};
 pub(crate) use limit::{LimitGuard, with_document_limit};
-pub use plugin::{AnyPlugin, Invocation, Next, StateOwner};
+pub use plugin::{AnyPlugin, Invocation, NextCall, StateOwner};
 pub use scope::{AnyServices, Link, Scope};
 
 /// An untyped brain.
@@ -77,7 +79,7 @@ pub type OptionsFn = Arc<dyn Fn(&Value) -> Result<Value> + Send + Sync>;
 pub type InputFn = Arc<dyn Fn(&StateValue, &Value) -> Result<Value> + Send + Sync>;
 
 /// Calls a tool's function with its arguments.
-pub type ToolFn = Arc<dyn Fn(Arc<Value>, Scope) -> BoxFuture<'static, Result<ToolReply>> + Send + Sync>;
+pub type ToolFn = Arc<dyn Fn(Arc<Value>, Scope) -> BoxFuture<'static, Result<UntypedReply>> + Send + Sync>;
 
 /// Computes a JSON value from a state value.
 pub type StateFn = Arc<dyn Fn(&StateValue) -> Result<Value> + Send + Sync>;
@@ -143,7 +145,7 @@ pub struct LoopDefinition {
     /// The plugins, by name, in the order of registration.
     pub plugins: IndexMap<&'static str, Arc<dyn AnyPlugin>>,
     /// A replacement of older messages from this iteration on; `None` changes nothing.
-    pub compaction: Option<Compaction>,
+    pub compaction: Option<CompactionChange>,
     /// A predefined answer of this iteration, instead of a model's.
     pub answer: Option<ModelResponse>,
     /// Computes the next state when the loop ends.
@@ -152,7 +154,7 @@ pub struct LoopDefinition {
 
 /// A replacement of older messages of a loop.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Compaction {
+pub struct CompactionChange {
     /// How many of the latest messages stay unchanged.
     pub keep: u64,
     /// The replacement of those before them. `None` restores all messages.
@@ -210,7 +212,7 @@ pub enum ToolBody {
 }
 
 /// The return value of a tool's function.
-pub struct ToolReply {
+pub struct UntypedReply {
     /// The result.
     pub output: Value,
     /// A shorter text for the model.
@@ -402,8 +404,8 @@ impl fmt::Debug for WaitDefinition {
     }
 }
 
-impl fmt::Debug for ToolReply {
+impl fmt::Debug for UntypedReply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ToolReply").field("output", &self.output).field("waits", &self.waits).finish_non_exhaustive()
+        f.debug_struct("UntypedReply").field("output", &self.output).field("waits", &self.waits).finish_non_exhaustive()
     }
 }

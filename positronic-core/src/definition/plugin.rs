@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use super::{LoopDefinition, Scope, StateValue, ToolReply};
+use super::{LoopDefinition, Scope, StateValue, UntypedReply};
 use crate::error::Result;
 use crate::record::{CallFlags, ModelResponse, PluginDocument};
 
@@ -24,7 +24,12 @@ pub trait AnyPlugin: Send + Sync {
     fn response<'a>(&'a self, scope: Scope, response: &'a ModelResponse) -> BoxFuture<'a, Result<PluginDocument>>;
 
     /// Wraps a call of a function tool, or replies instead of it.
-    fn call<'a>(&'a self, scope: Scope, call: &'a Invocation, next: Next<'a>) -> BoxFuture<'a, Result<ToolReply>>;
+    fn call<'a>(
+        &'a self,
+        scope: Scope,
+        call: &'a Invocation,
+        next: NextCall<'a>,
+    ) -> BoxFuture<'a, Result<UntypedReply>>;
 }
 
 /// A try of a call, for a plugin's hook around it.
@@ -41,7 +46,7 @@ pub struct Invocation {
 }
 
 /// The rest of the chain inside a plugin's hook: the next plugin's hook, finally the tool.
-pub type Next<'a> = Box<dyn FnOnce() -> BoxFuture<'a, Result<ToolReply>> + Send + 'a>;
+pub type NextCall<'a> = Box<dyn FnOnce() -> BoxFuture<'a, Result<UntypedReply>> + Send + 'a>;
 
 /// The plugin that owns a tool: the tool sees and updates the plugin's state instead of the brain's.
 #[derive(Clone, Copy)]

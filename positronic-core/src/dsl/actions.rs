@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
-use super::bounds::{Options, Services, State};
+use super::bounds::{Options, State};
 use super::context::ToolContext;
 use super::r#loop::Loop;
 use super::reply::IntoReply;
+use super::services::Services;
 use super::tool::Tool;
 use crate::error::Result;
 

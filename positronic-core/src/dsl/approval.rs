@@ -7,8 +7,9 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use super::bounds::{IntoVerdict, Options, Services, State};
+use super::bounds::{IntoVerdict, Options, State};
 use super::context::ToolContext;
+use super::services::Services;
 use crate::definition::{GateFn, Scope};
 use crate::error::Result;
 use crate::record::Gate;
@@ -19,7 +20,7 @@ pub(super) type Verdict<T> = Arc<dyn Fn(&T, Scope) -> BoxFuture<'static, Result<
 /// The approval settings of a tool. `T` is the call data that a closure sees.
 pub(super) struct Approval<T> {
     asks: Asks<T>,
-    valid_for: Option<u64>,
+    valid_for: Option<Duration>,
     editable: bool,
 }
 
@@ -45,7 +46,7 @@ impl<T> Approval<T> {
     }
 
     pub(super) fn expires(&mut self, after: Duration) {
-        self.valid_for = Some(u64::try_from(after.as_micros()).unwrap_or(u64::MAX));
+        self.valid_for = Some(after);
     }
 
     pub(super) const fn not_editable(&mut self) {

@@ -7,18 +7,18 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::plugin_state::{PluginState, owner};
-use crate::definition::{Invocation, Next, StateValue, ToolReply, encode};
+use crate::definition::{Invocation, NextCall, StateValue, UntypedReply, encode};
 use crate::error::Result;
 
 /// A try of a call, with the rest of the chain.
 pub struct CallAround<'a, P> {
     call: &'a Invocation,
-    next: Next<'a>,
+    next: NextCall<'a>,
     state: PhantomData<fn(P)>,
 }
 
 impl<'a, P> CallAround<'a, P> {
-    pub(super) const fn new(call: &'a Invocation, next: Next<'a>) -> Self {
+    pub(super) const fn new(call: &'a Invocation, next: NextCall<'a>) -> Self {
         Self { call, next, state: PhantomData }
     }
 
@@ -46,7 +46,7 @@ impl<P> fmt::Debug for CallAround<'_, P> {
 
 /// The reply to a call.
 pub struct CallReply<P> {
-    reply: ToolReply,
+    reply: UntypedReply,
     state: PhantomData<fn(P)>,
 }
 
@@ -57,7 +57,7 @@ impl<P> CallReply<P> {
     ///
     /// An [`Error`](crate::error::Error) when the value cannot be encoded as JSON.
     pub fn instead<T: Serialize>(value: &T) -> Result<Self> {
-        let reply = ToolReply {
+        let reply = UntypedReply {
             output: encode(value)?,
             brief: None,
             updates: Vec::new(),
@@ -82,7 +82,7 @@ impl<P> CallReply<P> {
         self
     }
 
-    pub(super) fn into_reply(self) -> ToolReply {
+    pub(super) fn into_reply(self) -> UntypedReply {
         self.reply
     }
 }

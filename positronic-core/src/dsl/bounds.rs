@@ -7,8 +7,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::r#loop::Loop;
 use super::tool::Tool;
 use crate::definition::BrainDefinition;
+use crate::error::Result;
 
 /// A type whose values can be the state of a brain.
 ///
@@ -41,16 +43,6 @@ pub trait Options: Serialize + DeserializeOwned + JsonSchema + Send + Sync + 'st
 #[diagnostic::do_not_recommend]
 impl<T: Serialize + DeserializeOwned + JsonSchema + Send + Sync + 'static> Options for T {}
 
-/// A type for the dependencies of a brain's code. It is never stored.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be the services of a brain",
-    label = "services are shared between tasks",
-    note = "a service has to be `Send + Sync + 'static`; put what is not behind a mutex"
-)]
-pub trait Services: Send + Sync + 'static {}
-
-impl<T: Send + Sync + 'static> Services for T {}
-
 /// A type for a tool's arguments; the model sees its schema.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the arguments of a tool",
@@ -81,76 +73,13 @@ pub trait Agrees<T> {}
 impl<T> Agrees<T> for Unset {}
 impl<T> Agrees<T> for Args<T> {}
 
-/// A value of the services type `V`, or an `Arc` of it.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is not the services of this brain, which are `{V}`",
-    label = "the brain's services are `{V}`",
-    note = "a brain without services has `()`; declare them before its first stage: `brain(…).services::<…>()`"
-)]
-pub trait IntoServices<V> {
-    /// Returns the services.
-    fn into_services(self) -> Arc<V>;
-}
-
-impl<V> IntoServices<V> for V {
-    fn into_services(self) -> Arc<V> {
-        Arc::new(self)
-    }
-}
-
-impl<V> IntoServices<V> for Arc<V> {
-    fn into_services(self) -> Self {
-        self
-    }
-}
-
-/// Ensures that a brain with these services can be nested in one with the services `V`.
-#[diagnostic::on_unimplemented(
-    message = "a brain with the services `{Self}` does not fit into one with the services `{V}`",
-    label = "this brain has other services than the one around",
-    note = "give it its own services with `.provide(|around: &{V}| …)`"
-)]
-pub trait Within<V> {}
-
-impl<V> Within<V> for V {}
-
-/// Services that provide another service. A plugin requires it: `V: Provides<Mailer>`.
-///
-/// ```
-/// use positronic_core::dsl::Provides;
-///
-/// struct Mailer;
-/// struct Acme { mailer: Mailer }
-///
-/// impl Provides<Mailer> for Acme {
-///     fn provided(&self) -> &Mailer {
-///         &self.mailer
-///     }
-/// }
-/// ```
-#[diagnostic::on_unimplemented(
-    message = "the services `{Self}` do not provide `{T}`",
-    label = "a `{T}` is needed here",
-    note = "write `impl Provides<{T}> for {Self}`, or give the brain services that hold one with `.services::<…>()`"
-)]
-pub trait Provides<T>: Services {
-    /// Returns the service.
-    fn provided(&self) -> &T;
-}
-
-impl<T: Services> Provides<T> for T {
-    fn provided(&self) -> &T {
-        self
-    }
-}
-
 /// A tool for the loops of brains with options `O`, state `S` and services `V`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tool for a loop with options `{O}`, state `{S}` and services `{V}`",
     label = "a `Tool<{O}, {S}, {V}>` is needed here",
     note = "a tool that is built here ends with `.execute(…)`",
     note = "a tool that was built elsewhere has the options, the state and the services of the loop's brain",
-    note = "a brain without services has `()`; declare them before its first stage: `brain(…).services::<…>()`"
+    note = "a brain with `NoServices` declares none; declare them before its first stage: `brain(…).services::<…>()`"
 )]
 pub trait IntoTool<O, S, V> {
     /// Returns the tool.
@@ -159,6 +88,33 @@ pub trait IntoTool<O, S, V> {
 
 impl<O, S, V> IntoTool<O, S, V> for Tool<O, S, V> {
     fn into_tool(self) -> Self {
+        self
+    }
+}
+
+/// The return value of a loop's closure: its configuration, or a `Result` of it.
+#[diagnostic::on_unimplemented(
+    message = "the closure of a loop returns its configuration, not `{Self}`",
+    label = "this is neither `cx.system(…)` nor a `Result` of it",
+    note = "end the closure with `cx.system(…)`, without a semicolon; one that uses `?` ends with `Ok(cx.system(…))`"
+)]
+pub trait IntoLoop<O, S, V> {
+    /// Returns the configuration.
+    ///
+    /// # Errors
+    ///
+    /// The error of the closure.
+    fn into_loop(self) -> Result<Loop<O, S, V>>;
+}
+
+impl<O, S, V> IntoLoop<O, S, V> for Loop<O, S, V> {
+    fn into_loop(self) -> Result<Self> {
+        Ok(self)
+    }
+}
+
+impl<O, S, V> IntoLoop<O, S, V> for Result<Loop<O, S, V>> {
+    fn into_loop(self) -> Self {
         self
     }
 }

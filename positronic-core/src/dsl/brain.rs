@@ -8,9 +8,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::bounds::{IntoServices, Options, Runnable, Services, State, Within};
+use super::bounds::{IntoLoop, Options, Runnable, State};
 use super::context::{LoopContext, StepContext};
-use super::r#loop::Loop;
+use super::services::{IntoServices, Needs, NoServices, Requirement, Services, Within, services};
 use super::usage_panic::usage_panic;
 use crate::definition::{
     AnyServices, BrainDefinition, NestedDefinition, Scope, StageBody, StageDefinition, StateValue, encode,
@@ -20,16 +20,16 @@ use crate::error::{Error, Result};
 use crate::record::{Budget, Path};
 use crate::tools::Schema;
 
-/// A workflow with options `O`, stages that transform the state `S`, services `V`, and a result `R`, which is the state unless
-/// [`Brain::result`] sets another one.
+/// A workflow with options `O`, stages that transform the state `S`, the services that it needs, `N` ([`NoServices`], or
+/// [`Needs`] of some), and a result `R`, which is the state unless [`Brain::result`] sets another one.
 #[must_use = "a brain does nothing until a runner runs it"]
-pub struct Brain<O = (), S = (), V = (), R = S> {
+pub struct Brain<O = (), S = (), N = NoServices, R = S> {
     pub(super) definition: Arc<BrainDefinition>,
-    pub(super) types: Types<O, S, V, R>,
+    pub(super) types: Types<O, S, N, R>,
 }
 
 /// The types of the inputs (options, services) and outputs (state, result).
-type Types<O, S, V, R> = PhantomData<(fn(O, V), fn() -> (S, R))>;
+type Types<O, S, N, R> = PhantomData<(fn(O, N), fn() -> (S, R))>;
 
 /// Creates a brain with this title.
 pub fn brain(title: impl Into<String>) -> Brain {
@@ -51,8 +51,8 @@ pub fn brain(title: impl Into<String>) -> Brain {
     Brain { definition: Arc::new(definition), types: PhantomData }
 }
 
-impl<O, S, V, R> Brain<O, S, V, R> {
-    fn with<O2, S2, V2, R2>(self, change: impl FnOnce(&mut BrainDefinition)) -> Brain<O2, S2, V2, R2> {
+impl<O, S, N, R> Brain<O, S, N, R> {
+    fn with<O2, S2, N2, R2>(self, change: impl FnOnce(&mut BrainDefinition)) -> Brain<O2, S2, N2, R2> {
         let mut definition = Arc::unwrap_or_clone(self.definition);
         change(&mut definition);
         Brain { definition: Arc::new(definition), types: PhantomData }
@@ -144,7 +144,7 @@ impl<O, S, V, R> Brain<O, S, V, R> {
     }
 
     /// Converts options and result to JSON, so that brains of several types fit in one list.
-    pub fn erased(self) -> Brain<Value, Value, V, Value> {
+    pub fn erased(self) -> Brain<Value, Value, N, Value> {
         self.with(|_| ())
     }
 
@@ -160,9 +160,9 @@ impl<O, S, V, R> Brain<O, S, V, R> {
     /// let owned = brain("Support").services::<Acme>().bind(Acme);
     /// # let _ = (shared, owned);
     /// ```
-    pub fn bind(self, services: impl IntoServices<V>) -> Brain<O, S, (), R>
+    pub fn bind(self, services: impl IntoServices<N::Services>) -> Brain<O, S, NoServices, R>
     where
-        V: Services,
+        N: Requirement,
     {
         let bound: AnyServices = services.into_services();
         self.with(|definition| {
@@ -173,7 +173,9 @@ impl<O, S, V, R> Brain<O, S, V, R> {
             }));
         })
     }
+}
 
+impl<O, S, V: Services, R> Brain<O, S, Needs<V>, R> {
     /// Derives the brain's services from those of an outer brain, so that it can be nested there.
     ///
     /// ```
@@ -183,18 +185,18 @@ impl<O, S, V, R> Brain<O, S, V, R> {
     /// struct Acme { database: String }
     ///
     /// let billing = brain("Billing").services::<Database>();
-    /// let billing: Brain<(), (), Acme> = billing.provide(|acme: &Acme| Database(acme.database.clone()));
+    /// let billing: Brain<(), (), Needs<Acme>> = billing.provide(|acme: &Acme| Database(acme.database.clone()));
     /// # let _ = billing;
     /// ```
-    pub fn provide<V2: Services>(self, provide: impl Fn(&V2) -> V + Send + Sync + 'static) -> Brain<O, S, V2, R>
-    where
-        V: Services,
-    {
+    pub fn provide<V2: Services>(
+        self,
+        provide: impl Fn(&V2) -> V + Send + Sync + 'static,
+    ) -> Brain<O, S, Needs<V2>, R> {
         self.with(|definition| {
             let inner = definition.provide.take();
             definition.provide = Some(Arc::new(move |around: AnyServices| {
-                let Ok(around) = around.downcast::<V2>() else {
-                    let nothing: AnyServices = Arc::new(());
+                let Ok(around) = services::<V2>(&around) else {
+                    let nothing: AnyServices = Arc::new(NoServices);
                     return nothing;
                 };
                 let own: AnyServices = Arc::new(provide(&around));
@@ -207,14 +209,14 @@ impl<O, S, V, R> Brain<O, S, V, R> {
     }
 }
 
-impl<S, V> Brain<(), S, V> {
+impl<S, N> Brain<(), S, N> {
     /// Sets the type of the options: the typed input of a run, with a schema.
     ///
     /// # Panics
     ///
     /// If the brain already has stages, which have no options.
     #[track_caller]
-    pub fn options<O: Options>(self) -> Brain<O, S, V> {
+    pub fn options<O: Options>(self) -> Brain<O, S, N> {
         if !self.definition.stages.is_empty() {
             usage_panic(&format!(
                 "`{}` sets its options after a stage; set them before the first",
@@ -233,14 +235,14 @@ impl<S, V> Brain<(), S, V> {
     }
 }
 
-impl<O, S> Brain<O, S, ()> {
+impl<O, S> Brain<O, S, NoServices> {
     /// Sets the type of the services: the dependencies of the brain's code, which are never stored.
     ///
     /// # Panics
     ///
     /// If the brain already has stages, which have no services.
     #[track_caller]
-    pub fn services<V: Services>(self) -> Brain<O, S, V> {
+    pub fn services<V: Services>(self) -> Brain<O, S, Needs<V>> {
         if !self.definition.stages.is_empty() {
             usage_panic(&format!(
                 "`{}` sets its services after a stage; set them before the first",
@@ -251,7 +253,7 @@ impl<O, S> Brain<O, S, ()> {
     }
 }
 
-impl<O: Options, V: Services> Brain<O, (), V> {
+impl<O: Options, N> Brain<O, (), N> {
     /// Sets the initial state.
     ///
     /// # Panics
@@ -262,7 +264,7 @@ impl<O: Options, V: Services> Brain<O, (), V> {
         clippy::needless_pass_by_value,
         reason = "the state is moved into the brain; a reference would be surprising"
     )]
-    pub fn state<S: State>(self, initial: S) -> Brain<O, S, V> {
+    pub fn state<S: State>(self, initial: S) -> Brain<O, S, N> {
         if !self.definition.stages.is_empty() {
             usage_panic(&format!("`{}` sets its state after a stage; set it before the first", self.definition.title));
         }
@@ -271,7 +273,7 @@ impl<O: Options, V: Services> Brain<O, (), V> {
     }
 }
 
-impl<O: Options, S: State, V: Services> Brain<O, S, V> {
+impl<O: Options, S: State, N: Requirement> Brain<O, S, N> {
     /// Adds a step: a function from the state to the next one.
     ///
     /// A closure without captures is `async |cx| …`. One with captures clones them for every
@@ -292,10 +294,10 @@ impl<O: Options, S: State, V: Services> Brain<O, S, V> {
     ///
     /// If the name is empty, a number, contains a `/`, or is taken.
     #[track_caller]
-    pub fn step<S2, F, Fut>(self, name: &str, step: F) -> Brain<O, S2, V>
+    pub fn step<S2, F, Fut>(self, name: &str, step: F) -> Brain<O, S2, N>
     where
         S2: State,
-        F: Fn(StepContext<O, S, V>) -> Fut + Send + Sync + 'static, // captures? move |cx| { let x = x.clone(); async move { … } }
+        F: Fn(StepContext<O, S, N::Services>) -> Fut + Send + Sync + 'static, // captures? move |cx| { let x = x.clone(); async move { … } }
         Fut: Future<Output = Result<S2>> + Send + 'static,
     {
         let step = Arc::new(step);
@@ -308,7 +310,18 @@ impl<O: Options, S: State, V: Services> Brain<O, S, V> {
         )
     }
 
-    /// Adds a loop: a model that calls tools until the work is done. The closure runs again before every model call.
+    /// Adds a loop: a model that calls tools until the work is done. The closure runs again before every model call. It may
+    /// return a `Result`; an error fails the loop:
+    ///
+    /// ```
+    /// use positronic_core::prelude::*;
+    ///
+    /// let reader = brain("Reader").state("Read pages %d to %d".to_owned()).r#loop("Read", |cx| {
+    ///     let pages = cx.state.strip_prefix("Read ").ok_or_else(|| Error::new("no pages"))?;
+    ///     Ok(cx.system(format!("Summarize {pages}.")))
+    /// });
+    /// # let _ = reader;
+    /// ```
     ///
     /// `loop` is a keyword, so the method is written `.r#loop(…)`. Inside the macro `brain! { "Title" .loop(…) }` of
     /// `positronic-macros`, it is written `.loop(…)`.
@@ -317,14 +330,15 @@ impl<O: Options, S: State, V: Services> Brain<O, S, V> {
     ///
     /// If the name is empty, a number, contains a `/`, or is taken.
     #[track_caller]
-    pub fn r#loop<F>(self, name: &str, configure: F) -> Self
+    pub fn r#loop<F, L>(self, name: &str, configure: F) -> Self
     where
-        F: Fn(LoopContext<O, S, V>) -> Loop<O, S, V> + Send + Sync + 'static,
+        F: Fn(LoopContext<O, S, N::Services>) -> L + Send + Sync + 'static,
+        L: IntoLoop<O, S, N::Services>,
     {
         let declared = self.definition.actions.clone();
         let configured = move |scope: Scope| {
             let link = Arc::clone(&scope.link);
-            configure(LoopContext::new(scope)?).into_definition(&declared, &*link)
+            configure(LoopContext::new(scope)?).into_loop()?.into_definition(&declared, &*link)
         };
         self.stage(name, StageBody::Loop(Arc::new(configured)))
     }
@@ -335,16 +349,16 @@ impl<O: Options, S: State, V: Services> Brain<O, S, V> {
     ///
     /// If the name is empty, a number, contains a `/`, or is taken.
     #[track_caller]
-    pub fn brain<O2, S2, V2, R2, S3>(
+    pub fn brain<O2, S2, N2, R2, S3>(
         self,
         name: &str,
-        brain: Brain<O2, S2, V2, R2>,
+        brain: Brain<O2, S2, N2, R2>,
         input: impl Fn(&S) -> O2 + Send + Sync + 'static,
         output: impl Fn(S, R2) -> S3 + Send + Sync + 'static,
-    ) -> Brain<O, S3, V>
+    ) -> Brain<O, S3, N>
     where
         O2: Options,
-        V2: Within<V>,
+        N2: Within<N::Services>,
         R2: DeserializeOwned,
         S3: State,
     {
@@ -365,7 +379,7 @@ impl<O: Options, S: State, V: Services> Brain<O, S, V> {
     }
 
     #[track_caller]
-    fn stage<S2>(self, name: &str, body: StageBody) -> Brain<O, S2, V> {
+    fn stage<S2>(self, name: &str, body: StageBody) -> Brain<O, S2, N> {
         let title = &self.definition.title;
         if !Path::is_stage_name(name) {
             usage_panic(&format!(
@@ -388,14 +402,14 @@ impl<O: Options, S: State, V: Services> Brain<O, S, V> {
     pub fn result<R: Serialize + DeserializeOwned + 'static>(
         self,
         result: impl Fn(&S) -> R + Send + Sync + 'static,
-    ) -> Brain<O, S, V, R> {
+    ) -> Brain<O, S, N, R> {
         self.with(|definition| {
             definition.result = Some(Arc::new(move |state: &StateValue| encode(&result(&*state.shared::<S>()?))));
         })
     }
 }
 
-impl<O: Options, S: State, V: Services, R> Brain<O, S, V, R> {
+impl<O, S: State, N, R> Brain<O, S, N, R> {
     /// Sets the public view of the state. Call it after the last stage.
     pub fn public<P: Serialize>(self, public: impl Fn(&S) -> P + Send + Sync + 'static) -> Self {
         self.with(|definition| {
@@ -404,7 +418,8 @@ impl<O: Options, S: State, V: Services, R> Brain<O, S, V, R> {
     }
 }
 
-impl<O: Options, S, R: DeserializeOwned> Runnable for Brain<O, S, (), R> {
+#[diagnostic::do_not_recommend]
+impl<O: Options, S, N: Within<NoServices>, R: DeserializeOwned> Runnable for Brain<O, S, N, R> {
     type Options = O;
     type Result = R;
 
@@ -423,13 +438,13 @@ impl<B: Runnable> Runnable for &B {
     }
 }
 
-impl<O, S, V, R> Clone for Brain<O, S, V, R> {
+impl<O, S, N, R> Clone for Brain<O, S, N, R> {
     fn clone(&self) -> Self {
         Self { definition: Arc::clone(&self.definition), types: PhantomData }
     }
 }
 
-impl<O, S, V, R> fmt::Debug for Brain<O, S, V, R> {
+impl<O, S, N, R> fmt::Debug for Brain<O, S, N, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.definition.fmt(f)
     }

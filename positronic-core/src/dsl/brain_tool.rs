@@ -9,10 +9,11 @@ use serde_json::Value;
 
 use super::about::{About, about_methods};
 use super::approval::verdict;
-use super::bounds::{IntoVerdict, Options, Services, State, ToolArgs, Within};
+use super::bounds::{IntoVerdict, Options, State, ToolArgs};
 use super::brain::Brain;
 use super::context::ToolContext;
 use super::reply::NoArgs;
+use super::services::{Services, Within};
 use super::tool::{Tool, decode, read};
 use crate::definition::{BrainDefinition, InputFn, NestedDefinition, OutputFn, StateValue, ToolBody, encode};
 use crate::error::Error;
@@ -34,7 +35,7 @@ pub struct BrainTool<O, S, V, O2, R> {
 about_methods!(BrainTool<O, S, V, O2, R>);
 
 impl<O: Options, S: State, V: Services, O2: Options, R: DeserializeOwned + 'static> BrainTool<O, S, V, O2, R> {
-    pub(super) fn new<S2, V2: Within<V>>(id: ToolId, brain: Brain<O2, S2, V2, R>) -> Self {
+    pub(super) fn new<S2, N: Within<V>>(id: ToolId, brain: Brain<O2, S2, N, R>) -> Self {
         let definition = brain.definition;
         let check = Arc::clone(&definition.read_options);
         let mut about = About::new(id);
@@ -62,7 +63,7 @@ impl<O: Options, S: State, V: Services, O2: Options, R: DeserializeOwned + 'stat
     /// # #[derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
     /// # struct Topic { depth: u32 }
     /// # let research = brain("Research").options::<Topic>();
-    /// # let _ = brain("Desk").r#loop("Chat", move |cx| cx.system("Help.").brain("research", research.clone(), |b| {
+    /// # let _ = brain("Desk").r#loop("Chat", move |cx| cx.system("Help.").brain_with("research", research.clone(), |b| {
     /// b.approval(|topic, _| (topic.depth > 3).then(|| format!("{} levels deep", topic.depth)))
     /// # }));
     /// ```
@@ -92,7 +93,7 @@ impl<O: Options, S: State, V: Services, O2: Options, R: DeserializeOwned + 'stat
     /// Updates the outer state with the brain's result.
     pub fn map_output(
         mut self,
-        map: impl Fn(&mut S, R) + Send + Sync + 'static, // R: what the brain's `.result(…)` gives, else its last state
+        map: impl Fn(&mut S, R) + Send + Sync + 'static, // R is the brain's result: its last state, or what its `.result(…)` returns
     ) -> Self {
         self.output = Some(Arc::new(move |state: &StateValue, result: &Value| {
             let result = R::deserialize(result).map_err(|error| {

@@ -8,13 +8,15 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::bounds::{Options, Services, State};
+use super::bounds::{Options, State};
 use super::brain::Brain;
 use super::r#loop::Loop;
 use super::output::OutputType;
 use super::question::ModelCall;
-use super::reply::Reply;
-use crate::definition::{BrainDefinition, Provide, Scope, encode, encode_state};
+use super::read_only::ReadOnly;
+use super::reply::ToolReply;
+use super::services::{NoServices, Services, services};
+use crate::definition::{Scope, encode, encode_state};
 use crate::error::{Error, Result};
 use crate::record::{
     CustomOutput, FileOutput, Path, Prompt, PublicId, RunId, Segment, SideOutput, Timer, Timestamp, Trigger, TriggerId,
@@ -74,7 +76,7 @@ macro_rules! shared_methods {
 
             /// Returns the project's brains, for access by name.
             #[must_use]
-            pub fn brains(&self) -> super::context::Brains<'_, V> {
+            pub const fn brains(&self) -> super::context::Brains<'_> {
                 super::context::Brains::of(&self.scope)
             }
         }
@@ -103,10 +105,8 @@ pub(super) fn stage_path(path: &Path) -> Path {
     }
 }
 
-pub(super) fn services<V: Services>(scope: &Scope) -> Result<Arc<V>> {
-    Arc::clone(&scope.services)
-        .downcast()
-        .map_err(|_| Error::new(format!("the brain was given other services than `{}`", std::any::type_name::<V>())))
+pub(super) fn read_only<S: State>(scope: &Scope) -> Result<ReadOnly<S>> {
+    scope.state.shared().map(ReadOnly::new)
 }
 
 macro_rules! once_method {
@@ -140,7 +140,7 @@ macro_rules! once_method {
 }
 
 /// The context of a step. It owns the state: the step returns the next one.
-pub struct StepContext<O, S, V> {
+pub struct StepContext<O = (), S = (), V = NoServices> {
     /// The state; the step returns the next one.
     pub state: S,
     /// The options of the run.
@@ -159,7 +159,7 @@ impl<O: Options, S: State, V: Services> StepContext<O, S, V> {
         Ok(Self {
             state: scope.state.owned()?,
             options: scope.options.shared()?,
-            services: services(&scope)?,
+            services: services(&scope.services)?,
             key: format!("{}:{}", scope.run, scope.path),
             scope,
         })
@@ -181,9 +181,9 @@ impl<O, S, V> StepContext<O, S, V> {
 }
 
 /// The context of a loop's configuration closure, which runs before every model call.
-pub struct LoopContext<O, S, V> {
-    /// The current state.
-    pub state: Arc<S>,
+pub struct LoopContext<O = (), S = (), V = NoServices> {
+    /// The current state, [read-only](ReadOnly).
+    pub state: ReadOnly<S>,
     /// The options of the run.
     pub options: Arc<O>,
     /// The services.
@@ -195,7 +195,12 @@ shared_methods!(LoopContext<O, S, V>);
 
 impl<O: Options, S: State, V: Services> LoopContext<O, S, V> {
     pub(super) fn new(scope: Scope) -> Result<Self> {
-        Ok(Self { state: scope.state.shared()?, options: scope.options.shared()?, services: services(&scope)?, scope })
+        Ok(Self {
+            state: read_only(&scope)?,
+            options: scope.options.shared()?,
+            services: services(&scope.services)?,
+            scope,
+        })
     }
 
     /// Creates the loop's configuration with its system prompt.
@@ -211,10 +216,10 @@ impl<O: Options, S: State, V: Services> LoopContext<O, S, V> {
 }
 
 /// The context of a tool. The state is that of the tool's start; the tool's result changes it.
-pub struct ToolContext<O = (), S = (), V = ()> {
-    /// The state at the tool's start. It is shared with other calls and read-only: the tool's result changes
+pub struct ToolContext<O = (), S = (), V = NoServices> {
+    /// The state at the tool's start. It is shared with other calls and [read-only](ReadOnly): the tool's result changes
     /// it, `Ok(cx.result("done").update(|state| state.open = false))`.
-    pub state: Arc<S>,
+    pub state: ReadOnly<S>,
     /// The options of the run.
     pub options: Arc<O>,
     /// The services.
@@ -226,10 +231,30 @@ pub struct ToolContext<O = (), S = (), V = ()> {
 shared_methods!(ToolContext<O, S, V>);
 once_method!(ToolContext);
 
+/// The types of a [`ToolContext`], through which `#[tool(context = …)]` resolves an alias.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a `ToolContext`",
+    label = "`context = …` names a parameter whose type is an alias of `ToolContext<Options, State, Services>`"
+)]
+pub trait AnyToolContext {
+    /// The options.
+    type Options;
+    /// The state.
+    type State;
+    /// The services.
+    type Services;
+}
+
+impl<O, S, V> AnyToolContext for ToolContext<O, S, V> {
+    type Options = O;
+    type State = S;
+    type Services = V;
+}
+
 impl<O, S, V> Clone for ToolContext<O, S, V> {
     fn clone(&self) -> Self {
         Self {
-            state: Arc::clone(&self.state),
+            state: self.state.clone(),
             options: Arc::clone(&self.options),
             services: Arc::clone(&self.services),
             scope: self.scope.clone(),
@@ -241,9 +266,9 @@ impl<O, S, V> Clone for ToolContext<O, S, V> {
 impl<O: Options, S: State, V: Services> ToolContext<O, S, V> {
     pub(super) fn new(scope: Scope) -> Result<Self> {
         Ok(Self {
-            state: scope.state.shared()?,
+            state: read_only(&scope)?,
             options: scope.options.shared()?,
-            services: services(&scope)?,
+            services: services(&scope.services)?,
             key: format!("{}:{}", scope.run, scope.path).into(),
             scope,
         })
@@ -267,8 +292,8 @@ impl<O, S, V> ToolContext<O, S, V> {
     /// Creates a result that also changes the state, or waits.
     ///
     /// If the value cannot be encoded as JSON, the call fails.
-    pub fn result<T: Serialize>(&self, value: T) -> Reply<S> {
-        Reply::new(&value)
+    pub fn result<T: Serialize>(&self, value: T) -> ToolReply<S> {
+        ToolReply::new(&value)
     }
 
     /// Returns the record of the loop that called the tool.
@@ -394,7 +419,7 @@ impl<O, S, V> ToolContext<O, S, V> {
         self.scope.link.output(&self.scope.path, SideOutput::Custom(custom))
     }
 
-    /// Creates a trigger that fires once; [`Trigger::every`] makes it repeat, and [`Reply::set_trigger`] sets it. Its id depends
+    /// Creates a trigger that fires once; [`Trigger::every`] makes it repeat, and [`ToolReply::set_trigger`] sets it. Its id depends
     /// on this call and on `what`, so it is the same for every try.
     pub fn trigger(&self, what: impl Into<String>, due: Timestamp) -> Trigger {
         let what = what.into();
@@ -418,34 +443,26 @@ impl<O, S, V> ToolContext<O, S, V> {
     }
 }
 
-/// The brains of a project, by name, for nesting in a brain with services `V`.
+/// The brains of a project, by name.
 #[derive(Debug)]
-pub struct Brains<'a, V>(&'a Scope, PhantomData<fn(V)>);
+pub struct Brains<'a>(&'a Scope);
 
-impl<'a, V> Brains<'a, V> {
+impl<'a> Brains<'a> {
     pub(super) const fn of(scope: &'a Scope) -> Self {
-        Self(scope, PhantomData)
+        Self(scope)
     }
-}
 
-impl<V: Services> Brains<'_, V> {
-    /// Finds a brain by its title. Its options and its result are JSON.
+    /// Finds a brain by its title. Its options and its result are JSON, and it is bound to its own services.
     ///
     /// # Errors
     ///
     /// An [`Error`] that lists the existing brains.
-    pub fn find(&self, title: &str) -> Result<Brain<Value, Value, V, Value>> {
+    pub fn find(&self, title: &str) -> Result<Brain<Value, Value, NoServices, Value>> {
         let definition = self.0.link.brain(title).ok_or_else(|| {
             let known = self.titles().join("`, `");
             Error::new(format!("the project has no brain `{title}`; it has `{known}`"))
         })?;
-        // A registered brain is bound to its services or has none, so it does not get those of the outer brain.
-        let nothing: Provide = Arc::new(|_| Arc::new(()));
-        let bound = BrainDefinition {
-            provide: Some(definition.provide.clone().unwrap_or(nothing)),
-            ..BrainDefinition::clone(&definition)
-        };
-        Ok(Brain { definition: Arc::new(bound), types: PhantomData })
+        Ok(Brain { definition, types: PhantomData })
     }
 
     /// Lists the titles of the project's brains.

@@ -10,23 +10,24 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::about::tool_id;
-use super::bounds::{IntoTool, Options, Services, State, Within};
+use super::bounds::{IntoTool, Options, State};
 use super::brain::Brain;
 use super::brain_tool::BrainTool;
 use super::plugin::{Plugin, erased};
 use super::plugin_state::PluginState as _;
+use super::services::{NoServices, Services, Within};
 use super::skill::SkillBuilder;
 use super::tool::{Tool, ToolBuilder};
 use super::usage_panic::usage_panic;
 use crate::definition::{Link, LoopDefinition, StateValue, ToolDefinition};
 use crate::error::{Error, Result};
 use crate::record::{
-    AskForMore, BatchPolicy, ContextItem, Limits, LoopOutcome, Money, MoneyError, OnLimit, Settings, Tier, micros,
+    AskForMore, BatchPolicy, ContextItem, Limits, LoopOutcome, Money, MoneyError, OnLimit, Settings, Tier,
 };
 
 /// A loop's configuration for one iteration: the prompt and the tools.
 #[must_use = "a loop's configuration is what its closure returns"]
-pub struct Loop<O, S, V> {
+pub struct Loop<O = (), S = (), V = NoServices> {
     pub(super) definition: LoopDefinition,
     actions: Vec<String>,
     types: PhantomData<fn(O, S, V)>,
@@ -117,19 +118,33 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         self
     }
 
-    /// Adds a brain as a tool. By default, the model fills in the brain's options.
+    /// Adds a brain as a tool. The model fills in the brain's options and reads its result.
     ///
     /// # Panics
     ///
     /// If the name is invalid, or the loop already has a tool with this name.
     #[track_caller]
-    pub fn brain<O2: Options, S2, V2: Within<V>, R: DeserializeOwned + 'static>(
+    pub fn brain<O2: Options, S2, N: Within<V>, R: DeserializeOwned + 'static>(
         self,
         name: &str,
-        brain: Brain<O2, S2, V2, R>,
+        brain: Brain<O2, S2, N, R>,
+    ) -> Self {
+        self.brain_with(name, brain, |b| b)
+    }
+
+    /// Adds a brain as a tool, with maps from and to the state, an approval or other settings.
+    ///
+    /// # Panics
+    ///
+    /// If the name is invalid, or the loop already has a tool with this name.
+    #[track_caller]
+    pub fn brain_with<O2: Options, S2, N: Within<V>, R: DeserializeOwned + 'static>(
+        self,
+        name: &str,
+        brain: Brain<O2, S2, N, R>,
         build: impl FnOnce(BrainTool<O, S, V, O2, R>) -> BrainTool<O, S, V, O2, R>,
     ) -> Self {
-        let tool = Tool::<O, S, V>::brain(name, brain, build);
+        let tool = Tool::<O, S, V>::brain_with(name, brain, build);
         self.add(tool.definition)
     }
 
@@ -139,9 +154,9 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     ///
     /// If a title gives no valid tool name, or the loop already has a tool with one of these names.
     #[track_caller]
-    pub fn brains<S2, V2: Within<V>, R: DeserializeOwned + 'static>(
+    pub fn brains<S2, N: Within<V>, R: DeserializeOwned + 'static>(
         mut self,
-        brains: impl IntoIterator<Item = Brain<Value, S2, V2, R>>,
+        brains: impl IntoIterator<Item = Brain<Value, S2, N, R>>,
     ) -> Self {
         for brain in brains {
             let id = tool_id(&snake_case(&brain.definition.title));
@@ -201,8 +216,8 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     /// ```
     /// # use positronic_core::prelude::*;
     /// # use positronic_core::dsl::Tool;
-    /// # fn test() -> Tool<(), bool, ()> { Tool::new("test", |t| t.execute(async |_: NoArgs, cx| Ok(cx.result("ok").update(|tested| *tested = true)))) }
-    /// # fn announce() -> Tool<(), bool, ()> { Tool::new("announce", |t| t.exit().execute(async |_: NoArgs, _| Ok("ok"))) }
+    /// # fn test() -> Tool<(), bool> { Tool::new("test", |t| t.execute(async |_: NoArgs, cx| Ok(cx.result("ok").update(|tested| *tested = true)))) }
+    /// # fn announce() -> Tool<(), bool> { Tool::new("announce", |t| t.exit().execute(async |_: NoArgs, _| Ok("ok"))) }
     /// let release = brain("Release").state(false).r#loop("Ship", |cx| {
     ///     let tested = *cx.state;
     ///     cx.system("Ship it.").tools((!tested).then(test)).tools(tested.then(announce)).require_exit()
@@ -217,20 +232,20 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     }
 
     /// Sets the maximum number of iterations; 50 by default.
-    pub const fn max_iterations(mut self, iterations: u32) -> Self {
-        self.definition.limits.max_iterations = Some(iterations);
+    pub const fn max_iterations(mut self, iterations: u64) -> Self {
+        self.definition.limits.budget.max_iterations = Some(iterations);
         self
     }
 
     /// Removes the limit of iterations. Without another limit, only the model ends the loop.
     pub const fn unlimited(mut self) -> Self {
-        self.definition.limits.max_iterations = None;
+        self.definition.limits.budget.max_iterations = None;
         self
     }
 
     /// Sets the effect of reaching any limit: end the loop (the default), or fail the brain.
     pub const fn on_limit(mut self, on_limit: OnLimit) -> Self {
-        self.definition.limits.on_limit = on_limit;
+        self.definition.limits.budget.on_limit = Some(on_limit);
         self
     }
 
@@ -242,19 +257,19 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     /// Asks a person for a higher limit when any limit is reached. The run waits until the person grants it, and the
     /// loop continues, or rejects it, and [`Loop::on_limit`] applies.
     pub const fn ask_for_more(mut self) -> Self {
-        self.definition.limits.ask = Some(AskForMore { valid_for: None });
+        self.definition.limits.budget.ask = Some(AskForMore { valid_for: None });
         self
     }
 
     /// Like [`Loop::ask_for_more`], but the request is rejected after this time.
-    pub fn ask_for_more_within(mut self, time: Duration) -> Self {
-        self.definition.limits.ask = Some(AskForMore::within(time));
+    pub const fn ask_for_more_within(mut self, time: Duration) -> Self {
+        self.definition.limits.budget.ask = Some(AskForMore::within(time));
         self
     }
 
     /// Sets the maximum number of tokens, of requests and answers, of the loop and everything below it.
     pub const fn max_tokens(mut self, tokens: u64) -> Self {
-        self.definition.limits.max_tokens = Some(tokens);
+        self.definition.limits.budget.max_tokens = Some(tokens);
         self
     }
 
@@ -266,13 +281,13 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     /// If the amount is invalid.
     #[track_caller]
     pub fn max_money<M: TryInto<Money, Error: Into<MoneyError>>>(mut self, amount: M) -> Self {
-        self.definition.limits.max_money = Some(Money::written(amount));
+        self.definition.limits.budget.max_money = Some(Money::written(amount));
         self
     }
 
     /// Sets the maximum active time of the loop; time spent waiting for people does not count.
-    pub fn max_time(mut self, time: Duration) -> Self {
-        self.definition.limits.max_time = Some(micros(time));
+    pub const fn max_time(mut self, time: Duration) -> Self {
+        self.definition.limits.budget.max_time = Some(time);
         self
     }
 

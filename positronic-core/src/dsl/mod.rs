@@ -42,7 +42,9 @@ mod output;
 mod plugin;
 mod plugin_state;
 mod question;
+mod read_only;
 mod reply;
+mod services;
 mod skill;
 mod structured;
 mod tool;
@@ -52,18 +54,21 @@ mod wait;
 pub use actions::{Act, Actions};
 pub use around::{CallAround, CallReply};
 pub use bounds::{
-    Agrees, Args, IntoServices, IntoTool, IntoVerdict, Later, Now, Options, Provides, Runnable, Services, State,
-    ToolArgs, Unset, Within,
+    Agrees, Args, IntoLoop, IntoTool, IntoVerdict, Later, Now, Options, Runnable, State, ToolArgs, Unset,
 };
 pub use brain::{Brain, brain};
 pub use brain_tool::BrainTool;
+#[doc(hidden)]
+pub use context::AnyToolContext;
 pub use context::{Brains, LoopContext, StepContext, ToolContext};
 pub use r#loop::Loop;
 pub use output::OutputType;
 pub use plugin::{Plugin, PluginContext, Preparation, RequestEdit};
 pub use plugin_state::PluginState;
 pub use question::ModelCall;
-pub use reply::{IntoReply, NoArgs, Reply};
+pub use read_only::ReadOnly;
+pub use reply::{IntoReply, NoArgs, ToolReply};
+pub use services::{IntoServices, Needs, NoServices, Provides, Requirement, Services, Within};
 pub use skill::{FunctionSkill, SkillBuilder};
 pub use tool::{Action, Tool, ToolBuilder};
 pub(crate) use usage_panic::usage_panic;

@@ -25,13 +25,16 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 
 use super::around::{CallAround, CallReply};
-use super::bounds::{IntoTool, Options, Provides, Services, State};
-use super::context::{services, shared_methods, stage_path};
+use super::bounds::{IntoTool, Options, State};
+use super::context::{read_only, shared_methods, stage_path};
 use super::plugin_state::{PluginState, owner, read};
 use super::question::ModelCall;
+use super::read_only::ReadOnly;
+use super::services::{Provides, Services, services};
 use super::tool::{Tool, ToolBuilder};
 use crate::definition::{
-    AnyPlugin, Compaction, Invocation, LoopDefinition, Next, Scope, ToolDefinition, ToolReply, encode_state,
+    AnyPlugin, CompactionChange, Invocation, LoopDefinition, NextCall, Scope, ToolDefinition, UntypedReply,
+    encode_state,
 };
 use crate::error::{Error, Result};
 use crate::record::{
@@ -145,8 +148,8 @@ pub trait Plugin<O: Options, S: State, V: Services>: Send + Sync + 'static {
 pub struct PluginContext<O, S, V, P> {
     /// The plugin's state.
     pub state: P,
-    /// The state of the brain.
-    pub brain: Arc<S>,
+    /// The state of the brain, [read-only](ReadOnly).
+    pub brain: ReadOnly<S>,
     /// The options of the run.
     pub options: Arc<O>,
     /// The services.
@@ -161,9 +164,9 @@ impl<O: Options, S: State, V: Services, P: PluginState> PluginContext<O, S, V, P
         let kept = scope.plugins.get(P::NAME);
         Ok(Self {
             state: kept.map(read::<P>).transpose()?.unwrap_or_else(initial),
-            brain: scope.state.shared()?,
+            brain: read_only(&scope)?,
             options: scope.options.shared()?,
-            services: services(&scope)?,
+            services: services(&scope.services)?,
             scope,
         })
     }
@@ -258,12 +261,12 @@ impl<O: Options, S: State, V: Services, P: PluginState> Preparation<'_, O, S, V,
     /// stays complete. A result is never separated from its call: more messages stay if necessary.
     pub fn compact(&mut self, keep: usize, summary: impl Into<String>) {
         let keep = u64::try_from(keep).unwrap_or(u64::MAX);
-        self.definition.compaction = Some(Compaction { keep, summary: Some(summary.into()) });
+        self.definition.compaction = Some(CompactionChange { keep, summary: Some(summary.into()) });
     }
 
     /// Restores all messages from this iteration on.
     pub fn uncompact(&mut self) {
-        self.definition.compaction = Some(Compaction::default());
+        self.definition.compaction = Some(CompactionChange::default());
     }
 
     /// Returns the messages of the loop's last request, and later ones of its record.
@@ -400,7 +403,12 @@ impl<O: Options, S: State, V: Services, P: Plugin<O, S, V>> AnyPlugin for Erased
         })
     }
 
-    fn call<'a>(&'a self, scope: Scope, call: &'a Invocation, next: Next<'a>) -> BoxFuture<'a, Result<ToolReply>> {
+    fn call<'a>(
+        &'a self,
+        scope: Scope,
+        call: &'a Invocation,
+        next: NextCall<'a>,
+    ) -> BoxFuture<'a, Result<UntypedReply>> {
         Box::pin(async move {
             let context = self.context(scope)?;
             let around = CallAround::new(call, next);

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::bounds::State;
 use super::plugin_state::{PluginState, owner};
 use super::wait::{Terms, Unresumed, Wait};
-use crate::definition::{StateOwner, StateValue, ToolReply, Update, WaitDefinition, encode};
+use crate::definition::{StateOwner, StateValue, UntypedReply, Update, WaitDefinition, encode};
 use crate::error::{Error, Result};
 use crate::record::{Trigger, TriggerChange, TriggerId};
 
@@ -21,7 +21,7 @@ pub struct NoArgs {}
 /// A tool's result that also changes the state of the loop's brain, or waits for an answer; see
 /// [`ToolContext::result`](super::ToolContext::result).
 #[must_use = "a reply has its effect when the tool returns it"]
-pub struct Reply<S> {
+pub struct ToolReply<S> {
     output: Result<Value>,
     brief: Option<String>,
     updates: Vec<Update>,
@@ -31,7 +31,7 @@ pub struct Reply<S> {
     state: std::marker::PhantomData<fn(S)>,
 }
 
-impl<S> Reply<S> {
+impl<S> ToolReply<S> {
     pub(super) fn new<T: Serialize>(value: &T) -> Self {
         Self {
             output: encode(value),
@@ -102,7 +102,7 @@ impl<S> Reply<S> {
     }
 }
 
-impl<S: State> Reply<S> {
+impl<S: State> ToolReply<S> {
     /// Changes the state when the result is recorded, after all earlier updates.
     ///
     /// A panicking update makes the call an error, and the state stays.
@@ -112,9 +112,9 @@ impl<S: State> Reply<S> {
     }
 }
 
-impl<S> fmt::Debug for Reply<S> {
+impl<S> fmt::Debug for ToolReply<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reply").field("output", &self.output).field("waits", &self.waits).finish_non_exhaustive()
+        f.debug_struct("ToolReply").field("output", &self.output).field("waits", &self.waits).finish_non_exhaustive()
     }
 }
 
@@ -131,13 +131,13 @@ pub trait IntoReply<S> {
     ///
     /// An [`Error`] when the value cannot be encoded within the limits of a document: see
     /// [`encode_document`](crate::record::encode_document).
-    fn into_reply(self) -> Result<ToolReply>;
+    fn into_reply(self) -> Result<UntypedReply>;
 }
 
 #[diagnostic::do_not_recommend]
 impl<S, T: Serialize> IntoReply<S> for T {
-    fn into_reply(self) -> Result<ToolReply> {
-        Ok(ToolReply {
+    fn into_reply(self) -> Result<UntypedReply> {
+        Ok(UntypedReply {
             output: encode(&self)?,
             brief: None,
             updates: Vec::new(),
@@ -148,11 +148,11 @@ impl<S, T: Serialize> IntoReply<S> for T {
     }
 }
 
-impl<S> IntoReply<S> for Reply<S> {
-    fn into_reply(self) -> Result<ToolReply> {
+impl<S> IntoReply<S> for ToolReply<S> {
+    fn into_reply(self) -> Result<UntypedReply> {
         let waits =
             self.waits.into_iter().map(Terms::into_definition).collect::<Result<Vec<WaitDefinition>, Error>>()?;
-        Ok(ToolReply {
+        Ok(UntypedReply {
             output: self.output?,
             brief: self.brief,
             updates: self.updates,

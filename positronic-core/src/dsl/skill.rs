@@ -9,11 +9,12 @@ use serde::de::DeserializeOwned;
 
 use super::about::{About, about_methods, tool_id, tries_methods};
 use super::approval::verdict;
-use super::bounds::{IntoVerdict, Options, Services, State, ToolArgs, Within};
+use super::bounds::{IntoVerdict, Options, State, ToolArgs};
 use super::brain::Brain;
 use super::brain_tool::BrainTool;
 use super::context::ToolContext;
-use super::reply::{NoArgs, Reply};
+use super::reply::{NoArgs, ToolReply};
+use super::services::{Services, Within};
 use super::tool::{Tool, ToolBuilder, decode};
 use crate::error::Result;
 
@@ -38,9 +39,9 @@ impl<O: Options, S: State, V: Services> SkillBuilder<O, S, V> {
 
     /// Makes the skill from a brain; `.prepare(…)` and `.handle_result(…)` map its options and its result.
     #[track_caller]
-    pub fn brain<O2: Options, S2, V2: Within<V>, R: DeserializeOwned + 'static>(
+    pub fn brain<O2: Options, S2, N: Within<V>, R: DeserializeOwned + 'static>(
         self,
-        brain: Brain<O2, S2, V2, R>,
+        brain: Brain<O2, S2, N, R>,
     ) -> BrainTool<O, S, V, O2, R> {
         let tool = BrainTool::new(tool_id(&self.name), brain);
         if self.description.is_empty() { tool } else { tool.description(self.description) }
@@ -136,7 +137,7 @@ async fn finish<O, S: State, V, R: Serialize + Send + 'static>(
     running: futures::future::BoxFuture<'static, Result<R>>,
     cx: ToolContext<O, S, V>,
     handle: Option<HandleFn<S, R>>,
-) -> Result<Reply<S>> {
+) -> Result<ToolReply<S>> {
     let result = running.await?;
     let reply = cx.result(&result);
     Ok(match handle {

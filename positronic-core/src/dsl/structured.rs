@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 
-use super::bounds::{Options, Services, State};
+use super::bounds::{Options, State};
 use super::r#loop::Loop;
+use super::services::Services;
 use crate::record::{ActionFormat, CODE, ModelResponse, Part, ProposedCall, ResponseMetadata, StructuredActions};
 
 impl<O: Options, S: State, V: Services> Loop<O, S, V> {
@@ -45,7 +46,7 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     ///
     /// Everything else is as in any loop: approvals, limits, plugins and the record. The reasoning is recorded as the model's
     /// reasoning. An answer that is not a structured action, names an unknown action or has invalid input is recorded, and
-    /// the model is asked again with the error, up to [`Loop::decision_retries`] times.
+    /// the model is asked again with the error, up to [`Loop::action_retries`] times.
     ///
     /// ```
     /// use positronic_core::model::scripted::{Reply, ScriptedModel};
@@ -93,7 +94,7 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
 
     /// Sets how often the model is asked again after an invalid answer, 3 by default, and enables structured actions; see
     /// [`Loop::structured_actions`].
-    pub fn decision_retries(mut self, retries: u32) -> Self {
+    pub fn action_retries(mut self, retries: u32) -> Self {
         self.deciding().retries = retries;
         self
     }

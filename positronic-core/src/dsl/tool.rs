@@ -10,11 +10,12 @@ use serde_json::Value;
 
 use super::about::{About, about_methods, tool_id, tries_methods};
 use super::approval::{reading, verdict};
-use super::bounds::{Agrees, Args, IntoTool, IntoVerdict, Options, Services, State, ToolArgs, Unset, Within};
+use super::bounds::{Agrees, Args, IntoTool, IntoVerdict, Options, State, ToolArgs, Unset};
 use super::brain::Brain;
 use super::brain_tool::BrainTool;
 use super::context::ToolContext;
 use super::reply::IntoReply;
+use super::services::{NoServices, Services, Within};
 use super::usage_panic::usage_panic;
 use super::wait::Wait;
 use crate::definition::{ActionSet, ExitsFn, StateValue, ToolBody, ToolDefinition, ToolFn, WaitsFn};
@@ -23,7 +24,7 @@ use crate::record::ToolDecl;
 use crate::tools::Schema;
 
 /// A tool for the loops of brains with options `O`, state `S` and services `V`.
-pub struct Tool<O, S, V> {
+pub struct Tool<O = (), S = (), V = NoServices> {
     pub(super) definition: Arc<ToolDefinition>,
     pub(super) types: PhantomData<fn(O, S, V)>,
 }
@@ -34,7 +35,7 @@ impl<O: Options, S: State, V: Services> Tool<O, S, V> {
     /// ```
     /// use positronic_core::dsl::{NoArgs, Tool};
     ///
-    /// fn ping<S: positronic_core::dsl::State>() -> Tool<(), S, ()> {
+    /// fn ping<S: positronic_core::dsl::State>() -> Tool<(), S> {
     ///     Tool::new("ping", |t| t.description("Answers").execute(async |_: NoArgs, _| Ok("pong")))
     /// }
     /// # let _ = ping::<()>();
@@ -60,7 +61,7 @@ impl<O: Options, S: State, V: Services> Tool<O, S, V> {
     /// use serde_json::json;
     ///
     /// let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
-    /// let weather: Tool<(), (), ()> = Tool::dynamic("weather", "Says the weather of a city", schema, async |arguments, _| {
+    /// let weather: Tool = Tool::dynamic("weather", "Says the weather of a city", schema, async |arguments, _| {
     ///     Ok(format!("It rains in {}.", arguments["city"]))
     /// });
     /// # let _ = weather;
@@ -88,9 +89,23 @@ impl<O: Options, S: State, V: Services> Tool<O, S, V> {
     /// If `name` is not a valid tool name.
     #[track_caller]
     #[must_use]
-    pub fn brain<O2: Options, S2, V2: Within<V>, R: DeserializeOwned + 'static>(
+    pub fn brain<O2: Options, S2, N: Within<V>, R: DeserializeOwned + 'static>(
         name: &str,
-        brain: Brain<O2, S2, V2, R>,
+        brain: Brain<O2, S2, N, R>,
+    ) -> Self {
+        Self::brain_with(name, brain, |b| b)
+    }
+
+    /// Builds a tool that runs a brain, with settings; see [`Loop::brain_with`](super::Loop::brain_with).
+    ///
+    /// # Panics
+    ///
+    /// If `name` is not a valid tool name.
+    #[track_caller]
+    #[must_use]
+    pub fn brain_with<O2: Options, S2, N: Within<V>, R: DeserializeOwned + 'static>(
+        name: &str,
+        brain: Brain<O2, S2, N, R>,
         build: impl FnOnce(BrainTool<O, S, V, O2, R>) -> BrainTool<O, S, V, O2, R>,
     ) -> Self {
         build(BrainTool::new(tool_id(name), brain)).into()
@@ -155,7 +170,7 @@ impl<O: Options, S: State, V: Services> Tool<O, S, V> {
 /// A tool for all brains of a project, used by name with [`Loop::actions`](super::Loop::actions). It
 /// sees the state and the options as JSON, and owns its other dependencies. It may change the state, which must match
 /// the brain's type afterwards.
-pub type Action = Tool<Value, Value, ()>;
+pub type Action = Tool<Value, Value>;
 
 impl ActionSet {
     /// Adds an action. It replaces an earlier one of the same name.
@@ -194,7 +209,7 @@ impl<O, S, V> fmt::Debug for Tool<O, S, V> {
 
 /// Builds a tool. `A` is the type of its arguments, once a closure sets it.
 #[must_use = "a tool is made by `execute`"]
-pub struct ToolBuilder<O, S, V, A = Unset> {
+pub struct ToolBuilder<O = (), S = (), V = NoServices, A = Unset> {
     about: About<Arc<Value>>,
     waits: Option<WaitsFn>,
     exits: Option<ExitsFn>,

@@ -17,15 +17,9 @@ use super::loop_frame::{LoopFrame, LoopPhase};
 use super::state::{RunState, Stage};
 use super::status::pending;
 
-/// Validates a value against a JSON schema. It is passed in, so that the machine needs no schema library.
-pub trait Schemas {
-    /// Validates a value.
-    ///
-    /// # Errors
-    ///
-    /// A message that describes the mismatch.
-    fn check(&self, schema: &Value, value: &Value) -> Result<(), String>;
-}
+/// Checks a value (the second argument) against a JSON schema, and describes a mismatch. It is passed in, so that the
+/// machine needs no schema library.
+pub type SchemaCheck<'a> = &'a dyn Fn(&Value, &Value) -> Result<(), String>;
 
 /// The reason why a signal was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -153,7 +147,7 @@ pub fn admit(
     state: &RunState,
     signal: &Signal,
     now: Timestamp,
-    schemas: &dyn Schemas,
+    check: SchemaCheck<'_>,
 ) -> Result<Vec<NewEvent>, Refusal> {
     if let Some(seq) = state.signals.get(&signal.id) {
         return Err(Refusal::Repeated { seq: *seq });
@@ -162,7 +156,7 @@ pub fn admit(
         return Err(Refusal::Ended);
     }
     match &signal.kind {
-        SignalKind::Approve { call, arguments } => approve(state, signal, call, arguments.as_ref(), now, schemas),
+        SignalKind::Approve { call, arguments } => approve(state, signal, call, arguments.as_ref(), now, check),
         SignalKind::Grant { to, more } => grant(state, signal, to, *more, now),
         SignalKind::Reject { call, reason } if asked_at(state, call).is_some() => {
             let asked = asked_at(state, call).map(|(_, asked)| asked);
@@ -174,7 +168,7 @@ pub fn admit(
             for (call, wait) in
                 waiting(state).filter(|(_, (_, wait))| wait.webhook == *name && wait.identifier == *identifier)
             {
-                match answer(signal, &call, wait, payload, now, schemas) {
+                match answer(signal, &call, wait, payload, now, check) {
                     // An invalid signal is refused permanently, whatever has expired meanwhile.
                     Err(refusal) if !matches!(refused, Refusal::Misfit { .. }) => refused = refusal,
                     Err(_) => {}
@@ -186,7 +180,7 @@ pub fn admit(
         SignalKind::Reply { call, payload } => {
             let wait = waiting(state).find(|(path, wait)| path == call && wait.1.webhook == REPLY);
             let Some((call, wait)) = wait else { return Err(not_asked(state, call, "a reply")) };
-            answer(signal, &call, wait, payload, now, schemas)
+            answer(signal, &call, wait, payload, now, check)
         }
         SignalKind::Message { text, .. } if text.trim().is_empty() => Err(Refusal::EmptyMessage),
         SignalKind::Message { to, text, message_id } => {
@@ -260,7 +254,7 @@ fn approve(
     path: &Path,
     arguments: Option<&Value>,
     now: Timestamp,
-    schemas: &dyn Schemas,
+    check: SchemaCheck<'_>,
 ) -> Result<Vec<NewEvent>, Refusal> {
     let (frame, call) = pending_call(state, path, now)?;
     if let Some(arguments) = arguments {
@@ -268,7 +262,7 @@ fn approve(
             return Err(Refusal::NotEditable { call: path.clone() });
         }
         let fits = match declared(frame, call) {
-            Some(tool) => schemas.check(&tool.parameters, arguments),
+            Some(tool) => check(&tool.parameters, arguments),
             None => Err(format!("the tool `{}` is not declared, so they cannot be checked", call.tool)),
         };
         fits.map_err(|reason| Refusal::Misfit {
@@ -443,13 +437,12 @@ fn answer(
     (index, wait): Waiting,
     payload: &Value,
     now: Timestamp,
-    schemas: &dyn Schemas,
+    check: SchemaCheck<'_>,
 ) -> Result<Vec<NewEvent>, Refusal> {
     if wait.expires.is_some_and(|expires| expires <= now) {
         return Err(Refusal::Expired { call: call.clone() });
     }
-    schemas
-        .check(&wait.schema, payload)
+    check(&wait.schema, payload)
         .map_err(|reason| Refusal::Misfit { what: format!("the payload for `{call}` is invalid"), reason })?;
     let kind = EventKind::LoopResume {
         cause: ResumeCause::Answered,

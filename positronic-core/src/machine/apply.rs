@@ -88,7 +88,7 @@ impl RunState {
         let claims = matches!(event.kind, EventKind::RunClaimed { .. });
         let was_claimed = self.claim.as_ref().is_some_and(|claim| !claim.released);
         let held = !claims && was_claimed;
-        let passed = u64::try_from(event.at.since(self.at).as_micros()).unwrap_or(u64::MAX);
+        let passed = crate::record::micros::micros(event.at.since(self.at));
         let mut active = Vec::new();
         if let Some(root) = self.root.as_deref().filter(|_| passed > 0 && held && self.paused.is_none()) {
             active_frames(root, false, &mut active);
@@ -404,7 +404,7 @@ fn active_loop(frame: &LoopFrame, waits: bool, active: &mut Vec<Path>) -> bool {
     for call in &frame.batch {
         busy |= works(call, waits, active);
     }
-    if busy && frame.limits.max_time.is_some() {
+    if busy && frame.limits.budget.max_time.is_some() {
         active.push(frame.path.clone());
     }
     busy

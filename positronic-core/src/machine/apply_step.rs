@@ -139,7 +139,7 @@ pub(super) fn record_value(values: &mut Values, name: &str, value: &Arc<Value>) 
 }
 
 /// Hashes a question, so that a rerun of the step finds its answer.
-pub(crate) fn question_hash(question: &Question) -> ContentHash {
+pub(super) fn question_hash(question: &Question) -> ContentHash {
     hash_json(&serde_json::to_value(question).unwrap_or_default())
 }
 

@@ -201,9 +201,7 @@ fn request_approval(call: &Call, now: Timestamp) -> NewEvent {
     let gate = call.gate.as_ref();
     let request = EventKind::LoopApprovalRequested {
         reason: gate.map(|gate| gate.reason.clone()).unwrap_or_default(),
-        expires: gate
-            .and_then(|gate| gate.valid_for)
-            .map(|valid| Timestamp(now.0.saturating_add(i64::try_from(valid).unwrap_or(i64::MAX)))),
+        expires: gate.and_then(|gate| gate.valid_for).map(|valid| now.after(valid)),
         editable: gate.is_some_and(|gate| gate.editable),
         arguments_hash: hash_json(&call.arguments),
     };

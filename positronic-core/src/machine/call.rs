@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::limits::is_default;
 use super::state::{BrainFrame, Intent, Values};
+use crate::record::skip::is_default;
 use crate::record::{CallFlags, Gate, Path, Seq, Timestamp, ToolResult, WaitSpec};
 
 /// A call of the current batch.

@@ -30,7 +30,7 @@ pub(crate) fn end_brain(frame: &BrainFrame, failure: &Failure) -> Vec<NewEvent> 
 }
 
 /// Returns the events that fail a loop and end every open call in it.
-pub(crate) fn end_loop(frame: &LoopFrame, failure: &Failure) -> Vec<NewEvent> {
+pub(super) fn end_loop(frame: &LoopFrame, failure: &Failure) -> Vec<NewEvent> {
     let mut new_events = Vec::new();
     calls(frame, &failure.message, &mut new_events);
     let Failure { code, message, retryable } = failure.clone();

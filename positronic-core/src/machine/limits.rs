@@ -26,6 +26,7 @@ use super::loop_frame::{LoopFrame, LoopPhase};
 use super::next::{Effect, Next};
 use super::shared_budget::SharedLimits;
 use super::state::{BrainFrame, RunState, Stage};
+use crate::record::skip::is_default;
 
 /// The cost of model answers in a frame and everything below it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -68,10 +69,6 @@ pub struct PendingGrant {
     /// When the request expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<Timestamp>,
-}
-
-pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
 }
 
 /// The next action. An iteration that has begun may call its model, whatever the limit of iterations.
@@ -135,23 +132,28 @@ impl<'a> Bound<'a> {
         }
     }
 
+    const fn budget(self) -> &'a Budget {
+        match self {
+            Self::Loop(frame) => &frame.limits.budget,
+            Self::Brain(_, budget) => budget,
+            Self::Shared(_, shared) => &shared.budget.budget,
+        }
+    }
+
     /// Returns the limit of one kind including grants, and the used amount.
     pub(super) fn limit(self, kind: LimitKind) -> Option<(u64, u64)> {
-        let (limit, used) = match self {
-            Self::Loop(frame) => match kind {
-                LimitKind::Tokens => (frame.limits.max_tokens, frame.usage.total()),
-                LimitKind::Money => (frame.limits.max_money.map(Money::nanos), frame.spent.known.nanos()),
-                LimitKind::Time => (frame.limits.max_time, frame.active),
-                LimitKind::Iterations => (frame.limits.max_iterations.map(u64::from), u64::from(frame.iteration)),
-                LimitKind::Failures => (frame.limits.max_failures.map(u64::from), u64::from(frame.failures)),
-            },
-            Self::Brain(frame, budget) => (budget.limit(kind), frame.used(kind)),
-            Self::Shared(frame, shared) => {
-                let before = shared.budget.used.of(kind);
-                (shared.budget.limit(kind), frame.used(kind).saturating_add(before))
-            }
+        let limit = match self {
+            Self::Loop(frame) if kind == LimitKind::Failures => frame.limits.max_failures.map(u64::from),
+            Self::Loop(_) | Self::Brain(..) => self.budget().limit(kind),
+            Self::Shared(_, shared) => shared.budget.limit(kind),
         };
-        Some((limit?.saturating_add(self.grants().more.of(kind)), used))
+        let limit = limit?.saturating_add(self.grants().more.of(kind));
+        let used = match self {
+            Self::Loop(frame) => frame.used(kind),
+            Self::Brain(frame, _) => frame.used(kind),
+            Self::Shared(frame, shared) => frame.used(kind).saturating_add(shared.budget.used.of(kind)),
+        };
+        Some((limit, used))
     }
 
     pub(super) fn unpriced(self) -> Option<&'a Arc<str>> {
@@ -183,21 +185,28 @@ impl<'a> Bound<'a> {
     /// Returns whether a person is asked for more. More does not help against an unknown cost or against
     /// failing calls.
     fn asks(self, reached: &Reached) -> Option<AskForMore> {
-        let ask = match self {
-            Self::Loop(frame) => frame.limits.ask,
-            Self::Brain(_, budget) => budget.ask,
-            Self::Shared(_, shared) => shared.budget.budget.ask,
-        };
         let mends = reached.unpriced.is_none() && reached.kind != LimitKind::Failures;
-        ask.filter(|_| mends && !self.grants().refused)
+        self.budget().ask.filter(|_| mends && !self.grants().refused)
     }
 
     /// Returns the consequence for the brain whose loop it ends.
     pub(super) fn on_limit(self) -> OnLimit {
-        match self {
-            Self::Loop(frame) => frame.limits.on_limit,
-            Self::Brain(_, budget) => budget.on_limit.unwrap_or(OnLimit::Error),
-            Self::Shared(_, shared) => shared.budget.budget.on_limit.unwrap_or(OnLimit::Error),
+        self.budget().on_limit.unwrap_or(match self {
+            Self::Loop(_) => OnLimit::Exit,
+            Self::Brain(..) | Self::Shared(..) => OnLimit::Error,
+        })
+    }
+}
+
+impl LoopFrame {
+    /// Returns the usage of the loop and everything below it; the iterations and failures are its own.
+    fn used(&self, kind: LimitKind) -> u64 {
+        match kind {
+            LimitKind::Tokens => self.usage.total(),
+            LimitKind::Money => self.spent.known.nanos(),
+            LimitKind::Time => self.active,
+            LimitKind::Iterations => u64::from(self.iteration),
+            LimitKind::Failures => u64::from(self.failures),
         }
     }
 }
@@ -283,9 +292,8 @@ fn ask_for_more(bound: Bound<'_>, reached: &Reached, now: Timestamp, out: &mut N
     let Some(ask) = bound.asks(reached) else { return false };
     let event = match &bound.grants().asked {
         None => {
-            let due = |valid| Timestamp(now.0.saturating_add(i64::try_from(valid).unwrap_or(i64::MAX)));
             let Reached { kind, limit, used, .. } = *reached;
-            let (shared, expires) = (bound.is_shared(), ask.valid_for.map(due));
+            let (shared, expires) = (bound.is_shared(), ask.valid_for.map(|valid| now.after(valid)));
             EventKind::BudgetRequested { kind, limit, used, shared, expires }
         }
         Some(PendingGrant { expires: Some(expires), .. }) if *expires <= now => EventKind::BudgetExpired {},
@@ -324,7 +332,7 @@ fn end(frame: &LoopFrame, bound: Bound<'_>, reached: Reached, out: &mut Next) {
 
 /// The decision on a question of a step or a plugin to a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(super) enum Verdict {
     /// It is sent.
     Allowed,
     /// The step or iteration is stopped, and restarts when there is more.
@@ -334,7 +342,7 @@ pub(crate) enum Verdict {
 }
 
 /// Decides whether a step or an iteration in preparation may call a model now.
-pub(crate) fn may_ask(state: &RunState, asker: &Path) -> Verdict {
+pub(super) fn may_ask(state: &RunState, asker: &Path) -> Verdict {
     let mut bounds = bounds(state, asker);
     // The summary iteration is allowed beyond the loop's own limits, with everything that it needs.
     bounds.retain(|bound| !matches!(bound, Bound::Loop(frame) if frame.wrap_up.is_some()));

@@ -8,17 +8,13 @@ use serde_json::Value;
 
 use super::call::Call;
 use super::known::KnownContents;
-use super::limits::{Grants, Spending, is_default};
+use super::limits::{Grants, Spending};
 use super::state::{Asked, Intent};
+use crate::record::skip::is_default;
 use crate::record::{
     AnswerFault, ContentHash, ContextItem, Limits, LoopOutcome, ModelRequest, Part, Path, PluginStates, Settings,
     ToolSet, Transcript, Usage,
 };
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
-const fn is_zero(count: &u32) -> bool {
-    *count == 0
-}
 
 /// A rejected answer, which is not a valid structured action.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -35,7 +31,7 @@ pub struct LoopFrame {
     /// Its path.
     pub path: Path,
     /// The version of the rules for converting the record into messages, from `LOOP_START`.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub projection: u32,
     /// The current iteration, from 0.
     pub iteration: u32,
@@ -82,16 +78,16 @@ pub struct LoopFrame {
     /// Whether a message arrived that the model has not read.
     pub unread: bool,
     /// The number of consecutive failed calls.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub failures: u32,
     /// The fault of the last answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<AnswerFault>,
     /// The number of consecutive answers with a fault.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub faults: u32,
     /// Whether the iteration at which a limit was reached had begun.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub cut: bool,
     /// The summary iteration, and the loop's outcome after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

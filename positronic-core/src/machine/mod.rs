@@ -1,5 +1,7 @@
 //! The pure state machine of a run: the meaning of its log, and what happens next.
 //!
+//! This module is for the engine and its tests; an author of brains does not need it.
+//!
 //! ```text
 //! RunState::apply(&event)      folds one event into the state, or refuses it and changes nothing
 //! next(&state, now)            returns which effects must be in flight, and when to call it again
@@ -29,6 +31,7 @@ mod known;
 mod limits;
 mod loop_frame;
 mod next;
+mod question;
 mod settle;
 mod shared_budget;
 mod state;
@@ -36,7 +39,7 @@ mod status;
 mod summary;
 mod waiting;
 
-pub use admit::{Refusal, Schemas, admit, decided};
+pub use admit::{Refusal, SchemaCheck, admit, decided};
 pub use apply::IllegalEvent;
 pub use call::{Call, CallPhase};
 pub use crashes::MAX_CRASHES;
@@ -51,11 +54,12 @@ pub use summary::summary;
 pub use waiting::{Waiting, WaitingOn, why};
 
 pub(crate) use admit::REPLY;
-pub(crate) use apply_step::question_hash;
-pub(crate) use close::{end_brain, end_loop};
-pub(crate) use limits::{Verdict, has_limit_of_money, limits_money, may_ask};
+pub(crate) use close::end_brain;
+pub(crate) use limits::{has_limit_of_money, limits_money};
+pub(crate) use question::{Asking, ask};
 pub(crate) use settle::{
-    Answered, Changes, Inputs, Outcome, Returned, Validated, fail_loop, given_up, offers, plugin_steps, settle,
+    Answered, Changes, Configured, Inputs, OPENING, Outcome, Returned, Validated, begin_iteration, begin_loop,
+    given_up, offers, plugin_steps, settle,
 };
 pub(crate) use shared_budget::add_up;
 pub(crate) use status::keeps_values;

@@ -3,6 +3,9 @@
 //! The runner performs an effect and says as plain data what it has come to. Everything that follows from it is decided
 //! here, with the time and the random number that the runner brings.
 
+mod code;
+mod iteration;
+
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -10,13 +13,16 @@ use serde_json::Value;
 
 use super::apply_loop::denial;
 use super::batch::denied_before;
-use super::{Call, LoopFrame, REPLY, RunState, Stage};
+use super::close::end_loop;
+use super::{Call, LoopFrame, REPLY, RunState, Stage, question};
 use crate::error::{Error, Result};
 use crate::record::{
-    ActionFormat, CallFlags, Change, EndReason, EventKind, Failure, LoopOutcome, ModelError, ModelErrorKind, NewEvent,
-    Part, Path, PluginStates, ResponseMetadata, RetryPolicy, Segment, Timestamp, ToolCall, ToolResult, TriggerChange,
-    WaitSpec,
+    ActionFormat, BrainStart, CallFlags, Change, EndReason, EventKind, Failure, LoopOutcome, ModelError,
+    ModelErrorKind, ModelResponse, NewEvent, Part, Path, PluginStates, ResponseMetadata, RetryPolicy, Segment,
+    Timestamp, ToolCall, ToolResult, TriggerChange, WaitSpec,
 };
+
+pub(crate) use iteration::{Configured, OPENING, begin_iteration, begin_loop};
 
 /// How often a step is tried again that failed transiently.
 const STEP_RETRIES: u32 = 3;
@@ -35,6 +41,20 @@ pub(crate) enum Outcome {
     Tool(Returned),
     /// A tool has failed, which may be tried again so often.
     ToolFailed { error: Error, attempt: u32, retries: u32 },
+    /// A model has answered a question of a step or a plugin, or given no answer.
+    Question { result: Result<ModelResponse, ModelError>, attempt: u32 },
+    /// A loop's configuration has failed.
+    NotConfigured(Error),
+    /// The first event of a nested brain, or why it cannot start.
+    BrainBegun(Result<Box<BrainStart>>),
+    /// How the result of a nested brain changes states; of a brain that has not completed, nothing.
+    BrainEnded(Result<Changes>),
+    /// The result of a brain.
+    BrainResult(Result<Value>),
+    /// A loop has ended with this outcome, and its `on_exit`, if any, has returned the next state of the brain.
+    LoopClosed(LoopOutcome, Result<Option<Value>>),
+    /// How the answer to a call that waited changes states.
+    Resumed(Result<Changes>),
 }
 
 /// A model's answer with its calls validated.
@@ -85,7 +105,13 @@ pub(crate) struct Inputs {
 }
 
 /// Returns the events that an outcome of the effect at `path` leads to; `duration` is in microseconds.
-pub(crate) fn settle(state: &RunState, path: &Path, outcome: Outcome, duration: u64, inputs: &Inputs) -> Vec<NewEvent> {
+pub(crate) fn settle(
+    state: &RunState,
+    path: &Path,
+    outcome: Outcome,
+    duration: Duration,
+    inputs: &Inputs,
+) -> Vec<NewEvent> {
     match outcome {
         Outcome::Step(result) => step(state, path, result, duration, inputs),
         Outcome::Answer(answered) => answer(state, path, answered, duration),
@@ -98,10 +124,26 @@ pub(crate) fn settle(state: &RunState, path: &Path, outcome: Outcome, duration: 
             let Some(flags) = state.call(path).map(|call| call.flags) else { return Vec::new() };
             vec![NewEvent::new(path.clone(), tool_failed(flags, attempt, retries, &error, duration, inputs))]
         }
+        Outcome::Question { result: Ok(response), .. } => question::answered(path, response, duration),
+        Outcome::Question { result: Err(error), attempt } => question::failed(path, error, attempt, inputs),
+        Outcome::NotConfigured(error) => {
+            let message = format!("the loop `{path}` cannot be configured: {error}");
+            fail_loop(state, path, Failure { code: EndReason::Config, message, retryable: false })
+        }
+        Outcome::BrainBegun(begun) => code::begin_brain(path, begun),
+        Outcome::BrainEnded(mapped) => code::end_brain(state, path, mapped, inputs),
+        Outcome::BrainResult(result) => code::complete_brain(state, path, result),
+        Outcome::LoopClosed(outcome, exited) => code::close_loop(state, path, outcome, exited),
+        Outcome::Resumed(changes) => code::resume_call(state, path, changes, inputs),
     }
 }
 
 impl Inputs {
+    /// Returns the time since `began`.
+    fn elapsed(&self, began: Timestamp) -> Duration {
+        self.now.since(began)
+    }
+
     /// Says when what has failed for the `attempt`th time, from 0, is tried again, at most `limit` times.
     fn again(&self, attempt: u32, limit: u32) -> Option<Timestamp> {
         let policy = RetryPolicy { limit, ..self.retry };
@@ -110,7 +152,7 @@ impl Inputs {
     }
 }
 
-fn step(state: &RunState, path: &Path, result: Result<Value>, duration: u64, inputs: &Inputs) -> Vec<NewEvent> {
+fn step(state: &RunState, path: &Path, result: Result<Value>, duration: Duration, inputs: &Inputs) -> Vec<NewEvent> {
     let Some(brain) = state.owner(path) else { return Vec::new() };
     let attempt = match &brain.stage {
         Stage::Step(step) => step.attempt,
@@ -154,7 +196,7 @@ fn model_failed(state: &RunState, path: &Path, error: ModelError, attempt: u32, 
 /// Says what to do about a model's failure, where that is known.
 fn hint(state: &RunState, path: &Path, error: &ModelError) -> String {
     let form = state.loop_at(path).and_then(|frame| frame.prepared.settings.structured_actions.as_ref()?.form);
-    match (error.kind, error.wait(), form) {
+    match (error.kind, error.retry_after, form) {
         (_, Some(wait), _) if error.is_retryable() => {
             format!("; it asks to wait {} s before it is asked again", wait.as_secs_f64().ceil())
         }
@@ -167,7 +209,7 @@ fn hint(state: &RunState, path: &Path, error: &ModelError) -> String {
     }
 }
 
-fn answer(state: &RunState, path: &Path, answered: Answered, duration: u64) -> Vec<NewEvent> {
+fn answer(state: &RunState, path: &Path, answered: Answered, duration: Duration) -> Vec<NewEvent> {
     let Answered { mut parts, metadata, calls, plugins, failed } = answered;
     let loop_at = path.parent().unwrap_or_default();
     let iteration = match path.last() {
@@ -209,7 +251,7 @@ fn misfit(
     (parts, metadata): (Vec<Part>, ResponseMetadata),
     message: String,
     attempt: u32,
-    duration: u64,
+    duration: Duration,
 ) -> Vec<NewEvent> {
     let loop_at = path.parent().unwrap_or_default();
     let Some(frame) = state.loop_at(path) else { return Vec::new() };
@@ -231,7 +273,7 @@ fn misfit(
     new_events
 }
 
-fn tool(path: &Path, returned: Returned, duration: u64, now: Timestamp) -> Vec<NewEvent> {
+fn tool(path: &Path, returned: Returned, duration: Duration, now: Timestamp) -> Vec<NewEvent> {
     let Returned { output, brief, waits, triggers, changes } = returned;
     let Changes { change, mut new_events } = match changes {
         Ok(changes) => changes,
@@ -270,7 +312,7 @@ fn tool_failed(
     attempt: u32,
     retries: u32,
     error: &Error,
-    duration: u64,
+    duration: Duration,
     inputs: &Inputs,
 ) -> EventKind {
     let may_try = error.is_transient() && flags.may_repeat();
@@ -296,15 +338,10 @@ pub(crate) fn given_up(call: &Call, retries: u32) -> Option<NewEvent> {
     })
 }
 
-/// Returns the event that ends a loop, or a brain whose loop has not begun, in failure.
-pub(crate) fn fail_loop(state: &RunState, path: &Path, failure: Failure) -> Vec<NewEvent> {
-    let usage = state.loop_at(path).filter(|frame| frame.path == *path).map(|frame| frame.usage);
-    match usage {
-        Some(usage) => {
-            let Failure { code, message, retryable } = failure;
-            let outcome = LoopOutcome::Failed { code, message, retryable };
-            vec![NewEvent::new(path.clone(), EventKind::LoopComplete { outcome, usage, change: None })]
-        }
+/// Returns the events that end a loop with its open calls, or a brain whose loop has not begun, in failure.
+fn fail_loop(state: &RunState, path: &Path, failure: Failure) -> Vec<NewEvent> {
+    match state.loop_at(path).filter(|frame| frame.path == *path) {
+        Some(frame) => end_loop(frame, &failure),
         None => vec![NewEvent::new(path.parent().unwrap_or_default(), EventKind::BrainError(failure))],
     }
 }

@@ -4,11 +4,13 @@
 //! the first one that is reached applies. Usage of previous prompts only counts for the conversation's.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::limits::{Grants, is_default};
+use super::limits::Grants;
 use super::state::{BrainFrame, RunState};
+use crate::record::skip::is_default;
 use crate::record::{Amounts, BrainStart, Budget, Money, SharedBudget};
 
 /// The conversation's budget in the run's brain.
@@ -57,7 +59,7 @@ pub(crate) fn add_up(shared: &mut SharedBudget, run: &RunState) {
             shared.foreign.get_or_insert_with(|| own.to_owned());
         }
     }
-    shared.used += Amounts { iterations: root.iterations, tokens, money, time };
+    shared.used += Amounts { iterations: root.iterations, tokens, money, time: Duration::from_micros(time) };
     if let Some(limits) = &root.shared {
         shared.granted += limits.grants.more;
     }

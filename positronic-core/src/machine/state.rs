@@ -12,9 +12,10 @@ use crate::record::{
 };
 
 use super::call::{Call, CallPhase};
-use super::limits::{Grants, Spending, is_default};
+use super::limits::{Grants, Spending};
 use super::loop_frame::LoopFrame;
 use super::shared_budget::SharedLimits;
+use crate::record::skip::is_default;
 
 /// The number of signals in the state; the store knows earlier ones.
 pub const KNOWN_SIGNALS: usize = 256;

@@ -51,6 +51,7 @@ impl Mcp {
 /// The state of [`Mcp`]: the identities of the servers, so that the log contains which programs a run has used.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct McpState {
     /// The servers, by the author's names.
     pub servers: BTreeMap<String, McpSeen>,
@@ -59,6 +60,7 @@ pub struct McpState {
 /// The identity of a server, as reported by itself.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct McpSeen {
     /// The program's name.
     pub program: String,

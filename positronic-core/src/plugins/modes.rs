@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::listed;
 use crate::dsl::{
-    Options, Plugin, PluginState, Preparation, Reply, RequestEdit, Services, State, Tool, ToolContext, Wait,
+    Options, Plugin, PluginState, Preparation, RequestEdit, Services, State, Tool, ToolContext, ToolReply, Wait,
     usage_panic,
 };
 use crate::error::{Error, Result};
@@ -71,6 +71,7 @@ pub struct Mode<S> {
 
 /// The state of [`Modes`]; read it with `cx.plugin_state::<CurrentMode>()`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
 pub struct CurrentMode {
     /// The path of its loop.
     pub loop_at: String,
@@ -241,7 +242,7 @@ fn entered(arguments: &Value) -> &str {
 }
 
 impl<S: State> Modes<S> {
-    fn enter<O, V>(&self, arguments: &Value, cx: &ToolContext<O, S, V>) -> Result<Reply<S>> {
+    fn enter<O, V>(&self, arguments: &Value, cx: &ToolContext<O, S, V>) -> Result<ToolReply<S>> {
         let name = entered(arguments);
         // Another call of the same batch may have changed the mode.
         let now = self.found(&cx.plugin_state::<CurrentMode>()?.mode)?;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::listed;
 use crate::dsl::{
-    IntoTool, Options, Plugin, PluginState, Preparation, RequestEdit, Services, State, Tool, usage_panic,
+    IntoTool, NoServices, Options, Plugin, PluginState, Preparation, RequestEdit, Services, State, Tool, usage_panic,
 };
 use crate::error::{Error, Result};
 
@@ -29,10 +29,10 @@ const DEACTIVATE: &str = "skill.deactivate";
 /// use positronic_core::plugins::Skills;
 /// use positronic_core::prelude::*;
 ///
-/// fn read_mail() -> Tool<(), (), ()> {
+/// fn read_mail() -> Tool {
 ///     Tool::new("read_mail", |t| t.description("Reads new mail").read_only().execute(async |_: NoArgs, _| Ok("none")))
 /// }
-/// fn read_calendar() -> Tool<(), (), ()> {
+/// fn read_calendar() -> Tool {
 ///     Tool::new("read_calendar", |t| t.description("Reads today").read_only().execute(async |_: NoArgs, _| Ok("free")))
 /// }
 ///
@@ -46,7 +46,7 @@ const DEACTIVATE: &str = "skill.deactivate";
 ///
 /// A skill with a tool of the same name as another tool of the loop fails the loop, even while the skill is inactive.
 #[must_use = "skills have their effect when they are given to a loop"]
-pub struct Skills<O, S, V> {
+pub struct Skills<O = (), S = (), V = NoServices> {
     skills: Vec<Skill<O, S, V>>,
 }
 
@@ -59,6 +59,7 @@ struct Skill<O, S, V> {
 
 /// The state of [`Skills`]; read it with `cx.plugin_state::<ActiveSkills>()`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
 pub struct ActiveSkills {
     /// The names of the active skills, in the order of activation.
     pub active: Vec<String>,

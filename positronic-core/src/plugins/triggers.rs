@@ -176,7 +176,7 @@ impl TriggerView {
             id: trigger.id.clone(),
             what: trigger.what.clone(),
             due: when::format_time(trigger.due),
-            every: trigger.every.map(|every| pause(Duration::from_micros(every))),
+            every: trigger.every.map(pause),
         }
     }
 }

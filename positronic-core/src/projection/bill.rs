@@ -37,6 +37,7 @@ use crate::record::{Event, EventKind, PriceTable, RunId};
 /// assert_eq!(bill.total().calls, 0);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Bill {
     /// The currency of all amounts.
     pub currency: String,

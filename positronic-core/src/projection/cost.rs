@@ -23,6 +23,7 @@ use crate::record::{CODE, Charge, Event, EventKind, Money, Path, PriceTable, Seq
 /// copy of another run's, whose answers are counted in both. Answers of a cassette are priced as if they had been asked for, where
 /// they carry the metadata of a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Costs {
     /// The currency of all amounts.
     pub currency: String,
@@ -38,6 +39,7 @@ pub struct Costs {
 
 /// What one answer used and what it cost.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct CallCost {
     /// The number of its event.
     pub seq: Seq,
@@ -93,6 +95,7 @@ pub enum Cost {
 
 /// What answers cost when they came.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Counted {
     /// The currency.
     pub currency: String,

@@ -9,13 +9,11 @@
 //! A request is rebuilt from its log byte for byte, so the rules are those of the log: `LOOP_START` says which, in
 //! `projection`. Logs from before them say nothing, which is version 0: every message as it is.
 
+use crate::machine::OPENING;
 use crate::record::{Assistant, Message, Transcript};
 
 /// The version of the rules that new loops are recorded with.
 pub(crate) const RULES: u32 = 1;
-
-/// The opening message where neither a loop nor a person gives one.
-pub(crate) const OPENING: &str = "Begin.";
 
 /// Adds messages to those of a loop.
 pub(super) fn extend(dialogue: &mut Transcript, messages: impl IntoIterator<Item = Message>) {

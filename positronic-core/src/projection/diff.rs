@@ -10,6 +10,7 @@ use crate::record::{Event, EventKind, Overrides, Seq, Status, Usage};
 
 /// How two runs differ.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct RunDiff {
     /// What was given to them, where that differs.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -29,6 +30,7 @@ pub struct RunDiff {
 
 /// What was given to a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Inputs {
     /// Its options.
     pub options: Value,
@@ -38,6 +40,7 @@ pub struct Inputs {
 
 /// Where two runs part; a run that has no more events has none there.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Divergence {
     /// The event of the first run.
     pub one: Option<DivergentEvent>,
@@ -47,6 +50,7 @@ pub struct Divergence {
 
 /// One of the first events that differ.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct DivergentEvent {
     /// Its number.
     pub seq: Seq,

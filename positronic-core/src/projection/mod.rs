@@ -1,5 +1,7 @@
 //! Reading a log: prompts, model messages, requests, and text for people.
 //!
+//! This module is for user interfaces and other readers of runs; an author of brains does not need it.
+//!
 //! Each projection is a pure function of events. [`Prompts`] folds the records of a run's loops; [`messages`] makes
 //! from a record what a model reads, `dialogue` holds the rules that make it one which every provider accepts, `decision` makes what
 //! one reads that answers in decisions; [`request_at`] rebuilds a request
@@ -22,7 +24,7 @@ mod transcript;
 
 pub use bill::Bill;
 pub use cost::{CallCost, Cost, Costs, Counted, Spent};
-pub(crate) use dialogue::{OPENING, RULES};
+pub(crate) use dialogue::RULES;
 pub use diff::{Divergence, DivergentEvent, Inputs, RunDiff, diff};
 pub use files::{RunFile, files};
 pub use history::History;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use indexmap::IndexMap;
 
@@ -296,7 +297,7 @@ impl Record {
         if self.rules == 0 { made } else { joined(made) }
     }
 
-    fn push(&mut self, event: &Event, duration: Option<u64>, kind: OutputKind) {
+    fn push(&mut self, event: &Event, duration: Option<Duration>, kind: OutputKind) {
         self.prompt.output.push(Output { at: event.at, duration, id: None, kind });
     }
 

@@ -31,6 +31,7 @@ pub enum Traffic {
 
 /// A request to a model, and what came of it.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Exchange {
     /// The model that was asked, as `provider/model`.
     pub model: String,

@@ -7,7 +7,8 @@ use super::call::Gate;
 use super::event::Event;
 use super::event_kind::{Decision, EventKind};
 use super::ids::{SignalId, Timestamp};
-use super::signal::{Actor, is_unknown};
+use super::signal::Actor;
+use super::skip::is_default;
 
 /// The approval that a call needs.
 ///
@@ -42,7 +43,7 @@ pub enum ApprovalOutcome {
         /// When it was made.
         at: Timestamp,
         /// Who decided, and over which channel.
-        #[serde(default, skip_serializing_if = "is_unknown")]
+        #[serde(default, skip_serializing_if = "is_default")]
         actor: Actor,
         /// Why it was rejected, in the person's words.
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -5,10 +5,12 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::limits::{LimitKind, OnLimit};
+use super::micros::micros;
 use super::price::{Money, MoneyError};
+use super::skip::is_default;
 
-/// The common limits of a brain and everything below it: loops, questions of steps and plugins, nested brains.
-/// A limit that is `None` does not exist.
+/// The common limits of a brain, or of a loop, and everything below it: loops, questions of steps and plugins, nested
+/// brains. A limit that is `None` does not exist.
 ///
 /// A budget limits model calls, like the limits of a loop. When it is used up, it ends the outermost open loop of
 /// the brain, and a question of a step gets an error. [`OnLimit::Error`], the default, fails that loop's brain;
@@ -22,8 +24,9 @@ use super::price::{Money, MoneyError};
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct Budget {
-    /// The maximum number of iterations of all loops.
+    /// The maximum number of iterations: of a loop, or of all loops of a brain.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_iterations: Option<u64>,
     /// The maximum number of tokens, of requests and answers.
@@ -32,10 +35,10 @@ pub struct Budget {
     /// The maximum cost of model answers, in the currency of the runner's prices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_money: Option<Money>,
-    /// The maximum active time of the brain, in microseconds; time spent suspended does not count.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_time: Option<u64>,
-    /// The effect of using it up; [`OnLimit::Error`] by default.
+    /// The maximum active time, stored in microseconds; time spent suspended does not count.
+    #[serde(skip_serializing_if = "Option::is_none", with = "super::micros::optional")]
+    pub max_time: Option<Duration>,
+    /// The effect of using it up; [`OnLimit::Error`] by default, and [`OnLimit::Exit`] for a loop.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_limit: Option<OnLimit>,
     /// Whether a person is asked for more first; `on_limit` applies when they reject it.
@@ -46,17 +49,19 @@ pub struct Budget {
 /// Asks a person for more when a limit is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct AskForMore {
-    /// How long the request is valid, in microseconds; without limit if not set. An expired request counts as rejected.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub valid_for: Option<u64>,
+    /// How long the request is valid, stored in microseconds; without limit if not set. An expired request counts as
+    /// rejected.
+    #[serde(skip_serializing_if = "Option::is_none", with = "super::micros::optional")]
+    pub valid_for: Option<Duration>,
 }
 
 impl AskForMore {
     /// Sets how long the request is valid.
     #[must_use]
-    pub fn within(time: Duration) -> Self {
-        Self { valid_for: Some(micros(time)) }
+    pub const fn within(time: Duration) -> Self {
+        Self { valid_for: Some(time) }
     }
 }
 
@@ -65,27 +70,17 @@ impl AskForMore {
 #[serde(default)]
 pub struct Amounts {
     /// Iterations.
-    #[serde(skip_serializing_if = "is_none")]
+    #[serde(skip_serializing_if = "is_default")]
     pub iterations: u64,
     /// Tokens.
-    #[serde(skip_serializing_if = "is_none")]
+    #[serde(skip_serializing_if = "is_default")]
     pub tokens: u64,
     /// Money.
-    #[serde(skip_serializing_if = "is_no_money")]
+    #[serde(skip_serializing_if = "is_default")]
     pub money: Money,
-    /// Active time, in microseconds.
-    #[serde(skip_serializing_if = "is_none")]
-    pub time: u64,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
-const fn is_none(amount: &u64) -> bool {
-    *amount == 0
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
-fn is_no_money(amount: &Money) -> bool {
-    *amount == Money::default()
+    /// Active time, stored in microseconds.
+    #[serde(skip_serializing_if = "is_default", with = "super::micros")]
+    pub time: Duration,
 }
 
 impl Amounts {
@@ -110,18 +105,18 @@ impl Amounts {
     /// Creates an amount of active time.
     #[must_use]
     pub fn time(time: Duration) -> Self {
-        Self { time: micros(time), ..Self::default() }
+        Self { time, ..Self::default() }
     }
 
     /// Returns the amount of one kind: iterations, tokens, billionths of money, microseconds.
     #[must_use]
-    pub const fn of(&self, kind: LimitKind) -> u64 {
+    pub fn of(&self, kind: LimitKind) -> u64 {
         match kind {
             LimitKind::Iterations => self.iterations,
             LimitKind::Failures => 0,
             LimitKind::Tokens => self.tokens,
             LimitKind::Money => self.money.nanos(),
-            LimitKind::Time => self.time,
+            LimitKind::Time => micros(self.time),
         }
     }
 
@@ -150,7 +145,7 @@ impl std::ops::AddAssign for Amounts {
 }
 
 impl Budget {
-    /// Sets the maximum number of iterations of all loops.
+    /// Sets the maximum number of iterations: of a loop, or of all loops of a brain.
     #[must_use]
     pub const fn max_iterations(mut self, iterations: u64) -> Self {
         self.max_iterations = Some(iterations);
@@ -178,8 +173,8 @@ impl Budget {
 
     /// Sets the maximum active time of the brain; time spent waiting for people does not count.
     #[must_use]
-    pub fn max_time(mut self, time: Duration) -> Self {
-        self.max_time = Some(micros(time));
+    pub const fn max_time(mut self, time: Duration) -> Self {
+        self.max_time = Some(time);
         self
     }
 
@@ -199,22 +194,19 @@ impl Budget {
 
     /// Asks a person for more first; the request expires after this time.
     #[must_use]
-    pub fn ask_for_more_within(mut self, time: Duration) -> Self {
+    pub const fn ask_for_more_within(mut self, time: Duration) -> Self {
         self.ask = Some(AskForMore::within(time));
         self
     }
 
     /// Returns the limit of one kind, in the units of [`Amounts::of`].
     #[must_use]
-    pub const fn limit(&self, kind: LimitKind) -> Option<u64> {
+    pub fn limit(&self, kind: LimitKind) -> Option<u64> {
         match kind {
             LimitKind::Iterations => self.max_iterations,
             LimitKind::Tokens => self.max_tokens,
-            LimitKind::Money => match self.max_money {
-                Some(money) => Some(money.nanos()),
-                None => None,
-            },
-            LimitKind::Time => self.max_time,
+            LimitKind::Money => self.max_money.map(Money::nanos),
+            LimitKind::Time => self.max_time.map(micros),
             LimitKind::Failures => None,
         }
     }
@@ -236,14 +228,15 @@ impl Budget {
 /// A budget of all prompts of a conversation at the start of one, including the previous usage.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct SharedBudget {
     /// The common limits.
     pub budget: Budget,
     /// The usage of previous prompts.
-    #[serde(skip_serializing_if = "is_nothing")]
+    #[serde(skip_serializing_if = "is_default")]
     pub used: Amounts,
     /// The amounts that people have granted in addition.
-    #[serde(skip_serializing_if = "is_nothing")]
+    #[serde(skip_serializing_if = "is_default")]
     pub granted: Amounts,
     /// The currency of costs, once it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -255,10 +248,6 @@ pub struct SharedBudget {
     /// currency.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub foreign: Option<String>,
-}
-
-fn is_nothing(more: &Amounts) -> bool {
-    *more == Amounts::default()
 }
 
 impl SharedBudget {
@@ -280,8 +269,4 @@ impl SharedBudget {
         let kinds = [LimitKind::Tokens, LimitKind::Money, LimitKind::Time, LimitKind::Iterations];
         kinds.into_iter().find(|kind| self.limit(*kind).is_some_and(|limit| self.used.of(*kind) >= limit))
     }
-}
-
-pub(crate) fn micros(time: Duration) -> u64 {
-    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }

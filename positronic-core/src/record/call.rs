@@ -2,12 +2,14 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::ids::Timestamp;
 use super::limits::BatchPolicy;
+use super::skip::{is_default, is_true};
 
 /// The id of a tool: 1 to 64 letters, digits, `_`, `-` and `.`. People and events see the id; a provider sees
 /// [`ToolId::wire_name`]. Maps by tool id accept text keys.
@@ -73,22 +75,22 @@ impl<'de> Deserialize<'de> for ToolId {
 #[serde(default)]
 pub struct CallFlags {
     /// A successful call ends the loop.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "is_default")]
     pub exit: bool,
     /// The tool has no side effects, so it waits for no approval of others and may be rerun.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "is_default")]
     pub read_only: bool,
     /// Repeated calls with one idempotency key have no further effect.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "is_default")]
     pub idempotent: bool,
     /// The tool runs alone, without other calls of its loop.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "is_default")]
     pub sequential: bool,
     /// The tool may destroy something; for people and bridges.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "is_default")]
     pub destructive: bool,
     /// The call runs a brain.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "is_default")]
     pub brain: bool,
 }
 
@@ -103,11 +105,6 @@ impl CallFlags {
     pub const fn may_repeat(self) -> bool {
         self.read_only || self.idempotent
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
-const fn is_false(flag: &bool) -> bool {
-    !*flag
 }
 
 /// A tool's declaration for models and people.
@@ -133,9 +130,9 @@ pub struct ToolDecl {
 pub struct Gate {
     /// The reason for the approval.
     pub reason: String,
-    /// How long the request is valid, in microseconds from when it is asked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub valid_for: Option<u64>,
+    /// How long the request is valid from when it is asked, stored in microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "super::micros::optional")]
+    pub valid_for: Option<Duration>,
     /// Whether the person may edit the arguments.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub editable: bool,
@@ -145,14 +142,10 @@ const fn yes() -> bool {
     true
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
-const fn is_true(flag: &bool) -> bool {
-    *flag
-}
-
 /// The state of an open call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum CallState {
     /// It will run as soon as there is capacity.
     Queued,
@@ -211,7 +204,7 @@ pub struct WaitSpec {
     /// Distinguishes this wait from others for the same webhook.
     pub identifier: String,
     /// Whether a person answers, and not a program.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub person: bool,
     /// The question to the answering person.
     #[serde(default, skip_serializing_if = "Option::is_none")]

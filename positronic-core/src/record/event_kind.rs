@@ -1,6 +1,7 @@
 //! The kinds of events, listed in the docs of [`EventKind`].
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -17,7 +18,8 @@ use super::prompt::SideOutput;
 use super::request::{ContextItem, Settings};
 use super::result::{LoopOutcome, ToolResult};
 use super::shape::Shape;
-use super::signal::{Actor, Start, is_unknown};
+use super::signal::{Actor, Start};
+use super::skip::is_default;
 use super::summary::ClaimRefusal;
 use super::trigger::TriggerChange;
 use super::usage::{ModelError, Part, ResponseMetadata, Usage};
@@ -140,7 +142,7 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         signal: Option<SignalId>,
         /// Who sent it.
-        #[serde(default, skip_serializing_if = "is_unknown")]
+        #[serde(default, skip_serializing_if = "is_default")]
         actor: Actor,
         /// The reason.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -151,7 +153,7 @@ pub enum EventKind {
         /// The signal.
         signal: SignalId,
         /// Who sent it.
-        #[serde(default, skip_serializing_if = "is_unknown")]
+        #[serde(default, skip_serializing_if = "is_default")]
         actor: Actor,
     },
     /// The run was resumed.
@@ -159,13 +161,13 @@ pub enum EventKind {
         /// The signal.
         signal: SignalId,
         /// Who sent it.
-        #[serde(default, skip_serializing_if = "is_unknown")]
+        #[serde(default, skip_serializing_if = "is_default")]
         actor: Actor,
     },
     /// A step begins.
     StepStart {
         /// The try, from 0.
-        #[serde(default, skip_serializing_if = "is_zero")]
+        #[serde(default, skip_serializing_if = "is_default")]
         attempt: u32,
     },
     /// A step returned the next state.
@@ -173,8 +175,9 @@ pub enum EventKind {
         /// The change; `None` if the state is the same.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         change: Option<Change>,
-        /// Microseconds since its start.
-        duration: u64,
+        /// The time since its start, stored in microseconds.
+        #[serde(with = "super::micros")]
+        duration: Duration,
     },
     /// A step failed and will be retried.
     StepRetry {
@@ -201,17 +204,17 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         input: Option<String>,
         /// The sender; the engine if neither the loop nor a person provides a message, since providers require one.
-        #[serde(default, skip_serializing_if = "is_person")]
+        #[serde(default, skip_serializing_if = "is_default")]
         from: Speaker,
         /// The sender's id of that message.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message_id: Option<String>,
         /// Whether the loop's record is hidden from people.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        #[serde(default, skip_serializing_if = "is_default")]
         hidden: bool,
         /// The version of the rules that convert the loop's record into messages: 0 sends each message as it is, 1 merges consecutive
         /// user messages, omits empty ones and puts messages that arrived during a request after its answer.
-        #[serde(default, skip_serializing_if = "is_zero")]
+        #[serde(default, skip_serializing_if = "is_default")]
         projection: u32,
         /// The limits.
         limits: Limits,
@@ -221,7 +224,7 @@ pub enum EventKind {
     /// A request is about to be sent.
     LoopModelCall {
         /// The try, from 0.
-        #[serde(default, skip_serializing_if = "is_zero")]
+        #[serde(default, skip_serializing_if = "is_default")]
         attempt: u32,
         /// The provider and model, as `provider/model`.
         model: String,
@@ -235,8 +238,9 @@ pub enum EventKind {
         parts: Arc<[Part]>,
         /// The metadata of the answer.
         metadata: ResponseMetadata,
-        /// Microseconds from the request to the end of the answer.
-        duration: u64,
+        /// The time from the request to the end of the answer, stored in microseconds.
+        #[serde(with = "super::micros")]
+        duration: Duration,
     },
     /// The model failed and will be asked again.
     LoopModelRetry {
@@ -257,15 +261,16 @@ pub enum EventKind {
         parts: Arc<[Part]>,
         /// The metadata of the answer.
         metadata: Box<ResponseMetadata>,
-        /// Microseconds from the request to the end of the answer.
-        duration: u64,
+        /// The time from the request to the end of the answer, stored in microseconds.
+        #[serde(with = "super::micros")]
+        duration: Duration,
     },
     /// The model requested a call.
     LoopToolCall(Box<ToolCall>),
     /// A tool is about to run.
     LoopToolStart {
         /// The try, from 0.
-        #[serde(default, skip_serializing_if = "is_zero")]
+        #[serde(default, skip_serializing_if = "is_default")]
         attempt: u32,
     },
     /// A tool failed temporarily and will be retried.
@@ -281,9 +286,9 @@ pub enum EventKind {
     LoopToolResult {
         /// The result.
         result: ToolResult,
-        /// Microseconds since the tool's start; `None` for a call that never ran.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        duration: Option<u64>,
+        /// The time since the tool's start, stored in microseconds; `None` for a call that never ran.
+        #[serde(default, skip_serializing_if = "Option::is_none", with = "super::micros::optional")]
+        duration: Option<Duration>,
         /// The change of the loop's state.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         change: Option<Change>,
@@ -342,7 +347,7 @@ pub enum EventKind {
         /// The signal.
         signal: SignalId,
         /// Who decided, and over which channel.
-        #[serde(default, skip_serializing_if = "is_unknown")]
+        #[serde(default, skip_serializing_if = "is_default")]
         actor: Actor,
     },
     /// The request is void, since something else ended the call.
@@ -366,7 +371,7 @@ pub enum EventKind {
     /// A waiting call resumes.
     LoopResume {
         /// Whether an answer arrived or the wait expired.
-        #[serde(default, skip_serializing_if = "is_answered")]
+        #[serde(default, skip_serializing_if = "is_default")]
         cause: ResumeCause,
         /// The index of the answered wait, from 0.
         wait: u32,
@@ -376,7 +381,7 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         signal: Option<SignalId>,
         /// Who sent it.
-        #[serde(default, skip_serializing_if = "is_unknown")]
+        #[serde(default, skip_serializing_if = "is_default")]
         actor: Actor,
     },
     /// A message to a loop arrived.
@@ -387,13 +392,13 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message_id: Option<String>,
         /// The sender.
-        #[serde(default, skip_serializing_if = "is_person")]
+        #[serde(default, skip_serializing_if = "is_default")]
         from: Speaker,
         /// The signal with the message.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         signal: Option<SignalId>,
         /// Who sent it.
-        #[serde(default, skip_serializing_if = "is_unknown")]
+        #[serde(default, skip_serializing_if = "is_default")]
         actor: Actor,
     },
     /// An exit tool ended the loop.
@@ -420,7 +425,7 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         of: Option<super::path::Path>,
         /// Whether it is the budget of the conversation, for which the run's brain is responsible.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        #[serde(default, skip_serializing_if = "is_default")]
         shared: bool,
         /// The model whose answer has no known cost, if that is why a limit of money cannot be enforced.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -443,7 +448,7 @@ pub enum EventKind {
         /// The used amount.
         used: u64,
         /// Whether it is the budget of the conversation, and not the brain's own.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        #[serde(default, skip_serializing_if = "is_default")]
         shared: bool,
         /// When the request expires, which counts as a rejection.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -454,7 +459,7 @@ pub enum EventKind {
         /// What was decided.
         decision: Decision,
         /// The granted amounts.
-        #[serde(default, skip_serializing_if = "is_nothing")]
+        #[serde(default, skip_serializing_if = "is_default")]
         more: Amounts,
         /// The reason of a rejection.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -462,7 +467,7 @@ pub enum EventKind {
         /// The signal.
         signal: SignalId,
         /// Who decided, and over which channel.
-        #[serde(default, skip_serializing_if = "is_unknown")]
+        #[serde(default, skip_serializing_if = "is_default")]
         actor: Actor,
     },
     /// The request expired, which counts as a rejection.
@@ -485,7 +490,7 @@ pub enum EventKind {
     /// The older messages were summarised for the model, or restored; the record is unchanged.
     LoopCompacted {
         /// How many of the latest messages stay unchanged.
-        #[serde(default, skip_serializing_if = "is_no_message")]
+        #[serde(default, skip_serializing_if = "is_default")]
         keep: u64,
         /// The replacement of the messages before them. `None` restores all messages.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -503,37 +508,13 @@ pub enum EventKind {
     },
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
-const fn is_zero(count: &u32) -> bool {
-    *count == 0
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
-const fn is_no_message(count: &u64) -> bool {
-    *count == 0
-}
-
-fn is_nothing(more: &Amounts) -> bool {
-    *more == Amounts::default()
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
-fn is_answered(cause: &ResumeCause) -> bool {
-    *cause == ResumeCause::Answered
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
-fn is_person(from: &Speaker) -> bool {
-    *from == Speaker::Person
-}
-
 /// The content of `BRAIN_START`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BrainStart {
     /// The brain's title.
     pub title: String,
     /// The author's version.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub version: u32,
     /// The hash that identifies the brain's version; see [`Shape::fingerprint`].
     pub fingerprint: ContentHash,
@@ -664,7 +645,7 @@ pub struct Failure {
     /// A message that says what happened and where.
     pub message: String,
     /// Whether a retry can help.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub retryable: bool,
 }
 
@@ -706,6 +687,7 @@ pub enum Decision {
 /// The reason why a waiting call resumes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum ResumeCause {
     /// An answer arrived.
     #[default]

@@ -1,28 +1,22 @@
-//! Limits of a loop, and what happens when one is reached.
+//! Limits of a loop: a budget, and what only loops have.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::budget::AskForMore;
+use super::budget::Budget;
 use super::price::Money;
+use super::skip::is_default;
 
-/// The limits of one loop. A limit that is `None` does not exist.
+/// The limits of one loop: a budget like that of a brain, and what only loops have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct Limits {
-    /// The maximum number of iterations. The default is 50, as in the decision loop's design, so no limit is stored
-    /// as `null`.
-    pub max_iterations: Option<u32>,
-    /// The maximum number of tokens, of requests and answers, of the loop and everything below it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_tokens: Option<u64>,
-    /// The maximum cost of model answers, in the currency of the runner's prices, of the loop and everything below it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_money: Option<Money>,
-    /// The maximum active time of the loop, in microseconds; time spent suspended does not count.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_time: Option<u64>,
+    /// The limits that loops and brains have in common. Iterations are the loop's own, 50 by default, as in the decision
+    /// loop's design; everything else counts for the loop and everything below it. [`OnLimit::Exit`] is the default effect.
+    #[serde(flatten)]
+    pub budget: Budget,
     /// The maximum number of consecutive failed calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_failures: Option<u32>,
@@ -33,15 +27,9 @@ pub struct Limits {
     /// The effect of any other useless answer: fail the brain, the default, or end the loop.
     #[serde(skip_serializing_if = "is_error")]
     pub on_useless_answer: OnLimit,
-    /// The effect of reaching a limit.
-    #[serde(skip_serializing_if = "is_default")]
-    pub on_limit: OnLimit,
     /// Whether the model has one more iteration at a limit, to sum up, with only the exit tools.
     #[serde(skip_serializing_if = "is_default")]
     pub wrap_up: bool,
-    /// Whether a person is asked for more first; `on_limit` applies when they reject it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ask: Option<AskForMore>,
     /// How many calls of a batch run concurrently. The default is 8.
     #[serde(skip_serializing_if = "is_default_parallel")]
     pub parallel: u32,
@@ -53,16 +41,11 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            max_iterations: Some(50),
-            max_tokens: None,
-            max_money: None,
-            max_time: None,
+            budget: Budget::default().max_iterations(50),
             max_failures: None,
             answer_retries: DEFAULT_ANSWER_RETRIES,
             on_useless_answer: OnLimit::Error,
-            on_limit: OnLimit::Exit,
             wrap_up: false,
-            ask: None,
             parallel: DEFAULT_PARALLEL,
             policy: BatchPolicy::Gated,
         }
@@ -84,21 +67,9 @@ fn is_error(value: &OnLimit) -> bool {
     *value == OnLimit::Error
 }
 
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
-}
-
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
 fn is_default_parallel(value: &u32) -> bool {
     *value == DEFAULT_PARALLEL
-}
-
-impl Limits {
-    /// Returns the maximum active time.
-    #[must_use]
-    pub fn time(&self) -> Option<Duration> {
-        self.max_time.map(Duration::from_micros)
-    }
 }
 
 /// The effect of reaching a limit without a granted extension.

@@ -1,5 +1,8 @@
 //! The data types: events, prompts, messages, results.
 //!
+//! This module is for user interfaces and other readers of runs, and for adapters; an author of brains needs single types of it, such
+//! as [`Money`] and [`Tier`].
+//!
 //! This module has no behaviour. A run is an ordered list of [`Event`]s; the [`machine`](crate::machine) folds
 //! them into a state, [`projection`](crate::projection) reads them, a [`store`](crate::store) persists them.
 
@@ -15,6 +18,7 @@ mod ids;
 mod invisible;
 mod limits;
 mod message;
+pub(crate) mod micros;
 mod ordered;
 mod path;
 mod plugin;
@@ -27,6 +31,7 @@ mod retry;
 mod routing;
 mod shape;
 mod signal;
+pub(crate) mod skip;
 mod structured;
 mod summary;
 mod trigger;
@@ -34,7 +39,6 @@ mod usage;
 
 pub use answer::AnswerFault;
 pub use approval::{Approval, ApprovalOutcome};
-pub(crate) use budget::micros;
 pub use budget::{Amounts, AskForMore, Budget, SharedBudget};
 pub(crate) use call::Before;
 pub use call::{CallFlags, CallState, Gate, ToolDecl, ToolId, ToolIdError, WaitSpec};

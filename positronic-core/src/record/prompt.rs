@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -16,6 +17,7 @@ use super::path::Path;
 use super::price::Charge;
 use super::request::Tier;
 use super::result::{LoopOutcome, ToolResult};
+use super::skip::{is_default, is_true};
 use super::usage::{Part, Usage};
 
 /// The record of a loop. Its JSON form is lossless.
@@ -33,7 +35,7 @@ pub struct Prompt {
     #[serde(default)]
     pub model: Tier,
     /// Whether people see it. A hidden one is still history for the model.
-    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub visible: bool,
     /// The state of the loop.
     pub state: PromptState,
@@ -131,6 +133,7 @@ impl Place {
 /// The state of a loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum PromptState {
     /// It is running.
     Running,
@@ -147,10 +150,10 @@ pub enum PromptState {
 pub struct Output {
     /// When it happened.
     pub at: Timestamp,
-    /// Its duration in microseconds: of a model's answer from its request, of a call from its tool's start. `None`
+    /// Its duration, stored in microseconds: of a model's answer from its request, of a call from its tool's start. `None`
     /// for instant and for unfinished ones.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub duration: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "super::micros::optional")]
+    pub duration: Option<Duration>,
     /// The id of a side output, with which a widget can replace it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<PublicId>,
@@ -169,7 +172,7 @@ pub enum OutputKind {
         /// The text.
         text: String,
         /// Whether the engine sent it, and not a person.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        #[serde(default, skip_serializing_if = "is_default")]
         engine: bool,
     },
     /// The model's answer, apart from its calls.
@@ -342,9 +345,4 @@ pub struct CustomOutput {
 
 const fn yes() -> bool {
     true
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
-const fn is_yes(value: &bool) -> bool {
-    *value
 }

@@ -11,6 +11,7 @@ use super::call::{ToolDecl, ToolId};
 use super::message::{Transcript, WireCache, WireText};
 use super::path::Path;
 use super::signal::Named;
+use super::skip::is_default;
 use super::structured::StructuredActions;
 
 /// A request to a model. It is a pure function of the log, so it can be rebuilt byte for byte.
@@ -96,6 +97,7 @@ impl PartialEq for ToolSet {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, typed_builder::TypedBuilder)]
 #[serde(default)]
 #[builder(field_defaults(default))]
+#[non_exhaustive]
 pub struct Settings {
     /// The tier of the model.
     #[serde(skip_serializing_if = "is_default")]
@@ -137,10 +139,6 @@ pub struct Settings {
 
 /// The model and provider of an answer that is scripted in code.
 pub const CODE: &str = "code";
-
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
-}
 
 /// The tier of a model of the runner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]

@@ -1,11 +1,13 @@
 //! Results of calls, and outcomes of loops.
 
+use super::skip::is_default;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The result of a call. Every call gets exactly one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum ToolResult {
     /// The tool succeeded.
     Success {
@@ -92,7 +94,7 @@ pub enum LoopOutcome {
         /// The reason.
         message: String,
         /// Whether a later retry can help.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        #[serde(default, skip_serializing_if = "is_default")]
         retryable: bool,
     },
     /// The run was cancelled.

@@ -8,6 +8,7 @@ use super::usage::ModelError;
 
 /// How often and after which waits a failed request is retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, typed_builder::TypedBuilder)]
+#[non_exhaustive]
 pub struct RetryPolicy {
     /// The maximum number of retries; 3.
     #[builder(default = 3)]
@@ -40,7 +41,7 @@ impl RetryPolicy {
             return None;
         }
         let jitter = if jitter.is_finite() { jitter.clamp(0.0, 1.0) } else { 0.0 };
-        if let Some(asked) = error.wait() {
+        if let Some(asked) = error.retry_after {
             return (asked <= self.max_retry_after).then(|| asked.mul_f64(1.0 + jitter / 10.0));
         }
         let mut waits = ExponentialBuilder::default()
@@ -59,7 +60,6 @@ mod tests {
     use crate::record::ModelErrorKind;
 
     fn error(kind: ModelErrorKind, retry_after: Option<Duration>) -> ModelError {
-        let retry_after = retry_after.map(|wait| u64::try_from(wait.as_micros()).unwrap());
         ModelError { retry_after, ..ModelError::new(kind, "no") }
     }
 

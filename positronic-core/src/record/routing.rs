@@ -1,5 +1,7 @@
 //! Routing of a request between the runner and the answering model.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use super::usage::{ModelErrorKind, Usage};
@@ -32,15 +34,17 @@ pub enum RoutingStep {
         model: String,
         /// The kind of its failure.
         kind: ModelErrorKind,
-        /// The remaining rest in microseconds.
-        left: u64,
+        /// The remaining rest, stored in microseconds.
+        #[serde(with = "super::micros")]
+        left: Duration,
     },
     /// The request waited before it was sent.
     Waited {
         /// The reason.
         reason: WaitReason,
-        /// The duration in microseconds.
-        micros: u64,
+        /// How long, stored in microseconds.
+        #[serde(rename = "micros", with = "super::micros")]
+        time: Duration,
     },
     /// The answer comes from a development cache. It used and cost nothing.
     Cached {

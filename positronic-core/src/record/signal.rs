@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::budget::{Amounts, Budget, SharedBudget};
 use super::ids::{RunId, SignalId};
 use super::path::Path;
+use super::skip::is_default;
 use super::trigger::Fired;
 
 /// The sender of something, and its channel. Every field may be unknown.
@@ -37,7 +38,7 @@ pub struct Start {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// The sender, and the channel.
-    #[serde(skip_serializing_if = "is_unknown")]
+    #[serde(skip_serializing_if = "is_default")]
     pub actor: Actor,
     /// The conversation of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -62,7 +63,7 @@ pub struct Start {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<(RunId, super::ids::Seq)>,
     /// Overrides of the brain's code.
-    #[serde(skip_serializing_if = "is_nothing")]
+    #[serde(skip_serializing_if = "is_default")]
     pub overrides: Overrides,
 }
 
@@ -89,21 +90,13 @@ pub struct Overrides {
     pub model: Option<String>,
 }
 
-fn is_nothing(overrides: &Overrides) -> bool {
-    *overrides == Overrides::default()
-}
-
-pub(crate) fn is_unknown(actor: &Actor) -> bool {
-    *actor == Actor::default()
-}
-
 /// Input to an existing run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Signal {
     /// The signal's id. Sending the same id again has no further effect.
     pub id: SignalId,
     /// The sender and the channel.
-    #[serde(default, skip_serializing_if = "is_unknown")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub actor: Actor,
     /// The kind of signal.
     pub kind: SignalKind,

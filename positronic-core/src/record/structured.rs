@@ -1,5 +1,6 @@
 //! Structured actions: answers as one JSON object with an action, its input and the reasoning.
 
+use super::skip::is_default;
 use serde::{Deserialize, Serialize};
 
 /// Settings for answers with structured actions, `{reasoning, action, input}`, instead of tool calls. The
@@ -9,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[builder(field_defaults(default))]
 pub struct StructuredActions {
     /// Whether an answer may contain several actions: `{reasoning, actions: [{action, input}, …]}`.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(skip_serializing_if = "is_default")]
     pub batches: bool,
     /// How the model is told the format. `None` uses the model's own setting, which is filled in before an
     /// iteration is logged.

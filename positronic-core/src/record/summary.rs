@@ -11,6 +11,7 @@ use super::call::{Gate, WaitSpec};
 use super::ids::{Epoch, RunId, Seq, Timestamp};
 use super::limits::LimitKind;
 use super::path::Path;
+use super::skip::is_default;
 use super::usage::Usage;
 
 /// The status of a run.
@@ -79,7 +80,7 @@ pub struct Claim {
     /// The worker.
     pub owner: Arc<str>,
     /// Whether the worker has released the run.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub released: bool,
 }
 
@@ -128,7 +129,7 @@ pub struct RunSummary {
     pub wake: Option<Timestamp>,
     /// Whether it waits for a webhook, and its worker has not released it. If that worker has died, it may have done so
     /// before it checked for early webhooks.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub mail: bool,
 }
 
@@ -168,7 +169,7 @@ pub enum PendingKind {
         /// The used amount.
         used: u64,
         /// Whether it is the budget of the conversation, and not the brain's own.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        #[serde(default, skip_serializing_if = "is_default")]
         shared: bool,
         /// When the request expires, which counts as a rejection.
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -12,6 +12,8 @@ use serde_json::Value;
 
 use super::budget::Budget;
 use super::ids::{RunId, Timestamp, TriggerId};
+use super::micros::micros;
+use super::skip::is_default;
 
 /// How a message or a trigger treats a previous run of its conversation that is not over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -34,17 +36,12 @@ pub struct Trigger {
     pub what: String,
     /// When it fires next.
     pub due: Timestamp,
-    /// The interval in microseconds; `None` for one that fires once.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub every: Option<u64>,
+    /// The interval, stored in microseconds; `None` for one that fires once.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "super::micros::optional")]
+    pub every: Option<Duration>,
     /// How it treats a previous run of its conversation that is not over.
-    #[serde(default, skip_serializing_if = "is_queue")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub busy: Busy,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
-fn is_queue(busy: &Busy) -> bool {
-    *busy == Busy::Queue
 }
 
 impl Trigger {
@@ -56,14 +53,14 @@ impl Trigger {
     /// Makes it repeat at this interval.
     #[must_use]
     pub fn every(mut self, pause: Duration) -> Self {
-        self.every = Some(u64::try_from(pause.as_micros()).unwrap_or(u64::MAX));
+        self.every = Some(pause);
         self
     }
 
     /// Returns its next time after a given time; `None` for one that fires once. Missed times are skipped.
     #[must_use]
     pub fn next(&self, now: Timestamp) -> Option<Timestamp> {
-        let every = i64::try_from(self.every?.max(1)).unwrap_or(i64::MAX);
+        let every = i64::try_from(micros(self.every?).max(1)).unwrap_or(i64::MAX);
         let missed = now.0.saturating_sub(self.due.0).max(0) / every;
         Some(Timestamp(self.due.0.saturating_add(every.saturating_mul(missed.saturating_add(1)))))
     }
@@ -138,7 +135,7 @@ mod tests {
         for (now, next) in [(90, 110), (100, 110), (109, 110), (110, 120), (1234, 1240)] {
             assert_eq!(often.next(Timestamp(now)), Some(Timestamp(next)), "{now}");
         }
-        let strange = Trigger { every: Some(0), ..once };
+        let strange = Trigger { every: Some(Duration::ZERO), ..once };
         assert_eq!(strange.next(Timestamp(500)), Some(Timestamp(501)));
     }
 }

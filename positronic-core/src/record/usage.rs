@@ -9,31 +9,27 @@ use super::document::{DocumentError, check_document};
 use super::price::Charge;
 use super::request::CODE;
 use super::routing::RoutingStep;
+use super::skip::is_default;
 
 /// Counts the tokens of one model call, or of many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
     /// Tokens of the request.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub input: u64,
     /// Tokens of the answer, reasoning included.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub output: u64,
     /// The part of `input` that the provider read from its cache.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub cached: u64,
     /// The part of `input` that the provider wrote to its cache, which may cost more.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub cache_write: u64,
     /// The part of `output` that was reasoning.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub reasoning: u64,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 impl Usage {
@@ -92,9 +88,9 @@ pub struct ResponseMetadata {
     pub response_id: Option<String>,
     /// The finish reason.
     pub finish: Finish,
-    /// Microseconds from the request to the first chunk of the answer.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub first_chunk: Option<u64>,
+    /// The time from the request to the first chunk of the answer, stored in microseconds.
+    #[serde(skip_serializing_if = "Option::is_none", with = "super::micros::optional")]
+    pub first_chunk: Option<Duration>,
     /// The tokens.
     pub usage: Usage,
     /// The cost of the answer, by the runner's prices at that time or as reported by the provider; `None` if unknown.
@@ -249,9 +245,9 @@ pub struct ModelError {
     pub kind: ModelErrorKind,
     /// A message for people.
     pub message: String,
-    /// The wait that the provider requests, in microseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub retry_after: Option<u64>,
+    /// The wait that the provider requests, stored in microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "super::micros::optional")]
+    pub retry_after: Option<Duration>,
     /// The HTTP status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
@@ -337,11 +333,5 @@ impl ModelError {
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
         self.kind.is_retryable()
-    }
-
-    /// Returns the wait that the provider requests.
-    #[must_use]
-    pub fn wait(&self) -> Option<Duration> {
-        self.retry_after.map(Duration::from_micros)
     }
 }

@@ -3,6 +3,7 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use futures::FutureExt as _;
 use serde_json::Value;
@@ -14,7 +15,7 @@ use super::plugged::{PreparedIteration, around, inspected};
 use super::shared::Shared;
 use super::structured::{Given, given};
 use super::worker::Worker;
-use crate::definition::{Invocation, LoopDefinition, Scope, StageBody, ToolBody, ToolDefinition, ToolReply};
+use crate::definition::{Invocation, LoopDefinition, Scope, StageBody, ToolBody, ToolDefinition, UntypedReply};
 use crate::error::{Error, Result};
 use crate::machine::{Answered, Effect, RunState, Validated, given_up};
 use crate::model::{DeltaSink, Model, Piece};
@@ -39,8 +40,6 @@ pub(super) enum Report {
     Question { path: Path, question: Question, reply: oneshot::Sender<Result<ModelResponse>>, turn: Option<Turn> },
     /// A step or a tool has computed a value that is never to be computed again.
     Value { path: Path, name: String, value: Arc<Value>, reply: oneshot::Sender<Result<Arc<Value>>>, turn: Turn },
-    /// A step's question failed and is asked again.
-    Retry { path: Path, attempt: u32, error: ModelError, due: Timestamp },
     /// An effect is done.
     Done { path: Path, outcome: Outcome },
 }
@@ -51,7 +50,6 @@ impl Report {
             Self::Output { path, .. }
             | Self::Question { path, .. }
             | Self::Value { path, .. }
-            | Self::Retry { path, .. }
             | Self::Done { path, .. } => path,
         }
     }
@@ -60,15 +58,18 @@ impl Report {
 /// What came of an effect.
 pub(super) enum Outcome {
     Prepared { result: Result<Box<PreparedIteration>>, iteration: u32, read: usize },
-    Step { result: Result<Value>, took: u64 },
-    Answer { result: Result<Answered, ModelError>, attempt: u32, took: u64 },
-    Refused { response: ModelResponse, message: String, attempt: u32, took: u64 },
-    Tool { result: Result<ToolReply>, attempt: u32, took: u64 },
-    Question { result: Result<ModelResponse, ModelError>, took: u64, asker: Asker },
+    Step { result: Result<Value>, took: Duration },
+    Answer { result: Result<Answered, ModelError>, attempt: u32, took: Duration },
+    Refused { response: ModelResponse, message: String, attempt: u32, took: Duration },
+    Tool { result: Result<UntypedReply>, attempt: u32, took: Duration },
+    Question { result: Result<ModelResponse, ModelError>, took: Duration, asker: Box<Asker> },
 }
 
-/// Who waits for the answer to a question.
+/// A question that was sent, and where its answer goes.
 pub(super) struct Asker {
+    /// The step or the iteration that asks.
+    pub(super) asks: Path,
+    pub(super) request: ModelRequest,
     pub(super) reply: oneshot::Sender<Result<ModelResponse>>,
     pub(super) turn: Option<Turn>,
 }
@@ -226,8 +227,8 @@ impl Worker {
     }
 }
 
-pub(super) fn took(shared: &Shared, started: Timestamp) -> u64 {
-    u64::try_from(shared.now().since(started).as_micros()).unwrap_or(u64::MAX)
+pub(super) fn took(shared: &Shared, started: Timestamp) -> Duration {
+    shared.now().since(started)
 }
 
 /// Puts a tool's owner, a plugin or the brain, into the scope that it is handed.

@@ -20,6 +20,7 @@ use futures::FutureExt as _;
 use super::async_effects::panicked;
 use super::claim::{NoClaim, claim};
 use super::clock::NAP;
+use super::open::ResumeError;
 use super::shared::{Phase, Shared, Stop};
 use super::unattended::Unheld;
 use super::worker::{Left, Worker, sleep};
@@ -56,7 +57,7 @@ async fn attend_within(shared: Arc<Shared>, mut begun: Option<Box<Worker>>) {
                 }
                 Left::Released | Left::Lost => backoffs.clear(&shared.run),
                 Left::Failed(stop) => {
-                    shared.publish(Phase::Stopped(stop.to_string()));
+                    shared.publish(Phase::Stopped(stop.into()));
                     look = rest();
                 }
             }
@@ -70,13 +71,14 @@ async fn attend_within(shared: Arc<Shared>, mut begun: Option<Box<Worker>>) {
                     continue;
                 }
                 Ok(Followed::Wait { again }) => again,
-                Err(stop @ Stop::Leaves) => {
-                    shared.publish(Phase::Stopped(stop.to_string()));
+                Err(Stop::Leaves) => {
+                    shared.publish(Phase::Stopped(ResumeError::Leaves));
                     None
                 }
                 Err(stop) => {
-                    backoffs.add(&shared.run, shared.state().next, stop.to_string());
-                    shared.publish(Phase::Stopped(stop.to_string()));
+                    let reason = ResumeError::from(stop);
+                    backoffs.add(&shared.run, shared.state().next, Some(reason.clone()));
+                    shared.publish(Phase::Stopped(reason));
                     rest()
                 }
             };
@@ -111,7 +113,9 @@ async fn follow(shared: &Arc<Shared>) -> Result<Followed, Stop> {
     if !backoffs.hear(&shared.run, &events)
         && let Some(rest) = backoffs.rest(&shared.run)
     {
-        shared.publish(Phase::Stopped(rest.reason));
+        if let Some(reason) = rest.reason {
+            shared.publish(Phase::Stopped(reason));
+        }
         return Ok(Followed::Wait { again: Some(rest.left) });
     }
     match claim(shared).await {

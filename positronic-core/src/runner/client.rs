@@ -261,7 +261,7 @@ impl Client {
         }
         let at = self.clock.now().max(before.at);
         let events = stamp(vec![NewEvent::new(Path::root(), kind)], before.next, at, None);
-        let after = follow(&before, &events).map_err(|error| load::broken(&row.run, &error))?;
+        let after = follow(&before, &events).map_err(|error| StoreError::corrupt_log(&row.run, error))?;
         let append = append_of(&row.run, &before, &after, Some(row), &events, Extras::default());
         match self.store.append(&row.run, append).await {
             Err(StoreError::Conflict { .. }) => Ok(()),
@@ -293,10 +293,9 @@ impl Client {
     /// it in its conversation, [`StoreError::Corrupt`] when the events are not the log of a run from its begin on.
     pub async fn import(&self, run: &RunId, events: &[Arc<Event>]) -> Result<(), StoreError> {
         let none = RunState::default();
-        let state = follow(&none, events).map_err(|error| load::broken(run, &error))?;
+        let state = follow(&none, events).map_err(|error| StoreError::corrupt_log(run, error))?;
         if state.root.is_none() {
-            let reason = "it does not begin with the start of the run".to_owned();
-            return Err(StoreError::Corrupt { run: run.clone(), reason });
+            return Err(StoreError::corrupt_log(run, "it does not begin with the start of the run"));
         }
         let mut append = append_of(run, &none, &state, None, events, Extras::default());
         // What it waits for may lie in this store's mailbox, where nobody has looked.
@@ -373,7 +372,7 @@ impl Client {
     pub async fn state_at(&self, run: &RunId, at: Seq) -> Result<(RunState, Prompts), StoreError> {
         let events = self.store.read(run, Seq(0), at.next().index()).await?;
         let events = events.iter().map(|event| &**event);
-        let state = RunState::replay(events.clone()).map_err(|error| load::broken(run, &error))?;
+        let state = RunState::replay(events.clone()).map_err(|error| StoreError::corrupt_log(run, error))?;
         Ok((state, Prompts::default().in_run(run).with(events)))
     }
 }

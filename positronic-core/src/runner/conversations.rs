@@ -10,6 +10,7 @@ use crate::store::{RunFilter, StoreError};
 
 /// One conversation as a list shows it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct ConversationSummary {
     /// Its id.
     pub id: String,

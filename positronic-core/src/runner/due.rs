@@ -8,6 +8,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::Client;
+use super::open::ResumeError;
 use super::retry_backoff::RetryBackoffs;
 use super::server::KnownRunners;
 use crate::record::{Claim, ClaimRefusal, EventKind, RunId, RunSummary, Seq};
@@ -166,7 +167,7 @@ impl Due {
 
     /// Leaves a run out until somebody sends it something, or for a while, since what has failed may go well then: for a
     /// second, and for twice as long each time it fails again, up to five minutes.
-    pub(super) fn rest(&self, row: &RunSummary, reason: String) {
+    pub(super) fn rest(&self, row: &RunSummary, reason: Option<ResumeError>) {
         self.backoffs.add(&row.run, row.next, reason);
     }
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::commit::{Extras, append_of, follow, stamp};
 use super::restore::migration;
-use super::{Client, ResumeError, RunHandle, Runner, load};
+use super::{Client, ResumeError, RunHandle, Runner};
 use crate::machine::{RunState, Stage};
 use crate::record::{Actor, Event, EventKind, NewEvent, Overrides, Path, RunId, Seq, Speaker, ToolResult};
 use crate::store::StoreError;
@@ -15,6 +15,7 @@ use crate::store::StoreError;
 /// What is other in a fork than in the run it comes from.
 #[derive(Debug, Clone, Default, typed_builder::TypedBuilder)]
 #[builder(field_defaults(default))]
+#[non_exhaustive]
 pub struct Fork {
     /// The options, instead of the original ones; stages that are done have read those.
     #[builder(setter(strip_option))]
@@ -94,7 +95,7 @@ impl Client {
             }
         }
         let mut events: Vec<_> = past.into_iter().map(Arc::new).collect();
-        let state = follow(&RunState::default(), &events).map_err(|error| load::broken(run, &error))?;
+        let state = follow(&RunState::default(), &events).map_err(|error| StoreError::corrupt_log(run, error))?;
         let mut new_events = Vec::new();
         for (call, result) in results {
             if state.call(&call).is_none_or(|call| call.result().is_some()) {
@@ -112,7 +113,7 @@ impl Client {
             events.extend(stamp(vec![released], next, now, Some(claim.epoch)));
         }
         let none = RunState::default();
-        let after = follow(&none, &events).map_err(|error| load::broken(run, &error))?;
+        let after = follow(&none, &events).map_err(|error| StoreError::corrupt_log(run, error))?;
         let new = self.new_run();
         let mut append = append_of(&new, &none, &after, None, &events, Extras::default());
         // Lists show the fork as what it is, a run of now; the past that it shares keeps its times.
@@ -163,7 +164,7 @@ impl Runner {
         let mut state = RunState::default();
         let mut found = None;
         for (index, event) in log.iter().enumerate() {
-            state.fold(event).map_err(|error| load::broken(run, &error))?;
+            state.fold(event).map_err(|error| StoreError::corrupt_log(run, error))?;
             let Some(root) = state.root.as_deref().filter(|root| root.end.is_none()) else { continue };
             let Some(definition) = self.plan_of(&root.title) else { return Ok(None) };
             let parts = matches!(root.stage, Stage::Step(_))

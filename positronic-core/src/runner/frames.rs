@@ -10,7 +10,7 @@ use crate::definition::{
     ToolDefinition,
 };
 use crate::machine::{BrainFrame, RunState, Stage};
-use crate::record::{Failure, Path, RunId, Segment, Seq, parent_of};
+use crate::record::{Path, RunId, Segment, Seq, parent_of};
 
 /// The parts of open frames that are no data.
 pub(super) struct Frames {
@@ -18,8 +18,8 @@ pub(super) struct Frames {
     user: Option<Arc<str>>,
     brains: HashMap<Path, Brain>,
     loops: HashMap<Path, Arc<LoopDefinition>>,
-    /// The loops whose configuration failed when it was to be found again, and how they end.
-    pub(super) broken: Vec<(Path, Failure)>,
+    /// The loops whose configuration failed during the restore, with the error.
+    pub(super) broken: Vec<(Path, String)>,
 }
 
 struct Brain {

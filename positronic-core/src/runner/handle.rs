@@ -39,8 +39,8 @@ pub enum Settled {
     Waiting(Vec<Pending>),
     /// It is paused.
     Paused,
-    /// Its worker had to stop, since the store failed; the log holds everything up to then.
-    Stopped(String),
+    /// Its worker stopped for this reason; the log has everything until then.
+    Stopped(ResumeError),
 }
 
 /// Says why a run gave no result.
@@ -53,11 +53,11 @@ pub enum RunError {
     /// It was cancelled.
     #[error("the run was cancelled")]
     Cancelled,
-    /// Its worker had to stop.
-    #[error("the run had to stop: {reason}; its log holds everything up to then")]
+    /// Its worker stopped.
+    #[error("the run's worker stopped: {reason}; its log has everything until then")]
     Stopped {
-        /// Why.
-        reason: String,
+        /// The reason.
+        reason: ResumeError,
     },
     /// Its result is not what was expected.
     #[error("the run's result is not of the expected type: {reason}")]
@@ -173,12 +173,9 @@ impl<R> RunHandle<R> {
             Phase::Ended => *seq >= sent,
             Phase::Stopped(_) => true,
         };
-        let phase = match watch.wait_for(settled).await {
-            Ok(reached) => reached.0.clone(),
-            Err(_) => Phase::Stopped("its worker is gone".to_owned()),
-        };
-        if let Phase::Stopped(reason) = phase {
-            return Settled::Stopped(reason);
+        // The handle shares the sender, so the channel stays open.
+        if let Ok((Phase::Stopped(reason), _)) = watch.wait_for(settled).await.as_deref() {
+            return Settled::Stopped(reason.clone());
         }
         Settled::of(&self.shared.state())
     }
@@ -336,18 +333,15 @@ impl<R: DeserializeOwned> RunHandle<R> {
     /// [`RunError`] when the run failed, was cancelled or had to stop, or when its result is not an `R`.
     pub async fn result(&self) -> Result<R, RunError> {
         let mut watch = self.shared.settled.subscribe();
-        let phase = match watch.wait_for(|(phase, _)| matches!(phase, Phase::Ended | Phase::Stopped(_))).await {
-            Ok(reached) => reached.0.clone(),
-            Err(_) => Phase::Stopped("its worker is gone".to_owned()),
-        };
-        if let Phase::Stopped(reason) = phase {
-            return Err(RunError::Stopped { reason });
+        let settled = |(phase, _): &(Phase, Seq)| matches!(phase, Phase::Ended | Phase::Stopped(_));
+        if let Ok((Phase::Stopped(reason), _)) = watch.wait_for(settled).await.as_deref() {
+            return Err(RunError::Stopped { reason: reason.clone() });
         }
         let result = match self.shared.state().root.as_ref().and_then(|root| root.end.clone()) {
             Some(BrainEnd::Completed(result)) => result,
             Some(BrainEnd::Failed(failure)) => return Err(RunError::Failed(failure)),
             Some(BrainEnd::Cancelled) => return Err(RunError::Cancelled),
-            None => return Err(RunError::Stopped { reason: "it has no end".to_owned() }),
+            None => return Err(RunError::Stopped { reason: ResumeError::NoProgress }),
         };
         serde_json::from_value(result).map_err(|error| RunError::Result { reason: error.to_string() })
     }

@@ -37,7 +37,7 @@ fn of_snapshot(snapshot: &Snapshot) -> Option<RunState> {
 pub(super) async fn state(store: &dyn EventStore, run: &RunId) -> Result<RunState, StoreError> {
     let state = store.snapshot(run).await?.as_ref().and_then(of_snapshot).unwrap_or_default();
     let events = store.read(run, state.next, usize::MAX).await?;
-    follow(&state, &events).map_err(|error| broken(run, &error))
+    follow(&state, &events).map_err(|error| StoreError::corrupt_log(run, error))
 }
 
 /// How many events are read at once, and how many such reads go on beside the fold.
@@ -60,7 +60,8 @@ pub(super) async fn whole(store: &dyn EventStore, run: &RunId) -> Result<Folded,
             prompts = Prompts::after(history(store, before).await?).in_run(run);
         }
         let after = events.iter().position(|event| event.seq >= state.next).unwrap_or(events.len());
-        state = follow(&state, events.get(after..).unwrap_or_default()).map_err(|error| broken(run, &error))?;
+        state = follow(&state, events.get(after..).unwrap_or_default())
+            .map_err(|error| StoreError::corrupt_log(run, error))?;
         for event in &events {
             prompts.apply(event);
         }
@@ -95,8 +96,4 @@ pub(super) async fn history(store: &dyn EventStore, last: &RunId) -> Result<Hist
         history = prompts.conversation();
     }
     Ok(history)
-}
-
-pub(super) fn broken(run: &RunId, error: &crate::machine::IllegalEvent) -> StoreError {
-    StoreError::Corrupt { run: run.clone(), reason: error.to_string() }
 }

@@ -82,6 +82,9 @@ pub enum ResumeError {
         /// Why, as their provider says it; or what it said where it panicked.
         reason: String,
     },
+    /// A due effect led to no event.
+    #[error("the run makes no progress: a due effect led to no event; this is a bug in positronic, please report it")]
+    NoProgress,
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -110,7 +113,7 @@ impl From<Stop> for ResumeError {
             Stop::Panicked(reason) => Self::Panicked { reason },
             Stop::Services(reason) => Self::Services { reason },
             Stop::Leaves => Self::Leaves,
-            nothing @ Stop::Nothing => Self::Panicked { reason: nothing.to_string() },
+            Stop::Nothing => Self::NoProgress,
         }
     }
 }
@@ -204,7 +207,7 @@ impl Runner {
         let mut events = stamp(begin, Seq(0), now, None);
         events.extend(stamp(claim, Seq(1), now, Some(epoch)));
         let none = RunState::default();
-        let state = follow(&none, &events).map_err(|error| load::broken(run, &error))?;
+        let state = follow(&none, &events).map_err(|error| StoreError::corrupt_log(run, error))?;
         // The run is there and the trigger has fired, or neither.
         let timers = fires(&state.start, now).into_iter().collect();
         let append = append_of(run, &none, &state, None, &events, Extras { timers, ..Extras::default() });

@@ -3,7 +3,7 @@
 use futures::future::BoxFuture;
 
 use super::async_effects::{caught, caught_now};
-use crate::definition::{Invocation, LoopDefinition, Next, Scope, ToolReply};
+use crate::definition::{Invocation, LoopDefinition, NextCall, Scope, UntypedReply};
 use crate::error::{Error, Result};
 use crate::record::{ModelResponse, PluginStates};
 
@@ -74,9 +74,9 @@ pub(super) async fn around<'a>(
     definition: Option<&'a LoopDefinition>,
     scope: &Scope,
     call: &'a Invocation,
-    tool: impl FnOnce() -> BoxFuture<'static, Result<ToolReply>> + Send + 'a,
-) -> Result<ToolReply> {
-    let mut next: Next<'a> = Box::new(|| match caught_now(|| Ok(tool())) {
+    tool: impl FnOnce() -> BoxFuture<'static, Result<UntypedReply>> + Send + 'a,
+) -> Result<UntypedReply> {
+    let mut next: NextCall<'a> = Box::new(|| match caught_now(|| Ok(tool())) {
         Ok(running) => Box::pin(caught(running)),
         Err(error) => Box::pin(std::future::ready(Err(error))),
     });

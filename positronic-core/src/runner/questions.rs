@@ -1,23 +1,25 @@
-//! What code asks of its worker while it runs: a model's answer, or to keep a value.
+//! Requests of running code to its worker: ask a model, record a value.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::async_effects::{Asker, Outcome, Report, Turn, ask, took};
+use super::async_effects::{Asker, Outcome, Turn, ask, took};
+use super::clock::sleep_until;
 use super::shared::Stop;
 use super::worker::Worker;
 use crate::error::{Error, Result};
-use crate::machine::{LoopPhase, Stage, Verdict, keeps_values, may_ask, question_hash};
+use crate::machine::{self, Asking, keeps_values, settle};
 use crate::projection::question_request;
 use crate::record::{
-    EventKind, ModelError, ModelErrorKind, ModelResponse, NewEvent, Path, Question, ResponseMetadata, Segment,
+    EventKind, ModelError, ModelErrorKind, ModelResponse, NewEvent, Path, Question, Segment, Timestamp,
 };
 
 impl Worker {
-    /// Records a value that a step or a tool has computed once, and answers with it; with the one that was recorded
-    /// before, where a try that was given up has computed it, too.
+    /// Records a value that a step or a tool has computed and replies with it, or with the value that an earlier attempt
+    /// recorded.
     pub(super) async fn keep_value(
         &mut self,
         path: &Path,
@@ -31,158 +33,120 @@ impl Worker {
         } else {
             let runs = keeps_values(&self.shared.state(), path);
             let recorded = EventKind::ValueRecorded { name, value: Arc::clone(&value) };
-            // While it runs, nobody else can do anything with it but end it.
             match runs && self.append_outcome(path, vec![NewEvent::new(path.clone(), recorded)]).await? {
                 true => Ok(value),
-                false => Err(Error::new(format!("`{path}` does not run now, so nothing is recorded for it"))),
+                false => Err(Error::new(format!("`{path}` is not running, so its value is not recorded"))),
             }
         };
-        // Whoever gave up waiting does not want to know.
+        // The code may have stopped waiting.
         _ = reply.send(kept);
         Ok(())
     }
 
-    /// Answers the question of a step, or of a plugin that prepares an iteration: from the record if it was answered before,
-    /// else by asking.
+    /// Answers a question of a step, or of a plugin that prepares an iteration, from the log, or sends it to a model.
     pub(super) async fn question(
         &mut self,
         asks: Path,
         question: Question,
-        mut reply: oneshot::Sender<Result<ModelResponse>>,
+        reply: oneshot::Sender<Result<ModelResponse>>,
         turn: Option<Turn>,
     ) -> Result<(), Stop> {
-        if !self.is_in_time(&asks) {
-            _ = reply.send(Err(Error::new(
-                "a plugin asks a model while it prepares an iteration, and this iteration has begun",
-            )));
-            return Ok(());
-        }
-        let hash = question_hash(&question);
-        let asked = match self.shared.state().owner(&asks).map(|brain| &brain.stage) {
-            Some(Stage::Step(frame)) => frame.asked.clone(),
-            Some(Stage::Loop(frame)) => frame.asked.clone(),
-            _ => Vec::new(),
+        let asking = {
+            let used = self.answered.get(&asks);
+            let is_used = |index| used.is_some_and(|used| used.contains(&index));
+            let model = self.shared.runner.model_of(question.settings.tier).name();
+            let in_flight = |path: &Path| self.flies(path);
+            machine::ask(&self.shared.state(), &asks, question.clone(), model, is_used, in_flight)
         };
-        // The questions of an iteration have no numbers: they are asked one after the other.
-        let numbered = |index: usize| match asks.last() {
-            Some(Segment::Iteration(_)) => asks.clone(),
-            _ => asks.iteration(u32::try_from(index).unwrap_or(u32::MAX)),
-        };
-        let used = self.answered.get(&asks);
-        let fits = |index: &usize| {
-            asked.get(*index).is_some_and(|asked| asked.hash == hash) && used.is_none_or(|used| !used.contains(index))
-        };
-        let answer_of = |index: usize| {
-            let asked = asked.get(index)?;
-            let metadata = ResponseMetadata { finish: asked.finish.clone(), ..ResponseMetadata::default() };
-            Some(ModelResponse { parts: asked.answer.as_ref()?.to_vec(), calls: Vec::new(), metadata })
-        };
-        let known = (0..asked.len()).filter(fits).find_map(|index| Some((index, answer_of(index)?)));
-        // What was asked by a worker that is gone is asked again as it was.
-        let unanswered = || {
-            (0..asked.len()).filter(fits).find(|index| answer_of(*index).is_none() && !self.flies(&numbered(*index)))
-        };
-        let index = known.as_ref().map(|(index, _)| *index).or_else(unanswered).unwrap_or(asked.len());
-        let path = numbered(index);
-        self.answered.entry(asks.clone()).or_default().insert(index);
-        if let Some((_, answer)) = known {
-            _ = reply.send(Ok(answer));
-            return Ok(());
-        }
-        let verdict = may_ask(&self.shared.state(), &asks);
-        match verdict {
-            Verdict::Allowed => {}
-            Verdict::Blocked => return self.hold(asks).await,
-            Verdict::Refused(reason) => {
-                _ = reply.send(Err(Error::new(reason)));
-                return Ok(());
+        match asking {
+            Asking::Recorded(index, answer) => {
+                self.answered.entry(asks).or_default().insert(index);
+                _ = reply.send(Ok(answer));
             }
-        }
-        let model = Arc::clone(self.shared.runner.model_of(question.settings.tier));
-        let request = question_request(path.clone(), 0, &question);
-        let intent = EventKind::LoopModelCall { attempt: 0, model: model.name(), question: Some(question) };
-        if !self.append_outcome(&asks, vec![NewEvent::new(path.clone(), intent)]).await? {
-            return Ok(());
-        }
-        let shared = Arc::clone(&self.shared);
-        let reports = self.reports.clone();
-        // A plugin's question is not what the iteration says.
-        let after = (path != asks).then(|| shared.state().next);
-        self.launch(path.clone(), false, async move {
-            let started = shared.now();
-            let retry = shared.runner.retry;
-            let mut request = request;
-            let asking = async {
-                loop {
-                    let result = ask(&shared, &*model, &request, after, |show| show).await;
-                    let Err(error) = &result else { break result };
-                    let pause = retry.delay(error, request.attempt, shared.runner.ids.jitter());
-                    let Some(pause) = pause else { break result };
-                    let (attempt, due) = (request.attempt, shared.now().after(pause));
-                    // The worker is gone when the run was stopped; then nobody wants to know.
-                    let retry = Report::Retry { path: path.clone(), attempt, error: error.clone(), due };
-                    _ = reports.send(Box::new(retry));
-                    tokio::time::sleep(pause).await;
-                    request.attempt += 1;
+            Asking::Send(index, intent) => {
+                self.answered.entry(asks.clone()).or_default().insert(index);
+                let request = question_request(intent.path.clone(), 0, &question);
+                if self.append_outcome(&asks, vec![intent]).await? {
+                    self.send_question(Asker { asks, request, reply, turn }, None);
                 }
+            }
+            Asking::Blocked(new_events) => {
+                if !new_events.is_empty() {
+                    self.append_outcome(&asks, new_events).await?;
+                }
+                self.answered.remove(&asks);
+                // The step runs again once more is granted; the limit ends the iteration or has it prepared again.
+                self.drop_flight(&preparing_or_step(asks));
+            }
+            Asking::Refused(reason) => _ = reply.send(Err(Error::new(reason))),
+        }
+        Ok(())
+    }
+
+    /// Sends a question, for a retry not before `due`.
+    fn send_question(&mut self, mut asker: Asker, due: Option<Timestamp>) {
+        let model = Arc::clone(self.shared.runner.model_of(asker.request.settings.tier));
+        let shared = Arc::clone(&self.shared);
+        // A plugin's question is no part of the answer that its iteration streams.
+        let after = (asker.request.path != asker.asks).then(|| shared.state().next);
+        self.launch(asker.request.path.clone(), false, async move {
+            let Asker { request, reply, turn, .. } = &mut asker;
+            let asking = async {
+                if due.is_some() {
+                    sleep_until(&*shared.runner.clock, due).await;
+                }
+                let started = shared.now();
+                let result = ask(&shared, &*model, request, after, |show| show).await;
+                (result, took(&shared, started))
             };
-            let result = if turn.is_some() {
+            let (result, took) = if turn.is_some() {
                 tokio::select! {
-                    result = asking => result,
+                    asked = asking => asked,
                     // The next question of the iteration waits for this one.
-                    () = reply.closed() => Err(ModelError::new(ModelErrorKind::BadRequest, "nobody waits for the answer")),
+                    () = reply.closed() => {
+                        (Err(ModelError::new(ModelErrorKind::BadRequest, "the plugin stopped waiting for the answer")), Duration::ZERO)
+                    }
                 }
             } else {
                 asking.await
             };
-            Outcome::Question { result, took: took(&shared, started), asker: Asker { reply, turn } }
+            Outcome::Question { result, took, asker: Box::new(asker) }
         });
-        Ok(())
     }
 
-    /// Says whether a question can be asked now: a step's at any time, a plugin's until its iteration begins.
-    fn is_in_time(&self, asks: &Path) -> bool {
-        let Some(Segment::Iteration(iteration)) = asks.last() else { return true };
-        self.shared
-            .state()
-            .loop_at(asks)
-            .is_some_and(|frame| frame.iteration == iteration && matches!(frame.phase, LoopPhase::Prepare))
-    }
-
-    /// Stops whoever asks a model that a limit does not allow: a step, which runs again once there is more, or an iteration that
-    /// is being prepared, which the limit ends or has prepared anew.
-    async fn hold(&mut self, asks: Path) -> Result<(), Stop> {
-        let flight = match asks.last() {
-            Some(Segment::Iteration(_)) => asks.parent().unwrap_or_default(),
-            _ => {
-                self.append_outcome(&asks, vec![NewEvent::new(asks.clone(), EventKind::StepBlocked {})]).await?;
-                asks.clone()
-            }
-        };
-        self.drop_flight(&flight);
-        self.answered.remove(&asks);
-        Ok(())
-    }
-
+    /// Records the outcome of a question, and sends it again or replies to its asker.
     pub(super) async fn record_question(
         &mut self,
         path: &Path,
-        result: Result<ModelResponse, ModelError>,
-        Asker { reply, turn }: Asker,
-        duration: u64,
+        mut result: Result<ModelResponse, ModelError>,
+        mut asker: Asker,
+        duration: Duration,
     ) -> Result<(), Stop> {
-        let answer = match result {
-            Ok(response) => {
-                let (parts, metadata) = (response.parts.as_slice().into(), self.charged(response.metadata.clone()));
-                let kind = EventKind::LoopModelResult { parts, metadata, duration };
-                self.append_outcome(path, vec![NewEvent::new(path.clone(), kind)]).await?;
-                Ok(response)
-            }
-            Err(error) => Err(Error::new(format!("the model failed: {error}"))),
-        };
-        // A step that gave up waiting does not want the answer any more.
-        _ = reply.send(answer);
-        drop(turn);
+        if let Ok(response) = &mut result {
+            response.metadata = self.charged(std::mem::take(&mut response.metadata));
+        }
+        let outcome = machine::Outcome::Question { result: result.clone(), attempt: asker.request.attempt };
+        let new_events = settle(&self.shared.state(), path, outcome, duration, &self.inputs());
+        let due = new_events.iter().find_map(|event| match &event.kind {
+            EventKind::LoopModelRetry { due, .. } => Some(*due),
+            _ => None,
+        });
+        let appended = !new_events.is_empty() && self.append_outcome(path, new_events).await?;
+        if due.is_some() && appended {
+            asker.request.attempt += 1;
+            self.send_question(asker, due);
+            return Ok(());
+        }
+        // The step may have stopped waiting.
+        _ = asker.reply.send(result.map_err(|error| Error::new(format!("the model failed: {error}"))));
         Ok(())
+    }
+}
+
+/// Returns the path of the task that asks: a step, or the loop whose iteration is prepared.
+fn preparing_or_step(asks: Path) -> Path {
+    match asks.last() {
+        Some(Segment::Iteration(_)) => asks.parent().unwrap_or_default(),
+        _ => asks,
     }
 }

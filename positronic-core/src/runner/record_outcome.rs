@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::async_effects::{Outcome, caught_now};
 use super::shared::Stop;
 use super::worker::Worker;
-use crate::definition::{StateValue, ToolReply, recordable};
+use crate::definition::{StateValue, UntypedReply, recordable};
 use crate::error::Result;
 use crate::machine::{self, Inputs, Returned, settle};
 use crate::record::{EventKind, Path, ResponseMetadata};
@@ -34,7 +34,7 @@ impl Worker {
             Outcome::Prepared { result, iteration, read } => {
                 return self.record_prepared(path, result, iteration, read).await;
             }
-            Outcome::Question { result, took, asker } => return self.record_question(path, result, asker, took).await,
+            Outcome::Question { result, took, asker } => return self.record_question(path, result, *asker, took).await,
         };
         let Some(outcome) = outcome else { return Ok(()) };
         let new_events = settle(&self.shared.state(), path, outcome, took, &self.inputs());
@@ -48,17 +48,18 @@ impl Worker {
         Ok(())
     }
 
-    fn inputs(&self) -> Inputs {
+    pub(super) fn inputs(&self) -> Inputs {
         let runner = &self.shared.runner;
         Inputs { now: self.shared.now(), jitter: runner.ids.jitter(), retry: runner.retry }
     }
 
     /// Computes the changes of a tool that has returned. Answers none where the call is gone.
-    fn returned(&mut self, path: &Path, result: Result<ToolReply>, attempt: u32) -> Option<machine::Outcome> {
+    fn returned(&mut self, path: &Path, result: Result<UntypedReply>, attempt: u32) -> Option<machine::Outcome> {
         let tool = self.shared.state().call(path).map(|call| call.tool.clone())?;
         let states = self.states(path)?;
-        let checked =
-            |reply: ToolReply| recordable("the tool did its work, but what it returned", &reply.output).map(|()| reply);
+        let checked = |reply: UntypedReply| {
+            recordable("the tool did its work, but what it returned", &reply.output).map(|()| reply)
+        };
         let reply = match result.and_then(checked) {
             Ok(reply) => reply,
             Err(error) => {
@@ -66,7 +67,7 @@ impl Worker {
                 return Some(machine::Outcome::ToolFailed { error, attempt, retries });
             }
         };
-        let ToolReply { output, brief, updates, plugin_updates, waits, triggers } = reply;
+        let UntypedReply { output, brief, updates, plugin_updates, waits, triggers } = reply;
         let changes = states.and_then(|states| {
             let next = updated(&states.document, updates)?;
             states.step(path, next, plugin_updates)

@@ -8,14 +8,13 @@ use super::async_effects::caught_now;
 use super::frames::Frames;
 use super::link::{Quiet, RunLink};
 use super::plugged::found_again;
-use super::prepare::not_configured;
 use super::shared::Stop;
 use crate::definition::{
     AnyServices, BrainDefinition, LoopDefinition, NestedDefinition, StageBody, StateValue, ToolBody, ToolDefinition,
     encode,
 };
 use crate::machine::{BrainFrame, CallPhase, LoopFrame, LoopPhase, RunState, Stage};
-use crate::record::{Change, EndReason, EventKind, Failure, RunId, ToolDecl};
+use crate::record::{Change, EventKind, RunId, ToolDecl};
 
 impl Frames {
     /// Finds the definitions, services and tools of all open frames. What `prepare` yielded is found by running it again on
@@ -74,9 +73,7 @@ impl Frames {
                 let mut yielded = match caught_now(|| configure(scope.clone())) {
                     Ok(yielded) => yielded,
                     Err(error) => {
-                        let message = not_configured(&loop_at.path, &error);
-                        let failure = Failure { code: EndReason::Config, message, retryable: false };
-                        self.broken.push((loop_at.path.clone(), failure));
+                        self.broken.push((loop_at.path.clone(), error.to_string()));
                         return Ok(());
                     }
                 };

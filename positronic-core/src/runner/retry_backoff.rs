@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::open::ResumeError;
 use crate::record::{Event, RunId, Seq};
 
 const FIRST: Duration = Duration::from_secs(1);
@@ -17,7 +18,7 @@ const LONGEST: Duration = Duration::from_secs(5 * 60);
 pub(super) struct RetryBackoffs(Arc<Mutex<HashMap<RunId, RetryBackoff>>>);
 
 struct RetryBackoff {
-    reason: String,
+    reason: Option<ResumeError>,
     pause: Duration,
     until: Instant,
     /// The number of the next event when it failed.
@@ -26,7 +27,7 @@ struct RetryBackoff {
 
 /// What is left of a run's rest.
 pub(super) struct Rest {
-    pub(super) reason: String,
+    pub(super) reason: Option<ResumeError>,
     pub(super) left: Duration,
     pub(super) since: Seq,
 }
@@ -37,7 +38,7 @@ impl RetryBackoffs {
     }
 
     /// Notes that a run could not be gone on with, when its next event was `next`.
-    pub(super) fn add(&self, run: &RunId, next: Seq, reason: String) {
+    pub(super) fn add(&self, run: &RunId, next: Seq, reason: Option<ResumeError>) {
         let now = Instant::now();
         let mut all = self.all();
         // A failure long after the last one has nothing to do with it.

@@ -311,9 +311,10 @@ impl<'a, F: FindRunner> Serving<'a, F> {
         if is_elsewhere {
             return;
         }
-        match error.refusal() {
-            Some(reason) => self.due.refuse(row, reason, &error.to_string()),
-            None => self.due.rest(row, error.to_string()),
+        match (error.refusal(), &error) {
+            (Some(reason), _) => self.due.refuse(row, reason, &error.to_string()),
+            (None, ClaimError::Resume(error)) => self.due.rest(row, Some(error.clone())),
+            (None, ClaimError::NoRunner(_)) => self.due.rest(row, None),
         }
         self.events.push_back(ServeEvent::Refused { run: row.run.clone(), error });
     }

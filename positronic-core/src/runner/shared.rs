@@ -9,6 +9,7 @@ use super::Runner;
 use super::commit::{follow, index};
 use super::feed::Feed;
 use super::live::LiveRun;
+use super::open::ResumeError;
 use super::registry::LEAVES;
 use crate::definition::BrainDefinition;
 use crate::machine::{IllegalEvent, RunState};
@@ -44,7 +45,7 @@ pub(super) enum Phase {
     Working,
     Suspended,
     Ended,
-    Stopped(String),
+    Stopped(ResumeError),
 }
 
 /// Why a worker cannot go on, or does not begin.
@@ -65,8 +66,8 @@ pub(super) enum Stop {
     /// The runner lets go of all its runs, and takes none any more.
     #[error("{LEAVES}")]
     Leaves,
-    /// Nothing came of what had to be done, which is a mistake of the engine.
-    #[error("nothing came of what has to be done next; this is a mistake of the engine, please report it")]
+    /// A due effect led to no event.
+    #[error("the run makes no progress: a due effect led to no event; this is a bug in positronic, please report it")]
     Nothing,
     /// Code that the engine calls has panicked.
     #[error("{0}")]

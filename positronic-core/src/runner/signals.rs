@@ -5,11 +5,10 @@ use std::sync::Arc;
 
 use super::Clock;
 use super::commit::{Extras, append_of, follow, stamp};
-use super::load::broken;
 use crate::machine::{KNOWN_SIGNALS, Refusal, RunState, admit, decided};
 use crate::record::{DocumentError, NewEvent, RunId, Seq, Signal, SignalId, SignalKind, check_document};
 use crate::store::{EventStore, StoreError};
-use crate::tools::JsonSchemas;
+use crate::tools::check_json;
 
 /// Says why a signal was not accepted.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -132,7 +131,7 @@ fn fold(
             accepted.push(*seq);
             continue;
         }
-        let new_events: Vec<NewEvent> = match admit(&after, signal, now, &JsonSchemas) {
+        let new_events: Vec<NewEvent> = match admit(&after, signal, now, &check_json) {
             Ok(new_events) => new_events,
             Err(Refusal::Repeated { seq }) => {
                 accepted.push(seq);
@@ -152,7 +151,7 @@ fn fold(
 /// Folds what the log has beyond a state, and says whether there was anything.
 async fn catch_up(store: &dyn EventStore, run: &RunId, state: &mut RunState) -> Result<bool, StoreError> {
     let events = store.read(run, state.next, usize::MAX).await?;
-    *state = follow(state, &events).map_err(|error| broken(run, &error))?;
+    *state = follow(state, &events).map_err(|error| StoreError::corrupt_log(run, error))?;
     Ok(!events.is_empty())
 }
 

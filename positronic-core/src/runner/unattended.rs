@@ -259,7 +259,7 @@ async fn continued(
         Err(ResumeError::Claimed { .. }) => Looked::Waits(Some(now.after(LOOK))),
         Err(error) => {
             tracing::warn!(%run, %error, "the run cannot go on for now");
-            runner.backoffs.add(run, row.next, error.to_string());
+            runner.backoffs.add(run, row.next, Some(error));
             let rest = runner.backoffs.rest(run).map_or(LOOK, |rest| rest.left);
             Looked::Waits(Some(now.after(rest)))
         }

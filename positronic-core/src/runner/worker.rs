@@ -9,14 +9,15 @@ use futures::FutureExt as _;
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 
-use super::async_effects::{Outcome, Report, Reports, panicked};
+use super::async_effects::{self, Report, Reports, panicked};
 use super::clock::sleep_until;
 use super::frames::Frames;
 use super::link::RunLink;
 use super::registry::RunGuard;
 use super::shared::{Phase, Shared, Stop};
 use crate::definition::{BrainDefinition, with_document_limit};
-use crate::machine::{Effect, RunState, end_brain, end_loop, next};
+use crate::error::Error;
+use crate::machine::{Effect, Outcome, RunState, end_brain, next};
 use crate::record::{EndReason, Epoch, EventKind, Failure, NewEvent, Path, Status, Timestamp};
 use crate::store::StoreError;
 
@@ -132,7 +133,7 @@ impl Worker {
         tracing::error!(run = %self.shared.run, reason = %stop, "the run's worker stops");
         let next = self.shared.state().next;
         // Before whoever hears of the release looks for it.
-        self.shared.runner.backoffs.add(&self.shared.run, next, stop.to_string());
+        self.shared.runner.backoffs.add(&self.shared.run, next, Some(stop.clone().into()));
         let mut free = self.mail_unread || self.shared.state().has_ended();
         while !free {
             // If the store takes it, another worker need not wait until this process ends.
@@ -200,18 +201,14 @@ impl Worker {
         }
     }
 
-    /// Ends the loops whose configuration failed when it was to be found again, as it does where it fails at first.
+    /// Ends the loops whose configuration failed during the restore, as when it fails the first time.
     async fn end_broken(&mut self) -> Result<(), Stop> {
         let broken = std::mem::take(&mut self.frames.broken);
         loop {
-            let new_events: Vec<NewEvent> = {
-                let state = self.shared.state();
-                let ends = |(path, failure): &(Path, Failure)| {
-                    let frame = state.loop_at(path).filter(|frame| frame.path == *path);
-                    frame.map_or_else(Vec::new, |frame| end_loop(frame, failure))
-                };
-                broken.iter().flat_map(ends).collect()
-            };
+            let is_open = |path: &Path| self.shared.state().loop_at(path).is_some_and(|frame| frame.path == *path);
+            let open = broken.iter().filter(|(path, _)| is_open(path));
+            let ends = |(path, error): &(Path, String)| self.settled(path, Outcome::NotConfigured(Error::new(error)));
+            let new_events: Vec<NewEvent> = open.flat_map(ends).collect();
             if new_events.is_empty() || self.append(new_events).await? {
                 return Ok(());
             }
@@ -310,7 +307,12 @@ impl Worker {
         self.flights.contains_key(path)
     }
 
-    pub(super) fn launch(&mut self, path: Path, awaited: bool, work: impl Future<Output = Outcome> + Send + 'static) {
+    pub(super) fn launch(
+        &mut self,
+        path: Path,
+        awaited: bool,
+        work: impl Future<Output = async_effects::Outcome> + Send + 'static,
+    ) {
         let reports = self.reports.clone();
         let at = path.clone();
         let max_bytes = self.shared.runner.max_document_bytes;
@@ -386,7 +388,7 @@ impl Worker {
             return self.record(report).await;
         }
         let at_once = match &report {
-            Report::Question { .. } | Report::Retry { .. } | Report::Value { .. } => true,
+            Report::Question { .. } | Report::Value { .. } => true,
             Report::Done { path, .. } => self.flights.get(path).is_some_and(|flight| !flight.awaited),
             Report::Output { .. } => false,
         };
@@ -427,15 +429,14 @@ impl Worker {
                 self.keep_value(&path, name, value, reply).await?;
                 drop(turn);
             }
-            Report::Retry { path, attempt, error, due } => {
-                let new_events = vec![NewEvent::new(path.clone(), EventKind::LoopModelRetry { attempt, error, due })];
-                self.append_outcome(&path, new_events).await?;
-            }
             Report::Done { path, outcome } => {
                 self.flights.remove(&path);
                 self.record_outcome(&path, outcome).await?;
-                self.answered.remove(&path);
-                self.link.forget(&path);
+                // A question that is sent again is in flight under the same path.
+                if !self.flies(&path) {
+                    self.answered.remove(&path);
+                    self.link.forget(&path);
+                }
             }
         }
         Ok(())

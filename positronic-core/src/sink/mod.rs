@@ -1,5 +1,7 @@
 //! Event sinks: receivers of events as they happen.
 //!
+//! This module is for user interfaces and other readers of runs; an author of brains does not need it.
+//!
 //! A sink gets the events of every run of its runner; [`RunHandle::follow`](crate::runner::RunHandle::follow) reads one run
 //! as a stream. A sink gets every event of a run in order, once and without gaps. Each sink of a run has a task that reads the
 //! store from the sink's position, so a slow sink delays no other and needs no queue; a failing one gets the same event again,

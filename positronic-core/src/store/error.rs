@@ -90,12 +90,12 @@ pub enum StoreError {
         /// What is wrong, where, and what to do.
         message: String,
     },
-    /// The log of a run does not follow the engine's rules.
-    #[error("the log of `{run}` is corrupt: {reason}")]
+    /// A stored value cannot be decoded, or a log does not follow the engine's rules. A retry fails again.
+    #[error("cannot read {what}: {reason}")]
     Corrupt {
-        /// The run.
-        run: RunId,
-        /// What is wrong.
+        /// What is corrupt, and where.
+        what: String,
+        /// What is wrong, and what to do.
         reason: String,
     },
     /// The operation failed; nothing was written.
@@ -104,4 +104,11 @@ pub enum StoreError {
         /// What went wrong.
         message: String,
     },
+}
+
+impl StoreError {
+    /// Returns the error for a run whose log is corrupt.
+    pub(crate) fn corrupt_log(run: &RunId, error: impl std::fmt::Display) -> Self {
+        Self::Corrupt { what: format!("the log of the run `{run}`"), reason: error.to_string() }
+    }
 }

@@ -8,9 +8,7 @@ use super::{
     PendingItem, PostOutcome, RunFilter, Snapshot, StoreError, TimerChange, TimerFilter, Watcher, blob,
     watchers::Watchers,
 };
-use crate::record::{
-    Epoch, Event, EventError, EventKind, Pending, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId,
-};
+use crate::record::{Epoch, Event, EventKind, Pending, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
 
 /// Stores logs in memory. Clones share them.
 #[derive(Debug, Clone, Default)]
@@ -82,14 +80,12 @@ impl StoredRun {
         Seq(self.lines.len() as u64)
     }
 
-    fn read(&self, from: Seq, most: usize) -> Result<Vec<Arc<Event>>, StoreError> {
+    fn read(&self, run: &RunId, from: Seq, most: usize) -> Result<Vec<Arc<Event>>, StoreError> {
         let lines = self.lines.get(from.index()..).unwrap_or_default().iter().take(most);
-        lines.map(|line| Event::from_json(line).map(Arc::new).map_err(|error| broken(&error))).collect()
+        lines
+            .map(|line| Event::from_json(line).map(Arc::new).map_err(|error| StoreError::corrupt_log(run, error)))
+            .collect()
     }
-}
-
-fn broken(error: &EventError) -> StoreError {
-    StoreError::Failed { message: error.to_string() }
 }
 
 impl MemoryStore {
@@ -232,7 +228,7 @@ impl EventStore for MemoryStore {
         from: Seq,
         most: usize,
     ) -> BoxFuture<'a, Result<Vec<Arc<Event>>, StoreError>> {
-        ready(self.of(run, |stored| stored.read(from, most)))
+        ready(self.of(run, |stored| stored.read(run, from, most)))
     }
 
     fn run<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<RunSummary, StoreError>> {

@@ -1,5 +1,7 @@
 //! Event stores: where the logs of runs are persisted.
 //!
+//! This module is for adapters of stores; an author of brains needs [`SqliteStore`] or [`MemoryStore`] of it.
+//!
 //! An append is atomic and states the number of its first event: a writer that loses a race for a number reads the new
 //! events, decides again and retries. The outcome of an effect also carries the epoch of its worker's claim, so that a
 //! worker that lost its run can no longer write; a signal carries no epoch.

@@ -9,6 +9,7 @@ use crate::record::{Pending, PendingKind, RunId, RunSummary, Seq, Start, Status,
 /// Filter for a list of runs. Unset fields do not narrow it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, typed_builder::TypedBuilder)]
 #[builder(field_defaults(default, setter(strip_option)))]
+#[non_exhaustive]
 pub struct RunFilter {
     /// Only runs whose id begins with this.
     #[builder(setter(into))]
@@ -76,6 +77,7 @@ impl RunSummary {
 /// Filter for a list of pending items. Unset fields do not narrow it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, typed_builder::TypedBuilder)]
 #[builder(field_defaults(default, setter(strip_option)))]
+#[non_exhaustive]
 pub struct PendingFilter {
     /// Only items of this run.
     pub run: Option<RunId>,
@@ -112,6 +114,7 @@ impl PendingFilter {
 /// Filter for a list of timers. Unset fields do not narrow it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, typed_builder::TypedBuilder)]
 #[builder(field_defaults(default, setter(strip_option)))]
+#[non_exhaustive]
 pub struct TimerFilter {
     /// Only the timer with this id.
     pub id: Option<TriggerId>,
@@ -177,6 +180,7 @@ pub struct PendingItem {
 
 /// A search hit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct EventMatch {
     /// The run.
     pub run: RunId,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Story, Test, fail};
 use crate::dsl::Runnable;
 use crate::machine::REPLY;
-use crate::model::cassette::{Cassette, Pending as Asked};
+use crate::model::cassette::{AwaitedSignal as Asked, Cassette};
 use crate::record::{Actor, Pending, PendingKind, SignalKind};
 use crate::runner::Settled;
 

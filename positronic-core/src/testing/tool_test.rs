@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::clock::TestClock;
 use crate::definition::{BrainDefinition, Link, Scope, StageBody, StateValue, ToolBody, ToolDefinition, encode};
-use crate::dsl::{Brain, IntoServices, Options, Services, State, Tool};
+use crate::dsl::{Brain, IntoServices, NoServices, Options, Requirement, Services, State, Tool};
 use crate::error::{Error, Result};
 use crate::record::{
     Fired, Message, ModelResponse, Path, Prompt, PublicId, Question, RunId, SideOutput, Timer, Timestamp,
@@ -37,15 +37,15 @@ use crate::record::{
 /// #[derive(Deserialize, JsonSchema)]
 /// struct Refund { amount: u32 }
 ///
-/// fn refund() -> Tool<(), Ticket, ()> {
-///     Tool::new("refund", |t: ToolBuilder<(), Ticket, ()>| {
+/// fn refund() -> Tool<(), Ticket> {
+///     Tool::new("refund", |t: ToolBuilder<(), Ticket>| {
 ///         t.approval(|refund: &Refund, _| (refund.amount > 100).then(|| "more than 100".to_owned()))
 ///             .execute(async |Refund { amount }, cx| Ok(cx.result("paid").update(move |t| t.refunds.push(amount))))
 ///     })
 /// }
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<()> {
-/// let called = ToolTest::new((), Ticket::default(), ()).call(&refund(), json!({"amount": 120})).await?;
+/// let called = ToolTest::new((), Ticket::default()).call(&refund(), json!({"amount": 120})).await?;
 ///
 /// assert_eq!(called.approval.as_deref(), Some("more than 100"));
 /// assert_eq!(called.output, "paid");
@@ -53,7 +53,7 @@ use crate::record::{
 /// # Ok(())
 /// # }
 /// ```
-pub struct ToolTest<O, S, V> {
+pub struct ToolTest<O, S, V = NoServices> {
     options: Result<Arc<Value>>,
     state: Result<Arc<Value>>,
     services: Arc<V>,
@@ -82,14 +82,23 @@ pub struct Called<S> {
     pub triggers: Vec<TriggerChange>,
 }
 
-impl<O: Options, S: State, V: Services> ToolTest<O, S, V> {
-    /// Makes a test with what its tools are handed.
+impl<O: Options, S: State> ToolTest<O, S> {
+    /// Creates a test of tools with these options and this state.
     #[expect(clippy::needless_pass_by_value, reason = "a test hands its values over; references would read oddly")]
-    pub fn new(options: O, state: S, services: impl IntoServices<V>) -> Self {
+    pub fn new(options: O, state: S) -> Self {
         let (options, state) = (encode(&options).map(Arc::new), encode(&state).map(Arc::new));
-        Self { options, state, services: services.into_services(), types: PhantomData }
+        Self { options, state, services: Arc::new(NoServices), types: PhantomData }
     }
 
+    /// Sets the services, or an `Arc` of them.
+    #[must_use]
+    pub fn services<V: Services>(self, services: impl IntoServices<V>) -> ToolTest<O, S, V> {
+        let Self { options, state, types, .. } = self;
+        ToolTest { options, state, services: services.into_services(), types }
+    }
+}
+
+impl<O: Options, S: State, V: Services> ToolTest<O, S, V> {
     /// Runs the configuration of a brain's loop with the test's state, and returns its tools by name, without those of its
     /// plugins. So two tools of one name and unknown names in `exit_on` are found by a unit test, also in a loop that a run
     /// reaches late.
@@ -101,7 +110,10 @@ impl<O: Options, S: State, V: Services> ToolTest<O, S, V> {
     /// # Panics
     ///
     /// Where the configuration panics.
-    pub fn tools<S2, R>(&self, brain: &Brain<O, S2, V, R>, stage: &str) -> Result<IndexMap<String, Tool<O, S, V>>> {
+    pub fn tools<S2, N, R>(&self, brain: &Brain<O, S2, N, R>, stage: &str) -> Result<IndexMap<String, Tool<O, S, V>>>
+    where
+        N: Requirement<Services = V>,
+    {
         let definition = brain.untyped();
         let Some(StageBody::Loop(configure)) = definition.stage(stage).map(|stage| &stage.body) else {
             return Err(Error::new(format!("the brain `{}` has no loop named `{stage}`", definition.title)));

@@ -19,6 +19,7 @@ const STAGE: &str = "Sub-goals";
 
 /// Options for running sub-goals.
 #[derive(Debug, Clone, PartialEq, Eq, TypedBuilder)]
+#[non_exhaustive]
 pub struct PlanOptions {
     /// Whether they run sequentially or concurrently.
     #[builder(default)]
@@ -64,6 +65,7 @@ pub enum OnFailure {
 /// A part of a goal, from a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct SubGoal {
     /// A title of a few words.
     pub title: String,
@@ -73,6 +75,7 @@ pub struct SubGoal {
 
 /// The result of a sub-goal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
 pub struct PlanPart {
     /// The sub-goal's title.
     pub title: String,
@@ -102,6 +105,7 @@ pub enum PartStatus {
 
 /// The result of a plan: the result of a call of `plan`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
 pub struct PlanResult {
     /// The goal.
     pub goal: String,
@@ -147,8 +151,8 @@ struct Split {
 /// # let _ = researcher();
 /// ```
 #[must_use]
-pub fn plan<O: Options, S: State, V: Services, O2: Options, S2: 'static, V2: Within<V> + 'static, R>(
-    worker: Brain<O2, S2, V2, R>,
+pub fn plan<O: Options, S: State, V: Services, O2: Options, S2: 'static, N: Within<V> + 'static, R>(
+    worker: Brain<O2, S2, N, R>,
     options: PlanOptions,
     part: impl Fn(&SubGoal, &[PlanPart]) -> O2 + Clone + Send + Sync + 'static,
 ) -> Tool<O, S, V>
@@ -168,7 +172,7 @@ where
                 // Parts of a group do not see each other's results, even if the run resumes after a crash.
                 let before = index / wave(&run) * wave(&run);
                 let before = known.parts.get(..before).unwrap_or_default().to_vec();
-                Tool::<Split, PlanResult, V>::brain(&name(index), worker.clone(), move |b| {
+                Tool::<Split, PlanResult, V>::brain_with(&name(index), worker.clone(), move |b| {
                     b.title(&sub_goal.title)
                         .description(&sub_goal.goal)
                         .map_input(move |_| part(&sub_goal, &before))
@@ -177,7 +181,7 @@ where
             });
             let next = next(&cx, &run);
             cx.system("The parts of a plan run here; no model is asked.")
-                .max_iterations(u32::try_from(cx.state.parts.len() + 1).unwrap_or(u32::MAX))
+                .max_iterations(u64::try_from(cx.state.parts.len() + 1).unwrap_or(u64::MAX))
                 .parallel(u32::try_from(wave(&run)).unwrap_or(u32::MAX))
                 .tools(parts)
                 .scripted(next.map(|index| (name(index), json!({}))))
@@ -186,7 +190,7 @@ where
             let record = cx.record(STAGE);
             Ok(gathered(cx.state, record))
         });
-    Tool::brain("plan", coordinator, move |b| {
+    Tool::brain_with("plan", coordinator, move |b| {
         b.title("Plan").description(format!(
             "Splits a goal into at most {most} sub-goals. Each is worked on apart, and what came of it is handed back. A sub-goal is \
              told nothing but its own text, so say in it all that has to be known."

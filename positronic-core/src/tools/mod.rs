@@ -1,8 +1,10 @@
 //! Schemas of tool arguments, and validation against them.
+//!
+//! This module is for adapters of models and of tool servers; an author of brains does not need it.
 
 mod absent;
 mod order;
 mod schema;
 mod work;
 
-pub use schema::{JsonSchemas, Schema};
+pub use schema::{Schema, check_json};

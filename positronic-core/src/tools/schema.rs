@@ -14,7 +14,6 @@ use serde_json::{Value, json};
 use super::absent::remove_absent;
 use super::order::record_order;
 use super::work::{MAX_TRIES, Outline};
-use crate::machine::Schemas;
 use crate::record::check_depth;
 
 /// A JSON schema with its lazily compiled validator.
@@ -293,15 +292,14 @@ impl fmt::Debug for Schema {
     }
 }
 
-/// Validates signals' values for the machine.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct JsonSchemas;
-
-impl Schemas for JsonSchemas {
-    fn check(&self, schema: &Value, value: &Value) -> Result<(), String> {
-        check_depth(value)?;
-        Schema::new(schema.clone()).check(value)
-    }
+/// Validates a value against a JSON schema.
+///
+/// # Errors
+///
+/// Describes the mismatch, also of a value that is nested too deeply.
+pub fn check_json(schema: &Value, value: &Value) -> Result<(), String> {
+    check_depth(value)?;
+    Schema::new(schema.clone()).check(value)
 }
 
 #[cfg(test)]

@@ -19,6 +19,57 @@ fn public_names_match_the_snapshot() {
     insta::assert_snapshot!(text);
 }
 
+/// The modules that an author of brains reads; each other one says for whom it is.
+const FOR_AUTHORS: [&str; 8] = ["dsl", "mcp", "model", "model::scripted", "plugins", "runner", "testing", "toolbox"];
+
+#[test]
+fn authors_need_fewer_than_half_of_the_types() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut api = Api::new();
+    module("positronic_core", &src.join("lib.rs"), &src, &mut api);
+    let types = |names: &[String]| {
+        names.iter().filter(|name| name.chars().any(char::is_lowercase) && name.starts_with(char::is_uppercase)).count()
+    };
+
+    let (mut own, mut all) = (0, 0);
+    for (path, names) in &api {
+        let Some(name) = path.strip_prefix("positronic_core::").filter(|name| *name != "prelude") else { continue };
+        all += types(names);
+        if FOR_AUTHORS.contains(&name) {
+            own += types(names);
+        } else if !name.contains("::") {
+            let docs = fs::read_to_string(src.join(name).join("mod.rs")).unwrap();
+            assert!(docs.contains("//! This module is for "), "`{name}` does not say for whom it is");
+        }
+    }
+    assert!(own * 2 < all, "{own} of {all}");
+    assert!(own < 188, "{own}");
+}
+
+#[test]
+fn types_of_one_name_are_one_type() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut api = Api::new();
+    module("positronic_core", &src.join("lib.rs"), &src, &mut api);
+    let mut modules: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (path, names) in &api {
+        let is_type = |name: &&String| name.starts_with(char::is_uppercase);
+        for name in names.iter().filter(is_type) {
+            modules.entry(name).or_default().push(path.strip_prefix("positronic_core::").unwrap_or(""));
+        }
+    }
+    modules.retain(|_, modules| {
+        modules.retain(|module| !["", "prelude"].contains(module));
+        modules.len() > 1
+    });
+
+    // These are re-exports.
+    let known =
+        [("Busy", ["record", "runner"]), ("LARGEST_BLOB", ["record", "store"]), ("RetryPolicy", ["model", "record"])];
+    let known = known.map(|(name, modules)| (name, modules.to_vec()));
+    assert_eq!(modules, BTreeMap::from(known));
+}
+
 /// Adds the public names of the module in `file`, with submodules in `folder`.
 fn module(path: &str, file: &Path, folder: &Path, api: &mut Api) {
     let code = syn::parse_file(&fs::read_to_string(file).unwrap()).unwrap();

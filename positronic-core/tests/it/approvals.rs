@@ -24,7 +24,7 @@ struct Topic {
     depth: u32,
 }
 
-type Research = BrainTool<(), Board, (), Topic, String>;
+type Research = BrainTool<(), Board, NoServices, Topic, String>;
 
 fn research() -> Brain<Topic, String> {
     brain("Research").options::<Topic>().step("Read", async |cx| Ok(format!("{} read", cx.options.topic)))
@@ -33,7 +33,7 @@ fn research() -> Brain<Topic, String> {
 /// Builds a brain with one loop `Work` whose tool `research` is a brain.
 fn desk(about: impl Fn(Research) -> Research + Send + Sync + 'static) -> Brain<(), Board> {
     let state = Board { done: vec!["tea".to_owned()] };
-    brain("Desk").state(state).r#loop("Work", move |cx| cx.system("").brain("research", research(), &about))
+    brain("Desk").state(state).r#loop("Work", move |cx| cx.system("").brain_with("research", research(), &about))
 }
 
 fn asked(topics: [&str; 2]) -> Play {
@@ -92,7 +92,7 @@ async fn approval_of_a_brain_can_expire_and_forbid_edited_arguments() {
     let run = play.start(&strict, ()).await;
     waits(&run).await;
 
-    let gate = Gate { reason: "it is costly".to_owned(), valid_for: Some(60_000_000), editable: false };
+    let gate = Gate { reason: "it is costly".to_owned(), valid_for: Some(Duration::from_mins(1)), editable: false };
     assert_eq!(gates(&run), [gate.clone(), gate]);
     let edited = SignalKind::Approve { call: path("Work/0.0"), arguments: Some(json!({"topic": "milk"})) };
     let refused = run.signal(edited, Actor::default()).await.unwrap_err();

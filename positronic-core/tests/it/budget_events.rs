@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use positronic_core::machine::{Effect, Refusal, RunState, Schemas, admit, next, pending, status, why};
+use positronic_core::machine::{Effect, Refusal, RunState, admit, decided, next, pending, status, why};
 use positronic_core::model::scripted::ScriptedModel;
 use positronic_core::prelude::*;
 use positronic_core::record::{
@@ -14,12 +14,9 @@ use serde_json::Value;
 
 use crate::support::{Journal, Play, ShopLoop, batch, path, tools, workshop};
 
-struct Anything;
-
-impl Schemas for Anything {
-    fn check(&self, _: &Value, _: &Value) -> Result<(), String> {
-        Ok(())
-    }
+/// A check that accepts any value.
+fn anything(_: &Value, _: &Value) -> Result<(), String> {
+    Ok(())
 }
 
 /// The log of a run that asks for more tokens in its loop `Work`, up to and including the question.
@@ -117,20 +114,53 @@ async fn decision_determines_the_next_event() {
     let grant = |tokens| signal(SignalKind::Grant { to: path("Work"), more: Amounts::tokens(tokens) });
     let refuse = signal(SignalKind::Reject { call: path("Work"), reason: None });
 
-    let granted = appended(&asked, admit(&asked, &grant(1), asked.at, &Anything).unwrap());
-    let refused = appended(&asked, admit(&asked, &refuse, asked.at, &Anything).unwrap());
+    let granted = appended(&asked, admit(&asked, &grant(1), asked.at, &anything).unwrap());
+    let refused = appended(&asked, admit(&asked, &refuse, asked.at, &anything).unwrap());
 
     assert_eq!(effects(&granted, granted.at), ["Some(\"Work\")"], "the next iteration is prepared");
     assert_eq!(effects(&refused, refused.at), ["LOOP_LIMIT"]);
     let late = asked.at.after(Duration::from_secs(60));
     for signal in [&grant(1), &refuse] {
-        assert!(matches!(admit(&asked, signal, late, &Anything), Err(Refusal::Expired { .. })));
-        let again = admit(&granted, signal, granted.at, &Anything);
+        assert!(matches!(admit(&asked, signal, late, &anything), Err(Refusal::Expired { .. })));
+        let again = admit(&granted, signal, granted.at, &anything);
         assert!(matches!(again, Err(Refusal::Repeated { .. })), "{again:?}");
     }
     let other = Signal { id: SignalId::new("t"), ..grant(1) };
-    let other = admit(&granted, &other, granted.at, &Anything);
+    let other = admit(&granted, &other, granted.at, &anything);
     assert!(matches!(other, Err(Refusal::NotAsked { .. })), "{other:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn decided_names_the_last_decision_on_a_limit() {
+    let log = log(asking).await;
+    let asked = RunState::replay(&log).unwrap();
+    let decisions = [
+        (SignalKind::Grant { to: path("Work"), more: Amounts::tokens(5) }, "it was granted 5 tokens more by ann"),
+        (
+            SignalKind::Reject { call: path("Work"), reason: Some("enough".to_owned()) },
+            "it was refused more by ann: enough",
+        ),
+    ];
+
+    for (decision, expected) in decisions {
+        let NewEvent { path: at, kind } = admit(&asked, &signal(decision), asked.at, &anything).unwrap().remove(0);
+        let event = Event { seq: asked.next, at: asked.at, epoch: None, path: at, kind };
+        let refusal = decided(log.iter().chain([&event]), &path("Work"));
+        assert!(matches!(&refusal, Some(Refusal::Decided { how, .. }) if how == expected), "{refusal:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn brain_cannot_start_in_the_call_of_another_tool() {
+    let log = log(asking).await;
+    let start = log.iter().find(|event| event.kind.name() == "BRAIN_START").unwrap().kind.clone();
+
+    for length in 1..=log.len() {
+        let mut state = RunState::replay(&log[..length]).unwrap();
+        let (seq, at, kind) = (state.next, state.at, start.clone());
+        let event = Event { seq, at, epoch: None, path: path("Work/0.0"), kind };
+        assert!(state.apply(&event).is_err(), "accepted after event {length}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -138,7 +168,7 @@ async fn grants_outlive_a_snapshot_and_a_worker() {
     let log = log(asking).await;
     let asked = RunState::replay(&log).unwrap();
     let grant = signal(SignalKind::Grant { to: path("Work"), more: Amounts::tokens(5) });
-    let granted = appended(&asked, admit(&asked, &grant, asked.at, &Anything).unwrap());
+    let granted = appended(&asked, admit(&asked, &grant, asked.at, &anything).unwrap());
 
     let text = serde_json::to_string(&granted).unwrap();
     let mut kept: RunState = serde_json::from_str(&text).unwrap();

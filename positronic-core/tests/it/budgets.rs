@@ -78,7 +78,7 @@ const WEEK: Duration = Duration::from_hours(7 * 24);
 fn limited(config: ShopLoop, kind: LimitKind, then: Then) -> ShopLoop {
     let limit = limit_of(kind);
     let config = match kind {
-        LimitKind::Iterations => config.max_iterations(u32::try_from(limit).unwrap()),
+        LimitKind::Iterations => config.max_iterations(limit),
         LimitKind::Tokens => config.max_tokens(limit),
         LimitKind::Money => config.max_money("0.00003"),
         LimitKind::Time => config.max_time(Duration::from_micros(limit)),
@@ -129,7 +129,7 @@ fn tree(journal: &Journal, kind: LimitKind, depth: Depth, whose: Whose, then: Th
     let outer = brain("Outer").services::<Journal>().state(Board::default()).r#loop("Work", move |cx| {
         let config = tools(cx.system("Go on."));
         let config = if whose == Whose::Loops { limited(config, kind, then) } else { config };
-        if depth == Depth::Own { config } else { config.brain("inner", inner(), |b| b) }
+        if depth == Depth::Own { config } else { config.brain("inner", inner()) }
     });
     let outer = outer.step("After", async |cx| Ok(cx.state)).bind(journal.clone());
     if whose == Whose::Brains { budgeted(outer, kind, then) } else { outer }

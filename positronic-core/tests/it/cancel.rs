@@ -155,7 +155,7 @@ async fn cancel_answers_nested_calls_deepest_first() {
     let outer = brain("Outer")
         .services::<Journal>()
         .state(Board::default())
-        .r#loop("Work", move |cx| with_guarded(cx.system("")).brain("inner", inner(), |b| b))
+        .r#loop("Work", move |cx| with_guarded(cx.system("")).brain("inner", inner()))
         .bind(journal.clone());
     let play = Play::of(
         ScriptedModel::new([Reply::calls([("inner", json!({})), ("guarded", json!({"id": "o"}))])])

@@ -28,7 +28,9 @@ async fn story() -> Story {
             cx.model().ask("Shall we?").await?;
             Ok(())
         })
-        .r#loop("Chat", move |cx| cx.system("Talk.").input("Go.").brain("inner", inner(), |b| b.description("Thinks")));
+        .r#loop("Chat", move |cx| {
+            cx.system("Talk.").input("Go.").brain_with("inner", inner(), |b| b.description("Thinks"))
+        });
     play.run(outer, ()).await
 }
 

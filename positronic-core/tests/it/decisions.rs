@@ -1,5 +1,7 @@
 //! Structured actions: the request, refused answers and retries, and a record equal to that of any loop.
 
+use std::time::Duration;
+
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::Costs;
@@ -230,7 +232,7 @@ async fn model_that_never_fits_fails_the_run_with_a_typed_error_and_logs_every_a
 
 #[tokio::test(start_paused = true)]
 async fn author_sets_the_number_of_attempts() {
-    let never = workshop(&Journal::default(), |config| actions(config).decision_retries(0));
+    let never = workshop(&Journal::default(), |config| actions(config).action_retries(0));
     let play = Play::new([Reply::text("Hello!")]);
 
     let story = play.run(&never, ()).await;
@@ -257,7 +259,7 @@ async fn model_failures_and_misfits_are_counted_separately() {
 #[tokio::test(start_paused = true)]
 async fn failure_suggests_a_remedy() {
     let refuses = Reply::error(ModelError::new(ModelErrorKind::BadRequest, "no such format"));
-    let hour = Some(3_600_000_000);
+    let hour = Some(Duration::from_hours(1));
     let waits = Reply::error(ModelError { retry_after: hour, ..ModelError::new(ModelErrorKind::RateLimited, "slow") });
     let cases = [
         (refuses, "ask for decisions in words: `ActionFormat::Plain`, on the command line `--action-format plain`"),

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use positronic_core::dsl::{Loop, LoopContext, Reply as ToolReply, Runnable as _};
+use positronic_core::dsl::{Loop, LoopContext, Runnable as _, ToolReply};
 use positronic_core::machine::Refusal;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
@@ -69,13 +69,13 @@ fn failure(story: &Story) -> String {
 struct Stack(Value);
 
 /// A tool for each way in which a tool produces a value.
-fn diggers(config: Loop<(), Value, ()>, value: &Value) -> Loop<(), Value, ()> {
-    type Cx = ToolContext<(), Value, ()>;
+fn diggers(config: Loop<(), Value>, value: &Value) -> Loop<(), Value> {
+    type Cx = ToolContext<(), Value>;
     fn tool<F>(
         name: &'static str,
         value: &Value,
         dig: impl Fn(Value, Cx) -> F + Send + Sync + 'static,
-    ) -> Tool<(), Value, ()>
+    ) -> Tool<(), Value>
     where
         F: Future<Output = Result<ToolReply<Value>>> + Send + 'static,
     {
@@ -168,7 +168,7 @@ async fn result_above_8_mib_is_an_error_by_default() {
 fn states(value: &Value) -> Vec<(Brain<(), Value>, &'static str)> {
     let (returned, kept, left, mapped, given, last) =
         (value.clone(), value.clone(), value.clone(), value.clone(), value.clone(), value.clone());
-    let quick = |cx: LoopContext<(), Value, ()>| cx.system("Go.").input("Go.");
+    let quick = |cx: LoopContext<(), Value>| cx.system("Go.").input("Go.");
     let inner = || brain("Inner").options::<Stack>().state(json!(0)).step("Pass", async |_| Ok(json!(0)));
     vec![
         (
@@ -194,7 +194,7 @@ fn states(value: &Value) -> Vec<(Brain<(), Value>, &'static str)> {
         ),
         (
             brain("Mapped").state(json!(0)).brain("Dig", inner(), |_| Stack::default(), move |_, _| mapped.clone()),
-            "the result of the brain `Dig` could not be taken over",
+            "cannot apply the result of the brain `Dig`",
         ),
         (
             brain("Given").state(json!(0)).brain("Dig", inner(), move |_| Stack(given.clone()), |state, _| state),
@@ -202,7 +202,7 @@ fn states(value: &Value) -> Vec<(Brain<(), Value>, &'static str)> {
         ),
         (
             brain("Result").state(json!(0)).step("Pass", async |_| Ok(json!(0))).result(move |_| last.clone()),
-            "the result of `Result` could not be made",
+            "cannot compute the result of `Result`",
         ),
     ]
 }

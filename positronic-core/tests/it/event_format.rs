@@ -131,6 +131,7 @@ fn words(kind: &Type, named: &mut BTreeSet<String>) -> String {
         "Path" => "path",
         "Seq" | "Epoch" => "integer",
         "Timestamp" => "time",
+        "Duration" => "integer",
         "RunId" | "SignalId" | "PublicId" | "TriggerId" | "ToolId" => "id",
         "ContentHash" => "hash",
         "Money" => "money",

@@ -21,7 +21,7 @@ fn examples() -> Vec<Value> {
     });
     let patch = json!({"patch": [{"op": "replace", "path": "/n", "value": 2}]});
     let limits = json!({
-        "max_iterations": null, "max_tokens": 9, "max_time": 8, "on_limit": "error", "parallel": 2, "policy": "strict"
+        "max_tokens": 9, "max_time": 8, "on_limit": "error", "parallel": 2, "policy": "strict"
     });
     let asking = json!({"max_iterations": 50, "max_money": "2.5", "ask": {"valid_for": 7}});
     let budget = json!({

@@ -280,7 +280,7 @@ async fn outer_limit_ends_a_summarizing_loop() {
         cx.system("").max_iterations(1).wrap_up().tool("look", |t| t.execute(async |_: NoArgs, _| Ok("seen")))
     });
     let outer = brain("Outer").state(Board::default()).r#loop("Work", move |cx| {
-        cx.system("").max_tokens(100).brain("inner", inner.clone(), |b| b.description("Asks"))
+        cx.system("").max_tokens(100).brain_with("inner", inner.clone(), |b| b.description("Asks"))
     });
     let model =
         ScriptedModel::new([Reply::call("inner", json!({})).usage(used), Reply::call("look", json!({})).usage(used)]);
@@ -290,4 +290,18 @@ async fn outer_limit_ends_a_summarizing_loop() {
 
     assert_eq!(outcome(&story), LoopOutcome::Limit { limit: LimitKind::Tokens });
     assert!(matches!(results(&story, "Work")[0], ToolResult::Interrupted { .. }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn error_of_a_loops_closure_fails_the_loop_with_its_message() {
+    let reader = brain("Reader").state("7 pages".to_owned()).r#loop("Read", |cx| {
+        let pages: u32 = cx.state.parse().map_err(|error| Error::new(format!("cannot count the pages: {error}")))?;
+        Ok(cx.system(format!("Read {pages} pages.")))
+    });
+
+    let story = Play::new([]).run(&reader, ()).await;
+
+    let Settled::Failed(failure) = story.settled() else { panic!("{:?}", story.settled()) };
+    let why = "the loop `Read` cannot be configured: cannot count the pages: invalid digit found in string";
+    assert_eq!(failure.message, why);
 }

@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::support::{Play, results};
 
 fn worker(
-    config: impl Fn(Loop<(), Option<LoopOutcome>, ()>) -> Loop<(), Option<LoopOutcome>, ()> + Send + Sync + 'static,
+    config: impl Fn(Loop<(), Option<LoopOutcome>>) -> Loop<(), Option<LoopOutcome>> + Send + Sync + 'static,
 ) -> Brain<(), Option<LoopOutcome>> {
     brain("Worker").state(None).r#loop("Work", move |cx| {
         let config = config(cx.system("Work.").input("Go."));

@@ -41,7 +41,7 @@ struct Message {
 struct Door(AtomicBool);
 
 /// A brain with an approval, a wait, a nested brain, retries and a limit.
-fn desk() -> Brain<(), Ticket, Door> {
+fn desk() -> Brain<(), Ticket, Needs<Door>> {
     brain("Desk")
         .services::<Door>()
         .step("Open", async |cx| {
@@ -68,14 +68,14 @@ fn desk() -> Brain<(), Ticket, Door> {
                         })
                         .execute(async |Message { text }, _| Ok(format!("asked: {text}")))
                 })
-                .brain("advise", adviser(), |b| {
+                .brain_with("advise", adviser(), |b| {
                     b.map_input(|_| ()).map_output(|ticket, advice: String| ticket.advice = Some(advice))
                 })
                 .max_iterations(2)
         })
 }
 
-fn adviser() -> Brain<(), String, Door> {
+fn adviser() -> Brain<(), String, Needs<Door>> {
     brain("Adviser").services::<Door>().step("Advise", async |cx| cx.model().system("Advise.").ask("What to do?").await)
 }
 

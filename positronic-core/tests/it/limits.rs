@@ -147,7 +147,7 @@ fn nested(journal: &Journal, limit: u64) -> Brain<(), Board> {
     brain("Outer")
         .services::<Journal>()
         .state(Board::default())
-        .r#loop("Work", move |cx| tools(cx.system("")).brain("inner", inner(), |b| b).max_tokens(limit))
+        .r#loop("Work", move |cx| tools(cx.system("")).brain("inner", inner()).max_tokens(limit))
         .bind(journal.clone())
 }
 
@@ -192,7 +192,7 @@ async fn delayed_inner_request_ends_with_the_outer_limit() {
     let play = Play::of(ScriptedModel::new([Reply::call("inner", json!({}))]).on("Work/0.0/Work", [busy]), false);
     let inner = workshop(&journal, tools);
     let timed = brain("Timed")
-        .r#loop("Work", move |cx| cx.system("").max_time(Duration::from_secs(1)).brain("inner", inner.clone(), |b| b));
+        .r#loop("Work", move |cx| cx.system("").max_time(Duration::from_secs(1)).brain("inner", inner.clone()));
 
     let story = play.run(&timed, ()).await;
 
@@ -217,7 +217,7 @@ async fn limit_reached_while_brains_begin_ends_the_remaining_ones() {
         .build();
     let inner = workshop(&Journal::default(), tools);
     let timed = brain("Timed")
-        .r#loop("Work", move |cx| cx.system("").max_time(Duration::from_secs(1)).brain("inner", inner.clone(), |b| b));
+        .r#loop("Work", move |cx| cx.system("").max_time(Duration::from_secs(1)).brain("inner", inner.clone()));
 
     let story = Test::with(runner).run(timed, ()).await;
 
@@ -238,7 +238,7 @@ async fn inner_limit_ends_only_the_inner_loop() {
     let outer = brain("Outer")
         .services::<Journal>()
         .state(Board::default())
-        .r#loop("Work", move |cx| cx.system("").brain("inner", inner(), |b| b))
+        .r#loop("Work", move |cx| cx.system("").brain("inner", inner()))
         .bind(journal);
     let play = Play::of(
         ScriptedModel::new([Reply::call("inner", json!({})), done()])

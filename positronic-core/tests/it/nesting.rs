@@ -31,7 +31,7 @@ struct Report {
 }
 
 /// A brain of one step whose callers get only its text.
-fn research() -> Brain<Topic, Report, (), String> {
+fn research() -> Brain<Topic, Report, NoServices, String> {
     brain("Research")
         .description("Researches a topic")
         .options::<Topic>()
@@ -91,13 +91,13 @@ async fn panicking_maps_fail_with_their_message() {
     let out = board().brain("Research", research(), topic, |_, _| -> Board { panic!("no way out") });
     let story = Play::new([]).run(&out, ()).await;
     let Settled::Failed(failure) = story.settled() else { panic!("{:?}", story.settled()) };
-    assert!(failure.message.ends_with("could not be taken over: it panicked: no way out"), "{failure}");
+    assert_eq!(failure.message, "cannot apply the result of the brain `Research`: it panicked: no way out");
 }
 
 #[tokio::test(start_paused = true)]
 async fn model_fills_the_options_of_a_brain_as_a_tool() {
     let outer = board().r#loop("Work", |cx| {
-        cx.system("").brain("research", research(), |b| b.map_output(|board, text| board.done.push(text)))
+        cx.system("").brain_with("research", research(), |b| b.map_output(|board, text| board.done.push(text)))
     });
     let asks = [json!({"topic": "milk"}), json!({"depth": 1}), json!({"topic": "nothing", "depth": 9})];
     let play = Play::new([Reply::calls(asks.map(|ask| ("research", ask))), done()]);
@@ -126,14 +126,14 @@ struct Ask {
 async fn maps_replace_the_options_that_the_model_fills() {
     let outer = board().r#loop("Work", |cx| {
         cx.system("")
-            .brain("first", research(), |b| b.map_input(|board| Topic { topic: board.done[0].clone(), depth: 1 }))
-            .brain("other", research(), |b| {
+            .brain_with("first", research(), |b| b.map_input(|board| Topic { topic: board.done[0].clone(), depth: 1 }))
+            .brain_with("other", research(), |b| {
                 b.map_input_with(|board, ask: Ask| Topic {
                     topic: ask.about,
                     depth: u32::try_from(board.done.len()).unwrap(),
                 })
             })
-            .brain("broken", research(), |b| b.map_output(|_, _| panic!("torn")))
+            .brain_with("broken", research(), |b| b.map_output(|_, _| panic!("torn")))
     });
     let play = Play::new([
         Reply::calls([
@@ -156,7 +156,7 @@ async fn maps_replace_the_options_that_the_model_fills() {
     assert!(error_of(&results[2]).contains("\"about\" is a required property"), "{:?}", results[2]);
     assert_eq!(
         error_of(&results[3]),
-        "the brain gave \"rum in depth 3\", but taking it into the state failed, so the state is as before: it \
+        "the brain returned \"rum in depth 3\", but its change of the state failed, so the state is as before: it \
          panicked: torn"
     );
 }
@@ -173,8 +173,8 @@ async fn services_are_provided_bound_or_none() {
         .services::<Acme>()
         .state(String::new())
         .brain("Provided", shouting().provide(|acme: &Acme| acme.name.clone()), |_| (), |_, text| text)
-        .brain("Bound", shouting().bind("bound".to_owned()).provide(|_: &Acme| ()), |_| (), |state, text| state + &text)
-        .brain("None", quiet().provide(|_: &Acme| ()), |_| (), |state, text| state + &text)
+        .brain("Bound", shouting().bind("bound".to_owned()), |_| (), |state, text| state + &text)
+        .brain("None", quiet(), |_| (), |state, text| state + &text)
         .bind(Acme { name: "acme".to_owned() });
 
     let story = Play::new([]).run(&outer, ()).await;
@@ -215,11 +215,9 @@ async fn registered_brain_is_found_by_title_with_any_services() {
             assert_eq!(cx.brains().titles(), ["Research", "Bound"]);
             let unknown = cx.brains().find("Search").unwrap_err().to_string();
             assert_eq!(unknown, "the project has no brain `Search`; it has `Research`, `Bound`");
-            cx.system("").brain("find", cx.brains().find("Research").unwrap(), |b| b).brain(
-                "bound",
-                cx.brains().find("Bound").unwrap(),
-                |b| b,
-            )
+            cx.system("")
+                .brain("find", cx.brains().find("Research").unwrap())
+                .brain("bound", cx.brains().find("Bound").unwrap())
         })
         .bind(Acme { name: String::new() });
     let play = Play::new([Reply::calls([("find", json!({"topic": "x"})), ("bound", json!({}))]), done()])
@@ -241,7 +239,7 @@ async fn skill_is_a_brain_or_function_with_prepare_and_handle_result() {
             cx.system("")
                 .skill("study", |s| {
                     s.description("Studies")
-                        .brain(research().provide(|_: &Journal| ()))
+                        .brain(research())
                         .prepare(|board| Topic { topic: board.done[0].clone(), depth: 2 })
                         .handle_result(|board, text| board.done.push(text))
                 })
@@ -266,7 +264,7 @@ async fn skill_is_a_brain_or_function_with_prepare_and_handle_result() {
 }
 
 /// A brain with one loop `Deep` and the tools of the workshop.
-fn deep() -> Brain<(), Board, Journal> {
+fn deep() -> Brain<(), Board, Needs<Journal>> {
     brain("Deep").services::<Journal>().state(Board::default()).r#loop("Deep", |cx| tools(cx.system("")))
 }
 
@@ -277,7 +275,7 @@ async fn sub_brains_run_concurrently_and_return_results_in_call_order() {
         .services::<Journal>()
         .state(Board::default())
         .r#loop("Work", |cx| {
-            cx.system("").brain("deep", deep(), |b| b.map_output(|board, inner| board.done.extend(inner.done)))
+            cx.system("").brain_with("deep", deep(), |b| b.map_output(|board, inner| board.done.extend(inner.done)))
         })
         .bind(journal.clone());
     let slow = |id: &str, takes: u64| Reply::call("safe", json!({"id": id, "takes": takes}));
@@ -301,7 +299,7 @@ async fn approval_at_depth_three_surfaces_with_its_path_and_blocks_nothing_outsi
     let journal = Journal::default();
     let middle = || {
         brain("Middle").services::<Journal>().state(Board::default()).r#loop("Middle", |cx| {
-            cx.system("").brain("deep", deep(), |b| b.map_output(|board, inner| board.done.extend(inner.done)))
+            cx.system("").brain_with("deep", deep(), |b| b.map_output(|board, inner| board.done.extend(inner.done)))
         })
     };
     let outer = brain("Outer")
@@ -309,7 +307,7 @@ async fn approval_at_depth_three_surfaces_with_its_path_and_blocks_nothing_outsi
         .state(Board::default())
         .r#loop("Work", move |cx| {
             tools(cx.system(""))
-                .brain("middle", middle(), |b| b.map_output(|board, inner| board.done.extend(inner.done)))
+                .brain_with("middle", middle(), |b| b.map_output(|board, inner| board.done.extend(inner.done)))
         })
         .bind(journal.clone());
     let play = Play::of(
@@ -340,7 +338,7 @@ async fn approval_at_depth_three_surfaces_with_its_path_and_blocks_nothing_outsi
 #[tokio::test(start_paused = true)]
 async fn brain_as_a_tool_can_need_an_approval_and_be_an_exit() {
     let outer = board().r#loop("Work", |cx| {
-        cx.system("").brain("research", research(), |b| {
+        cx.system("").brain_with("research", research(), |b| {
             b.requires_approval("it is costly").exit().map_output(|board, text| board.done = vec![text])
         })
     });
@@ -379,7 +377,7 @@ async fn loop_reads_the_records_of_an_earlier_loop_and_its_own() {
 
 #[tokio::test(start_paused = true)]
 async fn nested_brain_with_a_unit_result_reads_back_unchanged() {
-    let outer = board().r#loop("Work", |cx| cx.system("").brain("nothing", brain("Nothing"), |b| b));
+    let outer = board().r#loop("Work", |cx| cx.system("").brain("nothing", brain("Nothing")));
     let play = Play::new([Reply::call("nothing", json!({})), done()]);
 
     let story = play.run(&outer, ()).await;
@@ -391,7 +389,7 @@ async fn nested_brain_with_a_unit_result_reads_back_unchanged() {
 fn level(below: u32) -> Brain<(), Board> {
     brain("Level").state(Board::default()).r#loop("Go", move |cx| {
         let cx = cx.system("");
-        if below > 0 { cx.brain("deeper", level(below - 1), |b| b) } else { cx }
+        if below > 0 { cx.brain("deeper", level(below - 1)) } else { cx }
     })
 }
 

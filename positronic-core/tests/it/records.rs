@@ -97,8 +97,9 @@ async fn prompt_waits_while_its_nested_brain_waits() {
         })
     };
     let middle = move || brain("Middle").brain("Deeper", inner(), |_| (), |(), _| ());
-    let outer = brain("Outer")
-        .r#loop("Chat", move |cx| cx.system("Talk.").input("Go.").brain("middle", middle(), |b| b.description("Pays")));
+    let outer = brain("Outer").r#loop("Chat", move |cx| {
+        cx.system("Talk.").input("Go.").brain_with("middle", middle(), |b| b.description("Pays"))
+    });
     let replies = [Reply::call("middle", json!({})), Reply::call("pay", json!({})), Reply::text("Paid."), done()];
     let play = Play::new(replies);
     let run = play.start(&outer, ()).await;

@@ -13,7 +13,7 @@ use crate::support::{Journal, Play, error_of, path, results, success, waits};
 type Kitchen = Loop<(), u32, Journal>;
 
 /// Brews while something is left; `config` extends the loop.
-fn kitchen(journal: &Journal, config: impl Fn(Kitchen) -> Kitchen + Send + Sync + 'static) -> Brain<(), u32, ()> {
+fn kitchen(journal: &Journal, config: impl Fn(Kitchen) -> Kitchen + Send + Sync + 'static) -> Brain<(), u32> {
     let kitchen = brain("Kitchen").state(2_u32).services::<Journal>().r#loop("Brew", move |cx| {
         let calls = (0..(*cx.state).min(1)).map(|_| ("brew", json!({})));
         config(cx.system("Brew.")).scripted(calls)

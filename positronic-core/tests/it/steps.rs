@@ -193,7 +193,10 @@ async fn failed_question_is_sent_again_with_an_event_each_time() {
 #[tokio::test(start_paused = true)]
 async fn failed_model_call_is_repeated_unchanged_and_then_fails_the_brain() {
     let talk = brain("Talk").r#loop("Chat", |cx| cx.system("Talk.").input("hi"));
-    let slow = ModelError { retry_after: Some(7_000_000), ..ModelError::new(ModelErrorKind::RateLimited, "slow down") };
+    let slow = ModelError {
+        retry_after: Some(Duration::from_secs(7)),
+        ..ModelError::new(ModelErrorKind::RateLimited, "slow down")
+    };
     let play = Play::new([Reply::error(slow), Reply::text("hello")]);
     let story = play.run(&talk, ()).await;
     let calls: Vec<_> = story.log().iter().filter(|event| event.kind.name() == "LOOP_MODEL_CALL").collect();
@@ -245,7 +248,7 @@ async fn model_panic_before_the_answer_fails_the_brain_with_its_message() {
 #[tokio::test(start_paused = true)]
 async fn unavailable_services_fail_the_brain_without_a_hang() {
     let inner = brain("Inner").services::<String>().step("Read", async |cx| Ok(cx.services.len()));
-    let inner = inner.provide(|_: &()| -> String { panic!("no services") });
+    let inner = inner.provide(|_: &NoServices| -> String { panic!("no services") });
     let outer = brain("Outer").brain("Inner", inner, |_: &()| (), |_, length: usize| length);
 
     let run = Test::new(Rash).start(&outer, ()).await;

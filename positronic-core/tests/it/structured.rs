@@ -170,11 +170,11 @@ async fn brain_as_an_action_selects_its_own_actions_and_its_failure_is_a_result(
     let researcher = || {
         brain("Researcher").services::<Journal>().state(Board::default()).r#loop("Look", |cx| {
             let tools = [worker("gated", |t| t.requires_approval("it costs")), worker("finish", ShopBuilder::exit)];
-            cx.system("Look.").structured_actions().decision_retries(1).tools(tools)
+            cx.system("Look.").structured_actions().action_retries(1).tools(tools)
         })
     };
     let outer = workshop(&journal, move |config| {
-        config.brain("research", researcher(), |b| b).tools([worker("finish", ShopBuilder::exit)]).structured_actions()
+        config.brain("research", researcher()).tools([worker("finish", ShopBuilder::exit)]).structured_actions()
     });
     let model = ScriptedModel::from_fn(|request| match request.path.as_str() {
         "Work/0" | "Work/1" => act("research", json!({})),

@@ -114,7 +114,7 @@ fn refund() -> Tool<(), Ticket, Shop> {
 
 #[tokio::test]
 async fn tool_can_be_called_without_a_model_or_a_run() {
-    let test = ToolTest::new((), Ticket::default(), Shop { limit: 100 });
+    let test = ToolTest::new((), Ticket::default()).services(Shop { limit: 100 });
 
     let called = test.call(&refund(), json!({"amount": 120})).await.unwrap();
 
@@ -142,7 +142,7 @@ fn tools_of_a_loop_are_checked_without_a_run() {
             .r#loop("Chat", move |cx| cx.system("Help.").tools([refund()]).exit_on([exits]))
             .step("Close", async |cx| Ok(cx.state.refunds.len()))
     };
-    let test = ToolTest::new((), Ticket::default(), Shop { limit: 100 });
+    let test = ToolTest::new((), Ticket::default()).services(Shop { limit: 100 });
 
     let tools = test.tools(&shop("refund"), "Chat").unwrap();
     assert!(tools["refund"].decl().flags.exit);

@@ -103,7 +103,7 @@ fn spent(reply: Reply) -> Reply {
     reply.usage(Usage { input: 100, output: 20, ..Usage::default() })
 }
 
-fn clerk() -> Brain<(), String, Journal> {
+fn clerk() -> Brain<(), String, Needs<Journal>> {
     brain("Clerk")
         .services::<Journal>()
         .state(String::new())
@@ -129,7 +129,7 @@ fn office(journal: &Journal) -> Brain<(), Board> {
                     })
                 }),
             ])
-            .brain("clerk", clerk(), |b| b.description("Looks"))
+            .brain_with("clerk", clerk(), |b| b.description("Looks"))
     };
     brain("Office")
         .services::<Journal>()
@@ -265,7 +265,9 @@ async fn limits_and_failures_of_a_model_stand_where_they_happened() {
     let timeline = timeline(&story);
     let [failed, answered] = answers(&timeline, "Work").collect::<Vec<_>>()[..] else { panic!("{timeline:?}") };
     assert!(matches!(&failed.outcome, Some(AnswerOutcome::Failed { error, .. }) if error.message == "busy"));
-    assert!(matches!(&answered.outcome, Some(AnswerOutcome::Answered(answer)) if answer.duration == 2_000_000));
+    assert!(
+        matches!(&answered.outcome, Some(AnswerOutcome::Answered(answer)) if answer.duration == Duration::from_secs(2))
+    );
     let limit = timeline.nodes().find_map(|node| match &node.kind {
         NodeKind::Limit { kind, limit, .. } => Some((node.path.clone(), *kind, *limit)),
         _ => None,
@@ -347,7 +349,9 @@ async fn questions_of_plugins_stand_apart_from_the_answers_of_their_loops() {
     };
     let office = brain("Office").r#loop("Work", move |cx| {
         let config = cx.system("Work.").input("Look twice.");
-        config.brain("one", looks(), |b| b.description("Looks")).brain("other", looks(), |b| b.description("Looks"))
+        config
+            .brain_with("one", looks(), |b| b.description("Looks"))
+            .brain_with("other", looks(), |b| b.description("Looks"))
     });
     let model = ScriptedModel::from_fn(|request| match request.path.as_str() {
         _ if request.tools.tools().is_empty() => Reply::text("Nothing else."),

@@ -272,7 +272,7 @@ async fn nested_brains_wait_at_once_and_resume_one_by_one() {
             // A waiting brain frees its slot for the next one.
             cx.system("")
                 .parallel(1)
-                .brain("inner", inner(), |b| b.map_output(|board, inner| board.done.extend(inner.done)))
+                .brain_with("inner", inner(), |b| b.map_output(|board, inner| board.done.extend(inner.done)))
         })
         .bind(journal);
     let play = Play::of(

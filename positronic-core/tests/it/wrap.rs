@@ -97,8 +97,7 @@ pub(crate) fn fails(kind: ModelErrorKind) -> Reply {
 }
 
 pub(crate) fn fails_for(kind: ModelErrorKind, wait: Duration) -> Reply {
-    let retry_after = u64::try_from(wait.as_micros()).ok();
-    Reply::error(ModelError { retry_after, ..ModelError::new(kind, "no") })
+    Reply::error(ModelError { retry_after: Some(wait), ..ModelError::new(kind, "no") })
 }
 
 pub(crate) fn says(text: &str) -> Reply {
@@ -135,8 +134,8 @@ pub(crate) fn hop(hop: &RoutingStep) -> String {
     match hop {
         RoutingStep::Routed { rule, .. } => format!("rule {rule}"),
         RoutingStep::Failed { model, kind, .. } => format!("{model} {kind:?}"),
-        RoutingStep::Resting { model, left, .. } => format!("{model} rests {left}"),
-        RoutingStep::Waited { reason, micros } => format!("{reason:?} {micros}"),
+        RoutingStep::Resting { model, left, .. } => format!("{model} rests {}", left.as_micros()),
+        RoutingStep::Waited { reason, time } => format!("{reason:?} {}", time.as_micros()),
         RoutingStep::Cached { usage, .. } => format!("cached {}", usage.total()),
         RoutingStep::CacheFailed { .. } => "cache failed".to_owned(),
         other => panic!("{other:?}"),

@@ -56,14 +56,14 @@ fn effect(folder: &File, what: &str) {
     file.write_all(format!("{what}\n").as_bytes()).unwrap();
 }
 
-type JobBuilder = ToolBuilder<(), Board, ()>;
+type JobBuilder = ToolBuilder<(), Board>;
 
 /// Creates a tool that records its effect and its completion.
-fn job(name: &str, folder: &File, flags: impl FnOnce(JobBuilder) -> JobBuilder) -> Tool<(), Board, ()> {
+fn job(name: &str, folder: &File, flags: impl FnOnce(JobBuilder) -> JobBuilder) -> Tool<(), Board> {
     let folder = folder.to_owned();
     let waits = name == "hooked";
     Tool::new(name, |t| {
-        flags(t).description("Does a job").execute(move |Job { id }, cx: ToolContext<(), Board, ()>| {
+        flags(t).description("Does a job").execute(move |Job { id }, cx: ToolContext<(), Board>| {
             let folder = folder.clone();
             async move {
                 effect(&folder, cx.idempotency_key());

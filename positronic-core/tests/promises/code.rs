@@ -36,7 +36,7 @@ struct Code {
 const FIRST: Code =
     Code { title: "Shop", version: 1, stages: ["One", "Two", "Work"], inner: 1, work: |config| tools(config) };
 
-type Made = Brain<(), Board, Journal>;
+type Made = Brain<(), Board, Needs<Journal>>;
 
 /// Two steps, a brain, the loop that waits for a person, and a step after it.
 fn made(code: Code) -> Made {
@@ -249,7 +249,7 @@ async fn promise_15_brain_of_an_open_call_is_checked_too() {
                 .state(Board::default())
                 .r#loop("Deep", |cx| tools(cx.system("Inside.")))
         };
-        crate::support::workshop(&Journal::default(), move |config| tools(config).brain("inner", inner(), |b| b))
+        crate::support::workshop(&Journal::default(), move |config| tools(config).brain("inner", inner()))
     }
     let bench = Bench::new();
     let says = |place: &str| match place {
@@ -312,7 +312,7 @@ fn delegating(whole: bool) -> Made {
     let inner = brain("Inner").services::<Journal>().state(Board::default()).step("Deep", async |cx| Ok(cx.state));
     brain("Shop").services::<Journal>().state(Board::default()).r#loop("Work", move |cx| {
         let cx = cx.system("Work.");
-        if whole { cx.brain("inner", inner.clone(), |b| b) } else { cx }
+        if whole { cx.brain("inner", inner.clone()) } else { cx }
     })
 }
 
@@ -339,12 +339,12 @@ async fn promise_15_call_of_a_removed_brain_gets_a_typed_result_at_every_depth<S
 fn served(broken: &Arc<AtomicBool>, outside: bool) -> Brain<(), Board> {
     let inner = brain("Inner").services::<Journal>().state(Board::default()).r#loop("Work", |cx| tools(cx.system("")));
     let is_broken = Arc::clone(broken);
-    let inner: Brain<(), Board> = inner.provide(move |(): &()| {
+    let inner: Brain<(), Board, Needs<NoServices>> = inner.provide(move |_: &NoServices| {
         assert!(!is_broken.load(Ordering::SeqCst), "no connection");
         Journal::default()
     });
     if outside {
-        inner
+        inner.bind(NoServices)
     } else {
         brain("Outer").state(Board::default()).brain("Inside", inner, |_| (), |_, board| board)
     }

@@ -30,7 +30,7 @@ fn in_depth(journal: &Journal) -> Brain<(), Board> {
     let inner = || {
         brain("Inner").services::<Journal>().state(Board::default()).r#loop("Deep", |cx| tools(cx.system("Inside.")))
     };
-    workshop(journal, move |config| tools(config).brain("inner", inner(), |b| b))
+    workshop(journal, move |config| tools(config).brain("inner", inner()))
 }
 
 fn says_in_depth(place: &str) -> Reply {
@@ -343,7 +343,7 @@ async fn promise_18_gated_tool_is_unreachable_without_approval_at_any_depth() {
         brain("Inner").services::<Journal>().state(Board::default()).r#loop("Deep", |cx| tools(cx.system("Inside.")))
     };
     let outer = workshop(&journal, move |config| {
-        tools(config).brain("inner", inner(), |b| b.requires_approval("it is a brain"))
+        tools(config).brain_with("inner", inner(), |b| b.requires_approval("it is a brain"))
     });
     let process = bench.process("work", |place| match place {
         "Work/0" => Reply::calls([("inner", json!({})), ("read", json!({"id": "r"}))]),

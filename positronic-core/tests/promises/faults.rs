@@ -67,7 +67,7 @@ async fn drive<R>(bench: &Bench<Faulty>, run: &RunHandle<R>) -> Settled {
                 if run.send(signal.clone()).await.is_err()
                     && bench.client("again").send(run.id(), &[signal]).await.is_err()
                 {
-                    return Settled::Stopped("nobody can decide".to_owned());
+                    return Settled::Stopped(full().into());
                 }
             }
             settled => return settled,

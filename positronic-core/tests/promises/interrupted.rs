@@ -221,7 +221,7 @@ async fn promise_05_value_after_its_tool_returned_is_refused_and_stops_nothing()
     go.notify_one();
 
     let refused = says_so.recv().await.unwrap().unwrap_err();
-    assert_eq!(refused, "`Work/0.0` does not run now, so nothing is recorded for it");
+    assert_eq!(refused, "`Work/0.0` is not running, so its value is not recorded");
     run.webhook("slack", "a", json!({})).await.unwrap();
     assert!(matches!(settled(&run).await, Settled::Completed(_)), "{:?}", settled(&run).await);
     assert_eq!(named(&bench.checked().await, "VALUE_RECORDED"), [""; 0]);
@@ -286,7 +286,7 @@ async fn promise_03_resume_skips_effects_with_an_outcome<S: Fresh>() {
         .r#loop("Work", move |cx| {
             cx.system("")
                 .tools([worker("safe", ShopBuilder::idempotent)])
-                .brain("inner", inner(), |b| b.map_output(|board, inner| board.done.extend(inner.done)))
+                .brain_with("inner", inner(), |b| b.map_output(|board, inner| board.done.extend(inner.done)))
         })
         .bind(journal.clone());
     let says = |place: &str| match place {

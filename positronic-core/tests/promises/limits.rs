@@ -160,7 +160,7 @@ async fn promise_12_limit_covers_usage_of_nested_brains_before_a_restart() {
     let inner = || {
         brain("Inner").services::<Journal>().state(Board::default()).r#loop("Deep", |cx| tools(cx.system("Inside.")))
     };
-    let outer = workshop(&journal, move |config| tools(config).max_tokens(50).brain("inner", inner(), |b| b));
+    let outer = workshop(&journal, move |config| tools(config).max_tokens(50).brain("inner", inner()));
     let says = |place: &str| match place {
         "Work/0" => Reply::call("inner", json!({})).usage(tokens(10)),
         "Work/0.0/Deep/2" => batch([("gated", "g")]).usage(tokens(10)),

@@ -85,7 +85,7 @@ async fn promise_13_run_with_a_successor_is_not_removed<S: Fresh>() {
 }
 
 /// A configuration that adds, keeps, changes, removes and restores one item of every kind.
-fn varying(cx: &LoopContext<(), u32, ()>, yielded: &Mutex<Vec<Yielded>>) -> Loop<(), u32, ()> {
+fn varying(cx: &LoopContext<(), u32>, yielded: &Mutex<Vec<Yielded>>) -> Loop<(), u32> {
     let iteration = *cx.state;
     let (system, item) = (format!("Count, {}.", iteration % 2), format!("item {}", iteration / 2));
     let context: Vec<(String, String)> = match iteration % 4 {

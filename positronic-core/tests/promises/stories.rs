@@ -115,7 +115,7 @@ fn limits(tools: Tools) -> Tale {
         .r#loop("Work", move |cx| {
             cx.system("Work.")
                 .tools([tools.deed("safe", |t| t)])
-                .brain("inner", inner(), |b| b.map_output(|board, inner| board.done.extend(inner.done)))
+                .brain_with("inner", inner(), |b| b.map_output(|board, inner| board.done.extend(inner.done)))
                 .max_iterations(2)
                 .ask_for_more()
         })
@@ -265,7 +265,7 @@ fn loop_at(tools: Tools) -> Tale {
     tale(&work, &ledger, says, no_signals)
 }
 
-fn inner(title: &str, tools: Tools) -> Brain<(), Board, Ledger> {
+fn inner(title: &str, tools: Tools) -> Brain<(), Board, Needs<Ledger>> {
     brain(title)
         .services::<Ledger>()
         .state(Board::default())
@@ -308,8 +308,8 @@ fn brain_tools(tools: Tools) -> Tale {
         .r#loop("Work", move |cx| {
             cx.system("Delegate.")
                 .tools([tools.deed("safe", |t| t)])
-                .brain("one", inner("One", tools), |b| b.map_output(|board, inner| board.done.extend(inner.done)))
-                .brain("two", inner("Two", tools), |b| b.map_output(|board, inner| board.done.extend(inner.done)))
+                .brain_with("one", inner("One", tools), |b| b.map_output(|board, inner| board.done.extend(inner.done)))
+                .brain_with("two", inner("Two", tools), |b| b.map_output(|board, inner| board.done.extend(inner.done)))
         })
         .bind(ledger.clone());
     let says = |place: &str| match place {
@@ -337,7 +337,7 @@ fn approvals(tools: Tools) -> Tale {
         .r#loop("Work", move |cx| {
             cx.system("Ask first.")
                 .tools([gated(), tools.deed("safe", |t| t)])
-                .brain("deep", deep(), |b| b.map_output(|board, inner| board.done.extend(inner.done)))
+                .brain_with("deep", deep(), |b| b.map_output(|board, inner| board.done.extend(inner.done)))
         })
         .bind(ledger.clone());
     let says = |place: &str| match place {

@@ -48,7 +48,7 @@ fn answer(seen: &Seen, name: &str, arguments: Value) -> Value {
     json!({ "tool": name, "number": before })
 }
 
-pub(crate) type DynamicTool = Tool<(), (), ()>;
+pub(crate) type DynamicTool = Tool;
 
 pub(crate) fn declared(dialogue: &Dialogue, seen: &Seen) -> Vec<DynamicTool> {
     let tools = dialogue.tools.iter();
@@ -62,7 +62,7 @@ pub(crate) fn declared(dialogue: &Dialogue, seen: &Seen) -> Vec<DynamicTool> {
         .collect()
 }
 
-pub(crate) fn say(config: Loop<(), (), ()>) -> Loop<(), (), ()> {
+pub(crate) fn say(config: Loop) -> Loop {
     config.tool("say", |t| {
         t.description("Speaks to the user and waits for what they say next")
             .execute(async |_: NoArgs, cx| Ok(cx.result(()).wait_for_reply::<String>("What next?")))

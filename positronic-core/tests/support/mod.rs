@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use positronic_core::dsl::{Loop, Reply as ToolReply, Runnable, ToolBuilder};
+use positronic_core::dsl::{Loop, Runnable, ToolBuilder, ToolReply};
 use positronic_core::machine::{RunState, next, pending, status, why};
 use positronic_core::model::Model as _;
 use positronic_core::model::scripted::{Reply, ScriptedModel};

@@ -40,9 +40,7 @@ impl Place {
 }
 
 /// Builds a brain whose loop `Work` has these tools.
-pub(crate) fn desk<S: State + Default>(
-    tools: impl Fn() -> Vec<Tool<(), S, ()>> + Send + Sync + 'static,
-) -> Brain<(), S> {
+pub(crate) fn desk<S: State + Default>(tools: impl Fn() -> Vec<Tool<(), S>> + Send + Sync + 'static) -> Brain<(), S> {
     brain("Desk").state(S::default()).r#loop("Work", move |cx| cx.system("Work.").tools(tools()))
 }
 

@@ -14,7 +14,7 @@ use crate::support::boundaries::{Ledger, Tale};
 use crate::support::{Journal, Play, done, error_of, path, results, waits};
 
 /// Records its goal; `fails` fails, `asks` waits for a person.
-fn worker() -> Brain<String, String, Journal> {
+fn worker() -> Brain<String, String, Needs<Journal>> {
     brain("Worker").options::<String>().services::<Journal>().step("Work", async |cx| {
         cx.services.note(cx.options.as_str());
         // A concurrent worker can begin before it ends.
@@ -29,7 +29,7 @@ fn goal_text(part: &SubGoal, before: &[PlanPart]) -> String {
     if before.is_empty() { part.goal.clone() } else { format!("{} after {}", part.goal, before.join(", ")) }
 }
 
-fn desk(options: PlanOptions, journal: &Journal) -> Brain<(), (), ()> {
+fn desk(options: PlanOptions, journal: &Journal) -> Brain<(), ()> {
     brain("Desk")
         .services::<Journal>()
         .r#loop("Work", move |cx| cx.system("Plan.").tools([toolbox::plan(worker(), options.clone(), goal_text)]))
@@ -151,13 +151,13 @@ async fn overlong_empty_or_misspelt_plans_are_refused() {
 }
 
 /// Plans recursively until the depth limit.
-fn nested() -> Brain<String, (), ()> {
+fn nested() -> Brain<String, ()> {
     brain("Planner")
         .options::<String>()
         .r#loop("Work", |cx| cx.system("Plan.").input(cx.options.as_str()).tools([planning(PlanOptions::default())]))
 }
 
-fn planning<O: positronic_core::dsl::Options, S: positronic_core::dsl::State>(options: PlanOptions) -> Tool<O, S, ()> {
+fn planning<O: positronic_core::dsl::Options, S: positronic_core::dsl::State>(options: PlanOptions) -> Tool<O, S> {
     toolbox::plan(nested(), options, |part: &SubGoal, _| part.goal.clone())
 }
 

@@ -1,10 +1,11 @@
 //! The function's parameters: arguments from the model, and optionally the context.
 
 use quote::ToTokens;
+use syn::spanned::Spanned as _;
 use syn::visit::{self, Visit};
 use syn::{
     Attribute, FnArg, GenericArgument, Ident, Lifetime, Pat, PatIdent, PatType, PathArguments, Type, TypeImplTrait,
-    TypeReference, parse_quote,
+    TypeReference, parse_quote, parse_quote_spanned,
 };
 
 use super::function::{Function, is_lint_level};
@@ -33,7 +34,9 @@ pub(super) struct Argument {
 
 impl Parameters {
     /// Parses the parameters; reports mistakes and returns `None` if there are any.
-    pub(super) fn read(function: &Function, mistakes: &mut Mistakes) -> Option<Self> {
+    ///
+    /// `named` is the parameter that the author declares as the context.
+    pub(super) fn read(function: &Function, named: Option<&Ident>, mistakes: &mut Mistakes) -> Option<Self> {
         let mut list = Vec::new();
         let mut context = None;
         let mut sound = true;
@@ -43,7 +46,7 @@ impl Parameters {
                     receiver,
                     "a tool is a free function: what it needs comes from `cx.services`, not from `self`",
                 )),
-                FnArg::Typed(typed) => match context_types(&typed.ty) {
+                FnArg::Typed(typed) => match context_types(&typed.ty).or_else(|| aliased_types(typed, named)) {
                     Some(_) if context.is_some() => {
                         Err(syn::Error::new_spanned(typed, "a tool has one context, and this is a second"))
                     }
@@ -61,6 +64,10 @@ impl Parameters {
                     sound = false;
                 }
             }
+        }
+        if let (Some(named), None) = (named, &context) {
+            mistakes.at(named, format!("the tool has no parameter `{named}`"));
+            sound = false;
         }
         sound.then_some(Self { list, context })
     }
@@ -92,8 +99,22 @@ fn context_types(ty: &Type) -> Option<[Type; 3]> {
         GenericArgument::Type(ty) => Some(ty.clone()),
         _ => None,
     });
-    let mut next = || types.next().unwrap_or_else(|| parse_quote!(()));
-    Some([next(), next(), next()])
+    let mut next = |default: Type| types.next().unwrap_or(default);
+    Some([next(parse_quote!(())), next(parse_quote!(())), next(parse_quote!(::positronic_core::dsl::NoServices))])
+}
+
+/// Returns the types of the context through a trait if the parameter is the declared one, whose type is an alias.
+fn aliased_types(typed: &PatType, named: Option<&Ident>) -> Option<[Type; 3]> {
+    match &*typed.pat {
+        Pat::Ident(pattern) if Some(&pattern.ident) == named => {}
+        _ => return None,
+    }
+    let ty = &typed.ty;
+    let of = |name: &str| -> Type {
+        let name = Ident::new(name, ty.span());
+        parse_quote_spanned!(ty.span()=> <#ty as ::positronic_core::__private::AnyToolContext>::#name)
+    };
+    Some(["Options", "State", "Services"].map(of))
 }
 
 fn context_parameter(typed: &PatType) -> syn::Result<Parameter> {
@@ -125,8 +146,10 @@ fn argument(typed: &PatType) -> syn::Result<Parameter> {
     if looks_like_a_context(&name, &typed.ty) {
         return Err(syn::Error::new_spanned(
             &typed.ty,
-            "this would be an argument that the model fills in. A context is written out, `ToolContext<Options, State, Services>`: \
-             the macro sees the name of the type, and not what an alias stands for. An argument is not named `cx` or `ctx`",
+            format!(
+                "this would be an argument that the model fills in. If its type is an alias of `ToolContext`, declare the context: \
+                 `#[tool(context = {name})]`. An argument cannot be named `cx` or `ctx`"
+            ),
         ));
     }
     check_owned(&typed.ty)?;

@@ -80,6 +80,15 @@ fn context_is_unique_and_by_value() {
 }
 
 #[test]
+fn aliased_context_is_declared() {
+    let a = "/// A.\nasync fn a(q: String, cx: Cx) -> R { x }";
+    refused("", a, "this would be an argument that the model fills in. If its type is an alias");
+    refused("context = ctx", "/// A.\nasync fn a(q: String) -> R { x }", "the tool has no parameter `ctx`");
+    refused("context = \"cx\"", "/// A.\nasync fn a() -> R { x }", "`context` needs the name of a parameter");
+    assert_eq!(errors("context = cx", a), [""; 0]);
+}
+
+#[test]
 fn flags_are_known_unique_and_have_valid_values() {
     let a = "/// A.\nasync fn a() -> R { x }";
     refused("readonly", a, "unknown flag: a tool knows `exit`, `read_only`,");

@@ -71,8 +71,8 @@ fn walk() -> Brain<(), Place> {
     })
 }
 
-fn tools() -> Vec<Tool<(), (), ()>> {
-    let nothing: Act<Robot, (), (), (), ()> = std::sync::Arc::new(|_, _| Box::pin(async { Ok(()) }));
+fn tools() -> Vec<Tool> {
+    let nothing: Act<Robot, (), (), NoServices, ()> = std::sync::Arc::new(|_, _| Box::pin(async { Ok(()) }));
     Robot::tools(nothing)
 }
 

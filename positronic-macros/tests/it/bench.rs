@@ -6,9 +6,9 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use positronic_core::Result;
 use positronic_core::definition::{
-    BrainDefinition, Link, LoopDefinition, Scope, StageBody, StateValue, ToolBody, ToolDefinition, ToolReply,
+    BrainDefinition, Link, LoopDefinition, Scope, StageBody, StateValue, ToolBody, ToolDefinition, UntypedReply,
 };
-use positronic_core::dsl::{Brain, Runnable as _, Services, State, Tool, brain};
+use positronic_core::dsl::{Brain, NoServices, Requirement, Runnable as _, Services, State, Tool, brain};
 use positronic_core::record::{
     Fired, Gate, Message, ModelResponse, Path, PluginStates, Prompt, PublicId, Question, RunId, SideOutput, Timer,
     Timestamp, ToolId,
@@ -23,8 +23,8 @@ pub(crate) struct Bench {
 
 impl Bench {
     /// Puts the tool into a brain without state and services.
-    pub(crate) fn bare(tool: Tool<(), (), ()>) -> Self {
-        Self::with((), (), tool)
+    pub(crate) fn bare(tool: Tool) -> Self {
+        Self::with((), NoServices, tool)
     }
 
     /// Puts the tool into a brain with this state and these services.
@@ -37,7 +37,7 @@ impl Bench {
     }
 
     /// Calls the tool with valid arguments.
-    pub(crate) fn reply(&self, arguments: Value) -> Result<ToolReply> {
+    pub(crate) fn reply(&self, arguments: Value) -> Result<UntypedReply> {
         self.tool.schema.check(&arguments).unwrap();
         let ToolBody::Function { execute, .. } = &self.tool.body else { panic!("no function") };
         execute(Arc::new(arguments), self.scope.clone()).now_or_never().unwrap()
@@ -62,7 +62,11 @@ impl Bench {
 }
 
 /// Prepares the first iteration of a brain's only loop.
-pub(crate) fn iteration<S: State, V: Services>(brain: Brain<(), S, V>, services: V, scope: &Scope) -> LoopDefinition {
+pub(crate) fn iteration<S: State, N: Requirement>(
+    brain: Brain<(), S, N>,
+    services: N::Services,
+    scope: &Scope,
+) -> LoopDefinition {
     let definition = brain.bind(services).definition();
     let StageBody::Loop(configure) = &definition.stages.last().unwrap().body else { panic!("no loop") };
     configure(scope.clone()).unwrap()

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::Once;
 
 use positronic_core::dsl::brain as plain;
-use positronic_core::prelude::{Brain, Result};
+use positronic_core::prelude::{Brain, NoServices, Result};
 use positronic_macros::{brain, tool};
 
 thread_local! {
@@ -73,7 +73,7 @@ fn duplicate_tool_names_are_reported_where_they_are_added() {
         Ok(())
     }
     let build = || brain! { "x" .loop("a", |cx| cx.system("").tools([stop(), stop()])) }; // this is it
-    let place = panics_at(|| crate::bench::iteration(build(), (), &crate::bench::scope(().into(), ())));
+    let place = panics_at(|| crate::bench::iteration(build(), NoServices, &crate::bench::scope(().into(), NoServices)));
     assert!(place.starts_with("tools([stop(), stop()])"), "{place}");
 }
 
@@ -101,6 +101,6 @@ fn loops_of_the_language_are_unchanged() {
         })
         .loop("Say", |cx| cx.system(loop { break format!("{}", cx.state) }))
     };
-    let scope = crate::bench::scope(5.into(), ());
-    assert_eq!(&*crate::bench::iteration(counter, (), &scope).system, "5");
+    let scope = crate::bench::scope(5.into(), NoServices);
+    assert_eq!(&*crate::bench::iteration(counter, NoServices, &scope).system, "5");
 }

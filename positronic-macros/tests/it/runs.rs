@@ -1,6 +1,6 @@
 //! Tools and a brain of the macros in a run, with a scripted model.
 
-use positronic_core::dsl::Reply;
+use positronic_core::dsl::ToolReply;
 use positronic_core::model::scripted::{Reply as Says, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::transcript;
@@ -38,11 +38,11 @@ async fn refund(order: String) -> Result<String> {
 
 /// Marks the ticket as resolved.
 #[tool(exit)]
-async fn resolve(resolution: String, cx: ToolContext<(), Ticket, Acme>) -> Result<Reply<Ticket>> {
+async fn resolve(resolution: String, cx: ToolContext<(), Ticket, Acme>) -> Result<ToolReply<Ticket>> {
     Ok(cx.result("ok").update(|ticket| ticket.resolution = Some(resolution)))
 }
 
-fn support() -> Brain<(), Ticket, Acme> {
+fn support() -> Brain<(), Ticket, Needs<Acme>> {
     brain! {
         "Support"
         .services::<Acme>()

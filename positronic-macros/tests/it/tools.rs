@@ -1,7 +1,7 @@
 //! Tools created by `#[tool]`.
 
 use positronic_core::definition::StateValue;
-use positronic_core::dsl::{Reply, State};
+use positronic_core::dsl::{State, ToolReply};
 use positronic_core::prelude::*;
 use positronic_macros::tool;
 use schemars::JsonSchema;
@@ -86,20 +86,28 @@ async fn countdown(from: u32, cx: ToolContext<(), Ticket>) -> Result<Vec<u32>> {
 
 /// Numbers the ticket.
 #[tool]
-async fn renumber(number: u32, cx: ToolContext<(), Ticket, Acme>) -> Result<Reply<Ticket>> {
+async fn renumber(number: u32, cx: ToolContext<(), Ticket, Acme>) -> Result<ToolReply<Ticket>> {
     Ok(cx.result(number).update(move |ticket| ticket.number = number))
+}
+
+type Cx = ToolContext<(), Ticket, Acme>;
+
+/// Says the number.
+#[tool(context = the_call)]
+async fn say(the_call: Cx) -> Result<u32> {
+    Ok(the_call.state.number)
 }
 
 #[test]
 fn tools_with_and_without_a_context_share_one_loop() {
-    let support: Brain<(), Ticket, Acme> = positronic_macros::brain! {
+    let support: Brain<(), Ticket, Needs<Acme>> = positronic_macros::brain! {
         "Support"
         .services::<Acme>()
         .step("Open", async |_| Ok(Ticket::default()))
-        .loop("Chat", |cx| cx.system("").tools([search_docs(), refund(), stop(), renumber()]))
+        .loop("Chat", |cx| cx.system("").tools([search_docs(), refund(), stop(), renumber(), say()]))
     };
     let definition = iteration(support, Acme::default(), &scope(json!({"number": 0}), Acme::default()));
-    assert_eq!(names(&definition), ["search_docs", "payment.refund", "stop", "renumber"]);
+    assert_eq!(names(&definition), ["search_docs", "payment.refund", "stop", "renumber", "say"]);
 }
 
 #[test]
@@ -175,7 +183,7 @@ fn name_docs_flags_and_arguments_become_the_declaration() {
     assert_eq!((refund.tool.timeout.as_secs(), refund.tool.retries), (60, 2));
     let gate = refund.approval().unwrap();
     assert_eq!(gate.reason, "refunds need a person");
-    assert_eq!((gate.valid_for, gate.editable), (Some(36 * 60 * 60 * 1_000_000), false));
+    assert_eq!((gate.valid_for, gate.editable), (Some(std::time::Duration::from_hours(36)), false));
 
     let stop = Bench::bare(stop());
     insta::assert_json_snapshot!(stop.tool.decl, @r#"
@@ -195,7 +203,7 @@ fn name_docs_flags_and_arguments_become_the_declaration() {
     "#);
     assert_eq!(stop.tool.timeout.as_secs(), 90);
 
-    assert_eq!(Bench::with(Ticket::default(), (), countdown()).tool.timeout.as_millis(), 1500);
+    assert_eq!(Bench::with(Ticket::default(), NoServices, countdown()).tool.timeout.as_millis(), 1500);
 }
 
 #[test]
@@ -212,7 +220,7 @@ fn arguments_are_decoded_by_name() {
     assert!(search.refusal(&json!({"query": "x", "limt": 3})).contains("limt"));
     assert!(search.refusal(&json!({"query": "x", "limit": 0})).contains("limit"));
     assert_eq!(Bench::bare(stop()).call(json!({})), json!(null));
-    assert_eq!(Bench::with(Ticket::default(), (), countdown()).call(json!({"from": 2})), json!([2, 1, 0]));
+    assert_eq!(Bench::with(Ticket::default(), NoServices, countdown()).call(json!({"from": 2})), json!([2, 1, 0]));
 }
 
 #[test]
@@ -237,7 +245,7 @@ fn generics_of_the_function_are_preserved() {
     {
         Ok((item, T::clone(&cx.state), others.len() * N))
     }
-    let echo = Bench::with("b".to_owned(), (), echo::<String, 2>());
+    let echo = Bench::with("b".to_owned(), NoServices, echo::<String, 2>());
     assert_eq!(echo.call(json!({"item": "a", "others": ["c"]})), json!(["a", "b", 2]));
 }
 

@@ -21,7 +21,7 @@ pub fn worker(iterations: u32) -> Brain {
     brain("Worker").r#loop("Work", move |cx| {
         cx.system("You take notes, one an iteration, until there is nothing left to note.")
             .input("Begin.")
-            .max_iterations(iterations + 1)
+            .max_iterations(u64::from(iterations) + 1)
             .tool("note", |t| {
                 t.description("Notes a line")
                     .idempotent()

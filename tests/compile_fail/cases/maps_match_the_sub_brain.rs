@@ -15,6 +15,6 @@ fn main() {
     let _input = brain("Seeker").brain("Ask", oracle(), |_| "why?".to_owned(), |_, length| length);
 
     let _output = brain("Seeker").state(String::new()).r#loop("Ask", |cx| {
-        cx.system("Seek.").brain("ask", oracle(), |b| b.map_output(|state, answer| state.push_str(answer)))
+        cx.system("Seek.").brain_with("ask", oracle(), |b| b.map_output(|state, answer| state.push_str(answer)))
     });
 }

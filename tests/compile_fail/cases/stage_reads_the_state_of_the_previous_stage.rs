@@ -14,7 +14,7 @@ struct Letter {
     address: String,
 }
 
-async fn send(cx: StepContext<(), Letter, ()>) -> Result<()> {
+async fn send(cx: StepContext<(), Letter>) -> Result<()> {
     println!("{}", cx.state.address);
     Ok(())
 }

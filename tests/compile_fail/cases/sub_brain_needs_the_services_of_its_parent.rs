@@ -13,5 +13,5 @@ fn main() {
 
     let _tool = brain("Support")
         .services::<Acme>()
-        .r#loop("Chat", |cx| cx.system("Help.").brain("billing", billing(), |b| b));
+        .r#loop("Chat", |cx| cx.system("Help.").brain("billing", billing()));
 }

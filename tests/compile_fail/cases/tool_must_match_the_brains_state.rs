@@ -1,6 +1,6 @@
 //! A tool that was built elsewhere must match the state of the brain.
 
-use positronic_core::dsl::Reply;
+use positronic_core::dsl::ToolReply;
 use positronic_core::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ struct Ticket {
 
 /// Closes the ticket.
 #[tool]
-async fn close(cx: ToolContext<(), Ticket>) -> Result<Reply<Ticket>> {
+async fn close(cx: ToolContext<(), Ticket>) -> Result<ToolReply<Ticket>> {
     Ok(cx.result("closed").update(|ticket| ticket.open = false))
 }
 

@@ -37,9 +37,9 @@ pub(crate) fn markdown(id: &str, chapters: &[Chapter<'_>]) -> String {
             prompt(&mut text, one, &remarks);
             let open = match one.state {
                 PromptState::Completed => None,
-                PromptState::Running => Some("it is not over"),
                 PromptState::WaitingForApproval => Some("it waits for an approval"),
                 PromptState::WaitingForWebhook => Some("it waits for an answer"),
+                _ => Some("it is not over"),
             };
             if let Some(open) = open.filter(|_| remarks.end.is_none()) {
                 _ = write!(text, "\n*{open}: run `{}`, {}*\n", row.run, row.status.as_str());
@@ -126,9 +126,9 @@ fn item(output: &Output) -> Option<String> {
     })
 }
 
-fn call(tool: &ToolOutput, took: Option<u64>) -> String {
-    let took = took.filter(|took| *took >= 1_000);
-    let took = took.map_or_else(String::new, |took| format!(" ({})", duration(Duration::from_micros(took))));
+fn call(tool: &ToolOutput, took: Option<Duration>) -> String {
+    let took = took.filter(|took| *took >= Duration::from_millis(1));
+    let took = took.map_or_else(String::new, |took| format!(" ({})", duration(took)));
     let arguments = tool.edited.as_ref().unwrap_or(&tool.arguments).to_string();
     let came = match (&tool.result, tool.state) {
         (Some(result), _) => code(&result_text(result)),

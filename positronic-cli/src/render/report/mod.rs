@@ -4,7 +4,6 @@ mod notes;
 mod values;
 
 use std::fmt::Write as _;
-use std::time::Duration;
 
 use positronic_core::projection::timeline::{
     Answer, AnswerOutcome, CallNode, Ending, Node, NodeId, NodeKind, NodeStatus, StageNode, Timeline,
@@ -128,8 +127,7 @@ impl<'t> Report<'t> {
             Some(brain) => format!("{} {}", stage.stage, escaped(&brain.title)),
             None => stage.stage.to_string(),
         };
-        let took =
-            stage.duration.map_or_else(String::new, |took| format!(", {}", duration(Duration::from_micros(took))));
+        let took = stage.duration.map_or_else(String::new, |took| format!(", {}", duration(took)));
         self.paragraph(&format!("### {} ({kind}{took})", code(node.path.as_str())));
         let opening = self.below(node.id).find_map(|node| match &node.kind {
             NodeKind::Message { text, from: Speaker::Person, opening: true, .. } => Some(text),
@@ -265,8 +263,7 @@ impl<'t> Report<'t> {
         notes.extend(notes::of_call(call));
         self.list(&notes, indent);
         let text = &mut self.text;
-        let took =
-            call.duration.map_or_else(String::new, |took| format!(", {}", duration(Duration::from_micros(took))));
+        let took = call.duration.map_or_else(String::new, |took| format!(", {}", duration(took)));
         match &call.result {
             None => _ = writeln!(text, "{indent}- it is not over"),
             Some(ToolResult::Success { output, .. }) => {
@@ -284,6 +281,7 @@ impl<'t> Report<'t> {
             Some(ToolResult::Interrupted { reason }) => {
                 _ = writeln!(text, "{indent}- **interrupted**: {}", escaped(reason));
             }
+            Some(_) => {}
         }
     }
 

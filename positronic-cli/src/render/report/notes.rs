@@ -81,6 +81,7 @@ pub(super) fn of_call(call: &CallNode) -> Vec<String> {
         notes.extend(resumed.as_ref().map(|end| match end.cause {
             ResumeCause::Expired => "no answer came in time".to_owned(),
             ResumeCause::Answered => format!("an answer came{}: {}", by(&end.actor), end.payload),
+            _ => "the wait ended".to_owned(),
         }));
     }
     if let Some(brain) = &call.brain {

@@ -1,14 +1,16 @@
-//! Who answers when a run waits: the cassette that is played, a person at the terminal, or nobody.
+//! Answers to pending items: from the played cassette, or from the person at the terminal.
 //!
-//! What a person is asked follows from the payload's schema: a text, the fields of a flat object one by one, or JSON.
-//! Everything that is shown comes from outside and is made harmless first.
+//! A [`Question`] to a person follows from the payload's schema: a text, the fields of a flat object one by one, or JSON. All
+//! that it shows comes from outside and is sanitised.
 
+mod editor;
 mod field;
-mod person;
-mod recall;
-mod terminal;
+mod keyboard;
+mod question;
+#[cfg(test)]
+mod question_tests;
 
-use positronic_core::model::cassette::{Cassette, Pending as Asked};
+use positronic_core::model::cassette::{AwaitedSignal as Asked, Cassette};
 use positronic_core::record::{Pending, PendingKind};
 use positronic_core::record::{SignalKind, WaitSpec};
 use serde_json::{Value, json};
@@ -16,9 +18,9 @@ use serde_json::{Value, json};
 use crate::app::cassette_position::REPLY;
 use crate::cli::limits;
 
-pub(crate) use person::{Answer, ask};
-pub(crate) use recall::Recall;
-pub(crate) use terminal::Raw;
+pub(crate) use editor::{Command, Editor};
+pub(crate) use keyboard::Keyboard;
+pub(crate) use question::{Answer, Question};
 
 /// Takes the cassette's next answer to what is pending.
 pub(crate) fn from_cassette(cassette: &Cassette, pending: &[Pending]) -> Option<SignalKind> {

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::scrub::Scrubber;
+use crate::record::skip::is_default;
 use crate::record::{
     ActionFormat, ContextItem, Finish, Message, ModelError, ModelResponse, Part, ProposedCall, ResponseMetadata,
     Settings, SignalKind, ToolDecl, Usage,
@@ -65,10 +66,10 @@ pub struct Header {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub options: Option<Value>,
     /// The action format of the recorded model.
-    #[serde(skip_serializing_if = "is_schema")]
+    #[serde(skip_serializing_if = "is_default")]
     pub action_format: ActionFormat,
     /// Whether the cassette is only valid for runs with exactly these options.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(skip_serializing_if = "is_default")]
     pub exact: bool,
 }
 
@@ -81,11 +82,6 @@ impl Header {
         let other = recorded.iter().find(|(name, value)| options.get(name.as_str()) != Some(*value))?;
         Some((other.0, other.1))
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
-fn is_schema(form: &ActionFormat) -> bool {
-    *form == ActionFormat::Schema
 }
 
 /// The content of a cassette.

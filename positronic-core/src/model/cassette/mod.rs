@@ -58,7 +58,7 @@ use signals::Signals;
 pub use format::{CassetteError, Header};
 pub use recording::Recording;
 pub use scrub::SHORTEST_SECRET;
-pub use signals::Pending;
+pub use signals::AwaitedSignal;
 
 use super::plain::{emit_pieces, plain_wire};
 use super::{DeltaSink, Model};
@@ -175,7 +175,7 @@ impl Cassette {
 
     /// Returns the first unused recorded signal that responds to one of the pending waits. A recording has none.
     #[must_use]
-    pub fn next_signal(&self, pending: &[Pending<'_>]) -> Option<SignalKind> {
+    pub fn next_signal(&self, pending: &[AwaitedSignal<'_>]) -> Option<SignalKind> {
         match &self.mode {
             Mode::Record(..) => None,
             Mode::Replay { signals, .. } => lock(signals).next(pending),

@@ -8,7 +8,7 @@ use crate::record::{Path, SignalKind};
 /// A wait of a suspended run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Pending<'a> {
+pub enum AwaitedSignal<'a> {
     /// A person's decision on the call, or on a higher limit for the loop or the brain.
     Approval(&'a Path),
     /// A webhook's payload.
@@ -35,7 +35,7 @@ impl Signals {
         Self(signals.into())
     }
 
-    pub(super) fn next(&mut self, pending: &[Pending<'_>]) -> Option<SignalKind> {
+    pub(super) fn next(&mut self, pending: &[AwaitedSignal<'_>]) -> Option<SignalKind> {
         let index = self.0.iter().position(|line| pending.iter().any(|one| answers(&line.signal, *one)))?;
         self.0.remove(index).map(|line| line.signal)
     }
@@ -46,18 +46,18 @@ impl Signals {
 }
 
 /// Returns whether a signal responds to a wait. A recorded cancel responds to every wait: it was the last signal.
-fn answers(signal: &SignalKind, pending: Pending<'_>) -> bool {
+fn answers(signal: &SignalKind, pending: AwaitedSignal<'_>) -> bool {
     match (signal, pending) {
         (
             SignalKind::Approve { call, .. } | SignalKind::Reject { call, .. } | SignalKind::Grant { to: call, .. },
-            Pending::Approval(asked),
+            AwaitedSignal::Approval(asked),
         )
-        | (SignalKind::Reply { call, .. }, Pending::Reply(asked)) => call == asked,
-        (SignalKind::Webhook { name, identifier, .. }, Pending::Webhook { name: asked, identifier: by }) => {
+        | (SignalKind::Reply { call, .. }, AwaitedSignal::Reply(asked)) => call == asked,
+        (SignalKind::Webhook { name, identifier, .. }, AwaitedSignal::Webhook { name: asked, identifier: by }) => {
             name == asked && identifier == by
         }
-        (SignalKind::Message { .. }, Pending::Message)
-        | (SignalKind::Resume, Pending::Resume)
+        (SignalKind::Message { .. }, AwaitedSignal::Message)
+        | (SignalKind::Resume, AwaitedSignal::Resume)
         | (SignalKind::Cancel { .. }, _) => true,
         _ => false,
     }

@@ -153,7 +153,7 @@ fn cassette_can_be_written_by_hand() {
     assert_eq!(first.calls[1].arguments, "{}");
     assert_eq!(ask(&replay, &request("Chat/1", &none)).unwrap_err().message, "busy");
     assert_eq!(replay.header().goal, Some(json!("Refund order 7")));
-    let asked = [Pending::Webhook { name: "slack", identifier: "t1" }];
+    let asked = [AwaitedSignal::Webhook { name: "slack", identifier: "t1" }];
     assert!(matches!(replay.next_signal(&asked), Some(SignalKind::Webhook { .. })));
     assert_eq!(replay.next_signal(&asked), None);
 }
@@ -163,9 +163,9 @@ fn signal_is_replayed_when_its_wait_is_pending() {
     let replay = Cassette::replay(&recorded().to_text()).unwrap();
     let (call, other) = (Path::parse("Chat/0.0").unwrap(), Path::parse("Chat/0.1").unwrap());
 
-    assert_eq!(replay.next_signal(&[Pending::Approval(&other), Pending::Reply(&call)]), None);
+    assert_eq!(replay.next_signal(&[AwaitedSignal::Approval(&other), AwaitedSignal::Reply(&call)]), None);
     let approve = SignalKind::Approve { call: call.clone(), arguments: None };
-    assert_eq!(replay.next_signal(&[Pending::Approval(&other), Pending::Approval(&call)]), Some(approve));
+    assert_eq!(replay.next_signal(&[AwaitedSignal::Approval(&other), AwaitedSignal::Approval(&call)]), Some(approve));
 }
 
 #[test]

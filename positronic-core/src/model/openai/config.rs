@@ -10,6 +10,7 @@ use crate::record::{ActionFormat, Settings};
 /// Options of a single request go into [`Settings::extra`](crate::record::Settings).
 #[derive(Clone, typed_builder::TypedBuilder)]
 #[builder(field_defaults(setter(into)))]
+#[non_exhaustive]
 pub struct OpenAiConfig {
     /// The base URL including the version, such as `https://api.openai.com/v1`; a trailing slash is ignored.
     #[builder(default = "https://api.openai.com/v1".to_owned())]
@@ -176,6 +177,7 @@ fn thinks(model: &str) -> bool {
 
 /// Timeouts of a request. Exceeding one fails with [`Timeout`](crate::record::ModelErrorKind::Timeout).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, typed_builder::TypedBuilder)]
+#[non_exhaustive]
 pub struct Timeouts {
     /// Until the connection is established; 10 s.
     #[builder(default = Duration::from_secs(10))]

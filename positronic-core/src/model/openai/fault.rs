@@ -95,7 +95,7 @@ pub(super) fn http_error(status: u16, body: &str, wait: Option<Duration>, reques
     );
     ModelError {
         kind: kind(Some(status), &fault),
-        retry_after: wait.map(|wait| u64::try_from(wait.as_micros()).unwrap_or(u64::MAX)),
+        retry_after: wait,
         status: Some(status),
         provider_code: fault.code.or(fault.kind),
         request_id,

@@ -1,5 +1,6 @@
 //! Clocks of the transport: a stopwatch and the wall clock.
 
+use std::time::Duration;
 use std::time::{Instant, SystemTime};
 
 /// Measures the time since its start.
@@ -12,9 +13,9 @@ impl Stopwatch {
         Self(Instant::now())
     }
 
-    /// Returns the microseconds since the start.
-    pub(super) fn micros(self) -> u64 {
-        u64::try_from(self.0.elapsed().as_micros()).unwrap_or(u64::MAX)
+    /// Returns the time since the start.
+    pub(super) fn elapsed(self) -> Duration {
+        crate::record::micros::whole(self.0.elapsed())
     }
 }
 

@@ -131,7 +131,7 @@ impl Transport {
             }
         };
         let (mut events, mut next) = self.within(first_limit, "the first chunk", opening).await?;
-        let first_chunk = next.is_some().then(|| watch.micros());
+        let first_chunk = next.is_some().then(|| watch.elapsed());
         while let Some(event) = next {
             let pieces = match event {
                 Event::Chunk(chunk) => assembler.feed(&chunk)?,

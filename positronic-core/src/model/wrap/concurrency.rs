@@ -2,14 +2,16 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
-use super::{after, micros};
+use super::after;
 use crate::model::{DeltaSink, Model};
+use crate::record::micros::whole;
 use crate::record::{ModelError, ModelErrorKind, ModelRequest, ModelResponse, RoutingStep, WaitReason};
 
 /// Limits the number of concurrent requests, over all runs; further requests wait in order of arrival.
@@ -49,14 +51,14 @@ impl Slots {
         Self(Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS))))
     }
 
-    /// Waits for a slot, and returns how long it waited, in microseconds.
-    async fn take(&self) -> Result<(SemaphorePermit<'_>, Option<u64>), ModelError> {
+    /// Waits for a slot, and returns how long it waited.
+    async fn take(&self) -> Result<(SemaphorePermit<'_>, Option<Duration>), ModelError> {
         if let Ok(slot) = self.0.try_acquire() {
             return Ok((slot, None));
         }
         let began = Instant::now();
         match self.0.acquire().await {
-            Ok(slot) => Ok((slot, Some(micros(began.elapsed())))),
+            Ok(slot) => Ok((slot, Some(whole(began.elapsed())))),
             // The semaphore is never closed.
             Err(_) => Err(ModelError::new(ModelErrorKind::BadRequest, "the slots for requests are closed")),
         }
@@ -84,7 +86,7 @@ impl<M: Model> Concurrency<M> {
     async fn ask(&self, request: &ModelRequest, deltas: &dyn DeltaSink) -> Result<ModelResponse, ModelError> {
         let (_slot, waited) = self.slots.take().await?;
         let outcome = self.model.call(request, deltas).await;
-        let waited = waited.map(|micros| RoutingStep::Waited { reason: WaitReason::Slots, micros });
+        let waited = waited.map(|time| RoutingStep::Waited { reason: WaitReason::Slots, time });
         after(waited.into_iter().collect(), outcome)
     }
 }

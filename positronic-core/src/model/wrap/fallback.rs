@@ -9,8 +9,9 @@ use futures::future::BoxFuture;
 use tokio::time::Instant;
 
 use super::own::{Target, mark, sent};
-use super::{after, common_form, lock, micros};
+use super::{after, common_form, lock};
 use crate::model::{DeltaSink, Model};
+use crate::record::micros::whole;
 use crate::record::{ActionFormat, ModelError, ModelErrorKind, ModelRequest, ModelResponse, RoutingStep};
 
 /// Asks the next model after a failure of the previous one.
@@ -113,7 +114,7 @@ impl Fallback {
                 RoutingStep::Resting {
                     model: member.model.name(),
                     kind: rest.kind,
-                    left: micros(rest.until.saturating_duration_since(now)),
+                    left: whole(rest.until.saturating_duration_since(now)),
                 }
             }));
         }
@@ -177,7 +178,7 @@ impl Member {
             | ModelErrorKind::Timeout
             | ModelErrorKind::Connection
             | ModelErrorKind::Auth
-            | ModelErrorKind::NotFound => rest.max(error.wait().unwrap_or_default()),
+            | ModelErrorKind::NotFound => rest.max(error.retry_after.unwrap_or_default()),
             ModelErrorKind::Truncated
             | ModelErrorKind::Malformed
             | ModelErrorKind::ContextTooLong
@@ -214,7 +215,7 @@ const fn may_move_on(error: &ModelError) -> bool {
 /// Returns the retryable failure with the shortest wait, else the last failure.
 fn retryable_of(mut failures: Vec<(String, ModelError)>) -> ModelError {
     let can_pass = failures.iter().enumerate().filter(|(_, (_, error))| error.is_retryable());
-    let soonest = can_pass.min_by_key(|(_, (_, error))| error.wait().unwrap_or_default()).map(|(index, _)| index);
+    let soonest = can_pass.min_by_key(|(_, (_, error))| error.retry_after.unwrap_or_default()).map(|(index, _)| index);
     if let Some(index) = soonest {
         let failure = failures.remove(index);
         failures.push(failure);

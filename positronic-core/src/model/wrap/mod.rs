@@ -36,7 +36,6 @@ mod router;
 mod window;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 pub use concurrency::{Concurrency, Slots};
 pub use dev_cache::{DevCache, DevCacheError};
@@ -67,10 +66,6 @@ fn after(
 fn common_form(mut forms: impl Iterator<Item = ActionFormat>) -> ActionFormat {
     let first = forms.next().unwrap_or_default();
     if forms.all(|form| form == first) { first } else { ActionFormat::Plain }
-}
-
-fn micros(duration: Duration) -> u64 {
-    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -10,8 +10,9 @@ use tokio::sync::{Mutex as Gate, Notify};
 use tokio::time::Instant;
 
 use super::window::{Ceiling, Window};
-use super::{after, estimate_tokens, lock, micros};
+use super::{after, estimate_tokens, lock};
 use crate::model::{DeltaSink, Model};
+use crate::record::micros::whole;
 use crate::record::{ModelError, ModelErrorKind, ModelRequest, ModelResponse, RoutingStep, WaitReason};
 
 /// Limits the requests and tokens per minute, over all runs; further requests wait in order of arrival.
@@ -43,6 +44,7 @@ pub struct RateLimit<M> {
 
 /// Limits per minute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, typed_builder::TypedBuilder)]
+#[non_exhaustive]
 pub struct RateLimits {
     /// The number of requests; unlimited if not set.
     #[builder(default, setter(strip_option))]
@@ -111,10 +113,10 @@ impl Pace {
             let admitted = lock(&minute.window).admit(minute.began.elapsed(), tokens, most);
             let blocked = match admitted {
                 Ok(id) => {
-                    let micros = micros(arrived.elapsed());
+                    let time = whole(arrived.elapsed());
                     // It waited behind requests that were blocked for the same reason.
-                    let reason = reason.or((micros > 1000).then_some(WaitReason::Requests));
-                    return Ok(Admission { id, waited: reason.map(|reason| RoutingStep::Waited { reason, micros }) });
+                    let reason = reason.or((time > Duration::from_millis(1)).then_some(WaitReason::Requests));
+                    return Ok(Admission { id, waited: reason.map(|reason| RoutingStep::Waited { reason, time }) });
                 }
                 Err(blocked) => blocked,
             };
@@ -138,7 +140,7 @@ impl Pace {
             }
             Err(error) => {
                 let asks = matches!(error.kind, ModelErrorKind::RateLimited | ModelErrorKind::Server);
-                let Some(wait) = error.wait().filter(|_| asks) else { return };
+                let Some(wait) = error.retry_after.filter(|_| asks) else { return };
                 lock(&minute.window).close(minute.began.elapsed().saturating_add(wait));
             }
             Ok(_) => return,
@@ -151,8 +153,7 @@ impl Minute {
     fn too_long(&self, wait: Option<Duration>) -> ModelError {
         let max_wait = self.limits.max_wait;
         let sentence = format!("rate limit reached: the request would wait for more than {max_wait:?}");
-        let retry_after = wait.map(micros);
-        ModelError { retry_after, ..ModelError::new(ModelErrorKind::RateLimited, sentence) }
+        ModelError { retry_after: wait, ..ModelError::new(ModelErrorKind::RateLimited, sentence) }
     }
 }
 

@@ -1,12 +1,14 @@
 //! What nodes hold: brains, stages, answers, calls, widgets and budget questions.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::node::NodeId;
 use crate::projection::Cost;
+use crate::record::skip::is_default;
 use crate::record::{
     Actor, Amounts, Approval, BatchPolicy, CallFlags, CallState, Decision, DeltaKind, Failure, LimitKind, LoopOutcome,
     ModelError, Part, PublicId, Question, ResponseMetadata, ResumeCause, SignalId, StageKind, Timestamp, ToolResult,
@@ -67,18 +69,18 @@ pub struct StageNode {
     /// Of a step: the attempt, from 0.
     #[serde(default)]
     pub attempt: u32,
-    /// Of a step: how long it ran, in microseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub duration: Option<u64>,
+    /// Of a step: how long it ran, stored in microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::record::micros::optional")]
+    pub duration: Option<Duration>,
     /// Of a loop: whether people are not shown its record.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub hidden: bool,
     /// Of a loop: its iteration, from 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iteration: Option<u32>,
     /// Of a loop: how many iterations it may have, what was granted included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_iterations: Option<u32>,
+    pub max_iterations: Option<u64>,
     /// Of a loop: how it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<LoopOutcome>,
@@ -148,8 +150,9 @@ pub struct Answer {
     pub parts: Arc<[Part]>,
     /// The model, the tokens, the routing and the cost as the log has it.
     pub metadata: ResponseMetadata,
-    /// Microseconds from the request to the end of the answer.
-    pub duration: u64,
+    /// The time from the request to the end of the answer, stored in microseconds.
+    #[serde(with = "crate::record::micros")]
+    pub duration: Duration,
     /// What it cost by the timeline's price table; `None` without a table, and for an answer of code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
@@ -166,7 +169,7 @@ pub struct Stream {
     /// How many pieces came, those that are missing included.
     pub pieces: u32,
     /// Whether pieces are missing. The whole answer mends it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub gap: bool,
     /// The parts so far.
     pub parts: Vec<StreamPart>,
@@ -225,11 +228,11 @@ pub struct CallNode {
     /// Its result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<ToolResult>,
-    /// How long the tool ran, in microseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub duration: Option<u64>,
+    /// How long the tool ran, stored in microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::record::micros::optional")]
+    pub duration: Option<Duration>,
     /// Whether it ended its loop.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub exited: bool,
 }
 
@@ -302,7 +305,7 @@ pub struct BudgetNode {
     /// What was used of it.
     pub used: u64,
     /// Whether it is the limit of the conversation.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub shared: bool,
     /// When the question becomes void.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -172,7 +172,7 @@ impl Timeline {
             EventKind::LoopStart { input, from, message_id, hidden, limits, .. } => {
                 self.begin(here, event);
                 if let Some(stage) = self.stage_mut(here) {
-                    (stage.hidden, stage.max_iterations) = (*hidden, limits.max_iterations);
+                    (stage.hidden, stage.max_iterations) = (*hidden, limits.budget.max_iterations);
                     stage.policy = limits.policy;
                 }
                 let Some(text) = input.clone() else { return };
@@ -188,7 +188,7 @@ impl Timeline {
                 if let Some(stage) = self.stage_mut(stage_id) {
                     before = stage.iteration.replace(number);
                     if let Some(limits) = &iteration.limits {
-                        (stage.max_iterations, stage.policy) = (limits.max_iterations, limits.policy);
+                        (stage.max_iterations, stage.policy) = (limits.budget.max_iterations, limits.policy);
                     }
                 }
                 let before = before.and_then(|before| self.places.get(&stage_path.iteration(before)).copied());
@@ -258,8 +258,7 @@ impl Timeline {
             }
             EventKind::BudgetDecided { decision, more, reason, signal, actor } => {
                 if let Some(stage) = self.stage_mut(here).filter(|stage| stage.stage == StageKind::Loop) {
-                    let granted = u32::try_from(more.iterations).unwrap_or(u32::MAX);
-                    stage.max_iterations = stage.max_iterations.map(|most| most.saturating_add(granted));
+                    stage.max_iterations = stage.max_iterations.map(|most| most.saturating_add(more.iterations));
                 }
                 BudgetOutcome::Decided {
                     decision: *decision,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::detail::{AnswerNode, BrainNode, BudgetNode, CallNode, StageNode, WidgetNode};
+use crate::record::skip::is_default;
 use crate::record::{
     Actor, AnswerFault, ClaimRefusal, CustomOutput, FileOutput, LimitKind, Path, PublicId, Seq, Speaker, Timestamp,
     TriggerChange,
@@ -63,6 +64,7 @@ impl Node {
 /// Where a node stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum NodeStatus {
     /// It has not begun.
     NotStarted,
@@ -125,7 +127,7 @@ pub enum NodeKind {
         /// Who says it.
         from: Speaker,
         /// Whether it opens the loop.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        #[serde(default, skip_serializing_if = "is_default")]
         opening: bool,
         /// The sender's own id of the message.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -162,7 +164,7 @@ pub enum NodeKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         of: Option<Path>,
         /// Whether it is the limit of the conversation.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        #[serde(default, skip_serializing_if = "is_default")]
         shared: bool,
         /// The model without a known price that makes a limit of money unenforceable.
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,6 +1,7 @@
 //! How answers of models change a [`Timeline`]: while they stream, and when they are whole.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::detail::{Answer, AnswerNode, AnswerOutcome, Stream, StreamPart};
 use super::node::{Node, NodeId, NodeKind, NodeStatus};
@@ -82,7 +83,13 @@ impl Timeline {
     }
 
     /// Counts an answer, and returns it as a node has it. An answer of code is no answer of a model.
-    fn answer(&mut self, event: &Event, parts: &Arc<[Part]>, metadata: &ResponseMetadata, duration: u64) -> Answer {
+    fn answer(
+        &mut self,
+        event: &Event,
+        parts: &Arc<[Part]>,
+        metadata: &ResponseMetadata,
+        duration: Duration,
+    ) -> Answer {
         self.usage += metadata.usage;
         self.answers += u64::from(metadata.provider != CODE);
         let call = self.prices.as_ref().and_then(|prices| CallCost::of(event, prices));

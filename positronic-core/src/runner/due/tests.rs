@@ -68,16 +68,16 @@ async fn only_runs_with_new_events_are_inspected_between_two_listings() {
     assert_eq!(found(&mut due).await, ["one"]);
 
     let row = client.store().run(&one).await.unwrap();
-    due.rest(&row, "it failed".to_owned());
-    due.rest(&row, "it failed".to_owned());
+    due.rest(&row, None);
+    due.rest(&row, None);
     assert_eq!(found(&mut due).await, ["two"], "it has failed twice, and rests for two seconds");
     assert!(found(&mut due).await.contains(&one.to_string()));
-    due.rest(&row, "it failed".to_owned());
+    due.rest(&row, None);
     assert_eq!(found(&mut due).await, ["two"]);
     client.signal(&one, hello(), ann).await.unwrap();
     assert_eq!(found(&mut due).await, ["one"], "somebody has sent it something");
     let row = client.store().run(&one).await.unwrap();
-    due.rest(&row, "it failed".to_owned());
+    due.rest(&row, None);
     assert_eq!(found(&mut due).await, ["two"]);
     due.again(&one);
     assert_eq!(found(&mut due).await, ["one"], "it has gone on");

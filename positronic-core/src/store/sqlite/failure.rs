@@ -69,8 +69,9 @@ impl StoreFile {
             DbError::Refused(error) => error,
             DbError::Unreadable(what, error) => {
                 let file = self.path.display();
-                StoreError::Failed {
-                    message: format!("cannot read {what} in `{file}`: {error}. Restore the file from a backup"),
+                StoreError::Corrupt {
+                    what: format!("{what} in `{file}`"),
+                    reason: format!("{error}. Restore the file from a backup"),
                 }
             }
             DbError::Sqlite(error) => self.explain_sqlite(&error),

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::failure::DbError;
 use super::query::{Select, text};
 use super::rows::{EVENTS, column, decode, encode, event_id, seq};
+use crate::record::skip::is_default;
 use crate::record::{Gate, LimitKind, Path, Pending, PendingKind, RunId, RunSummary, Timestamp, WaitSpec};
 use crate::store::{PendingFilter, PendingItem, StoreError};
 
@@ -185,7 +186,7 @@ enum Kind<'a> {
         kind: LimitKind,
         limit: u64,
         used: u64,
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        #[serde(default, skip_serializing_if = "is_default")]
         shared: bool,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expires: Option<Timestamp>,

@@ -9,7 +9,7 @@ use crate::store::{EventStore, StoreError, TimerChange, TimerFilter, TimerOwner}
 fn timer(id: &str, due: i64) -> Timer {
     Timer {
         trigger: Trigger {
-            every: Some(10),
+            every: Some(std::time::Duration::from_micros(10)),
             busy: Busy::Cancel,
             ..Trigger::once(TriggerId::new(id), "water", Timestamp(due))
         },

@@ -58,6 +58,7 @@ const GRACE: Duration = Duration::from_secs(30);
 
 /// The resource limits of a program.
 #[derive(Debug, Clone, PartialEq, Eq, TypedBuilder)]
+#[non_exhaustive]
 pub struct CodeLimits {
     /// The maximum duration; 60 seconds by default, as for every tool.
     #[builder(default = Duration::from_secs(60))]
@@ -90,6 +91,7 @@ impl Default for CodeLimits {
 
 /// Options for running programs.
 #[derive(Debug, Clone, PartialEq, Eq, TypedBuilder)]
+#[non_exhaustive]
 pub struct CodeOptions {
     /// The languages; `python3` and `sh` by default.
     #[builder(default = vec![Interpreter::python3(), Interpreter::sh()])]

@@ -27,6 +27,7 @@ use walk::Usage;
 
 /// The limits of an [`OutputFolder`].
 #[derive(Debug, Clone, PartialEq, Eq, TypedBuilder)]
+#[non_exhaustive]
 pub struct FolderOptions {
     /// The maximum size of a file, in bytes; 16 MiB by default, since models write kilobytes and programs seldom create larger
     /// files for people. For a file that is larger than [`LARGEST_BLOB`](crate::record::LARGEST_BLOB), the
@@ -105,6 +106,7 @@ struct Inner {
 
 /// Part of a text file.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ReadText {
     /// The text.
     pub text: String,

@@ -16,6 +16,7 @@ const MAX_ENTRIES: usize = 20_000;
 
 /// An entry of an output folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct FolderEntry {
     /// Its path in the folder.
     pub path: String,

@@ -106,6 +106,7 @@ pub trait SearchProvider: Send + Sync + 'static {
 
 /// Options of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, TypedBuilder)]
+#[non_exhaustive]
 pub struct SearchOptions {
     /// The maximum number of hits; 10 by default, the first page of most engines.
     #[builder(default = 10)]

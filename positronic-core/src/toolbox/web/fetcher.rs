@@ -20,6 +20,7 @@ use crate::toolbox::blocking::blocking;
 
 /// Options of a fetcher.
 #[derive(Clone, TypedBuilder)]
+#[non_exhaustive]
 pub struct FetchOptions {
     /// The allowed hosts: `docs.rs`, `*.example.org` for all subdomains, `127.0.0.1:8080` for a non-default port;
     /// none by default.

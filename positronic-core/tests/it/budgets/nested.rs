@@ -27,7 +27,7 @@ async fn inner_and_outer_limits_each_ask_their_own_question() {
     let outer = brain("Outer")
         .services::<Journal>()
         .state(Board::default())
-        .r#loop("Work", move |cx| cx.system("").brain("inner", deep(), |b| b).max_tokens(40).ask_for_more())
+        .r#loop("Work", move |cx| cx.system("").brain("inner", deep()).max_tokens(40).ask_for_more())
         .bind(journal.clone());
     let play = Play::of(model(Depth::Called), true);
     let run = play.start(outer, ()).await;
@@ -52,7 +52,7 @@ async fn decision_about_a_sibling_call_runs_it_while_a_limit_question_is_pending
     let outer = brain("Outer")
         .services::<Journal>()
         .state(Board::default())
-        .r#loop("Work", move |cx| tools(cx.system("")).brain("inner", deep(), |b| b).max_tokens(20).ask_for_more())
+        .r#loop("Work", move |cx| tools(cx.system("")).brain("inner", deep()).max_tokens(20).ask_for_more())
         .bind(journal.clone());
     let model = ScriptedModel::from_fn(|request| match request.path.as_str() {
         "Work/0" => {
@@ -125,7 +125,7 @@ async fn delayed_inner_request_waits_while_a_limit_question_is_pending() {
     let outer = brain("Outer")
         .services::<Journal>()
         .state(Board::default())
-        .r#loop("Work", move |cx| tools(cx.system("")).brain("inner", deep(), |b| b).max_tokens(20).ask_for_more())
+        .r#loop("Work", move |cx| tools(cx.system("")).brain("inner", deep()).max_tokens(20).ask_for_more())
         .bind(journal.clone());
     let busy = || Reply::error(ModelError::new(ModelErrorKind::Server, "busy")).after(Duration::from_millis(900));
     let model = ScriptedModel::from_fn(move |request| match (request.path.as_str(), request.attempt) {
@@ -159,7 +159,7 @@ async fn blocked_step_does_not_block_its_siblings() {
         let outer = brain("Outer")
             .services::<Journal>()
             .state(Board::default())
-            .r#loop("Work", move |cx| tools(cx.system("")).brain("inner", inner(), |b| b).max_tokens(20).ask_for_more())
+            .r#loop("Work", move |cx| tools(cx.system("")).brain("inner", inner()).max_tokens(20).ask_for_more())
             .bind(journal.clone());
         let model = ScriptedModel::from_fn(|request| match request.path.as_str() {
             "Work/0" => {
@@ -187,7 +187,7 @@ async fn triggered_run_inherits_the_budget_of_its_creator() {
     let create = Reply::call("trigger.create", json!({"what": "water", "in": "1 hour"}));
     let play = Play::new([create, Reply::text("I will."), Reply::text("Watered.").usage(used)]);
     let runner = play.test.runner().clone().brain(gardener());
-    let budget = Budget { max_tokens: Some(500), ..Budget::default() };
+    let budget = Budget::default().max_tokens(500);
     let start = Start { budget: Some(budget.clone()), user: Some("ann".to_owned()), ..Start::default() };
     runner.start_with(gardener(), (), start).await.unwrap().result().await.unwrap();
 

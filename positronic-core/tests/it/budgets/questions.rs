@@ -71,7 +71,7 @@ async fn step_in_an_exhausted_loop_ends_or_continues_with_the_loop() {
             })
         };
         let outer = brain("Outer").r#loop("Work", move |cx| {
-            let config = cx.system("").brain("inner", inner(), |b| b).max_tokens(20);
+            let config = cx.system("").brain("inner", inner()).max_tokens(20);
             if ask { config.ask_for_more() } else { config }
         });
         let used = |reply: Reply| reply.usage(tokens(10));

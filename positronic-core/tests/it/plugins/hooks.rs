@@ -202,21 +202,21 @@ async fn error_around_a_call_is_its_result() {
 /// Removes the tools from an iteration until a person unlocks them, and answers dangerous calls itself.
 #[derive(Debug, Clone)]
 struct Guard<S: 'static> {
-    extra: Tool<(), S, ()>,
+    extra: Tool<(), S>,
 }
 
-impl<S: State> Plugin<(), S, ()> for Guard<S> {
+impl<S: State> Plugin<(), S, NoServices> for Guard<S> {
     type State = Nothing;
 
     fn initial(&self) -> Nothing {
         Nothing {}
     }
 
-    async fn prepare(&self, cx: &mut Preparation<'_, (), S, (), Nothing>) -> Result<()> {
+    async fn prepare(&self, cx: &mut Preparation<'_, (), S, NoServices, Nothing>) -> Result<()> {
         cx.brain_tools([&self.extra])
     }
 
-    async fn request(&self, cx: &mut RequestEdit<'_, (), S, (), Nothing>) -> Result<()> {
+    async fn request(&self, cx: &mut RequestEdit<'_, (), S, NoServices, Nothing>) -> Result<()> {
         cx.retain_tools(|tool| !tool.flags.destructive);
         cx.context().retain(|item| item.name != "secret");
         cx.settings().temperature = Some(0.0);
@@ -227,7 +227,7 @@ impl<S: State> Plugin<(), S, ()> for Guard<S> {
 
     async fn call(
         &self,
-        _: &PluginContext<(), S, (), Nothing>,
+        _: &PluginContext<(), S, NoServices, Nothing>,
         around: CallAround<'_, Nothing>,
     ) -> Result<CallReply<Nothing>> {
         if around.call().arguments["by"] == 0 { CallReply::instead(&"nothing to add") } else { around.run().await }

@@ -26,7 +26,7 @@ fn slack() -> Wait<Vec<String>> {
     webhook::<Message>("slack").on("thread-7").resume(|done, message| done.push(format!("read {}", message.text)))
 }
 
-fn tool(name: &'static str) -> Tool<(), Vec<String>, ()> {
+fn tool(name: &'static str) -> Tool<(), Vec<String>> {
     Tool::new(name, |t| {
         t.idempotent().execute(move |_: NoArgs, cx| async move {
             Ok(cx.result(format!("{name} done")).update(move |done: &mut Vec<String>| done.push(name.to_owned())))
@@ -55,7 +55,7 @@ fn modes() -> Modes<Vec<String>> {
         .mode("resolved", |m| m.description("when the customer is content").exit())
 }
 
-fn chat(config: Loop<(), Vec<String>, ()>) -> Loop<(), Vec<String>, ()> {
+fn chat(config: Loop<(), Vec<String>>) -> Loop<(), Vec<String>> {
     config.input("It leaks.").tools(["ask", "search_history", "search_docs", "refund"].map(tool))
 }
 

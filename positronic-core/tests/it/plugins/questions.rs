@@ -125,7 +125,7 @@ async fn plugin_question_after_its_iteration_began_is_an_error_and_the_run_conti
     assert!(matches!(story.settled(), Settled::Completed(_)), "{:?}", story.settled());
     let late = late.0.lock().unwrap().take().unwrap();
     let asked = late.await.unwrap();
-    assert!(asked.unwrap_err().to_string().contains("while it prepares an iteration"));
+    assert!(asked.unwrap_err().to_string().contains("only before its iteration begins"));
 }
 
 #[tokio::test(start_paused = true)]

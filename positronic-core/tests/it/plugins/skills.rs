@@ -22,7 +22,7 @@ struct To {
 }
 
 /// A tool that records its work in the brain's state.
-fn doing(name: &'static str) -> Tool<(), Vec<String>, ()> {
+fn doing(name: &'static str) -> Tool<(), Vec<String>> {
     Tool::new(name, |t| {
         t.description(format!("Does {name}")).idempotent().execute(move |To { to }, cx| async move {
             Ok(cx.result("done").update(move |done: &mut Vec<String>| done.push(format!("{name} {to}"))))
@@ -30,7 +30,7 @@ fn doing(name: &'static str) -> Tool<(), Vec<String>, ()> {
     })
 }
 
-fn skills() -> Skills<(), Vec<String>, ()> {
+fn skills() -> Skills<(), Vec<String>> {
     Skills::new().skill("email", "Write and read mail", [doing("mail.send"), doing("search")]).skill(
         "calendar",
         "Plan appointments",
@@ -38,7 +38,7 @@ fn skills() -> Skills<(), Vec<String>, ()> {
     )
 }
 
-fn assistant(skills: Skills<(), Vec<String>, ()>) -> Brain<(), Vec<String>> {
+fn assistant(skills: Skills<(), Vec<String>>) -> Brain<(), Vec<String>> {
     brain("Assistant").state(Vec::new()).r#loop("Help", move |cx| {
         cx.system("Help.").input("Invite Ann.").plugin(skills.clone()).tools([doing("think")])
     })

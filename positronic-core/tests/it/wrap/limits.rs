@@ -70,7 +70,7 @@ impl Model for Busy {
             self.sent.lock().unwrap().push((request.path.as_str().to_owned(), at));
             tokio::time::sleep(self.takes).await;
             if let Some(wait) = self.fails.filter(|_| at.is_zero()) {
-                let retry_after = u64::try_from(wait.as_micros()).ok();
+                let retry_after = Some(wait);
                 return Err(ModelError { retry_after, ..ModelError::new(ModelErrorKind::RateLimited, "slow down") });
             }
             let parts = vec![Part::Text { text: "Yes.".to_owned() }];
@@ -177,7 +177,7 @@ async fn no_request_waits_longer_than_the_patience() {
     let error = ask(&model, "b", 1).await.unwrap_err();
 
     assert_eq!((error.kind, began.elapsed()), (ModelErrorKind::RateLimited, Duration::ZERO));
-    assert_eq!(error.wait(), Some(secs(7200)));
+    assert_eq!(error.retry_after, Some(secs(7200)));
 }
 
 #[tokio::test(start_paused = true)]

@@ -25,7 +25,7 @@ impl Model for Moody {
         _: &'a dyn DeltaSink,
     ) -> BoxFuture<'a, Result<ModelResponse, ModelError>> {
         let (takes, fails) = match request.path.as_str() {
-            "limited" => (1, Some((ModelErrorKind::RateLimited, Some(600_000_000)))),
+            "limited" => (1, Some((ModelErrorKind::RateLimited, Some(Duration::from_mins(10))))),
             "lost" => (2, Some((ModelErrorKind::Connection, None))),
             _ => (3, None),
         };

@@ -66,7 +66,7 @@ pub(super) fn scripts() -> impl Strategy<Value = Script> {
 type Deeds = ToolContext<(), Board, Ledger>;
 type DeedBuilder = ToolBuilder<(), Board, Ledger>;
 
-async fn act(job: Job, cx: Deeds) -> Result<positronic_core::dsl::Reply<Board>> {
+async fn act(job: Job, cx: Deeds) -> Result<positronic_core::dsl::ToolReply<Board>> {
     cx.services.act(cx.path().as_str(), cx.idempotency_key());
     tokio::time::sleep(Duration::from_millis(job.takes)).await;
     if job.fails {
@@ -117,7 +117,7 @@ pub(super) fn story(script: &Script, ledger: &Ledger) -> Brain<(), Board> {
         })
         .r#loop("Work", move |cx| {
             limited(bench(cx.system(format!("{} done.", cx.state.done.len())), policy), limits.outer)
-                .brain("inner", inner(), |b| b.map_output(|board, inner| board.done.extend(inner.done)))
+                .brain_with("inner", inner(), |b| b.map_output(|board, inner| board.done.extend(inner.done)))
                 .tools([deed("finish", DeedBuilder::exit)])
                 .max_iterations(6)
         })

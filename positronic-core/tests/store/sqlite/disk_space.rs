@@ -24,7 +24,7 @@ struct Note {
 /// Runs a brain with 1 KB of text per iteration, half from the model and half from a tool.
 async fn run_of(iterations: u32, store: &SqliteStore) -> RunId {
     let brain = brain("Worker").r#loop("Work", move |cx| {
-        cx.system("You take notes.").input("Begin.").max_iterations(iterations + 1).tool("note", |t| {
+        cx.system("You take notes.").input("Begin.").max_iterations(u64::from(iterations) + 1).tool("note", |t| {
             t.description("Notes a line").idempotent().execute(async |Note { text }, _| Ok(text.repeat(32)))
         })
     });

@@ -220,7 +220,11 @@ async fn fixture(store: &SqliteStore) {
         since: Seq(0),
         kind,
     };
-    let gate = Gate { reason: "more than 100".to_owned(), valid_for: Some(5), editable: true };
+    let gate = Gate {
+        reason: "more than 100".to_owned(),
+        valid_for: Some(std::time::Duration::from_micros(5)),
+        editable: true,
+    };
     let wait = WaitSpec {
         webhook: "slack".to_owned(),
         identifier: "thread".to_owned(),

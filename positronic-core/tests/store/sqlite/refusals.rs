@@ -261,10 +261,10 @@ async fn unreadable_row_is_refused() {
     let unreadable = store.unreadable(&filter).await.unwrap();
 
     assert_eq!(listed, ["run-2"]);
-    let [(run, StoreError::Failed { message })] = unreadable.as_slice() else { panic!("{unreadable:?}") };
+    let [(run, StoreError::Corrupt { what, reason })] = unreadable.as_slice() else { panic!("{unreadable:?}") };
     assert_eq!(run.as_str(), "run-1");
-    assert!(message.starts_with("cannot read the row about the run `run-1` in `"), "{message}");
-    assert!(message.ends_with(". Restore the file from a backup"), "{message}");
+    assert!(what.starts_with("the row about the run `run-1` in `"), "{what}");
+    assert!(reason.ends_with(". Restore the file from a backup"), "{reason}");
 }
 
 /// The other items are listed, and the run that waits for it continues.
@@ -333,11 +333,11 @@ async fn log_without_its_end_is_refused() {
     drop(other);
     let store = quick(&path);
 
-    let sentence = format!(
-        "cannot read the log of the run `run-1` in `{}`: it ends at event 0, but its row says event 1; it is damaged. Restore the file from a backup",
-        path.display()
-    );
-    let damaged = StoreError::Failed { message: sentence };
+    let damaged = StoreError::Corrupt {
+        what: format!("the log of the run `run-1` in `{}`", path.display()),
+        reason: "it ends at event 0, but its row says event 1; it is damaged. Restore the file from a backup"
+            .to_owned(),
+    };
     let client = positronic_core::runner::Client::new(store.clone());
     let sent = client.signal(&run.run, positronic_core::record::SignalKind::Pause, Default::default()).await;
     assert_eq!(sent, Err(damaged.clone().into()));

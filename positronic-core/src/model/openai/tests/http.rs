@@ -99,7 +99,7 @@ fn failure_has_kind_wait_and_request_id() {
     let error = ask_chat(answer).unwrap_err();
 
     assert_eq!(error.kind, ModelErrorKind::RateLimited);
-    assert_eq!(error.wait(), Some(Duration::from_secs(30)));
+    assert_eq!(error.retry_after, Some(Duration::from_secs(30)));
     assert_eq!((error.status, error.request_id.as_deref()), (Some(429), Some("req_42")));
     assert_eq!((error.message.as_str(), error.provider_code.as_deref()), ("slow down", Some("rate_limit_exceeded")));
 }

@@ -1,4 +1,4 @@
-//! The folder of a conversation's files, with names that cannot lead out of it.
+//! Saved files of a conversation, in a folder of its own, under names that cannot lead out of it.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -9,7 +9,7 @@ use positronic_core::record::sha256;
 use crate::app::file_names::{numbered, safe};
 use crate::app::private;
 
-/// Maximum number of files of one name.
+/// How many files of one name there may be.
 const MOST: usize = 1000;
 
 /// The folder of a conversation's files.
@@ -17,8 +17,8 @@ const MOST: usize = 1000;
 pub(super) struct Folder(PathBuf);
 
 impl Folder {
-    /// Takes the parent folder of all conversations' folders. An id that is not a safe name gets an encoded one, so that
-    /// folders stay distinct.
+    /// Returns the folder of a conversation. An id that cannot be a file name becomes one with a hash of the id, so that no two
+    /// conversations share a folder.
     pub(super) fn new(around: &Path, conversation: &str) -> Self {
         let mut name = safe(&conversation.replace(['/', '\\'], "_"));
         if name != conversation {
@@ -32,8 +32,8 @@ impl Folder {
         &self.0
     }
 
-    /// Saves a file, and returns its path. An existing file is never replaced: the same content is the same file, other
-    /// content gets a number.
+    /// Saves a file, and returns its path. A file is never replaced: the same content is saved once, and other content under
+    /// the same name gets a number.
     pub(super) fn save(&self, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
         private::make_folder(&self.0)?;
         let name = safe(name);
@@ -59,7 +59,7 @@ impl Folder {
     }
 }
 
-/// Returns whether a regular file has this content. A link may lead anywhere, so it does not count.
+/// Says whether a file has this content. A link has not: it may lead anywhere.
 fn is_same(path: &Path, bytes: &[u8]) -> bool {
     let length = u64::try_from(bytes.len()).ok();
     fs::symlink_metadata(path).is_ok_and(|known| known.is_file() && Some(known.len()) == length)
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn saving_never_replaces_a_file_and_skips_known_content() {
+    fn save_replaces_no_file_and_saves_the_same_content_once() {
         let around = tempfile::tempdir().unwrap();
         let folder = Folder::new(around.path(), "c-1");
         let save = |bytes: &[u8]| folder.save("list.md", bytes).unwrap();
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn each_conversation_has_a_folder_of_its_own_and_none_leads_out() {
+    fn each_conversation_has_a_folder_and_none_leads_out() {
         let around = Path::new("files");
         let long = "a".repeat(200);
         let ids = [
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     #[cfg(unix)]
-    fn a_link_is_not_followed() {
+    fn save_follows_no_link() {
         let around = tempfile::tempdir().unwrap();
         let folder = Folder::new(around.path(), "c");
         fs::create_dir_all(folder.path()).unwrap();

@@ -1,0 +1,151 @@
+//! Output of the commands of a chat that only show something, and of `/files` and `/export`, which write files.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use positronic_core::runner::{Clock as _, SystemClock};
+use positronic_core::store::PendingItem;
+
+use super::context::ChatContext;
+use super::slash_commands::{Slash, help};
+use crate::app::conversation::{form, write};
+use crate::app::failure::Failure;
+use crate::app::output_file::refuse_known;
+use crate::app::store::relative;
+use crate::render::Style;
+use crate::render::costs;
+use crate::render::figures::{many, size, tokens};
+use crate::render::limits::{allowed, standing};
+use crate::render::text::{one_line, shorten, width};
+use crate::session::pending::{named, question};
+
+impl ChatContext {
+    /// Carries out a command, and returns what it prints.
+    pub(super) async fn output(&self, slash: Slash, argument: &str, style: &Style) -> Result<String, Failure> {
+        match slash {
+            Slash::Tools => self.tools(style.width, style.unicode).await,
+            Slash::Usage => self.usage().await,
+            Slash::Files => self.files(style.unicode).await,
+            Slash::Pending => self.pending_items().await,
+            Slash::Export => self.export(argument).await,
+            Slash::Id => Ok(self.identity()),
+            Slash::History => self.history(argument, style).await,
+            Slash::Help | Slash::Retry | Slash::Cancel | Slash::New | Slash::Quit => Ok(help()),
+        }
+    }
+
+    fn identity(&self) -> String {
+        if !self.store.is_persistent() {
+            return format!("conversation {}, only in memory", self.id);
+        }
+        format!("conversation {}\ncontinue it with: {}", self.id, self.back())
+    }
+
+    /// Renders the conversation as a transcript, or its last messages.
+    pub(super) async fn history(&self, argument: &str, style: &Style) -> Result<String, Failure> {
+        let most = if argument.is_empty() { Some(usize::MAX) } else { argument.parse().ok().filter(|most| *most > 0) };
+        let most = most.ok_or_else(|| Failure::Misused {
+            message: format!("/history: expected a number of messages, got `{argument}`"),
+            hint: "/history shows the whole conversation, and /history 3 the last three messages".to_owned(),
+        })?;
+        let text = self.recorded().await?.text(most, style, false, SystemClock.now());
+        Ok(if text.is_empty() { "\nno message yet".to_owned() } else { text })
+    }
+
+    async fn pending_items(&self) -> Result<String, Failure> {
+        let items = self.pending().await?;
+        if items.is_empty() {
+            return Ok("nothing waits".to_owned());
+        }
+        let line = |item: &PendingItem| format!("{} {}", named(&item.pending), question(&item.pending, None));
+        Ok(items.iter().map(line).collect::<Vec<_>>().join("\n"))
+    }
+
+    /// Lists shows the tools of the last model request.
+    async fn tools(&self, columns: usize, unicode: bool) -> Result<String, Failure> {
+        let Some(tools) = self.recorded().await?.tools()? else { return Ok("no model was asked yet".to_owned()) };
+        if tools.is_empty() {
+            return Ok("the last model request had no tools".to_owned());
+        }
+        let names: Vec<String> = tools.iter().map(|tool| one_line(tool.id.as_str(), unicode)).collect();
+        let column = names.iter().map(|name| width(name)).max().unwrap_or(0).min(columns / 3);
+        let mut text = String::new();
+        for (tool, name) in tools.iter().zip(names) {
+            let gap = " ".repeat(column.saturating_sub(width(&name)));
+            let line = format!("{name}{gap}  {}", one_line(&tool.description, unicode));
+            _ = writeln!(text, "{}", shorten(line.trim_end(), columns, unicode));
+        }
+        Ok(text)
+    }
+
+    /// Renders what the last answer and the conversation used and cost, and their budgets.
+    async fn usage(&self) -> Result<String, Failure> {
+        let bill = self.client().bill(&self.id, &self.prices).await?;
+        let mut limits = String::new();
+        let budget = self.client().budget(&self.id, self.budget.as_ref()).await?;
+        let currency = Some(&*self.prices.currency);
+        let whole = budget.and_then(|shared| standing(&shared, currency));
+        let each = self.prompt_budget.as_ref().and_then(|budget| allowed(budget, currency));
+        for (what, budget) in [("budget of the conversation", whole), ("budget of each answer", each)] {
+            if let Some(budget) = budget {
+                _ = writeln!(limits, "{what}: {budget}");
+            }
+        }
+        let Some(last) = bill.runs.values().last() else { return Ok(format!("no message yet\n{limits}")) };
+        let mut text = String::new();
+        for (what, spent, cost) in
+            [("last answer", last.total(), costs::cost(last)), ("conversation", bill.total(), costs::bill(&bill))]
+        {
+            let usage = spent.usage;
+            let mut line = format!("{what}: {}, {}", many(spent.calls, "model answer"), tokens(&usage));
+            let shares =
+                [("cached", usage.cached), ("written to the cache", usage.cache_write), ("reasoning", usage.reasoning)];
+            for (name, count) in shares {
+                if count > 0 {
+                    _ = write!(line, ", {count} {name}");
+                }
+            }
+            if spent.calls > 0 {
+                _ = write!(line, "; {cost}");
+            }
+            _ = writeln!(text, "{line}");
+        }
+        Ok(text + &limits)
+    }
+
+    /// Saves the files that are not saved, and lists all of them.
+    async fn files(&self, unicode: bool) -> Result<String, Failure> {
+        let files = self.recorded().await?.files();
+        if files.is_empty() {
+            return Ok(match self.folder() {
+                Some(folder) => format!("there are no files yet; they are saved in {}", relative(folder.path())),
+                None => "there are no files yet; --files DIR saves them".to_owned(),
+            });
+        }
+        let mut text = String::new();
+        for file in &files {
+            // A file that cannot be saved does not hide the others.
+            let place = match self.save(file).await {
+                Ok(Some(path)) => relative(&path),
+                Ok(None) => file.uri.clone(),
+                Err(failure) => failure.to_string(),
+            };
+            let what = format!("{} ({}, {})", file.name, file.media_type, size(file.size));
+            _ = writeln!(text, "{}  {}", one_line(&what, unicode), one_line(&place, unicode));
+        }
+        Ok(text)
+    }
+
+    /// Writes the conversation into a file.
+    async fn export(&self, file: &str) -> Result<String, Failure> {
+        if file.is_empty() {
+            return Ok("name a file: /export talk.md, or /export talk.json".to_owned());
+        }
+        let file = Path::new(file);
+        if refuse_known(Some(file), false).is_err() {
+            return Ok(format!("{} exists: name another file", file.display()));
+        }
+        write(file, &self.recorded().await?, form(Some(file)), false)?;
+        Ok(format!("wrote the conversation to {}", file.display()))
+    }
+}

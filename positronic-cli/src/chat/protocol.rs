@@ -1,0 +1,70 @@
+//! Inputs and actions of a chat: what happens to its state, and what the state wants to be done.
+
+use crossterm::event::KeyEvent;
+use positronic_core::record::{Event, Opening, Pending, SignalKind};
+use positronic_core::runner::Settled;
+
+use super::slash_commands::Slash;
+use crate::render::{Line, Tone};
+use crate::session::answers::Question;
+use crate::session::interrupts::Interrupt;
+
+/// What happens to a chat.
+pub(super) enum Input<'a> {
+    Key(KeyEvent),
+    Paste(String),
+    /// Ctrl-C from outside, or a request to end; also a terminal that is gone.
+    Interrupt(Interrupt),
+    /// A moment has passed.
+    Tick,
+    /// A run of the conversation is shown from now on.
+    Shown {
+        /// Whether another one was shown before.
+        is_new: bool,
+        /// The command that lifts a pause of it.
+        resume: String,
+    },
+    /// An event of the run.
+    Event(&'a Event),
+    /// The run has ended or waits.
+    Settled(&'a Settled),
+    /// A message is in the log, or was refused for this reason.
+    Sent(Result<(), String>),
+    /// The run has accepted a signal, or refused it for this reason.
+    Signalled(Result<(), String>),
+    /// A question that was asked for.
+    Question(Box<Question>),
+    /// The open question is no longer one, for this reason.
+    Withdrawn(String),
+    /// Send this as if a person had written it.
+    Say(String),
+    /// Show this remark above the input until the next key.
+    Hint(String),
+}
+
+/// What a chat wants to be done.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Action {
+    /// Print a remark above the input.
+    Print(Tone, String),
+    /// Print these lines.
+    PrintLines(Vec<Line>),
+    /// Clear the screen.
+    Clear,
+    /// Add this to the input history.
+    Remember(String),
+    /// Send this message, and answer with [`Input::Sent`].
+    Send(Opening),
+    /// Send this signal to the run, and answer with [`Input::Signalled`].
+    Signal(SignalKind),
+    /// Carry out a command.
+    Command(Slash, String),
+    /// Answer with an [`Input::Question`] about this.
+    Ask(Pending),
+    /// Look for runs that began elsewhere, and fire triggers.
+    LookAround,
+    /// Release the run, and leave when that is done.
+    Release,
+    /// Leave now.
+    Exit,
+}

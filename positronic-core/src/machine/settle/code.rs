@@ -1,0 +1,150 @@
+//! Outcomes of the author's code that runs in the worker: nested brains begin and end, loops close, waits resume.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::{Changes, Inputs, fail_loop};
+use crate::error::Result;
+use crate::machine::{BrainEnd, CallPhase, RunState, Stage};
+use crate::record::{
+    BrainStart, Change, EndReason, EventKind, Failure, LoopOutcome, NewEvent, Path, Segment, ToolResult,
+};
+
+/// Begins the nested brain of a stage or a call, or fails the stage or the call.
+pub(super) fn begin_brain(path: &Path, begun: Result<Box<BrainStart>>) -> Vec<NewEvent> {
+    let event = |kind| NewEvent::new(path.clone(), kind);
+    match (begun, is_call(path)) {
+        (Ok(start), true) => {
+            let kind = EventKind::LoopBrainStart { title: start.title.clone(), options: start.options.clone() };
+            vec![event(kind), event(EventKind::BrainStart(start))]
+        }
+        (Ok(start), false) => vec![event(EventKind::BrainStart(start))],
+        (Err(error), true) => {
+            let result = ToolResult::error(format!("the brain failed to start: {error}"));
+            vec![event(EventKind::LoopToolResult { result, duration: None, change: None })]
+        }
+        (Err(error), false) => {
+            fail_owner(path, EndReason::Config, format!("the brain `{path}` failed to start: {error}"))
+        }
+    }
+}
+
+/// Completes the stage or the call of a nested brain that has ended.
+pub(super) fn end_brain(state: &RunState, path: &Path, mapped: Result<Changes>, inputs: &Inputs) -> Vec<NewEvent> {
+    let Some(owner) = state.owner(path) else { return Vec::new() };
+    let inner = match (&owner.stage, state.call(path).map(|call| &call.phase)) {
+        (Stage::Brain(inner), _) | (_, Some(CallPhase::Brain(inner))) => inner,
+        _ => return Vec::new(),
+    };
+    let Some(end) = &inner.end else { return Vec::new() };
+    let duration = inputs.elapsed(inner.began);
+    if is_call(path) {
+        return end_brain_call(path, end, mapped, duration);
+    }
+    match mapped {
+        Ok(Changes { change, .. }) => vec![NewEvent::new(path.clone(), EventKind::StepComplete { change, duration })],
+        Err(error) => {
+            let message = format!("cannot apply the result of the brain `{path}`: {error}");
+            fail_owner(path, EndReason::State, message)
+        }
+    }
+}
+
+fn end_brain_call(path: &Path, end: &BrainEnd, mapped: Result<Changes>, duration: Duration) -> Vec<NewEvent> {
+    let failed = |error: String| (None, Some(error.clone()), ToolResult::error(error), Changes::default());
+    let (output, error, result, changes) = match (end, mapped) {
+        (BrainEnd::Completed(output), Ok(changes)) => {
+            (Some(output.clone()), None, ToolResult::success(output.clone()), changes)
+        }
+        (BrainEnd::Completed(output), Err(error)) => {
+            let message = format!(
+                "the brain returned {output}, but its change of the state failed, so the state is as before: {error}"
+            );
+            (Some(output.clone()), None, ToolResult::error(message), Changes::default())
+        }
+        (BrainEnd::Failed(failure), _) => failed(failure.message.clone()),
+        (BrainEnd::Cancelled, _) => failed("it was cancelled".to_owned()),
+    };
+    let event = |kind| NewEvent::new(path.clone(), kind);
+    let Changes { change, new_events } = changes;
+    let mut all = vec![event(EventKind::LoopBrainComplete { result: output, error })];
+    all.extend(new_events);
+    all.push(event(EventKind::LoopToolResult { result, duration: Some(duration), change }));
+    all
+}
+
+/// Completes a brain with its result.
+pub(super) fn complete_brain(state: &RunState, path: &Path, result: Result<Value>) -> Vec<NewEvent> {
+    let kind = match result {
+        Ok(result) => EventKind::BrainComplete { result },
+        Err(error) => {
+            let title = state.brain(path).map(|brain| &*brain.title).unwrap_or_default();
+            let message = format!("cannot compute the result of `{title}`: {error}");
+            EventKind::BrainError(Failure { code: EndReason::State, message, retryable: false })
+        }
+    };
+    vec![NewEvent::new(path.clone(), kind)]
+}
+
+/// Ends a loop. `exited` is the state that its `on_exit` returns, if it has one.
+pub(super) fn close_loop(
+    state: &RunState,
+    path: &Path,
+    outcome: LoopOutcome,
+    exited: Result<Option<Value>>,
+) -> Vec<NewEvent> {
+    let exited = match exited {
+        Ok(exited) => exited,
+        Err(error) => {
+            let message = format!("`on_exit` of the loop `{path}` failed: {error}");
+            return fail_loop(state, path, Failure { code: EndReason::State, message, retryable: false });
+        }
+    };
+    let Some(owner) = state.owner(path) else { return Vec::new() };
+    let usage = state.loop_at(path).map(|frame| frame.usage).unwrap_or_default();
+    let change = exited.and_then(|next| Change::between(&owner.state, &next));
+    vec![NewEvent::new(path.clone(), EventKind::LoopComplete { outcome, usage, change })]
+}
+
+/// Returns the result of a call from its answer, and how the answer changes states.
+pub(super) fn resume_call(state: &RunState, path: &Path, changes: Result<Changes>, inputs: &Inputs) -> Vec<NewEvent> {
+    let Some(call) = state.call(path) else { return Vec::new() };
+    let CallPhase::Resumed { webhook, several, payload, answered, output, .. } = call.phase.clone() else {
+        return Vec::new();
+    };
+    let (result, changes) = match changes {
+        Ok(changes) => {
+            let output = match (output, several) {
+                _ if !answered => payload,
+                (Value::Null, false) => payload,
+                (Value::Null, true) => json!({ "answer": payload, "webhook": webhook }),
+                (output, false) => json!({ "answer": payload, "result": output }),
+                (output, true) => json!({ "answer": payload, "result": output, "webhook": webhook }),
+            };
+            (ToolResult::success(output), changes)
+        }
+        Err(error) => {
+            let message = format!(
+                "the answer {payload} arrived, but its change of the state failed, so the state is as before: {error}"
+            );
+            (ToolResult::error(message), Changes::default())
+        }
+    };
+    let duration = call.started.map(|started| inputs.elapsed(started));
+    let Changes { change, new_events: mut all } = changes;
+    all.push(NewEvent::new(path.clone(), EventKind::LoopToolResult { result, duration, change }));
+    all
+}
+
+fn is_call(path: &Path) -> bool {
+    matches!(path.last(), Some(Segment::Call(..)))
+}
+
+/// Fails the brain of a stage.
+fn fail_owner(path: &Path, code: EndReason, message: String) -> Vec<NewEvent> {
+    vec![NewEvent::new(
+        path.parent().unwrap_or_default(),
+        EventKind::BrainError(Failure { code, message, retryable: false }),
+    )]
+}

@@ -1,0 +1,137 @@
+//! The outcome of a loop's configuration: the loop begins, then an iteration, with what has changed since the one before.
+
+use std::sync::Arc;
+
+use crate::machine::{LoopFrame, Prepared, RunState};
+use crate::record::{
+    Content, ContentHash, ContextItem, EventKind, Iteration, Limits, NewEvent, Opening, Path, PluginStates, Settings,
+    Speaker, ToolDecl, ToolEntry, hash_json, hash_text,
+};
+
+/// The engine's opening message of a loop to which no person or trigger has said anything. No provider accepts a request
+/// without a message.
+pub(crate) const OPENING: &str = "Begin.";
+
+/// The replacement of older messages if a plugin summarises them as nothing. No provider accepts an empty message.
+const FORGOTTEN: &str = "(Earlier messages were left out.)";
+
+/// A loop's configuration for an iteration, and what else its first events depend on.
+pub(crate) struct Configured<'a> {
+    pub(crate) input: Option<&'a str>,
+    pub(crate) message_id: Option<&'a str>,
+    pub(crate) hidden: bool,
+    /// Whether the author's code answers instead of a model.
+    pub(crate) in_code: bool,
+    pub(crate) system: &'a Arc<str>,
+    pub(crate) context: &'a [ContextItem],
+    pub(crate) tools: Vec<&'a ToolDecl>,
+    pub(crate) settings: &'a Settings,
+    pub(crate) limits: &'a Limits,
+    /// Whether only an exit tool ends the loop.
+    pub(crate) exits: bool,
+    /// How many of the latest messages stay, and the summary of those before.
+    pub(crate) compaction: Option<(u64, Option<&'a str>)>,
+    /// The states of the loop's plugins; empty without plugins.
+    pub(crate) plugins: &'a PluginStates,
+    /// Whether the loop is the first one of the run's own brain, which gets the message that the run was started with.
+    pub(crate) is_first: bool,
+    /// The version of the rules by which its record becomes messages.
+    pub(crate) projection: u32,
+}
+
+/// Begins a loop, unless it has begun, and an iteration.
+pub(crate) fn begin_iteration(state: &RunState, path: &Path, number: u32, loop_at: &Configured<'_>) -> Vec<NewEvent> {
+    let frame = state.loop_at(path).filter(|frame| frame.path == *path);
+    let mut new_events = match frame {
+        Some(_) => Vec::new(),
+        None => begin_loop(state, path, loop_at),
+    };
+    if let Some((keep, summary)) = loop_at.compaction {
+        let summary = summary.map(|text| if text.trim().is_empty() { FORGOTTEN } else { text }.to_owned());
+        new_events.push(NewEvent::new(path.clone(), EventKind::LoopCompacted { keep, summary }));
+    }
+    let mut iteration = iteration(frame, loop_at);
+    if let Some(brain) = state.owner(path).filter(|_| !loop_at.plugins.is_empty()) {
+        let steps = loop_at.plugins.iter().map(|(name, after)| (name, brain.plugins.step(name, after)));
+        iteration.plugins = steps.filter_map(|(name, step)| Some((name.to_owned(), step?))).collect();
+    }
+    new_events.push(NewEvent::new(path.iteration(number), EventKind::LoopIteration(Box::new(iteration))));
+    new_events
+}
+
+/// Begins a loop with its own input. The first loop of the run's brain also gets the message that the run was started with,
+/// after its own input if it has one. Without any message, the engine opens the loop.
+pub(crate) fn begin_loop(state: &RunState, path: &Path, loop_at: &Configured<'_>) -> Vec<NewEvent> {
+    let own = loop_at.input.filter(|text| !text.trim().is_empty()).map(str::to_owned);
+    let start = &state.start;
+    let first = start.message.clone().filter(|first| loop_at.is_first && !first.text.trim().is_empty());
+    let (input, message_id, from, second) = match (own, first) {
+        (Some(text), first) => (Some(text), loop_at.message_id.map(str::to_owned), Speaker::Person, first),
+        (None, Some(Opening { text, id })) => (Some(text), id, Speaker::Person, None),
+        // Code answers without a message.
+        (None, None) if loop_at.in_code => (None, None, Speaker::Person, None),
+        (None, None) => {
+            let fired = start.fired.as_ref().filter(|_| loop_at.is_first).map(|fired| &fired.trigger.what);
+            let text = fired.filter(|what| !what.trim().is_empty()).cloned().unwrap_or_else(|| OPENING.to_owned());
+            (Some(text), None, Speaker::Engine, None)
+        }
+    };
+    let begins = EventKind::LoopStart {
+        input,
+        from,
+        message_id,
+        hidden: loop_at.hidden,
+        projection: loop_at.projection,
+        limits: loop_at.limits.clone(),
+    };
+    let second = second.map(|Opening { text, id }| EventKind::LoopMessage {
+        text,
+        message_id: id,
+        from: Speaker::Person,
+        signal: None,
+        actor: start.actor.clone(),
+    });
+    [begins].into_iter().chain(second).map(|kind| NewEvent::new(path.clone(), kind)).collect()
+}
+
+/// Returns what has changed since the iteration before.
+fn iteration(frame: Option<&LoopFrame>, loop_at: &Configured<'_>) -> Iteration {
+    let first = Prepared::default();
+    let before = frame.map_or(&first, |frame| &frame.prepared);
+    let knows = |hash: &ContentHash| frame.is_some_and(|frame| frame.knows(hash));
+    let mut iteration = Iteration::default();
+    if before.system != *loop_at.system {
+        iteration.system = Some(content(hash_text(loop_at.system), loop_at.system, knows));
+    }
+    if *before.context != *loop_at.context {
+        let items = loop_at.context.iter();
+        iteration.context = Some(items.map(|item| content(hash_of(item), item, knows)).collect());
+    }
+    if !before.tools.tools().iter().eq(loop_at.tools.iter().copied()) {
+        iteration.tools = Some(loop_at.tools.iter().map(|tool| entry(tool, knows)).collect());
+    }
+    if *before.settings != *loop_at.settings {
+        iteration.settings = Some(content(hash_of(loop_at.settings), loop_at.settings, knows));
+    }
+    if frame.is_some_and(|frame| frame.limits != *loop_at.limits) {
+        iteration.limits = Some(loop_at.limits.clone());
+    }
+    if frame.map_or(loop_at.exits, |frame| frame.exits != loop_at.exits) {
+        iteration.exits = Some(loop_at.exits);
+    }
+    iteration
+}
+
+fn content<T: Clone>(hash: ContentHash, body: &T, knows: impl Fn(&ContentHash) -> bool) -> Content<T> {
+    let body = (!knows(&hash)).then(|| body.clone());
+    Content { hash, body }
+}
+
+fn entry(tool: &ToolDecl, knows: impl Fn(&ContentHash) -> bool) -> ToolEntry {
+    let Content { hash, body } = content(hash_of(tool), tool, knows);
+    ToolEntry { id: tool.id.clone(), hash, body }
+}
+
+fn hash_of<T: serde::Serialize>(value: &T) -> ContentHash {
+    hash_json(&serde_json::to_value(value).unwrap_or_default())
+}

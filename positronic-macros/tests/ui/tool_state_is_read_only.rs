@@ -1,0 +1,34 @@
+//! A tool changes the state with its result: `Ok(cx.result("closed").update(|ticket| ticket.open = false))`.
+
+use positronic_core::prelude::*;
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize)]
+struct Ticket {
+    open: bool,
+}
+
+/// Assigns a field.
+#[tool]
+async fn close(mut cx: ToolContext<(), Ticket>) -> Result<()> {
+    cx.state.open = false;
+    Ok(())
+}
+
+/// Assigns the state.
+#[tool]
+async fn replace(mut cx: ToolContext<(), Ticket>) -> Result<()> {
+    cx.state = Ticket { open: false };
+    Ok(())
+}
+
+/// Assigns a conversion.
+#[tool]
+async fn convert(mut cx: ToolContext<(), Ticket>) -> Result<()> {
+    cx.state = Ticket { open: false }.into();
+    Ok(())
+}
+
+fn main() {
+    _ = brain("Support").state(Ticket { open: true }).r#loop("Chat", |cx| cx.system("Help.").tools([close(), replace(), convert()]));
+}
