@@ -212,7 +212,7 @@ fn open_run_refuses_retry_and_new() {
 
     for command in ["/retry", "/new"] {
         let actions = enter(&mut chat, command);
-        assert!(printed(&actions[1..]).starts_with("the answer is not over: /cancel ends it"));
+        assert!(printed(&actions[1..]).starts_with("an answer is running: /cancel ends it"));
     }
     assert_eq!(enter(&mut chat, "/cancel")[1..], [cancel()]);
 }
@@ -340,7 +340,7 @@ fn question_answered_elsewhere_is_withdrawn() {
 
     let actions = chat.on(Input::Withdrawn("it was approved by bob".to_owned()));
 
-    assert_eq!(printed(&actions), "pay waits no longer: it was approved by bob");
+    assert_eq!(printed(&actions), "pay no longer waits: it was approved by bob");
     assert!(chat.question.is_none() && chat.is_open());
 }
 
