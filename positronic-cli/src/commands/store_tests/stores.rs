@@ -110,7 +110,7 @@ fn a_log_that_cannot_be_read_hides_no_other_run() {
     assert_eq!(listed.err.matches(said).count(), 1, "{}", listed.err);
     assert!(listed.err.contains("`desk export RUN FILE`"), "{}", listed.err);
     let marked =
-        |line: &&str| line.contains("\"ticket-1\"") && line.contains("\"unreadable\":\"the event store failed: ");
+        |line: &&str| line.contains("\"ticket-1\"") && line.contains("\"unreadable\":\"cannot read event 5 ");
     assert_eq!((lines.out.lines().count(), lines.out.lines().filter(marked).count()), (2, 1), "{}", lines.out);
 }
 
