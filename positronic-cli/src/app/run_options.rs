@@ -8,17 +8,17 @@ use crate::app::project::Entry;
 use crate::app::ui::Ui;
 use crate::cli::options::parse;
 
-/// The options as the command line says them.
+/// The options of the command line.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Given<'a> {
+pub(crate) struct GivenOptions<'a> {
     pub(crate) pairs: &'a [String],
     pub(crate) document: Option<&'a str>,
 }
 
-/// Reads the options: what was given, laid over what the cassette was recorded with.
+/// Parses the options, with the recorded ones of the cassette as defaults.
 pub(crate) fn options(
     entry: &Entry,
-    given: Given<'_>,
+    given: GivenOptions<'_>,
     recorded: Option<&Value>,
     ui: &mut Ui,
 ) -> Result<Value, Failure> {
@@ -30,12 +30,11 @@ pub(crate) fn options(
     options.map_err(|source| Failure::Options { brain: entry.definition.title.clone(), source })
 }
 
-/// Refuses what has no loop that could hear a message.
-pub(crate) fn hears(entry: &Entry, hint: impl FnOnce() -> String) -> Result<(), Failure> {
+/// Refuses a brain without a loop that could receive a message.
+pub(crate) fn check_accepts_messages(entry: &Entry, hint: impl FnOnce() -> String) -> Result<(), Failure> {
     if entry.definition.stages.iter().any(|stage| matches!(stage.body, StageBody::Loop(_))) {
         return Ok(());
     }
-    let message =
-        format!("`{}` takes no message: it has no loop of its own that could hear one", entry.definition.title);
+    let message = format!("`{}` accepts no message: it has no loop of its own", entry.definition.title);
     Err(Failure::Misused { message, hint: hint() })
 }

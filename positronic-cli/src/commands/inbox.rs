@@ -1,34 +1,30 @@
-//! `positronic inbox`: what waits for a person, over all runs.
+//! `positronic inbox`: pending items of all runs.
 
 use positronic_core::runner::{Clock as _, SystemClock};
-use positronic_core::store::{DeliveryState, PendingFilter, StoreError};
+use positronic_core::store::{DeliveryState, PendingFilter};
 use serde_json::json;
 
 use crate::app::failure::Failure;
 use crate::app::prices::currency;
-use crate::app::runtime::block_on;
 use crate::app::store::ProjectStore;
 use crate::app::ui::Ui;
 use crate::cli::InboxArgs;
 use crate::cli::exit::Exit;
 use crate::render::figures::age;
 use crate::render::run_table::more;
-use crate::render::short_ids::Short;
+use crate::render::short_ids::ShortIds;
 use crate::render::text::{arguments, one_line, shorten};
 use crate::session::pending::{LISTED_ROWS, answers, entry};
 
-pub(crate) fn inbox(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+pub(crate) async fn inbox(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     if args.mail {
-        return mail(args, ui);
+        return mail(args, ui).await;
     }
-    let kept = ProjectStore::look(ui)?;
+    let store = ProjectStore::open_to_read(ui)?;
     let filter = PendingFilter::builder().person(!args.all).most(args.limit).build();
-    let (waiters, short) = block_on(async {
-        let client = kept.client();
-        let waiters = client.store().pending(&filter).await?;
-        let short = Short::of(&client, waiters.iter().map(|waiter| &waiter.run)).await?;
-        Ok::<_, StoreError>((waiters, short))
-    })?;
+    let client = store.client();
+    let waiters = client.store().pending(&filter).await?;
+    let short = ShortIds::of(&client, waiters.iter().map(|waiter| &waiter.run)).await?;
     let now = SystemClock.now();
     if args.json {
         for waiter in &waiters {
@@ -39,14 +35,14 @@ pub(crate) fn inbox(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     if waiters.is_empty() {
-        let rest = if args.all { "" } else { " for a person; --all lists what waits for machines, too" };
-        ui.notice(&format!("nothing in {} waits{rest}", kept.place))?;
+        let rest = if args.all { "" } else { " for a person; --all also lists what waits for machines" };
+        ui.notice(&format!("nothing in {} waits{rest}", store.location))?;
     }
     for (index, waiter) in waiters.iter().enumerate() {
         if index > 0 {
             ui.blank()?;
         }
-        let currency = block_on(async { currency(&kept.client(), &waiter.run, &waiter.pending).await })?;
+        let currency = currency(&store.client(), &waiter.run, &waiter.pending).await?;
         let room = (ui.columns(), (!args.full).then_some(LISTED_ROWS));
         ui.tell(&entry(waiter, short.get(&waiter.run), currency.as_deref(), now, room, ui))?;
     }
@@ -56,10 +52,10 @@ pub(crate) fn inbox(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Lists the webhooks that came before anybody waited for them.
-fn mail(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let kept = ProjectStore::look(ui)?;
-    let entries = block_on(async { kept.client().store().mailbox().await })?;
+/// Lists the webhooks that no call waits for yet.
+async fn mail(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+    let store = ProjectStore::open_to_read(ui)?;
+    let entries = store.client().store().mailbox().await?;
     let now = SystemClock.now();
     let mails: Vec<_> = entries
         .iter()
@@ -76,7 +72,7 @@ fn mail(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     if mails.is_empty() {
-        ui.notice(&format!("no webhook in {} waits for a call", kept.place))?;
+        ui.notice(&format!("no webhook in {} waits for delivery", store.location))?;
     }
     for mail in mails {
         let (since, left) = (age(now.since(mail.at)), age(mail.expires.since(now)));

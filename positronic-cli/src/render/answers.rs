@@ -1,4 +1,4 @@
-//! Writes the lines of a model's answer, while it streams and when it is whole.
+//! Lines of a model's answer, while it streams and when it is complete.
 
 use positronic_core::projection::timeline::{AnswerNode, AnswerOutcome, Stream, StreamPart};
 use positronic_core::record::DeltaKind;
@@ -9,11 +9,11 @@ use super::text::{one_line, sanitise, shorten, width, wrap};
 use super::view::shown_text;
 use super::way::{failed_over, way};
 
-/// How many lines of thoughts stay in sight.
+/// Number of visible lines of reasoning.
 const THOUGHT_LINES: usize = 3;
 
 impl Pen<'_> {
-    /// Writes what happened to a request before there was text: who failed, what was wrong with an answer.
+    /// Renders the failures of a request before its answer.
     pub(super) fn answer_head(&self, answer: &AnswerNode, indent: usize) -> Vec<Line> {
         let (answered, refused) = match &answer.outcome {
             Some(AnswerOutcome::Answered(answer)) => (answer, None),
@@ -25,12 +25,12 @@ impl Pen<'_> {
         };
         let tone = if failed_over(&answered.metadata) { Tone::Warn } else { Tone::Dim };
         let way = way(&answered.metadata).map(|way| self.remark(tone, Sign::Result, &way, indent));
-        let refused = refused.map(|message| format!("no decision that fits: {message}"));
+        let refused = refused.map(|message| format!("invalid structured action: {message}"));
         let refused = refused.map(|text| self.remark(Tone::Warn, Sign::Result, &text, indent));
         way.into_iter().chain(refused).flatten().collect()
     }
 
-    /// Writes what a model says: what streams, or the whole answer.
+    /// Renders an answer: its stream, or its complete text.
     pub(super) fn answer_text(&self, answer: &AnswerNode, indent: usize) -> Vec<Line> {
         match (&answer.outcome, &answer.stream) {
             (Some(AnswerOutcome::Answered(answer)), _) => {
@@ -46,7 +46,7 @@ impl Pen<'_> {
     fn stream(&self, stream: &Stream, indent: usize) -> Vec<Line> {
         let mut lines: Vec<Line> = stream.parts.iter().flat_map(|part| self.stream_part(part, indent)).collect();
         if stream.gap {
-            let text = "a part of this is missing until the answer is whole";
+            let text = "a part is missing until the answer is complete";
             lines.extend(self.remark(Tone::Dim, Sign::Result, text, indent));
         }
         lines

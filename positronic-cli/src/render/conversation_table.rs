@@ -11,7 +11,7 @@ use super::words::status;
 
 /// A conversation with its last message.
 #[derive(Debug)]
-pub(crate) struct Talk {
+pub(crate) struct ConversationRow {
     pub(crate) summary: ConversationSummary,
     /// Input of its last run.
     pub(crate) said: Option<String>,
@@ -27,10 +27,16 @@ const ROOM: usize = 16;
 /// Columns that are dropped in this order in a narrow terminal.
 const LEFT_OUT: [usize; 4] = [3, 2, 5, 1];
 
-/// Renders conversations as a table of a given width. Runs in `alone` have work and no worker.
-pub(crate) fn talks(talks: &[Talk], alone: &HashSet<RunId>, now: Timestamp, columns: usize, unicode: bool) -> String {
+/// Renders conversations as a table of a given width. Runs in `unclaimed` have work and no worker.
+pub(crate) fn conversation_table(
+    conversation_table: &[ConversationRow],
+    unclaimed: &HashSet<RunId>,
+    now: Timestamp,
+    columns: usize,
+    unicode: bool,
+) -> String {
     let mut rows: Vec<[String; 6]> = vec![HEADS.map(str::to_owned)];
-    rows.extend(talks.iter().map(|Talk { summary, .. }| {
+    rows.extend(conversation_table.iter().map(|ConversationRow { summary, .. }| {
         let last = &summary.last;
         let user = last.user.as_deref().unwrap_or("–");
         [
@@ -38,14 +44,14 @@ pub(crate) fn talks(talks: &[Talk], alone: &HashSet<RunId>, now: Timestamp, colu
             shorten(&one_line(&last.brain, unicode), WIDEST, unicode),
             shorten(&one_line(user, unicode), WIDEST, unicode),
             summary.runs.to_string(),
-            status(last, alone),
+            status(last, unclaimed),
             age(now.since(last.at)),
         ]
     }));
     let mut widths: Vec<usize> = (0..HEADS.len())
         .map(|column| rows.iter().filter_map(|row| row.get(column)).map(|cell| width(cell)).max().unwrap_or(0))
         .collect();
-    if talks.iter().all(|talk| talk.summary.last.user.is_none()) {
+    if conversation_table.iter().all(|talk| talk.summary.last.user.is_none()) {
         set(&mut widths, 2);
     }
     for column in LEFT_OUT {
@@ -54,7 +60,7 @@ pub(crate) fn talks(talks: &[Talk], alone: &HashSet<RunId>, now: Timestamp, colu
         }
     }
     let room = columns.saturating_sub(taken(&widths));
-    let said = talks.iter().map(|talk| one_line(talk.said.as_deref().unwrap_or_default(), unicode));
+    let said = conversation_table.iter().map(|talk| one_line(talk.said.as_deref().unwrap_or_default(), unicode));
     let said = std::iter::once(LAST_MESSAGE.to_owned()).chain(said);
     let mut text = String::new();
     for (row, said) in rows.iter().zip(said) {

@@ -98,7 +98,7 @@ fn a_short_run_ends_as_the_frame_in_full() {
 }
 
 #[test]
-fn a_long_run_scrolls_up_and_is_kept() {
+fn long_run_scrolls_into_the_history() {
     let mut terminal = Terminal::new(60, 12);
     let mut live = Live::new(&mut terminal, Style::default(), 60, 12);
     play(&mut live, &long(12), (60, 12));
@@ -151,7 +151,7 @@ fn question_stands_below_the_view_and_its_answer_stays() {
 }
 
 #[test]
-fn what_does_not_change_is_not_written_again() {
+fn unchanged_lines_are_not_repainted() {
     let mut bytes = Vec::new();
     let mut live = Live::new(&mut bytes, Style::default(), 80, 20);
     let story = stories::waiting();

@@ -6,7 +6,7 @@ use positronic_core::record::{RunId, RunSummary, Status, Timestamp};
 use positronic_core::store::StoreError;
 
 use super::figures::{age, count};
-use super::short_ids::Short;
+use super::short_ids::ShortIds;
 use super::text::{one_line, shorten, width};
 use super::words::{code_changed, status};
 
@@ -27,12 +27,12 @@ const GAP: &str = "  ";
 /// Columns that are dropped in this order in a narrow terminal.
 const LEFT_OUT: [usize; 4] = [5, 4, 3, BRAIN];
 
-/// Renders runs as a table of a given width. Runs in `alone` have work and no worker; runs in `changed` cannot
+/// Renders runs as a table of a given width. Runs in `unclaimed` have work and no worker; runs in `changed` cannot
 /// continue with the current code, or are unreadable.
 pub(crate) fn table(
     rows: &[RunSummary],
-    short: &Short,
-    alone: &HashSet<RunId>,
+    short: &ShortIds,
+    unclaimed: &HashSet<RunId>,
     changed: &Differences,
     now: Timestamp,
     columns: usize,
@@ -43,7 +43,7 @@ pub(crate) fn table(
         [
             one_line(short.get(&row.run), unicode),
             one_line(&row.brain, unicode),
-            status(row, alone),
+            status(row, unclaimed),
             age(now.since(row.since)),
             age(now.since(row.started)),
             count(row.usage.total()),

@@ -83,7 +83,7 @@ pub(crate) fn named(pending: &Pending) -> String {
     }
 }
 
-/// Says whether a person can answer.
+/// Returns whether a person can answer.
 pub(crate) fn for_person(pending: &Pending) -> bool {
     match &pending.kind {
         PendingKind::Approval { .. } | PendingKind::Budget { .. } => true,
@@ -91,7 +91,7 @@ pub(crate) fn for_person(pending: &Pending) -> bool {
     }
 }
 
-/// Says whether a yes or a no answers.
+/// Returns whether a decision answers.
 pub(crate) const fn is_approval(pending: &Pending) -> bool {
     matches!(pending.kind, PendingKind::Approval { .. } | PendingKind::Budget { .. })
 }
