@@ -9,7 +9,7 @@ use positronic_core::store::{EventStore, MemoryStore};
 use positronic_core::testing::{CountedIds, FaultyStore, Story, Test, TestClock};
 use serde_json::json;
 
-use crate::support::{Board, Journal, ShopBuilder, batch, check_log, done, prompt, worker, workshop};
+use crate::support::{Board, Journal, check_log, done, prompt, workshop};
 
 fn runner(store: impl EventStore, model: ScriptedModel) -> Runner {
     Runner::builder()

@@ -6,7 +6,7 @@ use positronic_core::dsl::Wait;
 use positronic_core::machine::Refusal;
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
-use positronic_core::record::{Actor, EventKind, Message, PendingKind, SignalKind, Status, ToolResult};
+use positronic_core::record::{Actor, EventKind, PendingKind, SignalKind, Status, ToolResult};
 use positronic_core::runner::{Settled, SignalError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
