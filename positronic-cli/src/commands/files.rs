@@ -206,7 +206,7 @@ mod tests {
             call: Place::root(),
             tool: "save".to_owned(),
             at: Timestamp(0),
-            file: FileOutput::kept(name, "text/plain", 1, sha256),
+            file: FileOutput::stored(name, "text/plain", 1, sha256),
         };
         let files = [file("a.txt", "1"), file("A.txt", "2"), file("a.txt", "1"), file("a.txt", "3"), file("b", "1")];
         let all: Vec<_> = files.iter().collect();

@@ -390,7 +390,7 @@ impl<O, S, V> ToolContext<O, S, V> {
         let (name, media_type, bytes) = (name.into(), media_type.into(), bytes.into());
         let size = bytes.len() as u64;
         let sha256 = self.scope.link.keep(bytes).await?;
-        let file = FileOutput::kept(name, media_type, size, sha256);
+        let file = FileOutput::stored(name, media_type, size, sha256);
         self.add_file(file.clone())?;
         Ok(file)
     }

@@ -75,7 +75,7 @@ impl DeltaSink for Show<'_> {
         }
     }
 
-    fn is_heard(&self) -> bool {
+    fn has_reader(&self) -> bool {
         self.after.is_some() && self.shared.live.is_read()
     }
 }

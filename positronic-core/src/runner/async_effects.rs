@@ -16,7 +16,7 @@ use super::worker::Worker;
 use crate::definition::{Invocation, LoopDefinition, Scope, StageBody, ToolBody};
 use crate::error::{Error, Result};
 use crate::machine::{Answered, Effect, RunState, Validated, given_up};
-use crate::model::Model;
+use crate::model::Model as _;
 use crate::projection::iteration_request;
 use crate::record::{
     AnswerFault, CODE, EventKind, Gate, ModelError, ModelResponse, NewEvent, Path, ProposedCall, Segment, Timestamp,

@@ -27,7 +27,7 @@ pub enum StartError {
         reason: String,
     },
     /// Another run has that id.
-    #[error("there is a run `{run}` already, and it differs: {}; use another id", listed(.differs))]
+    #[error("the run `{run}` exists and differs: {}; use another id", listed(.differs))]
     Started {
         /// The run.
         run: RunId,

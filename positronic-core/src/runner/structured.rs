@@ -75,7 +75,7 @@ impl DeltaSink for ReasonAlone<'_> {
         self.show.restart();
     }
 
-    fn is_heard(&self) -> bool {
-        self.show.is_heard()
+    fn has_reader(&self) -> bool {
+        self.show.has_reader()
     }
 }

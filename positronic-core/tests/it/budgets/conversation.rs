@@ -399,7 +399,7 @@ async fn unpriced_payment_in_another_currency_refuses_the_prompt() {
     let nobody = process(&store, None).conversation("c").budget(money());
     assert_eq!(
         refused(&nobody).await.to_string(),
-        "the conversation `c` has a budget of money: a part of it was paid in EUR, which is no part of the sum, and this \
+        "the conversation `c` has a budget of money: a part of it was paid in EUR and is not in the sum, and this \
          runner has no prices; give it a table that has one for it"
     );
     let others = Some(table("USD", &json!({"other/*": {"input": 1, "output": 1}})));

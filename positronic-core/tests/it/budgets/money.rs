@@ -128,8 +128,8 @@ async fn runner_with_unsuitable_prices_leaves_a_money_limited_run_unchanged() {
     );
     assert_eq!(
         other,
-        "the run has a limit of money: it counts in EUR, and this runner's prices are in USD; go on with the prices that \
-         it began with"
+        "the run has a limit of money: it counts in EUR, and this runner's prices are in USD; resume it with the prices \
+         that it began with"
     );
     let run = worker(&store, Some("EUR")).resume(&id).await.unwrap();
     assert!(matches!(run.settled().await, Settled::Completed(_)), "the run is as it was");
