@@ -17,7 +17,7 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     /// ```
     /// # use positronic_core::prelude::*;
     /// # use positronic_core::dsl::Tool;
-    /// # fn brew() -> Tool<(), Vec<String>, ()> {
+    /// # fn brew() -> Tool<(), Vec<String>> {
     /// #     Tool::new("brew", |t| t.execute(async |_: NoArgs, cx| Ok(cx.result("hot").update(|teas: &mut Vec<String>| teas.clear()))))
     /// # }
     /// let kitchen = brain("Kitchen").state(vec!["oolong".to_owned()]).r#loop("Brew", |cx| {

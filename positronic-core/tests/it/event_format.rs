@@ -178,6 +178,12 @@ fn is_optional(field: &Field) -> bool {
     field.serde.contains("skip_serializing_if")
 }
 
+/// Returns a field's name in JSON.
+fn json_name(field: &Field) -> &str {
+    let renamed = field.serde.split("rename = \"").nth(1).and_then(|rest| rest.split('"').next());
+    renamed.unwrap_or(&field.name)
+}
+
 /// Writes the table of an object's fields.
 fn table(fields: &[Field], page: &mut String, named: &mut BTreeSet<String>) {
     if fields.is_empty() {
@@ -192,7 +198,7 @@ fn table(fields: &[Field], page: &mut String, named: &mut BTreeSet<String>) {
             _ = writeln!(page, "| the fields of {kind} | | yes | {meaning} |");
         } else {
             let always = if is_optional(field) { "no" } else { "yes" };
-            _ = writeln!(page, "| `{}` | {kind} | {always} | {meaning} |", field.name);
+            _ = writeln!(page, "| `{}` | {kind} | {always} | {meaning} |", json_name(field));
         }
     }
 }
@@ -201,7 +207,7 @@ fn table(fields: &[Field], page: &mut String, named: &mut BTreeSet<String>) {
 fn in_line(fields: &[Field], named: &mut BTreeSet<String>) -> String {
     let one = |field: &Field, named: &mut BTreeSet<String>| {
         let mark = if is_optional(field) { "?" } else { "" };
-        format!("`{}`{mark}: {}", field.name, words(field.kind.as_ref().unwrap(), named))
+        format!("`{}`{mark}: {}", json_name(field), words(field.kind.as_ref().unwrap(), named))
     };
     fields.iter().map(|field| one(field, named)).collect::<Vec<_>>().join("; ")
 }
