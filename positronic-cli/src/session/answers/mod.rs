@@ -9,6 +9,7 @@ mod keyboard;
 mod question;
 #[cfg(test)]
 mod question_tests;
+mod script;
 
 use positronic_core::model::cassette::{AwaitedSignal as Asked, Cassette};
 use positronic_core::record::{Pending, PendingKind};
@@ -20,7 +21,8 @@ use crate::cli::limits;
 
 pub(crate) use editor::{Command, Editor};
 pub(crate) use keyboard::Keyboard;
-pub(crate) use question::{Answer, Question};
+pub(crate) use question::Question;
+pub(crate) use script::Answer;
 
 /// Takes the cassette's next answer to what is pending.
 pub(crate) fn from_cassette(cassette: &Cassette, pending: &[Pending]) -> Option<SignalKind> {
