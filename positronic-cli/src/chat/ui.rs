@@ -202,14 +202,8 @@ impl ChatUi<'_> {
         let screen = size();
         let unicode = self.live.style().unicode;
         let (gone, frame) = self.state.draw(self.live.view().currency(), screen, unicode);
-        self.live.set_foot(frame);
-        let painted = self.live.tick(SystemClock.now(), screen.0, screen.1);
-        self.shown(painted)?;
-        if !gone.is_empty() {
-            let printed = self.live.print(gone);
-            self.shown(printed)?;
-        }
-        Ok(())
+        let painted = self.live.paint(gone, frame, SystemClock.now(), screen);
+        self.shown(painted)
     }
 
     /// Judges an attempt to show something: a terminal that is gone does not disturb leaving.
