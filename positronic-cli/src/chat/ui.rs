@@ -34,7 +34,7 @@ const TICK: Duration = Duration::from_millis(80);
 /// How a chat was left.
 #[derive(Debug)]
 pub(crate) struct Left {
-    /// What has told the process to end, where that is not the person.
+    /// The interrupt that ends the chat, unless the person leaves it.
     pub(crate) by: Option<Interrupt>,
     /// Whether a call waits for a person.
     pub(crate) waits: bool,
