@@ -72,7 +72,7 @@ pub(super) struct ChatState {
     pub(super) unheard: Vec<Opening>,
     ticks: u32,
     pub(super) leaving: Option<Leaving>,
-    /// What has told the process to end, where that is not the person.
+    /// The interrupt that ends the chat, unless the person leaves it.
     pub(super) left_by: Option<Interrupt>,
     actions: Vec<Action>,
 }

@@ -34,7 +34,7 @@ const TICK: Duration = Duration::from_millis(80);
 /// How a chat was left.
 #[derive(Debug)]
 pub(crate) struct Left {
-    /// What has told the process to end, where that is not the person.
+    /// The interrupt that ends the chat, unless the person leaves it.
     pub(crate) by: Option<Interrupt>,
     /// Whether a call waits for a person.
     pub(crate) waits: bool,
@@ -202,14 +202,8 @@ impl ChatUi<'_> {
         let screen = size();
         let unicode = self.live.style().unicode;
         let (gone, frame) = self.state.draw(self.live.view().currency(), screen, unicode);
-        self.live.set_foot(frame);
-        let painted = self.live.tick(SystemClock.now(), screen.0, screen.1);
-        self.shown(painted)?;
-        if !gone.is_empty() {
-            let printed = self.live.print(gone);
-            self.shown(printed)?;
-        }
-        Ok(())
+        let painted = self.live.paint(gone, frame, SystemClock.now(), screen);
+        self.shown(painted)
     }
 
     /// Judges an attempt to show something: a terminal that is gone does not disturb leaving.

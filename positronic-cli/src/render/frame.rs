@@ -30,22 +30,22 @@ pub(crate) fn fit(lines: Vec<(bool, Line)>, style: &Style) -> Vec<Line> {
     let settled = lines.iter().filter(|(settled, _)| *settled).count();
     let mut from_settled = excess.min(settled);
     let mut from_rest = excess - from_settled;
-    let mut store = Vec::with_capacity(height);
+    let mut shown = Vec::with_capacity(height);
     let mut remark = None;
     for (index, (settled, line)) in lines.into_iter().enumerate() {
         let left = if settled { &mut from_settled } else { &mut from_rest };
         if *left > 0 {
             *left -= 1;
-            remark.get_or_insert(index.min(store.len()));
+            remark.get_or_insert(index.min(shown.len()));
         } else {
-            store.push(line);
+            shown.push(line);
         }
     }
     if let Some(at) = remark {
         let hidden = many(u64::try_from(excess).unwrap_or(0), "line");
         let sign = if style.unicode { "⋯" } else { "..." };
-        store.insert(at, Line::new(0).with(Tone::Dim, format!("{sign} {hidden} not shown")));
+        shown.insert(at, Line::new(0).with(Tone::Dim, format!("{sign} {hidden} not shown")));
     }
-    store.truncate(height);
-    store
+    shown.truncate(height);
+    shown
 }

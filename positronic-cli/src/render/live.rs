@@ -66,11 +66,6 @@ impl<W: Write> Live<W> {
         live
     }
 
-    /// Sets what stands below the view from the next tick on.
-    pub(crate) fn set_foot(&mut self, foot: Frame) {
-        self.foot = foot;
-    }
-
     /// Adds a remark to the node of the last event.
     pub(crate) fn note(&mut self, text: String) {
         self.view.note(text);
@@ -121,11 +116,28 @@ impl<W: Write> Live<W> {
     ///
     /// The terminal cannot be written to.
     pub(crate) fn tick(&mut self, now: Timestamp, columns: usize, rows: usize) -> io::Result<()> {
+        let foot = std::mem::take(&mut self.foot);
+        self.paint(Vec::new(), foot, now, (columns, rows))
+    }
+
+    /// Repaints with another foot below the view; `gone` scrolls away above it.
+    ///
+    /// # Errors
+    ///
+    /// The terminal cannot be written to.
+    pub(crate) fn paint(
+        &mut self,
+        gone: Vec<Line>,
+        foot: Frame,
+        now: Timestamp,
+        (columns, rows): (usize, usize),
+    ) -> io::Result<()> {
+        self.foot = foot;
         self.view.tick(now);
         if (columns, rows) != self.size {
             self.set_size(columns, rows);
         }
-        self.repaint(Vec::new())
+        if gone.is_empty() { self.repaint(gone) } else { self.print(gone) }
     }
 
     fn repaint(&mut self, mut gone: Vec<Line>) -> io::Result<()> {

@@ -68,19 +68,15 @@ impl Painter {
         if old_rows > 0 {
             queue!(bytes, MoveUp(short(old_rows)))?;
         }
-        if resized {
-            queue!(bytes, Clear(ClearType::FromCursorDown))?;
-        }
-        for line in gone {
-            write!(bytes, "{}", line.paint(style))?;
-            queue!(bytes, Clear(ClearType::UntilNewLine))?;
-            bytes.extend_from_slice(b"\r\n");
-        }
         let stays = gone.is_empty() && !resized;
-        for (index, line) in new.iter().enumerate() {
-            if !(stays && self.painted.get(index) == Some(line)) {
-                bytes.extend_from_slice(line.1.as_bytes());
-                queue!(bytes, Clear(ClearType::UntilNewLine))?;
+        let gone = gone.iter().map(|line| (false, line.paint(style)));
+        let lines = new.iter().enumerate();
+        let lines = lines.map(|(index, line)| (stays && self.painted.get(index) == Some(line), line.1.clone()));
+        for (is_painted, line) in gone.chain(lines) {
+            if !is_painted {
+                // Not the rest of the screen at once: terminals may save what that clears in their history.
+                queue!(bytes, Clear(ClearType::CurrentLine))?;
+                bytes.extend_from_slice(line.as_bytes());
             }
             bytes.extend_from_slice(b"\r\n");
         }
@@ -143,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn narrower_terminal_is_cleared_from_where_the_wrapped_frame_begins() {
+    fn narrower_terminal_is_painted_from_where_the_wrapped_frame_begins() {
         let mut painter = Painter::default();
         let wide = frame(&[&"x".repeat(50), &"y".repeat(30), "› input"], (2, 7));
         paint(&mut painter, &[], &wide, (60, 10));
@@ -151,7 +147,7 @@ mod tests {
         let narrow = paint(&mut painter, &[], &frame(&["short"], (0, 5)), (20, 10));
 
         // Three rows of 50 columns and two of 30 stand above the cursor.
-        assert!(narrow.contains("\u{1b}[1G\u{1b}[5A\u{1b}[J"), "{narrow:?}");
+        assert!(narrow.contains("\u{1b}[1G\u{1b}[5A\u{1b}[2Kshort\r\n\u{1b}[J"), "{narrow:?}");
     }
 
     #[test]

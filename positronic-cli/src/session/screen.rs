@@ -102,17 +102,10 @@ impl<'a> Screen<'a> {
     }
 
     fn foot(&mut self, gone: Vec<Line>, frame: Frame) -> io::Result<()> {
-        let (columns, rows) = size();
         match &mut self.reporter {
-            Reporter::Live(live) => {
-                live.set_foot(frame);
-                if !gone.is_empty() {
-                    live.print(gone)?;
-                }
-                live.tick(SystemClock.now(), columns, rows)
-            }
+            Reporter::Live(live) => live.paint(gone, frame, SystemClock.now(), size()),
             Reporter::Plain(_) | Reporter::Silent(_) => {
-                self.painter.paint(&mut io::stderr(), &self.style, &gone, &frame, (columns, rows))
+                self.painter.paint(&mut io::stderr(), &self.style, &gone, &frame, size())
             }
         }
     }
