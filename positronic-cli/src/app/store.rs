@@ -14,9 +14,9 @@ use positronic_core::store::MemoryStore;
 use positronic_core::store::{SqliteOptions, SqliteStore, StoreError};
 
 use crate::app::failure::Failure;
-use crate::app::private;
 use crate::app::project_dir::folder;
 use crate::app::ui::Ui;
+use positronic_core::private;
 
 const FILE: &str = "runs.db";
 

@@ -35,7 +35,7 @@ async fn list(args: &ConversationListArgs, ui: &mut Ui) -> Result<Exit, Failure>
     let all = listed(&store, args).await?;
     let unclaimed = unclaimed(&store.client(), all.iter().map(|talk| &talk.summary.last), now).await?;
     if args.json {
-        for ConversationRow { summary, said } in &all {
+        for ConversationRow { summary, last_message } in &all {
             let last = &summary.last;
             ui.json_line(&json!({
                 "conversation": summary.id,
@@ -45,7 +45,7 @@ async fn list(args: &ConversationListArgs, ui: &mut Ui) -> Result<Exit, Failure>
                 "status": last.status,
                 "at": last.at,
                 "last_run": last.run,
-                "said": said,
+                "said": last_message,
             }))?;
         }
     } else if all.is_empty() {
@@ -76,11 +76,11 @@ async fn listed(store: &ProjectStore, args: &ConversationListArgs) -> Result<Vec
             continue;
         }
         let first = client.store().read(&summary.last.run, Seq(0), 1).await?;
-        let said = first.first().and_then(|event| match &event.kind {
+        let last_message = first.first().and_then(|event| match &event.kind {
             EventKind::BrainStart(start) => Some(start.start.as_ref()?.message.as_ref()?.text.clone()),
             _ => None,
         });
-        listed.push(ConversationRow { summary, said });
+        listed.push(ConversationRow { summary, last_message });
     }
     Ok(listed)
 }
