@@ -8,7 +8,7 @@
 //! `docs/guide/appendix/langgraph.md` compares it with the design's graph of the same agent.
 
 use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Services};
-use positronic_core::plugins::Skills;
+use positronic_core::plugins::Toolsets;
 use positronic_core::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -163,10 +163,10 @@ impl<O: Options, V: Services> Plugin<O, Work, V> for Desk {
 
 /// Builds the brain.
 pub fn analyst() -> Brain<(), Work> {
-    let skills = Skills::new()
-        .skill("figures", "Look up sales", [query()])
-        .skill("charts", "Show charts", [draw()])
-        .skill("reports", "Write reports and send them", [write(), send()])
+    let toolsets = Toolsets::new()
+        .set("figures", "Look up sales", [query()])
+        .set("charts", "Show charts", [draw()])
+        .set("reports", "Write reports and send them", [write(), send()])
         .active(["figures"]);
     brain(TITLE)
         .description("Answers a question about sales with a chart, and sends a report that somebody has approved")
@@ -174,7 +174,7 @@ pub fn analyst() -> Brain<(), Work> {
         .r#loop("Answer", move |cx| {
             cx.system("You are an analyst. Look figures up before you name any.")
                 .input("How did 2026 go? Show me, and send a report to Ada, ada@example.org.")
-                .plugin(skills.clone())
+                .plugin(toolsets.clone())
                 .plugin(Desk)
                 .max_iterations(12)
         })

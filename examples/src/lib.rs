@@ -6,7 +6,7 @@
 //!
 //! [`kitchen`] and [`weather`] are for a chat: `chat kitchen`.
 //!
-//! Plugins of the library: [`skills`] offers tools in sets that the model activates and deactivates,
+//! Plugins of the library: [`toolsets`] offers tools in sets that the model activates and deactivates,
 //! [`modes`] lets a loop work in one mode at a time, [`compaction`] keeps a long conversation short, [`blueprints`]
 //! shows the documents that match the user's message, [`memory`] stores facts across runs, and
 //! [`triggers`] starts prompts at set times.
@@ -33,7 +33,7 @@ pub mod modes;
 pub mod nested;
 pub mod release;
 pub mod rover;
-pub mod skills;
 pub mod support;
+pub mod toolsets;
 pub mod triggers;
 pub mod weather;

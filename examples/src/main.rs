@@ -8,7 +8,7 @@ use positronic_examples::acme::Acme;
 use positronic_examples::nested::Newsroom;
 use positronic_examples::{
     agentloop, analyst, blueprints, compaction, delegate, kitchen, memory, minimal, modes, nested, release, rover,
-    skills, support, triggers, weather,
+    support, toolsets, triggers, weather,
 };
 
 fn main() -> ExitCode {
@@ -27,8 +27,8 @@ fn main() -> ExitCode {
         .cassette(weather::TITLE, weather::CASSETTE)
         .brain(kitchen::kitchen())
         .cassette(kitchen::TITLE, kitchen::CASSETTE)
-        .brain(skills::assistant())
-        .cassette(skills::TITLE, skills::CASSETTE)
+        .brain(toolsets::assistant())
+        .cassette(toolsets::TITLE, toolsets::CASSETTE)
         .brain(modes::helpdesk())
         .cassette(modes::TITLE, modes::CASSETTE)
         .brain(compaction::proofreader())

@@ -7,8 +7,8 @@ use positronic_core::testing::Test;
 use positronic_examples::acme::Acme;
 use positronic_examples::nested::Newsroom;
 use positronic_examples::{
-    agentloop, analyst, blueprints, compaction, delegate, memory, minimal, modes, nested, release, rover, skills,
-    support,
+    agentloop, analyst, blueprints, compaction, delegate, memory, minimal, modes, nested, release, rover, support,
+    toolsets,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -61,7 +61,7 @@ where
 async fn promise_14_every_example_continues_after_a_crash_anywhere() {
     every_death(minimal::CASSETTE, minimal::minimal, ()).await;
     every_death(release::CASSETTE, release::release, ()).await;
-    every_death(skills::CASSETTE, skills::assistant, ()).await;
+    every_death(toolsets::CASSETTE, toolsets::assistant, ()).await;
     every_death(analyst::CASSETTE, analyst::analyst, ()).await;
     every_death(rover::CASSETTE, rover::rover, ()).await;
     every_death(modes::CASSETTE, modes::helpdesk, modes::Problem::default()).await;

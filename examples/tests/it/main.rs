@@ -25,10 +25,10 @@ mod release;
 mod rover;
 #[cfg(unix)]
 mod shutdown;
-mod skills;
 mod strict;
 mod support;
 #[cfg(unix)]
 mod terminal;
+mod toolsets;
 mod triggers;
 mod weather;

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use positronic_core::machine::{RunState, pending, status, why};
-use positronic_core::projection::{Prompts, request_at, transcript};
+use positronic_core::projection::timeline::Timeline;
+use positronic_core::projection::{request_at, transcript};
 use positronic_core::record::{EventKind, ModelRequest, RunId, Seq};
 use serde_json::{Value, json};
 
@@ -40,7 +41,9 @@ pub(crate) async fn state(args: &StateArgs, ui: &mut Ui) -> Result<Exit, Failure
                 "record": prompts.iter().collect::<Vec<_>>(),
             }))?;
         } else {
-            ui.tell(&text(at, &state, &prompts))?;
+            let log = store.client().events(&row.run, Seq(0)).await?;
+            let timeline = Timeline::of(log.iter().map(|event| &**event).take_while(|event| event.seq <= at));
+            ui.tell(&text(at, &state, &timeline))?;
         }
     }
     Ok(Exit::Done)
@@ -50,14 +53,14 @@ fn value(state: &RunState) -> Value {
     state.root.as_ref().map(|root| Value::clone(&root.state)).unwrap_or_default()
 }
 
-fn text(at: Seq, state: &RunState, prompts: &Prompts) -> String {
+fn text(at: Seq, state: &RunState, timeline: &Timeline) -> String {
     let mut text = format!("after event {at}: {}\n", status(state).as_str());
     if let Some(why) = why(state) {
         _ = writeln!(text, "{}", why.sentence);
     }
     let document = serde_json::to_string_pretty(&value(state)).unwrap_or_default();
     _ = write!(text, "\n# State\n{document}\n");
-    let record = transcript(prompts);
+    let record = transcript(timeline);
     if !record.is_empty() {
         _ = write!(text, "\n{record}");
     }

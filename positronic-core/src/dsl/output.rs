@@ -62,7 +62,11 @@ impl CustomOutput {
             return Ok(None);
         }
         T::deserialize(&self.data).map(Some).map_err(|error| {
-            Error::new(format!("the recorded output `{}` is no `{}`: {error}", self.kind, std::any::type_name::<T>()))
+            Error::new(format!(
+                "cannot decode the recorded output `{}` as `{}`: {error}",
+                self.kind,
+                std::any::type_name::<T>()
+            ))
         })
     }
 }

@@ -57,6 +57,7 @@ mod options;
 mod plugin;
 mod policy;
 mod secrets;
+mod seen;
 mod server;
 mod session;
 mod tools;
@@ -64,6 +65,7 @@ mod transport;
 
 pub use error::McpError;
 pub use options::McpOptions;
-pub use plugin::{Mcp, McpSeen, McpState};
+pub use plugin::{Mcp, McpState};
+pub use seen::McpSeen;
 pub use server::McpServer;
 pub use transport::{McpCommand, McpHttp, McpStream, McpTransport};

@@ -7,14 +7,14 @@
 //! | [`Compaction`] | a summary of the older part of a long conversation | [`Compacted`] |
 //! | [`Memory`] | facts about a user, across runs: the model stores, searches and deletes them, and sees those that match | [`RecalledFacts`] |
 //! | [`Modes`] | one way of working at a time: a prompt, allowed tools, transitions, with waits and exits | [`CurrentMode`] |
-//! | [`Skills`] | named sets of tools that the model activates and deactivates during a conversation | [`ActiveSkills`] |
+//! | [`Toolsets`] | named sets of tools that the model activates and deactivates during a conversation | [`ActiveToolsets`] |
 //! | [`Triggers`] | prompts that start at a given time or repeatedly: the model sets, lists and deletes them | none |
 
 mod blueprints;
 mod compaction;
 mod memory;
 mod modes;
-mod skills;
+mod toolsets;
 mod triggers;
 
 use crate::record::{OutputKind, Prompt};
@@ -25,7 +25,7 @@ pub use compaction::{Compacted, Compaction};
 pub use memory::SqliteFacts;
 pub use memory::{Fact, FactId, FactOwner, FactStore, Memory, MemoryFacts, RecalledFacts};
 pub use modes::{CurrentMode, Mode, Modes};
-pub use skills::{ActiveSkills, Skills};
+pub use toolsets::{ActiveToolsets, Toolsets};
 pub use triggers::{NoTriggerState, Triggers};
 
 /// Returns the latest user input of a loop.

@@ -121,7 +121,7 @@ impl<S> Mode<S> {
     }
 
     /// Allows tools by name; the default is only `mode.enter`. A name that ends in `*` matches by prefix, and may match
-    /// nothing, such as the tools of an inactive skill: `mail.*`, or `*` for all.
+    /// nothing, such as the tools of an inactive toolset: `mail.*`, or `*` for all.
     pub fn tools<'n>(mut self, names: impl IntoIterator<Item = &'n str>) -> Self {
         self.tools.extend(names.into_iter().map(str::to_owned));
         self
@@ -209,7 +209,7 @@ impl<S> Modes<S> {
             if let Some(tool) = tools.iter().find(|tool| !tool.ends_with('*') && !known.contains(&tool.as_str())) {
                 let known = listed(known);
                 return Err(Error::new(format!(
-                    "the mode `{name}` allows the tool `{tool}`, which is not there; the tools are {known}"
+                    "the mode `{name}` allows the tool `{tool}`, which does not exist; the tools are {known}"
                 )));
             }
         }

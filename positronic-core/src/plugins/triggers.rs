@@ -235,7 +235,7 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Triggers {
             })
         })?;
         cx.tool("trigger.delete", |t| {
-            let t = t.description("Takes a trigger back: it does not fire any more").idempotent().sequential();
+            let t = t.description("Deletes a trigger, so that it no longer fires").idempotent().sequential();
             t.execute(async |Delete { id }, cx| {
                 let there = cx.triggers().await?;
                 let Some(timer) = there.iter().find(|timer| timer.trigger.id.as_str() == id) else {

@@ -192,8 +192,8 @@ where
         });
     Tool::brain_with("plan", coordinator, move |b| {
         b.title("Plan").description(format!(
-            "Splits a goal into at most {most} sub-goals. Each is worked on apart, and what came of it is handed back. A sub-goal is \
-             told nothing but its own text, so say in it all that has to be known."
+            "Splits a goal into at most {most} sub-goals. Each one is worked on separately, and you get its result. The worker of a \
+             sub-goal sees only the text of that sub-goal, so include everything it needs to know."
         ))
     })
 }

@@ -2,7 +2,7 @@
 
 use positronic_core::dsl::Action;
 use positronic_core::model::scripted::Reply;
-use positronic_core::plugins::Skills;
+use positronic_core::plugins::Toolsets;
 use positronic_core::prelude::*;
 use positronic_core::record::{Actor, EndReason, LoopOutcome, SignalKind, ToolResult};
 use positronic_core::runner::Settled;
@@ -186,7 +186,7 @@ async fn required_exit_without_tools_fails_before_the_model_call() {
 
 fn desk(active: bool) -> impl Fn(ShopLoop) -> ShopLoop {
     move |config| {
-        let desk = Skills::new().skill("desk", "Desk work", [worker("desk.leave", |t| t)]);
+        let desk = Toolsets::new().set("desk", "Desk work", [worker("desk.leave", |t| t)]);
         tools(config).plugin(if active { desk.active(["desk"]) } else { desk })
     }
 }
@@ -215,7 +215,7 @@ async fn unknown_exit_on_name_fails_a_loop_with_plugins_before_the_model_call() 
 #[tokio::test(start_paused = true)]
 async fn exit_on_star_matches_tools_by_prefix() {
     let journal = Journal::default();
-    let activate = Reply::call("skill_activate", json!({"skill": "desk"}));
+    let activate = Reply::call("toolset_activate", json!({"toolset": "desk"}));
     let play = Play::new([activate, batch([("desk_leave", "x")])]);
     let brain = workshop(&journal, |config| desk(false)(config).exit_on(["desk.*"]).require_exit());
 

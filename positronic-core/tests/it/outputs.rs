@@ -78,7 +78,7 @@ fn output_of_another_type_or_version_is_not_misread() {
     assert_eq!(other("note", json!({"title": "x"})).read::<Citation>().unwrap(), None);
     assert_eq!(
         other("citation", json!({"name": "x"})).read::<Citation>().unwrap_err().to_string(),
-        "the recorded output `citation` is no `it::outputs::Citation`: missing field `title`"
+        "cannot decode the recorded output `citation` as `it::outputs::Citation`: missing field `title`"
     );
 }
 

@@ -8,7 +8,7 @@ mod modes;
 mod plugin_state;
 mod questions;
 mod services;
-mod skills;
+mod toolsets;
 mod triggers;
 
 use positronic_core::dsl::{Options, Plugin, PluginState, Preparation, Services, State};

@@ -21,7 +21,7 @@ use positronic_examples::acme::Acme;
 use positronic_examples::nested::Newsroom;
 use positronic_examples::{
     agentloop, analyst, blueprints, compaction, delegate, kitchen, memory, minimal, modes, nested, release, rover,
-    skills, support, triggers, weather,
+    support, toolsets, triggers, weather,
 };
 
 use rules::Dialect;
@@ -134,7 +134,7 @@ impl Lane {
     async fn every_example(mut self) {
         self.play(minimal::TITLE, minimal::CASSETTE, minimal::minimal(), ()).await;
         self.play(release::TITLE, release::CASSETTE, release::release(), ()).await;
-        self.play(skills::TITLE, skills::CASSETTE, skills::assistant(), ()).await;
+        self.play(toolsets::TITLE, toolsets::CASSETTE, toolsets::assistant(), ()).await;
         self.play(analyst::TITLE, analyst::CASSETTE, analyst::analyst(), ()).await;
         self.play(rover::TITLE, rover::CASSETTE, rover::rover(), ()).await;
         self.play(modes::TITLE, modes::CASSETTE, modes::helpdesk(), modes::Problem::default()).await;

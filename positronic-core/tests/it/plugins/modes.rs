@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use positronic_core::dsl::{Loop, Runnable as _, Wait};
 use positronic_core::model::scripted::Reply;
-use positronic_core::plugins::{CurrentMode, Modes, Skills};
+use positronic_core::plugins::{CurrentMode, Modes, Toolsets};
 use positronic_core::prelude::*;
 use positronic_core::record::{ModelRequest, SignalKind, ToolResult};
 use positronic_core::runner::Settled;
@@ -213,7 +213,7 @@ async fn unknown_tool_name_fails_the_loop_in_its_first_iteration() {
     assert_eq!(
         failure(&support(misspelt)).await,
         "the loop `Chat` cannot be configured: the plugin `modes` refused the request: the mode `b` allows the tool \
-         `refunds`, which is not there; the tools are `ask`, `search_history`, `search_docs`, `refund`"
+         `refunds`, which does not exist; the tools are `ask`, `search_history`, `search_docs`, `refund`"
     );
     for (modes, sentence) in [
         (Modes::new("a"), "there is no mode `a`; the modes are "),
@@ -237,18 +237,21 @@ async fn unknown_tool_name_fails_the_loop_in_its_first_iteration() {
 
 #[tokio::test(start_paused = true)]
 async fn dynamic_tools_are_allowed_by_prefix() {
-    let skilled = brain("Skilled").state(Vec::new()).r#loop("Chat", |cx| {
-        let skills = Skills::new().skill("docs", "Search", [tool("docs.find"), tool("docs.read")]);
+    let equipped = brain("Equipped").state(Vec::new()).r#loop("Chat", |cx| {
+        let toolsets = Toolsets::new().set("docs", "Search", [tool("docs.find"), tool("docs.read")]);
         chat(cx.system("Help."))
-            .plugin(skills)
-            .plugin(Modes::new("only").mode("only", |m| m.tools(["skill.*", "docs.*"])))
+            .plugin(toolsets)
+            .plugin(Modes::new("only").mode("only", |m| m.tools(["toolset.*", "docs.*"])))
     });
-    let play = Play::new([Reply::call("skill_activate", json!({"skill": "docs"})), done()]);
+    let play = Play::new([Reply::call("toolset_activate", json!({"toolset": "docs"})), done()]);
 
-    let story = play.run(&skilled, ()).await;
+    let story = play.run(&equipped, ()).await;
 
     let seen: Vec<_> = play.requests().iter().map(tools).collect();
-    assert_eq!(seen, ["skill.activate skill.deactivate", "skill.activate skill.deactivate docs.find docs.read"]);
+    assert_eq!(
+        seen,
+        ["toolset.activate toolset.deactivate", "toolset.activate toolset.deactivate docs.find docs.read"]
+    );
     assert!(matches!(story.settled(), Settled::Completed(_)), "without an exit mode, a text ends the loop");
 }
 
@@ -320,7 +323,7 @@ async fn tool_can_be_an_exit_for_some_of_its_calls() {
     assert_eq!(results.len(), 4);
     assert_eq!(
         error_of(&results[1]),
-        "it could not be decided whether the call ends the loop: it panicked: there is no such square"
+        "cannot determine whether the call ends the loop: it panicked: there is no such square"
     );
     assert!(play.model_read("When the work is done, call `move`."));
     assert!(

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use positronic_core::dsl::Runnable as _;
 use positronic_core::model::scripted::Reply;
-use positronic_core::plugins::{ActiveSkills, Skills};
+use positronic_core::plugins::{ActiveToolsets, Toolsets};
 use positronic_core::prelude::*;
 use positronic_core::record::{ModelRequest, SignalKind, ToolResult};
 use positronic_core::runner::Settled;
@@ -30,26 +30,26 @@ fn doing(name: &'static str) -> Tool<(), Vec<String>> {
     })
 }
 
-fn skills() -> Skills<(), Vec<String>> {
-    Skills::new().skill("email", "Write and read mail", [doing("mail.send"), doing("search")]).skill(
+fn toolsets() -> Toolsets<(), Vec<String>> {
+    Toolsets::new().set("email", "Write and read mail", [doing("mail.send"), doing("search")]).set(
         "calendar",
         "Plan appointments",
         [doing("search"), doing("book")],
     )
 }
 
-fn assistant(skills: Skills<(), Vec<String>>) -> Brain<(), Vec<String>> {
+fn assistant(toolsets: Toolsets<(), Vec<String>>) -> Brain<(), Vec<String>> {
     brain("Assistant").state(Vec::new()).r#loop("Help", move |cx| {
-        cx.system("Help.").input("Invite Ann.").plugin(skills.clone()).tools([doing("think")])
+        cx.system("Help.").input("Invite Ann.").plugin(toolsets.clone()).tools([doing("think")])
     })
 }
 
-fn activate(skill: &str) -> Reply {
-    Reply::call("skill_activate", json!({ "skill": skill }))
+fn activate(toolset: &str) -> Reply {
+    Reply::call("toolset_activate", json!({ "toolset": toolset }))
 }
 
-fn deactivate(skill: &str) -> Reply {
-    Reply::call("skill_deactivate", json!({ "skill": skill }))
+fn deactivate(toolset: &str) -> Reply {
+    Reply::call("toolset_deactivate", json!({ "toolset": toolset }))
 }
 
 fn tools(request: &ModelRequest) -> Vec<String> {
@@ -57,40 +57,40 @@ fn tools(request: &ModelRequest) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tools_of_a_tool_set_are_offered_while_it_is_active() {
+async fn tools_of_a_toolset_are_offered_while_it_is_active() {
     let play = Play::new([
         activate("calendar"),
-        Reply::calls([("book", json!({"to": "ann"})), ("skill_activate", json!({"skill": "email"}))]),
-        Reply::calls([("mail_send", json!({"to": "ann"})), ("skill_deactivate", json!({"skill": "calendar"}))]),
+        Reply::calls([("book", json!({"to": "ann"})), ("toolset_activate", json!({"toolset": "email"}))]),
+        Reply::calls([("mail_send", json!({"to": "ann"})), ("toolset_deactivate", json!({"toolset": "calendar"}))]),
         done(),
     ]);
 
-    let story = play.run(&assistant(skills()), ()).await;
+    let story = play.run(&assistant(toolsets()), ()).await;
 
     let seen: Vec<_> = play.requests().iter().map(|request| tools(request).join(" ")).collect();
     assert_eq!(
         seen,
         [
-            "think skill.activate skill.deactivate",
-            "think skill.activate skill.deactivate search book",
-            "think skill.activate skill.deactivate search book mail.send",
-            "think skill.activate skill.deactivate mail.send search",
+            "think toolset.activate toolset.deactivate",
+            "think toolset.activate toolset.deactivate search book",
+            "think toolset.activate toolset.deactivate search book mail.send",
+            "think toolset.activate toolset.deactivate mail.send search",
         ]
     );
     assert_eq!(*story.state(), json!(["book ann", "mail.send ann"]));
     insta::assert_snapshot!(contexts(&play.requests()[1]).join("\n"), @r"
-    skills: You have skills. The tools of a skill are there from your next answer on after `skill_activate`, until `skill_deactivate`. Activate what your task needs.
+    toolsets: Tools come in toolsets. The tools of a toolset are available from your next answer on after `toolset_activate`, until `toolset_deactivate`. Activate the toolsets that your task needs.
     - `email`: Write and read mail. Tools: `mail_send`, `search`
     - `calendar` (active): Plan appointments. Tools: `search`, `book`
     ");
     insta::assert_snapshot!(story.transcript(), @r#"
     # Help
     user: Invite Ann.
-    skill.activate({"skill":"calendar"}) -> `calendar` is active; its tools are `search`, `book`
+    toolset.activate({"toolset":"calendar"}) -> `calendar` is active; its tools are `search`, `book`
     book({"to":"ann"}) -> done
-    skill.activate({"skill":"email"}) -> `email` is active; its tools are `mail_send`, `search`
+    toolset.activate({"toolset":"email"}) -> `email` is active; its tools are `mail_send`, `search`
     mail.send({"to":"ann"}) -> done
-    skill.deactivate({"skill":"calendar"}) -> `calendar` is not active any more
+    toolset.deactivate({"toolset":"calendar"}) -> `calendar` is no longer active
     assistant: Done.
     = {"type":"answered"}
     "#);
@@ -107,10 +107,10 @@ async fn unknown_names_and_unchanged_sets_are_reported() {
         done(),
     ]);
 
-    let story = play.run(&assistant(skills().active(["email"])), ()).await;
+    let story = play.run(&assistant(toolsets().active(["email"])), ()).await;
 
-    let unknown = ToolResult::error("there is no skill `mail`; the skills are `email`, `calendar`");
-    let tools = "`think`, `skill_activate`, `skill_deactivate`, `mail_send`, `search`";
+    let unknown = ToolResult::error("there is no toolset `mail`; the toolsets are `email`, `calendar`");
+    let tools = "`think`, `toolset_activate`, `toolset_deactivate`, `mail_send`, `search`";
     assert_eq!(
         results(&story, "Help"),
         [
@@ -125,17 +125,17 @@ async fn unknown_names_and_unchanged_sets_are_reported() {
 
 #[tokio::test(start_paused = true)]
 async fn active_sets_are_stored_for_the_next_loop_and_for_tools() {
-    let (first, then) = (skills(), skills());
+    let (first, then) = (toolsets(), toolsets());
     let two = brain("Two")
         .state(Vec::new())
         .r#loop("First", move |cx| cx.system("Begin.").plugin(first.clone()))
         .r#loop("Then", move |cx| cx.system("Go on.").plugin(then.clone()))
-        .step("Look", async |cx| Ok(cx.plugin_state::<ActiveSkills>()?.active));
+        .step("Look", async |cx| Ok(cx.plugin_state::<ActiveToolsets>()?.active));
     let play = Play::new([activate("email"), done(), done()]);
 
     let story = play.run(&two, ()).await;
 
-    assert_eq!(tools(&play.last_request()), ["skill.activate", "skill.deactivate", "mail.send", "search"]);
+    assert_eq!(tools(&play.last_request()), ["toolset.activate", "toolset.deactivate", "mail.send", "search"]);
     assert_eq!(*story.state(), json!(["email"]));
 }
 
@@ -143,47 +143,48 @@ async fn active_sets_are_stored_for_the_next_loop_and_for_tools() {
 async fn tool_with_a_taken_name_fails_the_loop_before_its_set_is_active() {
     let taken = brain("Taken")
         .state(Vec::new())
-        .r#loop("Help", |cx| cx.system("Help.").plugin(skills()).tools([doing("book")]));
+        .r#loop("Help", |cx| cx.system("Help.").plugin(toolsets()).tools([doing("book")]));
 
     let story = Play::new([]).run(&taken, ()).await;
 
     let Settled::Failed(failure) = story.settled() else { panic!("{:?}", story.settled()) };
     assert_eq!(
         failure.message,
-        "the loop `Help` cannot be configured: the plugin `skills` refused the request: the tool `book` of the skill \
+        "the loop `Help` cannot be configured: the plugin `toolsets` refused the request: the tool `book` of the toolset \
          `calendar` has the name of another tool of the loop; rename one of them"
     );
 }
 
 #[test]
-#[should_panic(expected = "there is no skill `mail`; the skills are `email`, `calendar`")]
+#[should_panic(expected = "there is no toolset `mail`; the toolsets are `email`, `calendar`")]
 fn unknown_set_cannot_be_active_from_the_start() {
-    _ = skills().active(["mail"]);
+    _ = toolsets().active(["mail"]);
 }
 
 #[test]
-#[should_panic(expected = "the skills `email` and `shop` have two tools named `search`; rename one of them")]
+#[should_panic(expected = "the toolsets `email` and `shop` have two tools named `search`; rename one of them")]
 fn two_sets_cannot_have_different_tools_of_one_name() {
     let search = Tool::new("search", |t| t.description("Searches the shop").execute(async |_: NoArgs, _| Ok(())));
-    _ = skills().skill("shop", "Buy", [search]);
+    _ = toolsets().set("shop", "Buy", [search]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn active_sets_survive_every_crash() {
     let tale = Tale {
-        definition: assistant(skills().active(["calendar"])).definition(),
+        definition: assistant(toolsets().active(["calendar"])).definition(),
         options: Value::Null,
         ledger: Ledger::default(),
         says: Arc::new(|request| match request.path.as_str() {
             "Help/0" => activate("email"),
-            "Help/1" => {
-                Reply::calls([("mail_send", json!({"to": "ann"})), ("skill_deactivate", json!({"skill": "calendar"}))])
-            }
+            "Help/1" => Reply::calls([
+                ("mail_send", json!({"to": "ann"})),
+                ("toolset_deactivate", json!({"toolset": "calendar"})),
+            ]),
             "Help/2" => Reply::call("search", json!({"to": "bob"})),
             _ => done(),
         }),
         answers: Arc::new(|_| Vec::<SignalKind>::new()),
     };
-    let baseline = crash_everywhere(&tale, "skills", &json!({"active": ["email"]})).await;
+    let baseline = crash_everywhere(&tale, "toolsets", &json!({"active": ["email"]})).await;
     assert_eq!(baseline.end.state, json!(["mail.send ann", "search bob"]));
 }

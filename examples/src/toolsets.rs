@@ -3,7 +3,7 @@
 //! An assistant with forty tools does not send forty tools with every request. The calendar set is
 //! active from the start; the model activates mail and travel when needed, and deactivates mail again.
 
-use positronic_core::plugins::Skills;
+use positronic_core::plugins::Toolsets;
 use positronic_core::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub const TITLE: &str = "Assistant";
 
 /// Answers without a configured model; written by hand.
-pub const CASSETTE: &str = include_str!("../cassettes/skills.jsonl");
+pub const CASSETTE: &str = include_str!("../cassettes/toolsets.jsonl");
 
 /// The assistant's work.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -87,10 +87,10 @@ fn find_train() -> DeskTool {
 
 /// Builds the brain.
 pub fn assistant() -> Brain<(), Desk> {
-    let skills = Skills::new()
-        .skill("calendar", "See and plan appointments", [see_calendar(), plan()])
-        .skill("mail", "Read and answer mail", [read_mail(), send_mail()])
-        .skill("travel", "Find trains", [find_train()])
+    let toolsets = Toolsets::new()
+        .set("calendar", "See and plan appointments", [see_calendar(), plan()])
+        .set("mail", "Read and answer mail", [read_mail(), send_mail()])
+        .set("travel", "Find trains", [find_train()])
         .active(["calendar"]);
     brain(TITLE)
         .description("Does what stands in today's mail, with the tools that it takes")
@@ -98,7 +98,7 @@ pub fn assistant() -> Brain<(), Desk> {
         .r#loop("Help", move |cx| {
             cx.system("You are an assistant. Do what was asked, then say so in a sentence.")
                 .input("See what came in, and take care of it.")
-                .plugin(skills.clone())
+                .plugin(toolsets.clone())
                 .max_iterations(12)
         })
 }

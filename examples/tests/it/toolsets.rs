@@ -1,5 +1,5 @@
 use positronic_core::testing::Test;
-use positronic_examples::skills::{CASSETTE, assistant};
+use positronic_examples::toolsets::{CASSETTE, assistant};
 
 #[tokio::test(start_paused = true)]
 async fn cassette_plays_to_the_end() {
