@@ -61,7 +61,7 @@ impl ChatContext {
         Ok(items.iter().map(line).collect::<Vec<_>>().join("\n"))
     }
 
-    /// Lists shows the tools of the last model request.
+    /// Renders the tools of the last model request.
     async fn tools(&self, columns: usize, unicode: bool) -> Result<String, Failure> {
         let Some(tools) = self.recorded().await?.tools()? else { return Ok("no model was asked yet".to_owned()) };
         if tools.is_empty() {

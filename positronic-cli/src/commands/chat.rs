@@ -30,8 +30,8 @@ pub(crate) async fn chat(project: &Project, args: &ChatArgs, ui: &mut Ui) -> Res
     let settings = ModelSettings { model: &args.model, record: args.record.as_deref() };
     let given = GivenOptions { pairs: &args.pairs, document: args.options.as_deref() };
     let Prepared { options, models, goal } = prepare(project, entry, settings, given, ui)?;
-    let (said, each) = (args.budget.budget(), args.each.budget());
-    let given = [("--max-money", said.as_ref()), ("--answer-max-money", each.as_ref())];
+    let (given_budget, answer_budget) = (args.budget.budget(), args.each.budget());
+    let given = [("--max-money", given_budget.as_ref()), ("--answer-max-money", answer_budget.as_ref())];
     check_enforceable(MoneyLimit::of(&given, &entry.definition), &models)?;
     let store = open_store(args.memory, ui)?;
     if let Some(notice) = &models.notice {
@@ -44,10 +44,10 @@ pub(crate) async fn chat(project: &Project, args: &ChatArgs, ui: &mut Ui) -> Res
     let known = store.client().budget(&id, None).await?;
     let known = known.map(|known| known.budget);
     check_enforceable(MoneyLimit::before(&id, known.as_ref()), &models)?;
-    let budget = match (&said, &known) {
+    let budget = match (&given_budget, &known) {
         // Limits without a flag keep their amount.
-        (Some(said), Some(known)) => Some(said.or(known)),
-        _ => said.clone(),
+        (Some(given_budget), Some(known)) => Some(given_budget.or(known)),
+        _ => given_budget.clone(),
     };
     let follower = match &models.cassette {
         CassetteSession::Plays(cassette) => Some(Arc::new(CassetteFollower::new(cassette))),
@@ -61,8 +61,8 @@ pub(crate) async fn chat(project: &Project, args: &ChatArgs, ui: &mut Ui) -> Res
         actor: ui.actor(args.user.as_deref()),
         busy: args.busy.into(),
         budget,
-        given_budget: said,
-        prompt_budget: each,
+        given_budget,
+        prompt_budget: answer_budget,
         follower,
         files_dir: match &args.files {
             Some(folder) => Some(folder.clone()),
@@ -72,8 +72,8 @@ pub(crate) async fn chat(project: &Project, args: &ChatArgs, ui: &mut Ui) -> Res
         ui: ui.silent(),
         store: store.clone(),
     };
-    if let Some(said) = context.asks_for_more().await? {
-        ui.notice(&said)?;
+    if let Some(notice) = context.asks_for_more().await? {
+        ui.notice(&notice)?;
     }
     let runner = models.runner(project, &store);
     let left = converse(context, runner, &models, args, ui).await;

@@ -70,7 +70,7 @@ fn list(files: &[RunFile], args: &FilesArgs, ui: &mut Ui) -> Result<Exit, Failur
         ui.notice("the run has no files")?;
         return Ok(Exit::Done);
     }
-    ui.tell(&table(files, ui.columns(), ui.settings.unicode))?;
+    ui.print(&table(files, ui.columns(), ui.settings.unicode))?;
     Ok(Exit::Done)
 }
 
@@ -141,7 +141,7 @@ async fn save(
             }
             ui.json_line(&document)?;
         } else {
-            ui.tell(&format!(
+            ui.print(&format!(
                 "{}  {}",
                 one_line(&path.display().to_string(), ui.settings.unicode),
                 size(file.file.size)
