@@ -9,10 +9,10 @@ use positronic_core::record::{
 };
 
 use super::figures::{duration, many, seconds, size, tokens, used_of};
+use super::routing::way;
 use super::style::Style;
 use super::text::{arguments, one_line, shorten, value_line};
 use super::view::View;
-use super::way::way;
 use super::words::{by, granted};
 
 /// Reports a run line by line.

@@ -15,7 +15,7 @@ use positronic_core::record::{
     Delta, Event, LimitKind, LoopOutcome, Part, Path, PriceTable, Speaker, StageKind, Timestamp,
 };
 
-use super::way::way;
+use super::routing::way;
 
 /// The root brain's node.
 pub(crate) const ROOT: NodeId = NodeId::ROOT;

@@ -9,8 +9,8 @@ use crate::app::cassette_position::REPLY;
 use crate::app::ui::Ui;
 use crate::cli::limits;
 use crate::cli::options::sample;
+use crate::render::arguments::{Room, extent};
 use crate::render::figures::{age, many};
-use crate::render::given::{Room, extent};
 use crate::render::limits::asks;
 use crate::render::text::{one_line, shorten};
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::call::Call;
 use super::grants::{Grants, Spending};
-use super::known::KnownContents;
+use super::known_contents::KnownContents;
 use super::state::{Asked, Intent};
 use crate::record::skip::is_default;
 use crate::record::{

@@ -18,7 +18,7 @@ use super::error::McpError;
 use super::names::printable;
 use super::options::McpOptions;
 use super::secrets::Secrets;
-use super::seen::McpSeen;
+use super::server_identity::McpSeen;
 use super::transport::{Connected, McpTransport};
 
 /// The maximum number of a server's tools; far fewer already confuse a model.

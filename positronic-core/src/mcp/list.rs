@@ -10,7 +10,7 @@ use super::error::McpError;
 use super::names::{NAME, printable, renamed, rest_of, tool_name};
 use super::options::McpOptions;
 use super::policy::Policy;
-use super::seen::McpSeen;
+use super::server_identity::McpSeen;
 use crate::record::{CallFlags, ToolDecl, check_depth, is_invisible};
 use crate::tools::Schema;
 

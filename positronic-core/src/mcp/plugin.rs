@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::error::McpError;
 use super::names::{NAME, printable};
-use super::seen::McpSeen;
 use super::server::McpServer;
+use super::server_identity::McpSeen;
 use crate::dsl::{Options, Plugin, PluginState, Preparation, Services, State, usage_panic};
 use crate::error::Result;
 use crate::record::is_invisible;

@@ -27,7 +27,7 @@ mod price_file;
 mod prompt;
 mod request;
 mod result;
-mod retry;
+mod retry_policy;
 mod routing;
 mod shape;
 mod signal;
@@ -67,7 +67,7 @@ pub use prompt::{
 };
 pub use request::{ContextItem, Delta, DeltaKind, ModelRequest, OutputFormat, Settings, Tier, ToolChoice, ToolSet};
 pub use result::{LoopOutcome, ToolResult};
-pub use retry::RetryPolicy;
+pub use retry_policy::RetryPolicy;
 pub use routing::{RoutingStep, WaitReason};
 pub use shape::{Shape, StageKind, StageShape};
 pub use signal::{Actor, Opening, Overrides, Signal, SignalKind, Start};

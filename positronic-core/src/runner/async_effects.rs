@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::catch::{at_home, caught, caught_now};
 use super::clock::limited_by;
-use super::edited::check as check_edited;
-use super::plugged::{around, inspected};
+use super::edited_arguments::check as check_edited;
+use super::plugin_hooks::{around, inspected};
 use super::report::Outcome;
 use super::shared::Shared;
 use super::structured::{Given, given};

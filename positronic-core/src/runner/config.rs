@@ -10,8 +10,8 @@ use tokio::sync::OnceCell;
 use super::feed::Feeds;
 use super::live::LiveDeltas;
 use super::registry::RunRegistry;
-use super::resumption::Places;
-use super::retry_backoff::RetryBackoffs;
+use super::resume_backoff::ResumeBackoffs;
+use super::resume_options::Places;
 use super::trigger_backoffs::TriggerBackoffs;
 use super::unattended::{Started, Unattended};
 use crate::definition::{ActionSet, BrainDefinition, LimitGuard, encode};
@@ -100,7 +100,7 @@ pub struct Runner {
     #[builder(default, setter(skip))]
     pub(super) in_hand: RunRegistry,
     #[builder(default, setter(skip))]
-    pub(super) backoffs: RetryBackoffs,
+    pub(super) backoffs: ResumeBackoffs,
     #[builder(default, setter(skip))]
     pub(super) trigger_backoffs: TriggerBackoffs,
     #[builder(default, setter(skip))]

@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::Client;
-use super::retry_backoff::RetryBackoffs;
+use super::resume_backoff::ResumeBackoffs;
 use super::server::KnownRunners;
 use super::stop::ResumeError;
 use crate::record::{Claim, ClaimRefusal, EventKind, RunId, RunSummary, Seq};
@@ -25,7 +25,7 @@ pub(super) struct Due {
     client: Client,
     /// The runners of the server, which know their own workers.
     known: KnownRunners,
-    backoffs: RetryBackoffs,
+    backoffs: ResumeBackoffs,
     rung: Arc<Rung>,
     /// When all runs are listed again.
     list: Instant,
@@ -63,7 +63,7 @@ impl Watcher for Rung {
 }
 
 impl Due {
-    pub(super) fn new(client: Client, known: KnownRunners, backoffs: RetryBackoffs) -> Self {
+    pub(super) fn new(client: Client, known: KnownRunners, backoffs: ResumeBackoffs) -> Self {
         let rung = Arc::new(Rung::default());
         let watcher: Arc<dyn Watcher> = Arc::clone(&rung) as Arc<dyn Watcher>;
         client.store().watch(None, Arc::downgrade(&watcher) as Weak<dyn Watcher>);

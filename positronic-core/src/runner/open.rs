@@ -7,11 +7,11 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::append::{Extras, append_of, follow, stamp, worker_of};
-use super::attend::attend;
 use super::catch::panicked;
 use super::claim::{NoClaim, append_alone, claim};
 use super::restore::migration;
-use super::resumption::Resumption;
+use super::resume_options::Resumption;
+use super::run_task::attend;
 use super::shared::{Folded, Shared};
 use super::start::differences;
 use super::stop::ResumeError;

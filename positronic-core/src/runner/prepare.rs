@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::catch::caught_now;
-use super::plugged::{PreparedIteration, prepared};
+use super::plugin_hooks::{PreparedIteration, prepared};
 use super::report;
 use super::stop::Stop;
 use super::worker::Worker;

@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use super::catch::caught_now;
 use super::frames::Frames;
 use super::link::{Quiet, RunLink};
-use super::plugged::found_again;
+use super::plugin_hooks::found_again;
 use super::stop::Stop;
 use crate::definition::{
     AnyServices, BrainDefinition, LoopDefinition, NestedDefinition, StageBody, StateValue, ToolBody, ToolDefinition,

@@ -7,7 +7,7 @@ use futures::future::join_all;
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
-use super::resumption::Resumption;
+use super::resume_options::Resumption;
 use super::serve_event::ServeEvent;
 use super::server::Server;
 use super::{ResumeError, RunHandle, Runner};

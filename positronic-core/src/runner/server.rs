@@ -23,7 +23,7 @@ use tokio::time::Instant;
 
 use super::due::Due;
 use super::firing::may_retry;
-use super::retry_backoff::RetryBackoffs;
+use super::resume_backoff::ResumeBackoffs;
 use super::serve_event::{ClaimError, FindRunner, NotFired, ServeEvent};
 use super::trigger_backoffs::TriggerBackoffs;
 use super::{Client, ConversationError, FireError, ResumeError, RunHandle, Runner, Settled};
@@ -82,7 +82,7 @@ pub struct Server<F> {
     find: F,
     once: bool,
     known: KnownRunners,
-    backoffs: RetryBackoffs,
+    backoffs: ResumeBackoffs,
     triggers: TriggerBackoffs,
     leaves: watch::Sender<bool>,
 }
@@ -91,7 +91,7 @@ impl<F: FindRunner> Server<F> {
     /// Creates a server of a store's runs.
     pub fn new(client: Client, find: F) -> Self {
         let (known, backoffs, triggers) =
-            (KnownRunners::default(), RetryBackoffs::default(), TriggerBackoffs::default());
+            (KnownRunners::default(), ResumeBackoffs::default(), TriggerBackoffs::default());
         Self { client, find, once: false, known, backoffs, triggers, leaves: watch::Sender::new(false) }
     }
 

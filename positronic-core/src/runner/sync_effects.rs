@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::catch::{at_home, caught_now};
-use super::edited::check as check_edited;
+use super::edited_arguments::check as check_edited;
 use super::frames::Frames;
 use super::stop::Stop;
 use super::worker::Worker;

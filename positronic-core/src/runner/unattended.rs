@@ -18,7 +18,7 @@ use futures::stream::FuturesUnordered;
 use tokio::sync::{Notify, OnceCell};
 
 use super::clock::sleep_until;
-use super::resumption::Resumption;
+use super::resume_options::Resumption;
 use super::shared::Shared;
 use super::{Clock, ResumeError, Runner};
 use crate::definition::BrainDefinition;

@@ -14,8 +14,8 @@ use positronic_core::record::{
 };
 
 use super::remarks::{Remarks, decision};
+use crate::render::arguments::extent;
 use crate::render::figures::{duration, size};
-use crate::render::given::extent;
 use crate::render::markdown::{code, escaped, fits_in_line, quoted_markdown, whole_block};
 
 /// After every event.

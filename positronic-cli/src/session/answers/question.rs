@@ -12,7 +12,7 @@ use super::field::{Entered, Field, Menu, Step, TextField};
 use crate::cli::json::no_json;
 use crate::cli::limits;
 use crate::cli::options::{Entry, entries, read_entry};
-use crate::render::given::{Room, extent};
+use crate::render::arguments::{Room, extent};
 use crate::render::limits::asks;
 use crate::render::text::{one_line, sanitise, shorten, wrap};
 use crate::render::{Frame, Line, Tone};

@@ -15,9 +15,9 @@ const LONGEST: Duration = Duration::from_secs(5 * 60);
 
 /// The paused runs of a runner. Clones share them.
 #[derive(Clone, Default)]
-pub(super) struct RetryBackoffs(Arc<Mutex<HashMap<RunId, RetryBackoff>>>);
+pub(super) struct ResumeBackoffs(Arc<Mutex<HashMap<RunId, ResumeBackoff>>>);
 
-struct RetryBackoff {
+struct ResumeBackoff {
     reason: Option<ResumeError>,
     pause: Duration,
     until: Instant,
@@ -32,8 +32,8 @@ pub(super) struct Rest {
     pub(super) since: Seq,
 }
 
-impl RetryBackoffs {
-    fn all(&self) -> MutexGuard<'_, HashMap<RunId, RetryBackoff>> {
+impl ResumeBackoffs {
+    fn all(&self) -> MutexGuard<'_, HashMap<RunId, ResumeBackoff>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -45,7 +45,7 @@ impl RetryBackoffs {
         all.retain(|_, last| last.until + LONGEST > now);
         let last = all.get(run).map(|last| last.pause);
         let pause = last.map_or(FIRST, |last| (last * 2).min(LONGEST));
-        all.insert(run.clone(), RetryBackoff { reason, pause, until: now + pause, next });
+        all.insert(run.clone(), ResumeBackoff { reason, pause, until: now + pause, next });
     }
 
     /// Returns the rest of a run's pause.
