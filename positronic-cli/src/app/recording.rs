@@ -7,9 +7,9 @@ use positronic_core::record::{EventKind, Message, Output, RunId, Seq};
 use crate::app::atomic_write::replace;
 use crate::app::failure::Failure;
 use crate::app::models::{CassetteSession, Models};
-use crate::app::private;
 use crate::app::store::ProjectStore;
 use crate::app::ui::Ui;
+use positronic_core::private;
 use std::path::{Path, PathBuf};
 
 /// Renders the cassette of a run. `project` makes messages as the asked model does, and `secrets` are redacted.

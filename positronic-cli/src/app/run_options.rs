@@ -1,10 +1,12 @@
-//! A brain's options: given on the command line, over those of the played cassette.
+//! Preparation of a run: its options, models and store, from the command line.
 
 use positronic_core::definition::StageBody;
 use serde_json::Value;
 
 use crate::app::failure::Failure;
-use crate::app::project::Entry;
+use crate::app::models::{ChosenCassette, ModelSettings, Models, cassette, choose};
+use crate::app::project::{Entry, Project};
+use crate::app::store::{ProjectStore, with_alternatives};
 use crate::app::ui::Ui;
 use crate::cli::options::parse;
 
@@ -15,13 +17,43 @@ pub(crate) struct GivenOptions<'a> {
     pub(crate) document: Option<&'a str>,
 }
 
-/// Parses the options, with the recorded ones of the cassette as defaults.
-pub(crate) fn options(
+/// What a run starts with.
+pub(crate) struct Prepared {
+    pub(crate) options: Value,
+    pub(crate) models: Models,
+    /// The goal in the header of the played cassette.
+    pub(crate) goal: Option<String>,
+}
+
+/// Chooses the models of a run, and parses its options.
+pub(crate) fn prepare(
+    project: &Project,
     entry: &Entry,
+    settings: ModelSettings<'_>,
     given: GivenOptions<'_>,
-    recorded: Option<&Value>,
     ui: &mut Ui,
-) -> Result<Value, Failure> {
+) -> Result<Prepared, Failure> {
+    let playing = cassette(project, entry, settings, &ui.settings)?;
+    let goal = playing.as_ref().and_then(ChosenCassette::goal);
+    let options = options(entry, given, playing.as_ref().and_then(ChosenCassette::options), ui)?;
+    let models = choose(project, entry, settings, &options, playing, &ui.settings)?;
+    Ok(Prepared { options, models, goal })
+}
+
+/// Opens the store of a run, or one in memory.
+pub(crate) fn open_store(in_memory: bool, ui: &Ui) -> Result<ProjectStore, Failure> {
+    match &ui.store_args.store {
+        Some(store) if in_memory => Err(Failure::Misused {
+            message: format!("--memory stores nothing in {}", store.display()),
+            hint: "use either --memory or --store FILE".to_owned(),
+        }),
+        _ if in_memory => Ok(ProjectStore::memory()),
+        _ => ProjectStore::open(ui).map_err(|failure| with_alternatives(&failure)),
+    }
+}
+
+/// Parses the options, with the recorded ones of the cassette as defaults.
+fn options(entry: &Entry, given: GivenOptions<'_>, recorded: Option<&Value>, ui: &mut Ui) -> Result<Value, Failure> {
     let document = match given.document {
         Some(given) => Some(crate::app::json::text(given, ui)?),
         None => recorded.map(Value::to_string),

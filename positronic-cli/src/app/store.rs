@@ -14,9 +14,9 @@ use positronic_core::store::MemoryStore;
 use positronic_core::store::{SqliteOptions, SqliteStore, StoreError};
 
 use crate::app::failure::Failure;
-use crate::app::private;
 use crate::app::project_dir::folder;
 use crate::app::ui::Ui;
+use positronic_core::private;
 
 const FILE: &str = "runs.db";
 
@@ -158,11 +158,11 @@ const UP: usize = 4;
 fn shown(path: &Path, here: &Path) -> String {
     // A path that shares only the root stays absolute.
     let around = here.ancestors().take(UP).take_while(|around| around.parent().is_some());
-    let told = around.enumerate().find_map(|(up, around)| {
+    let short = around.enumerate().find_map(|(up, around)| {
         let rest = path.strip_prefix(around).ok()?;
         Some(PathBuf::from_iter(std::iter::repeat_n("..", up)).join(rest))
     });
-    told.unwrap_or_else(|| path.to_owned()).display().to_string()
+    short.unwrap_or_else(|| path.to_owned()).display().to_string()
 }
 
 #[cfg(all(test, feature = "sqlite"))]

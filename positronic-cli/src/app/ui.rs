@@ -140,7 +140,7 @@ impl Ui {
     }
 
     /// Writes text as data, with terminal control characters escaped.
-    pub(crate) fn tell(&mut self, text: &str) -> io::Result<()> {
+    pub(crate) fn print(&mut self, text: &str) -> io::Result<()> {
         let text = sanitise(text, self.settings.unicode);
         if text.is_empty() { Ok(()) } else { writeln!(self.out, "{}", text.trim_end_matches('\n')) }
     }

@@ -204,7 +204,7 @@ impl PipedChat<'_> {
             let status = context.client().store().run(&run).await?.status;
             ui.json_line(&json!({"run": run, "status": status, "text": answer}))?;
         } else if !answer.is_empty() {
-            ui.tell(&sanitise(&answer, ui.settings.unicode))?;
+            ui.print(&sanitise(&answer, ui.settings.unicode))?;
         }
         let is_left = matches!(ending, Ending::Left(_)) && context.store.is_persistent();
         let exit = match ending {

@@ -8,13 +8,12 @@ use positronic_core::runner::Runner;
 use crate::app::cassette_position::CassetteFollower;
 use crate::app::failure::Failure;
 use crate::app::find_conversation::{known, new_id};
-use crate::app::models::{CassetteSession, ChosenCassette, ModelSettings, Models, cassette, choose};
+use crate::app::models::{CassetteSession, ModelSettings, Models};
 use crate::app::money_limit::{MoneyLimit, check_enforceable};
 use crate::app::project::{Entry, Project};
 use crate::app::recording::save;
-use crate::app::run_options::{GivenOptions, check_accepts_messages, options};
+use crate::app::run_options::{GivenOptions, Prepared, check_accepts_messages, open_store, prepare};
 use crate::app::store::ProjectStore;
-use crate::app::store::with_alternatives;
 use crate::app::ui::Ui;
 use crate::chat::{ChatContext, Left, chat_ui, piped};
 use crate::cli::ChatArgs;
@@ -26,26 +25,15 @@ use crate::session::outcome::left_by;
 const FILES: &str = "files";
 
 pub(crate) async fn chat(project: &Project, args: &ChatArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    if let (true, Some(store)) = (args.memory, &ui.store_args.store) {
-        let message = format!("a conversation in memory cannot be stored in {}", store.display());
-        return Err(Failure::Misused { message, hint: "use either --memory or --store FILE".to_owned() });
-    }
     let entry = project.find(&args.brain)?;
     check_accepts_messages(entry, || format!("run it with: {}", ui.command(&["run", &entry.definition.title])))?;
-    let wanted = ModelSettings { model: &args.model, record: args.record.as_deref() };
-    let playing = cassette(project, entry, wanted, &ui.settings)?;
-    let goal = playing.as_ref().and_then(ChosenCassette::goal);
+    let settings = ModelSettings { model: &args.model, record: args.record.as_deref() };
     let given = GivenOptions { pairs: &args.pairs, document: args.options.as_deref() };
-    let options = options(entry, given, playing.as_ref().and_then(ChosenCassette::options), ui)?;
-    let models = choose(project, entry, wanted, &options, playing, &ui.settings)?;
-    let (said, each) = (args.budget.budget(), args.each.budget());
-    let given = [("--max-money", said.as_ref()), ("--answer-max-money", each.as_ref())];
+    let Prepared { options, models, goal } = prepare(project, entry, settings, given, ui)?;
+    let (given_budget, answer_budget) = (args.budget.budget(), args.each.budget());
+    let given = [("--max-money", given_budget.as_ref()), ("--answer-max-money", answer_budget.as_ref())];
     check_enforceable(MoneyLimit::of(&given, &entry.definition), &models)?;
-    let store = if args.memory {
-        ProjectStore::memory()
-    } else {
-        ProjectStore::open(ui).map_err(|failure| with_alternatives(&failure))?
-    };
+    let store = open_store(args.memory, ui)?;
     if let Some(notice) = &models.notice {
         ui.notice(notice)?;
     }
@@ -56,10 +44,10 @@ pub(crate) async fn chat(project: &Project, args: &ChatArgs, ui: &mut Ui) -> Res
     let known = store.client().budget(&id, None).await?;
     let known = known.map(|known| known.budget);
     check_enforceable(MoneyLimit::before(&id, known.as_ref()), &models)?;
-    let budget = match (&said, &known) {
+    let budget = match (&given_budget, &known) {
         // Limits without a flag keep their amount.
-        (Some(said), Some(known)) => Some(said.or(known)),
-        _ => said.clone(),
+        (Some(given_budget), Some(known)) => Some(given_budget.or(known)),
+        _ => given_budget.clone(),
     };
     let follower = match &models.cassette {
         CassetteSession::Plays(cassette) => Some(Arc::new(CassetteFollower::new(cassette))),
@@ -73,8 +61,8 @@ pub(crate) async fn chat(project: &Project, args: &ChatArgs, ui: &mut Ui) -> Res
         actor: ui.actor(args.user.as_deref()),
         busy: args.busy.into(),
         budget,
-        given_budget: said,
-        prompt_budget: each,
+        given_budget,
+        prompt_budget: answer_budget,
         follower,
         files_dir: match &args.files {
             Some(folder) => Some(folder.clone()),
@@ -84,8 +72,8 @@ pub(crate) async fn chat(project: &Project, args: &ChatArgs, ui: &mut Ui) -> Res
         ui: ui.silent(),
         store: store.clone(),
     };
-    if let Some(said) = context.asks_for_more().await? {
-        ui.notice(&said)?;
+    if let Some(notice) = context.asks_for_more().await? {
+        ui.notice(&notice)?;
     }
     let runner = models.runner(project, &store);
     let left = converse(context, runner, &models, args, ui).await;

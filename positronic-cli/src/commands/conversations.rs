@@ -35,7 +35,7 @@ async fn list(args: &ConversationListArgs, ui: &mut Ui) -> Result<Exit, Failure>
     let all = listed(&store, args).await?;
     let unclaimed = unclaimed(&store.client(), all.iter().map(|talk| &talk.summary.last), now).await?;
     if args.json {
-        for ConversationRow { summary, said } in &all {
+        for ConversationRow { summary, last_message } in &all {
             let last = &summary.last;
             ui.json_line(&json!({
                 "conversation": summary.id,
@@ -45,7 +45,7 @@ async fn list(args: &ConversationListArgs, ui: &mut Ui) -> Result<Exit, Failure>
                 "status": last.status,
                 "at": last.at,
                 "last_run": last.run,
-                "said": said,
+                "last_message": last_message,
             }))?;
         }
     } else if all.is_empty() {
@@ -57,7 +57,7 @@ async fn list(args: &ConversationListArgs, ui: &mut Ui) -> Result<Exit, Failure>
         })?;
     } else {
         let (columns, unicode) = (ui.columns(), ui.settings.unicode);
-        ui.tell(&conversation_table(&all, &unclaimed, now, columns, unicode))?;
+        ui.print(&conversation_table(&all, &unclaimed, now, columns, unicode))?;
         if all.len() == args.limit {
             ui.notice(&more("last", args.limit))?;
         }
@@ -76,11 +76,11 @@ async fn listed(store: &ProjectStore, args: &ConversationListArgs) -> Result<Vec
             continue;
         }
         let first = client.store().read(&summary.last.run, Seq(0), 1).await?;
-        let said = first.first().and_then(|event| match &event.kind {
+        let last_message = first.first().and_then(|event| match &event.kind {
             EventKind::BrainStart(start) => Some(start.start.as_ref()?.message.as_ref()?.text.clone()),
             _ => None,
         });
-        listed.push(ConversationRow { summary, said });
+        listed.push(ConversationRow { summary, last_message });
     }
     Ok(listed)
 }
@@ -102,7 +102,7 @@ async fn show(args: &ConversationShowArgs, ui: &mut Ui) -> Result<Exit, Failure>
     let text = recorded.text(usize::MAX, &style, args.all, SystemClock.now());
     ui.frame(text.trim_start_matches('\n'))?;
     if let Some(budget) = recorded.budget() {
-        ui.tell(&format!("\n{budget}"))?;
+        ui.print(&format!("\n{budget}"))?;
     }
     Ok(Exit::Done)
 }
@@ -113,11 +113,11 @@ async fn export(args: &ConversationExportArgs, ui: &mut Ui) -> Result<Exit, Fail
     let recorded = recorded(&args.conversation, ui).await?;
     let format = args.format.unwrap_or_else(|| form(to_file));
     match to_file {
-        None if format == Format::Markdown => ui.tell(&recorded.markdown(args.all))?,
+        None if format == Format::Markdown => ui.print(&recorded.markdown(args.all))?,
         None => ui.document(&recorded.json())?,
         Some(file) => {
             write(file, &recorded, format, args.all)?;
-            ui.tell(&format!("wrote the conversation {} to {}", recorded.id, file.display()))?;
+            ui.print(&format!("wrote the conversation {} to {}", recorded.id, file.display()))?;
         }
     }
     Ok(Exit::Done)

@@ -26,7 +26,7 @@ pub(crate) async fn diff(args: &DiffArgs, ui: &mut Ui) -> Result<Exit, Failure> 
     if args.json {
         ui.document(&diff)?;
     } else {
-        ui.tell(&text(&runs, &diff, ui.columns(), ui.settings.unicode))?;
+        ui.print(&text(&runs, &diff, ui.columns(), ui.settings.unicode))?;
     }
     Ok(Exit::Done)
 }

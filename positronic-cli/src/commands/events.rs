@@ -26,7 +26,7 @@ pub(crate) async fn events(args: &EventsArgs, ui: &mut Ui) -> Result<Exit, Failu
             writeln!(ui.out, "{}", harmless_json(&line))?;
         }
     } else {
-        ui.tell(&lines(&log, from, ui.columns(), ui.settings.unicode))?;
+        ui.print(&lines(&log, from, ui.columns(), ui.settings.unicode))?;
     }
     if from.index() >= log.len() {
         ui.notice(&format!("the run has {} events, the last is {}", log.len(), log.len().saturating_sub(1)))?;
@@ -43,15 +43,15 @@ fn lines(log: &[Arc<Event>], from: Seq, columns: usize, unicode: bool) -> String
     let names = log.iter().filter(|event| event.seq >= from).map(|event| event.kind.name().len());
     let widest = names.max().unwrap_or(0);
     for event in log {
-        let said = lines.apply(event).or_else(|| named(event, unicode)).unwrap_or_default();
+        let shown = lines.apply(event).or_else(|| named(event, unicode)).unwrap_or_default();
         if event.seq < from {
             continue;
         }
         let since = event.at.since(started);
         let (seq, name, path) = (event.seq.0, event.kind.name(), one_line(event.path.as_str(), unicode));
         let time = format!("{}.{:03}", since.as_secs(), since.subsec_millis());
-        let gap = if path.is_empty() || said.is_empty() { "" } else { "  " };
-        let line = format!("{seq:>digits$}  {time:>8}  {name:<widest$}  {path}{gap}{said}");
+        let gap = if path.is_empty() || shown.is_empty() { "" } else { "  " };
+        let line = format!("{seq:>digits$}  {time:>8}  {name:<widest$}  {path}{gap}{shown}");
         _ = writeln!(text, "{}", shorten(line.trim_end(), columns, unicode));
     }
     text

@@ -153,7 +153,7 @@ fn report(header: &Header, json: bool, done: &str, ui: &mut Ui) -> Result<Exit, 
         ui.json_line(&json!({"run": run, "brain": brain, "events": events, "files": blobs}))?;
     } else {
         let files = if header.blobs > 0 { format!(", {}", many(header.blobs, "file")) } else { String::new() };
-        ui.tell(&format!("{done}, {}{files}", many(header.events, "event")))?;
+        ui.print(&format!("{done}, {}{files}", many(header.events, "event")))?;
     }
     Ok(Exit::Done)
 }

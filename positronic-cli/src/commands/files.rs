@@ -21,7 +21,8 @@ use crate::cli::FilesArgs;
 use crate::cli::exit::Exit;
 use crate::cli::suggest::{did_you_mean, nearest};
 use crate::render::figures::{many, size};
-use crate::render::text::{one_line, shorten, width};
+use crate::render::table::Table;
+use crate::render::text::one_line;
 
 /// Number of shown digits of a hash.
 const HASH: usize = 12;
@@ -69,33 +70,21 @@ fn list(files: &[RunFile], args: &FilesArgs, ui: &mut Ui) -> Result<Exit, Failur
         ui.notice("the run has no files")?;
         return Ok(Exit::Done);
     }
-    ui.tell(&table(files, ui.columns(), ui.settings.unicode))?;
+    ui.print(&table(files, ui.columns(), ui.settings.unicode))?;
     Ok(Exit::Done)
 }
 
 fn table(files: &[RunFile], columns: usize, unicode: bool) -> String {
-    let mut cells = vec![["NAME", "TYPE", "SIZE", "SHA-256", "TOOL"].map(str::to_owned)];
-    cells.extend(files.iter().map(|RunFile { tool, file, .. }| {
-        [
+    let cells = files.iter().map(|RunFile { tool, file, .. }| {
+        vec![
             one_line(&file.name, unicode),
             one_line(&file.media_type, unicode),
             size(file.size),
             one_line(file.sha256.get(..HASH).unwrap_or(&file.sha256), unicode),
             one_line(tool, unicode),
         ]
-    }));
-    let mut widths = [0; 5];
-    for row in &cells {
-        for (widest, cell) in widths.iter_mut().zip(row) {
-            *widest = width(cell).max(*widest);
-        }
-    }
-    let line = |row: &[String; 5]| {
-        let cell = |(cell, widest): (&String, &usize)| format!("{cell}{}  ", " ".repeat(widest - width(cell)));
-        let line: String = row.iter().zip(&widths).map(cell).collect();
-        shorten(line.trim_end(), columns, unicode)
-    };
-    cells.iter().map(line).collect::<Vec<_>>().join("\n")
+    });
+    Table::new(&["NAME", "TYPE", "SIZE", "SHA-256", "TOOL"], cells, columns, unicode).to_string()
 }
 
 /// A file to write.
@@ -152,7 +141,7 @@ async fn save(
             }
             ui.json_line(&document)?;
         } else {
-            ui.tell(&format!(
+            ui.print(&format!(
                 "{}  {}",
                 one_line(&path.display().to_string(), ui.settings.unicode),
                 size(file.file.size)

@@ -48,7 +48,7 @@ pub(crate) async fn fork(project: Option<&Project>, args: &ForkArgs, ui: &mut Ui
         return Ok(Exit::Done);
     }
     let place = args.stage.as_ref().map_or_else(String::new, |stage| format!(", before `{stage}`,"));
-    ui.tell(&format!("forked {from} after event {at}{place} into {new}"))?;
+    ui.print(&format!("forked {from} after event {at}{place} into {new}"))?;
     let id = short.get(&new);
     if over {
         ui.notice("the fork is over, as the original is; fork after an earlier event, or with --stage, to continue")?;

@@ -23,30 +23,30 @@ pub(crate) async fn inbox(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure
     let store = ProjectStore::open_to_read(ui)?;
     let filter = PendingFilter::builder().person(!args.all).most(args.limit).build();
     let client = store.client();
-    let waiters = client.store().pending(&filter).await?;
-    let short = ShortIds::of(&client, waiters.iter().map(|waiter| &waiter.run)).await?;
+    let items = client.store().pending(&filter).await?;
+    let short = ShortIds::of(&client, items.iter().map(|item| &item.run)).await?;
     let now = SystemClock.now();
     if args.json {
-        for waiter in &waiters {
-            let answers = answers(waiter.run.as_str(), &waiter.pending, now, ui);
-            let (run, brain, at, pending) = (&waiter.run, &waiter.brain, waiter.at, &waiter.pending);
+        for item in &items {
+            let answers = answers(item.run.as_str(), &item.pending, now, ui);
+            let (run, brain, at, pending) = (&item.run, &item.brain, item.at, &item.pending);
             ui.json_line(&json!({"run": run, "brain": brain, "at": at, "pending": pending, "answers": answers}))?;
         }
         return Ok(Exit::Done);
     }
-    if waiters.is_empty() {
+    if items.is_empty() {
         let rest = if args.all { "" } else { " for a person; --all also lists what waits for machines" };
         ui.notice(&format!("nothing in {} waits{rest}", store.location))?;
     }
-    for (index, waiter) in waiters.iter().enumerate() {
+    for (index, item) in items.iter().enumerate() {
         if index > 0 {
             ui.blank()?;
         }
-        let currency = currency(&store.client(), &waiter.run, &waiter.pending).await?;
+        let currency = currency(&store.client(), &item.run, &item.pending).await?;
         let room = (ui.columns(), (!args.full).then_some(LISTED_ROWS));
-        ui.tell(&entry(waiter, short.get(&waiter.run), currency.as_deref(), now, room, ui))?;
+        ui.print(&entry(item, short.get(&item.run), currency.as_deref(), now, room, ui))?;
     }
-    if waiters.len() == args.limit {
+    if items.len() == args.limit {
         ui.notice(&more("first", args.limit))?;
     }
     Ok(Exit::Done)
@@ -79,10 +79,10 @@ async fn mail(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure> {
         let head = format!("{} {}, for {since}; {left} left", mail.webhook, mail.identifier);
         let payload = arguments(&mail.payload, ui.settings.unicode);
         let (columns, unicode) = (ui.columns(), ui.settings.unicode);
-        ui.tell(&shorten(&one_line(&head, unicode), columns, unicode))?;
-        ui.tell(&shorten(&format!("  with {payload}"), columns, unicode))?;
+        ui.print(&shorten(&one_line(&head, unicode), columns, unicode))?;
+        ui.print(&shorten(&format!("  with {payload}"), columns, unicode))?;
         let discard = ui.command(&["send", "--discard", mail.id.as_str()]);
-        ui.tell(&format!("    {}", one_line(&discard, unicode)))?;
+        ui.print(&format!("    {}", one_line(&discard, unicode)))?;
     }
     Ok(Exit::Done)
 }

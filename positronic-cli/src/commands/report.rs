@@ -33,7 +33,7 @@ pub(crate) async fn report(args: &ReportArgs, ui: &mut Ui) -> Result<Exit, Failu
         if args.json {
             ui.document(&document())?;
         } else {
-            ui.tell(&text()?)?;
+            ui.print(&text()?)?;
         }
         return Ok(Exit::Done);
     };
@@ -44,6 +44,6 @@ pub(crate) async fn report(args: &ReportArgs, ui: &mut Ui) -> Result<Exit, Failu
         doing: "cannot be written",
         source,
     })?;
-    ui.tell(&format!("wrote the report of the run {} to {}", row.run, file.display()))?;
+    ui.print(&format!("wrote the report of the run {} to {}", row.run, file.display()))?;
     Ok(Exit::Done)
 }

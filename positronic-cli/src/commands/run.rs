@@ -8,14 +8,13 @@ use positronic_core::store::StoreError;
 
 use crate::app::cassette_position::rewind;
 use crate::app::failure::Failure;
-use crate::app::models::{CassetteSession, ChosenCassette, ModelSettings, cassette, choose};
+use crate::app::models::{CassetteSession, ModelSettings};
 use crate::app::money_limit::{MoneyLimit, check_enforceable};
 use crate::app::prices::prices;
 use crate::app::project::Project;
 use crate::app::recording::save;
-use crate::app::run_options::{GivenOptions, check_accepts_messages, options};
+use crate::app::run_options::{GivenOptions, Prepared, check_accepts_messages, open_store, prepare};
 use crate::app::store::ProjectStore;
-use crate::app::store::with_alternatives;
 use crate::app::ui::Ui;
 use crate::cli::RunArgs;
 use crate::cli::exit::Exit;
@@ -23,27 +22,17 @@ use crate::session::driver::{OutputMode, Role, SessionOptions, session};
 use crate::session::outcome::ended;
 
 pub(crate) async fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    if let (true, Some(store)) = (args.memory, &ui.store_args.store) {
-        let message = format!("a run in memory cannot be stored in {}", store.display());
-        return Err(Failure::Misused { message, hint: "use either --memory or --store FILE".to_owned() });
-    }
     ui.ignore_closed_streams();
     let entry = project.find(&args.brain)?;
     if args.message.is_some() {
         check_accepts_messages(entry, || "remove --message".to_owned())?;
     }
-    let wanted = ModelSettings { model: &args.model, record: args.record.as_deref() };
-    let playing = cassette(project, entry, wanted, &ui.settings)?;
+    let settings = ModelSettings { model: &args.model, record: args.record.as_deref() };
     let given = GivenOptions { pairs: &args.pairs, document: args.options.as_deref() };
-    let options = options(entry, given, playing.as_ref().and_then(ChosenCassette::options), ui)?;
-    let models = choose(project, entry, wanted, &options, playing, &ui.settings)?;
+    let Prepared { options, models, .. } = prepare(project, entry, settings, given, ui)?;
     let budget = args.budget.budget();
     check_enforceable(MoneyLimit::of(&[("--max-money", budget.as_ref())], &entry.definition), &models)?;
-    let store = if args.memory {
-        ProjectStore::memory()
-    } else {
-        ProjectStore::open(ui).map_err(|failure| with_alternatives(&failure))?
-    };
+    let store = open_store(args.memory, ui)?;
     if let Some(notice) = &models.notice {
         ui.notice(notice)?;
     }

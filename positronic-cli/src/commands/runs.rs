@@ -34,11 +34,11 @@ pub(crate) async fn runs(project: Option<&Project>, args: &RunsArgs, ui: &mut Ui
     let damaged = rows.iter().filter_map(|row| Some((&row.run, changed.get(&row.run)?.as_ref().err()?)));
     let damaged = damaged.map(|(run, error)| format!("{run} cannot continue: {error}"));
     let left_out = unreadable.iter().map(|(run, error)| format!("skipped {run}: {error}"));
-    let told: Vec<_> = left_out.chain(damaged).collect();
-    for told in &told {
-        ui.notice(told)?;
+    let problems: Vec<_> = left_out.chain(damaged).collect();
+    for problem in &problems {
+        ui.notice(problem)?;
     }
-    if !told.is_empty() {
+    if !problems.is_empty() {
         let export = ui.command(&["export", "RUN", "FILE"]);
         ui.notice(&format!("without a backup, `{export}` and `import FILE` move the other runs to a new store"))?;
     }
@@ -63,7 +63,7 @@ pub(crate) async fn runs(project: Option<&Project>, args: &RunsArgs, ui: &mut Ui
         })?;
     } else {
         let (columns, unicode) = (ui.columns(), ui.settings.unicode);
-        ui.tell(&table(&rows, &short, &unclaimed, &changed, now, columns, unicode))?;
+        ui.print(&table(&rows, &short, &unclaimed, &changed, now, columns, unicode))?;
         if rows.len() == args.limit {
             ui.notice(&more("last", args.limit))?;
         }

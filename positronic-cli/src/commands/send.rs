@@ -13,14 +13,14 @@ use crate::app::ui::Ui;
 use crate::cli::SendArgs;
 use crate::cli::exit::Exit;
 use crate::render::figures::age;
-use crate::session::signals::say;
+use crate::session::signals::send_signals;
 
 pub(crate) async fn send(args: &SendArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     match (&args.run, &args.discard) {
         (_, Some(id)) => discard(id, args.by.json, ui).await,
         (Some(run), None) => {
-            let said = kind(args, ui)?;
-            say(run, args.id.as_deref(), &[said], &args.by, ui).await
+            let signal = kind(args, ui)?;
+            send_signals(run, args.id.as_deref(), &[signal], &args.by, ui).await
         }
         (None, None) => deliver(args, ui).await,
     }
@@ -70,13 +70,13 @@ async fn deliver(args: &SendArgs, ui: &mut Ui) -> Result<Exit, Failure> {
         DeliveryState::Undelivered(_) => None,
     });
     let again = if known { "already accepted: " } else { "" };
-    let (document, told) = match &delivered {
+    let (document, message) = match &delivered {
         Delivered::To { run, seq } => (
             json!({"id": id, "known": known, "delivered": {"run": run, "seq": seq}}),
             format!("{again}delivered the webhook {name} {identifier} (event {seq} of {run})"),
         ),
         Delivered::Kept => {
-            let told = match taken {
+            let message = match taken {
                 // The webhook may be a duplicate that would answer a later call.
                 Some((run, seq)) => format!(
                     "no call waits for {name} {identifier}: event {seq} of {run} already received one. This webhook is stored for {}, \
@@ -90,15 +90,15 @@ async fn deliver(args: &SendArgs, ui: &mut Ui) -> Result<Exit, Failure> {
                     )
                 }
             };
-            let told = format!("{told}. Delete it with: {}", ui.command(&["send", "--discard", id.as_str()]));
+            let message = format!("{message}. Delete it with: {}", ui.command(&["send", "--discard", id.as_str()]));
             let taken = taken.map(|(run, seq)| json!({"run": run, "seq": seq}));
-            (json!({"id": id, "known": known, "delivered": null, "taken_before": taken}), told)
+            (json!({"id": id, "known": known, "delivered": null, "taken_before": taken}), message)
         }
     };
     if args.by.json {
         ui.json_line(&document)?;
     } else {
-        ui.tell(&told)?;
+        ui.print(&message)?;
     }
     Ok(Exit::Done)
 }
@@ -134,7 +134,7 @@ async fn discard(id: &str, json: bool, ui: &mut Ui) -> Result<Exit, Failure> {
             Ok(Exit::Done)
         }
         Some(MailboxEntry { delivery: DeliveryState::Undelivered(mail), .. }) => {
-            ui.tell(&format!("deleted the webhook {} {}", mail.webhook, mail.identifier))?;
+            ui.print(&format!("deleted the webhook {} {}", mail.webhook, mail.identifier))?;
             Ok(Exit::Done)
         }
         Some(MailboxEntry { delivery: DeliveryState::Delivered { run, seq }, .. }) => {

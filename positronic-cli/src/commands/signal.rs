@@ -17,7 +17,7 @@ use crate::cli::limits::least_money;
 use crate::cli::{ApproveArgs, By, CancelArgs, RejectArgs, RunByArgs};
 use crate::render::figures::{self, money};
 use crate::session::pending::{RUN, answers, question};
-use crate::session::signals::say;
+use crate::session::signals::send_signals;
 
 pub(crate) async fn approve(args: &ApproveArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     if args.args.is_some() && args.calls.len() > 1 {
@@ -66,7 +66,7 @@ async fn grant(args: &ApproveArgs, written: &str, ui: &mut Ui) -> Result<Exit, F
         return Err(Failure::Refused { message, hints: vec![format!("{} {asks}", place(&to))] });
     }
     let done = format!("granted {} {}", place(&to), figures::more(kind, more.of(kind), currency));
-    say(&args.run, None, &[(SignalKind::Grant { to, more }, done)], &args.by, ui).await
+    send_signals(&args.run, None, &[(SignalKind::Grant { to, more }, done)], &args.by, ui).await
 }
 
 /// Reports that there is no limit question at a path, and lists the existing ones.
@@ -92,9 +92,9 @@ fn place(path: &Path) -> String {
 async fn asking(run: &str, ui: &Ui) -> Result<(Vec<Pending>, Option<String>), Failure> {
     let store = ProjectStore::open_to_read(ui)?;
     let row = find(&store, run, ui).await?;
-    let waiters = store.client().store().pending(&PendingFilter::builder().run(row.run.clone()).build()).await?;
+    let items = store.client().store().pending(&PendingFilter::builder().run(row.run.clone()).build()).await?;
     let asks = |pending: &Pending| matches!(pending.kind, PendingKind::Budget { .. });
-    let all: Vec<_> = waiters.into_iter().map(|waiter| waiter.pending).filter(asks).collect();
+    let all: Vec<_> = items.into_iter().map(|item| item.pending).filter(asks).collect();
     let mut known = None;
     for pending in &all {
         if known.is_none() {
@@ -123,7 +123,7 @@ fn line(pending: &Pending, question: &str) -> String {
 }
 
 pub(crate) async fn reject(args: &RejectArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let kind = |call: &Path| SignalKind::Reject { call: call.clone(), reason: said(args.reason.as_deref()) };
+    let kind = |call: &Path| SignalKind::Reject { call: call.clone(), reason: not_blank(args.reason.as_deref()) };
     let done = |at: &Path| match at.last() {
         Some(Segment::Call(..)) => format!("rejected {at}"),
         None | Some(Segment::Stage(_) | Segment::Iteration(_)) => format!("refused {} more", place(at)),
@@ -132,20 +132,20 @@ pub(crate) async fn reject(args: &RejectArgs, ui: &mut Ui) -> Result<Exit, Failu
 }
 
 pub(crate) async fn pause(args: &RunByArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    say(&args.run, None, &[(SignalKind::Pause, "paused".to_owned())], &args.by, ui).await
+    send_signals(&args.run, None, &[(SignalKind::Pause, "paused".to_owned())], &args.by, ui).await
 }
 
 pub(crate) async fn resume(args: &RunByArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    say(&args.run, None, &[(SignalKind::Resume, "lifted the pause".to_owned())], &args.by, ui).await
+    send_signals(&args.run, None, &[(SignalKind::Resume, "lifted the pause".to_owned())], &args.by, ui).await
 }
 
 pub(crate) async fn cancel(args: &CancelArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let kind = SignalKind::Cancel { reason: said(args.reason.as_deref()) };
-    say(&args.run, None, &[(kind, "cancelled".to_owned())], &args.by, ui).await
+    let kind = SignalKind::Cancel { reason: not_blank(args.reason.as_deref()) };
+    send_signals(&args.run, None, &[(kind, "cancelled".to_owned())], &args.by, ui).await
 }
 
 /// Returns a reason unless it is blank.
-fn said(reason: Option<&str>) -> Option<String> {
+fn not_blank(reason: Option<&str>) -> Option<String> {
     reason.filter(|reason| !reason.trim().is_empty()).map(str::to_owned)
 }
 
@@ -173,15 +173,15 @@ async fn decide(
         }
     };
     let signals: Vec<_> = calls.iter().map(|call| (kind(call), done(call))).collect();
-    say(run, None, &signals, by, ui).await
+    send_signals(run, None, &signals, by, ui).await
 }
 
 /// Finds the calls that wait for a decision, and limit questions with `limits`: the only one, or all.
 async fn pending(run: &str, all: bool, limits: bool, ui: &Ui) -> Result<Vec<Path>, Failure> {
     let store = ProjectStore::open_to_read(ui)?;
     let row = find(&store, run, ui).await?;
-    let waiters = store.client().store().pending(&PendingFilter::builder().run(row.run.clone()).build()).await?;
-    let mut waiting: Vec<_> = waiters.into_iter().map(|waiter| waiter.pending).collect();
+    let items = store.client().store().pending(&PendingFilter::builder().run(row.run.clone()).build()).await?;
+    let mut waiting: Vec<_> = items.into_iter().map(|item| item.pending).collect();
     let asking = waiting.iter().find(|pending| matches!(pending.kind, PendingKind::Budget { .. })).cloned();
     waiting.retain(|pending| match pending.kind {
         PendingKind::Approval { .. } => true,

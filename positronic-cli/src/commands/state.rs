@@ -43,7 +43,7 @@ pub(crate) async fn state(args: &StateArgs, ui: &mut Ui) -> Result<Exit, Failure
         } else {
             let log = store.client().events(&row.run, Seq(0)).await?;
             let timeline = Timeline::of(log.iter().map(|event| &**event).take_while(|event| event.seq <= at));
-            ui.tell(&text(at, &state, &timeline))?;
+            ui.print(&text(at, &state, &timeline))?;
         }
     }
     Ok(Exit::Done)

@@ -59,10 +59,10 @@ async fn list(args: &TriggersArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let now = SystemClock.now();
     for timer in &timers {
         let (columns, unicode) = (ui.columns(), ui.settings.unicode);
-        ui.tell(&shorten(&one_line(&head(timer, now), unicode), columns, unicode))?;
-        ui.tell(&shorten(&format!("  {}", one_line(&timer.trigger.what, unicode)), columns, unicode))?;
+        ui.print(&shorten(&one_line(&head(timer, now), unicode), columns, unicode))?;
+        ui.print(&shorten(&format!("  {}", one_line(&timer.trigger.what, unicode)), columns, unicode))?;
         let delete = ui.command(&["triggers", "--delete", timer.trigger.id.as_str()]);
-        ui.tell(&format!("    {}", one_line(&delete, unicode)))?;
+        ui.print(&format!("    {}", one_line(&delete, unicode)))?;
     }
     Ok(Exit::Done)
 }

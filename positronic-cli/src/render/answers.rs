@@ -36,7 +36,7 @@ impl Pen<'_> {
             (Some(AnswerOutcome::Answered(answer)), _) => {
                 let texts = answer.parts.iter().filter_map(shown_text);
                 let tone = |reason| if reason { Tone::Dim } else { Tone::Plain };
-                texts.flat_map(|(text, reason)| self.said(text, tone(reason), usize::MAX, indent)).collect()
+                texts.flat_map(|(text, reason)| self.text_lines(text, tone(reason), usize::MAX, indent)).collect()
             }
             (None, Some(stream)) => self.stream(stream, indent),
             _ => Vec::new(),
@@ -55,8 +55,8 @@ impl Pen<'_> {
     fn stream_part(&self, part: &StreamPart, indent: usize) -> Vec<Line> {
         let unicode = self.style.unicode;
         match part.kind {
-            DeltaKind::Text => self.said(&part.text, Tone::Plain, self.style.stream_lines, indent),
-            DeltaKind::Reasoning => self.said(&part.text, Tone::Dim, THOUGHT_LINES, indent),
+            DeltaKind::Text => self.text_lines(&part.text, Tone::Plain, self.style.stream_lines, indent),
+            DeltaKind::Reasoning => self.text_lines(&part.text, Tone::Dim, THOUGHT_LINES, indent),
             DeltaKind::Arguments => {
                 let line = Line::new(indent).with(Tone::Active, self.spinner().text(unicode));
                 let tool = one_line(part.tool.as_deref().unwrap_or_default(), unicode);
@@ -68,7 +68,7 @@ impl Pen<'_> {
     }
 
     /// Writes the last lines of a text, at most `limit`.
-    fn said(&self, text: &str, tone: Tone, limit: usize, indent: usize) -> Vec<Line> {
+    fn text_lines(&self, text: &str, tone: Tone, limit: usize, indent: usize) -> Vec<Line> {
         let text = sanitise(text.trim(), self.style.unicode);
         let lines = wrap(&text, self.room(indent));
         let hidden = lines.len().saturating_sub(limit);

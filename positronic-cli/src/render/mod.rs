@@ -24,6 +24,7 @@ pub(crate) mod run_table;
 pub(crate) mod short_ids;
 mod style;
 mod summary;
+pub(crate) mod table;
 mod talk;
 pub(crate) mod text;
 mod view;

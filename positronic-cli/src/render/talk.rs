@@ -167,15 +167,15 @@ impl<'a> Talk<'a> {
     /// Renders the end of the run, unless a loop shows it.
     fn end(&mut self) {
         let view = self.view();
-        let told = |id: &NodeId| match view.node(*id).map(|node| &node.kind) {
+        let is_shown = |id: &NodeId| match view.node(*id).map(|node| &node.kind) {
             Some(NodeKind::Stage(stage)) => failure(stage).is_some() || stage.outcome == Some(LoopOutcome::Cancelled),
             _ => false,
         };
-        let told = view.children(ROOT).iter().any(told);
+        let is_shown = view.children(ROOT).iter().any(is_shown);
         let pen = &self.layout.pen;
         let lines = match view.timeline.ending() {
-            Some(Ending::Failed(failure)) if !told => pen.remark(Tone::Bad, Sign::Failed, &failure.message, 0),
-            Some(Ending::Cancelled { .. }) if !told => pen.remark(Tone::Warn, Sign::Cut, "cancelled", 0),
+            Some(Ending::Failed(failure)) if !is_shown => pen.remark(Tone::Bad, Sign::Failed, &failure.message, 0),
+            Some(Ending::Cancelled { .. }) if !is_shown => pen.remark(Tone::Warn, Sign::Cut, "cancelled", 0),
             Some(Ending::Completed { result }) if !self.is_answered() => pen.result(result),
             _ => Vec::new(),
         };

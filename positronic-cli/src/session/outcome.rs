@@ -127,9 +127,9 @@ pub(crate) fn cut_short(log: &[Arc<Event>], ui: &mut Ui) -> io::Result<()> {
 async fn left(store: &ProjectStore, run: &RunId, pending: &[Pending], ui: &mut Ui) -> Result<(), Failure> {
     let client = store.client();
     let row = client.store().run(run).await?;
-    let mut waiters = client.store().pending(&PendingFilter::builder().run(run.clone()).build()).await?;
+    let mut items = client.store().pending(&PendingFilter::builder().run(run.clone()).build()).await?;
     let short = ShortIds::of(&client, [run]).await?;
-    waiters.retain(|waiter| pending.iter().any(|pending| pending.call == waiter.pending.call));
+    items.retain(|item| pending.iter().any(|pending| pending.call == item.pending.call));
     let id = short.get(run);
     let now = SystemClock.now();
     let why = row.why.unwrap_or_else(|| "The run waits.".to_owned());
@@ -139,9 +139,9 @@ async fn left(store: &ProjectStore, run: &RunId, pending: &[Pending], ui: &mut U
     } else {
         ui.notice(&format!("{why} To answer:"))?;
     }
-    for waiter in &waiters {
-        let currency = currency(&client, run, &waiter.pending).await?;
-        let text = entry(waiter, id, currency.as_deref(), now, (ui.err_columns(), Some(LISTED_ROWS)), ui);
+    for item in &items {
+        let currency = currency(&client, run, &item.pending).await?;
+        let text = entry(item, id, currency.as_deref(), now, (ui.err_columns(), Some(LISTED_ROWS)), ui);
         ui.lines(&text)?;
     }
     let work = ui.command(&["work", id]);

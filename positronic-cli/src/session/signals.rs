@@ -17,10 +17,10 @@ use crate::render::short_ids::ShortIds;
 use crate::render::words::no_worker;
 
 /// Sends signals to a run, all or none, and prints the event that accepts each.
-pub(crate) async fn say(
+pub(crate) async fn send_signals(
     run: &str,
     id: Option<&str>,
-    said: &[(SignalKind, String)],
+    labelled: &[(SignalKind, String)],
     by: &By,
     ui: &mut Ui,
 ) -> Result<Exit, Failure> {
@@ -33,7 +33,7 @@ pub(crate) async fn say(
         actor: actor.clone(),
         kind: kind.clone(),
     };
-    let signals: Vec<Signal> = said.iter().map(signal).collect();
+    let signals: Vec<Signal> = labelled.iter().map(signal).collect();
     if id.is_some() {
         for signal in &signals {
             said_before(&client, &row.run, signal).await?;
@@ -44,13 +44,13 @@ pub(crate) async fn say(
         Err(error) => return Err(refused(error, &client, &row, ui).await?),
     };
     let rest = rest(&client, &row, ui).await?;
-    report(&row, said, &accepted, rest, by.json, ui)?;
+    report(&row, labelled, &accepted, rest, by.json, ui)?;
     Ok(Exit::Done)
 }
 
 fn report(
     row: &RunSummary,
-    said: &[(SignalKind, String)],
+    labelled: &[(SignalKind, String)],
     accepted: &[Seq],
     rest: Option<String>,
     json: bool,
@@ -58,13 +58,13 @@ fn report(
 ) -> Result<(), Failure> {
     if json {
         let accepted: Vec<_> =
-            said.iter().zip(accepted).map(|((kind, _), seq)| json!({"signal": kind, "seq": seq})).collect();
+            labelled.iter().zip(accepted).map(|((kind, _), seq)| json!({"signal": kind, "seq": seq})).collect();
         ui.json_line(&json!({"run": row.run, "accepted": accepted}))?;
         return Ok(());
     }
-    for ((_, done), seq) in said.iter().zip(accepted) {
+    for ((_, done), seq) in labelled.iter().zip(accepted) {
         let before = if *seq < row.next { "already accepted: " } else { "" };
-        ui.tell(&format!("{before}{done} (event {seq} of {})", row.run))?;
+        ui.print(&format!("{before}{done} (event {seq} of {})", row.run))?;
     }
     rest.map_or(Ok(()), |rest| ui.notice(&rest))?;
     Ok(())
@@ -103,9 +103,9 @@ async fn refused(error: SignalError, client: &Client, row: &RunSummary, ui: &Ui)
     }
     if let Some(call) = call {
         let filter = PendingFilter::builder().run(row.run.clone()).build();
-        let waiters = client.store().pending(&filter).await?;
-        let waits = waiters.iter().filter(|waiter| waiter.pending.call == call);
-        hints.extend(waits.flat_map(|waiter| answers(row.run.as_str(), &waiter.pending, SystemClock.now(), ui)));
+        let items = client.store().pending(&filter).await?;
+        let waits = items.iter().filter(|item| item.pending.call == call);
+        hints.extend(waits.flat_map(|item| answers(row.run.as_str(), &item.pending, SystemClock.now(), ui)));
     }
     Ok(Failure::Refused { message, hints })
 }

@@ -31,7 +31,7 @@ use crate::session::pending::{answers, entry};
 struct Known {
     row: RunSummary,
     log: Vec<Arc<Event>>,
-    waiters: Vec<PendingItem>,
+    items: Vec<PendingItem>,
     short: ShortIds,
     /// The worker that has claimed the run.
     worker: Option<String>,
@@ -48,14 +48,14 @@ pub(crate) async fn show_run(project: Option<&Project>, args: &ShowArgs, ui: &mu
     if args.json {
         let id = known.row.run.as_str();
         let waiting =
-            |waiter: &PendingItem| json!({"pending": waiter.pending, "answers": answers(id, &waiter.pending, now, ui)});
+            |item: &PendingItem| json!({"pending": item.pending, "answers": answers(id, &item.pending, now, ui)});
         let mut document = json!({
             "run": known.row,
             "why": why(&state(&known)?),
             "worker": known.worker,
             "changed": known.changed,
             "cost": {"currency": costs.currency, "prices": costs.as_of, "total": costs.total(), "calls": costs.calls},
-            "waiting": known.waiters.iter().map(waiting).collect::<Vec<_>>(),
+            "waiting": known.items.iter().map(waiting).collect::<Vec<_>>(),
         });
         if let (Some(counted), Some(cost)) = (costs.counted(), document.get_mut("cost")) {
             cost["counted"] = json!(counted);
@@ -76,11 +76,11 @@ async fn known(project: Option<&Project>, store: &ProjectStore, written: &str, u
     let row = find(store, written, ui).await?;
     let client = store.client();
     let log = client.events(&row.run, Seq(0)).await?;
-    let waiters = client.store().pending(&PendingFilter::builder().run(row.run.clone()).build()).await?;
+    let items = client.store().pending(&PendingFilter::builder().run(row.run.clone()).build()).await?;
     let short = ShortIds::of(&client, [&row.run]).await?;
     let worker = client.worker(&row).await?;
     let changed = changed(project, store, std::iter::once(&row)).await.remove(&row.run).transpose()?;
-    Ok(Known { row, log, waiters, short, worker, changed })
+    Ok(Known { row, log, items, short, worker, changed })
 }
 
 fn state(known: &Known) -> Result<RunState, Failure> {
@@ -104,7 +104,7 @@ fn head(known: &Known, why: Option<&Waiting>, costs: &Costs, now: Timestamp, sty
         lines.push(format!("lift the pause with: {}", ui.command(&["resume", id])));
     }
     // Without a pending item, the run waits for a time.
-    if let Some(until) = why.and_then(|why| why.until).filter(|until| known.waiters.is_empty() && *until > now) {
+    if let Some(until) = why.and_then(|why| why.until).filter(|until| known.items.is_empty() && *until > now) {
         lines.push(format!("it continues by itself in {}", age(until.since(now))));
     }
     if let Some(worker) = &known.worker {
@@ -145,9 +145,9 @@ fn head(known: &Known, why: Option<&Waiting>, costs: &Costs, now: Timestamp, sty
         }
     }
     let currency = known.log.iter().find_map(|event| event.currency());
-    for waiter in &known.waiters {
+    for item in &known.items {
         text.push('\n');
-        text.push_str(&sanitise(&entry(waiter, id, currency, now, (style.width, None), ui), style.unicode));
+        text.push_str(&sanitise(&entry(item, id, currency, now, (style.width, None), ui), style.unicode));
     }
     text.push('\n');
     text

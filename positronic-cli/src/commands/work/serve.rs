@@ -263,10 +263,10 @@ impl<'a> Shown<'a> {
 
 impl ShownRun {
     fn line(&mut self, event: &Event) -> Option<String> {
-        let said = self.lines.apply(event)?;
+        let text = self.lines.apply(event)?;
         let place = self.lines.view().trail(&event.path);
         let colon = if place.is_empty() { "" } else { ": " };
-        Some(format!("{}  {place}{colon}{said}", self.name))
+        Some(format!("{}  {place}{colon}{text}", self.name))
     }
 }
 

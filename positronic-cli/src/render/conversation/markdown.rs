@@ -68,7 +68,7 @@ fn prompt(text: &mut String, prompt: &Prompt, remarks: &Remarks) {
         Some(input) => said(text, "User", input),
         None => _ = writeln!(text, "*Begun by the system.*"),
     }
-    let (mut listed, mut told) = (false, Timestamp(0));
+    let (mut listed, mut last) = (false, Timestamp(0));
     for output in prompt.shown() {
         let item = item(output);
         let words = output.kind.text().unwrap_or_default();
@@ -76,8 +76,8 @@ fn prompt(text: &mut String, prompt: &Prompt, remarks: &Remarks) {
         if item.is_none() && words.trim().is_empty() && !is_said {
             continue;
         }
-        listed = remarked(text, remarks.between(&prompt.path, told, output.at), listed);
-        told = told.max(output.at);
+        listed = remarked(text, remarks.between(&prompt.path, last, output.at), listed);
+        last = last.max(output.at);
         // Items of a list have no empty lines between them.
         if !(listed && item.is_some()) {
             text.push('\n');
@@ -89,7 +89,7 @@ fn prompt(text: &mut String, prompt: &Prompt, remarks: &Remarks) {
             (None, _) => said(text, "Assistant", &words),
         }
     }
-    remarked(text, remarks.between(&prompt.path, told, LAST), listed);
+    remarked(text, remarks.between(&prompt.path, last, LAST), listed);
 }
 
 /// Renders remarks as list items, and returns whether the text ends with a list.

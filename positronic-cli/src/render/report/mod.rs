@@ -206,8 +206,10 @@ impl<'t> Report<'t> {
         if let Some(question) = exchange.question {
             quoted(&mut self.text, question, "");
         }
-        for (label, text) in
-            answered.map(|answer| [("Reason:", thought(answer)), ("Answer:", said(answer))]).into_iter().flatten()
+        for (label, text) in answered
+            .map(|answer| [("Reason:", reasoning_text(answer)), ("Answer:", answer_text(answer))])
+            .into_iter()
+            .flatten()
         {
             if !text.is_empty() {
                 self.paragraph(label);
@@ -239,11 +241,11 @@ impl<'t> Report<'t> {
         let NodeKind::Answer(answer) = &node.kind else { return };
         let line = match &answer.outcome {
             Some(AnswerOutcome::Answered(answer)) if is_question_of(node, iteration) => {
-                escaped(&format!("a plugin asked the model, which answered: {}", said(answer)))
+                escaped(&format!("a plugin asked the model, which answered: {}", answer_text(answer)))
             }
             Some(AnswerOutcome::Failed { error, .. }) => escaped(&notes::model_failed(answer.attempt, &error.message)),
             Some(AnswerOutcome::Refused { message, answer }) => {
-                format!("an answer was refused: {}; it was {}", escaped(message), code(&said(answer)))
+                format!("an answer was refused: {}; it was {}", escaped(message), code(&answer_text(answer)))
             }
             _ => return,
         };
@@ -334,7 +336,7 @@ fn counted(timeline: &Timeline) -> String {
 }
 
 /// Returns the text of an answer.
-fn said(answer: &Answer) -> String {
+fn answer_text(answer: &Answer) -> String {
     texts(answer, |part| match part {
         Part::Text { text } | Part::Refusal { text } => Some(text),
         _ => None,
@@ -342,7 +344,7 @@ fn said(answer: &Answer) -> String {
 }
 
 /// Returns the visible reasoning of an answer.
-fn thought(answer: &Answer) -> String {
+fn reasoning_text(answer: &Answer) -> String {
     texts(answer, |part| match part {
         Part::Reasoning { text, .. } => Some(text),
         _ => None,
