@@ -275,7 +275,8 @@ pub fn agentloop() -> Brain<Task, Work, NoServices, Report> {
             }
             let base = OutputFolder::open(&cx.options.folder);
             let own = base.and_then(|base| base.folder(cx.run_id().as_str()));
-            let own = own.map_err(|error| Error::new(format!("the folder for its files cannot be made: {error}")))?;
+            let own =
+                own.map_err(|error| Error::new(format!("the folder for its files cannot be created: {error}")))?;
             // The run may continue in a process with another working directory.
             let place = own.place().display().to_string();
             Ok(Work { goal: cx.options.goal.clone(), folder: place, ..Work::default() })

@@ -11,6 +11,7 @@ use clap::Parser as _;
 use crate::app::failure::Failure;
 use crate::app::project::Project;
 use crate::app::project::usage_panic;
+use crate::app::runtime::block_on;
 use crate::app::settings::Settings;
 use crate::app::ui::Ui;
 use crate::cli::exit::Exit;
@@ -19,7 +20,7 @@ use crate::cli::{Cli, Command};
 use crate::commands;
 use crate::render::text::sanitise;
 
-/// As much stack as a process's first thread usually has.
+/// The usual stack size of a process's first thread.
 const STACK: usize = 8 << 20;
 
 /// Runs the command of a project's own binary.
@@ -34,12 +35,12 @@ pub fn positronic() -> ExitCode {
     process(|arguments, ui| {
         with_command(arguments, ui, |command, ui| {
             if !command.needs_brains() {
-                return without_brains(command, ui);
+                return block_on(without_brains(command, ui));
             }
             match (crate::app::cargo::delegate(arguments.get(1..).unwrap_or_default(), ui), command) {
                 // Runs can be inspected without a project.
-                (Err(Failure::NoProject { .. }), Command::Show(args)) => commands::show_run(None, args, ui),
-                (Err(Failure::NoProject { .. }), Command::Fork(args)) => commands::fork(None, args, ui),
+                (Err(Failure::NoProject { .. }), Command::Show(args)) => block_on(commands::show_run(None, args, ui)),
+                (Err(Failure::NoProject { .. }), Command::Fork(args)) => block_on(commands::fork(None, args, ui)),
                 (outcome, _) => outcome,
             }
         })
@@ -49,16 +50,16 @@ pub fn positronic() -> ExitCode {
 /// Runs a command of a project, given the arguments with the program's name before them.
 pub(crate) fn in_project(project: &Project, arguments: &[OsString], ui: &mut Ui) -> u8 {
     with_command(arguments, ui, |command, ui| match command {
-        command if command.needs_brains() => project.check().and_then(|()| of_brains(project, command, ui)),
-        // It shows more with the brains, and works without them.
-        Command::Runs(args) => commands::runs(Some(project), args, ui),
-        other => without_brains(other, ui),
+        command if command.needs_brains() => project.check().and_then(|()| block_on(of_brains(project, command, ui))),
+        // With the brains it shows code changes, too.
+        Command::Runs(args) => block_on(commands::runs(Some(project), args, ui)),
+        other => block_on(without_brains(other, ui)),
     })
 }
 
 impl Project {
-    /// Runs the command that the process's arguments say, and returns its exit code. It starts a runtime of its own; where
-    /// services are opened asynchronously first, await [`Project::run`] instead.
+    /// Runs the command of the process's arguments, and returns its exit code. It starts its own runtime; to open services
+    /// asynchronously first, await [`Project::run`] instead.
     ///
     /// # Panics
     ///
@@ -75,8 +76,8 @@ impl Project {
         project(&self)
     }
 
-    /// Runs the command that the process's arguments say, as [`Project::main`] does, inside the caller's runtime, and returns its
-    /// exit code. So services can be opened asynchronously first:
+    /// Runs the command of the process's arguments, as [`Project::main`] does, inside the caller's runtime, and returns its
+    /// exit code. Services can be opened asynchronously first:
     ///
     /// ```no_run
     /// use std::process::ExitCode;
@@ -94,16 +95,16 @@ impl Project {
     /// }
     /// ```
     ///
-    /// The command has a thread and a runtime of its own, and goes on when the future is dropped. What was opened in the caller's
-    /// runtime works as long as that one runs.
+    /// The command has its own thread and runtime, and continues when the future is dropped. Services of the caller's
+    /// runtime work as long as that runtime runs.
     pub async fn run(self) -> ExitCode {
         let ended = on_thread(move || project(&self)).await;
         ended.unwrap_or_else(|| ExitCode::from(Exit::Environment.code()))
     }
 }
 
-/// Runs a command on a thread of its own, where it can start a runtime. Answers with nothing where there is no such thread, or
-/// the command panics.
+/// Runs a command on its own thread, where it can start a runtime. Returns `None` if the thread cannot start or the command
+/// panics.
 pub(crate) async fn on_thread<T: Send + 'static>(command: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     let (sender, ended) = tokio::sync::oneshot::channel();
     let thread = std::thread::Builder::new().name("positronic".to_owned()).stack_size(STACK);
@@ -111,41 +112,41 @@ pub(crate) async fn on_thread<T: Send + 'static>(command: impl FnOnce() -> T + S
     ended.await.ok()
 }
 
-fn of_brains(project: &Project, command: &Command, ui: &mut Ui) -> Result<Exit, Failure> {
+async fn of_brains(project: &Project, command: &Command, ui: &mut Ui) -> Result<Exit, Failure> {
     match command {
         Command::List(args) => commands::list(project, args, ui),
-        Command::Show(args) => commands::show(project, args, ui),
-        Command::Run(args) => commands::run(project, args, ui),
-        Command::Chat(args) => commands::chat(project, args, ui),
-        Command::Work(args) => commands::work(project, args, ui),
-        Command::Fork(args) => commands::fork(Some(project), args, ui),
-        other => without_brains(other, ui),
+        Command::Show(args) => commands::show(project, args, ui).await,
+        Command::Run(args) => commands::run(project, args, ui).await,
+        Command::Chat(args) => commands::chat(project, args, ui).await,
+        Command::Work(args) => commands::work(project, args, ui).await,
+        Command::Fork(args) => commands::fork(Some(project), args, ui).await,
+        other => without_brains(other, ui).await,
     }
 }
 
-fn without_brains(command: &Command, ui: &mut Ui) -> Result<Exit, Failure> {
+async fn without_brains(command: &Command, ui: &mut Ui) -> Result<Exit, Failure> {
     match command {
         Command::New(args) => commands::new(args, ui),
-        Command::Conversations(args) => commands::conversations(args, ui),
-        Command::Runs(args) => commands::runs(None, args, ui),
-        Command::Inbox(args) => commands::inbox(args, ui),
-        Command::Watch(args) => commands::watch(args, ui),
-        Command::Events(args) => commands::events(args, ui),
-        Command::Triggers(args) => commands::triggers(args, ui),
-        Command::Files(args) => commands::files(args, ui),
-        Command::Approve(args) => commands::approve(args, ui),
-        Command::Reject(args) => commands::reject(args, ui),
-        Command::Send(args) => commands::send(args, ui),
-        Command::Pause(args) => commands::pause(args, ui),
-        Command::Resume(args) => commands::resume(args, ui),
-        Command::Cancel(args) => commands::cancel(args, ui),
-        Command::State(args) => commands::state(args, ui),
-        Command::Record(args) => commands::record(args, ui),
-        Command::Report(args) => commands::report(args, ui),
-        Command::Diff(args) => commands::diff(args, ui),
-        Command::Export(args) => commands::export(args, ui),
-        Command::Import(args) => commands::import(args, ui),
-        Command::Prune(args) => commands::prune(args, ui),
+        Command::Conversations(args) => commands::conversations(args, ui).await,
+        Command::Runs(args) => commands::runs(None, args, ui).await,
+        Command::Inbox(args) => commands::inbox(args, ui).await,
+        Command::Watch(args) => commands::watch(args, ui).await,
+        Command::Events(args) => commands::events(args, ui).await,
+        Command::Triggers(args) => commands::triggers(args, ui).await,
+        Command::Files(args) => commands::files(args, ui).await,
+        Command::Approve(args) => commands::approve(args, ui).await,
+        Command::Reject(args) => commands::reject(args, ui).await,
+        Command::Send(args) => commands::send(args, ui).await,
+        Command::Pause(args) => commands::pause(args, ui).await,
+        Command::Resume(args) => commands::resume(args, ui).await,
+        Command::Cancel(args) => commands::cancel(args, ui).await,
+        Command::State(args) => commands::state(args, ui).await,
+        Command::Record(args) => commands::record(args, ui).await,
+        Command::Report(args) => commands::report(args, ui).await,
+        Command::Diff(args) => commands::diff(args, ui).await,
+        Command::Export(args) => commands::export(args, ui).await,
+        Command::Import(args) => commands::import(args, ui).await,
+        Command::Prune(args) => commands::prune(args, ui).await,
         Command::List(_)
         | Command::Show(_)
         | Command::Run(_)
@@ -197,7 +198,7 @@ fn with_command(
         }
     };
     ui.color = cli.color;
-    ui.place = cli.place.clone();
+    ui.store_args = cli.store_args.clone();
     if let Some(called) = arguments.first().and_then(|path| called(path, ui.settings.cargo_package.as_deref())) {
         ui.program = called;
     }

@@ -66,7 +66,8 @@ pub mod mcp;
 pub mod model;
 pub mod plugins;
 pub mod prelude;
-mod private;
+#[doc(hidden)]
+pub mod private;
 pub mod projection;
 pub mod record;
 pub mod runner;

@@ -20,7 +20,8 @@ use std::time::{Duration, Instant};
 
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
-use positronic_core::projection::{Prompts, transcript};
+use positronic_core::projection::timeline::Timeline;
+use positronic_core::projection::transcript;
 use positronic_core::record::{Actor, Event, ModelRequest, Path, RunId, Seq, Status};
 use positronic_core::runner::{Client, Settled};
 use positronic_core::store::{
@@ -276,7 +277,7 @@ async fn disk() {
         let run = runner(&store, iterations).start(&worker(iterations), ()).await.unwrap();
         run.result().await.unwrap();
         let events = run.events(Seq(0)).await.unwrap();
-        let said = transcript(&Prompts::of(events.iter().map(|event| &**event))).len();
+        let said = transcript(&Timeline::of(events.iter().map(|event| &**event))).len();
         let log: usize = events.iter().map(|event| event.to_json().unwrap().len()).sum();
         drop((run, store));
         let file = settled_size(&path).await;

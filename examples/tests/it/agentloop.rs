@@ -149,7 +149,7 @@ async fn folder_creation_failure_fails_the_run_before_the_first_request() {
     let story = Test::new(model).run(agentloop(), Task { folder: place.clone(), ..Task::default() }).await;
 
     let failed = format!("{:?}", story.settled());
-    assert!(failed.contains("the folder for its files cannot be made") && failed.contains(&place), "{failed}");
+    assert!(failed.contains("the folder for its files cannot be created") && failed.contains(&place), "{failed}");
 }
 
 /// Removes times and durations.

@@ -81,7 +81,7 @@ fn answer_shows_tool_activity_and_widget_fallbacks() {
     seat.types(LEAVE);
     let (code, screen) = seat.end();
     assert_eq!(code, Some(0), "{screen}");
-    assert!(screen.contains("come back with: "), "{screen}");
+    assert!(screen.contains("continue it with: "), "{screen}");
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn unanswered_approval_is_shown_again_in_the_next_chat() {
     seat.types(INTERRUPT);
     let (code, screen) = seat.end();
     assert_eq!(code, Some(3), "{screen}");
-    assert!(screen.contains("the run waits for your answer; come back with: "), "{screen}");
+    assert!(screen.contains("the run waits for your answer; continue it with: "), "{screen}");
     assert_eq!(desk.json(&["inbox"])["run"], json!("c-1"));
 
     let mut seat = Seat::at(&desk, &["chat", "kitchen", "-c", "c"]);
@@ -205,7 +205,7 @@ fn question_answered_elsewhere_disappears_and_the_chat_continues() {
 
     desk.expect(&["approve", "c-1", "--by", "bob"], 0);
 
-    seat.sees("order waits no longer: it was approved by bob over cli");
+    seat.sees("order no longer waits: it was approved by bob over cli");
     seat.sees("That is settled.");
     seat.types("/q\r");
     assert_eq!(seat.end().0, Some(0));
@@ -371,11 +371,11 @@ fn in_memory_conversation_leaves_no_files() {
     seat.types("/new\r");
     seat.sees("new conversation ");
     seat.types("/id\r");
-    seat.sees(", in memory alone");
+    seat.sees(", only in memory");
     seat.types(LEAVE);
     let (code, screen) = seat.end();
 
     assert_eq!(code, Some(0), "{screen}");
-    assert!(!screen.contains("come back with"), "{screen}");
+    assert!(!screen.contains("continue it with"), "{screen}");
     assert_eq!(std::fs::read_dir(desk.0.path()).unwrap().count(), 0);
 }

@@ -134,7 +134,7 @@ fn terminated_worker_releases_its_runs() {
     std::io::Read::read_to_string(&mut server.stderr.take().unwrap(), &mut said).unwrap();
 
     assert_eq!(server.wait().unwrap().code(), Some(0), "{said}");
-    assert!(said.ends_with("let go of all runs; they stay, and another `work` goes on with them\n"), "{said}");
+    assert!(said.ends_with("released all runs; another `work` can continue them\n"), "{said}");
     let log = desk.expect(&["events", "C-7", "--json"], 0);
     let last = log.lines().next_back().unwrap();
     assert!(last.contains("RUN_RELEASED") && last.contains("its worker releases its runs"), "{last}");

@@ -35,8 +35,8 @@ async fn transcript(runner: &Runner) -> String {
     let mut text = String::new();
     for row in runner.client().conversation("c").await.unwrap().into_iter().rev() {
         let log = runner.client().events(&row.run, positronic_core::record::Seq(0)).await.unwrap();
-        let prompts = positronic_core::projection::Prompts::of(log.iter().map(|event| &**event));
-        text.push_str(&positronic_core::projection::transcript(&prompts));
+        let timeline = positronic_core::projection::timeline::Timeline::of(log.iter().map(|event| &**event));
+        text.push_str(&positronic_core::projection::transcript(&timeline));
     }
     text
 }

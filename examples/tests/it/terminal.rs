@@ -95,7 +95,7 @@ fn asked(desk: &Desk) -> Seat {
 
 #[test]
 fn terminated_process_accepts_no_further_approval() {
-    for (told, way) in [("-TERM", "the run stays as it is; go on with: "), ("-HUP", "the run stays as it is")] {
+    for (told, way) in [("-TERM", "the run is unchanged; continue it with: "), ("-HUP", "the run is unchanged")] {
         let desk = Desk::new();
         let mut seat = asked(&desk);
 
@@ -163,7 +163,7 @@ fn question_answered_elsewhere_disappears_and_names_the_decider() {
     desk.expect(&["approve", "v1", "--by", "bob"], 0);
     let (code, screen) = seat.end();
     assert_eq!(code, Some(0), "{screen}");
-    assert!(screen.contains("deploy waits no longer: it was approved by bob over cli"), "{screen}");
+    assert!(screen.contains("deploy no longer waits: it was approved by bob over cli"), "{screen}");
     assert!(!screen.contains("May deploy run?"), "{screen}");
 
     let desk = Desk::new();
@@ -171,7 +171,7 @@ fn question_answered_elsewhere_disappears_and_names_the_decider() {
     desk.expect(&["cancel", "v1", "--by", "bob"], 0);
     let (code, screen) = seat.end();
     assert_eq!(code, Some(4), "{screen}");
-    assert!(screen.contains("waits no longer: the run was cancelled by bob over cli"), "{screen}");
+    assert!(screen.contains("no longer waits: the run was cancelled by bob over cli"), "{screen}");
 }
 
 #[test]

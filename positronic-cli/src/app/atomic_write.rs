@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use crate::app::private;
+use positronic_core::private;
 
 /// Creates or replaces a file. Only its owner can read a new one.
 pub(crate) fn replace(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {

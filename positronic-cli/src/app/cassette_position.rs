@@ -1,4 +1,4 @@
-//! Winds a cassette on to where a run is: what the run has been told already is not played again.
+//! Position of a cassette in a run or conversation: answers that are in the log already are not played again.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -15,23 +15,23 @@ use crate::app::failure::Failure;
 use crate::app::store::ProjectStore;
 use crate::render::text::{shorten, value_line};
 
-/// How much is said of the option that a cassette answers for.
+/// Maximum length of a quoted option.
 const RECORDED: usize = 200;
 
 /// The webhook name of a wait for a reply that is addressed to the call itself.
 pub(crate) const REPLY: &str = "reply";
 
-/// Why no trigger fires where a cassette is played.
-pub(crate) const PLAYED: &str =
-    "no model is configured, and the recording has no answer left for what the trigger starts";
+/// Why a trigger cannot fire while a cassette is played.
+pub(crate) const NO_ANSWER_LEFT: &str =
+    "no model is configured, and the cassette has no answer left for the trigger's run";
 
-/// Winds a cassette on over the log of a run, if there is one, and before that over the runs that stand before it in its
-/// conversation: it was recorded over all of them. A run that another model has answered is refused: what a cassette says would
-/// stand in it as what that model says.
-pub(crate) async fn rewind(cassette: &Cassette, kept: &ProjectStore, run: &RunId) -> Result<(), Failure> {
+/// Advances a cassette over the log of a run, after those of the earlier runs of its conversation, since it was recorded
+/// over all of them. Refuses a run that another model has answered: its log would attribute the cassette's answers to that
+/// model.
+pub(crate) async fn rewind(cassette: &Cassette, store: &ProjectStore, run: &RunId) -> Result<(), Failure> {
     let (mut chain, mut next) = (Vec::new(), Some(run.clone()));
     while let Some(run) = next {
-        next = match kept.client().store().run(&run).await {
+        next = match store.client().store().run(&run).await {
             Ok(row) => row.after,
             Err(StoreError::NoSuchRun { .. }) => None,
             Err(error) => return Err(error.into()),
@@ -39,42 +39,42 @@ pub(crate) async fn rewind(cassette: &Cassette, kept: &ProjectStore, run: &RunId
         chain.push(run);
     }
     for run in chain.iter().rev() {
-        wind(cassette, kept, run, Seq(0), None).await?;
+        wind(cassette, store, run, Seq(0), None).await?;
     }
     Ok(())
 }
 
-/// Keeps a cassette where a conversation is, in which other processes play, too.
+/// Keeps a cassette at the position of a conversation in which other processes play too.
 #[derive(Debug)]
-pub(crate) struct Follower {
+pub(crate) struct CassetteFollower {
     cassette: Arc<Cassette>,
-    /// How far the cassette was wound over each run.
+    /// The next event of each run over which the cassette was advanced.
     wound: Mutex<HashMap<RunId, Seq>>,
 }
 
-impl Follower {
+impl CassetteFollower {
     pub(crate) fn new(cassette: &Arc<Cassette>) -> Self {
         Self { cassette: Arc::clone(cassette), wound: Mutex::default() }
     }
 
-    /// Says whether the cassette has an answer left, for a prompt that nobody has written.
+    /// Returns whether the cassette has an answer left.
     pub(crate) fn goes_on(&self) -> bool {
         goes_on(&self.cassette)
     }
 
-    /// Begins another conversation, which hears the cassette from its beginning.
-    pub(crate) fn begin_anew(&self) {
+    /// Begins another conversation, for which the cassette plays from its beginning.
+    pub(crate) fn restart(&self) {
         self.cassette.restart();
     }
 
-    /// Winds the cassette on over what was answered in a conversation since the last time, but for what the worker `own` has
-    /// played itself.
-    pub(crate) async fn wind(&self, kept: &ProjectStore, conversation: &str, own: &str) -> Result<(), Failure> {
+    /// Advances the cassette over the answers in a conversation since the last call, except those that the worker `own`
+    /// played.
+    pub(crate) async fn wind(&self, store: &ProjectStore, conversation: &str, own: &str) -> Result<(), Failure> {
         let mut wound = self.wound.lock().await;
-        for row in kept.client().conversation(conversation).await?.into_iter().rev() {
+        for row in store.client().conversation(conversation).await?.into_iter().rev() {
             let from = wound.get(&row.run).copied().unwrap_or(Seq(0));
             if from < row.next {
-                let next = wind(&self.cassette, kept, &row.run, from, Some(own)).await?;
+                let next = wind(&self.cassette, store, &row.run, from, Some(own)).await?;
                 wound.insert(row.run, next);
             }
         }
@@ -82,16 +82,16 @@ impl Follower {
     }
 }
 
-/// Winds a cassette on over what was answered in a run from an event on, but for what the worker `own` has played. Returns the
+/// Advances a cassette over the answers in a run from an event on, except those that the worker `own` played. Returns the
 /// number of the next event.
 async fn wind(
     cassette: &Cassette,
-    kept: &ProjectStore,
+    store: &ProjectStore,
     run: &RunId,
     from: Seq,
     own: Option<&str>,
 ) -> Result<Seq, Failure> {
-    let log = match kept.client().events(run, Seq(0)).await {
+    let log = match store.client().events(run, Seq(0)).await {
         Err(StoreError::NoSuchRun { .. }) => return Ok(from),
         log => log?,
     };
@@ -105,15 +105,15 @@ async fn wind(
         |event: &&Arc<Event>| matches!(&event.kind, EventKind::RunClaimed { owner, .. } if Some(&**owner) == own);
     let played: HashSet<_> = log.iter().filter(claims).filter_map(|claim| claim.epoch).collect();
     let is_new = |event: &Event| event.seq >= from && event.epoch.is_none_or(|epoch| !played.contains(&epoch));
-    // What was said before it is a part of what it has asked.
-    let history = kept.client().history(run).await?;
+    // A request contains the earlier messages of its conversation.
+    let history = store.client().history(run).await?;
     for (index, event) in log.iter().enumerate() {
         let later = log.get(index + 1..).unwrap_or_default();
         match &event.kind {
             EventKind::LoopModelCall { .. } if later.iter().any(|later| answers(later, event) && is_new(later)) => {
                 let log = log.iter().map(|event| &**event);
                 if let Ok(request) = request_for(log, event.seq, history.clone(), |_| None) {
-                    // What code answers was never asked of a cassette.
+                    // A cassette does not contain answers that code gives.
                     if !request.settings.in_code {
                         _ = cassette.call(&request, &NoDeltas).await;
                     }
@@ -140,12 +140,12 @@ async fn wind(
     Ok(log.last().map_or(from, |last| last.seq.next()))
 }
 
-/// Says whether a cassette has an answer left.
+/// Returns whether a cassette has an answer left.
 pub(crate) fn goes_on(cassette: &Cassette) -> bool {
     !cassette.unused_exchanges().is_empty()
 }
 
-/// Refuses options for which a cassette does not answer.
+/// Refuses options that differ from the recorded ones.
 pub(crate) fn answers_for(header: &Header, options: &Value, name: impl FnOnce() -> String) -> Result<(), Failure> {
     match header.unanswered(options) {
         None => Ok(()),
@@ -157,7 +157,7 @@ pub(crate) fn answers_for(header: &Header, options: &Value, name: impl FnOnce() 
     }
 }
 
-/// Returns the model that has answered, where it was no cassette and none of this name.
+/// Returns the model that answered a run, unless it was a cassette or has the name `own`.
 fn answered_by_another(log: &[Arc<Event>], own: &str) -> Option<String> {
     let mut models = log.iter().enumerate().filter_map(|(index, event)| match &event.kind {
         EventKind::LoopModelCall { model, .. } if model != CODE => {
@@ -171,7 +171,7 @@ fn answered_by_another(log: &[Arc<Event>], own: &str) -> Option<String> {
     (!fits(first) && !models.any(fits)).then(|| first.to_owned())
 }
 
-/// Says whether an event is the outcome of a request.
+/// Returns whether an event is the outcome of a request.
 fn answers(event: &Event, request: &Event) -> bool {
     let EventKind::LoopModelCall { attempt: asked, .. } = &request.kind else { return false };
     event.path == request.path

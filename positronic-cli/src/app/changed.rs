@@ -14,12 +14,12 @@ use crate::render::run_table::Differences;
 /// project's own binary can do this: the `positronic` command does not build the project for it.
 pub(crate) async fn changed(
     project: Option<&Project>,
-    kept: &ProjectStore,
+    store: &ProjectStore,
     rows: impl Iterator<Item = &RunSummary>,
 ) -> Differences {
     let mut changed = HashMap::new();
     let Some(project) = project else { return changed };
-    let runner = Models::none().runner(project, kept);
+    let runner = Models::none().runner(project, store);
     for row in rows.filter(|row| !row.status.is_over()) {
         match runner.changed(&row.run).await {
             Ok(difference) => changed.extend(difference.map(|difference| (row.run.clone(), Ok(difference)))),

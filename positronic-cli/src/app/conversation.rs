@@ -1,4 +1,4 @@
-//! The logs of a conversation's runs, and what can be read from them.
+//! A stored conversation: the logs of its runs, its files, tools and exports.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,17 +22,17 @@ use crate::render::{Style, View, talk_text};
 /// The version of the exported JSON.
 const VERSION: u32 = 1;
 
-/// A conversation as it is kept.
+/// A stored conversation.
 #[derive(Debug)]
 pub(crate) struct Recorded {
     pub(crate) id: String,
-    /// Its runs with their logs, the first one first.
+    /// Its runs with their logs, in order.
     pub(crate) runs: Vec<(RunSummary, Vec<Arc<Event>>)>,
-    /// What its prompts may use together, with what they have used.
+    /// The budget of all its prompts, with its usage.
     budget: Option<SharedBudget>,
 }
 
-/// A prompt with the run that it is of.
+/// A prompt with its run.
 #[derive(Debug)]
 struct Answered<'a> {
     row: &'a RunSummary,
@@ -40,7 +40,7 @@ struct Answered<'a> {
 }
 
 impl Recorded {
-    /// Reads a conversation; one that has not begun is empty.
+    /// Reads a conversation; it is empty before its first message.
     pub(crate) async fn read(client: &Client, id: &str) -> Result<Self, Failure> {
         let mut runs = Vec::new();
         for row in client.conversation(id).await?.into_iter().rev() {
@@ -50,7 +50,7 @@ impl Recorded {
         Ok(Self { id: id.to_owned(), runs, budget: client.budget(id, None).await? })
     }
 
-    /// Writes the last `most` runs as a transcript; with `all`, also what people are not shown.
+    /// Renders the last `most` runs as a transcript; with `all`, also hidden prompts.
     pub(crate) fn text(&self, most: usize, style: &Style, all: bool, now: Timestamp) -> String {
         let older = self.runs.len().saturating_sub(most);
         let mut text = String::new();
@@ -67,12 +67,12 @@ impl Recorded {
         text
     }
 
-    /// Says how much of its budget was used, where it has one.
+    /// Renders the usage of its budget, if it has one.
     pub(crate) fn budget(&self) -> Option<String> {
         standing(self.budget.as_ref()?, None).map(|standing| format!("budget of the conversation: {standing}"))
     }
 
-    /// Lists the prompts of the runs' own brains in order; with `all`, also those that people are not shown.
+    /// Lists the prompts of the runs' own brains in order; with `all`, also hidden ones.
     fn prompts(&self, all: bool) -> Vec<Answered<'_>> {
         let mut prompts = Vec::new();
         for (row, log) in &self.runs {
@@ -81,14 +81,14 @@ impl Recorded {
         prompts
     }
 
-    /// Writes the conversation as Markdown.
+    /// Renders the conversation as Markdown.
     pub(crate) fn markdown(&self, all: bool) -> String {
         let chapters =
             self.runs.iter().map(|(row, log)| Chapter { row, log, prompts: own_prompts(&row.run, log, all) });
         markdown(&self.id, &chapters.collect::<Vec<_>>())
     }
 
-    /// Writes the conversation as JSON, with every prompt as it is recorded.
+    /// Renders the conversation as JSON with every recorded prompt.
     pub(crate) fn json(&self) -> Value {
         let prompt = |one: &Answered<'_>| {
             let row = one.row;
@@ -109,12 +109,12 @@ impl Recorded {
         json
     }
 
-    /// Returns the tools that a model had when it was asked last.
+    /// Returns the tools of the last model request.
     pub(crate) fn tools(&self) -> Result<Option<Vec<ToolDecl>>, Failure> {
         for (row, log) in self.runs.iter().rev() {
             let is_asked = |event: &&Arc<Event>| matches!(event.kind, EventKind::LoopModelCall { question: None, .. });
             if let Some(asked) = log.iter().rev().find(is_asked) {
-                // Not those of the request: one for a decision tells of the tools in words.
+                // Not those of the request: with structured actions it describes the tools in its text.
                 let before = log.iter().take_while(|event| event.seq < asked.seq).map(|event| &**event);
                 let state = RunState::replay(before);
                 let state = state.map_err(|error| Failure::store(format!("the log of {}: {error}", row.run)))?;
@@ -124,7 +124,7 @@ impl Recorded {
         Ok(None)
     }
 
-    /// Lists the files in the order in which they were made, each of a name and content once.
+    /// Lists the files in the order of their creation, without duplicates of name and content.
     pub(crate) fn files(&self) -> Vec<FileOutput> {
         let mut files: Vec<FileOutput> = Vec::new();
         for event in self.runs.iter().flat_map(|(_, log)| log) {
@@ -137,7 +137,7 @@ impl Recorded {
         files
     }
 
-    /// Returns what a person said last.
+    /// Returns the last message of a person.
     pub(crate) fn last_message(&self) -> Option<String> {
         let prompts = self.prompts(false);
         let said = |prompt: &Prompt| {
@@ -151,7 +151,7 @@ impl Recorded {
     }
 }
 
-/// Returns the form that a file's name suggests.
+/// Returns the format that a file's name suggests.
 pub(crate) fn form(file: Option<&Path>) -> Format {
     let ending = file.and_then(Path::extension).map(|ending| ending.to_string_lossy().to_lowercase());
     match ending.as_deref() {
@@ -160,7 +160,7 @@ pub(crate) fn form(file: Option<&Path>) -> Format {
     }
 }
 
-/// Writes a conversation into a file, whole or not at all.
+/// Writes a conversation to a file atomically.
 pub(crate) fn write(file: &Path, recorded: &Recorded, format: Format, all: bool) -> Result<(), Failure> {
     let text = match format {
         Format::Markdown => recorded.markdown(all),
@@ -169,7 +169,7 @@ pub(crate) fn write(file: &Path, recorded: &Recorded, format: Format, all: bool)
     replace(file, &text).map_err(|source| Failure::File { path: file.to_owned(), doing: "cannot be written", source })
 }
 
-/// Lists the prompts of a run's own brain in order; with `all`, also those that people are not shown.
+/// Lists the prompts of a run's own brain in order; with `all`, also hidden ones.
 fn own_prompts(run: &RunId, log: &[Arc<Event>], all: bool) -> Vec<Prompt> {
     let prompts = Prompts::default().in_run(run).with(log.iter().map(|event| &**event));
     prompts.iter().filter(|prompt| is_own(&prompt.path) && (all || prompt.visible)).cloned().collect()

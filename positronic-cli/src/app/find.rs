@@ -14,13 +14,13 @@ const CANDIDATES: usize = 8;
 const SEARCHED: usize = 1000;
 
 /// Finds a run by its id or a prefix of it.
-pub(crate) async fn find(kept: &ProjectStore, written: &str, ui: &Ui) -> Result<RunSummary, Failure> {
+pub(crate) async fn find(store: &ProjectStore, written: &str, ui: &Ui) -> Result<RunSummary, Failure> {
     if written.trim().is_empty() {
         // An unset shell variable expands to nothing.
         let hint = format!("`{}` lists the runs", ui.command(&["runs"]));
         return Err(Failure::Misused { message: "the id of the run is empty".to_owned(), hint });
     }
-    let client = kept.client();
+    let client = store.client();
     match client.store().run(&RunId::new(written)).await {
         Err(StoreError::NoSuchRun { .. }) => {}
         found => return Ok(found?),
@@ -36,7 +36,7 @@ pub(crate) async fn find(kept: &ProjectStore, written: &str, ui: &Ui) -> Result<
         [] => {
             let rows = client.store().runs(&RunFilter::builder().most(SEARCHED).build()).await?;
             let near = nearest(written, rows.iter().map(|row| row.run.as_str())).into_iter().map(str::to_owned);
-            let (place, list) = (kept.place.clone(), ui.command(&["runs"]));
+            let (place, list) = (store.location.clone(), ui.command(&["runs"]));
             Err(Failure::UnknownRun { written: written.to_owned(), place, near: near.collect(), list })
         }
         several => {

@@ -1,4 +1,4 @@
-//! Which conversation is meant: an id may be shortened while it fits one alone.
+//! Lookup of conversations by id or unambiguous prefix.
 
 use positronic_core::record::RunId;
 use positronic_core::runner::{Client, Ids as _, UuidIds};
@@ -9,15 +9,15 @@ use crate::app::store::ProjectStore;
 use crate::app::ui::Ui;
 use crate::cli::suggest::nearest;
 
-/// How long the ids are that are made here, and how much of one is enough to go on with a chat by it.
+/// Length of a generated id, and minimum length of a prefix that continues a chat.
 const LENGTH: usize = 8;
 const SHORTEST: usize = 4;
-/// How many conversations an ambiguous id lists.
+/// Maximum number of listed candidates.
 const CANDIDATES: usize = 8;
 
-/// Finds the conversation whose id a person wrote, or its beginning.
-pub(crate) async fn find(kept: &ProjectStore, written: &str, ui: &Ui) -> Result<String, Failure> {
-    let all = kept.client().conversations().await?;
+/// Finds a conversation by its id or a prefix of it.
+pub(crate) async fn find(store: &ProjectStore, written: &str, ui: &Ui) -> Result<String, Failure> {
+    let all = store.client().conversations().await?;
     if all.iter().any(|one| one.id == written) {
         return Ok(written.to_owned());
     }
@@ -27,7 +27,7 @@ pub(crate) async fn find(kept: &ProjectStore, written: &str, ui: &Ui) -> Result<
         [only] => Ok(only.id.clone()),
         [] => {
             let near = nearest(written, all.iter().map(|one| one.id.as_str())).into_iter().map(str::to_owned).collect();
-            let (written, place, list) = (written.to_owned(), kept.place.clone(), ui.command(&["conversations"]));
+            let (written, place, list) = (written.to_owned(), store.location.clone(), ui.command(&["conversations"]));
             Err(Failure::UnknownConversation { written, place, near, list })
         }
         several => {
@@ -42,12 +42,12 @@ pub(crate) async fn find(kept: &ProjectStore, written: &str, ui: &Ui) -> Result<
     }
 }
 
-/// Finds the conversation that a chat is to go on with. A name that no conversation has is that of a new one; the
-/// beginning of an id that was made here is that id, as long as it fits one alone.
-pub(crate) async fn known(kept: &ProjectStore, written: &str, ui: &Ui) -> Result<String, Failure> {
+/// Finds the conversation that a chat continues. An unknown name begins a conversation; an unambiguous prefix of a
+/// generated id is that id.
+pub(crate) async fn known(store: &ProjectStore, written: &str, ui: &Ui) -> Result<String, Failure> {
     let is_beginning =
         (SHORTEST..LENGTH).contains(&written.len()) && written.bytes().all(|byte| byte.is_ascii_hexdigit());
-    match find(kept, written, ui).await {
+    match find(store, written, ui).await {
         Ok(id) if id == written || (is_beginning && is_made(&id)) => Ok(id),
         Err(failure @ Failure::AmbiguousConversation { .. }) if is_beginning => Err(failure),
         Ok(_) | Err(Failure::UnknownConversation { .. } | Failure::AmbiguousConversation { .. }) => {
@@ -61,12 +61,11 @@ fn is_made(id: &str) -> bool {
     id.len() == LENGTH && id.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Makes an id that no conversation has: short enough to be written, and with its chance at the beginning, so that a
-/// part of it is enough.
+/// Generates an unused id: short enough to type, and random from its first digit, so that a prefix is enough.
 pub(crate) async fn new_id(client: &Client) -> Result<String, StoreError> {
     loop {
         let drawn = UuidIds.run();
-        // The last digits are drawn, the first ones say the time.
+        // The last digits are random, the first ones are the time.
         let digits: String = drawn.as_str().chars().rev().filter(char::is_ascii_hexdigit).take(LENGTH).collect();
         let taken = RunFilter::builder().conversation(digits.as_str()).most(1).build();
         if client.store().runs(&taken).await?.is_empty() && !exists(client, &digits).await? {
@@ -75,7 +74,7 @@ pub(crate) async fn new_id(client: &Client) -> Result<String, StoreError> {
     }
 }
 
-/// Says whether there is a run of the name that the conversation's first one gets.
+/// Returns whether the id of the conversation's first run is used.
 async fn exists(client: &Client, id: &str) -> Result<bool, StoreError> {
     match client.store().run(&RunId::new(format!("{id}-0"))).await {
         Ok(_) => Ok(true),

@@ -16,7 +16,6 @@ pub(crate) mod models;
 pub(crate) mod money_limit;
 pub(crate) mod output_file;
 pub(crate) mod prices;
-pub(crate) mod private;
 pub(crate) mod project;
 pub(crate) mod project_dir;
 pub(crate) mod recording;

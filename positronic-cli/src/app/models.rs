@@ -29,7 +29,7 @@ pub(crate) struct Models {
     pub(crate) normal: Arc<dyn Model>,
     pub(crate) high: Option<Arc<dyn Model>>,
     /// The played or recorded cassette.
-    pub(crate) tape: CassetteSession,
+    pub(crate) cassette: CassetteSession,
     pub(crate) notice: Option<String>,
     /// Prices from the command line or the environment.
     pub(crate) prices: Option<PriceTable>,
@@ -46,7 +46,7 @@ pub(crate) enum CassetteSession {
 
 /// A cassette to play.
 #[derive(Debug)]
-pub(crate) struct Playing {
+pub(crate) struct ChosenCassette {
     cassette: Cassette,
     /// Its name in errors.
     name: String,
@@ -54,7 +54,7 @@ pub(crate) struct Playing {
     advice: &'static str,
 }
 
-impl Playing {
+impl ChosenCassette {
     /// Returns the goal of the recorded run.
     pub(crate) fn goal(&self) -> Option<String> {
         self.cassette.header().goal.as_ref()?.as_str().map(str::to_owned)
@@ -68,7 +68,7 @@ impl Playing {
 
 /// The model settings of the command line.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct ModelSettings<'a> {
     pub(crate) model: &'a ModelArgs,
     /// The file to record to.
     pub(crate) record: Option<&'a Path>,
@@ -76,11 +76,11 @@ pub(crate) struct Wanted<'a> {
 
 impl Models {
     /// Creates the runner with these models, a store, and all brains of the project.
-    pub(crate) fn runner(&self, project: &Project, kept: &ProjectStore) -> Runner {
+    pub(crate) fn runner(&self, project: &Project, store: &ProjectStore) -> Runner {
         let max_bytes = project.max_document_bytes.unwrap_or(MAX_DOCUMENT_BYTES);
         let builder =
             Runner::builder().model(self.normal.clone()).prices(self.prices.clone()).max_document_bytes(max_bytes);
-        let runner = match (&self.high, &kept.store) {
+        let runner = match (&self.high, &store.backend) {
             (Some(high), Backend::Memory(store)) => builder.high(high.clone()).store(store.clone()).build(),
             #[cfg(feature = "sqlite")]
             (Some(high), Backend::File(store)) => builder.high(high.clone()).store(store.clone()).build(),
@@ -93,16 +93,16 @@ impl Models {
     }
 
     /// Winds the played cassette on to where a run is.
-    pub(crate) async fn wind(&self, kept: &ProjectStore, run: &RunId) -> Result<(), Failure> {
-        match &self.tape {
-            CassetteSession::Plays(cassette) => rewind(cassette, kept, run).await,
+    pub(crate) async fn wind(&self, store: &ProjectStore, run: &RunId) -> Result<(), Failure> {
+        match &self.cassette {
+            CassetteSession::Plays(cassette) => rewind(cassette, store, run).await,
             CassetteSession::None | CassetteSession::Records(_) => Ok(()),
         }
     }
 
     /// Returns models for a runner that only reads.
     pub(crate) fn none() -> Self {
-        Self { normal: Arc::new(NoModel), high: None, tape: CassetteSession::None, notice: None, prices: None }
+        Self { normal: Arc::new(NoModel), high: None, cassette: CassetteSession::None, notice: None, prices: None }
     }
 }
 
@@ -110,9 +110,9 @@ impl Models {
 pub(crate) fn cassette(
     project: &Project,
     entry: &Entry,
-    wanted: Wanted<'_>,
+    wanted: ModelSettings<'_>,
     settings: &Settings,
-) -> Result<Option<Playing>, Failure> {
+) -> Result<Option<ChosenCassette>, Failure> {
     if let Some(path) = &wanted.model.cassette {
         let name = path.display().to_string();
         let what = format!("playing the cassette {name}");
@@ -123,7 +123,7 @@ pub(crate) fn cassette(
                 other => other.to_string(),
             },
         })?;
-        return Ok(Some(Playing { cassette, name, what, advice: "; tools run for real" }));
+        return Ok(Some(ChosenCassette { cassette, name, what, advice: "; tools run for real" }));
     }
     let answers = settings.has_endpoint() || project.models.iter().any(|(tier, _)| *tier == Tier::Normal);
     let Some(text) = entry.cassette.filter(|_| !answers && wanted.model.model.is_none() && wanted.record.is_none())
@@ -136,16 +136,16 @@ pub(crate) fn cassette(
         Cassette::replay(text).map_err(|error| Failure::Cassette { name: name.clone(), message: error.to_string() })?;
     let what = format!("no key set: playing the bundled cassette of `{title}`");
     let advice = "; tools run for real; set OPENAI_API_KEY or OPENAI_BASE_URL to talk to a real endpoint";
-    Ok(Some(Playing { cassette, name, what, advice }))
+    Ok(Some(ChosenCassette { cassette, name, what, advice }))
 }
 
 /// Selects the models: the played cassette, the project's own models, or the endpoint.
 pub(crate) fn choose(
     project: &Project,
     entry: &Entry,
-    wanted: Wanted<'_>,
+    wanted: ModelSettings<'_>,
     options: &Value,
-    playing: Option<Playing>,
+    playing: Option<ChosenCassette>,
     settings: &Settings,
 ) -> Result<Models, Failure> {
     let prices = given(wanted.model.prices.as_deref(), settings)?;
@@ -169,14 +169,14 @@ pub(crate) fn choose(
 }
 
 /// Chooses the models for the runs of a brain.
-pub(crate) fn models_of(
+pub(crate) fn models_for_run(
     project: &Project,
     model: &ModelArgs,
     brain: &str,
     settings: &Settings,
 ) -> Result<Models, Failure> {
     let entry = project.titled(brain)?;
-    let wanted = Wanted { model, record: None };
+    let wanted = ModelSettings { model, record: None };
     let playing = cassette(project, entry, wanted, settings)?;
     choose(project, entry, wanted, &Value::Null, playing, settings)
 }
@@ -190,7 +190,7 @@ fn endpoint_flag(model: &ModelArgs) -> Option<&'static str> {
 fn asked(
     project: &Project,
     entry: &Entry,
-    wanted: Wanted<'_>,
+    wanted: ModelSettings<'_>,
     options: &Value,
     settings: &Settings,
 ) -> Result<Models, Failure> {
@@ -222,7 +222,11 @@ fn own(project: &Project, tier: Tier) -> Option<Arc<dyn Model>> {
 }
 
 /// Plays a cassette in place of the project's own model, if there is one, with its projection.
-fn play(Playing { cassette, what, advice, .. }: Playing, own: Option<Arc<dyn Model>>, brain: &str) -> Models {
+fn play(
+    ChosenCassette { cassette, what, advice, .. }: ChosenCassette,
+    own: Option<Arc<dyn Model>>,
+    brain: &str,
+) -> Models {
     let note = cassette.header().note.as_ref().map_or_else(String::new, |note| format!(" ({note})"));
     let notice = format!("{what}{note}{advice}");
     let cassette = Arc::new(match own {
@@ -236,7 +240,7 @@ fn play(Playing { cassette, what, advice, .. }: Playing, own: Option<Arc<dyn Mod
     );
     let advice = move |error: &ModelError| (error.kind == ModelErrorKind::Unscripted).then(|| again.clone());
     let normal = Arc::new(Advised::new(Arc::clone(&cassette) as Arc<dyn Model>, advice));
-    Models { normal, tape: CassetteSession::Plays(cassette), notice: Some(notice), ..Models::none() }
+    Models { normal, cassette: CassetteSession::Plays(cassette), notice: Some(notice), ..Models::none() }
 }
 
 fn recording(
@@ -259,7 +263,7 @@ fn recording(
     }
     let cassette = Arc::new(Cassette::record(both).hide(secrets).describe(header));
     let normal = Arc::clone(&cassette) as Arc<dyn Model>;
-    Models { normal, tape: CassetteSession::Records(cassette), notice: Some(notice), ..Models::none() }
+    Models { normal, cassette: CassetteSession::Records(cassette), notice: Some(notice), ..Models::none() }
 }
 
 /// A model that routes each request to the model of its tier, under the name of the normal one.
@@ -343,7 +347,7 @@ mod tests {
         let agent = positronic_core::dsl::brain("Agent");
         let project = Project::new().brain(agent);
         let model = ModelArgs { action_format, ..ModelArgs::default() };
-        let wanted = Wanted { model: &model, record: None };
+        let wanted = ModelSettings { model: &model, record: None };
         let models = choose(&project, &project.brains[0], wanted, &Value::Null, None, settings);
         models.map(|models| models.normal.action_format()).map_err(|failure| failure.prose())
     }
@@ -367,7 +371,7 @@ mod tests {
         );
         let with = |endpoint: EndpointArgs, model: Option<&str>, project: &Project, settings: &Settings| {
             let model = ModelArgs { endpoint, model: model.map(str::to_owned), ..ModelArgs::default() };
-            let wanted = Wanted { model: &model, record: None };
+            let wanted = ModelSettings { model: &model, record: None };
             let chosen = choose(project, &project.brains[0], wanted, &Value::Null, None, settings);
             chosen.map(|models| models.normal.name()).map_err(|failure| failure.to_string())
         };

@@ -11,13 +11,13 @@ use crate::app::models::{CassetteSession, Models};
 use crate::render::figures::many;
 
 /// Refuses an unenforceable money limit of the command line or the brain, before the run begins.
-pub(crate) fn keepable(limited: Option<Limited>, models: &Models) -> Result<(), Failure> {
+pub(crate) fn check_enforceable(limited: Option<MoneyLimit>, models: &Models) -> Result<(), Failure> {
     let Some(limited) = limited else { return Ok(()) };
     let misused = |message: String, hint: &str| Failure::Misused { message, hint: hint.to_owned() };
     let Some(prices) = &models.prices else {
         return Err(misused(format!("{limited}, but there is no price table"), NAME_PRICES));
     };
-    let CassetteSession::Plays(cassette) = &models.tape else { return Ok(()) };
+    let CassetteSession::Plays(cassette) = &models.cassette else { return Ok(()) };
     let metadata = cassette.metadata();
     let unknown = metadata.iter().filter(|metadata| prices.charge(metadata).is_none());
     let (silent, unpriced): (Vec<_>, Vec<_>) = unknown.partition(|metadata| metadata.usage.total() == 0);
@@ -41,7 +41,7 @@ const NAME_PRICES: &str = "name a table with --prices FILE or in POSITRONIC_PRIC
 
 /// The source of a money limit.
 #[derive(Debug)]
-pub(crate) enum Limited {
+pub(crate) enum MoneyLimit {
     /// The command line, with this option.
     Here(&'static str),
     /// The brain of this title.
@@ -50,7 +50,7 @@ pub(crate) enum Limited {
     Conversation(String),
 }
 
-impl Limited {
+impl MoneyLimit {
     /// Finds a limit that is known before a run begins: of an option, else of the brain. Limits of loops are known when
     /// they begin.
     pub(crate) fn of(options: &[(&'static str, Option<&Budget>)], definition: &BrainDefinition) -> Option<Self> {
@@ -65,7 +65,7 @@ impl Limited {
     }
 }
 
-impl fmt::Display for Limited {
+impl fmt::Display for MoneyLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Here(option) => write!(f, "{option} is a money limit"),

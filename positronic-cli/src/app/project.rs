@@ -31,7 +31,7 @@ pub struct Project {
     pub(crate) max_document_bytes: Option<usize>,
 }
 
-/// How much of a title has to be written at least.
+/// Minimum length of a title's prefix.
 const SHORTEST: usize = 3;
 
 /// One brain of a project.
@@ -66,7 +66,7 @@ impl Project {
         self
     }
 
-    /// Gives a brain a cassette, with which it runs where no model is configured.
+    /// Gives a brain a cassette, which answers if no model is configured.
     ///
     /// # Panics
     ///
@@ -111,7 +111,7 @@ impl Project {
         self
     }
 
-    /// Checks that there is an action for every name that a brain says.
+    /// Checks that the project has every action that a brain names.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         for entry in &self.brains {
             self.actions.check(&entry.definition).map_err(|UnknownAction { brain, action, known }| {
@@ -122,14 +122,13 @@ impl Project {
         Ok(())
     }
 
-    /// Sets the model that answers for a tier, in the place of the one that the environment names. Where `--model` names one, that
-    /// answers for all tiers.
+    /// Sets the model of a tier, instead of the environment's. A model of `--model` replaces all tiers.
     pub fn model(mut self, tier: Tier, model: Arc<dyn Model>) -> Self {
         self.models.push((tier, model));
         self
     }
 
-    /// Sets how many bytes a state, a tool's result or another document of a run may have; 8 MiB where nothing is said. See
+    /// Sets the maximum bytes of a state, a tool's result or another document of a run; the default is 8 MiB. See
     /// [`MAX_DOCUMENT_BYTES`](positronic_core::record::MAX_DOCUMENT_BYTES).
     pub const fn max_document_bytes(mut self, max_bytes: usize) -> Self {
         self.max_document_bytes = Some(max_bytes);
@@ -144,7 +143,7 @@ impl Project {
         })
     }
 
-    /// Finds a brain by what a person wrote: its title, or the beginning of one title alone.
+    /// Finds a brain by its title or an unambiguous prefix of it.
     pub(crate) fn find(&self, written: &str) -> Result<&Entry, Failure> {
         let wanted = normal(written);
         let exact = self.brains.iter().find(|entry| normal(&entry.definition.title) == wanted);
@@ -159,14 +158,14 @@ impl Project {
     }
 }
 
-/// Makes a title comparable: letters and digits, in lower case.
+/// Normalizes a title: letters and digits in lower case.
 pub(crate) fn normal(title: &str) -> String {
     title.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
 /// Panics at the place of an author's mistake.
 #[track_caller]
-#[expect(clippy::panic, reason = "an author's mistake is told where the author made it")]
+#[expect(clippy::panic, reason = "an author's mistake is reported where the author made it")]
 pub(crate) fn usage_panic(message: &str) -> ! {
     panic!("{message}")
 }

@@ -7,19 +7,19 @@ use positronic_core::record::{EventKind, Message, Output, RunId, Seq};
 use crate::app::atomic_write::replace;
 use crate::app::failure::Failure;
 use crate::app::models::{CassetteSession, Models};
-use crate::app::private;
 use crate::app::store::ProjectStore;
 use crate::app::ui::Ui;
+use positronic_core::private;
 use std::path::{Path, PathBuf};
 
-/// Writes the cassette of a run. `project` makes messages as the model that was asked does, and `secrets` are hidden.
+/// Renders the cassette of a run. `project` makes messages as the asked model does, and `secrets` are redacted.
 pub(crate) async fn recording(
-    kept: &ProjectStore,
+    store: &ProjectStore,
     run: &RunId,
     secrets: Vec<String>,
     project: impl FnMut(&[Output]) -> Option<Vec<Message>>,
 ) -> Result<String, Failure> {
-    let client = kept.client();
+    let client = store.client();
     let log = client.events(run, Seq(0)).await?;
     let history = client.history(run).await?;
     let traffic = traffic(log.iter().map(|event| &**event), history, project).map_err(Failure::store)?;
@@ -31,7 +31,7 @@ pub(crate) async fn recording(
     };
     let Some(first) = exchanges().next() else {
         return Err(Failure::Refused {
-            message: format!("the run {run} has asked no model, so there is nothing to record"),
+            message: format!("the run {run} asked no model; there is nothing to record"),
             hints: Vec::new(),
         });
     };
@@ -57,7 +57,7 @@ pub(crate) async fn recording(
     Ok(recording.to_text())
 }
 
-/// Names the models, each once.
+/// Lists the names of the models without duplicates.
 fn models<'a>(exchanges: impl Iterator<Item = &'a Exchange>) -> String {
     let mut names: Vec<&str> = Vec::new();
     for exchange in exchanges {
@@ -68,7 +68,7 @@ fn models<'a>(exchanges: impl Iterator<Item = &'a Exchange>) -> String {
     names.join(" and ")
 }
 
-/// Writes a cassette, and says how it is played.
+/// Writes a cassette, and prints the command that plays it.
 pub(crate) fn written(file: &Path, text: &str, brain: &str, ui: &mut Ui) -> Result<(), Failure> {
     let refuse = |source| Failure::File { path: PathBuf::from(file), doing: "cannot be written", source };
     replace(file, text).map_err(refuse)?;
@@ -78,9 +78,9 @@ pub(crate) fn written(file: &Path, text: &str, brain: &str, ui: &mut Ui) -> Resu
     Ok(())
 }
 
-/// Writes what was recorded, however the run ended.
+/// Writes the recorded cassette, however the run ended.
 pub(crate) fn save(models: &Models, record: Option<&Path>, ui: &mut Ui) -> Result<(), Failure> {
-    let (CassetteSession::Records(cassette), Some(path)) = (&models.tape, record) else { return Ok(()) };
+    let (CassetteSession::Records(cassette), Some(path)) = (&models.cassette, record) else { return Ok(()) };
     private::write(path, cassette.to_text().as_bytes()).map_err(|source| Failure::File {
         path: path.to_owned(),
         doing: "cannot be written",

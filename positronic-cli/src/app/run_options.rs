@@ -1,27 +1,59 @@
-//! A brain's options: given on the command line, over those of the played cassette.
+//! Preparation of a run: its options, models and store, from the command line.
 
 use positronic_core::definition::StageBody;
 use serde_json::Value;
 
 use crate::app::failure::Failure;
-use crate::app::project::Entry;
+use crate::app::models::{ChosenCassette, ModelSettings, Models, cassette, choose};
+use crate::app::project::{Entry, Project};
+use crate::app::store::{ProjectStore, with_alternatives};
 use crate::app::ui::Ui;
 use crate::cli::options::parse;
 
-/// The options as the command line says them.
+/// The options of the command line.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Given<'a> {
+pub(crate) struct GivenOptions<'a> {
     pub(crate) pairs: &'a [String],
     pub(crate) document: Option<&'a str>,
 }
 
-/// Reads the options: what was given, laid over what the cassette was recorded with.
-pub(crate) fn options(
+/// What a run starts with.
+pub(crate) struct Prepared {
+    pub(crate) options: Value,
+    pub(crate) models: Models,
+    /// The goal in the header of the played cassette.
+    pub(crate) goal: Option<String>,
+}
+
+/// Chooses the models of a run, and parses its options.
+pub(crate) fn prepare(
+    project: &Project,
     entry: &Entry,
-    given: Given<'_>,
-    recorded: Option<&Value>,
+    settings: ModelSettings<'_>,
+    given: GivenOptions<'_>,
     ui: &mut Ui,
-) -> Result<Value, Failure> {
+) -> Result<Prepared, Failure> {
+    let playing = cassette(project, entry, settings, &ui.settings)?;
+    let goal = playing.as_ref().and_then(ChosenCassette::goal);
+    let options = options(entry, given, playing.as_ref().and_then(ChosenCassette::options), ui)?;
+    let models = choose(project, entry, settings, &options, playing, &ui.settings)?;
+    Ok(Prepared { options, models, goal })
+}
+
+/// Opens the store of a run, or one in memory.
+pub(crate) fn open_store(in_memory: bool, ui: &Ui) -> Result<ProjectStore, Failure> {
+    match &ui.store_args.store {
+        Some(store) if in_memory => Err(Failure::Misused {
+            message: format!("--memory stores nothing in {}", store.display()),
+            hint: "use either --memory or --store FILE".to_owned(),
+        }),
+        _ if in_memory => Ok(ProjectStore::memory()),
+        _ => ProjectStore::open(ui).map_err(|failure| with_alternatives(&failure)),
+    }
+}
+
+/// Parses the options, with the recorded ones of the cassette as defaults.
+fn options(entry: &Entry, given: GivenOptions<'_>, recorded: Option<&Value>, ui: &mut Ui) -> Result<Value, Failure> {
     let document = match given.document {
         Some(given) => Some(crate::app::json::text(given, ui)?),
         None => recorded.map(Value::to_string),
@@ -30,12 +62,11 @@ pub(crate) fn options(
     options.map_err(|source| Failure::Options { brain: entry.definition.title.clone(), source })
 }
 
-/// Refuses what has no loop that could hear a message.
-pub(crate) fn hears(entry: &Entry, hint: impl FnOnce() -> String) -> Result<(), Failure> {
+/// Refuses a brain without a loop that could receive a message.
+pub(crate) fn check_accepts_messages(entry: &Entry, hint: impl FnOnce() -> String) -> Result<(), Failure> {
     if entry.definition.stages.iter().any(|stage| matches!(stage.body, StageBody::Loop(_))) {
         return Ok(());
     }
-    let message =
-        format!("`{}` takes no message: it has no loop of its own that could hear one", entry.definition.title);
+    let message = format!("`{}` accepts no message: it has no loop of its own", entry.definition.title);
     Err(Failure::Misused { message, hint: hint() })
 }

@@ -1,9 +1,12 @@
-//! Where a command waits for a store's answers.
+//! The runtime of a command.
 
-use crate::app::failure::Failure;
+use std::time::Duration;
 
-/// Waits for an answer; no other thread is needed for it.
-pub(crate) fn block_on<T, E: Into<Failure>>(future: impl Future<Output = Result<T, E>>) -> Result<T, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(future).map_err(Into::into)
+/// Runs a command, and returns its outcome. A thread that still blocks a second later, such as one with an open question, does
+/// not delay the exit.
+pub(crate) fn block_on<T, E: From<std::io::Error>>(command: impl Future<Output = Result<T, E>>) -> Result<T, E> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let outcome = runtime.block_on(command);
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    outcome
 }

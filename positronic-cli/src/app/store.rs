@@ -1,8 +1,8 @@
-//! Where runs are kept: the file, found and opened.
+//! The store of runs: found and opened.
 //!
-//! `--store` names it, else the environment, else it is `runs.db` in the project's own [folder]. Commands that only look
-//! do not make it: where the project has none, there are no runs, and one that is named has to be there. Without the feature
-//! `sqlite` there is no file: runs are in memory, until the command ends.
+//! `--store` names it, else the environment, else it is `runs.db` in the project's [folder]. Commands that only read do not
+//! create it: a project without a store has no runs, and a named store must exist. Without the feature `sqlite` runs are in
+//! memory until the command ends.
 
 use std::fs;
 use std::io;
@@ -14,23 +14,23 @@ use positronic_core::store::MemoryStore;
 use positronic_core::store::{SqliteOptions, SqliteStore, StoreError};
 
 use crate::app::failure::Failure;
-use crate::app::private;
 use crate::app::project_dir::folder;
 use crate::app::ui::Ui;
+use positronic_core::private;
 
 const FILE: &str = "runs.db";
 
-/// Where runs are kept.
+/// The opened store.
 #[derive(Clone)]
 pub(crate) struct ProjectStore {
-    pub(crate) store: Backend,
-    /// The place in words, for messages.
-    pub(crate) place: String,
-    /// The file, where it is one.
+    pub(crate) backend: Backend,
+    /// Its location for messages.
+    pub(crate) location: String,
+    /// Its file, unless it is in memory.
     pub(crate) path: Option<PathBuf>,
 }
 
-/// A store.
+/// The kinds of stores.
 #[derive(Clone)]
 pub(crate) enum Backend {
     Memory(MemoryStore),
@@ -39,7 +39,7 @@ pub(crate) enum Backend {
 }
 
 impl ProjectStore {
-    /// Opens the store, and makes it where there is none. Without SQLite, one that is not named is in memory.
+    /// Opens the store, and creates a missing one. Without SQLite, an unnamed store is in memory.
     pub(crate) fn open(ui: &Ui) -> Result<Self, Failure> {
         let here = here()?;
         let path = match named(ui) {
@@ -50,17 +50,17 @@ impl ProjectStore {
         Self::file(&path, &here, false)
     }
 
-    /// Opens the store to write in it, or an empty one where the project has none yet. One that was named has to be there.
-    pub(crate) fn known(ui: &Ui) -> Result<Self, Failure> {
-        Self::there(ui, false)
+    /// Opens an existing store for writing, or an empty one in memory if the project has none. A named store must exist.
+    pub(crate) fn open_existing(ui: &Ui) -> Result<Self, Failure> {
+        Self::existing(ui, false)
     }
 
-    /// Opens the store to read it alone; see [`ProjectStore::known`].
-    pub(crate) fn look(ui: &Ui) -> Result<Self, Failure> {
-        Self::there(ui, true)
+    /// Opens an existing store for reading; see [`ProjectStore::open_existing`].
+    pub(crate) fn open_to_read(ui: &Ui) -> Result<Self, Failure> {
+        Self::existing(ui, true)
     }
 
-    fn there(ui: &Ui, read_only: bool) -> Result<Self, Failure> {
+    fn existing(ui: &Ui, read_only: bool) -> Result<Self, Failure> {
         let here = here()?;
         let named = named(ui);
         let path = named.clone().unwrap_or_else(|| folder(&here).join(FILE));
@@ -69,20 +69,20 @@ impl ProjectStore {
         }
         match named {
             Some(path) => Err(Failure::NoStore { place: shown(&path, &here) }),
-            None => Ok(Self { place: shown(&path, &here), ..Self::memory() }),
+            None => Ok(Self { location: shown(&path, &here), ..Self::memory() }),
         }
     }
 
-    /// Makes a store that ends with this process.
+    /// Creates a store in memory.
     pub(crate) fn memory() -> Self {
-        Self { store: Backend::Memory(MemoryStore::new()), place: "memory".to_owned(), path: None }
+        Self { backend: Backend::Memory(MemoryStore::new()), location: "memory".to_owned(), path: None }
     }
 
     #[cfg(not(feature = "sqlite"))]
     fn file(path: &Path, here: &Path, _: bool) -> Result<Self, Failure> {
         Err(Failure::Store {
             message: format!("{} cannot be opened: this command was built without SQLite", shown(path, here)),
-            hints: vec!["build it with the feature `sqlite` of positronic-cli, or say --memory".to_owned()],
+            hints: vec!["build it with the feature `sqlite` of positronic-cli, or use --memory".to_owned()],
         })
     }
 
@@ -90,26 +90,26 @@ impl ProjectStore {
     fn file(path: &Path, here: &Path, read_only: bool) -> Result<Self, Failure> {
         let options = SqliteOptions::builder().path(path).read_only(read_only).build();
         let mut opened = SqliteStore::with(options.clone());
-        // A file of an older format becomes one of this format where it is opened to write.
+        // Opening a file of an older format for writing converts it to this format.
         let holds_something = || fs::metadata(path).is_ok_and(|file| file.len() > 0);
         if matches!(opened, Err(StoreError::Older { .. })) && holds_something() && SqliteStore::open(path).is_ok() {
             opened = SqliteStore::with(options);
         }
         if matches!(opened, Err(StoreError::Older { .. })) && !holds_something() {
-            let message = format!("{} is an empty file, and holds no event store yet", shown(path, here));
-            let hints = vec!["`run` and `import` make one of it".to_owned()];
+            let message = format!("{} is an empty file without an event store", shown(path, here));
+            let hints = vec!["`run` and `import` create the store in it".to_owned()];
             return Err(Failure::Store { message, hints });
         }
-        Ok(Self { store: Backend::File(opened?), place: shown(path, here), path: Some(path.to_owned()) })
+        Ok(Self { backend: Backend::File(opened?), location: shown(path, here), path: Some(path.to_owned()) })
     }
 
-    /// Says whether runs outlive this process.
-    pub(crate) const fn lasts(&self) -> bool {
-        !matches!(self.store, Backend::Memory(_))
+    /// Returns whether runs outlive this process.
+    pub(crate) const fn is_persistent(&self) -> bool {
+        !matches!(self.backend, Backend::Memory(_))
     }
 
     pub(crate) fn client(&self) -> Client {
-        match &self.store {
+        match &self.backend {
             Backend::Memory(store) => Client::new(store.clone()),
             #[cfg(feature = "sqlite")]
             Backend::File(store) => Client::new(store.clone()),
@@ -117,24 +117,24 @@ impl ProjectStore {
     }
 }
 
-/// Says what to do where runs cannot be kept.
-pub(crate) fn unkept(failure: &Failure) -> Failure {
-    let hint = "--store FILE keeps runs elsewhere, and --memory runs it without keeping it";
+/// Adds the alternatives to a failure to open the store.
+pub(crate) fn with_alternatives(failure: &Failure) -> Failure {
+    let hint = "use --store FILE for another store, or --memory to run without one";
     Failure::Store { message: failure.to_string(), hints: vec![hint.to_owned()] }
 }
 
 fn named(ui: &Ui) -> Option<PathBuf> {
-    ui.place.store.clone().or_else(|| ui.settings.store.clone())
+    ui.store_args.store.clone().or_else(|| ui.settings.store.clone())
 }
 
 fn here() -> Result<PathBuf, Failure> {
     std::env::current_dir().map_err(|source| file(Path::new("."), "cannot be entered", source))
 }
 
-/// Returns the project's own file, whose folder is there then and hidden from git.
+/// Returns the project's store file, and creates its folder, which git ignores.
 fn own(here: &Path) -> Result<PathBuf, Failure> {
     let folder = folder(here);
-    private::make_folder(&folder).map_err(|source| file(&folder, "cannot be made, to keep runs in it", source))?;
+    private::make_folder(&folder).map_err(|source| file(&folder, "cannot be created to store runs", source))?;
     let ignored = folder.join(".gitignore");
     if !ignored.exists() {
         fs::write(&ignored, "*\n").map_err(|source| file(&ignored, "cannot be written", source))?;
@@ -151,18 +151,18 @@ pub(crate) fn relative(path: &Path) -> String {
     here().map_or_else(|_| path.display().to_string(), |here| shown(path, &here))
 }
 
-/// How many folders up a path is still told from here.
+/// Maximum number of `..` in a relative path.
 const UP: usize = 4;
 
-/// Tells a path from a folder.
+/// Renders a path relative to a folder.
 fn shown(path: &Path, here: &Path) -> String {
-    // What has nothing but the root in common is told whole.
+    // A path that shares only the root stays absolute.
     let around = here.ancestors().take(UP).take_while(|around| around.parent().is_some());
-    let told = around.enumerate().find_map(|(up, around)| {
+    let short = around.enumerate().find_map(|(up, around)| {
         let rest = path.strip_prefix(around).ok()?;
         Some(PathBuf::from_iter(std::iter::repeat_n("..", up)).join(rest))
     });
-    told.unwrap_or_else(|| path.to_owned()).display().to_string()
+    short.unwrap_or_else(|| path.to_owned()).display().to_string()
 }
 
 #[cfg(all(test, feature = "sqlite"))]
@@ -173,7 +173,7 @@ mod tests {
     const OLDER: &str = include_str!("../../../positronic-core/tests/store/sqlite/format_4.sql");
 
     #[test]
-    fn a_store_of_an_older_format_is_looked_at_and_what_is_none_is_left_as_it_is() {
+    fn older_store_is_readable_and_other_files_stay_unchanged() {
         let folder = tempfile::tempdir().unwrap();
         let look = |name: &str| ProjectStore::file(&folder.path().join(name), folder.path(), true);
         let sqlite = |name: &str| rusqlite::Connection::open(folder.path().join(name)).unwrap();
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_are_kept_beside_the_manifest_and_hidden_from_git() {
+    fn store_is_next_to_the_manifest_and_ignored_by_git() {
         let root = tempfile::tempdir().unwrap();
         let deep = root.path().join("shop/src/brains");
         fs::create_dir_all(&deep).unwrap();

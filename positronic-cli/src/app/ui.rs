@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::app::failure::Failure;
 use crate::app::settings::Settings;
 use crate::cli::options::shell_word;
-use crate::cli::{Color, Where};
+use crate::cli::{Color, StoreArgs};
 use crate::render::Style;
 use crate::render::text::{harmless_json, sanitise, wrap};
 
@@ -32,7 +32,7 @@ pub(crate) struct Ui {
     /// The command line that starts this program.
     pub(crate) program: String,
     /// The store named on the command line.
-    pub(crate) place: Where,
+    pub(crate) store_args: StoreArgs,
     /// Model prices for the cost of shown runs.
     pub(crate) prices: Option<PriceTable>,
 }
@@ -61,7 +61,7 @@ impl Ui {
             settings,
             color: Color::Auto,
             program: PROGRAM.to_owned(),
-            place: Where::default(),
+            store_args: StoreArgs::default(),
             prices: None,
         }
     }
@@ -75,18 +75,18 @@ impl Ui {
             settings: self.settings.clone(),
             color: self.color,
             program: self.program.clone(),
-            place: self.place.clone(),
+            store_args: self.store_args.clone(),
             prices: None,
         }
     }
 
     /// Ignores closed output streams: closing a pager does not stop the work.
-    pub(crate) fn goes_on_unread(&mut self) {
+    pub(crate) fn ignore_closed_streams(&mut self) {
         for (writer, terminal) in
             [(&mut self.out, self.settings.stdout_is_terminal), (&mut self.err, self.settings.stderr_is_terminal)]
         {
             let inner = std::mem::replace(writer, Box::new(io::sink()));
-            *writer = Box::new(Unread { inner, terminal, gone: false });
+            *writer = Box::new(Unchecked { inner, terminal, gone: false });
         }
     }
 
@@ -131,7 +131,7 @@ impl Ui {
 
     /// Renders a command line of this program for the same store.
     pub(crate) fn command(&self, words: &[&str]) -> String {
-        let store = self.place.store.as_ref().map(|store| store.to_string_lossy().into_owned());
+        let store = self.store_args.store.as_ref().map(|store| store.to_string_lossy().into_owned());
         let store = store.as_deref().map_or_else(Vec::new, |store| vec!["--store", store]);
         #[cfg(test)]
         assert_works(words);
@@ -140,7 +140,7 @@ impl Ui {
     }
 
     /// Writes text as data, with terminal control characters escaped.
-    pub(crate) fn tell(&mut self, text: &str) -> io::Result<()> {
+    pub(crate) fn print(&mut self, text: &str) -> io::Result<()> {
         let text = sanitise(text, self.settings.unicode);
         if text.is_empty() { Ok(()) } else { writeln!(self.out, "{}", text.trim_end_matches('\n')) }
     }
@@ -195,7 +195,7 @@ impl Ui {
 }
 
 /// A writer that discards its input after the reader has closed the stream.
-struct Unread {
+struct Unchecked {
     inner: Box<dyn Write + Send>,
     terminal: bool,
     gone: bool,
@@ -204,7 +204,7 @@ struct Unread {
 /// Error number of a closed terminal.
 const GONE: i32 = 5;
 
-impl Unread {
+impl Unchecked {
     fn heard<T>(&mut self, written: io::Result<T>, unread: T) -> io::Result<T> {
         match written {
             Err(error)
@@ -219,7 +219,7 @@ impl Unread {
     }
 }
 
-impl Write for Unread {
+impl Write for Unchecked {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.gone {
             return Ok(bytes.len());
@@ -237,7 +237,7 @@ impl Write for Unread {
     }
 }
 
-/// Returns the terminal's columns and rows; a common size where it does not say.
+/// Returns the terminal's columns and rows; 80 × 24 if unknown.
 pub(crate) fn size() -> (usize, usize) {
     crossterm::terminal::size().map_or((80, 24), |(columns, rows)| (usize::from(columns), usize::from(rows)))
 }

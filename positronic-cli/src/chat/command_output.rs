@@ -35,10 +35,10 @@ impl ChatContext {
     }
 
     fn identity(&self) -> String {
-        if !self.store.lasts() {
-            return format!("conversation {}, in memory alone", self.id);
+        if !self.store.is_persistent() {
+            return format!("conversation {}, only in memory", self.id);
         }
-        format!("conversation {}\ncome back with: {}", self.id, self.back())
+        format!("conversation {}\ncontinue it with: {}", self.id, self.back())
     }
 
     /// Renders the conversation as a transcript, or its last messages.
@@ -49,7 +49,7 @@ impl ChatContext {
             hint: "/history shows the whole conversation, and /history 3 the last three messages".to_owned(),
         })?;
         let text = self.recorded().await?.text(most, style, false, SystemClock.now());
-        Ok(if text.is_empty() { "\nnothing was said yet".to_owned() } else { text })
+        Ok(if text.is_empty() { "\nno message yet".to_owned() } else { text })
     }
 
     async fn pending_items(&self) -> Result<String, Failure> {
@@ -61,11 +61,11 @@ impl ChatContext {
         Ok(items.iter().map(line).collect::<Vec<_>>().join("\n"))
     }
 
-    /// Lists the tools that the model had when it was asked last.
+    /// Lists the tools of the last model request.
     async fn tools(&self, columns: usize, unicode: bool) -> Result<String, Failure> {
         let Some(tools) = self.recorded().await?.tools()? else { return Ok("no model was asked yet".to_owned()) };
         if tools.is_empty() {
-            return Ok("the model had no tools when it was asked last".to_owned());
+            return Ok("the last model request had no tools".to_owned());
         }
         let names: Vec<String> = tools.iter().map(|tool| one_line(tool.id.as_str(), unicode)).collect();
         let column = names.iter().map(|name| width(name)).max().unwrap_or(0).min(columns / 3);
@@ -91,7 +91,7 @@ impl ChatContext {
                 _ = writeln!(limits, "{what}: {budget}");
             }
         }
-        let Some(last) = bill.runs.values().last() else { return Ok(format!("nothing was said yet\n{limits}")) };
+        let Some(last) = bill.runs.values().last() else { return Ok(format!("no message yet\n{limits}")) };
         let mut text = String::new();
         for (what, spent, cost) in
             [("last answer", last.total(), costs::cost(last)), ("conversation", bill.total(), costs::bill(&bill))]

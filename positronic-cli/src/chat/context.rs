@@ -12,7 +12,7 @@ use positronic_core::store::{PendingFilter, PendingItem};
 use serde_json::Value;
 
 use super::saved_files::Folder;
-use crate::app::cassette_position::{Follower, PLAYED};
+use crate::app::cassette_position::{CassetteFollower, NO_ANSWER_LEFT};
 use crate::app::conversation::Recorded;
 use crate::app::failure::Failure;
 use crate::app::find_conversation::new_id;
@@ -36,7 +36,7 @@ pub(crate) struct ChatContext {
     /// The budget of each prompt.
     pub(crate) prompt_budget: Option<Budget>,
     /// The position in the cassette that answers in place of a model.
-    pub(crate) follower: Option<Arc<Follower>>,
+    pub(crate) follower: Option<Arc<CassetteFollower>>,
     /// The folder around those of the conversations' files; `None` saves no files.
     pub(crate) files_dir: Option<PathBuf>,
     pub(crate) prices: PriceTable,
@@ -64,11 +64,11 @@ impl ChatContext {
     }
 
     /// Begins another conversation.
-    pub(super) async fn begin_anew(&mut self) -> Result<(), Failure> {
+    pub(super) async fn restart(&mut self) -> Result<(), Failure> {
         self.id = new_id(&self.client()).await?;
         self.budget.clone_from(&self.given_budget);
         if let Some(follower) = &self.follower {
-            follower.begin_anew();
+            follower.restart();
         }
         Ok(())
     }
@@ -119,7 +119,7 @@ impl ChatContext {
             // Another process may have answered the last prompt.
             self.wind(runner).await.map_err(reason)?;
             if !follower.goes_on() {
-                return Err(format!("the trigger {} does not fire here: {PLAYED}", timer.trigger.id));
+                return Err(format!("the trigger {} cannot fire here: {NO_ANSWER_LEFT}", timer.trigger.id));
             }
         }
         self.conversation(runner).fire_due().await.map_err(|error| reason(error.into()))
@@ -178,7 +178,7 @@ impl ChatContext {
 fn refused(error: ConversationError, back: &str, inbox: &str) -> Failure {
     match error {
         ConversationError::Busy { run, reason } => Failure::Refused {
-            message: format!("the run `{run}` is not over, and takes no message now: {reason}"),
+            message: format!("the run `{run}` is not over and accepts no message now: {reason}"),
             hints: vec![format!("`{inbox}` lists what it waits for, and how to answer")],
         },
         ConversationError::Spent { kind, .. } => {

@@ -49,6 +49,8 @@ impl ChatState {
         {
             *line = std::mem::take(line).with(Tone::Dim, shorten(help, columns.saturating_sub(3), unicode));
         }
+        // The answer has a row above, and a frame leaves one free.
+        lines.drain(..lines.len().saturating_sub(rows.saturating_sub(input.lines.len() + 2)));
         (Vec::new(), input.below(lines))
     }
 

@@ -88,7 +88,7 @@ impl HistoryFile {
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    crate::app::private::options().create(true).append(true).open(path)
+    positronic_core::private::options().create(true).append(true).open(path)
 }
 
 #[cfg(test)]

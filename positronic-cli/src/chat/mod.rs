@@ -25,5 +25,5 @@ mod state_tests;
 mod ui;
 
 pub(crate) use context::ChatContext;
-pub(crate) use piped::{OutputMode, piped};
+pub(crate) use piped::piped;
 pub(crate) use ui::{Left, chat_ui};

@@ -21,33 +21,26 @@ use crate::cli::exit::Exit;
 use crate::render::Style;
 use crate::render::conversation::plain;
 use crate::render::text::sanitise;
-use crate::session::driver::{Ending, Role, SessionOptions, session};
+use crate::session::driver::{Ending, OutputMode, Role, SessionOptions, session};
 use crate::session::interrupts::{Interrupt, interrupts};
 use crate::session::outcome::{cut_short, ended, left_by};
-
-/// How progress and answers are written.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct OutputMode {
-    pub(crate) json: bool,
-    pub(crate) plain: bool,
-}
 
 /// Sends the messages of stdin one after the other, each after the answer to the one before.
 pub(crate) async fn piped(
     context: &mut ChatContext,
     runner: &Runner,
-    tape: &CassetteSession,
+    cassette: &CassetteSession,
     mode: OutputMode,
     ui: &mut Ui,
 ) -> Result<Exit, Failure> {
     let input = std::mem::replace(&mut ui.input, Box::new(std::io::empty()));
-    PipedChat { context, runner, tape, mode, unfired: None, ui }.run(input).await
+    PipedChat { context, runner, cassette, mode, unfired: None, ui }.run(input).await
 }
 
 struct PipedChat<'a> {
     context: &'a mut ChatContext,
     runner: &'a Runner,
-    tape: &'a CassetteSession,
+    cassette: &'a CassetteSession,
     mode: OutputMode,
     /// Why a trigger does not fire here, as it was printed last.
     unfired: Option<String>,
@@ -147,12 +140,12 @@ impl PipedChat<'_> {
     async fn command(&mut self, slash: Slash, argument: &str) -> Result<Option<String>, Failure> {
         let text = match slash {
             Slash::New => {
-                self.context.begin_anew().await?;
+                self.context.restart().await?;
                 format!("new conversation {}", self.context.id)
             }
             Slash::Retry => match self.context.recorded().await?.last_message() {
                 Some(text) => return Ok(Some(text)),
-                None => "nothing was said yet".to_owned(),
+                None => "no message yet".to_owned(),
             },
             Slash::Cancel => "no answer is running".to_owned(),
             other => {
@@ -173,13 +166,12 @@ impl PipedChat<'_> {
         };
         let (context, ui) = (&*self.context, &mut *self.ui);
         let options = SessionOptions {
-            tape: self.tape,
-            played: false,
+            cassette: self.cassette,
+            plays_people: false,
             actor: &context.actor,
-            lasts: context.store.lasts(),
+            lasts: context.store.is_persistent(),
             role: Role::Runs,
-            plain: self.mode.plain,
-            json: self.mode.json,
+            output: self.mode,
             several: true,
         };
         let begin = async |runner: Runner| match message {
@@ -212,9 +204,9 @@ impl PipedChat<'_> {
             let status = context.client().store().run(&run).await?.status;
             ui.json_line(&json!({"run": run, "status": status, "text": answer}))?;
         } else if !answer.is_empty() {
-            ui.tell(&sanitise(&answer, ui.settings.unicode))?;
+            ui.print(&sanitise(&answer, ui.settings.unicode))?;
         }
-        let is_left = matches!(ending, Ending::Left(_)) && context.store.lasts();
+        let is_left = matches!(ending, Ending::Left(_)) && context.store.is_persistent();
         let exit = match ending {
             Ending::Completed(result) => {
                 if !self.mode.json && answer.is_empty() && result != Value::Null {

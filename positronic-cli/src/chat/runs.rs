@@ -3,11 +3,8 @@
 use std::io::Write as _;
 use std::sync::Arc;
 
-use futures::StreamExt as _;
-use futures::stream::BoxStream;
 use positronic_core::record::{Event, EventKind, Opening, Pending, Seq, SideOutput, Status};
 use positronic_core::runner::{DueTrigger, RunHandle, RunUpdate, Settled};
-use positronic_core::store::StoreError;
 use serde_json::Value;
 
 use super::protocol::Input;
@@ -17,22 +14,7 @@ use crate::app::store::relative;
 use crate::render::Tone;
 use crate::render::conversation::plain;
 use crate::render::text::sanitise;
-use crate::session::driver::settled;
-
-/// What happens in the shown run.
-pub(super) type Updates = BoxStream<'static, Result<RunUpdate, StoreError>>;
-
-/// Waits for the next update of the shown run, or for ever where it has ended.
-pub(super) async fn next(updates: &mut Option<Updates>) -> Result<RunUpdate, StoreError> {
-    let update = match updates {
-        Some(updates) => updates.next().await,
-        None => None,
-    };
-    match update {
-        Some(update) => update,
-        None => std::future::pending().await,
-    }
-}
+use crate::render::words::settlement;
 
 impl ChatUi<'_> {
     pub(super) fn send(&mut self, opening: Opening) {
@@ -161,7 +143,7 @@ impl ChatUi<'_> {
             && !self.pending().iter().any(|open| open.call == asked.call && open.since == asked.since)
         {
             let log = run.events(asked.since).await?;
-            let reason = settled(log.iter().map(|event| &**event), &asked.call);
+            let reason = settlement(log.iter().map(|event| &**event), &asked.call);
             self.input(Input::Withdrawn(reason));
         }
         Ok(())

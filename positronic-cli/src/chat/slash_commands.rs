@@ -31,10 +31,10 @@ const ALL: [(Slash, &str, &str, &str); 12] = [
     (Slash::Pending, "pending", "", "lists what waits for an answer, and asks you"),
     (Slash::Retry, "retry", "", "sends the last message again"),
     (Slash::Cancel, "cancel", "", "ends the answer that is running"),
-    (Slash::Export, "export", "FILE", "writes the conversation into a file: .md or .json"),
-    (Slash::Id, "id", "", "shows the conversation's id, and how to come back to it"),
-    (Slash::New, "new", "", "begins another conversation"),
-    (Slash::Quit, "quit", "", "leaves; the conversation stays"),
+    (Slash::Export, "export", "FILE", "exports the conversation to a file: .md or .json"),
+    (Slash::Id, "id", "", "shows the conversation's id, and how to continue it"),
+    (Slash::New, "new", "", "begins a new conversation"),
+    (Slash::Quit, "quit", "", "exits; the conversation is stored"),
 ];
 
 /// Other names of commands.

@@ -72,7 +72,7 @@ pub(super) struct ChatState {
     pub(super) unheard: Vec<Opening>,
     ticks: u32,
     pub(super) leaving: Option<Leaving>,
-    /// What has told the process to end, where that is not the person.
+    /// The interrupt that ends the chat, unless the person leaves it.
     pub(super) left_by: Option<Interrupt>,
     actions: Vec<Action>,
 }
@@ -116,7 +116,7 @@ impl ChatState {
             Input::Question(question) => self.question = Some(*question),
             Input::Withdrawn(reason) => {
                 if let Some(question) = self.question.take() {
-                    self.print(Tone::Warn, format!("{} waits no longer: {reason}", named(question.pending())));
+                    self.print(Tone::Warn, format!("{} no longer waits: {reason}", named(question.pending())));
                     self.goes_on();
                 }
             }
@@ -146,7 +146,7 @@ impl ChatState {
             Some(Command::Interrupt | Command::EndOfInput) if self.leaving.is_some() => self.act(Action::Exit),
             Some(Command::Interrupt) => self.interrupt(),
             Some(Command::EndOfInput) => self.leave(None),
-            Some(Command::Submit) if !self.leaving.is_some() => self.submit(),
+            Some(Command::Submit) if self.leaving.is_none() => self.submit(),
             Some(Command::Redraw) => self.act(Action::Clear),
             Some(Command::Complete) => {
                 if let Some((text, choices)) = complete(self.editor.text()) {
@@ -186,9 +186,9 @@ impl ChatState {
             Slash::Quit => self.leave(None),
             Slash::Cancel if self.is_open() => self.cancel(),
             Slash::Cancel => self.print(Tone::Dim, "no answer is running"),
-            Slash::Retry if self.is_open() => self.print(Tone::Dim, "the answer is not over: /cancel ends it"),
+            Slash::Retry if self.is_open() => self.print(Tone::Dim, "an answer is running: /cancel ends it"),
             Slash::New if self.is_open() || self.sending.is_some() => {
-                self.print(Tone::Dim, "the answer is not over: /cancel ends it, and /quit leaves it");
+                self.print(Tone::Dim, "an answer is running: /cancel ends it, and /quit leaves it");
             }
             Slash::Pending => {
                 self.act(Action::Command(slash, argument));

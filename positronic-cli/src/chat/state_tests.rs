@@ -2,6 +2,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use positronic_core::record::{Event, Gate, Opening, Path, Pending, PendingKind, Seq, SignalKind};
 use positronic_core::runner::Settled;
 use positronic_core::store::StoreError;
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::protocol::{Action, Input};
@@ -211,7 +212,7 @@ fn open_run_refuses_retry_and_new() {
 
     for command in ["/retry", "/new"] {
         let actions = enter(&mut chat, command);
-        assert!(printed(&actions[1..]).starts_with("the answer is not over: /cancel ends it"));
+        assert!(printed(&actions[1..]).starts_with("an answer is running: /cancel ends it"));
     }
     assert_eq!(enter(&mut chat, "/cancel")[1..], [cancel()]);
 }
@@ -339,7 +340,7 @@ fn question_answered_elsewhere_is_withdrawn() {
 
     let actions = chat.on(Input::Withdrawn("it was approved by bob".to_owned()));
 
-    assert_eq!(printed(&actions), "pay waits no longer: it was approved by bob");
+    assert_eq!(printed(&actions), "pay no longer waits: it was approved by bob");
     assert!(chat.question.is_none() && chat.is_open());
 }
 
@@ -390,4 +391,33 @@ fn twelfth_tick_looks_around() {
 
     assert!(ticks[..11].iter().all(Vec::is_empty));
     assert_eq!(ticks[11], [Action::LookAround]);
+}
+
+fn any_input() -> impl Strategy<Value = (u8, String, (usize, usize))> {
+    (0..12_u8, "[a/文👩\u{1b}\n ]{0,30}", (8..120_usize, 5..40_usize))
+}
+
+proptest! {
+    #[test]
+    fn any_input_in_any_window_leaves_a_frame_that_fits(inputs in proptest::collection::vec(any_input(), 1..40)) {
+        let mut chat = running();
+        for (kind, text, (columns, rows)) in inputs {
+            let keys = [KeyCode::Enter, KeyCode::Up, KeyCode::Down, KeyCode::Left, KeyCode::Backspace, KeyCode::Tab];
+            match kind {
+                0 => chat.on(Input::Paste(text)),
+                1 => chat.on(Input::Say(text)),
+                2 => chat.on(Input::Hint(text)),
+                3 => chat.on(Input::Settled(&Settled::Waiting(vec![approval(7)]))),
+                4 if chat.question.is_none() => {
+                    let question = Question::new(&approval(7), text, None, true, (columns, rows));
+                    chat.on(Input::Question(Box::new(question)))
+                }
+                kind => key(&mut chat, keys[usize::from(kind) % keys.len()]),
+            };
+            let (_, frame) = chat.draw(None, (columns, rows), true);
+            prop_assert!(frame.lines.len() < rows, "{} lines in {rows} rows", frame.lines.len());
+            let widest = frame.lines.iter().map(crate::render::Line::width).max().unwrap_or(0);
+            prop_assert!(widest < columns, "{widest} of {columns} columns: {frame:?}");
+        }
+    }
 }

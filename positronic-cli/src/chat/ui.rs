@@ -6,8 +6,11 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use crossterm::event::Event as Typed;
+use futures::StreamExt as _;
+use futures::stream::BoxStream;
 use positronic_core::record::{RunId, Seq};
-use positronic_core::runner::{Clock as _, Ids as _, RunHandle, Runner, SystemClock, UuidIds};
+use positronic_core::runner::{Clock as _, Ids as _, RunHandle, RunUpdate, Runner, SystemClock, UuidIds};
+use positronic_core::store::StoreError;
 use serde_json::Value;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::JoinHandle;
@@ -16,7 +19,6 @@ use tokio::time::MissedTickBehavior;
 use super::context::ChatContext;
 use super::input_history::HistoryFile;
 use super::protocol::{Action, Input};
-use super::runs::{Updates, next};
 use super::slash_commands::Slash;
 use super::state::ChatState;
 use crate::app::failure::Failure;
@@ -32,7 +34,7 @@ const TICK: Duration = Duration::from_millis(80);
 /// How a chat was left.
 #[derive(Debug)]
 pub(crate) struct Left {
-    /// What has told the process to end, where that is not the person.
+    /// The interrupt that ends the chat, unless the person leaves it.
     pub(crate) by: Option<Interrupt>,
     /// Whether a call waits for a person.
     pub(crate) waits: bool,
@@ -54,7 +56,7 @@ pub(crate) async fn chat_ui(
     let file = HistoryFile::of(context.store.path.as_deref());
     let ids = UuidIds.signal().to_string();
     let mut chat = ChatUi {
-        state: ChatState::new(runner.worker().await?, context.store.lasts(), file.read(), ids),
+        state: ChatState::new(runner.worker().await?, context.store.is_persistent(), file.read(), ids),
         actions: VecDeque::new(),
         history: file,
         context,
@@ -133,6 +135,21 @@ async fn ready<F: Future + Unpin>(future: &mut Option<F>) -> F::Output {
     }
 }
 
+/// What happens in the shown run.
+type Updates = BoxStream<'static, Result<RunUpdate, StoreError>>;
+
+/// Waits for the next update of the shown run, or forever after its end.
+async fn next(updates: &mut Option<Updates>) -> Result<RunUpdate, StoreError> {
+    let update = match updates {
+        Some(updates) => updates.next().await,
+        None => None,
+    };
+    match update {
+        Some(update) => update,
+        None => std::future::pending().await,
+    }
+}
+
 impl ChatUi<'_> {
     async fn run(&mut self) -> Result<Left, Failure> {
         self.look_around().await?;
@@ -185,14 +202,8 @@ impl ChatUi<'_> {
         let screen = size();
         let unicode = self.live.style().unicode;
         let (gone, frame) = self.state.draw(self.live.view().currency(), screen, unicode);
-        self.live.set_foot(frame);
-        let painted = self.live.tick(SystemClock.now(), screen.0, screen.1);
-        self.shown(painted)?;
-        if !gone.is_empty() {
-            let printed = self.live.print(gone);
-            self.shown(printed)?;
-        }
-        Ok(())
+        let painted = self.live.paint(gone, frame, SystemClock.now(), screen);
+        self.shown(painted)
     }
 
     /// Judges an attempt to show something: a terminal that is gone does not disturb leaving.
@@ -277,10 +288,10 @@ impl ChatUi<'_> {
                     self.input(Input::Say(text));
                     return Ok(());
                 }
-                None => "nothing was said yet".to_owned(),
+                None => "no message yet".to_owned(),
             },
             Slash::New => {
-                self.context.begin_anew().await?;
+                self.context.restart().await?;
                 (self.run, self.updates, self.known) = (None, None, None);
                 format!("new conversation {}", self.context.id)
             }

@@ -26,14 +26,14 @@ pub(crate) struct Cli {
     #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
     pub(crate) color: Color,
     #[command(flatten)]
-    pub(crate) place: Where,
+    pub(crate) store_args: StoreArgs,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
 
 /// The store of runs.
 #[derive(Debug, Clone, Default, Args)]
-pub(crate) struct Where {
+pub(crate) struct StoreArgs {
     /// The store of runs [default: POSITRONIC_STORE, else the project's own file]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) store: Option<PathBuf>,

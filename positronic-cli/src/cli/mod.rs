@@ -16,7 +16,7 @@ pub(crate) mod values;
 #[cfg(test)]
 pub(crate) use brains::EndpointArgs;
 pub(crate) use brains::{ActionFormatArg, ListArgs, ModelArgs, NewArgs, RunArgs, ShowArgs, WorkArgs};
-pub(crate) use command::{Cli, Color, Command, Where};
+pub(crate) use command::{Cli, Color, Command, StoreArgs};
 pub(crate) use runs::{
     DiffArgs, EventsArgs, ExportArgs, FilesArgs, ForkArgs, ImportArgs, InboxArgs, PruneArgs, RecordArgs, ReportArgs,
     RunsArgs, StateArgs, TriggersArgs, WatchArgs,

@@ -100,7 +100,7 @@ pub(super) fn name(text: &str) -> Result<String, String> {
 }
 
 /// Parses a message that is not blank.
-pub(super) fn said(text: &str) -> Result<String, String> {
+pub(super) fn message(text: &str) -> Result<String, String> {
     if text.trim().is_empty() { Err("the message is empty".to_owned()) } else { Ok(text.to_owned()) }
 }
 

@@ -82,14 +82,14 @@ fn a_loop_that_asks_for_more_is_granted_it_from_anywhere() {
     insta::assert_snapshot!(desk.refused(&["approve", "count-1", "Work"]), @r"
     7
     error: `Work` asks for more, so say how much, or reject it
-      nothing was changed; `desk show count-1` says how the run stands
+      nothing was changed; `desk show count-1` shows the run
       desk approve count-1 Work --more 20
       desk reject count-1 Work --reason TEXT
     ");
     insta::assert_snapshot!(desk.refused(&["reject", "count-1", "."]), @r"
     7
     error: the run has no open request to decide; pending: `Work`
-      nothing was changed; `desk show count-1` says how the run stands
+      nothing was changed; `desk show count-1` shows the run
     ");
 
     let granted = desk.call(&Project::new(), &["approve", "count", "--more", "15", "--by", "bob"]);
@@ -97,7 +97,7 @@ fn a_loop_that_asks_for_more_is_granted_it_from_anywhere() {
     insta::assert_snapshot!(desk.refused(&["approve", "count-1", "--more", "15"]), @r"
     7
     error: nothing in the run `count-1` asks for more
-      `desk show count-1` says more
+      `desk show count-1` shows more
     ");
     let more = desk.call(&counting(9), &["work", "count-1"]);
     assert_eq!(more.code, 3, "35 are allowed, and 40 used: {}", more.err);
@@ -159,7 +159,7 @@ fn a_run_has_a_budget_of_its_own() {
     assert!(desk.call(&Project::new(), &["show", "dear"]).out.contains(asks));
     insta::assert_snapshot!(desk.refused(&["approve", "dear", "--more", "0.000003"]), @r"
     7
-    error: --more 0.000003 is too little: it takes at least 0.0000051 EUR more
+    error: --more 0.000003 is too little: at least 0.0000051 EUR more is needed
       the run asks for more money: 0.000015 of 0.00001 EUR used
     ");
     insta::assert_snapshot!(desk.refused(&["approve", "dear", "--more", "99999999999999999999999"]), @r"

@@ -97,12 +97,16 @@ fn each_answer_has_a_budget_and_the_next_one_has_as_much() {
     assert!(usage.contains("\nbudget of each answer: 90 tokens, 1 iteration\n"), "{usage}");
     let ended = desk.chat(LOOK, &["--answer-max-iterations", "1", "--answer-at-limit", "end"]);
     assert_eq!(ended.code, 0, "{}", ended.err);
-    assert!(ended.err.contains("the loop `Talk` was stopped by the run's limit of 1 iteration, "), "{}", ended.err);
+    assert!(
+        ended.err.contains("the loop `Talk` was stopped by the run's limit of 1 iteration before "),
+        "{}",
+        ended.err
+    );
     assert!(!desk.usage(&[]).contains("budget"), "it holds for one command");
 }
 
 #[test]
-fn a_budget_of_money_needs_prices_before_anything_is_said() {
+fn money_budget_needs_prices_before_the_first_message() {
     let desk = Desk::new();
     for option in ["--max-money", "--answer-max-money"] {
         let refused = desk.chat("one", &[option, "1"]);
@@ -136,7 +140,7 @@ fn a_budget_of_money_needs_prices_before_anything_is_said() {
 }
 
 #[test]
-fn a_run_that_asks_for_more_before_it_hears_says_how_it_is_answered() {
+fn run_with_an_open_limit_question_refuses_messages_and_prints_how_to_answer() {
     let desk = Desk::new();
     desk.chat(LOOK, &["--max-iterations", "1", "--at-limit", "ask"]);
     desk.call("", &["reject", "c-0", ".", "--reason", "no"], false);
@@ -145,14 +149,14 @@ fn a_run_that_asks_for_more_before_it_hears_says_how_it_is_answered() {
 
     let refused = desk.chat("third", &[]);
 
-    let hint = "the run `c-1` is not over, and takes no message now: no loop of the run is open, so no loop can receive the message\n  \
+    let hint = "the run `c-1` is not over and accepts no message now: no loop of the run is open, so no loop can receive the message\n  \
                 `desk inbox` lists what it waits for, and how to answer\n";
     assert!(refused.code == 7 && refused.err.ends_with(hint), "{}", refused.err);
     assert!(desk.call("", &["inbox"], false).out.contains("    desk approve c-1 . --more "));
 }
 
 #[test]
-fn a_larger_budget_says_that_the_open_question_stays() {
+fn larger_budget_does_not_answer_an_open_limit_question() {
     let desk = Desk::new();
     assert_eq!(desk.chat(LOOK, &["--max-iterations", "1", "--at-limit", "ask"]).code, 3);
 

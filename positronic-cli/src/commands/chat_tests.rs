@@ -129,7 +129,7 @@ fn each_line_is_a_message_and_a_second_process_knows_the_first_ones() {
 }
 
 #[test]
-fn an_approval_is_left_and_what_is_said_meanwhile_waits_behind_it() {
+fn messages_queue_behind_a_pending_approval() {
     let desk = Desk::new();
     let outcome = desk.chat(&scripted([Reply::call("pay", json!({}))]), "Pay.\nThis is not said.\n");
     assert_eq!((outcome.code, outcome.out.as_str()), (3, ""));
@@ -143,7 +143,7 @@ fn an_approval_is_left_and_what_is_said_meanwhile_waits_behind_it() {
 
     assert_eq!((outcome.code, outcome.out.as_str()), (0, "Paid.\nYou are welcome.\n"), "{}", outcome.err);
     let said = ["Pay.", "And quickly.", "Thanks!"].map(str::to_owned);
-    assert_eq!(heard(&model), (said.to_vec(), 6), "the messages are whole again");
+    assert_eq!(heard(&model), (said.to_vec(), 6), "the full messages are sent again");
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn message_cancels_pending_calls_under_that_policy() {
 }
 
 #[test]
-fn a_message_that_is_not_answered_ends_the_chat() {
+fn unanswered_message_ends_the_chat() {
     let desk = Desk::new();
     let model = scripted([Reply::text("One.")]);
 
@@ -188,13 +188,13 @@ fn json_names_the_run_of_each_event_and_sums_up_each_answer() {
 }
 
 #[test]
-fn a_brain_that_can_hear_nobody_is_refused_at_once_and_one_with_an_input_takes_the_message_in() {
+fn brain_without_a_loop_is_refused_and_one_with_an_input_receives_the_message() {
     let desk = Desk::new();
 
     let outcome = desk.say(&project(&scripted([])), "hello", &["chat", "deaf"]);
     insta::assert_snapshot!(format!("{}\n{}{}", outcome.code, outcome.out, outcome.err), @r"
     2
-    error: `Deaf` takes no message: it has no loop of its own that could hear one
+    error: `Deaf` accepts no message: it has no loop of its own
       run it with: desk run Deaf
     ");
     assert_eq!(desk.look(&["conversations"]).out, "", "nothing has begun");
@@ -206,7 +206,7 @@ fn a_brain_that_can_hear_nobody_is_refused_at_once_and_one_with_an_input_takes_t
 }
 
 #[test]
-fn an_id_is_found_by_its_beginning_and_a_wrong_one_is_refused() {
+fn conversation_is_found_by_a_prefix_and_an_unknown_one_is_refused() {
     let desk = Desk::new();
     let begin = |arguments: &[&str]| {
         let outcome = desk.say(&project(&agreeing()), "Hello", arguments);
@@ -252,7 +252,7 @@ fn an_id_is_found_by_its_beginning_and_a_wrong_one_is_refused() {
     let (code, err) = begin(&["chat", "helper", "-c", "order-17"]);
     assert_eq!(code, 2, "{err}");
     assert!(
-        err.starts_with("error: the conversation `order-17` belongs to a user\n  say --user NAME to continue it"),
+        err.starts_with("error: the conversation `order-17` belongs to a user\n  use --user NAME to continue it"),
         "{err}"
     );
     let (code, err) = begin(&["chat", "helper", "-c", "order", "--user", "eve"]);
@@ -269,7 +269,7 @@ fn an_id_is_found_by_its_beginning_and_a_wrong_one_is_refused() {
 }
 
 #[test]
-fn conversations_are_listed_with_what_was_said_last() {
+fn conversations_are_listed_with_their_last_message() {
     let desk = Desk::new();
     desk.say(&project(&scripted([])), "", &["run", "deaf"]);
     assert_eq!(
@@ -313,7 +313,7 @@ fn a_conversation_is_shown_as_it_was_seen() {
     Hello.
     ");
     let all = desk.look(&["conversations", "show", "c", "--all"]).out;
-    assert!(all.ends_with("Hello.\n\n› people are not shown what follows\n\nThe user says hello.\n"), "{all}");
+    assert!(all.ends_with("Hello.\n\n› hidden from people:\n\nThe user says hello.\n"), "{all}");
 }
 
 #[test]
@@ -378,7 +378,7 @@ fn an_exported_conversation_is_whole_and_reads_well() {
 }
 
 #[test]
-fn an_exported_conversation_says_who_refused_what_and_how_it_failed() {
+fn exported_conversation_has_decisions_and_failures() {
     let desk = Desk::new();
     let thrifty = || {
         brain("Thrifty").r#loop("Talk", |cx| {

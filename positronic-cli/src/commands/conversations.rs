@@ -1,4 +1,4 @@
-//! `positronic conversations`: those of the store, one of them to be read, and written down.
+//! `positronic conversations`: lists, shows and exports conversations.
 
 use positronic_core::record::{EventKind, Seq};
 use positronic_core::runner::{Clock as _, SystemClock};
@@ -9,7 +9,6 @@ use crate::app::conversation::{form, write};
 use crate::app::failure::Failure;
 use crate::app::find_conversation::find;
 use crate::app::output_file::refuse_known;
-use crate::app::runtime::block_on;
 use crate::app::store::ProjectStore;
 use crate::app::ui::Ui;
 use crate::app::unclaimed::unclaimed;
@@ -18,28 +17,25 @@ use crate::cli::{
     ConversationExportArgs, ConversationListArgs, ConversationShowArgs, Conversations, ConversationsArgs, Format,
 };
 use crate::render::Style;
-use crate::render::conversation_table::{Talk, talks};
+use crate::render::conversation_table::{ConversationRow, conversation_table};
 use crate::render::run_table::more;
 
-pub(crate) fn conversations(args: &ConversationsArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+pub(crate) async fn conversations(args: &ConversationsArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     match &args.what {
-        None => list(&args.list, ui),
-        Some(Conversations::List(args)) => list(args, ui),
-        Some(Conversations::Show(args)) => show(args, ui),
-        Some(Conversations::Export(args)) => export(args, ui),
+        None => list(&args.list, ui).await,
+        Some(Conversations::List(args)) => list(args, ui).await,
+        Some(Conversations::Show(args)) => show(args, ui).await,
+        Some(Conversations::Export(args)) => export(args, ui).await,
     }
 }
 
-fn list(args: &ConversationListArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let kept = ProjectStore::look(ui)?;
+async fn list(args: &ConversationListArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+    let store = ProjectStore::open_to_read(ui)?;
     let now = SystemClock.now();
-    let (all, alone) = block_on(async {
-        let all = listed(&kept, args).await?;
-        let alone = unclaimed(&kept.client(), all.iter().map(|talk| &talk.summary.last), now).await?;
-        Ok::<_, Failure>((all, alone))
-    })?;
+    let all = listed(&store, args).await?;
+    let unclaimed = unclaimed(&store.client(), all.iter().map(|talk| &talk.summary.last), now).await?;
     if args.json {
-        for Talk { summary, said } in &all {
+        for ConversationRow { summary, last_message } in &all {
             let last = &summary.last;
             ui.json_line(&json!({
                 "conversation": summary.id,
@@ -49,19 +45,19 @@ fn list(args: &ConversationListArgs, ui: &mut Ui) -> Result<Exit, Failure> {
                 "status": last.status,
                 "at": last.at,
                 "last_run": last.run,
-                "said": said,
+                "last_message": last_message,
             }))?;
         }
     } else if all.is_empty() {
         ui.notice(&match &args.user {
-            Some(user) => format!("no conversation in {} belongs to {user}", kept.place),
-            None => format!("there are no conversations in {} yet; `{}` begins one", kept.place, {
+            Some(user) => format!("no conversation in {} belongs to {user}", store.location),
+            None => format!("there are no conversations in {} yet; `{}` begins one", store.location, {
                 ui.command(&["chat", "BRAIN"])
             }),
         })?;
     } else {
         let (columns, unicode) = (ui.columns(), ui.settings.unicode);
-        ui.tell(&talks(&all, &alone, now, columns, unicode))?;
+        ui.print(&conversation_table(&all, &unclaimed, now, columns, unicode))?;
         if all.len() == args.limit {
             ui.notice(&more("last", args.limit))?;
         }
@@ -69,8 +65,8 @@ fn list(args: &ConversationListArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-async fn listed(kept: &ProjectStore, args: &ConversationListArgs) -> Result<Vec<Talk>, Failure> {
-    let client = kept.client();
+async fn listed(store: &ProjectStore, args: &ConversationListArgs) -> Result<Vec<ConversationRow>, Failure> {
+    let client = store.client();
     let mut listed = Vec::new();
     for summary in client.conversations().await? {
         if listed.len() >= args.limit {
@@ -80,17 +76,17 @@ async fn listed(kept: &ProjectStore, args: &ConversationListArgs) -> Result<Vec<
             continue;
         }
         let first = client.store().read(&summary.last.run, Seq(0), 1).await?;
-        let said = first.first().and_then(|event| match &event.kind {
+        let last_message = first.first().and_then(|event| match &event.kind {
             EventKind::BrainStart(start) => Some(start.start.as_ref()?.message.as_ref()?.text.clone()),
             _ => None,
         });
-        listed.push(Talk { summary, said });
+        listed.push(ConversationRow { summary, last_message });
     }
     Ok(listed)
 }
 
-fn show(args: &ConversationShowArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let recorded = recorded(&args.conversation, ui)?;
+async fn show(args: &ConversationShowArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+    let recorded = recorded(&args.conversation, ui).await?;
     if args.json {
         ui.document(&recorded.json())?;
         return Ok(Exit::Done);
@@ -102,35 +98,33 @@ fn show(args: &ConversationShowArgs, ui: &mut Ui) -> Result<Exit, Failure> {
         stream_lines: usize::MAX,
         ..Style::default()
     };
-    // It is harmless already, and may be coloured.
+    // The text is already escaped, and may have colours.
     let text = recorded.text(usize::MAX, &style, args.all, SystemClock.now());
     ui.frame(text.trim_start_matches('\n'))?;
     if let Some(budget) = recorded.budget() {
-        ui.tell(&format!("\n{budget}"))?;
+        ui.print(&format!("\n{budget}"))?;
     }
     Ok(Exit::Done)
 }
 
-fn export(args: &ConversationExportArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+async fn export(args: &ConversationExportArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let to_file = args.out.as_deref().filter(|file| file.as_os_str() != "-");
     refuse_known(to_file, args.force)?;
-    let recorded = recorded(&args.conversation, ui)?;
+    let recorded = recorded(&args.conversation, ui).await?;
     let format = args.format.unwrap_or_else(|| form(to_file));
     match to_file {
-        None if format == Format::Markdown => ui.tell(&recorded.markdown(args.all))?,
+        None if format == Format::Markdown => ui.print(&recorded.markdown(args.all))?,
         None => ui.document(&recorded.json())?,
         Some(file) => {
             write(file, &recorded, format, args.all)?;
-            ui.tell(&format!("wrote the conversation {} to {}", recorded.id, file.display()))?;
+            ui.print(&format!("wrote the conversation {} to {}", recorded.id, file.display()))?;
         }
     }
     Ok(Exit::Done)
 }
 
-fn recorded(written: &str, ui: &Ui) -> Result<Recorded, Failure> {
-    let kept = ProjectStore::look(ui)?;
-    block_on(async {
-        let id = find(&kept, written, ui).await?;
-        Recorded::read(&kept.client(), &id).await
-    })
+async fn recorded(written: &str, ui: &Ui) -> Result<Recorded, Failure> {
+    let store = ProjectStore::open_to_read(ui)?;
+    let id = find(&store, written, ui).await?;
+    Recorded::read(&store.client(), &id).await
 }

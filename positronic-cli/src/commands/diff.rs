@@ -1,4 +1,4 @@
-//! `positronic diff`: where two runs part, and what they come to.
+//! `positronic diff`: the first difference of two runs, and their results.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,6 @@ use serde_json::Value;
 
 use crate::app::failure::Failure;
 use crate::app::find::find;
-use crate::app::runtime::block_on;
 use crate::app::store::ProjectStore;
 use crate::app::ui::Ui;
 use crate::cli::DiffArgs;
@@ -17,25 +16,22 @@ use crate::render::figures::{many, tokens};
 use crate::render::text::{arguments, one_line, shorten, wrap};
 use crate::render::words::overridden;
 
-pub(crate) fn diff(args: &DiffArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let kept = ProjectStore::look(ui)?;
-    let (runs, diff) = block_on(async {
-        let runs = [find(&kept, &args.one, ui).await?, find(&kept, &args.other, ui).await?];
-        let client = kept.client();
-        let one = client.events(&runs[0].run, Seq(0)).await?;
-        let other = client.events(&runs[1].run, Seq(0)).await?;
-        let diff = differences(&one, &other).map_err(Failure::store)?;
-        Ok::<_, Failure>((runs, diff))
-    })?;
+pub(crate) async fn diff(args: &DiffArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+    let store = ProjectStore::open_to_read(ui)?;
+    let runs = [find(&store, &args.one, ui).await?, find(&store, &args.other, ui).await?];
+    let client = store.client();
+    let one = client.events(&runs[0].run, Seq(0)).await?;
+    let other = client.events(&runs[1].run, Seq(0)).await?;
+    let diff = differences(&one, &other).map_err(Failure::store)?;
     if args.json {
         ui.document(&diff)?;
     } else {
-        ui.tell(&text(&runs, &diff, ui.columns(), ui.settings.unicode))?;
+        ui.print(&text(&runs, &diff, ui.columns(), ui.settings.unicode))?;
     }
     Ok(Exit::Done)
 }
 
-/// How many lines something takes at most that is said of a run; --json says all.
+/// Maximum lines of one entry; --json has all.
 const LINES: usize = 4;
 
 fn text(runs: &[RunSummary; 2], diff: &RunDiff, columns: usize, unicode: bool) -> String {
@@ -55,10 +51,10 @@ fn text(runs: &[RunSummary; 2], diff: &RunDiff, columns: usize, unicode: bool) -
     }
     let same = many(u64::try_from(diff.same).unwrap_or(u64::MAX), "event");
     let Some(parting) = &diff.parts else {
-        line(" ", &format!("both say the same, in {same}"));
+        line(" ", &format!("identical: {same}"));
         return text;
     };
-    line(" ", &format!("the same in {same}, then"));
+    line(" ", &format!("identical for {same}, then"));
     line("-", &parted(parting.one.as_ref()));
     line("+", &parted(parting.other.as_ref()));
     let changes = diff.state.as_array().map(Vec::as_slice).unwrap_or_default();
@@ -78,7 +74,7 @@ fn text(runs: &[RunSummary; 2], diff: &RunDiff, columns: usize, unicode: bool) -
     text
 }
 
-/// Says what was given to a run, as far as it is other than what another one was given.
+/// Renders the inputs of a run that differ from those of another run.
 fn given(one: &Inputs, other: &Inputs, unicode: bool) -> String {
     let mut options = one.options.clone();
     if let (Some(fields), Some(others)) = (options.as_object_mut(), other.options.as_object()) {

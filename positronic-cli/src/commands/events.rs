@@ -8,7 +8,6 @@ use positronic_core::record::{Event, EventKind, Seq, TriggerChange};
 
 use crate::app::failure::Failure;
 use crate::app::find::find;
-use crate::app::runtime::block_on;
 use crate::app::store::ProjectStore;
 use crate::app::ui::Ui;
 use crate::cli::EventsArgs;
@@ -16,12 +15,10 @@ use crate::cli::exit::Exit;
 use crate::render::text::{harmless_json, one_line, shorten};
 use crate::render::{Plain, Style};
 
-pub(crate) fn events(args: &EventsArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let kept = ProjectStore::look(ui)?;
-    let log = block_on(async {
-        let row = find(&kept, &args.run, ui).await?;
-        Ok::<_, Failure>(kept.client().events(&row.run, Seq(0)).await?)
-    })?;
+pub(crate) async fn events(args: &EventsArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+    let store = ProjectStore::open_to_read(ui)?;
+    let row = find(&store, &args.run, ui).await?;
+    let log = store.client().events(&row.run, Seq(0)).await?;
     let from = Seq(args.from);
     if args.json {
         for event in log.iter().filter(|event| event.seq >= from) {
@@ -29,7 +26,7 @@ pub(crate) fn events(args: &EventsArgs, ui: &mut Ui) -> Result<Exit, Failure> {
             writeln!(ui.out, "{}", harmless_json(&line))?;
         }
     } else {
-        ui.tell(&lines(&log, from, ui.columns(), ui.settings.unicode))?;
+        ui.print(&lines(&log, from, ui.columns(), ui.settings.unicode))?;
     }
     if from.index() >= log.len() {
         ui.notice(&format!("the run has {} events, the last is {}", log.len(), log.len().saturating_sub(1)))?;
@@ -37,30 +34,30 @@ pub(crate) fn events(args: &EventsArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Writes a line an event: its number, the time since the start, its type, its path, and what it says.
+/// Renders one line per event: its number, the time since the start, its type, its path and its text.
 fn lines(log: &[Arc<Event>], from: Seq, columns: usize, unicode: bool) -> String {
     let mut text = String::new();
-    let mut told = Plain::new(io::sink(), Style { unicode, ..Style::default() });
+    let mut lines = Plain::new(io::sink(), Style { unicode, ..Style::default() });
     let started = log.first().map(|event| event.at).unwrap_or_default();
     let digits = log.len().saturating_sub(1).to_string().len();
     let names = log.iter().filter(|event| event.seq >= from).map(|event| event.kind.name().len());
     let widest = names.max().unwrap_or(0);
     for event in log {
-        let said = told.told(event).or_else(|| named(event, unicode)).unwrap_or_default();
+        let shown = lines.apply(event).or_else(|| named(event, unicode)).unwrap_or_default();
         if event.seq < from {
             continue;
         }
         let since = event.at.since(started);
         let (seq, name, path) = (event.seq.0, event.kind.name(), one_line(event.path.as_str(), unicode));
         let time = format!("{}.{:03}", since.as_secs(), since.subsec_millis());
-        let gap = if path.is_empty() || said.is_empty() { "" } else { "  " };
-        let line = format!("{seq:>digits$}  {time:>8}  {name:<widest$}  {path}{gap}{said}");
+        let gap = if path.is_empty() || shown.is_empty() { "" } else { "  " };
+        let line = format!("{seq:>digits$}  {time:>8}  {name:<widest$}  {path}{gap}{shown}");
         _ = writeln!(text, "{}", shorten(line.trim_end(), columns, unicode));
     }
     text
 }
 
-/// Says what an event is about that no progress tells of.
+/// Renders the text of an event that the progress does not show.
 fn named(event: &Event, unicode: bool) -> Option<String> {
     Some(one_line(
         match &event.kind {

@@ -1,9 +1,9 @@
 //! `positronic export` and `import`: a run as one file of JSON lines.
 //!
 //! The first line is the header, `{"positronic_run": 1, "run": …, "brain": …, "events": …}`; each further line is an
-//! event as the log has it. After them come the run's files, `{"blob": <sha256>, "bytes": <base64>}` a line. The header says
-//! how many there are of each, so that a file that was cut is told from a whole one. Format 2 is that with files; a run
-//! without any is written in format 1, which older releases read.
+//! event of the log. The run's files follow, one `{"blob": <sha256>, "bytes": <base64>}` per line. The header has the
+//! numbers of both, so that a truncated file is detected. Format 2 has files; a run without files is written in format 1,
+//! which older releases read.
 
 use std::collections::HashSet;
 use std::fs;
@@ -25,7 +25,6 @@ use crate::app::atomic_write::replace;
 use crate::app::failure::Failure;
 use crate::app::find::find;
 use crate::app::output_file::refuse_known;
-use crate::app::runtime::block_on;
 use crate::app::store::ProjectStore;
 use crate::app::ui::Ui;
 use crate::cli::exit::Exit;
@@ -62,24 +61,21 @@ struct Blob {
     bytes: String,
 }
 
-/// What an exported run is made of.
+/// The content of an exported run.
 struct Exported {
     header: Header,
     log: Vec<Arc<Event>>,
     blobs: Vec<Vec<u8>>,
 }
 
-pub(crate) fn export(args: &ExportArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+pub(crate) async fn export(args: &ExportArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let to_file = args.file.as_ref().filter(|file| file.as_os_str() != "-");
     refuse_known(to_file.map(PathBuf::as_path), args.force)?;
-    let kept = ProjectStore::look(ui)?;
-    let (row, log, kept_files) = block_on(async {
-        let row = find(&kept, &args.run, ui).await?;
-        let log = kept.client().events(&row.run, Seq(0)).await?;
-        let files = blobs(&kept.client(), &log).await?;
-        Ok::<_, Failure>((row, log, files))
-    })?;
-    let (blobs, left_out) = kept_files;
+    let store = ProjectStore::open_to_read(ui)?;
+    let row = find(&store, &args.run, ui).await?;
+    let log = store.client().events(&row.run, Seq(0)).await?;
+    let files = blobs(&store.client(), &log).await?;
+    let (blobs, left_out) = files;
     let count = |length: usize| u64::try_from(length).unwrap_or(u64::MAX);
     let positronic_run = if blobs.is_empty() { PLAIN } else { WITH_FILES };
     let (events, files) = (count(log.len()), count(blobs.len()));
@@ -97,39 +93,37 @@ pub(crate) fn export(args: &ExportArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     }
     text.push('\n');
     for reason in left_out {
-        ui.notice(&format!("a file is left out: {reason}"))?;
+        ui.notice(&format!("skipped a file: {reason}"))?;
     }
     let Some(file) = to_file else {
         write!(ui.out, "{}", harmless_json(&text))?;
         return Ok(Exit::Done);
     };
     replace(file, &text).map_err(|source| Failure::File { path: file.clone(), doing: "cannot be written", source })?;
-    told(&header, args.json, &format!("wrote the run {} to {}", header.run, file.display()), ui)
+    report(&header, args.json, &format!("wrote the run {} to {}", header.run, file.display()), ui)
 }
 
-pub(crate) fn import(args: &ImportArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+pub(crate) async fn import(args: &ImportArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let (file, bytes) = match args.file.as_os_str() == "-" {
         true => (Path::new("stdin"), stdin(ui)),
         false => (args.file.as_path(), fs::read(&args.file)),
     };
     let bytes = bytes.map_err(|source| Failure::File { path: file.to_owned(), doing: "cannot be read", source })?;
     let Exported { header, log, blobs } = read(file, &bytes)?;
-    let kept = ProjectStore::open(ui)?;
-    block_on(async {
-        // The bytes first, so that no run names what is not there.
-        for bytes in blobs {
-            kept.client().put_blob(bytes).await?;
-        }
-        kept.client().import(&header.run, &log).await.map_err(|error| match error {
-            StoreError::Conflict { .. } => Failure::Refused {
-                message: format!("{} has the run {} already", kept.place, header.run),
-                hints: vec![format!("`{}` shows it", ui.command(&["show", header.run.as_str()]))],
-            },
-            StoreError::NoRunBefore { .. } => Failure::Refused { message: error.to_string(), hints: Vec::new() },
-            other => other.into(),
-        })
+    let store = ProjectStore::open(ui)?;
+    // The bytes first, so that no stored run references missing ones.
+    for bytes in blobs {
+        store.client().put_blob(bytes).await?;
+    }
+    store.client().import(&header.run, &log).await.map_err(|error| match error {
+        StoreError::Conflict { .. } => Failure::Refused {
+            message: format!("{} already has the run {}", store.location, header.run),
+            hints: vec![format!("`{}` shows it", ui.command(&["show", header.run.as_str()]))],
+        },
+        StoreError::NoRunBefore { .. } => Failure::Refused { message: error.to_string(), hints: Vec::new() },
+        other => other.into(),
     })?;
-    told(&header, args.json, &format!("took in the run {} of {}", header.run, header.brain), ui)
+    report(&header, args.json, &format!("imported the run {} of {}", header.run, header.brain), ui)
 }
 
 fn stdin(ui: &mut Ui) -> io::Result<Vec<u8>> {
@@ -138,7 +132,7 @@ fn stdin(ui: &mut Ui) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads the bytes of the files that a log names, each once, and says why some cannot be read.
+/// Reads the bytes of the files in a log without duplicates, and lists why some cannot be read.
 async fn blobs(client: &Client, log: &[Arc<Event>]) -> Result<(Vec<(String, Vec<u8>)>, Vec<String>), StoreError> {
     let (mut blobs, mut left_out, mut known) = (Vec::new(), Vec::new(), HashSet::new());
     for RunFile { file, .. } in files(log.iter().map(|event| &**event)) {
@@ -153,29 +147,29 @@ async fn blobs(client: &Client, log: &[Arc<Event>]) -> Result<(Vec<(String, Vec<
     Ok((blobs, left_out))
 }
 
-fn told(header: &Header, json: bool, done: &str, ui: &mut Ui) -> Result<Exit, Failure> {
+fn report(header: &Header, json: bool, done: &str, ui: &mut Ui) -> Result<Exit, Failure> {
     if json {
         let Header { run, brain, events, blobs, .. } = header;
         ui.json_line(&json!({"run": run, "brain": brain, "events": events, "files": blobs}))?;
     } else {
         let files = if header.blobs > 0 { format!(", {}", many(header.blobs, "file")) } else { String::new() };
-        ui.tell(&format!("{done}, {}{files}", many(header.events, "event")))?;
+        ui.print(&format!("{done}, {}{files}", many(header.events, "event")))?;
     }
     Ok(Exit::Done)
 }
 
-/// Reads a file, and folds what it holds, so that the line that is wrong can be named.
+/// Reads an exported run, and folds its events, so that an error can name the invalid line.
 fn read(file: &Path, bytes: &[u8]) -> Result<Exported, Failure> {
     let broken = |line: usize, reason: String| Failure::Import { path: file.to_owned(), line, reason };
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let line = bytes.iter().take(error.valid_up_to()).filter(|byte| **byte == b'\n').count() + 1;
-        broken(line, "it is no text".to_owned())
+        broken(line, "invalid UTF-8".to_owned())
     })?;
     let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let (_, first) = lines.next().ok_or_else(|| broken(1, "the file is empty".to_owned()))?;
     let header: Header = serde_json::from_str(first).map_err(|_| {
         let form = r#"{"positronic_run": 1, "run": …, "brain": …, "events": …}"#;
-        broken(1, format!("it is no header of an exported run, which reads {form}"))
+        broken(1, format!("invalid header of an exported run; expected {form}"))
     })?;
     if header.positronic_run > WITH_FILES {
         let (path, format) = (file.to_owned(), header.positronic_run);
@@ -203,24 +197,24 @@ fn read(file: &Path, bytes: &[u8]) -> Result<Exported, Failure> {
     }
     let brain = state.root.as_ref().map(|root| root.title.to_string()).unwrap_or_default();
     if brain != header.brain {
-        let reason = format!("the header says the brain `{}`, and the events say `{brain}`", header.brain);
+        let reason = format!("the header names the brain `{}`, but the events name `{brain}`", header.brain);
         return Err(broken(1, reason));
     }
     Ok(Exported { header, log, blobs })
 }
 
-/// Reads the bytes of a file, which have to be those that were written.
+/// Parses a file entry, and checks its hash.
 fn blob(line: &str) -> Result<Vec<u8>, String> {
     let Blob { blob, bytes } =
-        serde_json::from_str(line).map_err(|_| r#"it is no file, which reads {"blob": …, "bytes": …}"#.to_owned())?;
-    let bytes = BASE64.decode(bytes).map_err(|error| format!("the bytes of a file are no base64: {error}"))?;
+        serde_json::from_str(line).map_err(|_| r#"invalid file entry; expected {"blob": …, "bytes": …}"#.to_owned())?;
+    let bytes = BASE64.decode(bytes).map_err(|error| format!("invalid base64 in a file entry: {error}"))?;
     match sha256(&bytes) {
         hash if hash == blob => Ok(bytes),
-        hash => Err(format!("a file is damaged: its hash is `{hash}`, and it says `{}`", shorten(&blob, 64, true))),
+        hash => Err(format!("a file is damaged: its hash is `{hash}`, expected `{}`", shorten(&blob, 64, true))),
     }
 }
 
-/// Says why a line is no event.
+/// Explains why a line is not an event.
 fn no_event(line: &str, error: &EventError) -> String {
     let document: Value = match (error, serde_json::from_str(line)) {
         (EventError::Version { .. }, _) => return error.to_string(),
@@ -229,8 +223,8 @@ fn no_event(line: &str, error: &EventError) -> String {
     };
     match document.get("type").and_then(Value::as_str) {
         Some(name) => {
-            format!("it is no event that this release knows, or one with wrong fields: `{}`", shorten(name, 40, true))
+            format!("unknown event type, or invalid fields: `{}`", shorten(name, 40, true))
         }
-        None => "it is no event: it does not say its type".to_owned(),
+        None => "invalid event: it has no `type`".to_owned(),
     }
 }

@@ -1,6 +1,6 @@
-//! `positronic files`: what the tools of a run have made, listed or written into a folder.
+//! `positronic files`: lists the files of a run, or saves them to a folder.
 //!
-//! Names come from tools, and so perhaps from a model: no file is written outside of the folder, whatever it is called.
+//! Names come from tools, possibly from a model: no file is written outside of the folder.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -15,26 +15,23 @@ use crate::app::atomic_write::replace;
 use crate::app::failure::Failure;
 use crate::app::file_names::{numbered, safe};
 use crate::app::find::find;
-use crate::app::runtime::block_on;
 use crate::app::store::ProjectStore;
 use crate::app::ui::Ui;
 use crate::cli::FilesArgs;
 use crate::cli::exit::Exit;
 use crate::cli::suggest::{did_you_mean, nearest};
 use crate::render::figures::{many, size};
-use crate::render::text::{one_line, shorten, width};
+use crate::render::table::Table;
+use crate::render::text::one_line;
 
-/// How much of a hash the list shows.
+/// Number of shown digits of a hash.
 const HASH: usize = 12;
 
-pub(crate) fn files(args: &FilesArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let kept = ProjectStore::look(ui)?;
-    let (client, mut files) = block_on(async {
-        let row = find(&kept, &args.run, ui).await?;
-        let client = kept.client();
-        let files = client.files(&row.run).await?;
-        Ok::<_, Failure>((client, files))
-    })?;
+pub(crate) async fn files(args: &FilesArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+    let store = ProjectStore::open_to_read(ui)?;
+    let row = find(&store, &args.run, ui).await?;
+    let client = store.client();
+    let mut files = client.files(&row.run).await?;
     if let Some(unknown) = args.names.iter().find(|name| !files.iter().any(|file| file.file.name == **name)) {
         let known: Vec<_> = files.iter().map(|file| file.file.name.as_str()).collect();
         let hint = did_you_mean(&nearest(unknown, known))
@@ -43,7 +40,7 @@ pub(crate) fn files(args: &FilesArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     }
     files.retain(|file| args.names.is_empty() || args.names.contains(&file.file.name));
     match &args.save {
-        Some(folder) => save(&client, &files, folder, args, ui),
+        Some(folder) => save(&client, &files, folder, args, ui).await,
         None => list(&files, args, ui),
     }
 }
@@ -73,42 +70,36 @@ fn list(files: &[RunFile], args: &FilesArgs, ui: &mut Ui) -> Result<Exit, Failur
         ui.notice("the run has no files")?;
         return Ok(Exit::Done);
     }
-    ui.tell(&table(files, ui.columns(), ui.settings.unicode))?;
+    ui.print(&table(files, ui.columns(), ui.settings.unicode))?;
     Ok(Exit::Done)
 }
 
 fn table(files: &[RunFile], columns: usize, unicode: bool) -> String {
-    let mut cells = vec![["NAME", "TYPE", "SIZE", "SHA-256", "TOOL"].map(str::to_owned)];
-    cells.extend(files.iter().map(|RunFile { tool, file, .. }| {
-        [
+    let cells = files.iter().map(|RunFile { tool, file, .. }| {
+        vec![
             one_line(&file.name, unicode),
             one_line(&file.media_type, unicode),
             size(file.size),
             one_line(file.sha256.get(..HASH).unwrap_or(&file.sha256), unicode),
             one_line(tool, unicode),
         ]
-    }));
-    let mut widths = [0; 5];
-    for row in &cells {
-        for (widest, cell) in widths.iter_mut().zip(row) {
-            *widest = width(cell).max(*widest);
-        }
-    }
-    let line = |row: &[String; 5]| {
-        let cell = |(cell, widest): (&String, &usize)| format!("{cell}{}  ", " ".repeat(widest - width(cell)));
-        let line: String = row.iter().zip(&widths).map(cell).collect();
-        shorten(line.trim_end(), columns, unicode)
-    };
-    cells.iter().map(line).collect::<Vec<_>>().join("\n")
+    });
+    Table::new(&["NAME", "TYPE", "SIZE", "SHA-256", "TOOL"], cells, columns, unicode).to_string()
 }
 
-/// A file that is to be written.
+/// A file to write.
 struct Saved<'a> {
     file: &'a RunFile,
     path: PathBuf,
 }
 
-fn save(client: &Client, files: &[RunFile], folder: &Path, args: &FilesArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+async fn save(
+    client: &Client,
+    files: &[RunFile],
+    folder: &Path,
+    args: &FilesArgs,
+    ui: &mut Ui,
+) -> Result<Exit, Failure> {
     if folder.exists() && !folder.is_dir() {
         return Err(Failure::NoFolder { file: folder.to_owned() });
     }
@@ -121,11 +112,11 @@ fn save(client: &Client, files: &[RunFile], folder: &Path, args: &FilesArgs, ui:
         let path = path.to_owned();
         move |source| Failure::File { path, doing, source }
     };
-    fs::create_dir_all(folder).map_err(failed(folder, "cannot be made"))?;
+    fs::create_dir_all(folder).map_err(failed(folder, "cannot be created"))?;
     let (mut written, mut missing) = (0, Vec::new());
     for Saved { file, path } in &saved {
-        // One after the other, so that not all of them are in memory.
-        let bytes = match block_on(async { Ok::<_, Failure>(client.blob(&file.file.sha256).await) })? {
+        // One at a time, to limit the memory.
+        let bytes = match client.blob(&file.file.sha256).await {
             Ok(Some(bytes)) => bytes,
             Ok(None) => {
                 missing.push(format!("the bytes of `{}` are not in the store", file.file.name));
@@ -137,7 +128,7 @@ fn save(client: &Client, files: &[RunFile], folder: &Path, args: &FilesArgs, ui:
             }
             Err(error) => return Err(error.into()),
         };
-        // What is replaced is the link, not what it names, which may be anywhere.
+        // A link itself is replaced, not its target, which may be anywhere.
         if path.symlink_metadata().is_ok_and(|there| there.is_symlink()) {
             fs::remove_file(path).map_err(failed(path, "cannot be replaced"))?;
         }
@@ -150,7 +141,7 @@ fn save(client: &Client, files: &[RunFile], folder: &Path, args: &FilesArgs, ui:
             }
             ui.json_line(&document)?;
         } else {
-            ui.tell(&format!(
+            ui.print(&format!(
                 "{}  {}",
                 one_line(&path.display().to_string(), ui.settings.unicode),
                 size(file.file.size)
@@ -159,7 +150,7 @@ fn save(client: &Client, files: &[RunFile], folder: &Path, args: &FilesArgs, ui:
     }
     for file in elsewhere {
         ui.notice(&one_line(
-            &format!("`{}` is kept elsewhere: {}", file.file.name, file.file.uri),
+            &format!("`{}` is stored elsewhere: {}", file.file.name, file.file.uri),
             ui.settings.unicode,
         ))?;
     }
@@ -170,7 +161,7 @@ fn save(client: &Client, files: &[RunFile], folder: &Path, args: &FilesArgs, ui:
     Err(Failure::store(missing.join("; ")))
 }
 
-/// Gives each file a path in the folder of its own. The same content under the same name is one file.
+/// Gives each file its own path in the folder. The same content under the same name is one file.
 fn placed<'a>(files: &[&'a RunFile], folder: &Path) -> Vec<Saved<'a>> {
     let (mut taken, mut known): (HashSet<String>, HashMap<(&str, &str), ()>) = (HashSet::new(), HashMap::new());
     let mut saved = Vec::new();
@@ -180,7 +171,7 @@ fn placed<'a>(files: &[&'a RunFile], folder: &Path) -> Vec<Saved<'a>> {
         }
         let name = safe(&file.file.name);
         let mut own = name.clone();
-        // Some file systems do not tell large letters from small ones.
+        // Some file systems ignore case.
         for number in 2.. {
             if taken.insert(own.to_lowercase()) {
                 break;
@@ -204,7 +195,7 @@ mod tests {
             call: Place::root(),
             tool: "save".to_owned(),
             at: Timestamp(0),
-            file: FileOutput::kept(name, "text/plain", 1, sha256),
+            file: FileOutput::stored(name, "text/plain", 1, sha256),
         };
         let files = [file("a.txt", "1"), file("A.txt", "2"), file("a.txt", "1"), file("a.txt", "3"), file("b", "1")];
         let all: Vec<_> = files.iter().collect();

@@ -8,56 +8,53 @@ use crate::app::failure::Failure;
 use crate::app::find::{call, find};
 use crate::app::json::value;
 use crate::app::project::Project;
-use crate::app::runtime::block_on;
 use crate::app::store::ProjectStore;
 use crate::app::ui::Ui;
 use crate::cli::ForkArgs;
 use crate::cli::exit::Exit;
 use crate::cli::options::parse;
 use crate::cli::suggest::nearest;
-use crate::render::short_ids::Short;
+use crate::render::short_ids::ShortIds;
 
-pub(crate) fn fork(project: Option<&Project>, args: &ForkArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+pub(crate) async fn fork(project: Option<&Project>, args: &ForkArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let mut results = Vec::new();
     for (written, output) in &args.results {
         results.push((call(written)?, value(&format!("--result {written}"), output, ui)?));
     }
-    let kept = ProjectStore::known(ui)?;
-    let (from, at, new, short, over) = block_on(async {
-        let row = find(&kept, &args.run, ui).await?;
-        let client = kept.client();
-        let at = match &args.stage {
-            Some(stage) => before(&client, &row.run, stage).await?,
-            None => Seq(args.at.unwrap_or_default()),
-        };
-        let first = client.store().read(&row.run, Seq(0), 1).await?;
-        let options = match first.first().map(|event| &event.kind) {
-            Some(EventKind::BrainStart(start)) => options(project, args, &row.brain, &start.options)?,
-            _ => None,
-        };
-        let mut fork = Fork::builder().actor(ui.actor(args.by.as_deref())).build();
-        fork.options = options;
-        fork.overrides = Overrides { system: args.system.clone(), model: args.model.clone() };
-        fork.results = results.into_iter().map(|(call, output)| (call, ToolResult::success(output))).collect();
-        let new = client.fork(&row.run, at, fork).await.map_err(refused)?;
-        // What was appended in one is not parted, so the fork may be a little later than asked for.
-        let forked = client.store().run(&new).await?;
-        let at = forked.forked_from.as_ref().map_or(at, |(_, at)| *at);
-        let short = Short::of(&client, [&new]).await?;
-        Ok::<_, Failure>((row.run, at, new, short, forked.status.is_over()))
-    })?;
+    let store = ProjectStore::open_existing(ui)?;
+    let row = find(&store, &args.run, ui).await?;
+    let client = store.client();
+    let at = match &args.stage {
+        Some(stage) => before(&client, &row.run, stage).await?,
+        None => Seq(args.at.unwrap_or_default()),
+    };
+    let first = client.store().read(&row.run, Seq(0), 1).await?;
+    let options = match first.first().map(|event| &event.kind) {
+        Some(EventKind::BrainStart(start)) => options(project, args, &row.brain, &start.options)?,
+        _ => None,
+    };
+    let mut fork = Fork::builder().actor(ui.actor(args.by.as_deref())).build();
+    fork.options = options;
+    fork.overrides = Overrides { system: args.system.clone(), model: args.model.clone() };
+    fork.results = results.into_iter().map(|(call, output)| (call, ToolResult::success(output))).collect();
+    let new = client.fork(&row.run, at, fork).await.map_err(refused)?;
+    // Events that were appended together are not separated, so the fork may be a few events later than requested.
+    let forked = client.store().run(&new).await?;
+    let at = forked.forked_from.as_ref().map_or(at, |(_, at)| *at);
+    let short = ShortIds::of(&client, [&new]).await?;
+    let (from, at, new, short, over) = (row.run, at, new, short, forked.status.is_over());
     if args.json {
         ui.json_line(&json!({"run": new, "forked_from": [from, at]}))?;
         return Ok(Exit::Done);
     }
     let place = args.stage.as_ref().map_or_else(String::new, |stage| format!(", before `{stage}`,"));
-    ui.tell(&format!("forked {from} after event {at}{place} into {new}"))?;
+    ui.print(&format!("forked {from} after event {at}{place} into {new}"))?;
     let id = short.get(&new);
     if over {
-        ui.notice("it is over there, as the original is; a fork after an earlier event, or with --stage, goes on")?;
+        ui.notice("the fork is over, as the original is; fork after an earlier event, or with --stage, to continue")?;
     } else {
         ui.notice(&format!("go on with: {}", ui.command(&["work", id])))?;
-        ui.notice("tools run for real there, also those that the original has run after that event")?;
+        ui.notice("tools run for real in the fork, also those that the original ran after that event")?;
     }
     ui.notice(&format!("then compare: {}", ui.command(&["diff", from.as_str(), id])))?;
     Ok(Exit::Done)
@@ -77,11 +74,11 @@ async fn before(client: &Client, run: &RunId, written: &str) -> Result<Seq, Fail
         let entered: Vec<String> = stages.iter().filter(entered).map(|stage| format!("`{stage}`")).collect();
         let hints =
             if entered.is_empty() { Vec::new() } else { vec![format!("it has entered {}", entered.join(", "))] };
-        Failure::Refused { message: format!("the run {run} has not come to the stage `{written}`"), hints }
+        Failure::Refused { message: format!("the run {run} has not entered the stage `{written}`"), hints }
     })
 }
 
-/// Lists the stages of a run's brain, and of the brains in it that have begun, in the order in which they are known.
+/// Lists the stages of a run's brain, and of its nested brains that have begun.
 fn stages<'a>(log: impl Iterator<Item = &'a Event>) -> Vec<Path> {
     log.filter_map(|event| match &event.kind {
         EventKind::BrainStart(start) => Some(start.stages.0.iter().map(|stage| event.path.stage(&stage.name))),
@@ -91,13 +88,13 @@ fn stages<'a>(log: impl Iterator<Item = &'a Event>) -> Vec<Path> {
     .collect()
 }
 
-/// Reads the options that are other, laid over those of the run.
+/// Parses the changed options, with those of the run as defaults.
 fn options(project: Option<&Project>, args: &ForkArgs, brain: &str, before: &Value) -> Result<Option<Value>, Failure> {
     if args.pairs.is_empty() {
         return Ok(None);
     }
     let project = project.ok_or_else(|| Failure::Misused {
-        message: format!("the options of `{brain}` are read by its code, which is not here"),
+        message: format!("the options of `{brain}` can only be parsed with its code, which is not available here"),
         hint: "fork it in the brain's project, or without -o".to_owned(),
     })?;
     let schema = project.titled(brain)?.definition.options.json();

@@ -1,65 +1,61 @@
-//! `positronic inbox`: what waits for a person, over all runs.
+//! `positronic inbox`: pending items of all runs.
 
 use positronic_core::runner::{Clock as _, SystemClock};
-use positronic_core::store::{DeliveryState, PendingFilter, StoreError};
+use positronic_core::store::{DeliveryState, PendingFilter};
 use serde_json::json;
 
 use crate::app::failure::Failure;
 use crate::app::prices::currency;
-use crate::app::runtime::block_on;
 use crate::app::store::ProjectStore;
 use crate::app::ui::Ui;
 use crate::cli::InboxArgs;
 use crate::cli::exit::Exit;
 use crate::render::figures::age;
 use crate::render::run_table::more;
-use crate::render::short_ids::Short;
+use crate::render::short_ids::ShortIds;
 use crate::render::text::{arguments, one_line, shorten};
 use crate::session::pending::{LISTED_ROWS, answers, entry};
 
-pub(crate) fn inbox(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+pub(crate) async fn inbox(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     if args.mail {
-        return mail(args, ui);
+        return mail(args, ui).await;
     }
-    let kept = ProjectStore::look(ui)?;
+    let store = ProjectStore::open_to_read(ui)?;
     let filter = PendingFilter::builder().person(!args.all).most(args.limit).build();
-    let (waiters, short) = block_on(async {
-        let client = kept.client();
-        let waiters = client.store().pending(&filter).await?;
-        let short = Short::of(&client, waiters.iter().map(|waiter| &waiter.run)).await?;
-        Ok::<_, StoreError>((waiters, short))
-    })?;
+    let client = store.client();
+    let items = client.store().pending(&filter).await?;
+    let short = ShortIds::of(&client, items.iter().map(|item| &item.run)).await?;
     let now = SystemClock.now();
     if args.json {
-        for waiter in &waiters {
-            let answers = answers(waiter.run.as_str(), &waiter.pending, now, ui);
-            let (run, brain, at, pending) = (&waiter.run, &waiter.brain, waiter.at, &waiter.pending);
+        for item in &items {
+            let answers = answers(item.run.as_str(), &item.pending, now, ui);
+            let (run, brain, at, pending) = (&item.run, &item.brain, item.at, &item.pending);
             ui.json_line(&json!({"run": run, "brain": brain, "at": at, "pending": pending, "answers": answers}))?;
         }
         return Ok(Exit::Done);
     }
-    if waiters.is_empty() {
-        let rest = if args.all { "" } else { " for a person; --all lists what waits for machines, too" };
-        ui.notice(&format!("nothing in {} waits{rest}", kept.place))?;
+    if items.is_empty() {
+        let rest = if args.all { "" } else { " for a person; --all also lists what waits for machines" };
+        ui.notice(&format!("nothing in {} waits{rest}", store.location))?;
     }
-    for (index, waiter) in waiters.iter().enumerate() {
+    for (index, item) in items.iter().enumerate() {
         if index > 0 {
             ui.blank()?;
         }
-        let currency = block_on(async { currency(&kept.client(), &waiter.run, &waiter.pending).await })?;
+        let currency = currency(&store.client(), &item.run, &item.pending).await?;
         let room = (ui.columns(), (!args.full).then_some(LISTED_ROWS));
-        ui.tell(&entry(waiter, short.get(&waiter.run), currency.as_deref(), now, room, ui))?;
+        ui.print(&entry(item, short.get(&item.run), currency.as_deref(), now, room, ui))?;
     }
-    if waiters.len() == args.limit {
+    if items.len() == args.limit {
         ui.notice(&more("first", args.limit))?;
     }
     Ok(Exit::Done)
 }
 
-/// Lists the webhooks that came before anybody waited for them.
-fn mail(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let kept = ProjectStore::look(ui)?;
-    let entries = block_on(async { kept.client().store().mailbox().await })?;
+/// Lists the webhooks that no call waits for yet.
+async fn mail(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+    let store = ProjectStore::open_to_read(ui)?;
+    let entries = store.client().store().mailbox().await?;
     let now = SystemClock.now();
     let mails: Vec<_> = entries
         .iter()
@@ -76,17 +72,17 @@ fn mail(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     if mails.is_empty() {
-        ui.notice(&format!("no webhook in {} waits for a call", kept.place))?;
+        ui.notice(&format!("no webhook in {} waits for delivery", store.location))?;
     }
     for mail in mails {
         let (since, left) = (age(now.since(mail.at)), age(mail.expires.since(now)));
         let head = format!("{} {}, for {since}; {left} left", mail.webhook, mail.identifier);
         let payload = arguments(&mail.payload, ui.settings.unicode);
         let (columns, unicode) = (ui.columns(), ui.settings.unicode);
-        ui.tell(&shorten(&one_line(&head, unicode), columns, unicode))?;
-        ui.tell(&shorten(&format!("  with {payload}"), columns, unicode))?;
+        ui.print(&shorten(&one_line(&head, unicode), columns, unicode))?;
+        ui.print(&shorten(&format!("  with {payload}"), columns, unicode))?;
         let discard = ui.command(&["send", "--discard", mail.id.as_str()]);
-        ui.tell(&format!("    {}", one_line(&discard, unicode)))?;
+        ui.print(&format!("    {}", one_line(&discard, unicode)))?;
     }
     Ok(Exit::Done)
 }

@@ -14,7 +14,7 @@ use crate::cli::exit::Exit;
 use crate::cli::options::shell_word;
 
 pub(crate) fn new(args: &NewArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let dir = std::path::absolute(&args.dir).map_err(|source| file(&args.dir, "cannot be named", source))?;
+    let dir = std::path::absolute(&args.dir).map_err(|source| file(&args.dir, "cannot be resolved", source))?;
     let folder = dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let package = package_name(&folder).ok_or(Failure::NoPackageName { name: folder })?;
     if !is_free(&dir)? {
@@ -24,7 +24,7 @@ pub(crate) fn new(args: &NewArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     for (path, text) in FILES {
         let path = dir.join(path);
         if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(|source| file(folder, "cannot be made", source))?;
+            fs::create_dir_all(folder).map_err(|source| file(folder, "cannot be created", source))?;
         }
         fs::write(&path, filled(text, &package, &source)).map_err(|source| file(&path, "cannot be written", source))?;
     }
@@ -33,7 +33,7 @@ pub(crate) fn new(args: &NewArgs, ui: &mut Ui) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     let shown = args.dir.to_string_lossy();
-    ui.notice(&format!("made the project {package}; go on with"))?;
+    ui.notice(&format!("created the project {package}; next:"))?;
     ui.notice(&format!("  cd {}", shell_word(&shown)))?;
     ui.notice("  cargo run -- run hello -o name=Ada     or: positronic run hello -o name=Ada")?;
     ui.notice("  cargo test")?;
@@ -48,19 +48,19 @@ fn source(args: &NewArgs) -> Result<Source, Failure> {
         if !checkout.join("positronic-core").join("Cargo.toml").is_file() {
             return Err(Failure::NoCheckout { dir: checkout.clone() });
         }
-        let absolute = std::path::absolute(checkout).map_err(|source| file(checkout, "cannot be named", source))?;
+        let absolute = std::path::absolute(checkout).map_err(|source| file(checkout, "cannot be resolved", source))?;
         return Ok(Source::Path(absolute));
     }
     match &args.version {
         Some(version) => Ok(Source::Version(version.clone())),
         None => Err(Failure::Misused {
-            message: "the framework is not published yet, so the project has to know where it is".to_owned(),
-            hint: "say --path CHECKOUT, the folder that holds positronic-core, or --git URL".to_owned(),
+            message: "the framework is not published yet, so the project needs its source".to_owned(),
+            hint: "use --path CHECKOUT, the folder that contains positronic-core, or --git URL".to_owned(),
         }),
     }
 }
 
-/// Says whether a folder does not exist yet, or is empty.
+/// Returns whether a folder does not exist or is empty.
 fn is_free(dir: &Path) -> Result<bool, Failure> {
     match fs::read_dir(dir) {
         Ok(mut entries) => Ok(entries.next().is_none()),

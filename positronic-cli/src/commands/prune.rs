@@ -1,14 +1,13 @@
-//! `positronic prune`: removes runs that are over, and files that no run has any more.
+//! `positronic prune`: removes runs that are over, and files that no run references.
 
 use std::collections::{HashMap, HashSet};
 
 use positronic_core::record::Status;
 use positronic_core::runner::{Clock as _, SystemClock};
-use positronic_core::store::{RunFilter, StoreError};
+use positronic_core::store::RunFilter;
 use serde_json::json;
 
 use crate::app::failure::Failure;
-use crate::app::runtime::block_on;
 use crate::app::store::ProjectStore;
 use crate::app::ui::Ui;
 use crate::cli::PruneArgs;
@@ -16,28 +15,25 @@ use crate::cli::exit::Exit;
 use crate::cli::values::earlier;
 use crate::render::figures::many;
 use crate::render::run_table::table;
-use crate::render::short_ids::Short;
+use crate::render::short_ids::ShortIds;
 
-pub(crate) fn prune(args: &PruneArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+pub(crate) async fn prune(args: &PruneArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let over = Status::ALL.into_iter().filter(|status| status.is_over());
     let status = if args.status.is_empty() { over.collect() } else { args.status.clone() };
-    let kept = ProjectStore::known(ui)?;
+    let store = ProjectStore::open_existing(ui)?;
     let now = SystemClock.now();
     let filter = RunFilter::builder().status(status).before(earlier(now, args.before)).build();
-    let (rows, short, removed, needed, files) = block_on(async {
-        let client = kept.client();
-        let mut rows = client.store().runs(&filter).await?;
-        // A run whose prompts are the history of one that stays, stays with it.
-        let removable = client.removable(&rows).await?;
-        let needed = rows.len() - removable.len();
-        rows.retain(|row| removable.contains(&row.run));
-        let short = Short::of(&client, rows.iter().map(|row| &row.run)).await?;
-        let (removed, files) = match args.dry_run {
-            true => (0, 0),
-            false => (client.store().remove(&removable).await?, client.sweep().await?),
-        };
-        Ok::<_, StoreError>((rows, short, removed, needed, files))
-    })?;
+    let client = store.client();
+    let mut rows = client.store().runs(&filter).await?;
+    // A run stays if its prompts are the history of a run that stays.
+    let removable = client.removable(&rows).await?;
+    let needed = rows.len() - removable.len();
+    rows.retain(|row| removable.contains(&row.run));
+    let short = ShortIds::of(&client, rows.iter().map(|row| &row.run)).await?;
+    let (removed, files) = match args.dry_run {
+        true => (0, 0),
+        false => (client.store().remove(&removable).await?, client.sweep().await?),
+    };
     if args.json {
         let runs: Vec<_> = rows.iter().map(|row| &row.run).collect();
         ui.json_line(&json!({"removed": removed, "files": files, "dry_run": args.dry_run, "runs": runs}))?;
@@ -46,10 +42,10 @@ pub(crate) fn prune(args: &PruneArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let count = |runs| many(u64::try_from(runs).unwrap_or(u64::MAX), "run");
     if !rows.is_empty() {
         let (columns, unicode) = (ui.columns(), ui.settings.unicode);
-        ui.tell(&table(&rows, &short, &HashSet::new(), &HashMap::new(), now, columns, unicode))?;
+        ui.print(&table(&rows, &short, &HashSet::new(), &HashMap::new(), now, columns, unicode))?;
     }
     if needed > 0 {
-        let text = format!("{} stay: their prompts are the history of runs that stay", count(needed));
+        let text = format!("{} retained: their prompts are the history of retained runs", count(needed));
         ui.notice(&text)?;
     }
     ui.notice(&if args.dry_run {
@@ -57,7 +53,7 @@ pub(crate) fn prune(args: &PruneArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     } else {
         let files = u64::try_from(files).unwrap_or(u64::MAX);
         let files =
-            if files > 0 { format!(" and {} that no run has any more", many(files, "file")) } else { String::new() };
+            if files > 0 { format!(" and {} that no run references", many(files, "file")) } else { String::new() };
         format!("removed {}{files}", count(removed))
     })?;
     Ok(Exit::Done)

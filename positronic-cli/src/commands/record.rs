@@ -8,25 +8,21 @@ use crate::app::find::find;
 use crate::app::output_file::refuse_known;
 use crate::app::recording::recording;
 use crate::app::recording::written;
-use crate::app::runtime::block_on;
 use crate::app::store::ProjectStore;
 use crate::app::ui::Ui;
 use crate::cli::exit::Exit;
 use crate::cli::{ModelArgs, RecordArgs};
 
-pub(crate) fn record(args: &RecordArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+pub(crate) async fn record(args: &RecordArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let to_file = args.file.as_deref().filter(|file| file.as_os_str() != "-");
     refuse_known(to_file, args.force)?;
-    let kept = ProjectStore::look(ui)?;
+    let store = ProjectStore::open_to_read(ui)?;
     let secrets = secrets(&ModelArgs::default(), &ui.settings);
     if let Some(warning) = unhidden(&secrets) {
         ui.notice(&warning)?;
     }
-    let (row, text) = block_on(async {
-        let row = find(&kept, &args.run, ui).await?;
-        let text = recording(&kept, &row.run, secrets, |_| None).await?;
-        Ok::<_, Failure>((row, text))
-    })?;
+    let row = find(&store, &args.run, ui).await?;
+    let text = recording(&store, &row.run, secrets, |_| None).await?;
     match to_file {
         Some(file) => written(file, &text, &row.brain, ui)?,
         None => write!(ui.out, "{text}")?,

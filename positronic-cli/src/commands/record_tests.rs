@@ -38,7 +38,7 @@ fn a_run_that_was_answered_elsewhere_is_recorded_from_its_beginning() {
 }
 
 #[test]
-fn what_cannot_be_recorded_is_said() {
+fn record_explains_why_it_is_refused() {
     let desk = Desk::new();
     let replies = [Reply::call("refund", json!({"amount": 70}))];
     desk.call(&scripted(replies), &["run", "help desk", "-o", "customer=ada", "--id", "r1"]);
@@ -47,7 +47,7 @@ fn what_cannot_be_recorded_is_said() {
     let file = desk.path("there.jsonl");
     std::fs::write(&file, "mine").unwrap();
 
-    assert!(desk.refused(&["record", "s1"]).contains("the run s1 has asked no model, so there is nothing to record"));
+    assert!(desk.refused(&["record", "s1"]).contains("the run s1 asked no model; there is nothing to record"));
     assert!(desk.refused(&["record", "r1", &file]).contains("already exists"));
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine");
     let outcome = desk.call(&Project::new(), &["record", "r1", &file, "--force"]);
@@ -69,7 +69,7 @@ fn a_failed_run_fails_again_when_its_cassette_is_played() {
 }
 
 #[test]
-fn a_cassette_that_does_not_fit_says_where_and_how_to_record_it_again() {
+fn mismatching_cassette_reports_where_and_how_to_record_again() {
     let desk = Desk::new();
     let replies = [Reply::call("refund", json!({"amount": 0})), Reply::text("Done.")];
     let run = desk.call(&scripted(replies), &["run", "help desk", "-o", "customer=ada", "--id", "r1"]);

@@ -1,4 +1,4 @@
-//! `positronic report`: a run written down, as Markdown or JSON.
+//! `positronic report`: a run as Markdown or JSON.
 
 use std::sync::Arc;
 
@@ -9,23 +9,19 @@ use crate::app::atomic_write::replace;
 use crate::app::failure::Failure;
 use crate::app::find::find;
 use crate::app::output_file::refuse_known;
-use crate::app::runtime::block_on;
 use crate::app::store::ProjectStore;
 use crate::app::ui::Ui;
 use crate::cli::ReportArgs;
 use crate::cli::exit::Exit;
 use crate::render::report::markdown;
 
-pub(crate) fn report(args: &ReportArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+pub(crate) async fn report(args: &ReportArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let to_file = args.out.as_deref().filter(|file| file.as_os_str() != "-");
     refuse_known(to_file, args.force)?;
     let prices = crate::app::prices::prices(args.prices.as_deref(), &ui.settings)?;
-    let kept = ProjectStore::look(ui)?;
-    let (row, log) = block_on(async {
-        let row = find(&kept, &args.run, ui).await?;
-        let log = kept.client().events(&row.run, Seq(0)).await?;
-        Ok::<_, Failure>((row, log))
-    })?;
+    let store = ProjectStore::open_to_read(ui)?;
+    let row = find(&store, &args.run, ui).await?;
+    let log = store.client().events(&row.run, Seq(0)).await?;
     let mut timeline = Timeline::new().priced(Arc::new(prices));
     log.iter().for_each(|event| timeline.apply(event));
     let text = || {
@@ -37,7 +33,7 @@ pub(crate) fn report(args: &ReportArgs, ui: &mut Ui) -> Result<Exit, Failure> {
         if args.json {
             ui.document(&document())?;
         } else {
-            ui.tell(&text()?)?;
+            ui.print(&text()?)?;
         }
         return Ok(Exit::Done);
     };
@@ -48,6 +44,6 @@ pub(crate) fn report(args: &ReportArgs, ui: &mut Ui) -> Result<Exit, Failure> {
         doing: "cannot be written",
         source,
     })?;
-    ui.tell(&format!("wrote the report of the run {} to {}", row.run, file.display()))?;
+    ui.print(&format!("wrote the report of the run {} to {}", row.run, file.display()))?;
     Ok(Exit::Done)
 }

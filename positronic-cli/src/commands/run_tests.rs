@@ -53,7 +53,7 @@ fn a_message_opens_the_first_loop() {
     assert_eq!(answered.code, 0, "{}", answered.err);
     let heard = model.requests().remove(0).messages.messages();
     assert!(matches!(heard.as_slice(), [Message::User { text }] if text == "Hello"), "{heard:?}");
-    assert!(!answered.err.contains("nothing was said"), "{}", answered.err);
+    assert!(!answered.err.contains("got no message"), "{}", answered.err);
 }
 
 #[test]
@@ -64,8 +64,8 @@ fn a_message_that_no_loop_can_hear_is_refused_and_one_to_a_loop_with_an_input_is
     let own = run(&model, &["asker", "--message", "Hello"], false);
 
     insta::assert_snapshot!(deaf.err, @r"
-    error: `Idle` takes no message: it has no loop of its own that could hear one
-      leave --message out
+    error: `Idle` accepts no message: it has no loop of its own
+      remove --message
     ");
     assert_eq!((deaf.code, own.code), (2, 0), "{}", own.err);
     let heard = model.requests().remove(0).messages.messages();
@@ -73,31 +73,31 @@ fn a_message_that_no_loop_can_hear_is_refused_and_one_to_a_loop_with_an_input_is
 }
 
 #[test]
-fn who_runs_a_brain_to_talk_with_is_told_how() {
-    let told = "nothing was said to `Talker`: say something with --message TEXT, or talk with it: desk chat Talker";
+fn run_without_a_message_suggests_chat() {
+    let hint = "`Talker` got no message; send one with --message TEXT, or chat with it: desk chat Talker";
 
     let silent = run(&says("How can I help?"), &["talker", "--color", "never"], true);
 
     let err = silent.err.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(silent.code == 0 && err.ends_with(told), "{}", silent.err);
-    assert!(!run(&says("How can I help?"), &["talker"], false).err.contains("nothing was said"), "nobody reads it");
-    assert!(!run(&says("A tree."), &["asker"], true).err.contains("nothing was said"));
+    assert!(silent.code == 0 && err.ends_with(hint), "{}", silent.err);
+    assert!(!run(&says("How can I help?"), &["talker"], false).err.contains("got no message"), "nobody reads it");
+    assert!(!run(&says("A tree."), &["asker"], true).err.contains("got no message"));
     let deaf = Arc::new(ScriptedModel::new([]));
-    assert!(run(&deaf, &["talker"], true).err.contains("nothing was said"), "some providers want a message");
+    assert!(run(&deaf, &["talker"], true).err.contains("got no message"), "some providers want a message");
     let works = Arc::new(ScriptedModel::new([Reply::call("finish", json!({}))]));
-    assert!(!run(&works, &["worker"], true).err.contains("nothing was said"), "its instructions say what to do");
+    assert!(!run(&works, &["worker"], true).err.contains("got no message"), "its instructions say what to do");
 }
 
 #[test]
-fn a_loop_that_its_limit_has_ended_is_said_to_have_been() {
+fn loop_ended_by_its_limit_is_reported() {
     let stopped = run(&says("I will."), &["worker"], false);
 
     assert_eq!(stopped.code, 0, "its brain goes on: {}", stopped.err);
-    let why = "the loop `Work` was stopped by its limit of 3 iterations, before it had come to its end\n";
+    let why = "the loop `Work` was stopped by its limit of 3 iterations before it was complete\n";
     assert!(stopped.err.ends_with(why), "{}", stopped.err);
     let works = Arc::new(ScriptedModel::new([Reply::text("Soon."), Reply::call("finish", json!({}))]));
     assert!(!run(&works, &["worker"], false).err.contains("stopped"));
     let budget = run(&says("I will."), &["worker", "--max-iterations", "2", "--at-limit", "end"], false);
-    let why = "the loop `Work` was stopped by the run's limit of 2 iterations, before it had come to its end\n";
+    let why = "the loop `Work` was stopped by the run's limit of 2 iterations before it was complete\n";
     assert!(budget.code == 0 && budget.err.ends_with(why), "{}", budget.err);
 }

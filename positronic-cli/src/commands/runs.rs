@@ -10,7 +10,6 @@ use positronic_core::store::{RunFilter, StoreError};
 use crate::app::changed::changed;
 use crate::app::failure::Failure;
 use crate::app::project::{Project, normal};
-use crate::app::runtime::block_on;
 use crate::app::store::ProjectStore;
 use crate::app::ui::Ui;
 use crate::app::unclaimed::unclaimed;
@@ -18,33 +17,30 @@ use crate::cli::RunsArgs;
 use crate::cli::exit::Exit;
 use crate::cli::values::earlier;
 use crate::render::run_table::{more, table};
-use crate::render::short_ids::Short;
+use crate::render::short_ids::ShortIds;
 
-/// How many events a search looks at.
+/// Maximum number of events of a search.
 const FOUND: usize = 10_000;
 
-pub(crate) fn runs(project: Option<&Project>, args: &RunsArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let kept = ProjectStore::look(ui)?;
+pub(crate) async fn runs(project: Option<&Project>, args: &RunsArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+    let store = ProjectStore::open_to_read(ui)?;
     let now = SystemClock.now();
-    let (rows, short, alone, changed, unreadable) = block_on(async {
-        let client = kept.client();
-        let rows = listed(&client, args, now).await?;
-        let short = Short::of(&client, rows.iter().map(|row| &row.run)).await?;
-        let alone = unclaimed(&client, rows.iter(), now).await?;
-        let changed = changed(project, &kept, rows.iter()).await;
-        let unreadable = client.store().unreadable(&RunFilter::builder().most(args.limit).build()).await?;
-        Ok::<_, StoreError>((rows, short, alone, changed, unreadable))
-    })?;
+    let client = store.client();
+    let rows = listed(&client, args, now).await?;
+    let short = ShortIds::of(&client, rows.iter().map(|row| &row.run)).await?;
+    let unclaimed = unclaimed(&client, rows.iter(), now).await?;
+    let changed = changed(project, &store, rows.iter()).await;
+    let unreadable = client.store().unreadable(&RunFilter::builder().most(args.limit).build()).await?;
     let damaged = rows.iter().filter_map(|row| Some((&row.run, changed.get(&row.run)?.as_ref().err()?)));
-    let damaged = damaged.map(|(run, error)| format!("{run} cannot go on: {error}"));
-    let left_out = unreadable.iter().map(|(run, error)| format!("{run} is left out: {error}"));
-    let told: Vec<_> = left_out.chain(damaged).collect();
-    for told in &told {
-        ui.notice(told)?;
+    let damaged = damaged.map(|(run, error)| format!("{run} cannot continue: {error}"));
+    let left_out = unreadable.iter().map(|(run, error)| format!("skipped {run}: {error}"));
+    let problems: Vec<_> = left_out.chain(damaged).collect();
+    for problem in &problems {
+        ui.notice(problem)?;
     }
-    if !told.is_empty() {
+    if !problems.is_empty() {
         let export = ui.command(&["export", "RUN", "FILE"]);
-        ui.notice(&format!("without a backup, `{export}` and `import FILE` take the other runs to a new store"))?;
+        ui.notice(&format!("without a backup, `{export}` and `import FILE` move the other runs to a new store"))?;
     }
     if args.json {
         for row in &rows {
@@ -54,20 +50,20 @@ pub(crate) fn runs(project: Option<&Project>, args: &RunsArgs, ui: &mut Ui) -> R
                     Ok(difference) => ("changed", difference.as_str().into()),
                     Err(error) => ("unreadable", error.to_string().into()),
                 });
-                let nobody = alone.contains(&row.run).then_some(("nobody", true.into()));
-                fields.extend(difference.into_iter().chain(nobody).map(|(name, value)| (name.to_owned(), value)));
+                let unclaimed = unclaimed.contains(&row.run).then_some(("unclaimed", true.into()));
+                fields.extend(difference.into_iter().chain(unclaimed).map(|(name, value)| (name.to_owned(), value)));
             }
             ui.json_line(&line)?;
         }
     } else if rows.is_empty() {
         ui.notice(&if args.is_narrowed() {
-            format!("no run in {} is like that; `{}` lists all", kept.place, ui.command(&["runs"]))
+            format!("no run in {} matches; `{}` lists all", store.location, ui.command(&["runs"]))
         } else {
-            format!("there are no runs in {} yet", kept.place)
+            format!("there are no runs in {} yet", store.location)
         })?;
     } else {
         let (columns, unicode) = (ui.columns(), ui.settings.unicode);
-        ui.tell(&table(&rows, &short, &alone, &changed, now, columns, unicode))?;
+        ui.print(&table(&rows, &short, &unclaimed, &changed, now, columns, unicode))?;
         if rows.len() == args.limit {
             ui.notice(&more("last", args.limit))?;
         }
@@ -96,7 +92,7 @@ async fn listed(client: &Client, args: &RunsArgs, now: Timestamp) -> Result<Vec<
     Ok(rows)
 }
 
-/// Finds the title that a person meant among the brains of the runs; what they wrote, where there is none such.
+/// Finds a brain's title among the runs regardless of case and punctuation; `written` itself if there is none.
 async fn title(client: &Client, written: &str) -> Result<String, StoreError> {
     let exact = RunFilter::builder().brain(written).most(1).build();
     if !client.store().runs(&exact).await?.is_empty() {

@@ -1,4 +1,4 @@
-//! `positronic send`: a message, an answer to a call, a webhook; and away with a webhook that is kept.
+//! `positronic send`: sends a message, a reply to a call or a webhook, or deletes a stored webhook.
 
 use positronic_core::record::{EventKind, SignalId, SignalKind};
 use positronic_core::runner::{Client, Delivered, Ids as _, UuidIds};
@@ -8,22 +8,21 @@ use serde_json::{Value, json};
 use crate::app::failure::Failure;
 use crate::app::find::call;
 use crate::app::json::value;
-use crate::app::runtime::block_on;
 use crate::app::store::ProjectStore;
 use crate::app::ui::Ui;
 use crate::cli::SendArgs;
 use crate::cli::exit::Exit;
 use crate::render::figures::age;
-use crate::session::signals::say;
+use crate::session::signals::send_signals;
 
-pub(crate) fn send(args: &SendArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+pub(crate) async fn send(args: &SendArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     match (&args.run, &args.discard) {
-        (_, Some(id)) => discard(id, args.by.json, ui),
+        (_, Some(id)) => discard(id, args.by.json, ui).await,
         (Some(run), None) => {
-            let said = kind(args, ui)?;
-            say(run, args.id.as_deref(), &[said], &args.by, ui)
+            let signal = kind(args, ui)?;
+            send_signals(run, args.id.as_deref(), &[signal], &args.by, ui).await
         }
-        (None, None) => deliver(args, ui),
+        (None, None) => deliver(args, ui).await,
     }
 }
 
@@ -49,62 +48,62 @@ fn webhook(args: &SendArgs, ui: &mut Ui) -> Result<(String, String, Value), Fail
     Ok((text(&args.webhook), text(&args.identifier), payload.unwrap_or_default()))
 }
 
-/// Delivers a webhook to whichever run waits for it.
-fn deliver(args: &SendArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+/// Delivers a webhook to the run that waits for it.
+async fn deliver(args: &SendArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let (name, identifier, payload) = webhook(args, ui)?;
-    let kept = ProjectStore::open(ui)?;
+    let store = ProjectStore::open(ui)?;
     let id = args.id.as_deref().map_or_else(|| UuidIds.signal(), SignalId::new);
     let actor = ui.actor(args.by.by.as_deref());
-    let (delivered, mut before) = block_on(async {
-        let client = kept.client();
-        let before = client.store().mailbox().await?;
-        if let Some(entry) = before.iter().find(|entry| entry.id == id) {
-            let sent = (name.as_str(), identifier.as_str(), &payload);
-            if !is_same(&client, entry, sent).await? {
-                return Err(Failure::another(&id));
-            }
+    let client = store.client();
+    let mut before = client.store().mailbox().await?;
+    if let Some(entry) = before.iter().find(|entry| entry.id == id) {
+        let sent = (name.as_str(), identifier.as_str(), &payload);
+        if !is_same(&client, entry, sent).await? {
+            return Err(Failure::another(&id));
         }
-        let delivered = client.deliver(id.clone(), &name, &identifier, payload, actor).await?;
-        Ok::<_, Failure>((delivered, before))
-    })?;
+    }
+    let delivered = client.deliver(id.clone(), &name, &identifier, payload, actor).await?;
     let known = before.iter().any(|entry| entry.id == id);
     before.retain(|entry| entry.webhook == name && entry.identifier == identifier);
     let taken = before.iter().rev().find_map(|entry| match &entry.delivery {
         DeliveryState::Delivered { run, seq } => Some((run, seq)),
         DeliveryState::Undelivered(_) => None,
     });
-    let again = if known { "known already: " } else { "" };
-    let (document, told) = match &delivered {
+    let again = if known { "already accepted: " } else { "" };
+    let (document, message) = match &delivered {
         Delivered::To { run, seq } => (
             json!({"id": id, "known": known, "delivered": {"run": run, "seq": seq}}),
             format!("{again}delivered the webhook {name} {identifier} (event {seq} of {run})"),
         ),
         Delivered::Kept => {
-            let told = match taken {
-                // The next question may be another one than the one that this was meant for.
+            let message = match taken {
+                // The webhook may be a duplicate that would answer a later call.
                 Some((run, seq)) => format!(
-                    "nobody waits for {name} {identifier}: event {seq} of {run} took one already. This one is kept for {}, \
+                    "no call waits for {name} {identifier}: event {seq} of {run} already received one. This webhook is stored for {}, \
                      and answers the next call that waits",
                     age(Client::KEEP)
                 ),
                 None => {
-                    format!("{again}nobody waits for {name} {identifier} yet; it is kept for {}", age(Client::KEEP))
+                    format!(
+                        "{again}no call waits for {name} {identifier} yet; the webhook is stored for {}",
+                        age(Client::KEEP)
+                    )
                 }
             };
-            let told = format!("{told}. Away with it: {}", ui.command(&["send", "--discard", id.as_str()]));
+            let message = format!("{message}. Delete it with: {}", ui.command(&["send", "--discard", id.as_str()]));
             let taken = taken.map(|(run, seq)| json!({"run": run, "seq": seq}));
-            (json!({"id": id, "known": known, "delivered": null, "taken_before": taken}), told)
+            (json!({"id": id, "known": known, "delivered": null, "taken_before": taken}), message)
         }
     };
     if args.by.json {
         ui.json_line(&document)?;
     } else {
-        ui.tell(&told)?;
+        ui.print(&message)?;
     }
     Ok(Exit::Done)
 }
 
-/// Says whether a webhook that is known is the one that is sent now; where its run is gone, nobody can tell.
+/// Returns whether a known webhook has the content that is sent now; without its run, it is assumed.
 async fn is_same(client: &Client, entry: &MailboxEntry, sent: (&str, &str, &Value)) -> Result<bool, Failure> {
     let payload = match &entry.delivery {
         DeliveryState::Undelivered(mail) => Some(mail.payload.clone()),
@@ -120,31 +119,28 @@ async fn is_same(client: &Client, entry: &MailboxEntry, sent: (&str, &str, &Valu
     Ok((entry.webhook.as_str(), entry.identifier.as_str(), payload) == sent)
 }
 
-/// Throws a webhook away that is kept.
-fn discard(id: &str, json: bool, ui: &mut Ui) -> Result<Exit, Failure> {
-    let kept = ProjectStore::known(ui)?;
-    let entry = block_on(async {
-        let client = kept.client();
-        let entry = client.store().mailbox().await?.into_iter().find(|entry| entry.id.as_str() == id);
-        if let Some(MailboxEntry { delivery: DeliveryState::Undelivered(mail), .. }) = &entry {
-            client.store().discard(&mail.id).await?;
-        }
-        Ok::<_, Failure>(entry)
-    })?;
-    let hints = vec![format!("`{}` lists what is kept", ui.command(&["inbox", "--mail"]))];
+/// Deletes a stored webhook.
+async fn discard(id: &str, json: bool, ui: &mut Ui) -> Result<Exit, Failure> {
+    let store = ProjectStore::open_existing(ui)?;
+    let client = store.client();
+    let entry = client.store().mailbox().await?.into_iter().find(|entry| entry.id.as_str() == id);
+    if let Some(MailboxEntry { delivery: DeliveryState::Undelivered(mail), .. }) = &entry {
+        client.store().discard(&mail.id).await?;
+    }
+    let hints = vec![format!("`{}` lists the stored webhooks", ui.command(&["inbox", "--mail"]))];
     match entry {
         Some(MailboxEntry { delivery: DeliveryState::Undelivered(mail), .. }) if json => {
             ui.json_line(&json!({"discarded": mail.id}))?;
             Ok(Exit::Done)
         }
         Some(MailboxEntry { delivery: DeliveryState::Undelivered(mail), .. }) => {
-            ui.tell(&format!("threw the webhook {} {} away", mail.webhook, mail.identifier))?;
+            ui.print(&format!("deleted the webhook {} {}", mail.webhook, mail.identifier))?;
             Ok(Exit::Done)
         }
         Some(MailboxEntry { delivery: DeliveryState::Delivered { run, seq }, .. }) => {
-            let message = format!("the webhook `{id}` is not kept any more: event {seq} of {run} has it");
+            let message = format!("the webhook `{id}` was delivered as event {seq} of {run}");
             Err(Failure::Refused { message, hints })
         }
-        None => Err(Failure::Refused { message: format!("no webhook `{id}` is kept"), hints }),
+        None => Err(Failure::Refused { message: format!("no stored webhook `{id}`"), hints }),
     }
 }

@@ -1,7 +1,6 @@
-//! `positronic approve`, `reject`, `pause`, `resume`, `cancel`: what a person says to a run.
+//! `positronic approve`, `reject`, `pause`, `resume` and `cancel`: signals of a person to a run.
 //!
-//! What is said is checked and written down at once, whether somebody works on the run or not; several decisions are
-//! taken together, or none of them.
+//! A signal is checked and stored at once, with or without a worker; several decisions are accepted together or not at all.
 
 use positronic_core::record::{LimitKind, Path, Pending, PendingKind, Segment, SignalKind};
 use positronic_core::runner::{Clock as _, SystemClock};
@@ -11,7 +10,6 @@ use crate::app::failure::Failure;
 use crate::app::find::{call, find};
 use crate::app::json::value;
 use crate::app::prices::currency;
-use crate::app::runtime::block_on;
 use crate::app::store::ProjectStore;
 use crate::app::ui::Ui;
 use crate::cli::exit::Exit;
@@ -19,34 +17,34 @@ use crate::cli::limits::least_money;
 use crate::cli::{ApproveArgs, By, CancelArgs, RejectArgs, RunByArgs};
 use crate::render::figures::{self, money};
 use crate::session::pending::{RUN, answers, question};
-use crate::session::signals::say;
+use crate::session::signals::send_signals;
 
-pub(crate) fn approve(args: &ApproveArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+pub(crate) async fn approve(args: &ApproveArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     if args.args.is_some() && args.calls.len() > 1 {
-        let message = "--args are the arguments of one call, and several are named".to_owned();
-        let hint = "approve that call alone, and the others after it".to_owned();
+        let message = "--args replaces the arguments of one call, but several calls are named".to_owned();
+        let hint = "approve that call alone, then the others".to_owned();
         return Err(Failure::Misused { message, hint });
     }
     if let Some(written) = &args.more {
-        return grant(args, written, ui);
+        return grant(args, written, ui).await;
     }
     let arguments = args.args.as_ref().map(|given| value("--args", given, ui)).transpose()?;
     let kind = |call: &Path| SignalKind::Approve { call: call.clone(), arguments: arguments.clone() };
-    decide(&args.run, &args.calls, (args.all, false), &args.by, kind, |call| format!("approved {call}"), ui)
+    decide(&args.run, &args.calls, (args.all, false), &args.by, kind, |call| format!("approved {call}"), ui).await
 }
 
-/// Grants more to what asks for it: the named one, or the only one.
-fn grant(args: &ApproveArgs, written: &str, ui: &mut Ui) -> Result<Exit, Failure> {
+/// Grants an amount to the named limit question, or to the only one.
+async fn grant(args: &ApproveArgs, written: &str, ui: &mut Ui) -> Result<Exit, Failure> {
     let named = match args.calls.as_slice() {
         [] => None,
         [one] => Some(frame(one)?),
         [_, _, ..] => {
-            let message = "--more is granted to one loop or brain, and several are named".to_owned();
-            let hint = "grant it to one alone, and then to the others".to_owned();
+            let message = "--more applies to one loop or brain, but several are named".to_owned();
+            let hint = "grant it to one at a time".to_owned();
             return Err(Failure::Misused { message, hint });
         }
     };
-    let (all, currency) = block_on(asking(&args.run, ui))?;
+    let (all, currency) = asking(&args.run, ui).await?;
     let (currency, question) = (currency.as_deref(), |pending: &Pending| question(pending, currency.as_deref()));
     let meant: Vec<_> = all.iter().filter(|one| named.as_ref().is_none_or(|at| one.call == *at)).collect();
     let (to, kind, asks) = match meant.as_slice() {
@@ -64,14 +62,14 @@ fn grant(args: &ApproveArgs, written: &str, ui: &mut Ui) -> Result<Exit, Failure
         && limit.saturating_add(more.money.nanos()) <= *used
     {
         let least = money(least_money(*limit, *used), currency);
-        let message = format!("--more {written} is too little: it takes at least {least} more");
+        let message = format!("--more {written} is too little: at least {least} more is needed");
         return Err(Failure::Refused { message, hints: vec![format!("{} {asks}", place(&to))] });
     }
     let done = format!("granted {} {}", place(&to), figures::more(kind, more.of(kind), currency));
-    say(&args.run, None, &[(SignalKind::Grant { to, more }, done)], &args.by, ui)
+    send_signals(&args.run, None, &[(SignalKind::Grant { to, more }, done)], &args.by, ui).await
 }
 
-/// Says that nobody asks for more where it is to be granted, and what does instead.
+/// Reports that there is no limit question at a path, and lists the existing ones.
 fn asks_nothing(run: &str, named: Option<&Path>, all: &[Pending], ui: &Ui) -> Failure {
     let message = match named {
         Some(at) if at.is_root() => format!("the run `{run}` itself does not ask for more"),
@@ -80,42 +78,40 @@ fn asks_nothing(run: &str, named: Option<&Path>, all: &[Pending], ui: &Ui) -> Fa
     };
     let mut hints: Vec<String> = all.iter().flat_map(|asking| answers(run, asking, SystemClock.now(), ui)).collect();
     if hints.is_empty() {
-        hints.push(format!("`{}` says more", ui.command(&["show", run])));
+        hints.push(format!("`{}` shows more", ui.command(&["show", run])));
     }
     Failure::Refused { message, hints }
 }
 
-/// Names a loop, a brain or a call, and the run's own brain.
+/// Renders the path of a loop, a brain or a call as a sentence subject.
 fn place(path: &Path) -> String {
     if path.is_root() { "the run".to_owned() } else { format!("`{path}`") }
 }
 
-/// Lists what asks for more in a run, with the currency of its limits of money where that is known.
+/// Lists the limit questions of a run, with the currency of its money limits if known.
 async fn asking(run: &str, ui: &Ui) -> Result<(Vec<Pending>, Option<String>), Failure> {
-    let kept = ProjectStore::look(ui)?;
-    let row = find(&kept, run, ui).await?;
-    let waiters = kept.client().store().pending(&PendingFilter::builder().run(row.run.clone()).build()).await?;
+    let store = ProjectStore::open_to_read(ui)?;
+    let row = find(&store, run, ui).await?;
+    let items = store.client().store().pending(&PendingFilter::builder().run(row.run.clone()).build()).await?;
     let asks = |pending: &Pending| matches!(pending.kind, PendingKind::Budget { .. });
-    let all: Vec<_> = waiters.into_iter().map(|waiter| waiter.pending).filter(asks).collect();
+    let all: Vec<_> = items.into_iter().map(|item| item.pending).filter(asks).collect();
     let mut known = None;
     for pending in &all {
         if known.is_none() {
-            known = currency(&kept.client(), &row.run, pending).await?;
+            known = currency(&store.client(), &row.run, pending).await?;
         }
     }
     Ok((all, known))
 }
 
-/// Reads the path of a call, a loop or a brain; the run's own brain is a dot.
+/// Parses the path of a call, a loop or a brain; a dot is the run's own brain.
 fn frame(written: &str) -> Result<Path, Failure> {
     match written {
         RUN => Ok(Path::root()),
-        // What a shell makes of a name that is not set means nothing.
+        // An unset shell variable expands to nothing.
         "" => Err(Failure::Misused {
             message: "the name of a call is empty".to_owned(),
-            hint: format!(
-                "name a call such as Chat/0.1, {RUN} for the run itself, or leave it out where only one waits"
-            ),
+            hint: format!("name a call such as Chat/0.1, {RUN} for the run itself, or nothing if only one waits"),
         }),
         call_or_loop => call(call_or_loop),
     }
@@ -126,34 +122,34 @@ fn line(pending: &Pending, question: &str) -> String {
     format!("{at}  {} {}", pending.tool, question).replace("   ", "  ")
 }
 
-pub(crate) fn reject(args: &RejectArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let kind = |call: &Path| SignalKind::Reject { call: call.clone(), reason: said(args.reason.as_deref()) };
+pub(crate) async fn reject(args: &RejectArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+    let kind = |call: &Path| SignalKind::Reject { call: call.clone(), reason: not_blank(args.reason.as_deref()) };
     let done = |at: &Path| match at.last() {
         Some(Segment::Call(..)) => format!("rejected {at}"),
         None | Some(Segment::Stage(_) | Segment::Iteration(_)) => format!("refused {} more", place(at)),
     };
-    decide(&args.run, &args.calls, (args.all, true), &args.by, kind, done, ui)
+    decide(&args.run, &args.calls, (args.all, true), &args.by, kind, done, ui).await
 }
 
-pub(crate) fn pause(args: &RunByArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    say(&args.run, None, &[(SignalKind::Pause, "paused".to_owned())], &args.by, ui)
+pub(crate) async fn pause(args: &RunByArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+    send_signals(&args.run, None, &[(SignalKind::Pause, "paused".to_owned())], &args.by, ui).await
 }
 
-pub(crate) fn resume(args: &RunByArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    say(&args.run, None, &[(SignalKind::Resume, "lifted the pause".to_owned())], &args.by, ui)
+pub(crate) async fn resume(args: &RunByArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+    send_signals(&args.run, None, &[(SignalKind::Resume, "lifted the pause".to_owned())], &args.by, ui).await
 }
 
-pub(crate) fn cancel(args: &CancelArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let kind = SignalKind::Cancel { reason: said(args.reason.as_deref()) };
-    say(&args.run, None, &[(kind, "cancelled".to_owned())], &args.by, ui)
+pub(crate) async fn cancel(args: &CancelArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+    let kind = SignalKind::Cancel { reason: not_blank(args.reason.as_deref()) };
+    send_signals(&args.run, None, &[(kind, "cancelled".to_owned())], &args.by, ui).await
 }
 
-/// Returns a reason that says something: a blank one is none.
-fn said(reason: Option<&str>) -> Option<String> {
+/// Returns a reason unless it is blank.
+fn not_blank(reason: Option<&str>) -> Option<String> {
     reason.filter(|reason| !reason.trim().is_empty()).map(str::to_owned)
 }
 
-fn decide(
+async fn decide(
     run: &str,
     calls: &[String],
     (all, limits): (bool, bool),
@@ -163,12 +159,12 @@ fn decide(
     ui: &mut Ui,
 ) -> Result<Exit, Failure> {
     let calls = match calls {
-        [] => block_on(pending(run, all, limits, ui))?,
+        [] => pending(run, all, limits, ui).await?,
         calls => {
             let mut named = Vec::new();
             for written in calls {
                 let path = frame(written)?;
-                // What is named twice is meant once.
+                // A call that is named twice counts once.
                 if !named.contains(&path) {
                     named.push(path);
                 }
@@ -177,15 +173,15 @@ fn decide(
         }
     };
     let signals: Vec<_> = calls.iter().map(|call| (kind(call), done(call))).collect();
-    say(run, None, &signals, by, ui)
+    send_signals(run, None, &signals, by, ui).await
 }
 
-/// Finds the calls that wait for a decision, and, where that is said, the limits: the only one, or all.
+/// Finds the calls that wait for a decision, and limit questions with `limits`: the only one, or all.
 async fn pending(run: &str, all: bool, limits: bool, ui: &Ui) -> Result<Vec<Path>, Failure> {
-    let kept = ProjectStore::look(ui)?;
-    let row = find(&kept, run, ui).await?;
-    let waiters = kept.client().store().pending(&PendingFilter::builder().run(row.run.clone()).build()).await?;
-    let mut waiting: Vec<_> = waiters.into_iter().map(|waiter| waiter.pending).collect();
+    let store = ProjectStore::open_to_read(ui)?;
+    let row = find(&store, run, ui).await?;
+    let items = store.client().store().pending(&PendingFilter::builder().run(row.run.clone()).build()).await?;
+    let mut waiting: Vec<_> = items.into_iter().map(|item| item.pending).collect();
     let asking = waiting.iter().find(|pending| matches!(pending.kind, PendingKind::Budget { .. })).cloned();
     waiting.retain(|pending| match pending.kind {
         PendingKind::Approval { .. } => true,
@@ -193,7 +189,7 @@ async fn pending(run: &str, all: bool, limits: bool, ui: &Ui) -> Result<Vec<Path
         PendingKind::Answer { .. } => false,
     });
     if let (true, Some(asking)) = (waiting.is_empty(), &asking) {
-        let currency = currency(&kept.client(), &row.run, asking).await?;
+        let currency = currency(&store.client(), &row.run, asking).await?;
         let (asks, question) = (place(&asking.call), question(asking, currency.as_deref()));
         let message = format!("no call of the run `{}` waits for a decision; {asks} {question}", row.run);
         return Err(Failure::Refused { message, hints: answers(run, asking, SystemClock.now(), ui) });
@@ -202,13 +198,13 @@ async fn pending(run: &str, all: bool, limits: bool, ui: &Ui) -> Result<Vec<Path
         [] => {
             let message =
                 format!("no call of the run `{}` waits for a decision; it is {}", row.run, row.status.as_str());
-            let why = row.why.into_iter().chain([format!("`{}` says more", ui.command(&["show", run]))]);
+            let why = row.why.into_iter().chain([format!("`{}` shows more", ui.command(&["show", run]))]);
             Err(Failure::Refused { message, hints: why.collect() })
         }
         [_, _, ..] if !all => {
             let mut calls = Vec::new();
             for pending in &waiting {
-                let currency = currency(&kept.client(), &row.run, pending).await?;
+                let currency = currency(&store.client(), &row.run, pending).await?;
                 calls.push(line(pending, &question(pending, currency.as_deref())));
             }
             Err(Failure::SeveralCalls { calls })

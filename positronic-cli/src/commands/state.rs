@@ -1,52 +1,51 @@
-//! `positronic state`: what a run was, knew and would ask as of an event.
+//! `positronic state`: a run's state, or its next model request, as of an event.
 
 use std::fmt::Write as _;
 
 use positronic_core::machine::{RunState, pending, status, why};
-use positronic_core::projection::{Prompts, request_at, transcript};
+use positronic_core::projection::timeline::Timeline;
+use positronic_core::projection::{request_at, transcript};
 use positronic_core::record::{EventKind, ModelRequest, RunId, Seq};
 use serde_json::{Value, json};
 
 use crate::app::failure::Failure;
 use crate::app::find::find;
-use crate::app::runtime::block_on;
 use crate::app::store::ProjectStore;
 use crate::app::ui::Ui;
 use crate::cli::StateArgs;
 use crate::cli::exit::Exit;
 
-pub(crate) fn state(args: &StateArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let kept = ProjectStore::look(ui)?;
-    block_on(async {
-        let row = find(&kept, &args.run, ui).await?;
-        let last = Seq(row.next.0.saturating_sub(1));
-        let at = args.at.map_or(last, Seq);
-        if at > last {
-            let message = format!("the run `{}` has no event {at}", row.run);
-            return Err(Failure::Misused { message, hint: format!("its last event is {last}") });
-        }
-        if args.request {
-            let from = args.at.map_or(Seq(0), Seq);
-            let (seq, request) = next_request(&kept, &row.run, from, args.at.is_none()).await?;
-            ui.document(&document(seq, &request))?;
+pub(crate) async fn state(args: &StateArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+    let store = ProjectStore::open_to_read(ui)?;
+    let row = find(&store, &args.run, ui).await?;
+    let last = Seq(row.next.0.saturating_sub(1));
+    let at = args.at.map_or(last, Seq);
+    if at > last {
+        let message = format!("the run `{}` has no event {at}", row.run);
+        return Err(Failure::Misused { message, hint: format!("its last event is {last}") });
+    }
+    if args.request {
+        let from = args.at.map_or(Seq(0), Seq);
+        let (seq, request) = next_request(&store, &row.run, from, args.at.is_none()).await?;
+        ui.document(&document(seq, &request))?;
+    } else {
+        let (state, prompts) = store.client().state_at(&row.run, at).await?;
+        if args.json {
+            ui.document(&json!({
+                "run": row.run,
+                "at": at,
+                "status": status(&state),
+                "why": why(&state),
+                "pending": pending(&state),
+                "state": value(&state),
+                "record": prompts.iter().collect::<Vec<_>>(),
+            }))?;
         } else {
-            let (state, prompts) = kept.client().state_at(&row.run, at).await?;
-            if args.json {
-                ui.document(&json!({
-                    "run": row.run,
-                    "at": at,
-                    "status": status(&state),
-                    "why": why(&state),
-                    "pending": pending(&state),
-                    "state": value(&state),
-                    "record": prompts.iter().collect::<Vec<_>>(),
-                }))?;
-            } else {
-                ui.tell(&text(at, &state, &prompts))?;
-            }
+            let log = store.client().events(&row.run, Seq(0)).await?;
+            let timeline = Timeline::of(log.iter().map(|event| &**event).take_while(|event| event.seq <= at));
+            ui.print(&text(at, &state, &timeline))?;
         }
-        Ok::<_, Failure>(())
-    })?;
+    }
     Ok(Exit::Done)
 }
 
@@ -54,23 +53,28 @@ fn value(state: &RunState) -> Value {
     state.root.as_ref().map(|root| Value::clone(&root.state)).unwrap_or_default()
 }
 
-fn text(at: Seq, state: &RunState, prompts: &Prompts) -> String {
+fn text(at: Seq, state: &RunState, timeline: &Timeline) -> String {
     let mut text = format!("after event {at}: {}\n", status(state).as_str());
     if let Some(why) = why(state) {
         _ = writeln!(text, "{}", why.sentence);
     }
     let document = serde_json::to_string_pretty(&value(state)).unwrap_or_default();
     _ = write!(text, "\n# State\n{document}\n");
-    let record = transcript(prompts);
+    let record = transcript(timeline);
     if !record.is_empty() {
         _ = write!(text, "\n{record}");
     }
     text
 }
 
-/// Finds the first request that was sent with an event or after it; with `last`, the last of all.
-async fn next_request(kept: &ProjectStore, run: &RunId, from: Seq, last: bool) -> Result<(Seq, ModelRequest), Failure> {
-    let log = kept.client().events(run, Seq(0)).await?;
+/// Finds the first model request from an event on; with `last`, the last one of the run.
+async fn next_request(
+    store: &ProjectStore,
+    run: &RunId,
+    from: Seq,
+    last: bool,
+) -> Result<(Seq, ModelRequest), Failure> {
+    let log = store.client().events(run, Seq(0)).await?;
     let mut requests =
         log.iter().filter(|event| matches!(event.kind, EventKind::LoopModelCall { .. })).map(|event| event.seq);
     let found = if last { requests.next_back() } else { requests.find(|seq| *seq >= from) };

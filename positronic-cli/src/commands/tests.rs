@@ -15,7 +15,7 @@ use clap::Parser as _;
 use crate::app::project::Project;
 use crate::app::settings::Settings;
 use crate::app::ui::Ui;
-use crate::cli::{Color, Where};
+use crate::cli::{Color, StoreArgs};
 use crate::start::in_project;
 
 #[derive(Serialize, Deserialize, JsonSchema)]
@@ -212,7 +212,16 @@ pub(super) fn call_unread(project: &Project, arguments: &[&str], lines: [usize; 
 fn ui(out: Box<dyn Write + Send>, err: Box<dyn Write + Send>, settings: Settings) -> Ui {
     let settings = Settings { unicode: true, ..settings };
     let input = Box::new(io::empty());
-    Ui { input, out, err, settings, color: Color::Auto, program: String::new(), place: Where::default(), prices: None }
+    Ui {
+        input,
+        out,
+        err,
+        settings,
+        color: Color::Auto,
+        program: String::new(),
+        store_args: StoreArgs::default(),
+        prices: None,
+    }
 }
 
 fn words(arguments: &[&str]) -> Vec<OsString> {
@@ -289,7 +298,7 @@ fn list_names_the_brains() {
 }
 
 #[test]
-fn show_says_how_a_brain_is_called() {
+fn show_prints_an_example_call_of_a_brain() {
     let outcome = call(&project(), &["show", "help"]);
 
     assert_eq!(outcome.code, 0);
@@ -300,7 +309,7 @@ fn show_says_how_a_brain_is_called() {
 }
 
 #[test]
-fn a_run_without_a_key_plays_the_bundled_cassette_and_says_so() {
+fn run_without_a_key_plays_the_bundled_cassette_and_reports_it() {
     let outcome = call(&project(), &["run", "help desk", "-o", "customer=ada"]);
 
     insta::assert_snapshot!("run_cassette_err", outcome.err);
@@ -318,7 +327,7 @@ fn json_writes_every_event_as_a_line() {
 }
 
 #[test]
-fn a_run_that_fails_says_why() {
+fn failed_run_prints_its_reason() {
     let outcome = call(&project(), &["run", "broken"]);
 
     assert_eq!((outcome.code, outcome.out.as_str()), (1, ""));
@@ -326,7 +335,7 @@ fn a_run_that_fails_says_why() {
 }
 
 #[test]
-fn a_wait_that_nobody_answers_ends_with_its_own_code_and_says_how_to_answer() {
+fn unanswered_wait_has_its_own_exit_code_and_prints_how_to_answer() {
     let model = ScriptedModel::new([Reply::call("refund", json!({"amount": 70}))]);
     let project = project().model(Tier::Normal, Arc::new(model));
 
@@ -362,7 +371,7 @@ fn what_was_recorded_can_be_played() {
 }
 
 #[test]
-fn what_a_terminal_would_obey_is_not_said_back() {
+fn terminal_controls_are_not_echoed() {
     for arguments in [
         &["show", "\u{1b}[2Jno\u{9b}31m"][..],
         &["run", "idle", "-o", "\u{1b}]0;x\u{7}"],
@@ -375,7 +384,7 @@ fn what_a_terminal_would_obey_is_not_said_back() {
 }
 
 #[test]
-fn what_is_wrong_with_a_call_is_said_at_once() {
+fn all_problems_of_a_command_line_are_reported_at_once() {
     let project = project();
     let told = |arguments: &[&str]| {
         let outcome = call(&project, arguments);
@@ -424,7 +433,7 @@ fn what_is_wrong_with_a_call_is_said_at_once() {
 }
 
 #[test]
-fn a_number_that_does_not_fit_is_told_like_any_other_wrong_option() {
+fn overflowing_number_is_reported_as_an_invalid_option() {
     let project = project();
     for given in
         [&["-o", "customer=ada", "-o", "limit=99999999999"][..], &["--options", r#"{"customer": "ada", "limit": -1}"#]]
@@ -438,7 +447,7 @@ fn a_number_that_does_not_fit_is_told_like_any_other_wrong_option() {
 }
 
 #[test]
-fn a_name_that_is_none_is_refused() {
+fn invalid_name_is_refused() {
     let project = project();
     for (flag, name, said) in [("--id", "", "is empty"), ("--id", "a\nb", "line break"), ("--user", " ", "is empty")] {
         // What clap refuses goes to the process's own stderr.

@@ -1,4 +1,4 @@
-//! `positronic triggers`: what starts a prompt at its time, the next one first.
+//! `positronic triggers`: lists or deletes triggers, the next one first.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,6 @@ use positronic_core::store::TimerFilter;
 use serde_json::json;
 
 use crate::app::failure::Failure;
-use crate::app::runtime::block_on;
 use crate::app::store::ProjectStore;
 use crate::app::ui::Ui;
 use crate::cli::TriggersArgs;
@@ -16,33 +15,36 @@ use crate::cli::exit::Exit;
 use crate::render::figures::{age, duration};
 use crate::render::text::{one_line, shorten};
 
-pub(crate) fn triggers(args: &TriggersArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+pub(crate) async fn triggers(args: &TriggersArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     match &args.delete {
-        Some(id) => delete(id, args, ui),
-        None => list(args, ui),
+        Some(id) => delete(id, args, ui).await,
+        None => list(args, ui).await,
     }
 }
 
-fn delete(id: &str, args: &TriggersArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let kept = ProjectStore::known(ui)?;
-    let was_there = block_on(async { kept.client().delete_trigger(&TriggerId::new(id)).await })?;
+async fn delete(id: &str, args: &TriggersArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+    let store = ProjectStore::open_existing(ui)?;
+    let was_there = store.client().delete_trigger(&TriggerId::new(id)).await?;
     if !was_there {
         return Err(Failure::Misused {
-            message: format!("there is no trigger `{}` in {}", one_line(id, ui.settings.unicode), kept.place),
-            hint: format!("`{}` lists them; one that has fired is gone", ui.command(&["triggers"])),
+            message: format!("there is no trigger `{}` in {}", one_line(id, ui.settings.unicode), store.location),
+            hint: format!(
+                "`{}` lists them; a trigger without an interval is deleted when it fires",
+                ui.command(&["triggers"])
+            ),
         });
     }
     if args.json {
         ui.json_line(&json!({"deleted": id}))?;
     } else {
-        ui.notice(&format!("the trigger {id} does not fire any more; what it has started goes on"))?;
+        ui.notice(&format!("deleted the trigger {id}; the runs that it started continue"))?;
     }
     Ok(Exit::Done)
 }
 
-fn list(args: &TriggersArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let kept = ProjectStore::look(ui)?;
-    let mut timers = block_on(async { kept.client().triggers(&TimerFilter::default()).await })?;
+async fn list(args: &TriggersArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+    let store = ProjectStore::open_to_read(ui)?;
+    let mut timers = store.client().triggers(&TimerFilter::default()).await?;
     timers.retain(|timer| args.user.is_none() || timer.user == args.user);
     if args.json {
         for timer in &timers {
@@ -51,21 +53,21 @@ fn list(args: &TriggersArgs, ui: &mut Ui) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     if timers.is_empty() {
-        ui.notice(&format!("no trigger is set in {}", kept.place))?;
+        ui.notice(&format!("no trigger is set in {}", store.location))?;
         return Ok(Exit::Done);
     }
     let now = SystemClock.now();
     for timer in &timers {
         let (columns, unicode) = (ui.columns(), ui.settings.unicode);
-        ui.tell(&shorten(&one_line(&head(timer, now), unicode), columns, unicode))?;
-        ui.tell(&shorten(&format!("  {}", one_line(&timer.trigger.what, unicode)), columns, unicode))?;
+        ui.print(&shorten(&one_line(&head(timer, now), unicode), columns, unicode))?;
+        ui.print(&shorten(&format!("  {}", one_line(&timer.trigger.what, unicode)), columns, unicode))?;
         let delete = ui.command(&["triggers", "--delete", timer.trigger.id.as_str()]);
-        ui.tell(&format!("    {}", one_line(&delete, unicode)))?;
+        ui.print(&format!("    {}", one_line(&delete, unicode)))?;
     }
     Ok(Exit::Done)
 }
 
-/// Says when a trigger is due, and what it starts for whom.
+/// Renders when a trigger is due, and which brain it starts for which user.
 fn head(timer: &Timer, now: Timestamp) -> String {
     let Timer { trigger, brain, user, conversation, .. } = timer;
     let mut head = trigger.id.to_string();
@@ -92,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_trigger_says_when_it_is_due_and_what_it_starts() {
+    fn trigger_is_listed_with_its_time_and_brain() {
         let once = Trigger::once("t-1".into(), "water", Timestamp(600_000_000));
         let mut timer = Timer {
             trigger: once.clone(),

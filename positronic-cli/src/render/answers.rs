@@ -1,19 +1,19 @@
-//! Writes the lines of a model's answer, while it streams and when it is whole.
+//! Lines of a model's answer, while it streams and when it is complete.
 
 use positronic_core::projection::timeline::{AnswerNode, AnswerOutcome, Stream, StreamPart};
 use positronic_core::record::DeltaKind;
 
 use super::lines::Pen;
+use super::routing::{failed_over, way};
 use super::style::{Line, Sign, Tone};
 use super::text::{one_line, sanitise, shorten, width, wrap};
 use super::view::shown_text;
-use super::way::{failed_over, way};
 
-/// How many lines of thoughts stay in sight.
+/// Number of visible lines of reasoning.
 const THOUGHT_LINES: usize = 3;
 
 impl Pen<'_> {
-    /// Writes what happened to a request before there was text: who failed, what was wrong with an answer.
+    /// Renders the failures of a request before its answer.
     pub(super) fn answer_head(&self, answer: &AnswerNode, indent: usize) -> Vec<Line> {
         let (answered, refused) = match &answer.outcome {
             Some(AnswerOutcome::Answered(answer)) => (answer, None),
@@ -25,18 +25,18 @@ impl Pen<'_> {
         };
         let tone = if failed_over(&answered.metadata) { Tone::Warn } else { Tone::Dim };
         let way = way(&answered.metadata).map(|way| self.remark(tone, Sign::Result, &way, indent));
-        let refused = refused.map(|message| format!("no decision that fits: {message}"));
+        let refused = refused.map(|message| format!("invalid structured action: {message}"));
         let refused = refused.map(|text| self.remark(Tone::Warn, Sign::Result, &text, indent));
         way.into_iter().chain(refused).flatten().collect()
     }
 
-    /// Writes what a model says: what streams, or the whole answer.
+    /// Renders an answer: its stream, or its complete text.
     pub(super) fn answer_text(&self, answer: &AnswerNode, indent: usize) -> Vec<Line> {
         match (&answer.outcome, &answer.stream) {
             (Some(AnswerOutcome::Answered(answer)), _) => {
                 let texts = answer.parts.iter().filter_map(shown_text);
                 let tone = |reason| if reason { Tone::Dim } else { Tone::Plain };
-                texts.flat_map(|(text, reason)| self.said(text, tone(reason), usize::MAX, indent)).collect()
+                texts.flat_map(|(text, reason)| self.text_lines(text, tone(reason), usize::MAX, indent)).collect()
             }
             (None, Some(stream)) => self.stream(stream, indent),
             _ => Vec::new(),
@@ -46,7 +46,7 @@ impl Pen<'_> {
     fn stream(&self, stream: &Stream, indent: usize) -> Vec<Line> {
         let mut lines: Vec<Line> = stream.parts.iter().flat_map(|part| self.stream_part(part, indent)).collect();
         if stream.gap {
-            let text = "a part of this is missing until the answer is whole";
+            let text = "a part is missing until the answer is complete";
             lines.extend(self.remark(Tone::Dim, Sign::Result, text, indent));
         }
         lines
@@ -55,8 +55,8 @@ impl Pen<'_> {
     fn stream_part(&self, part: &StreamPart, indent: usize) -> Vec<Line> {
         let unicode = self.style.unicode;
         match part.kind {
-            DeltaKind::Text => self.said(&part.text, Tone::Plain, self.style.stream_lines, indent),
-            DeltaKind::Reasoning => self.said(&part.text, Tone::Dim, THOUGHT_LINES, indent),
+            DeltaKind::Text => self.text_lines(&part.text, Tone::Plain, self.style.stream_lines, indent),
+            DeltaKind::Reasoning => self.text_lines(&part.text, Tone::Dim, THOUGHT_LINES, indent),
             DeltaKind::Arguments => {
                 let line = Line::new(indent).with(Tone::Active, self.spinner().text(unicode));
                 let tool = one_line(part.tool.as_deref().unwrap_or_default(), unicode);
@@ -68,7 +68,7 @@ impl Pen<'_> {
     }
 
     /// Writes the last lines of a text, at most `limit`.
-    fn said(&self, text: &str, tone: Tone, limit: usize, indent: usize) -> Vec<Line> {
+    fn text_lines(&self, text: &str, tone: Tone, limit: usize, indent: usize) -> Vec<Line> {
         let text = sanitise(text.trim(), self.style.unicode);
         let lines = wrap(&text, self.room(indent));
         let hidden = lines.len().saturating_sub(limit);

@@ -1,84 +1,67 @@
 //! The table of conversations.
 
 use std::collections::HashSet;
+use std::fmt::Write as _;
 
 use positronic_core::record::{RunId, Timestamp};
 use positronic_core::runner::ConversationSummary;
 
 use super::figures::age;
-use super::text::{one_line, shorten, width};
+use super::table::Table;
+use super::text::{one_line, shorten};
 use super::words::status;
 
 /// A conversation with its last message.
 #[derive(Debug)]
-pub(crate) struct Talk {
+pub(crate) struct ConversationRow {
     pub(crate) summary: ConversationSummary,
     /// Input of its last run.
-    pub(crate) said: Option<String>,
+    pub(crate) last_message: Option<String>,
 }
 
 const HEADS: [&str; 6] = ["CONVERSATION", "BRAIN", "USER", "PROMPTS", "STATUS", "AGE"];
+const USER: usize = 2;
 /// The last column, which takes the remaining width.
 const LAST_MESSAGE: &str = "LAST MESSAGE";
-const GAP: &str = "  ";
 /// Maximum width of a cell, and minimum width of the last message.
 const WIDEST: usize = 20;
 const ROOM: usize = 16;
 /// Columns that are dropped in this order in a narrow terminal.
-const LEFT_OUT: [usize; 4] = [3, 2, 5, 1];
+const LEFT_OUT: [usize; 4] = [3, USER, 5, 1];
 
-/// Renders conversations as a table of a given width. Runs in `alone` have work and no worker.
-pub(crate) fn talks(talks: &[Talk], alone: &HashSet<RunId>, now: Timestamp, columns: usize, unicode: bool) -> String {
-    let mut rows: Vec<[String; 6]> = vec![HEADS.map(str::to_owned)];
-    rows.extend(talks.iter().map(|Talk { summary, .. }| {
+/// Renders conversations as a table of a given width. Runs in `unclaimed` have work and no worker.
+pub(crate) fn conversation_table(
+    conversations: &[ConversationRow],
+    unclaimed: &HashSet<RunId>,
+    now: Timestamp,
+    columns: usize,
+    unicode: bool,
+) -> String {
+    let rows = conversations.iter().map(|ConversationRow { summary, .. }| {
         let last = &summary.last;
         let user = last.user.as_deref().unwrap_or("–");
-        [
+        vec![
             one_line(&summary.id, unicode),
             shorten(&one_line(&last.brain, unicode), WIDEST, unicode),
             shorten(&one_line(user, unicode), WIDEST, unicode),
             summary.runs.to_string(),
-            status(last, alone),
+            status(last, unclaimed),
             age(now.since(last.at)),
         ]
-    }));
-    let mut widths: Vec<usize> = (0..HEADS.len())
-        .map(|column| rows.iter().filter_map(|row| row.get(column)).map(|cell| width(cell)).max().unwrap_or(0))
-        .collect();
-    if talks.iter().all(|talk| talk.summary.last.user.is_none()) {
-        set(&mut widths, 2);
+    });
+    let mut table = Table::new(&HEADS, rows, columns, unicode);
+    if conversations.iter().all(|row| row.summary.last.user.is_none()) {
+        table.limit(USER, 0);
     }
-    for column in LEFT_OUT {
-        if taken(&widths) > columns + GAP.len() {
-            set(&mut widths, column);
-        }
-    }
-    let room = columns.saturating_sub(taken(&widths));
-    let said = talks.iter().map(|talk| one_line(talk.said.as_deref().unwrap_or_default(), unicode));
-    let said = std::iter::once(LAST_MESSAGE.to_owned()).chain(said);
+    table.hide(&LEFT_OUT);
+    let room = table.room();
+    let messages = conversations.iter().map(|row| one_line(row.last_message.as_deref().unwrap_or_default(), unicode));
     let mut text = String::new();
-    for (row, said) in rows.iter().zip(said) {
-        let mut line = String::new();
-        for (cell, columns) in row.iter().zip(&widths).filter(|(_, width)| **width > 0) {
-            line.push_str(cell);
-            line.push_str(&" ".repeat(columns.saturating_sub(width(cell))));
-            line.push_str(GAP);
-        }
+    for (mut line, message) in table.lines().zip(std::iter::once(LAST_MESSAGE.to_owned()).chain(messages)) {
         if room >= ROOM {
-            line.push_str(&shorten(&said, room, unicode));
+            line.push_str(&shorten(&message, room, unicode));
         }
-        text.push_str(&shorten(line.trim_end(), columns, unicode));
-        text.push('\n');
+        _ = writeln!(text, "{}", shorten(line.trim_end(), columns, unicode));
     }
     text
-}
-
-fn set(widths: &mut [usize], column: usize) {
-    if let Some(width) = widths.get_mut(column) {
-        *width = 0;
-    }
-}
-
-fn taken(widths: &[usize]) -> usize {
-    widths.iter().filter(|width| **width > 0).map(|width| width + GAP.len()).sum()
 }

@@ -1,8 +1,8 @@
-//! Turns a [`View`] into lines.
+//! Layout of a [`View`] in blocks of lines.
 //!
-//! The tree is laid out in blocks: a node's head, its children, its tail. A block is *settled* when it will never
-//! change again. What has scrolled off a terminal cannot be repainted, so [`Scrolled`] remembers which blocks those
-//! are: they are left out, and a stage whose head scrolled away while it was running gets a closing line of its own.
+//! A node has a head, its children and a tail. A block is *settled* when it will never change again. A block that has
+//! scrolled off a terminal cannot be repainted, so [`Scrolled`] remembers it and the layout leaves it out; a stage whose
+//! head scrolled away while it was running gets a closing line.
 
 use std::collections::HashMap;
 
@@ -24,28 +24,28 @@ pub(crate) enum BlockId {
 pub(crate) struct Block {
     pub(crate) id: BlockId,
     pub(crate) lines: Vec<Line>,
-    /// What stands for the head of an unfinished node once it has scrolled away.
+    /// The lines of the head of an unfinished node as it scrolls away.
     gone: Vec<Line>,
-    /// It will never change again.
+    /// Whether the block will never change again.
     pub(crate) settled: bool,
-    /// It, and all before it, can scroll away.
+    /// Whether this block and all before it can scroll away.
     pub(crate) loose: bool,
 }
 
 impl Block {
-    /// Returns the lines as they scroll away.
     pub(crate) const fn node(&self) -> NodeId {
         match self.id {
             BlockId::Head(id) | BlockId::Tail(id) => id,
         }
     }
 
+    /// Returns the lines as they scroll away.
     pub(crate) fn scrolled_lines(&self) -> &[Line] {
         if self.settled { &self.lines } else { &self.gone }
     }
 }
 
-/// The blocks that have scrolled away; a head with whether its node was still open.
+/// The blocks that have scrolled away, and whether the node of each was still open.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Scrolled(HashMap<BlockId, bool>);
 
@@ -79,7 +79,7 @@ pub(super) struct Layout<'a> {
     pub(super) pen: Pen<'a>,
     pub(super) scrolled: &'a Scrolled,
     pub(super) blocks: Vec<Block>,
-    /// A block before cannot scroll away, so none after it can.
+    /// Whether an earlier block cannot scroll away, so that none after it can.
     stuck: bool,
     /// Whether an empty line stands before the next block.
     pub(super) gap: bool,

@@ -1,4 +1,4 @@
-//! Writes the lines of single nodes.
+//! Lines of single nodes.
 
 use std::time::Duration;
 
@@ -17,16 +17,16 @@ use super::text::{arguments, one_line, sanitise, shorten, value_line, width, wra
 use super::view::{View, failure};
 use super::words::{by, granted, why};
 
-/// A countdown shows the second that has begun.
+/// A countdown rounds up to seconds.
 const ALMOST_A_SECOND: Duration = Duration::from_millis(999);
 
-/// Writes nodes of a view in a style.
+/// Renders nodes of a view in a style.
 pub(crate) struct Pen<'a> {
     pub(crate) view: &'a View,
     pub(crate) style: &'a Style,
 }
 
-/// Leaves out the options that are not set.
+/// Drops unset options.
 fn given(options: &Value) -> Value {
     match options {
         Value::Object(fields) => fields
@@ -66,7 +66,7 @@ impl Pen<'_> {
         Sign::Spinner(u64::try_from(self.view.now.0 / 80_000).unwrap_or(0))
     }
 
-    /// Writes what stands above a node's children.
+    /// Renders the lines above a node's children.
     pub(crate) fn head(&self, id: NodeId, node: &Node, depth: usize) -> Vec<Line> {
         let indent = self.indent(depth);
         match &node.kind {
@@ -75,12 +75,12 @@ impl Pen<'_> {
             NodeKind::Call(call) => self.call_line(node, call, indent, self.sign(id, node.status)),
             NodeKind::Answer(answer) => self.answer_head(answer, indent),
             NodeKind::Message { text, from: Speaker::Engine, .. } => {
-                self.remark(Tone::Dim, Sign::Said, &format!("the model was told: {text}"), indent)
+                self.remark(Tone::Dim, Sign::Said, &format!("message to the model: {text}"), indent)
             }
             NodeKind::Message { text, .. } => self.remark(Tone::Strong, Sign::Said, text, indent),
             NodeKind::Retry { attempt, message, due } => self.retry(*attempt, message, *due, indent),
             NodeKind::File { file, .. } => {
-                // Where the store keeps it, its hash helps nobody who looks.
+                // The hash of a stored file does not help a reader.
                 let place = if file.uri.starts_with("blob:") { "" } else { &file.uri };
                 let text = format!("{} ({}, {}) {place}", file.name, file.media_type, size(file.size));
                 let mut lines = self.remark(Tone::Plain, Sign::Output, &text, indent);
@@ -96,7 +96,7 @@ impl Pen<'_> {
             },
             NodeKind::Limit { kind, limit, used, of, unpriced, .. } => {
                 let text = match unpriced {
-                    Some(model) => format!("nobody knows what {model} costs, so its limit of money cannot be kept"),
+                    Some(model) => format!("the price of {model} is unknown, so the money limit cannot be enforced"),
                     None => {
                         format!("used {}{}", used_of(*kind, *used, *limit, self.view.currency()), whose(of.as_ref()))
                     }
@@ -105,14 +105,14 @@ impl Pen<'_> {
             }
             NodeKind::Budget(budget) => self.budget(budget, indent),
             NodeKind::Blocked => {
-                self.remark(Tone::Warn, Sign::Result, "it asks a model that a limit does not allow", indent)
+                self.remark(Tone::Warn, Sign::Result, "it needs a model call that a limit forbids", indent)
             }
             NodeKind::Compaction { keep, summary: Some(_) } => {
                 let text = format!("older messages were summarised, the last {keep} stay");
                 self.remark(Tone::Dim, Sign::Result, &text, indent)
             }
             NodeKind::Compaction { summary: None, .. } => {
-                self.remark(Tone::Dim, Sign::Result, "the messages are whole again", indent)
+                self.remark(Tone::Dim, Sign::Result, "the full messages are sent again", indent)
             }
             _ => Vec::new(),
         }
@@ -131,13 +131,13 @@ impl Pen<'_> {
                 };
                 (Tone::Dim, format!("{what}{}{}", by(actor), why(reason.as_deref())))
             }
-            Some(_) => (Tone::Warn, "nobody granted more in time".to_owned()),
+            Some(_) => (Tone::Warn, "no grant in time".to_owned()),
         };
         lines.extend(self.remark(tone, Sign::Result, &outcome, indent));
         lines
     }
 
-    /// Writes what stands below a node's children; `closing` says that its head has scrolled away unfinished.
+    /// Renders the lines below a node's children; `closing` if its head has scrolled away unfinished.
     pub(crate) fn tail(&self, id: NodeId, node: &Node, depth: usize, closing: bool) -> Vec<Line> {
         let indent = self.indent(depth);
         match &node.kind {
@@ -199,7 +199,7 @@ impl Pen<'_> {
         (tone, sign): (Tone, Sign),
     ) -> Vec<Line> {
         let mut metadata = Vec::new();
-        // The limit of iterations says how many there were.
+        // The limit states the number of iterations.
         if let Some(iteration) = stage.iteration.filter(|_| stage.outcome != Some(LoopOutcome::MaxIterations)) {
             let iterations = u64::from(iteration) + 1;
             metadata.push(match (node.status.is_open(), stage.max_iterations) {
@@ -231,7 +231,7 @@ impl Pen<'_> {
         self.headline(indent, (tone, sign), (text_tone, &stage.name), "", &metadata)
     }
 
-    /// Writes the limit that ended a loop.
+    /// Renders the limit that ended a loop.
     pub(super) fn limit(&self, stage: &StageNode) -> Option<String> {
         let (kind, limit, unpriced) = self.view.limit(stage)?;
         Some(match kind {
@@ -241,7 +241,7 @@ impl Pen<'_> {
         })
     }
 
-    /// Says how long a node took, or takes so far.
+    /// Renders the duration of a node so far.
     fn took(&self, node: &Node, shown: bool) -> Option<String> {
         let started = node.started.filter(|_| shown)?;
         Some(match node.ended {
@@ -372,7 +372,7 @@ impl Pen<'_> {
         lines
     }
 
-    /// Says which call has to be decided before this one may begin.
+    /// Renders the call whose decision this one waits for.
     fn behind(&self, id: NodeId, call: &CallNode, indent: usize) -> Vec<Line> {
         if call.state != CallState::Deferred {
             return Vec::new();
@@ -394,7 +394,7 @@ impl Pen<'_> {
         })
     }
 
-    /// Writes the head of a node that goes on after its head has scrolled away.
+    /// Renders the head of an open node whose head has scrolled away.
     pub(crate) fn open_head(&self, node: &Node, depth: usize) -> Vec<Line> {
         let sign = (Tone::Dim, Sign::Scrolled);
         let indent = self.indent(depth);
@@ -410,7 +410,7 @@ impl Pen<'_> {
     }
 }
 
-/// Says whose limit was reached, where it is not the loop's own.
+/// Renders the owner of a limit other than the loop.
 fn whose(of: Option<&Path>) -> &'static str {
     match of {
         None => "",
@@ -419,7 +419,7 @@ fn whose(of: Option<&Path>) -> &'static str {
     }
 }
 
-/// Says how a person or a webhook let a call go on, the latest of it.
+/// Renders the last decision or webhook of a call.
 fn decided(call: &CallNode) -> Option<String> {
     let resumed = |CallWait { waits, resumed, .. }: &CallWait| {
         let WaitEnd { cause, wait, actor, .. } = resumed.as_ref()?;

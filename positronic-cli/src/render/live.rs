@@ -36,7 +36,7 @@ pub(crate) struct Live<W: Write> {
 }
 
 impl<W: Write> Live<W> {
-    /// Makes a reporter that writes to `out`, a terminal of `columns` and `rows`.
+    /// Creates a live view that writes to `out`, a terminal of `columns` and `rows`.
     pub(crate) fn new(out: W, style: Style, columns: usize, rows: usize) -> Self {
         let mut live = Self {
             out,
@@ -52,31 +52,26 @@ impl<W: Write> Live<W> {
         live
     }
 
-    /// Reckons what models cost with these prices.
+    /// Computes model costs with these prices.
     #[must_use]
     pub(crate) fn priced(mut self, prices: PriceTable) -> Self {
         self.view = std::mem::take(&mut self.view).priced(prices);
         self
     }
 
-    /// Makes a reporter that lays runs out as parts of a conversation.
+    /// Creates a live view that lays runs out as parts of a conversation.
     pub(crate) fn of_talk(out: W, style: Style, columns: usize, rows: usize) -> Self {
         let mut live = Self::new(out, Style { stream_lines: usize::MAX, ..style }, columns, rows);
         live.blocks = talk;
         live
     }
 
-    /// Sets what stands below the view from the next tick on.
-    pub(crate) fn set_foot(&mut self, foot: Frame) {
-        self.foot = foot;
-    }
-
-    /// Adds a remark to what the last event has begun.
+    /// Adds a remark to the node of the last event.
     pub(crate) fn note(&mut self, text: String) {
         self.view.note(text);
     }
 
-    /// Paints what is left of the run, and begins with another one.
+    /// Paints the rest of the run, and begins another one.
     pub(crate) fn next_run(&mut self) -> io::Result<()> {
         self.finish()?;
         (self.view, self.scrolled) = (View::new(), Scrolled::default());
@@ -105,27 +100,44 @@ impl<W: Write> Live<W> {
         &self.view
     }
 
-    /// Takes in the next event; it is seen with the next tick.
+    /// Applies the next event, which the next tick paints.
     pub(crate) fn event(&mut self, event: &Event) {
         self.view.apply(event);
     }
 
-    /// Takes in a streamed piece; it is seen with the next tick.
+    /// Applies a delta, which the next tick paints.
     pub(crate) fn delta(&mut self, delta: &Delta) {
         self.view.apply_delta(delta);
     }
 
-    /// Lets time pass, and repaints where something has changed.
+    /// Advances the time, and repaints what has changed.
     ///
     /// # Errors
     ///
-    /// What the terminal answers.
+    /// The terminal cannot be written to.
     pub(crate) fn tick(&mut self, now: Timestamp, columns: usize, rows: usize) -> io::Result<()> {
+        let foot = std::mem::take(&mut self.foot);
+        self.paint(Vec::new(), foot, now, (columns, rows))
+    }
+
+    /// Repaints with another foot below the view; `gone` scrolls away above it.
+    ///
+    /// # Errors
+    ///
+    /// The terminal cannot be written to.
+    pub(crate) fn paint(
+        &mut self,
+        gone: Vec<Line>,
+        foot: Frame,
+        now: Timestamp,
+        (columns, rows): (usize, usize),
+    ) -> io::Result<()> {
+        self.foot = foot;
         self.view.tick(now);
         if (columns, rows) != self.size {
             self.set_size(columns, rows);
         }
-        self.repaint(Vec::new())
+        if gone.is_empty() { self.repaint(gone) } else { self.print(gone) }
     }
 
     fn repaint(&mut self, mut gone: Vec<Line>) -> io::Result<()> {
@@ -139,18 +151,18 @@ impl<W: Write> Live<W> {
     ///
     /// # Errors
     ///
-    /// What the terminal answers.
+    /// The terminal cannot be written to.
     pub(crate) fn say(&mut self, tone: Tone, text: &str) -> io::Result<()> {
         let text = sanitise(text, self.style.unicode);
         let remark = wrap(&text, self.style.width).into_iter().map(|line| Line::new(0).with(tone, line));
         self.print(remark.collect())
     }
 
-    /// Paints the last frame in full and leaves the terminal to others.
+    /// Paints the last frame in full, and shows the cursor again.
     ///
     /// # Errors
     ///
-    /// What the terminal answers.
+    /// The terminal cannot be written to.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         let mut gone = Vec::new();
         self.scroll_while(&mut gone, |_| true);
@@ -175,13 +187,13 @@ impl<W: Write> Live<W> {
         self.style.height = Some(rows.saturating_sub(1).max(3));
     }
 
-    /// Lets scroll away what does not fit, and returns it and the lines of the frame.
+    /// Scrolls away the blocks that do not fit; returns their lines and those of the frame.
     fn scroll(&mut self) -> (Vec<Line>, Vec<Line>) {
         let whole = self.style;
         self.style.height = whole.height.map(|height| height.saturating_sub(self.foot.lines.len()).max(1));
         let height = self.style.height.unwrap_or(usize::MAX);
         if whole.stream_lines == usize::MAX {
-            // A message that is said meanwhile is to be seen, too.
+            // A message that arrives meanwhile needs room, too.
             self.style.stream_lines = height.saturating_sub(5).max(1);
         }
         let mut gone = Vec::new();
@@ -193,7 +205,7 @@ impl<W: Write> Live<W> {
         (gone, frame)
     }
 
-    /// Lets blocks scroll away from the top for as long as `more` says so of the number of lines that are left.
+    /// Scrolls blocks away from the top while `more` accepts the number of lines that are left.
     fn scroll_while(&mut self, gone: &mut Vec<Line>, more: impl Fn(usize) -> bool) -> Vec<Block> {
         loop {
             let left = (self.blocks)(&self.view, &self.style, &self.scrolled);

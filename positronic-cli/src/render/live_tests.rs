@@ -1,6 +1,6 @@
 use std::io;
 
-use positronic_core::record::{DeltaKind, LoopOutcome, StageKind};
+use positronic_core::record::{DeltaKind, LoopOutcome, StageKind, Timestamp};
 use serde_json::{Value, json};
 
 use super::stories::{self, Beat, Story};
@@ -98,7 +98,7 @@ fn a_short_run_ends_as_the_frame_in_full() {
 }
 
 #[test]
-fn a_long_run_scrolls_up_and_is_kept() {
+fn long_run_scrolls_into_the_history() {
     let mut terminal = Terminal::new(60, 12);
     let mut live = Live::new(&mut terminal, Style::default(), 60, 12);
     play(&mut live, &long(12), (60, 12));
@@ -140,18 +140,17 @@ fn question_stands_below_the_view_and_its_answer_stays() {
     let before = terminal_of(&mut live);
     let line = |text: &str| Line::new(0).with(Tone::Plain, text);
 
-    live.set_foot(Frame { lines: vec![line("? May refund run?"), line("  Approve")], cursor: None });
-    live.tick(story.now(), 80, 20).unwrap();
+    let question = Frame { lines: vec![line("? May refund run?"), line("  Approve")], cursor: None };
+    live.paint(Vec::new(), question, story.now(), (80, 20)).unwrap();
     assert_eq!(terminal_of(&mut live), format!("{before}\n? May refund run?\n  Approve"));
 
-    live.set_foot(Frame::default());
-    live.print(vec![line("> May refund run? Approve")]).unwrap();
+    live.paint(vec![line("> May refund run? Approve")], Frame::default(), story.now(), (80, 20)).unwrap();
     assert_eq!(terminal_of(&mut live).matches("May refund run?").count(), 1);
     assert!(terminal_of(&mut live).contains("> May refund run? Approve\n"));
 }
 
 #[test]
-fn what_does_not_change_is_not_written_again() {
+fn unchanged_lines_are_not_repainted() {
     let mut bytes = Vec::new();
     let mut live = Live::new(&mut bytes, Style::default(), 80, 20);
     let story = stories::waiting();
@@ -224,16 +223,14 @@ fn a_foot_stays_below_and_runs_follow_each_other() {
             .answer("Talk/0", text, 0)
             .loop_complete("Talk", LoopOutcome::Answered)
             .complete("", Value::Null);
-        live.set_foot(foot("> next"));
+        live.paint(Vec::new(), foot("> next"), Timestamp(0), (40, 12)).unwrap();
         play(&mut live, &story, (40, 12));
         live.next_run().unwrap();
         live.print(vec![Line::default(), Line::new(0).with(Tone::Dim, format!("after {run}"))]).unwrap();
     }
-    live.set_foot(foot("> last"));
-    live.tick(positronic_core::record::Timestamp(0), 40, 12).unwrap();
+    live.paint(Vec::new(), foot("> last"), Timestamp(0), (40, 12)).unwrap();
     // A key moves the cursor, and nothing else.
-    live.set_foot(Frame { cursor: Some((1, 2)), ..foot("> last") });
-    live.tick(positronic_core::record::Timestamp(0), 40, 12).unwrap();
+    live.paint(Vec::new(), Frame { cursor: Some((1, 2)), ..foot("> last") }, Timestamp(0), (40, 12)).unwrap();
     drop(live);
 
     assert_eq!(terminal.0.screen().cursor_position(), (10, 2));

@@ -5,12 +5,12 @@
 //! line for each event worth telling. A recorded run is shown by the same code.
 
 mod answers;
+pub(crate) mod arguments;
 pub(crate) mod conversation;
 pub(crate) mod conversation_table;
 pub(crate) mod costs;
 pub(crate) mod figures;
 mod frame;
-pub(crate) mod given;
 mod layout;
 pub(crate) mod limits;
 mod lines;
@@ -19,14 +19,15 @@ pub(crate) mod markdown;
 mod painter;
 mod plain;
 pub(crate) mod report;
+mod routing;
 pub(crate) mod run_table;
 pub(crate) mod short_ids;
 mod style;
 mod summary;
+pub(crate) mod table;
 mod talk;
 pub(crate) mod text;
 mod view;
-mod way;
 pub(crate) mod words;
 
 #[cfg(test)]

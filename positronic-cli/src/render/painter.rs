@@ -68,19 +68,15 @@ impl Painter {
         if old_rows > 0 {
             queue!(bytes, MoveUp(short(old_rows)))?;
         }
-        if resized {
-            queue!(bytes, Clear(ClearType::FromCursorDown))?;
-        }
-        for line in gone {
-            write!(bytes, "{}", line.paint(style))?;
-            queue!(bytes, Clear(ClearType::UntilNewLine))?;
-            bytes.extend_from_slice(b"\r\n");
-        }
         let stays = gone.is_empty() && !resized;
-        for (index, line) in new.iter().enumerate() {
-            if !(stays && self.painted.get(index) == Some(line)) {
-                bytes.extend_from_slice(line.1.as_bytes());
-                queue!(bytes, Clear(ClearType::UntilNewLine))?;
+        let gone = gone.iter().map(|line| (false, line.paint(style)));
+        let lines = new.iter().enumerate();
+        let lines = lines.map(|(index, line)| (stays && self.painted.get(index) == Some(line), line.1.clone()));
+        for (is_painted, line) in gone.chain(lines) {
+            if !is_painted {
+                // Not the rest of the screen at once: terminals may save what that clears in their history.
+                queue!(bytes, Clear(ClearType::CurrentLine))?;
+                bytes.extend_from_slice(line.as_bytes());
             }
             bytes.extend_from_slice(b"\r\n");
         }
@@ -112,4 +108,57 @@ impl Painter {
 
 fn short(number: usize) -> u16 {
     u16::try_from(number).unwrap_or(u16::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::style::Tone;
+    use super::*;
+
+    fn frame(lines: &[&str], cursor: (usize, usize)) -> Frame {
+        let lines = lines.iter().map(|line| Line::new(0).with(Tone::Plain, *line)).collect();
+        Frame { lines, cursor: Some(cursor) }
+    }
+
+    /// Paints and returns the written bytes as text.
+    fn paint(painter: &mut Painter, gone: &[Line], frame: &Frame, size: (usize, usize)) -> String {
+        let mut bytes = Vec::new();
+        painter.paint(&mut bytes, &Style::default(), gone, frame, size).unwrap();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn unchanged_lines_are_not_written_again() {
+        let mut painter = Painter::default();
+        let first = frame(&["one", "two"], (1, 3));
+        assert!(paint(&mut painter, &[], &first, (40, 10)).contains("one"));
+
+        assert_eq!(paint(&mut painter, &[], &first, (40, 10)), "");
+        let second = paint(&mut painter, &[], &frame(&["one", "three"], (1, 5)), (40, 10));
+        assert!(!second.contains("one") && second.contains("three"), "{second:?}");
+    }
+
+    #[test]
+    fn narrower_terminal_is_painted_from_where_the_wrapped_frame_begins() {
+        let mut painter = Painter::default();
+        let wide = frame(&[&"x".repeat(50), &"y".repeat(30), "› input"], (2, 7));
+        paint(&mut painter, &[], &wide, (60, 10));
+
+        let narrow = paint(&mut painter, &[], &frame(&["short"], (0, 5)), (20, 10));
+
+        // Three rows of 50 columns and two of 30 stand above the cursor.
+        assert!(narrow.contains("\u{1b}[1G\u{1b}[5A\u{1b}[2Kshort\r\n\u{1b}[J"), "{narrow:?}");
+    }
+
+    #[test]
+    fn lines_that_scroll_away_stand_above_the_frame() {
+        let mut painter = Painter::default();
+        let input = frame(&["› input"], (0, 7));
+        paint(&mut painter, &[], &input, (40, 10));
+
+        let gone = [Line::new(0).with(Tone::Plain, "an answer")];
+        let text = paint(&mut painter, &gone, &input, (40, 10));
+
+        assert!(text.find("an answer").unwrap() < text.find("› input").unwrap(), "{text:?}");
+    }
 }

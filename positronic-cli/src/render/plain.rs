@@ -1,4 +1,4 @@
-//! Appends one line for each event worth telling: for a pipe, a file, a log.
+//! Reporter that appends one line per notable event: for a pipe, a file, a log.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -9,13 +9,13 @@ use positronic_core::record::{
 };
 
 use super::figures::{duration, many, seconds, size, tokens, used_of};
+use super::routing::way;
 use super::style::Style;
 use super::text::{arguments, one_line, shorten, value_line};
 use super::view::View;
-use super::way::way;
 use super::words::{by, granted};
 
-/// Tells a run line by line.
+/// Reports a run line by line.
 #[derive(Debug)]
 pub(crate) struct Plain<W: Write> {
     out: W,
@@ -24,17 +24,16 @@ pub(crate) struct Plain<W: Write> {
     started: Option<positronic_core::record::Timestamp>,
 }
 
-/// How much of arguments and results a line shows.
+/// Maximum length of arguments and results in a line.
 const DETAIL: usize = 160;
 
 impl<W: Write> Plain<W> {
-    /// Makes a reporter that writes to `out`. Of the style only `unicode` matters: there are no colours, and a line
-    /// is as long as it is.
+    /// Creates a reporter that writes to `out`. Of the style only `unicode` applies: there are no colours and no wrapping.
     pub(crate) fn new(out: W, style: Style) -> Self {
         Self { out, view: View::new(), style, started: None }
     }
 
-    /// Reckons what models cost with these prices.
+    /// Calculates costs with these prices.
     #[must_use]
     pub(crate) fn priced(mut self, prices: PriceTable) -> Self {
         self.view = self.view.priced(prices);
@@ -46,11 +45,11 @@ impl<W: Write> Plain<W> {
         &self.view
     }
 
-    /// Takes in the next event and tells it, if it is worth it.
+    /// Applies the next event, and writes its line if it has one.
     ///
     /// # Errors
     ///
-    /// What the writer answers.
+    /// Errors of the writer.
     pub(crate) fn event(&mut self, event: &Event) -> io::Result<()> {
         self.view.apply(event);
         let started = *self.started.get_or_insert(event.at);
@@ -62,13 +61,13 @@ impl<W: Write> Plain<W> {
         writeln!(self.out, "{since} {place}{colon}{text}")
     }
 
-    /// Takes in the next event, and returns what there is to tell about it, without place and time.
-    pub(crate) fn told(&mut self, event: &Event) -> Option<String> {
+    /// Applies the next event, and returns its text, without place and time.
+    pub(crate) fn apply(&mut self, event: &Event) -> Option<String> {
         self.view.apply(event);
         self.tell(event)
     }
 
-    /// Adds a line that is no event.
+    /// Appends a line that belongs to no event.
     pub(crate) fn say(&mut self, text: &str) -> io::Result<()> {
         let text = self.line(text);
         writeln!(self.out, "{text}")
@@ -114,7 +113,9 @@ impl<W: Write> Plain<W> {
             EventKind::LoopModelRetry { attempt, error, due } => {
                 self.again(*attempt, &error.to_string(), due.since(event.at))
             }
-            EventKind::LoopAnswerRefused { message, .. } => format!("no decision that fits: {}", self.line(message)),
+            EventKind::LoopAnswerRefused { message, .. } => {
+                format!("invalid structured action: {}", self.line(message))
+            }
             EventKind::LoopToolCall(call) => {
                 let arguments = self.detail(&arguments(&call.arguments, unicode));
                 if arguments.is_empty() { "called".to_owned() } else { format!("called with {arguments}") }
@@ -136,7 +137,7 @@ impl<W: Write> Plain<W> {
                 self.decision(*decision, edited.as_ref(), reason.as_ref(), actor)
             }
             EventKind::LoopApprovalWithdrawn { cause } => format!("approval no longer needed: {}", self.line(cause)),
-            EventKind::LoopApprovalExpired {} => "nobody decided in time".to_owned(),
+            EventKind::LoopApprovalExpired {} => "no decision in time".to_owned(),
             EventKind::LoopWait { waits, .. } => {
                 let waits: Vec<String> =
                     waits.iter().map(|wait| format!("{} {}", wait.webhook, self.line(&wait.identifier))).collect();
@@ -146,13 +147,15 @@ impl<W: Write> Plain<W> {
                 format!("answered{}: {}", by(actor), self.detail(&value_line(payload, unicode)))
             }
             EventKind::LoopResume { cause: ResumeCause::Expired, .. } => "got no answer in time".to_owned(),
-            EventKind::LoopMessage { text, from: Speaker::Person, .. } => format!("was told: {}", self.line(text)),
+            EventKind::LoopMessage { text, from: Speaker::Person, .. } => {
+                format!("got the message: {}", self.line(text))
+            }
             EventKind::LoopMessage { text, from: Speaker::Engine, .. } => {
-                format!("the model was told: {}", self.line(text))
+                format!("message to the model: {}", self.line(text))
             }
             EventKind::LoopMaxIterations { limit } => format!("stopped after {}", many(u64::from(*limit), "iteration")),
             EventKind::LoopLimit { unpriced: Some(model), .. } => {
-                format!("stopped: nobody knows what {} costs, so its limit of money cannot be kept", self.line(model))
+                format!("stopped: the price of {} is unknown, so the money limit cannot be enforced", self.line(model))
             }
             EventKind::LoopLimit { kind, limit, used, .. } => {
                 format!("stopped by a limit: {} used", used_of(*kind, *used, *limit, self.view.currency()))
@@ -167,10 +170,10 @@ impl<W: Write> Plain<W> {
             EventKind::BudgetDecided { decision: Decision::Rejected, reason, actor, .. } => {
                 format!("{}refused more{}{}", of_run(&event.path), by(actor), self.why(reason.as_ref()))
             }
-            EventKind::BudgetExpired {} => "nobody granted more in time".to_owned(),
-            EventKind::StepBlocked {} => "asks a model that a limit does not allow".to_owned(),
+            EventKind::BudgetExpired {} => "no grant in time".to_owned(),
+            EventKind::StepBlocked {} => "needs a model call that a limit forbids".to_owned(),
             EventKind::LoopCompacted { summary: Some(_), .. } => "older messages were summarised".to_owned(),
-            EventKind::LoopCompacted { summary: None, .. } => "the messages are whole again".to_owned(),
+            EventKind::LoopCompacted { summary: None, .. } => "the full messages are sent again".to_owned(),
             EventKind::LoopComplete { outcome, usage, .. } => self.ended(outcome, &event.path, &used(usage)),
             _ => return None,
         })
@@ -261,8 +264,8 @@ impl<W: Write> Plain<W> {
     }
 }
 
-/// Writes the tokens, where they are known, as the end of a list.
-/// Begins a sentence about the run itself, which has no place that stands before it.
+/// Renders the tokens, if known, as the end of a list.
+/// Begins a sentence about the run itself, which has no place before it.
 fn of_run(path: &Path) -> &'static str {
     if path.is_root() { "the run: " } else { "" }
 }

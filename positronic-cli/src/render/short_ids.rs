@@ -14,9 +14,9 @@ pub(crate) const DASHES: [usize; 4] = [8, 13, 18, 23];
 
 /// Unambiguous short forms of run ids.
 #[derive(Debug, Default)]
-pub(crate) struct Short(BTreeMap<RunId, String>);
+pub(crate) struct ShortIds(BTreeMap<RunId, String>);
 
-impl Short {
+impl ShortIds {
     /// Shortens the ids of runs. Only generated ids are shortened; custom ids stay unchanged.
     pub(crate) async fn of(client: &Client, runs: impl IntoIterator<Item = &RunId>) -> Result<Self, StoreError> {
         let runs: BTreeSet<&RunId> = runs.into_iter().filter(|run| is_generated(run)).collect();

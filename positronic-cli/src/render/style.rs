@@ -1,4 +1,4 @@
-//! How a frame may look: columns, colour, signs, and how many lines there are.
+//! Style of a frame: columns, colour, signs and height.
 
 use std::fmt::Write as _;
 
@@ -6,20 +6,20 @@ use anstyle::{AnsiColor, Style as Ansi};
 
 use super::text::width;
 
-/// The frame's medium.
+/// The capabilities of the medium, and the limits of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Style {
-    /// How many columns a line may take; 20 to 200 look well.
+    /// Maximum columns of a line; 20 to 200 look well.
     pub(crate) width: usize,
     /// Whether colours may be used.
     pub(crate) colour: bool,
     /// Whether signs beyond ASCII may be used.
     pub(crate) unicode: bool,
-    /// How many lines the frame may have; the rest is left out with a remark.
+    /// Maximum lines of the frame; a note replaces the rest.
     pub(crate) height: Option<usize>,
-    /// How many lines of the result are shown at the end; 0 shows none.
+    /// Maximum lines of the result at the end; 0 hides it.
     pub(crate) result_lines: usize,
-    /// How many lines of an answer that streams stay in sight.
+    /// Number of visible lines of a streaming answer.
     pub(crate) stream_lines: usize,
 }
 
@@ -29,7 +29,7 @@ impl Default for Style {
     }
 }
 
-/// What a piece of a line is, and so how it is coloured.
+/// Meaning of a piece of a line, which determines its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tone {
     Plain,
@@ -55,7 +55,7 @@ impl Tone {
     }
 }
 
-/// A line of a frame: pieces of harmless text with their tones.
+/// A line of a frame: pieces of escaped text with their tones.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Line(Vec<(Tone, String)>);
 
@@ -74,7 +74,7 @@ impl Line {
         self.0.iter().map(|(_, text)| width(text)).sum()
     }
 
-    /// Writes the line, with colours where the style has them.
+    /// Renders the line, with the colours of the style.
     pub(crate) fn paint(&self, style: &Style) -> String {
         let mut painted = String::new();
         for (tone, text) in &self.0 {

@@ -1,4 +1,4 @@
-//! The end of a frame: where the run stands, what it used, how it ended.
+//! The end of a frame: status, usage and outcome of the run.
 
 use positronic_core::projection::timeline::{Ending, NodeId};
 use serde_json::Value;
@@ -10,7 +10,7 @@ use super::text::{one_line, sanitise, shorten, width};
 use super::view::ROOT;
 
 impl Pen<'_> {
-    /// The last lines of a frame: where the run stands and what it used, at the end with its result.
+    /// Renders the last lines of a frame: status and usage, and finally the result.
     pub(super) fn summary(&self, id: NodeId) -> Vec<Line> {
         let view = self.view;
         let Some(root) = view.node(id).filter(|root| root.started.is_some()) else { return Vec::new() };
@@ -58,7 +58,7 @@ impl Pen<'_> {
         lines
     }
 
-    /// Fills lines with metadata, as many on each as there is room for.
+    /// Fills lines with as much metadata as fits.
     fn packed(&self, (tone, sign): (Tone, Sign), word: &str, metadata: &[String]) -> Vec<Line> {
         let unicode = self.style.unicode;
         let between = if unicode { " · " } else { ", " };

@@ -1,7 +1,7 @@
-//! Lays out a run as a part of a conversation: what was said, what tools did, what they showed.
+//! Layout of a run as part of a conversation: messages, calls, and widgets.
 //!
-//! Names of stages, counts of iterations and the result are left out, since a conversation is about what is said. Loops whose
-//! records people are not shown leave no line. What stands below a call is laid out as everywhere.
+//! Stage names, iteration counts and the result are left out. Hidden loops have no lines. The nodes below a call are laid out
+//! as everywhere.
 
 use positronic_core::projection::timeline::{Ending, Node, NodeId, NodeKind, NodeStatus, StageNode};
 use positronic_core::record::{LoopOutcome, Speaker, StageKind};
@@ -12,10 +12,10 @@ use super::lines::Pen;
 use super::style::{Line, Sign, Style, Tone};
 use super::view::{ROOT, View, failure};
 
-/// What stands where nobody has said what a prompt begins with.
+/// Replaces the message of a prompt that begins without one.
 const BY_ITSELF: &str = "begun by the system";
 
-/// Which kind of thing a line is about; an empty line stands between two kinds.
+/// The kind of a line; an empty line separates two kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Group {
     Said,
@@ -23,12 +23,12 @@ enum Group {
     Answer,
 }
 
-/// Lays out all blocks that have not scrolled away, without what people are not shown.
+/// Lays out all blocks that have not scrolled away, without hidden prompts.
 pub(crate) fn talk(view: &View, style: &Style, scrolled: &Scrolled) -> Vec<Block> {
     laid_out(view, style, scrolled, false)
 }
 
-/// Writes a run as a part of a conversation; with `all`, also what people are not shown.
+/// Renders a run as part of a conversation; with `all`, also hidden prompts.
 pub(crate) fn shown(view: &View, style: &Style, all: bool) -> String {
     let blocks = laid_out(view, style, &Scrolled::default(), all);
     let lines = blocks.into_iter().flat_map(|block| block.lines.into_iter().map(move |line| (block.settled, line)));
@@ -43,7 +43,7 @@ fn laid_out(view: &View, style: &Style, scrolled: &Scrolled, all: bool) -> Vec<B
 
 struct Talk<'a> {
     layout: Layout<'a>,
-    /// What stood last, whether it has scrolled away or not.
+    /// The kind of the last line, also of one that has scrolled away.
     before: Option<Group>,
     all: bool,
 }
@@ -84,8 +84,8 @@ impl<'a> Talk<'a> {
         let children = self.view().children(id);
         let is_said = |child: &NodeId| self.view().node(*child).is_some_and(is_message);
         let mark = match (hidden, children.first().is_some_and(is_said)) {
-            (true, _) => Some("people are not shown what follows"),
-            // Where the run was begun with a message, the later loops belong to its answer.
+            (true, _) => Some("hidden from people:"),
+            // In a run that begins with a message, the later loops belong to its answer.
             (false, false) if first && !self.is_opened() => Some(BY_ITSELF),
             (false, _) => None,
         };
@@ -117,7 +117,7 @@ impl<'a> Talk<'a> {
         self.layout.node(id, 0);
     }
 
-    /// What a request went through is told like what tools did, apart from what the model says.
+    /// The failures of a request are rendered as calls are, apart from the answer.
     fn answer(&mut self, id: NodeId, node: &Node) {
         for (group, at) in [(Group::Done, BlockId::Head(id)), (Group::Answer, BlockId::Tail(id))] {
             let lines = match at {
@@ -131,12 +131,12 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// Says whether the run was begun with a message.
+    /// Returns whether the run begins with a message.
     fn is_opened(&self) -> bool {
         self.view().timeline.start.as_ref().is_some_and(|start| start.message.is_some())
     }
 
-    /// Parts what comes from what stood before it.
+    /// Separates the next lines from the previous kind.
     fn group(&mut self, group: Group, at: BlockId) {
         let parted = self.before.replace(group) != Some(group) || group == Group::Said;
         self.layout.gap = parted && !self.layout.scrolled.has(at);
@@ -164,18 +164,18 @@ impl<'a> Talk<'a> {
         lines
     }
 
-    /// Writes how the run ended, as far as no loop has said it.
+    /// Renders the end of the run, unless a loop shows it.
     fn end(&mut self) {
         let view = self.view();
-        let told = |id: &NodeId| match view.node(*id).map(|node| &node.kind) {
+        let is_shown = |id: &NodeId| match view.node(*id).map(|node| &node.kind) {
             Some(NodeKind::Stage(stage)) => failure(stage).is_some() || stage.outcome == Some(LoopOutcome::Cancelled),
             _ => false,
         };
-        let told = view.children(ROOT).iter().any(told);
+        let is_shown = view.children(ROOT).iter().any(is_shown);
         let pen = &self.layout.pen;
         let lines = match view.timeline.ending() {
-            Some(Ending::Failed(failure)) if !told => pen.remark(Tone::Bad, Sign::Failed, &failure.message, 0),
-            Some(Ending::Cancelled { .. }) if !told => pen.remark(Tone::Warn, Sign::Cut, "cancelled", 0),
+            Some(Ending::Failed(failure)) if !is_shown => pen.remark(Tone::Bad, Sign::Failed, &failure.message, 0),
+            Some(Ending::Cancelled { .. }) if !is_shown => pen.remark(Tone::Warn, Sign::Cut, "cancelled", 0),
             Some(Ending::Completed { result }) if !self.is_answered() => pen.result(result),
             _ => Vec::new(),
         };
@@ -184,7 +184,7 @@ impl<'a> Talk<'a> {
         self.layout.piece(BlockId::Tail(ROOT), lines, view.is_ended());
     }
 
-    /// Says whether anything was said or shown that stands for the result.
+    /// Returns whether an answer or a widget already shows the result.
     fn is_answered(&self) -> bool {
         self.before == Some(Group::Answer)
     }
@@ -249,7 +249,7 @@ mod tests {
 
         Remember to check the forecast.
         ");
-        assert!(seen(&story, true).ends_with("› people are not shown what follows\n\nReminded.\n"));
+        assert!(seen(&story, true).ends_with("› hidden from people:\n\nReminded.\n"));
     }
 
     #[test]
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn how_it_ended_is_said_once_and_a_result_only_where_nothing_was_said() {
+    fn end_is_shown_once_and_the_result_only_without_an_answer() {
         let failed = seen(&super::super::stories::failed(), false);
         assert_eq!(failed.matches("✗ too many requests (429), tried 4 times").count(), 1, "{failed}");
         let silent = brain(&[("Count", StageKind::Step)]).step("Count", 5).complete("", json!({"sum": 3}));

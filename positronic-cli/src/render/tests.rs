@@ -175,7 +175,7 @@ fn plain_lines() {
 }
 
 #[test]
-fn ascii_without_colour_is_nothing_but_ascii() {
+fn ascii_style_prints_only_ascii() {
     let style = Style { unicode: false, ..Style::default() };
     for story in all() {
         let frame = render(&told(&story), &style);
@@ -253,7 +253,7 @@ fn stepped_in() -> Story {
 }
 
 #[test]
-fn what_a_model_had_streamed_before_it_failed_is_not_shown_beside_the_answer_of_the_next() {
+fn stream_of_a_failed_model_is_not_shown_next_to_the_answer_of_its_fallback() {
     let story = stepped_in();
     let shown = frame(&story, 80);
     assert!(shown.contains("The second model") && !shown.contains("The first"), "{shown}");

@@ -1,7 +1,7 @@
-//! Text that is safe and fits: every string of a model, a tool or a person goes through here before it is shown.
+//! Escaping and fitting of text: every string of a model, a tool or a person passes through here before it is shown.
 //!
-//! [`sanitise`] takes away what could steer a terminal or hide text, [`wrap`] and [`shorten`] fit the rest into a
-//! number of columns. Widths are those of grapheme clusters, so that wide characters and emoji count as they look.
+//! [`sanitise`] escapes terminal controls and hidden characters, [`wrap`] and [`shorten`] fit text into columns. Widths are
+//! those of grapheme clusters, so that wide characters and emoji count as they look.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
 
-/// Counts the columns that a text without control characters takes.
+/// Counts the columns of a text without control characters.
 pub(crate) fn width(text: &str) -> usize {
     text.graphemes(true).map(grapheme_width).sum()
 }
@@ -19,9 +19,9 @@ fn grapheme_width(grapheme: &str) -> usize {
     grapheme.width()
 }
 
-/// Makes a text harmless: line breaks stay, a tab becomes spaces, every other control character becomes a visible
-/// sign. Characters that cannot be seen or that reorder text are named, such as `<U+200B>`, so that what a person approves
-/// is what they see. Only those that make one emoji of several characters stay.
+/// Escapes a text: line breaks stay, a tab becomes spaces, every other control character becomes a visible sign. Characters
+/// that are invisible or reorder text are named, such as `<U+200B>`, so that a person sees what they approve. Only joiners
+/// within an emoji stay.
 pub(crate) fn sanitise(text: &str, unicode: bool) -> String {
     let mut safe = String::with_capacity(text.len());
     let mut characters = text.chars().peekable();
@@ -43,7 +43,7 @@ pub(crate) fn sanitise(text: &str, unicode: bool) -> String {
     safe
 }
 
-/// Makes a text harmless and puts it on one line.
+/// Escapes a text and joins its lines.
 pub(crate) fn one_line(text: &str, unicode: bool) -> String {
     let safe = sanitise(text, unicode);
     if safe.contains('\n') {
@@ -64,7 +64,7 @@ fn control_picture(character: char, unicode: bool) -> char {
     }
 }
 
-/// Says whether an invisible character stands where it makes one emoji of several characters, or a coloured one of a sign.
+/// Returns whether an invisible character joins an emoji or selects its colour.
 fn makes_emoji(before: Option<char>, character: char, next: Option<char>) -> bool {
     match (before, character) {
         (Some('0'..='9' | '#' | '*'), '\u{fe0f}') => next == Some('\u{20e3}'),
@@ -83,7 +83,7 @@ fn is_pictograph(character: char) -> bool {
         | '\u{2b00}'..='\u{2bff}' | '\u{3030}' | '\u{303d}' | '\u{3297}' | '\u{3299}' | '\u{1f000}'..='\u{1faff}')
 }
 
-/// Cuts a line to `columns`, with an ellipsis where something was cut.
+/// Truncates a line to `columns`, with an ellipsis.
 pub(crate) fn shorten(line: &str, columns: usize, unicode: bool) -> String {
     if width(line) <= columns {
         return line.to_owned();
@@ -106,8 +106,8 @@ pub(crate) fn shorten(line: &str, columns: usize, unicode: bool) -> String {
     short
 }
 
-/// Breaks a text into lines of at most `columns`, between words where there is a choice. A word that is longer is
-/// broken inside; a line's own indentation is kept for its first part.
+/// Wraps a text into lines of at most `columns`, between words if possible. A longer word is split; only the first part of
+/// a line has its indentation.
 pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(2);
     let mut lines = Vec::new();
@@ -161,7 +161,7 @@ fn words(line: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Writes a call's arguments as `name=value` pairs on one line, anything else as compact JSON.
+/// Renders a call's arguments as `name=value` pairs on one line, anything else as compact JSON.
 pub(crate) fn arguments(value: &Value, unicode: bool) -> String {
     let text = match value {
         Value::Object(fields) => {
@@ -173,7 +173,7 @@ pub(crate) fn arguments(value: &Value, unicode: bool) -> String {
     one_line(&text, unicode)
 }
 
-/// Writes a value for one line: a text as it is, anything else as compact JSON.
+/// Renders a value on one line: a text as it is, anything else as compact JSON.
 pub(crate) fn value_line(value: &Value, unicode: bool) -> String {
     match value {
         Value::String(text) => one_line(text, unicode),
@@ -181,8 +181,8 @@ pub(crate) fn value_line(value: &Value, unicode: bool) -> String {
     }
 }
 
-/// Writes as escapes what JSON allows as it is and a terminal would obey or hide: the rest of the control characters, and
-/// everything that cannot be seen.
+/// Escapes the characters that JSON allows but a terminal would obey or hide: the other control characters, and invisible
+/// ones.
 pub(crate) fn harmless_json(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for letter in json.chars() {
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_kept_whole_where_they_fit() {
+    fn wrap_keeps_words_that_fit() {
         assert_eq!(wrap("The quick brown fox jumps.", 10), ["The quick", "brown fox", "jumps."]);
         assert_eq!(wrap("a\n\n  b c", 10), ["a", "", "  b c"]);
         assert_eq!(wrap("", 10), [""]);

@@ -15,54 +15,54 @@ use positronic_core::record::{
     Delta, Event, LimitKind, LoopOutcome, Part, Path, PriceTable, Speaker, StageKind, Timestamp,
 };
 
-use super::way::way;
+use super::routing::way;
 
 /// The root brain's node.
 pub(crate) const ROOT: NodeId = NodeId::ROOT;
 
-/// A run as it is shown.
+/// A shown run.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct View {
     pub(crate) timeline: Timeline,
     pub(crate) now: Timestamp,
-    /// The first child of a node that is still laid out.
+    /// The first child of each node that is still laid out.
     from: HashMap<NodeId, NodeId>,
-    /// The widgets that have scrolled away, each with the place in its row of the one that it showed then.
+    /// Widgets that have scrolled away, each with the index of the version that it showed.
     fixed: HashMap<NodeId, usize>,
-    /// Remarks of the command below nodes.
+    /// Notes of the command below nodes.
     notes: HashMap<NodeId, Vec<String>>,
 }
 
 impl View {
-    /// Makes the view of a run that has not begun.
+    /// Creates the view of a run without events.
     #[must_use]
     pub(crate) fn new() -> Self {
         Self::default()
     }
 
-    /// Reckons what models cost with these prices.
+    /// Calculates costs with these prices.
     #[must_use]
     pub(crate) fn priced(self, prices: PriceTable) -> Self {
         Self { timeline: self.timeline.priced(Arc::new(prices)), ..self }
     }
 
-    /// Takes in the next event of the run.
+    /// Applies the next event of the run.
     pub(crate) fn apply(&mut self, event: &Event) {
         self.tick(event.at);
         self.timeline.apply(event);
     }
 
-    /// Takes in a piece of what streams.
+    /// Applies a delta.
     pub(crate) fn apply_delta(&mut self, delta: &Delta) {
         self.timeline.apply_delta(delta);
     }
 
-    /// Lets time pass: spinners turn, durations and countdowns move.
+    /// Advances the time of spinners, durations and countdowns.
     pub(crate) fn tick(&mut self, now: Timestamp) {
         self.now = self.now.max(now);
     }
 
-    /// Says whether the run has ended.
+    /// Returns whether the run has ended.
     #[must_use]
     pub(crate) fn is_ended(&self) -> bool {
         self.timeline.ending().is_some()
@@ -72,7 +72,7 @@ impl View {
         self.timeline.currency.as_deref()
     }
 
-    /// Writes what the answers cost so far, in a few words.
+    /// Renders the cost so far.
     pub(crate) fn cost(&self) -> String {
         let currency = self.timeline.costs.as_ref().map_or("", |costs| costs.currency.as_str());
         let spent = self.timeline.spent();
@@ -87,8 +87,8 @@ impl View {
         self.timeline.node(id)
     }
 
-    /// Lists the nodes that are laid out below a node, in the order in which they began: those of a loop's iterations as if
-    /// they were the loop's own, without what has scrolled away long ago and what leaves no line.
+    /// Lists the nodes that are laid out below a node, in order of their start: those of a loop's iterations count as the
+    /// loop's own; nodes without lines, and those that scrolled away long ago, are left out.
     pub(crate) fn children(&self, id: NodeId) -> Vec<NodeId> {
         let from = self.from.get(&id).copied().unwrap_or(ROOT);
         let is_loop = self.node(id).is_some_and(is_loop);
@@ -100,7 +100,7 @@ impl View {
                 None if *child >= from => shown.push(*child),
                 None => {}
             }
-            // What began before an iteration has nothing that begins after it.
+            // Nodes before an iteration have no later children.
             if *child < from && (iteration.is_some() || !is_loop) {
                 break;
             }
@@ -126,12 +126,12 @@ impl View {
         }
     }
 
-    /// Names where something happens for people: the stages and calls on the way, from the outside in.
+    /// Renders a path for people: its stages and calls from the outside in.
     pub(crate) fn trail(&self, path: &Path) -> String {
         self.timeline.trail(path).join(" › ")
     }
 
-    /// Names the innermost loop that is open, with its iteration.
+    /// Returns the innermost open loop with its iteration.
     pub(crate) fn at_work(&self) -> Option<(&str, u32)> {
         self.timeline.nodes().rev().filter(|node| node.status.is_open()).find_map(|node| match &node.kind {
             NodeKind::Stage(stage) => Some((stage.name.as_str(), stage.iteration?)),
@@ -156,8 +156,7 @@ impl View {
         }
     }
 
-    /// Returns what stands at the place of a widget, and whether it is an update of something that scrolled away; none where
-    /// another place shows it.
+    /// Returns the widget to show at a node, and whether it updates one that scrolled away; `None` if another node shows it.
     pub(crate) fn widget<'a>(&'a self, id: NodeId, widget: &'a WidgetNode) -> Option<(&'a str, bool)> {
         let of = |id: NodeId| match &self.node(id)?.kind {
             NodeKind::Widget(widget) => Some(&**widget),
@@ -178,7 +177,7 @@ impl View {
         }
     }
 
-    /// Notes that a node has scrolled away, and stays as it is.
+    /// Records that a node has scrolled away.
     pub(crate) fn fix(&mut self, id: NodeId) {
         if let Some(Node { kind: NodeKind::Widget(widget), .. }) = self.node(id) {
             let first = widget.first.and_then(|first| self.node(first));
@@ -190,7 +189,7 @@ impl View {
         }
     }
 
-    /// Leaves out children that are not asked for again: of every open node, those before the last one that `gone` knows.
+    /// Drops children of open nodes before the last one that scrolled away.
     pub(crate) fn forget(&mut self, gone: impl Fn(NodeId) -> bool) {
         let mut at = ROOT;
         loop {
@@ -202,7 +201,7 @@ impl View {
         }
     }
 
-    /// Adds a remark of the command to what the last event has begun.
+    /// Adds a note of the command to the node of the last event.
     pub(crate) fn note(&mut self, text: String) {
         if let Some(last) = self.timeline.nodes().next_back().map(|node| node.id) {
             self.notes.entry(last).or_default().push(text);
@@ -213,7 +212,7 @@ impl View {
         self.notes.get(&id).map_or(&[], Vec::as_slice)
     }
 
-    /// Says what is going on at a node or below it: work, or only waiting.
+    /// Returns the activity at a node or below it: work, or only waiting.
     pub(crate) fn is_waiting(&self, id: NodeId) -> bool {
         let (active, waiting) = self.activity(id);
         waiting && !active
@@ -245,7 +244,7 @@ fn is_loop(node: &Node) -> bool {
     matches!(&node.kind, NodeKind::Stage(stage) if stage.stage == StageKind::Loop)
 }
 
-/// Says whether an answer leaves a line, now or while it streams.
+/// Returns whether an answer has lines, now or while it streams.
 fn is_shown(answer: &AnswerNode) -> bool {
     match &answer.outcome {
         None => answer.stream.is_some(),
@@ -257,11 +256,11 @@ fn is_shown(answer: &AnswerNode) -> bool {
     }
 }
 
-/// Returns what people are shown of a part of an answer, and whether it is the reason for structured actions.
+/// Returns the visible text of a part of an answer, and whether it is the reasoning of structured actions.
 pub(crate) fn shown_text(part: &Part) -> Option<(&str, bool)> {
     let (text, reason) = match part {
         Part::Text { text } | Part::Refusal { text } => (text, false),
-        // What a provider shows of a model's thoughts has data of its own.
+        // Reasoning of a provider has its own data.
         Part::Reasoning { text, data: None } => (text, true),
         _ => return None,
     };

@@ -2,17 +2,17 @@
 
 use std::collections::HashSet;
 
-use positronic_core::record::{Actor, Amounts, Overrides, RunId, RunSummary};
+use positronic_core::record::{Actor, Amounts, Decision, Event, EventKind, Overrides, Path, RunId, RunSummary};
 
 use super::figures::more;
 
-/// Writes what was granted: `20 tokens more`.
+/// Renders a grant: `20 tokens more`.
 pub(crate) fn granted(granted: &Amounts, currency: Option<&str>) -> String {
     let amounts: Vec<String> = granted.kinds().map(|kind| more(kind, granted.of(kind), currency)).collect();
     amounts.join(" and ")
 }
 
-/// Names who did something, with a leading blank; nothing where it is unknown.
+/// Renders an actor with a leading blank; empty if unknown.
 pub(crate) fn by(actor: &Actor) -> String {
     match (&actor.by, &actor.channel) {
         (Some(by), _) => format!(" by {by}"),
@@ -22,7 +22,7 @@ pub(crate) fn by(actor: &Actor) -> String {
     }
 }
 
-/// Writes a reason behind what it is for; nothing where there is none.
+/// Renders a reason after a colon; empty without one.
 pub(crate) fn why(reason: Option<&str>) -> String {
     reason.map_or_else(String::new, |reason| format!(": {reason}"))
 }
@@ -42,9 +42,38 @@ pub(crate) fn code_changed(difference: &str) -> String {
     format!("the code has changed since the start of the run: {difference}")
 }
 
-/// Says what a fork says in the place of its brain's code.
+/// Renders the settings that a fork overrides.
 pub(crate) fn overridden(overrides: &Overrides) -> String {
     let model = overrides.model.as_ref().map(|model| format!("the model {model}"));
     let system = overrides.system.as_ref().map(|system| format!("another system prompt: {system}"));
     model.into_iter().chain(system).collect::<Vec<_>>().join(" and ")
+}
+
+/// Renders why a call no longer waits, from the events since.
+pub(crate) fn settlement<'a>(log: impl Iterator<Item = &'a Event>, call: &Path) -> String {
+    let by = |actor: &Actor| {
+        let by = actor.by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
+        let over = actor.channel.as_ref().map(|channel| format!(" over {channel}")).unwrap_or_default();
+        format!("{by}{over}")
+    };
+    let mut found =
+        log.filter(|event| event.path == *call || event.path.is_root()).filter_map(|event| match &event.kind {
+            EventKind::LoopApprovalDecided { decision: Decision::Approved, actor, .. } => {
+                Some(format!("it was approved{}", by(actor)))
+            }
+            EventKind::LoopApprovalDecided { decision: Decision::Rejected, actor, .. } => {
+                Some(format!("it was rejected{}", by(actor)))
+            }
+            EventKind::BudgetDecided { decision: Decision::Approved, actor, .. } => {
+                Some(format!("it was granted more{}", by(actor)))
+            }
+            EventKind::BudgetDecided { decision: Decision::Rejected, actor, .. } => {
+                Some(format!("it was refused more{}", by(actor)))
+            }
+            EventKind::LoopApprovalExpired {} | EventKind::BudgetExpired {} => Some("no decision in time".to_owned()),
+            EventKind::LoopResume { actor, .. } => Some(format!("it was answered{}", by(actor))),
+            EventKind::BrainCancelled { actor, .. } => Some(format!("the run was cancelled{}", by(actor))),
+            _ => None,
+        });
+    found.next().unwrap_or_else(|| "it was settled elsewhere".to_owned())
 }

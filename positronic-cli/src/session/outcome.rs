@@ -1,4 +1,4 @@
-//! How a command that sat with a run ends: the result as data, the exit code, and how a run goes on that was left.
+//! The end of a command that showed a run: the result as data, the exit code, and the command that continues the run.
 
 use std::collections::HashMap;
 use std::io;
@@ -16,24 +16,24 @@ use crate::app::store::ProjectStore;
 use crate::app::ui::Ui;
 use crate::cli::exit::Exit;
 use crate::render::figures::{amount, many};
-use crate::render::short_ids::Short;
+use crate::render::short_ids::ShortIds;
 use crate::session::driver::Ending;
 use crate::session::interrupts::Interrupt;
 use crate::session::pending::{LISTED_ROWS, entry};
 
-/// Ends a command with what its run came to.
+/// Prints the outcome of a run, and returns the exit code.
 pub(crate) async fn ended(
-    kept: &ProjectStore,
+    store: &ProjectStore,
     run: &RunId,
     ending: Ending,
-    tape: &CassetteSession,
+    cassette: &CassetteSession,
     json: bool,
     ui: &mut Ui,
 ) -> Result<Exit, Failure> {
     match ending {
         Ending::Completed(result) => {
-            completed(&result, tape, json, ui)?;
-            let log = kept.client().events(run, Seq(0)).await?;
+            completed(&result, cassette, json, ui)?;
+            let log = store.client().events(run, Seq(0)).await?;
             cut_short(&log, ui)?;
             Ok(Exit::Done)
         }
@@ -41,37 +41,37 @@ pub(crate) async fn ended(
         Ending::Cancelled => Ok(Exit::Cancelled),
         Ending::Interrupted => Ok(Exit::Interrupted),
         Ending::Left(pending) => {
-            left(kept, run, &pending, ui).await?;
+            left(store, run, &pending, ui).await?;
             Ok(Exit::Unanswered)
         }
-        Ending::LetGo(told) => {
-            let short = Short::of(&kept.client(), [run]).await?;
+        Ending::Released(interrupt) => {
+            let short = ShortIds::of(&store.client(), [run]).await?;
             let command = ui.command(&["work", short.get(run)]);
-            ui.notice(&format!("the run stays as it is; go on with: {command}"))?;
-            Ok(left_by(told))
+            ui.notice(&format!("the run is unchanged; continue it with: {command}"))?;
+            Ok(left_by(interrupt))
         }
     }
 }
 
-/// Returns the exit code of a command that was told to end and has left the run as it is.
-pub(crate) const fn left_by(told: Interrupt) -> Exit {
-    match told {
+/// Returns the exit code of a command that an interrupt has ended, with the run unchanged.
+pub(crate) const fn left_by(interrupt: Interrupt) -> Exit {
+    match interrupt {
         Interrupt::Person => Exit::Interrupted,
         Interrupt::System => Exit::Terminated,
     }
 }
 
-fn completed(result: &Value, tape: &CassetteSession, json: bool, ui: &mut Ui) -> Result<(), Failure> {
+fn completed(result: &Value, cassette: &CassetteSession, json: bool, ui: &mut Ui) -> Result<(), Failure> {
     if !json {
         ui.document(result)?;
     }
-    let CassetteSession::Plays(cassette) = tape else { return Ok(()) };
+    let CassetteSession::Plays(cassette) = cassette else { return Ok(()) };
     let exchanges = cassette.unused_exchanges();
     if let Some(first) = exchanges.first() {
         let count = exchanges.len();
         ui.notice(&format!("{count} of the cassette's answers were not used, the first is {first}"))?;
     }
-    // A brain that asks for less, as its options say, has no use for them.
+    // A brain with other options may ask less.
     let signals = cassette.unused_signals();
     if let Some(first) = signals.first() {
         let count = many(u64::try_from(signals.len()).unwrap_or(u64::MAX), "decision");
@@ -80,8 +80,8 @@ fn completed(result: &Value, tape: &CassetteSession, json: bool, ui: &mut Ui) ->
     Ok(())
 }
 
-/// Says of the loops of a run that a limit has ended them, where no call ran them: the run counts as completed all the same,
-/// since its brain goes on then.
+/// Reports the loops of a run that a limit has stopped, except those of calls: the run still counts as completed, since its
+/// brain continues.
 pub(crate) fn cut_short(log: &[Arc<Event>], ui: &mut Ui) -> io::Result<()> {
     let (mut limits, mut currency) = (HashMap::new(), None);
     for event in log {
@@ -89,7 +89,7 @@ pub(crate) fn cut_short(log: &[Arc<Event>], ui: &mut Ui) -> io::Result<()> {
         let whose = match &event.kind {
             EventKind::LoopMaxIterations { limit } => format!("its limit of {}", many(u64::from(*limit), "iteration")),
             EventKind::LoopLimit { unpriced: Some(model), .. } => {
-                format!("a limit of money, since nobody knows what {model} costs")
+                format!("a money limit, since the price of {model} is unknown")
             }
             EventKind::LoopLimit { kind, limit, of, shared, .. } => {
                 let whose = match of {
@@ -105,7 +105,7 @@ pub(crate) fn cut_short(log: &[Arc<Event>], ui: &mut Ui) -> io::Result<()> {
                 let is_called = event.path.segments().any(|segment| matches!(segment, Segment::Call(..)));
                 if !is_called {
                     let path = &event.path;
-                    ui.notice(&format!("the loop `{path}` was stopped by {limit}, before it had come to its end"))?;
+                    ui.notice(&format!("the loop `{path}` was stopped by {limit} before it was complete"))?;
                 }
                 continue;
             }
@@ -123,28 +123,28 @@ pub(crate) fn cut_short(log: &[Arc<Event>], ui: &mut Ui) -> io::Result<()> {
     Ok(())
 }
 
-/// Says what a run waits for, since when, and how it goes on.
-async fn left(kept: &ProjectStore, run: &RunId, pending: &[Pending], ui: &mut Ui) -> Result<(), Failure> {
-    let client = kept.client();
+/// Prints the pending items of a run, and the command that continues it.
+async fn left(store: &ProjectStore, run: &RunId, pending: &[Pending], ui: &mut Ui) -> Result<(), Failure> {
+    let client = store.client();
     let row = client.store().run(run).await?;
-    let mut waiters = client.store().pending(&PendingFilter::builder().run(run.clone()).build()).await?;
-    let short = Short::of(&client, [run]).await?;
-    waiters.retain(|waiter| pending.iter().any(|pending| pending.call == waiter.pending.call));
+    let mut items = client.store().pending(&PendingFilter::builder().run(run.clone()).build()).await?;
+    let short = ShortIds::of(&client, [run]).await?;
+    items.retain(|item| pending.iter().any(|pending| pending.call == item.pending.call));
     let id = short.get(run);
     let now = SystemClock.now();
     let why = row.why.unwrap_or_else(|| "The run waits.".to_owned());
     if pending.is_empty() {
         let resume = ui.command(&["resume", id]);
-        ui.notice(&format!("{why} It stays; lift the pause with: {resume}"))?;
+        ui.notice(&format!("{why} Lift the pause with: {resume}"))?;
     } else {
-        ui.notice(&format!("{why} It stays:"))?;
+        ui.notice(&format!("{why} To answer:"))?;
     }
-    for waiter in &waiters {
-        let currency = currency(&client, run, &waiter.pending).await?;
-        let text = entry(waiter, id, currency.as_deref(), now, (ui.err_columns(), Some(LISTED_ROWS)), ui);
+    for item in &items {
+        let currency = currency(&client, run, &item.pending).await?;
+        let text = entry(item, id, currency.as_deref(), now, (ui.err_columns(), Some(LISTED_ROWS)), ui);
         ui.lines(&text)?;
     }
     let work = ui.command(&["work", id]);
-    ui.notice(&format!("then go on with: {work}"))?;
+    ui.notice(&format!("then continue with: {work}"))?;
     Ok(())
 }

@@ -9,8 +9,8 @@ use crate::app::cassette_position::REPLY;
 use crate::app::ui::Ui;
 use crate::cli::limits;
 use crate::cli::options::sample;
+use crate::render::arguments::{Room, extent};
 use crate::render::figures::{age, many};
-use crate::render::given::{Room, extent};
 use crate::render::limits::asks;
 use crate::render::text::{one_line, shorten};
 
@@ -26,7 +26,7 @@ pub(crate) const LISTED_ROWS: usize = 20;
 /// Arguments of several lines begin with their size. They are shown in full, or as the first `most` rows with the
 /// command that shows the rest.
 pub(crate) fn entry(
-    waiter: &PendingItem,
+    item: &PendingItem,
     run: &str,
     currency: Option<&str>,
     now: Timestamp,
@@ -35,22 +35,22 @@ pub(crate) fn entry(
 ) -> String {
     let unicode = ui.settings.unicode;
     let fit = |line: &str| shorten(&one_line(line, unicode), columns, unicode);
-    let place = match (waiter.pending.tool.as_str(), waiter.pending.call.is_root()) {
+    let place = match (item.pending.tool.as_str(), item.pending.call.is_root()) {
         ("", true) => String::new(),
-        ("", false) => format!(" › {}", waiter.pending.call),
-        (tool, _) => format!(" › {tool} at {}", waiter.pending.call),
+        ("", false) => format!(" › {}", item.pending.call),
+        (tool, _) => format!(" › {tool} at {}", item.pending.call),
     };
-    let head = format!("{run} {}{place}", waiter.brain);
+    let head = format!("{run} {}{place}", item.brain);
     let head = if unicode { head } else { head.replace(" › ", " > ") };
-    let mut text = format!("{}\n", fit(&format!("{head}, for {}", age(now.since(waiter.at)))));
-    let until = expires(&waiter.pending);
+    let mut text = format!("{}\n", fit(&format!("{head}, for {}", age(now.since(item.at)))));
+    let until = expires(&item.pending);
     let left = until.map_or_else(String::new, |until| match until.since(now) {
         left if left.is_zero() => "; expired: the run continues without an answer".to_owned(),
         left => format!("; {} left", age(left)),
     });
-    text.push_str(&fit(&format!("  {}{left}", question(&waiter.pending, currency))));
+    text.push_str(&fit(&format!("  {}{left}", question(&item.pending, currency))));
     text.push('\n');
-    let arguments = &waiter.pending.arguments;
+    let arguments = &item.pending.arguments;
     let rows = Room { columns, unicode }.compact(arguments);
     if rows.len() > 1
         && let Some(extent) = extent(arguments)
@@ -67,7 +67,7 @@ pub(crate) fn entry(
         let rows = many(u64::try_from(left).unwrap_or(u64::MAX), "more row");
         _ = writeln!(text, "  {mark} {rows}: {}", one_line(&command, unicode));
     }
-    for command in answers(run, &waiter.pending, now, ui) {
+    for command in answers(run, &item.pending, now, ui) {
         // A truncated command would be useless.
         _ = writeln!(text, "    {}", one_line(&command, unicode));
     }
@@ -83,7 +83,7 @@ pub(crate) fn named(pending: &Pending) -> String {
     }
 }
 
-/// Says whether a person can answer.
+/// Returns whether a person can answer.
 pub(crate) fn for_person(pending: &Pending) -> bool {
     match &pending.kind {
         PendingKind::Approval { .. } | PendingKind::Budget { .. } => true,
@@ -91,7 +91,7 @@ pub(crate) fn for_person(pending: &Pending) -> bool {
     }
 }
 
-/// Says whether a yes or a no answers.
+/// Returns whether a decision answers.
 pub(crate) const fn is_approval(pending: &Pending) -> bool {
     matches!(pending.kind, PendingKind::Approval { .. } | PendingKind::Budget { .. })
 }

@@ -10,9 +10,9 @@ use serde_json::json;
 use super::pending::{LISTED_ROWS, entry};
 use crate::app::settings::Settings;
 use crate::app::ui::Ui;
-use crate::cli::{Color, Where};
+use crate::cli::{Color, StoreArgs};
 use crate::render::run_table::table;
-use crate::render::short_ids::Short;
+use crate::render::short_ids::ShortIds;
 use crate::render::text::width;
 
 const HOUR: i64 = 3_600_000_000;
@@ -47,7 +47,7 @@ fn ui() -> Ui {
         settings: Settings { unicode: true, ..Settings::default() },
         color: Color::Never,
         program: "desk".to_owned(),
-        place: Where::default(),
+        store_args: StoreArgs::default(),
         prices: None,
     }
 }
@@ -65,7 +65,7 @@ fn table_of_runs_fits_the_width() {
     for columns in [20, 60, 100] {
         let text = table(
             &rows,
-            &Short::default(),
+            &ShortIds::default(),
             &HashSet::from([RunId::new("ticket-4")]),
             &HashMap::new(),
             Timestamp(100 * HOUR),

@@ -1,4 +1,4 @@
-//! Which reporter shows a run, and where its events go as data.
+//! Display of a run: the reporter for people, and the events as data.
 
 use std::io::{self, Write};
 
@@ -11,12 +11,12 @@ use crate::app::ui::size;
 use crate::render::text::harmless_json;
 use crate::render::{Frame, Line, Live, Painter, Plain, Style, Tone, View};
 
-/// Shows a run to a person, and writes its events where they are wanted as data.
+/// Shows a run to a person, and writes its events as data.
 pub(crate) struct Screen<'a> {
     reporter: Reporter<'a>,
-    /// Takes every event as one line of JSON.
+    /// Receives every event as one line of JSON.
     json: Option<&'a mut (dyn Write + Send)>,
-    /// The run, where events are to name it.
+    /// The run, if events name it.
     named: Option<RunId>,
     style: Style,
     /// Paints questions where the reporter does not repaint.
@@ -78,7 +78,7 @@ impl<'a> Screen<'a> {
         }
     }
 
-    /// Lets time pass; a live reporter repaints.
+    /// Advances the time; a live reporter repaints.
     pub(crate) fn tick(&mut self, now: Timestamp) -> io::Result<()> {
         match &mut self.reporter {
             Reporter::Live(live) => {
@@ -102,22 +102,15 @@ impl<'a> Screen<'a> {
     }
 
     fn foot(&mut self, gone: Vec<Line>, frame: Frame) -> io::Result<()> {
-        let (columns, rows) = size();
         match &mut self.reporter {
-            Reporter::Live(live) => {
-                live.set_foot(frame);
-                if !gone.is_empty() {
-                    live.print(gone)?;
-                }
-                live.tick(SystemClock.now(), columns, rows)
-            }
+            Reporter::Live(live) => live.paint(gone, frame, SystemClock.now(), size()),
             Reporter::Plain(_) | Reporter::Silent(_) => {
-                self.painter.paint(&mut io::stderr(), &self.style, &gone, &frame, (columns, rows))
+                self.painter.paint(&mut io::stderr(), &self.style, &gone, &frame, size())
             }
         }
     }
 
-    /// Tells a person something between two questions.
+    /// Prints a message between two questions.
     pub(crate) fn say(&mut self, text: &str) -> io::Result<()> {
         match &mut self.reporter {
             Reporter::Live(live) => live.say(Tone::Warn, text),
@@ -126,12 +119,12 @@ impl<'a> Screen<'a> {
         }
     }
 
-    /// Names a place in the run: the stages and calls on the way.
+    /// Renders a path in the run: its stages and calls.
     pub(crate) fn trail(&self, path: &Path) -> String {
         self.view().trail(path)
     }
 
-    /// Returns the currency in which limits of money count, where it is known.
+    /// Returns the currency of money limits, if known.
     pub(crate) fn currency(&self) -> Option<&str> {
         self.view().currency()
     }
@@ -144,7 +137,7 @@ impl<'a> Screen<'a> {
         }
     }
 
-    /// Shows the end, and leaves the terminal to others.
+    /// Paints the last frame, and releases the terminal.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         match &mut self.reporter {
             Reporter::Live(live) => live.finish(),

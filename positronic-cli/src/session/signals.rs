@@ -9,52 +9,48 @@ use serde_json::json;
 use super::pending::answers;
 use crate::app::failure::Failure;
 use crate::app::find::find;
-use crate::app::runtime::block_on;
 use crate::app::store::ProjectStore;
 use crate::app::ui::Ui;
 use crate::cli::By;
 use crate::cli::exit::Exit;
-use crate::render::short_ids::Short;
+use crate::render::short_ids::ShortIds;
 use crate::render::words::no_worker;
 
-/// Sends signals to a run, all or none, and tells which event accepts each.
-pub(crate) fn say(
+/// Sends signals to a run, all or none, and prints the event that accepts each.
+pub(crate) async fn send_signals(
     run: &str,
     id: Option<&str>,
-    said: &[(SignalKind, String)],
+    labelled: &[(SignalKind, String)],
     by: &By,
     ui: &mut Ui,
 ) -> Result<Exit, Failure> {
-    let kept = ProjectStore::known(ui)?;
-    let (row, accepted, rest) = block_on(async {
-        let row = find(&kept, run, ui).await?;
-        let client = kept.client();
-        let actor = ui.actor(by.by.as_deref());
-        let signal = |(kind, _): &(SignalKind, String)| Signal {
-            id: id.map_or_else(|| UuidIds.signal(), SignalId::new),
-            actor: actor.clone(),
-            kind: kind.clone(),
-        };
-        let signals: Vec<Signal> = said.iter().map(signal).collect();
-        if id.is_some() {
-            for signal in &signals {
-                said_before(&client, &row.run, signal).await?;
-            }
+    let store = ProjectStore::open_existing(ui)?;
+    let row = find(&store, run, ui).await?;
+    let client = store.client();
+    let actor = ui.actor(by.by.as_deref());
+    let signal = |(kind, _): &(SignalKind, String)| Signal {
+        id: id.map_or_else(|| UuidIds.signal(), SignalId::new),
+        actor: actor.clone(),
+        kind: kind.clone(),
+    };
+    let signals: Vec<Signal> = labelled.iter().map(signal).collect();
+    if id.is_some() {
+        for signal in &signals {
+            said_before(&client, &row.run, signal).await?;
         }
-        let accepted = match client.send(&row.run, &signals).await {
-            Ok(accepted) => accepted,
-            Err(error) => return Err(refused(error, &client, &row, ui).await?),
-        };
-        let rest = rest(&client, &row, ui).await?;
-        Ok::<_, Failure>((row, accepted, rest))
-    })?;
-    told(&row, said, &accepted, rest, by.json, ui)?;
+    }
+    let accepted = match client.send(&row.run, &signals).await {
+        Ok(accepted) => accepted,
+        Err(error) => return Err(refused(error, &client, &row, ui).await?),
+    };
+    let rest = rest(&client, &row, ui).await?;
+    report(&row, labelled, &accepted, rest, by.json, ui)?;
     Ok(Exit::Done)
 }
 
-fn told(
+fn report(
     row: &RunSummary,
-    said: &[(SignalKind, String)],
+    labelled: &[(SignalKind, String)],
     accepted: &[Seq],
     rest: Option<String>,
     json: bool,
@@ -62,19 +58,19 @@ fn told(
 ) -> Result<(), Failure> {
     if json {
         let accepted: Vec<_> =
-            said.iter().zip(accepted).map(|((kind, _), seq)| json!({"signal": kind, "seq": seq})).collect();
+            labelled.iter().zip(accepted).map(|((kind, _), seq)| json!({"signal": kind, "seq": seq})).collect();
         ui.json_line(&json!({"run": row.run, "accepted": accepted}))?;
         return Ok(());
     }
-    for ((_, done), seq) in said.iter().zip(accepted) {
-        let before = if *seq < row.next { "known already: " } else { "" };
-        ui.tell(&format!("{before}{done} (event {seq} of {})", row.run))?;
+    for ((_, done), seq) in labelled.iter().zip(accepted) {
+        let before = if *seq < row.next { "already accepted: " } else { "" };
+        ui.print(&format!("{before}{done} (event {seq} of {})", row.run))?;
     }
     rest.map_or(Ok(()), |rest| ui.notice(&rest))?;
     Ok(())
 }
 
-/// Refuses a signal whose id the run has accepted with another content: it would be dropped without a word.
+/// Refuses a signal whose id the run has accepted with other content: the store would ignore it silently.
 async fn said_before(client: &Client, run: &RunId, signal: &Signal) -> Result<(), Failure> {
     let Some(seq) = client.store().accepted(run, &signal.id).await? else { return Ok(()) };
     let event = client.store().read(run, seq, 1).await?;
@@ -96,31 +92,31 @@ async fn refused(error: SignalError, client: &Client, row: &RunSummary, ui: &Ui)
     };
     let Failure::Refused { message, .. } = Failure::from(error.clone()) else { return Ok(error.into()) };
     let show = ui.command(&["show", row.run.as_str()]);
-    let mut hints = vec![format!("nothing was changed; `{show}` says how the run stands")];
+    let mut hints = vec![format!("nothing was changed; `{show}` shows the run")];
     if let SignalError::Refused(Refusal::Ended) = &error {
         let status = client.store().run(&row.run).await?.status;
-        hints = vec![format!("it is {}, and nothing was changed; `{show}` says how it ended", status.as_str())];
+        hints = vec![format!("the run is {}; nothing was changed; `{show}` shows how it ended", status.as_str())];
     }
     if let SignalError::Refused(Refusal::Expired { .. }) = &error {
         let work = ui.command(&["work", row.run.as_str()]);
-        hints.push(format!("the run goes on without an answer, with: {work}"));
+        hints.push(format!("to continue the run without an answer: {work}"));
     }
     if let Some(call) = call {
         let filter = PendingFilter::builder().run(row.run.clone()).build();
-        let waiters = client.store().pending(&filter).await?;
-        let waits = waiters.iter().filter(|waiter| waiter.pending.call == call);
-        hints.extend(waits.flat_map(|waiter| answers(row.run.as_str(), &waiter.pending, SystemClock.now(), ui)));
+        let items = client.store().pending(&filter).await?;
+        let waits = items.iter().filter(|item| item.pending.call == call);
+        hints.extend(waits.flat_map(|item| answers(row.run.as_str(), &item.pending, SystemClock.now(), ui)));
     }
     Ok(Failure::Refused { message, hints })
 }
 
-/// Says what is left to do for a run: work that nobody does.
+/// Renders the command that continues an unclaimed run with work.
 async fn rest(client: &Client, row: &RunSummary, ui: &Ui) -> Result<Option<String>, StoreError> {
     let row = client.store().run(&row.run).await?;
     if !row.has_work(SystemClock.now()) || client.worker(&row).await?.is_some() {
         return Ok(None);
     }
-    let short = Short::of(client, [&row.run]).await?;
+    let short = ShortIds::of(client, [&row.run]).await?;
     let work = ui.command(&["work", short.get(&row.run)]);
     Ok(Some(no_worker(&work)))
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::limit::max_document_bytes;
+use super::size_limit::max_document_bytes;
 use crate::error::{Error, Result};
 use crate::record::{check_document, encode_document};
 

@@ -8,9 +8,9 @@
 
 mod actions;
 mod document;
-mod limit;
 mod plugin;
 mod scope;
+mod size_limit;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -31,9 +31,9 @@ use crate::tools::Schema;
 pub use actions::{ActionSet, UnknownAction};
 pub use document::StateValue;
 pub(crate) use document::{encode, encode_constant_state, encode_state, recordable};
-pub(crate) use limit::{LimitGuard, with_document_limit};
 pub use plugin::{AnyPlugin, Invocation, NextCall, StateOwner};
 pub use scope::{AnyServices, Link, Scope};
+pub(crate) use size_limit::{LimitGuard, with_document_limit};
 
 /// An untyped brain.
 #[derive(Clone)]

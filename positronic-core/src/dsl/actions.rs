@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
-use super::bounds::{Options, State};
 use super::context::ToolContext;
 use super::r#loop::Loop;
 use super::reply::IntoReply;
 use super::services::Services;
 use super::tool::Tool;
+use super::trait_bounds::{Options, State};
 use crate::error::Result;
 
 /// The implementation of the actions `A`, in a loop with options `O`, state `S` and services `V`; the model reads an `R`.

@@ -7,9 +7,9 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use super::bounds::{IntoVerdict, Options, State};
 use super::context::ToolContext;
 use super::services::Services;
+use super::trait_bounds::{IntoVerdict, Options, State};
 use crate::definition::{GateFn, Scope};
 use crate::error::Result;
 use crate::record::Gate;

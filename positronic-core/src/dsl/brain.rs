@@ -8,9 +8,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::bounds::{IntoLoop, Options, Runnable, State};
 use super::context::{LoopContext, StepContext};
 use super::services::{IntoServices, Needs, NoServices, Requirement, Services, Within, services};
+use super::trait_bounds::{IntoLoop, Options, Runnable, State};
 use super::usage_panic::usage_panic;
 use crate::definition::{
     AnyServices, BrainDefinition, NestedDefinition, Scope, StageBody, StageDefinition, StateValue, encode,

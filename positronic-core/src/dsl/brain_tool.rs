@@ -9,12 +9,12 @@ use serde_json::Value;
 
 use super::about::{About, about_methods};
 use super::approval::verdict;
-use super::bounds::{IntoVerdict, Options, State, ToolArgs};
 use super::brain::Brain;
 use super::context::ToolContext;
 use super::reply::NoArgs;
 use super::services::{Services, Within};
 use super::tool::{Tool, decode, read};
+use super::trait_bounds::{IntoVerdict, Options, State, ToolArgs};
 use crate::definition::{BrainDefinition, InputFn, NestedDefinition, OutputFn, StateValue, ToolBody, encode};
 use crate::error::Error;
 use crate::record::ToolId;

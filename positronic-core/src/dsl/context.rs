@@ -8,7 +8,6 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::bounds::{Options, State};
 use super::brain::Brain;
 use super::r#loop::Loop;
 use super::output::OutputType;
@@ -16,6 +15,7 @@ use super::question::ModelCall;
 use super::read_only::ReadOnly;
 use super::reply::ToolReply;
 use super::services::{NoServices, Services, services};
+use super::trait_bounds::{Options, State};
 use crate::definition::{Scope, encode, encode_state};
 use crate::error::{Error, Result};
 use crate::record::{
@@ -390,7 +390,7 @@ impl<O, S, V> ToolContext<O, S, V> {
         let (name, media_type, bytes) = (name.into(), media_type.into(), bytes.into());
         let size = bytes.len() as u64;
         let sha256 = self.scope.link.keep(bytes).await?;
-        let file = FileOutput::kept(name, media_type, size, sha256);
+        let file = FileOutput::stored(name, media_type, size, sha256);
         self.add_file(file.clone())?;
         Ok(file)
     }

@@ -10,7 +10,6 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::about::tool_id;
-use super::bounds::{IntoTool, Options, State};
 use super::brain::Brain;
 use super::brain_tool::BrainTool;
 use super::plugin::{Plugin, erased};
@@ -18,6 +17,7 @@ use super::plugin_state::PluginState as _;
 use super::services::{NoServices, Services, Within};
 use super::skill::SkillBuilder;
 use super::tool::{Tool, ToolBuilder};
+use super::trait_bounds::{IntoTool, Options, State};
 use super::usage_panic::usage_panic;
 use crate::definition::{Link, LoopDefinition, StateValue, ToolDefinition};
 use crate::error::{Error, Result};

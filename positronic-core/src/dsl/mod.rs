@@ -33,7 +33,6 @@ mod about;
 mod actions;
 mod approval;
 mod around;
-mod bounds;
 mod brain;
 mod brain_tool;
 mod context;
@@ -48,14 +47,12 @@ mod services;
 mod skill;
 mod structured;
 mod tool;
+mod trait_bounds;
 mod usage_panic;
 mod wait;
 
 pub use actions::{Act, Actions};
 pub use around::{CallAround, CallReply};
-pub use bounds::{
-    Agrees, Args, IntoLoop, IntoTool, IntoVerdict, Later, Now, Options, Runnable, State, ToolArgs, Unset,
-};
 pub use brain::{Brain, brain};
 pub use brain_tool::BrainTool;
 #[doc(hidden)]
@@ -71,5 +68,8 @@ pub use reply::{IntoReply, NoArgs, ToolReply};
 pub use services::{IntoServices, Needs, NoServices, Provides, Requirement, Services, Within};
 pub use skill::{FunctionSkill, SkillBuilder};
 pub use tool::{Action, Tool, ToolBuilder};
+pub use trait_bounds::{
+    Agrees, Args, IntoLoop, IntoTool, IntoVerdict, Later, Now, Options, Runnable, State, ToolArgs, Unset,
+};
 pub(crate) use usage_panic::usage_panic;
 pub use wait::{Resumed, Unresumed, Untyped, Wait, Webhook, webhook};

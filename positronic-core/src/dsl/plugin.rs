@@ -25,13 +25,13 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 
 use super::around::{CallAround, CallReply};
-use super::bounds::{IntoTool, Options, State};
 use super::context::{read_only, shared_methods, stage_path};
 use super::plugin_state::{PluginState, owner, read};
 use super::question::ModelCall;
 use super::read_only::ReadOnly;
 use super::services::{Provides, Services, services};
 use super::tool::{Tool, ToolBuilder};
+use super::trait_bounds::{IntoTool, Options, State};
 use crate::definition::{
     AnyPlugin, CompactionChange, Invocation, LoopDefinition, NextCall, Scope, ToolDefinition, UntypedReply,
     encode_state,

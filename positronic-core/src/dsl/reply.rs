@@ -7,8 +7,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::bounds::State;
 use super::plugin_state::{PluginState, owner};
+use super::trait_bounds::State;
 use super::wait::{Terms, Unresumed, Wait};
 use crate::definition::{StateOwner, StateValue, UntypedReply, Update, WaitDefinition, encode};
 use crate::error::{Error, Result};

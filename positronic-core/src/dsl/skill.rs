@@ -9,13 +9,13 @@ use serde::de::DeserializeOwned;
 
 use super::about::{About, about_methods, tool_id, tries_methods};
 use super::approval::verdict;
-use super::bounds::{IntoVerdict, Options, State, ToolArgs};
 use super::brain::Brain;
 use super::brain_tool::BrainTool;
 use super::context::ToolContext;
 use super::reply::{NoArgs, ToolReply};
 use super::services::{Services, Within};
 use super::tool::{Tool, ToolBuilder, decode};
+use super::trait_bounds::{IntoVerdict, Options, State, ToolArgs};
 use crate::error::Result;
 
 /// Builds a skill: a brain with [`SkillBuilder::brain`], or a function with [`SkillBuilder::execute`].

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::bounds::{Options, State};
 use super::r#loop::Loop;
 use super::services::Services;
+use super::trait_bounds::{Options, State};
 use crate::record::{ActionFormat, CODE, ModelResponse, Part, ProposedCall, ResponseMetadata, StructuredActions};
 
 impl<O: Options, S: State, V: Services> Loop<O, S, V> {

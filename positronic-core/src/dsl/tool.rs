@@ -10,12 +10,12 @@ use serde_json::Value;
 
 use super::about::{About, about_methods, tool_id, tries_methods};
 use super::approval::{reading, verdict};
-use super::bounds::{Agrees, Args, IntoTool, IntoVerdict, Options, State, ToolArgs, Unset};
 use super::brain::Brain;
 use super::brain_tool::BrainTool;
 use super::context::ToolContext;
 use super::reply::IntoReply;
 use super::services::{NoServices, Services, Within};
+use super::trait_bounds::{Agrees, Args, IntoTool, IntoVerdict, Options, State, ToolArgs, Unset};
 use super::usage_panic::usage_panic;
 use super::wait::Wait;
 use crate::definition::{ActionSet, ExitsFn, StateValue, ToolBody, ToolDefinition, ToolFn, WaitsFn};

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::bounds::State;
+use super::trait_bounds::State;
 use super::usage_panic::usage_panic;
 use crate::definition::{OutputFn, StateValue, WaitDefinition, encode};
 use crate::error::{Error, Result};

@@ -12,7 +12,8 @@ use crate::record::{
 
 use super::call::{Call, CallPhase};
 use super::close;
-use super::limits::{PendingGrant, asked_at};
+use super::grants::PendingGrant;
+use super::limits::asked_at;
 use super::loop_frame::{LoopFrame, LoopPhase};
 use super::state::{RunState, Stage};
 use super::status::pending;

@@ -9,10 +9,11 @@ use crate::record::{Change, Claim, Event, EventKind, LimitKind, LoopOutcome, Pat
 
 use super::apply_loop;
 use super::call::{Call, CallPhase};
+use super::conversation_budget::{budget_of, shared_of};
 use super::crashes::doubt;
-use super::limits::{Bound, Grants, Spending};
+use super::grants::{Grants, Spending};
+use super::limits::Bound;
 use super::loop_frame::{LoopFrame, LoopPhase};
-use super::shared_budget::{budget_of, shared_of};
 use super::state::{BrainEnd, BrainFrame, Intent, KNOWN_SIGNALS, NotClaimed, RunState, Stage, owner_of};
 
 /// The reason why an event cannot be the next one of its run.

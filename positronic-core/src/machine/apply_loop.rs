@@ -10,7 +10,7 @@ use crate::record::{
 use super::apply::{Reason, change_state};
 use super::apply_step::{question_hash, record_value};
 use super::call::{Call, CallPhase};
-use super::known::KnownContent;
+use super::known_contents::KnownContent;
 use super::loop_frame::{LoopFrame, LoopPhase, Refused};
 use super::state::{Asked, BrainFrame, Intent, RunState, Stage, owner_of};
 

@@ -14,9 +14,10 @@ use crate::record::{
 use super::apply_loop::denial;
 use super::call::{Call, CallPhase};
 use super::close;
+use super::effect::{Effect, Next};
 use super::limits::Around;
 use super::loop_frame::{LoopFrame, LoopPhase};
-use super::next::{Effect, Next, brain, nests_too_deep, startable, too_deep};
+use super::next::{brain, nests_too_deep, startable, too_deep};
 use super::state::{BrainFrame, Intent, Stage};
 use super::status;
 

@@ -11,8 +11,8 @@ use crate::record::{EndReason, Event, EventKind, Failure};
 
 use super::call::CallPhase;
 use super::close::end_brain;
+use super::effect::{Effect, Next};
 use super::loop_frame::LoopPhase;
-use super::next::{Effect, Next};
 use super::state::{BrainFrame, Intent, RunState, Stage};
 
 /// The maximum number of consecutive crashes without progress.

@@ -15,61 +15,13 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
-use crate::record::{
-    Amounts, AskForMore, Budget, EventKind, LimitKind, Money, NewEvent, OnLimit, Path, Seq, Timestamp,
-};
+use crate::record::{AskForMore, Budget, EventKind, LimitKind, NewEvent, OnLimit, Path, Timestamp};
 
 use super::close;
+use super::effect::{Effect, Next};
+use super::grants::{Grants, PendingGrant, SharedLimits};
 use super::loop_frame::{LoopFrame, LoopPhase};
-use super::next::{Effect, Next};
-use super::shared_budget::SharedLimits;
 use super::state::{BrainFrame, RunState, Stage};
-use crate::record::skip::is_default;
-
-/// The cost of model answers in a frame and everything below it.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Spending {
-    /// The known cost.
-    #[serde(skip_serializing_if = "is_default")]
-    pub known: Money,
-    /// The first model whose answer has no known cost.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub unpriced: Option<Arc<str>>,
-}
-
-/// The decisions on a frame's limits.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Grants {
-    /// The amounts granted in addition to the author's limits.
-    #[serde(skip_serializing_if = "is_default")]
-    pub more: Amounts,
-    /// The open request.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub asked: Option<PendingGrant>,
-    /// Whether a request was rejected or expired; then there are no further ones.
-    #[serde(skip_serializing_if = "is_default")]
-    pub refused: bool,
-}
-
-/// An open request for more.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PendingGrant {
-    /// The event of the request.
-    pub since: Seq,
-    /// The kind of limit.
-    pub kind: LimitKind,
-    /// The limit.
-    pub limit: u64,
-    /// The used amount.
-    pub used: u64,
-    /// When the request expires.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expires: Option<Timestamp>,
-}
 
 /// The next action. An iteration that has begun may call its model, whatever the limit of iterations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::call::Call;
-use super::known::KnownContents;
-use super::limits::{Grants, Spending};
+use super::grants::{Grants, Spending};
+use super::known_contents::KnownContents;
 use super::state::{Asked, Intent};
 use crate::record::skip::is_default;
 use crate::record::{

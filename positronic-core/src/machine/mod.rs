@@ -19,21 +19,23 @@
 
 mod admit;
 mod apply;
-mod apply_budget;
 mod apply_loop;
 mod apply_step;
+mod apply_usage;
 mod batch;
 mod call;
 mod close;
+mod conversation_budget;
 mod crashes;
+mod effect;
 mod faults;
-mod known;
+mod grants;
+mod known_contents;
 mod limits;
 mod loop_frame;
 mod next;
 mod question;
 mod settle;
-mod shared_budget;
 mod state;
 mod status;
 mod summary;
@@ -43,10 +45,10 @@ pub use admit::{Refusal, SchemaCheck, admit, decided};
 pub use apply::IllegalEvent;
 pub use call::{Call, CallPhase};
 pub use crashes::MAX_CRASHES;
-pub use limits::{Grants, PendingGrant, Spending};
+pub use effect::{Effect, Next};
+pub use grants::{Grants, PendingGrant, SharedLimits, Spending};
 pub use loop_frame::{LoopFrame, LoopPhase, Prepared, Refused};
-pub use next::{Effect, Next, next};
-pub use shared_budget::SharedLimits;
+pub use next::next;
 pub use state::{Asked, BrainEnd, BrainFrame, Intent, KNOWN_SIGNALS, NotClaimed, RunState, Stage, StepFrame, Values};
 pub use status::{awaits, pending, status};
 pub(crate) use summary::hears_mail;
@@ -55,11 +57,11 @@ pub use waiting::{Waiting, WaitingOn, why};
 
 pub(crate) use admit::REPLY;
 pub(crate) use close::end_brain;
+pub(crate) use conversation_budget::add_up;
 pub(crate) use limits::{has_limit_of_money, limits_money};
 pub(crate) use question::{Asking, ask};
 pub(crate) use settle::{
     Answered, Changes, Configured, Inputs, OPENING, Outcome, Returned, Validated, begin_iteration, begin_loop,
     given_up, offers, plugin_steps, settle,
 };
-pub(crate) use shared_budget::add_up;
 pub(crate) use status::keeps_values;

@@ -7,103 +7,11 @@ use crate::record::{
 use super::apply_loop::wraps_up;
 use super::batch;
 use super::crashes::give_up;
+use super::effect::{Effect, Next};
 use super::faults::EMPTY;
 use super::limits::{Around, Before, Bound};
 use super::loop_frame::{LoopFrame, LoopPhase};
 use super::state::{BrainEnd, BrainFrame, Intent, RunState, Stage};
-
-/// The effects that the state requires.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Next {
-    /// The effects that must be in flight. Those in flight without an intent in the log are listed again.
-    pub effects: Vec<Effect>,
-    /// The latest time for the next call, when something is due.
-    pub wake: Option<Timestamp>,
-    /// Whether an outer loop's limit blocks something that could otherwise run.
-    pub(super) held: bool,
-}
-
-/// An action for the runner. Effects are identified by their kind and path.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Effect {
-    /// Appends events that follow from the state alone.
-    Append(Vec<NewEvent>),
-    /// Runs a step: `STEP_START`, then `STEP_COMPLETE`, `STEP_RETRY` or `BRAIN_ERROR`.
-    Step {
-        /// The step.
-        path: Path,
-        /// The try, from 0.
-        attempt: u32,
-    },
-    /// Runs a loop's configuration: `LOOP_START` at the first iteration, and `LOOP_ITERATION`.
-    Prepare {
-        /// The loop.
-        path: Path,
-        /// The iteration, from 0.
-        iteration: u32,
-    },
-    /// Asks the model: `LOOP_MODEL_CALL`, then `LOOP_MODEL_RESULT` with its calls, or `LOOP_MODEL_RETRY`.
-    Ask {
-        /// The iteration.
-        path: Path,
-        /// The try, from 0.
-        attempt: u32,
-    },
-    /// Executes a tool: `LOOP_TOOL_START`, then `LOOP_TOOL_RESULT`, `LOOP_TOOL_RETRY` or `LOOP_WAIT`.
-    Execute {
-        /// The call.
-        path: Path,
-        /// The try, from 0.
-        attempt: u32,
-    },
-    /// Computes the result of a call from its answer: `LOOP_TOOL_RESULT`.
-    Resume {
-        /// The call.
-        path: Path,
-    },
-    /// Begins a nested brain: `BRAIN_START`, for a call after `LOOP_BRAIN_START`.
-    StartBrain {
-        /// The stage or the call.
-        path: Path,
-    },
-    /// Applies a nested brain's result to the outer brain: `STEP_COMPLETE`, or `LOOP_BRAIN_COMPLETE` and
-    /// `LOOP_TOOL_RESULT`.
-    FinishBrain {
-        /// The stage or the call.
-        path: Path,
-    },
-    /// Computes a brain's result: `BRAIN_COMPLETE`.
-    CompleteBrain {
-        /// The brain.
-        path: Path,
-    },
-    /// Ends a loop: `LOOP_COMPLETE`.
-    CloseLoop {
-        /// The loop.
-        path: Path,
-        /// The outcome.
-        outcome: LoopOutcome,
-    },
-}
-
-impl Effect {
-    /// Returns the path of the effect; `None` for [`Effect::Append`].
-    #[must_use]
-    pub const fn path(&self) -> Option<&Path> {
-        match self {
-            Self::Append(_) => None,
-            Self::Step { path, .. }
-            | Self::Prepare { path, .. }
-            | Self::Ask { path, .. }
-            | Self::Execute { path, .. }
-            | Self::Resume { path }
-            | Self::StartBrain { path }
-            | Self::FinishBrain { path }
-            | Self::CompleteBrain { path }
-            | Self::CloseLoop { path, .. } => Some(path),
-        }
-    }
-}
 
 /// Computes the effects for this state and time. Without effects and without work in flight, the run is
 /// suspended or over.
@@ -206,12 +114,6 @@ pub(super) fn startable(intent: Intent, now: Timestamp, out: &mut Next) -> bool 
             out.wake_at(due);
             false
         }
-    }
-}
-
-impl Next {
-    pub(super) fn wake_at(&mut self, due: Timestamp) {
-        self.wake = Some(self.wake.map_or(due, |wake| wake.min(due)));
     }
 }
 

@@ -12,9 +12,8 @@ use crate::record::{
 };
 
 use super::call::{Call, CallPhase};
-use super::limits::{Grants, Spending};
+use super::grants::{Grants, SharedLimits, Spending};
 use super::loop_frame::LoopFrame;
-use super::shared_budget::SharedLimits;
 use crate::record::skip::is_default;
 
 /// The number of signals in the state; the store knows earlier ones.

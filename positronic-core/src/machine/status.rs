@@ -5,9 +5,11 @@ use std::sync::Arc;
 use crate::record::{Path, Pending, PendingKind, Segment, Status};
 
 use super::call::{Call, CallPhase};
-use super::limits::{Bound, PendingGrant};
+use super::effect::Next;
+use super::grants::PendingGrant;
+use super::limits::Bound;
 use super::loop_frame::LoopPhase;
-use super::next::{Next, next};
+use super::next::next;
 use super::state::{BrainEnd, BrainFrame, Intent, RunState, Stage};
 
 /// Returns the status of a run.

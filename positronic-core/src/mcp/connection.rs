@@ -17,8 +17,8 @@ use rmcp::{ClientHandler, RoleClient};
 use super::error::McpError;
 use super::names::printable;
 use super::options::McpOptions;
-use super::plugin::McpSeen;
 use super::secrets::Secrets;
+use super::server_identity::McpSeen;
 use super::transport::{Connected, McpTransport};
 
 /// The maximum number of a server's tools; far fewer already confuse a model.

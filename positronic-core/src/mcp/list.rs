@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use super::error::McpError;
 use super::names::{NAME, printable, renamed, rest_of, tool_name};
 use super::options::McpOptions;
-use super::plugin::McpSeen;
 use super::policy::Policy;
+use super::server_identity::McpSeen;
 use crate::record::{CallFlags, ToolDecl, check_depth, is_invisible};
 use crate::tools::Schema;
 

@@ -58,12 +58,14 @@ mod plugin;
 mod policy;
 mod secrets;
 mod server;
+mod server_identity;
 mod session;
 mod tools;
 mod transport;
 
 pub use error::McpError;
 pub use options::McpOptions;
-pub use plugin::{Mcp, McpSeen, McpState};
+pub use plugin::{Mcp, McpState};
 pub use server::McpServer;
+pub use server_identity::McpSeen;
 pub use transport::{McpCommand, McpHttp, McpStream, McpTransport};

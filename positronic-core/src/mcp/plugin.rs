@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::error::McpError;
 use super::names::{NAME, printable};
 use super::server::McpServer;
+use super::server_identity::McpSeen;
 use crate::dsl::{Options, Plugin, PluginState, Preparation, Services, State, usage_panic};
 use crate::error::Result;
 use crate::record::is_invisible;
@@ -55,19 +56,6 @@ impl Mcp {
 pub struct McpState {
     /// The servers, by the author's names.
     pub servers: BTreeMap<String, McpSeen>,
-}
-
-/// The identity of a server, as reported by itself.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-#[non_exhaustive]
-pub struct McpSeen {
-    /// The program's name.
-    pub program: String,
-    /// Its version.
-    pub version: String,
-    /// The negotiated version of the protocol.
-    pub protocol: String,
 }
 
 impl PluginState for McpState {

@@ -85,7 +85,7 @@ pub trait DeltaSink: Send + Sync {
     fn restart(&self);
 
     /// Returns whether pieces are used; if not, a model need not produce them.
-    fn is_heard(&self) -> bool {
+    fn has_reader(&self) -> bool {
         true
     }
 }
@@ -99,7 +99,7 @@ impl DeltaSink for NoDeltas {
 
     fn restart(&self) {}
 
-    fn is_heard(&self) -> bool {
+    fn has_reader(&self) -> bool {
         false
     }
 }

@@ -30,7 +30,7 @@ pub(super) fn plain_wire(request: &ModelRequest) -> String {
 
 /// Streams a finished answer to a sink: its text word by word, each call as one piece.
 pub(super) fn emit_pieces(response: &ModelResponse, deltas: &dyn DeltaSink) {
-    if !deltas.is_heard() {
+    if !deltas.has_reader() {
         return;
     }
     for (part, content) in (0..).zip(&response.parts) {

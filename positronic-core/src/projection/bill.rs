@@ -1,4 +1,4 @@
-//! What several runs used and cost together.
+//! Usage and cost of several runs together.
 
 use indexmap::IndexMap;
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::cost::{Costs, Spent};
 use crate::record::{Event, EventKind, PriceTable, RunId};
 
-/// What several runs used and cost, such as those of a conversation.
+/// The usage and cost of several runs, such as those of a conversation.
 ///
 /// | number | where it is found |
 /// |---|---|
@@ -43,18 +43,18 @@ pub struct Bill {
     pub currency: String,
     /// The day of the prices.
     pub as_of: String,
-    /// What each run used and cost, in the order in which they were added.
+    /// The usage and cost of each run, in order of addition.
     pub runs: IndexMap<RunId, Costs>,
 }
 
 impl Bill {
-    /// Begins a bill by a table.
+    /// Creates an empty bill with a price table.
     #[must_use]
     pub fn new(prices: &PriceTable) -> Self {
         Self { currency: prices.currency.clone(), as_of: prices.as_of.clone(), runs: IndexMap::new() }
     }
 
-    /// Adds a run, by its log. What a fork shares with a run that is on the bill already is not counted again.
+    /// Adds a run by its log. Events that a fork shares with a run on the bill are counted once.
     pub fn add<'a>(&mut self, run: RunId, log: impl IntoIterator<Item = &'a Event>, prices: &PriceTable) {
         let mut shared = None;
         let mut events = log.into_iter().inspect(|event| {

@@ -1,11 +1,11 @@
-//! What a run used and what it cost, from its log and a table of prices.
+//! Usage and cost of a run, from its log and a price table.
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
 use crate::record::{CODE, Charge, Event, EventKind, Money, Path, PriceTable, Seq, Usage};
 
-/// What a run used and what it cost.
+/// The usage and cost of a run.
 ///
 /// | event | path | usage that it carries | counted here |
 /// |---|---|---|---|
@@ -16,12 +16,12 @@ use crate::record::{CODE, Charge, Event, EventKind, Money, Path, PriceTable, Seq
 /// | `LOOP_MODEL_RETRY` | an iteration, a question | none: no provider says what a failed answer used | no |
 /// | `metadata.via` of an answer | an iteration, a question | models that failed before it: none, as above; an answer from a development cache: what it had used, which costs nothing again | no |
 ///
-/// Amounts are by the table that is given; what limits of money have counted is [`Costs::counted`]. Where each number is found,
-/// from one answer to a conversation, stands with [`Bill`](super::Bill).
+/// Amounts follow from the given table; what limits of money have counted is [`Costs::counted`].
+/// [`Bill`](super::Bill) lists where each number is found, from one answer to a conversation.
 ///
-/// So a bill can be higher: by answers that broke off, and by calls that were sent again after a crash. A fork's log begins with a
-/// copy of another run's, whose answers are counted in both. Answers of a cassette are priced as if they had been asked for, where
-/// they carry the metadata of a model.
+/// A provider's bill can be higher, by aborted answers and by requests that were sent again after a crash. A fork's
+/// log begins with a copy of another run's, whose answers are counted in both. Answers of a cassette are priced like
+/// requested ones if they carry a model's metadata.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Costs {
@@ -29,15 +29,15 @@ pub struct Costs {
     pub currency: String,
     /// The day of the prices.
     pub as_of: String,
-    /// The currency in which the run's limits of money count, where the log says it: that of its first cost, or of its
+    /// The currency of the run's limits of money, if the log has it: that of its first cost, or of its
     /// conversation's limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits_in: Option<String>,
-    /// The answers of models, in the order in which they came.
+    /// The answers of models, in order of arrival.
     pub calls: Vec<CallCost>,
 }
 
-/// What one answer used and what it cost.
+/// The usage and cost of an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CallCost {
@@ -45,19 +45,19 @@ pub struct CallCost {
     pub seq: Seq,
     /// The iteration or the question.
     pub path: Path,
-    /// The model, as `provider/model`; the provider alone, where no model is named.
+    /// The model, as `provider/model`; the provider alone without a named model.
     pub model: String,
     /// The tokens.
     pub usage: Usage,
-    /// What they cost, by the table.
+    /// The cost by the table.
     pub cost: Cost,
-    /// What they cost when the answer came, as the log says it; that is what limits of money have counted.
+    /// The recorded cost at the time of the answer, which limits of money have counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted: Option<Charge>,
 }
 
 impl CallCost {
-    /// Reckons what an answer cost; none where the event is no answer, or the answer is that of code.
+    /// Computes the cost of an answer; `None` if the event is not an answer, or the answer is scripted in code.
     #[must_use]
     pub fn of(event: &Event, prices: &PriceTable) -> Option<Self> {
         let metadata = match &event.kind {
@@ -72,7 +72,7 @@ impl CallCost {
             seq: event.seq,
             path: event.path.clone(),
             model: match metadata.answered_by.as_ref().unwrap_or(&metadata.model).as_str() {
-                // What was written by hand names no model.
+                // Hand-written metadata names no model.
                 "" => metadata.provider.clone(),
                 model => format!("{}/{model}", metadata.provider),
             },
@@ -83,23 +83,23 @@ impl CallCost {
     }
 }
 
-/// What one answer cost.
+/// The cost of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cost {
     /// An amount.
     Known(Money),
-    /// Nobody can say: the model has no price, or the answer came without its tokens. It is never taken for nothing.
+    /// Unknown: the model has no price, or the answer has no token counts. It never counts as zero.
     Unknown,
 }
 
-/// What answers cost when they came.
+/// The recorded cost of answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Counted {
     /// The currency.
     pub currency: String,
-    /// The day of the last prices; none where providers themselves said what it cost.
+    /// The day of the last prices; `None` if the providers reported the costs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub as_of: Option<String>,
     /// The sum.
@@ -107,21 +107,21 @@ pub struct Counted {
     pub spent: Spent,
 }
 
-/// A sum of answers.
+/// A sum over answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Spent {
-    /// How many answers.
+    /// The number of answers.
     pub calls: u64,
-    /// Their tokens, as far as they are known.
+    /// Their known tokens.
     pub usage: Usage,
-    /// What those cost whose cost is known.
+    /// The sum of the known costs.
     pub known: Money,
-    /// How many have an unknown cost, which comes on top.
+    /// The number of answers with an unknown cost.
     pub unpriced: u64,
 }
 
 impl Spent {
-    /// Returns the whole amount, where no part of it is unknown.
+    /// Returns the total if every cost is known.
     #[must_use]
     pub fn total(&self) -> Cost {
         if self.unpriced == 0 { Cost::Known(self.known) } else { Cost::Unknown }
@@ -140,7 +140,7 @@ impl std::ops::AddAssign<&CallCost> for Spent {
 }
 
 impl Costs {
-    /// Reads a log with a table.
+    /// Reads a log with a price table.
     #[must_use]
     pub fn of<'a>(events: impl IntoIterator<Item = &'a Event>, prices: &PriceTable) -> Self {
         let (mut limits_in, mut calls) = (None, Vec::new());
@@ -157,26 +157,25 @@ impl Costs {
         self.within(&Path::root())
     }
 
-    /// Sums up all that happened at a place and below it: a loop or a step with the brains that it called, or the brain that a
-    /// stage or a call ran.
+    /// Sums up a loop or a step with the brains that it called, or the brain of a stage or a call.
     #[must_use]
     pub fn within(&self, path: &Path) -> Spent {
         self.sum(|call| call.path.is_within(path))
     }
 
-    /// Sums up a loop's own iterations, or a step's own questions, without the brains that it called.
+    /// Sums up a loop's own iterations or a step's own questions, without the brains that it called.
     #[must_use]
     pub fn prompt(&self, path: &Path) -> Spent {
         self.sum(|call| call.path.parent().as_ref() == Some(path))
     }
 
-    /// Sums up one iteration, or one question of a step, answers that were refused included.
+    /// Sums up an iteration or a question of a step, including rejected answers.
     #[must_use]
     pub fn spent_at(&self, path: &Path) -> Spent {
         self.sum(|call| call.path == *path)
     }
 
-    /// Sums up each iteration, and each question of a step, in the order in which they were answered first.
+    /// Sums up each iteration and each question of a step, in order of the first answer.
     #[must_use]
     pub fn iterations(&self) -> IndexMap<Path, Spent> {
         let mut iterations: IndexMap<Path, Spent> = IndexMap::new();
@@ -186,7 +185,7 @@ impl Costs {
         iterations
     }
 
-    /// Lists the models whose answers have an unknown cost, in the order in which they answered first.
+    /// Lists the models whose answers have an unknown cost, in order of the first answer.
     #[must_use]
     pub fn unpriced(&self) -> Vec<&str> {
         let mut models = Vec::new();
@@ -198,13 +197,13 @@ impl Costs {
         models
     }
 
-    /// Sums up what the answers cost when they came, as the log says it: what limits of money have counted. None where no
-    /// answer carries a cost. A cost in another currency than theirs counts as unknown.
+    /// Sums up the recorded costs, which limits of money have counted. `None` if no answer has a cost. A cost in
+    /// another currency counts as unknown.
     #[must_use]
     pub fn counted(&self) -> Option<Counted> {
         let first = &self.calls.iter().find_map(|call| call.counted.as_ref())?.currency;
         let currency = self.limits_in.as_ref().unwrap_or(first).clone();
-        // What costs nothing costs nothing in every currency.
+        // Zero is zero in every currency.
         let is_counted = |charge: &Charge| charge.currency == currency || charge.amount == Money::default();
         let counts = |call: &CallCost| call.counted.clone().filter(is_counted);
         let as_of = self.calls.iter().filter_map(|call| counts(call)?.as_of).next_back();

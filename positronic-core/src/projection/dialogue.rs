@@ -1,18 +1,18 @@
 //! The rules by which messages become a dialogue that every provider accepts.
 //!
-//! Providers refuse different things: a dialogue that does not begin with the user (Anthropic, Google), two messages of the
-//! user in a row (chat templates of Mistral and Gemma), a message with nothing in it (Anthropic). So messages of the user are
-//! joined, messages with nothing in them are left out, and a dialogue that begins with an answer gets [`OPENING`] before it.
-//! That it ends with the user is for the log to say: a loop that nobody opens has an opening message of the engine in its
-//! `LOOP_START`.
+//! Providers refuse different things: a dialogue that begins with an answer (Anthropic, Google), consecutive user
+//! messages (chat templates of Mistral and Gemma), empty messages (Anthropic). Consecutive user messages are
+//! therefore joined, empty messages left out, and a dialogue that begins with an answer gets [`OPENING`] first. That
+//! a dialogue ends with the user is up to the log: a loop without a message has an opening message of the engine in
+//! its `LOOP_START`.
 //!
-//! A request is rebuilt from its log byte for byte, so the rules are those of the log: `LOOP_START` says which, in
-//! `projection`. Logs from before them say nothing, which is version 0: every message as it is.
+//! A request is rebuilt from its log byte for byte, so the log determines the rules: `projection` in `LOOP_START`.
+//! Older logs lack it, which is version 0: every message unchanged.
 
 use crate::machine::OPENING;
 use crate::record::{Assistant, Message, Transcript};
 
-/// The version of the rules that new loops are recorded with.
+/// The version of the rules for new loops.
 pub(crate) const RULES: u32 = 1;
 
 /// Adds messages to those of a loop.
@@ -34,7 +34,7 @@ pub(super) fn extend(dialogue: &mut Transcript, messages: impl IntoIterator<Item
     }
 }
 
-/// Makes a whole dialogue of messages.
+/// Converts messages to a whole dialogue.
 pub(super) fn dialogue(messages: impl IntoIterator<Item = Message>) -> Vec<Message> {
     let mut joined = joined(messages);
     if joined.first().is_some_and(|first| !matches!(first, Message::User { .. })) {
@@ -43,7 +43,7 @@ pub(super) fn dialogue(messages: impl IntoIterator<Item = Message>) -> Vec<Messa
     joined
 }
 
-/// Makes a part of a dialogue of messages.
+/// Converts messages to a part of a dialogue.
 pub(super) fn joined(messages: impl IntoIterator<Item = Message>) -> Vec<Message> {
     let mut joined = Vec::new();
     for message in messages.into_iter().filter_map(without_nothing) {
@@ -55,14 +55,14 @@ pub(super) fn joined(messages: impl IntoIterator<Item = Message>) -> Vec<Message
     joined
 }
 
-/// Adds what the user said next.
+/// Adds the next message of the user.
 pub(super) fn join(text: &mut String, more: &str) {
     text.push_str("\n\n");
     text.push_str(more);
 }
 
-/// Takes what says nothing out of a message; `None` where nothing is left. Thoughts alone are no message: providers want
-/// them in front of what was thought about, and refuse them otherwise.
+/// Removes empty parts from a message; `None` if nothing remains. Reasoning alone is not a message: providers require
+/// what follows it.
 fn without_nothing(message: Message) -> Option<Message> {
     match message {
         Message::User { text } => (!text.trim().is_empty()).then_some(Message::User { text }),

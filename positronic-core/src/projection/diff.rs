@@ -1,4 +1,4 @@
-//! How two runs differ: where they part, and what they come to.
+//! Differences between two runs.
 
 use std::sync::Arc;
 
@@ -8,17 +8,17 @@ use serde_json::Value;
 use crate::machine::{IllegalEvent, RunState, status};
 use crate::record::{Event, EventKind, Overrides, Seq, Status, Usage};
 
-/// How two runs differ.
+/// The differences between two runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct RunDiff {
-    /// What was given to them, where that differs.
+    /// Their inputs, if those differ.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub given: Option<[Inputs; 2]>,
-    /// How many events say the same in both from the begin on. Times, workers, what was given, and what a provider says of an
-    /// answer beside its content are not compared.
+    /// The number of equal events from the start of both. Times, workers, inputs and provider metadata are not
+    /// compared.
     pub same: usize,
-    /// The first events that differ; none where both say the same to their ends.
+    /// The first different events; `None` if both are equal to their ends.
     pub parts: Option<Divergence>,
     /// The JSON Patch (RFC 6902) from the first run's state to the second's.
     pub state: Value,
@@ -28,17 +28,17 @@ pub struct RunDiff {
     pub usage: [Usage; 2],
 }
 
-/// What was given to a run.
+/// The inputs of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Inputs {
     /// Its options.
     pub options: Value,
-    /// What a fork says in the place of its brain's code.
+    /// A fork's overrides of the brain's code.
     pub overrides: Overrides,
 }
 
-/// Where two runs part; a run that has no more events has none there.
+/// The first difference between two runs; `None` for a run without further events.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Divergence {
@@ -48,7 +48,7 @@ pub struct Divergence {
     pub other: Option<DivergentEvent>,
 }
 
-/// One of the first events that differ.
+/// A different event.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct DivergentEvent {
@@ -56,7 +56,7 @@ pub struct DivergentEvent {
     pub seq: Seq,
     /// Its path.
     pub path: crate::record::Path,
-    /// What happened, as JSON.
+    /// Its content, as JSON.
     pub body: Value,
 }
 
@@ -94,7 +94,7 @@ fn replayed(log: &[Arc<Event>]) -> Result<RunState, IllegalEvent> {
     RunState::replay(log.iter().map(|event| &**event))
 }
 
-/// Returns what a log says, without what differs from run to run anyway.
+/// Returns the content of a log without what differs between any two runs.
 fn said(log: &[Arc<Event>]) -> Vec<DivergentEvent> {
     let attachment = |event: &&Arc<Event>| {
         !matches!(
@@ -110,7 +110,7 @@ fn said(log: &[Arc<Event>]) -> Vec<DivergentEvent> {
                 for name in ["start", "duration", "metadata", "signal", "due", "expires"] {
                     fields.remove(name);
                 }
-                // What a nested brain was given comes from what happened before it.
+                // A nested brain's inputs follow from the events before.
                 if event.seq == Seq(0) {
                     fields.remove("options");
                 }

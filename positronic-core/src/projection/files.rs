@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use crate::record::{Event, EventKind, FileOutput, Path, SideOutput, Timestamp};
 
-/// A file that a tool of a run made.
+/// A file that a tool of a run created.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RunFile {
-    /// The call that made it.
+    /// The call that created it.
     pub call: Path,
     /// The tool.
     pub tool: String,

@@ -1,14 +1,14 @@
-//! The conversation before a run, for whichever model is asked.
+//! The conversation before a run, for any model.
 
 use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::record::{Message, Output};
 
-/// The conversation before a run. It reads as the messages that models get who do not make them in a way of their own.
+/// The conversation before a run, as messages for models without a projection of their own.
 ///
-/// For those who do, it holds what the loops before have recorded, so that their messages are made by the model that is
-/// asked now, and not by the one that was asked then. What a compaction has kept stays as it is.
+/// For models with one it holds the records of the earlier loops, so that the model asked now creates their messages.
+/// The result of a compaction stays unchanged.
 #[derive(Debug, Clone, Default)]
 pub struct History {
     messages: Arc<[Message]>,
@@ -29,7 +29,7 @@ impl History {
         Self { messages: messages.into(), parts: parts.into() }
     }
 
-    /// Returns its messages for a model that makes them in its own way; none where it does not.
+    /// Returns its messages for a model with a projection of its own; `None` if the model has none.
     #[must_use]
     pub fn messages_by(&self, mut project: impl FnMut(&[Output]) -> Option<Vec<Message>>) -> Option<Vec<Message>> {
         let mut messages = Vec::with_capacity(self.messages.len());

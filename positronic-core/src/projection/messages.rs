@@ -1,4 +1,4 @@
-//! From a loop's record to model messages: pure and lossy.
+//! Conversion of a loop's record into model messages: pure and lossy.
 //!
 //! | output | what the model reads |
 //! |---|---|
@@ -9,7 +9,7 @@
 //! | widget | nothing |
 //! | custom | what its type says, in the tool message of the call that made it |
 //!
-//! A file's line stands inside a tool message, since providers allow nothing between an assistant's calls and their
+//! A file's line is part of a tool message, because providers allow nothing between an assistant's calls and their
 //! results.
 
 use std::fmt::Write as _;
@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use crate::record::{Assistant, FileOutput, Message, Output, OutputKind, Part, Prompt, ToolId, ToolOutput, ToolResult};
 
-/// Makes messages from consecutive outputs. The outputs of one iteration have to be passed together.
+/// Converts consecutive outputs into messages. The outputs of an iteration must be passed together.
 #[must_use]
 pub fn messages(outputs: &[Output]) -> Vec<Message> {
     let mut messages = Vec::with_capacity(outputs.len());
@@ -34,15 +34,16 @@ pub fn messages(outputs: &[Output]) -> Vec<Message> {
                 messages.push(assistant(parts, batch));
                 tool_messages(batch, &mut messages);
             }
-            // A call without the text of its iteration does not occur in a log; its result alone would be refused.
+            // A call without the text of its iteration does not occur in a log; providers would refuse its
+            // result alone.
             _ => {}
         }
     }
     messages
 }
 
-/// Makes the messages of whole records, one after the other: the opening message of each, and what came of it. An open
-/// call has no result yet, so what stands in its place is empty.
+/// Converts whole records into messages, one after the other, each from its opening message on. The result of an open
+/// call is empty.
 #[must_use]
 pub fn prompts_to_messages<'a>(prompts: impl IntoIterator<Item = &'a Prompt>) -> Vec<Message> {
     let mut all = Vec::new();
@@ -76,7 +77,7 @@ fn assistant(parts: &[Part], batch: &[Output]) -> Message {
             }
         })
         .collect();
-    // It is kept as long as the run, and most answers have one part.
+    // Allocated exactly, because it lives as long as the run, and most answers have one part.
     parts.shrink_to_fit();
     Message::Assistant { parts }
 }
@@ -114,13 +115,13 @@ fn add_line(text: &mut String, line: &str) {
     text.push_str(line);
 }
 
-/// Returns the id by which the provider knows the call, or one of ours where it gave none.
+/// Returns the provider's id of the call, or a generated one.
 fn provider_id(call: &ToolOutput) -> String {
     call.provider_id.clone().unwrap_or_else(|| call.path.public_id().as_str().to_owned())
 }
 
-/// Returns the name under which a call goes back. A model may have made up a name that no provider accepts, not even
-/// back from its own model, so that is cut down to what they accept.
+/// Returns the tool's name for a provider. A model may invent a name that no provider accepts, so invalid characters
+/// are removed.
 fn wire_name(tool: &str) -> String {
     if let Ok(id) = ToolId::new(tool) {
         return id.wire_name().into_owned();
@@ -130,8 +131,8 @@ fn wire_name(tool: &str) -> String {
     if name.is_empty() { "unnamed".to_owned() } else { name }
 }
 
-/// Returns the arguments as JSON text. What the model wrote instead of JSON goes back inside an object, since some
-/// servers parse the arguments of earlier calls.
+/// Returns the arguments as JSON text. Text that is not JSON is wrapped in an object, because some servers parse the
+/// arguments of earlier calls.
 fn arguments_text(arguments: &Value) -> String {
     match arguments {
         Value::String(raw) => serde_json::json!({ "not_json": raw }).to_string(),
@@ -150,7 +151,7 @@ fn tool_text(tool: &ToolOutput) -> String {
     text
 }
 
-/// Returns what the model reads of a result.
+/// Returns the text of a result for the model.
 #[must_use]
 pub fn result_text(result: &ToolResult) -> String {
     match result {

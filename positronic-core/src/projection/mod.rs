@@ -1,12 +1,12 @@
-//! Reading a log: prompts, model messages, requests, and text for people.
+//! Projections of a log: timelines, prompts, model messages, requests, costs.
 //!
 //! This module is for user interfaces and other readers of runs; an author of brains does not need it.
 //!
-//! Each projection is a pure function of events. [`Prompts`] folds the records of a run's loops; [`messages`] makes
-//! from a record what a model reads, `dialogue` holds the rules that make it one which every provider accepts, `decision` makes what
-//! one reads that answers in decisions; [`request_at`] rebuilds a request
-//! that was sent; [`diff`] compares two runs; [`Costs`] says what a run used and cost, and [`Bill`] what several did; [`files`]
-//! lists what files its tools made, and [`timeline::Timeline`] is the whole run as a tree, as people see it.
+//! Each projection is a pure function of events. [`timeline::Timeline`] is the whole run as a tree, as people see it.
+//! [`Prompts`] folds the records of a run's loops, [`messages`] converts a record into model messages, `dialogue`
+//! makes them acceptable to every provider, and `structured` converts requests and answers of loops with structured
+//! actions. [`request_at`] rebuilds a sent request, [`diff`] compares two runs, [`Costs`] and [`Bill`] compute costs,
+//! and [`files`] lists the files of a run.
 
 mod bill;
 mod cost;

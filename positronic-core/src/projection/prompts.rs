@@ -1,4 +1,4 @@
-//! The records of a run's loops, folded event by event.
+//! Prompts: the records of a run's loops, folded event by event.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::record::{
     RunId, Segment, Settings, Speaker, ToolCall, ToolOutput, Transcript, Usage, parent_of, segments_of,
 };
 
-/// The records of all loops of a run, with the messages that the open ones send.
+/// The prompts of all loops of a run, with the messages that the open ones send.
 #[derive(Debug, Clone, Default)]
 pub struct Prompts {
     history: History,
@@ -26,35 +26,35 @@ pub struct Prompts {
 #[derive(Debug, Clone)]
 struct Record {
     prompt: Prompt,
-    /// The version of the rules by which it becomes messages.
+    /// The version of the rules for its messages.
     rules: u32,
     transcript: Transcript,
     projected: usize,
-    /// Whether a plugin's question is open, whose answer is no part of the conversation.
+    /// Whether a plugin's question is open, whose answer is not part of the conversation.
     asking: bool,
-    /// Whether a summary stands for some of its messages.
+    /// Whether a summary replaces some of its messages.
     compacted: bool,
     /// The conversation before it.
     history: History,
-    /// Where it was compacted: the messages that stand for everything before `from`.
+    /// Its compaction: the messages that replace everything before `from`.
     standing: Vec<Message>,
-    /// The first output that is sent as it is.
+    /// The first output that is sent unchanged.
     from: usize,
-    /// How the calls of a batch wait for one another.
+    /// The order in which the calls of a batch run.
     policy: BatchPolicy,
-    /// The loops of brains below that wait, by their paths.
+    /// The paths of loops in nested brains that wait.
     waiting_below: BTreeMap<Path, PromptState>,
 }
 
 impl Prompts {
-    /// Begins with the conversation so far: its messages stand before those of each loop of the run's brain.
+    /// Begins with the history of a conversation, which precedes the messages of each loop of the run's brain.
     #[must_use]
     pub fn after(history: impl Into<History>) -> Self {
         Self { history: history.into(), ..Self::default() }
     }
 
-    /// Returns the conversation up to the end of this run: what was before it, and what the loops of the run's brain have
-    /// added. Where a loop was compacted, its messages are all there is.
+    /// Returns the conversation up to the end of this run: its history and the loops of the run's brain. A
+    /// compacted loop has only its compacted messages.
     #[must_use]
     pub fn conversation(&self) -> History {
         let (mut all, mut parts) = (self.history.to_vec(), self.history.parts().to_vec());
@@ -72,7 +72,7 @@ impl Prompts {
         History::new(all, parts)
     }
 
-    /// Says which run the events are of, so that the ids of its prompts are unique among those of other runs.
+    /// Sets the run, so that the ids of its prompts are unique among runs.
     #[must_use]
     pub fn in_run(self, run: &RunId) -> Self {
         Self { run: Some(run.clone()), ..self }
@@ -83,7 +83,7 @@ impl Prompts {
         Self::default().with(events)
     }
 
-    /// Folds events behind those that were folded before.
+    /// Folds further events.
     #[must_use]
     pub fn with<'a>(mut self, events: impl IntoIterator<Item = &'a Event>) -> Self {
         for event in events {
@@ -92,7 +92,7 @@ impl Prompts {
         self
     }
 
-    /// Returns the final text of the run: that of the last loop of its own brain that people are shown.
+    /// Returns the final text of the run: that of the last visible loop of its own brain.
     #[must_use]
     pub fn answer(&self) -> Option<String> {
         let mut own = self.iter().filter(|prompt| prompt.visible && is_of_root(&prompt.path));
@@ -103,13 +103,13 @@ impl Prompts {
         if is_of_root(path) { self.history.clone() } else { History::default() }
     }
 
-    /// Returns the record of the loop with this path.
+    /// Returns the prompt of the loop with this path.
     #[must_use]
     pub fn get(&self, path: &Path) -> Option<&Prompt> {
         self.records.get(path).map(|record| &record.prompt)
     }
 
-    /// Walks the records in the order in which the loops began.
+    /// Iterates over the prompts in the order in which the loops began.
     #[must_use]
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Prompt> {
         self.records.values().map(|record| &record.prompt)
@@ -121,21 +121,21 @@ impl Prompts {
         self.records.get(path).map(|record| record.transcript.clone()).unwrap_or_default()
     }
 
-    /// Returns the messages that the current iteration of a loop sends to a model that makes them in its own way: `project`
-    /// answers `None` where it does not.
+    /// Returns the messages of a loop's current iteration for a model with a projection of its own; `project`
+    /// returns `None` for one without.
     #[must_use]
     pub fn transcript_by(&self, path: &Path, mut project: impl FnMut(&[Output]) -> Option<Vec<Message>>) -> Transcript {
         let Some(record) = self.records.get(path) else { return Transcript::default() };
         let sent = record.prompt.output.get(record.from..record.projected).unwrap_or_default();
         let made = project(sent).and_then(|sent| Some((record.before_by(project)?, sent)));
         match made {
-            // Which messages a model with a way of its own takes is for it to say.
+            // A model with a projection of its own applies its own rules.
             Some((before, sent)) => Transcript::new(before.into_iter().chain(sent)),
             None => record.transcript.clone(),
         }
     }
 
-    /// Returns the messages that the next iteration of a loop will send, as of now.
+    /// Returns the messages that a loop's next iteration will send, as of now.
     #[must_use]
     pub fn next_messages(&self, path: &Path) -> Vec<Message> {
         self.records.get(path).map(Record::next_messages).unwrap_or_default()
@@ -182,7 +182,7 @@ impl Prompts {
         }
     }
 
-    /// Tells the loops whose calls run the brain of a loop that it waits, or waits no longer.
+    /// Updates the waiting state of the loops whose calls run the brain of a loop.
     fn tell_above(&mut self, loop_at: &str, mut state: PromptState) {
         let mut below = loop_at;
         while let Some(call) = call_around(below) {
@@ -207,7 +207,7 @@ impl Prompts {
     }
 }
 
-/// Finds the path of the call whose brain a loop is in, at whatever depth of stages.
+/// Returns the call whose brain contains a loop, at any depth of stages.
 fn call_around(loop_at: &str) -> Option<&str> {
     let mut at = parent_of(loop_at)?;
     loop {
@@ -218,7 +218,7 @@ fn call_around(loop_at: &str) -> Option<&str> {
     }
 }
 
-/// Says whether a loop is one of the run's own brain: only those speak to the user.
+/// Returns whether a loop belongs to the run's own brain: only those talk to the user.
 fn is_of_root(path: &Path) -> bool {
     parent_of(path.as_str()).is_some_and(str::is_empty)
 }
@@ -265,13 +265,13 @@ impl Record {
         self.prompt.input.clone().into_iter().map(|text| Message::User { text })
     }
 
-    /// Returns the messages that stand before those of the outputs.
+    /// Returns the messages before those of the outputs.
     fn before(&self) -> impl Iterator<Item = Message> {
         let whole = (!self.compacted).then(|| self.history.iter().cloned().chain(self.opening()));
         self.standing.iter().cloned().chain(whole.into_iter().flatten())
     }
 
-    /// Returns the messages that stand before those of the outputs, for a model that makes them in its own way.
+    /// Returns the messages before those of the outputs, for a model with a projection of its own.
     fn before_by(&self, project: impl FnMut(&[Output]) -> Option<Vec<Message>>) -> Option<Vec<Message>> {
         if self.compacted {
             return Some(self.standing.clone());
@@ -286,12 +286,12 @@ impl Record {
         self.whole(self.transcript.messages().into_iter().chain(fresh))
     }
 
-    /// Makes a dialogue of messages, from its beginning on.
+    /// Converts messages to a dialogue from its start.
     fn whole(&self, messages: impl Iterator<Item = Message>) -> Vec<Message> {
         if self.rules == 0 { messages.collect() } else { dialogue(messages) }
     }
 
-    /// Makes the messages of consecutive outputs.
+    /// Converts consecutive outputs to messages.
     fn messages_of(&self, outputs: &[Output]) -> Vec<Message> {
         let made = messages(outputs);
         if self.rules == 0 { made } else { joined(made) }
@@ -315,8 +315,8 @@ impl Record {
         self.settle();
     }
 
-    /// Says which calls of the last batch are queued and which deferred, and where the prompt stands: that follows from the
-    /// calls, and from the brains that they run.
+    /// Updates the states of the last batch's calls (queued or deferred) and of the prompt, which follow from the
+    /// calls and their brains.
     fn settle(&mut self) {
         let is_answer = |output: &Output| matches!(output.kind, OutputKind::Text { .. });
         let batch = self.prompt.output.iter().rposition(is_answer).unwrap_or(0);
@@ -374,7 +374,8 @@ impl Record {
                 let (parts, cost) = (Arc::clone(parts), metadata.cost.clone());
                 let kind = OutputKind::Text { iteration, parts, cost };
                 let output = Output { at: event.at, duration: Some(*duration), id: None, kind };
-                // What was said while the model answered comes behind the answer: the next request asks about it.
+                // A message that arrived while the model answered follows the answer: the next request
+                // refers to it.
                 let place = if self.rules == 0 { self.prompt.output.len() } else { self.projected };
                 self.prompt.output.insert(place.min(self.prompt.output.len()), output);
                 self.prompt.usage += metadata.usage;
@@ -427,7 +428,7 @@ impl Record {
         }
     }
 
-    /// Folds an event of the approval of a call.
+    /// Folds an approval event of a call.
     fn approval(&mut self, path: &Path, event: &Event) {
         if let Some(tool) = self.tool(path) {
             Approval::follow(&mut tool.approval, event);
@@ -435,7 +436,7 @@ impl Record {
         }
     }
 
-    /// Finds the place behind the calls of the last answer.
+    /// Returns the position after the calls of the last answer.
     fn batch_end(&self) -> usize {
         let outputs = &self.prompt.output;
         let answer = outputs.iter().rposition(|output| matches!(output.kind, OutputKind::Text { .. }));
@@ -444,14 +445,14 @@ impl Record {
         begin + outputs.iter().skip(begin).take_while(is_call).count()
     }
 
-    /// Puts a side output behind its tool's entry and the side outputs that are there already.
+    /// Inserts a side output after its tool's entry and earlier side outputs.
     fn insert_after(&mut self, path: &Path, output: Output) {
         if let Some((tool, aside)) = self.place(path) {
             self.prompt.output.insert(tool + 1 + aside, output);
         }
     }
 
-    /// Finds a tool's entry, and how many side outputs stand behind it.
+    /// Finds a tool's entry and the number of its side outputs.
     fn place(&self, path: &Path) -> Option<(usize, usize)> {
         let outputs = &self.prompt.output;
         let is_entry = |output: &Output| matches!(&output.kind, OutputKind::Tool(tool) if tool.path == *path);
@@ -461,7 +462,7 @@ impl Record {
         Some((tool, aside.count()))
     }
 
-    /// Whoever has asked for it has read what was gained since the last iteration, so that counts, too.
+    /// The requester of the compaction has read the outputs since the last iteration, so they count, too.
     fn compact(&mut self, keep: u64, summary: Option<&str>) {
         let next = self.next_messages();
         let before = self.whole(self.before());

@@ -1,4 +1,4 @@
-//! Requests, rebuilt from the log.
+//! Requests to models, rebuilt from the log.
 
 use crate::machine::{IllegalEvent, LoopFrame, RunState};
 use crate::record::{
@@ -9,7 +9,7 @@ use super::history::History;
 use super::prompts::Prompts;
 use super::structured::decision_request;
 
-/// Says why a request cannot be rebuilt.
+/// The reason why a request cannot be rebuilt.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestError {
@@ -19,23 +19,22 @@ pub enum RequestError {
         /// The event.
         seq: Seq,
     },
-    /// The log does not hold together.
+    /// The log does not follow the engine's rules.
     #[error(transparent)]
     Illegal(#[from] IllegalEvent),
 }
 
-/// Rebuilds the request that the `LOOP_MODEL_CALL` with this number sent, as it was.
+/// Rebuilds the request of the `LOOP_MODEL_CALL` with this number.
 ///
 /// # Errors
 ///
-/// [`RequestError::NoRequest`] when the event is another one, [`RequestError::Illegal`] when the log is damaged.
+/// [`RequestError::NoRequest`] if the event is another one, [`RequestError::Illegal`] if the log is damaged.
 pub fn request_at<'a>(events: impl IntoIterator<Item = &'a Event>, seq: Seq) -> Result<ModelRequest, RequestError> {
     request_for(events, seq, Vec::new(), |_| None)
 }
 
-/// Rebuilds a request as [`request_at`] does, of a run whose conversation has a `history`
-/// ([`Client::history`](crate::runner::Client::history)), or for a model that makes messages in its own way: `project` is
-/// the model's `project`.
+/// Rebuilds a request as [`request_at`] does, for a run with a conversation's `history`
+/// ([`Client::history`](crate::runner::Client::history)) or for a model with a projection of its own, `project`.
 ///
 /// # Errors
 ///
@@ -65,7 +64,7 @@ pub fn request_for<'a>(
     Err(RequestError::NoRequest { seq })
 }
 
-/// Makes the request of a loop's current iteration.
+/// Creates the request of a loop's current iteration.
 pub(crate) fn iteration_request(frame: &LoopFrame, path: Path, attempt: u32, messages: Transcript) -> ModelRequest {
     let prepared = frame.prepared.request(path, attempt, messages);
     match &frame.prepared.settings.structured_actions {
@@ -74,7 +73,7 @@ pub(crate) fn iteration_request(frame: &LoopFrame, path: Path, attempt: u32, mes
     }
 }
 
-/// Makes the request of a step's question.
+/// Creates the request of a question.
 pub(crate) fn question_request(path: Path, attempt: u32, question: &Question) -> ModelRequest {
     let prepared = crate::machine::Prepared {
         system: question.system.as_str().into(),

@@ -1,4 +1,4 @@
-//! The traffic of a run: what models were asked and answered, and what people and webhooks said, read from the log.
+//! Traffic of a run: its requests to models with their answers, and the answers of people and webhooks.
 
 use std::collections::HashMap;
 
@@ -14,44 +14,43 @@ use crate::record::{
     WaitSpec,
 };
 
-/// One thing that came to a run from outside of its code.
+/// An input of a run from outside.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Traffic {
-    /// A model was asked, and answered or failed.
+    /// A request to a model, with its answer or failure.
     Exchange(Box<Exchange>),
-    /// A person or a system answered what the run waited for.
+    /// A person's or a system's answer to something pending.
     Signal {
-        /// What it answered: the path of a call, a loop or a brain.
+        /// What it answers: the path of a call, a loop or a brain.
         after: Path,
-        /// What it said.
+        /// Its content.
         signal: SignalKind,
     },
 }
 
-/// A request to a model, and what came of it.
+/// A request to a model, and its outcome.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Exchange {
     /// The model that was asked, as `provider/model`.
     pub model: String,
-    /// How the model was asked for decisions, where the loop answers in decisions.
+    /// The structured actions of the loop, if it uses them.
     pub form: Option<ActionFormat>,
     /// The request.
     pub request: ModelRequest,
-    /// The answer as the model gave it, or the failure. Of a failure that ended the loop the log has the sentence alone.
+    /// The model's answer, or the failure. For a failure that ended the loop the log has only its message.
     pub outcome: Result<ModelResponse, ModelError>,
 }
 
-/// Reads the traffic of a run, in the order in which the outcomes came. Requests that code answered are left out, and so are
-/// those without an outcome.
+/// Reads the traffic of a run in order of the outcomes, without requests that code answered or that have no outcome.
 ///
 /// `history` is the conversation before the run ([`Client::history`](crate::runner::Client::history)), and `project` the
 /// [`Model::project`](crate::model::Model::project) of the model that was asked.
 ///
 /// # Errors
 ///
-/// [`IllegalEvent`] when the log is damaged.
+/// [`IllegalEvent`] if the log is damaged.
 pub fn traffic<'a>(
     events: impl IntoIterator<Item = &'a Event> + Clone,
     history: impl Into<History>,
@@ -87,7 +86,7 @@ pub fn traffic<'a>(
     Ok(reader.traffic)
 }
 
-/// A request that has no outcome yet.
+/// A request without an outcome so far.
 struct Asked {
     model: String,
     request: ModelRequest,
@@ -152,7 +151,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Closes the request that a loop or a brain failed with.
+    /// Completes the request with which a loop or a brain failed.
     fn fail(&mut self, owner: &Path, message: &str) {
         let mut failed: Vec<_> = self.open.keys().filter(|path| path.is_within(owner)).cloned().collect();
         failed.sort();
@@ -161,7 +160,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Returns an answer with its calls, which are events of their own.
+    /// Returns an answer with its calls, which are separate events.
     fn response(&self, path: &Path, parts: &[Part], metadata: crate::record::ResponseMetadata) -> ModelResponse {
         let (Some(loop_at), Some(Segment::Iteration(iteration))) = (path.parent(), path.last()) else {
             return ModelResponse { parts: parts.to_vec(), calls: Vec::new(), metadata };
@@ -180,7 +179,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Turns a decision's reason and calls back into the document that the model wrote.
+/// Converts reasoning and calls back into the structured actions that the model wrote.
 fn as_given(response: ModelResponse, decisions: Option<&StructuredActions>) -> ModelResponse {
     let Some(decisions) = decisions.filter(|_| response.refusal().is_none()) else { return response };
     let is_reason = |part: &Part| matches!(part, Part::Reasoning { data: None, .. });

@@ -1,62 +1,89 @@
-//! The records of a run as text for people and snapshots.
+//! A timeline as text for snapshots of tests.
 
 use std::fmt::Write as _;
 
 use super::messages::result_text;
-use super::prompts::Prompts;
-use crate::record::{OutputKind, Part, Prompt};
+use super::timeline::{AnswerOutcome, CallNode, Node, NodeId, NodeKind, StageNode, Timeline};
+use crate::record::{Part, Speaker, StageKind};
 
-/// Writes the records of all loops as text: a heading per loop, a line per output.
+/// Writes the loops of a run as text in the order in which they began: a heading per loop, then a line per message, answer,
+/// call, file and widget, and the outcome.
+///
+/// ```text
+/// # Greet
+/// user: Hello!
+/// search({"word":"tea"}) -> ["tea comes by post"]
+/// assistant: Good morning.
+/// = {"type":"answered"}
+/// ```
 #[must_use]
-pub fn transcript(prompts: &Prompts) -> String {
+pub fn transcript(timeline: &Timeline) -> String {
+    let mut loops: Vec<(&Node, &StageNode)> = timeline.nodes().filter_map(begun_loop).collect();
+    // A stage has a node before it begins, and from its begin on the number of that event.
+    loops.sort_by_key(|(node, _)| node.seq);
     let mut text = String::new();
-    for prompt in prompts.iter() {
-        one(prompt, &mut text);
+    for (node, stage) in loops {
+        _ = writeln!(text, "# {}", node.path);
+        children(timeline, node.id, &mut text);
+        if let Some(outcome) = &stage.outcome {
+            _ = writeln!(text, "= {}", serde_json::to_string(outcome).unwrap_or_default());
+        }
     }
     text
 }
 
-fn one(prompt: &Prompt, text: &mut String) {
-    _ = writeln!(text, "# {}", prompt.path);
-    if let Some(input) = &prompt.input {
-        _ = writeln!(text, "user: {input}");
+fn begun_loop(node: &Node) -> Option<(&Node, &StageNode)> {
+    match &node.kind {
+        NodeKind::Stage(stage) if stage.stage == StageKind::Loop && node.started.is_some() => Some((node, stage)),
+        _ => None,
     }
-    for output in &prompt.output {
-        match &output.kind {
-            OutputKind::Message { text: said, engine } => {
-                _ = writeln!(text, "{}: {said}", if *engine { "engine" } else { "user" });
+}
+
+fn children(timeline: &Timeline, id: NodeId, text: &mut String) {
+    for node in timeline.children(id).iter().filter_map(|id| timeline.node(*id)) {
+        match &node.kind {
+            NodeKind::Iteration { .. } => children(timeline, node.id, text),
+            NodeKind::Message { text: message, from, .. } => {
+                let from = if *from == Speaker::Engine { "engine" } else { "user" };
+                _ = writeln!(text, "{from}: {message}");
             }
-            OutputKind::Text { parts, .. } => {
-                for part in &**parts {
-                    match part {
-                        Part::Text { text: said } => _ = writeln!(text, "assistant: {said}"),
-                        Part::Refusal { text: said } => _ = writeln!(text, "assistant refuses: {said}"),
-                        Part::Reasoning { text: thought, .. } if !thought.is_empty() => {
-                            _ = writeln!(text, "thinks: {thought}");
-                        }
-                        Part::Reasoning { .. } | Part::Call { .. } | Part::Opaque { .. } => {}
-                    }
+            NodeKind::Answer(answer) if answer.question.is_none() => {
+                if let Some(AnswerOutcome::Answered(answer)) = &answer.outcome {
+                    answer.parts.iter().for_each(|answered| part(answered, text));
                 }
             }
-            OutputKind::Tool(tool) => {
-                _ = write!(text, "{}({})", tool.tool, tool.arguments);
-                if let Some(edited) = &tool.edited {
-                    _ = write!(text, " edited to {edited}");
-                }
-                match &tool.result {
-                    Some(result) => _ = writeln!(text, " -> {}", result_text(result)),
-                    None => _ = writeln!(text, " …"),
-                }
+            NodeKind::Call(one) => {
+                call(one, text);
+                children(timeline, node.id, text);
             }
-            OutputKind::File(file) => _ = writeln!(text, "file: {} ({} bytes)", file.name, file.size),
-            OutputKind::Custom(custom) => _ = writeln!(text, "{}: {}", custom.kind, custom.fallback),
-            OutputKind::Widget(widget) => {
-                let again = if widget.replaces.is_some() { ", in the place of an earlier one" } else { "" };
-                _ = writeln!(text, "widget{again}: {}", widget.fallback);
+            NodeKind::File { file, .. } => _ = writeln!(text, "file: {} ({} bytes)", file.name, file.size),
+            NodeKind::Custom { output, .. } => _ = writeln!(text, "{}: {}", output.kind, output.fallback),
+            NodeKind::Widget(widget) => {
+                let replaces = if widget.output.replaces.is_some() { ", replacing an earlier one" } else { "" };
+                _ = writeln!(text, "widget{replaces}: {}", widget.output.fallback);
             }
+            // Nested loops have headings of their own.
+            _ => {}
         }
     }
-    if let Some(outcome) = &prompt.outcome {
-        _ = writeln!(text, "= {}", serde_json::to_string(outcome).unwrap_or_default());
+}
+
+fn part(part: &Part, text: &mut String) {
+    match part {
+        Part::Text { text: answer } => _ = writeln!(text, "assistant: {answer}"),
+        Part::Refusal { text: refusal } => _ = writeln!(text, "assistant refuses: {refusal}"),
+        Part::Reasoning { text: reasoning, .. } if !reasoning.is_empty() => _ = writeln!(text, "thinks: {reasoning}"),
+        Part::Reasoning { .. } | Part::Call { .. } | Part::Opaque { .. } => {}
+    }
+}
+
+fn call(call: &CallNode, text: &mut String) {
+    _ = write!(text, "{}({})", call.tool, call.arguments);
+    if let Some(edited) = call.edited() {
+        _ = write!(text, " edited to {edited}");
+    }
+    match &call.result {
+        Some(result) => _ = writeln!(text, " -> {}", result_text(result)),
+        None => _ = writeln!(text, " …"),
     }
 }

@@ -15,7 +15,6 @@ pub(crate) fn whole(time: Duration) -> Duration {
 }
 
 /// Serializes a duration; for serde's `with`.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's `with` passes a reference")]
 pub(crate) fn serialize<S: Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error> {
     micros(*time).serialize(to)
 }
@@ -27,7 +26,7 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration
 
 /// For serde's `with` on optional durations; an absent field needs `default`, too.
 pub(crate) mod optional {
-    use super::{Deserialize, Deserializer, Duration, Serialize, Serializer, micros};
+    use super::{Deserialize as _, Deserializer, Duration, Serialize as _, Serializer, micros};
 
     #[expect(clippy::ref_option, reason = "serde's `with` passes a reference")]
     pub(crate) fn serialize<S: Serializer>(time: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {

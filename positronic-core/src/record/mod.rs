@@ -27,7 +27,7 @@ mod price_file;
 mod prompt;
 mod request;
 mod result;
-mod retry;
+mod retry_policy;
 mod routing;
 mod shape;
 mod signal;
@@ -65,15 +65,13 @@ pub use prompt::{
     CustomOutput, FileOutput, LARGEST_BLOB, Output, OutputKind, Prompt, PromptState, SideOutput, ToolOutput,
     WidgetOutput, shown_together,
 };
-pub use request::{
-    CODE, ContextItem, Delta, DeltaKind, ModelRequest, OutputFormat, Settings, Tier, ToolChoice, ToolSet,
-};
+pub use request::{ContextItem, Delta, DeltaKind, ModelRequest, OutputFormat, Settings, Tier, ToolChoice, ToolSet};
 pub use result::{LoopOutcome, ToolResult};
-pub use retry::RetryPolicy;
+pub use retry_policy::RetryPolicy;
 pub use routing::{RoutingStep, WaitReason};
 pub use shape::{Shape, StageKind, StageShape};
 pub use signal::{Actor, Opening, Overrides, Signal, SignalKind, Start};
 pub use structured::{ActionFormat, StructuredActions};
 pub use summary::{Claim, ClaimRefusal, Pending, PendingKind, RunSummary, Status};
 pub use trigger::{Busy, Fired, Timer, Trigger, TriggerChange};
-pub use usage::{Finish, ModelError, ModelErrorKind, ModelResponse, Part, ProposedCall, ResponseMetadata, Usage};
+pub use usage::{CODE, Finish, ModelError, ModelErrorKind, ModelResponse, Part, ProposedCall, ResponseMetadata, Usage};

@@ -301,7 +301,12 @@ pub struct FileOutput {
 
 impl FileOutput {
     /// Describes a file in the event store, which has its bytes under their hash.
-    pub fn kept(name: impl Into<String>, media_type: impl Into<String>, size: u64, sha256: impl Into<String>) -> Self {
+    pub fn stored(
+        name: impl Into<String>,
+        media_type: impl Into<String>,
+        size: u64,
+        sha256: impl Into<String>,
+    ) -> Self {
         let sha256 = sha256.into();
         Self { name: name.into(), media_type: media_type.into(), size, uri: format!("blob:{sha256}"), sha256 }
     }

@@ -137,9 +137,6 @@ pub struct Settings {
     pub in_code: bool,
 }
 
-/// The model and provider of an answer that is scripted in code.
-pub const CODE: &str = "code";
-
 /// The tier of a model of the runner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

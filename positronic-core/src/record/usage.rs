@@ -7,9 +7,11 @@ use serde_json::Value;
 
 use super::document::{DocumentError, check_document};
 use super::price::Charge;
-use super::request::CODE;
 use super::routing::RoutingStep;
 use super::skip::is_default;
+
+/// The model and provider of an answer that is scripted in code.
+pub const CODE: &str = "code";
 
 /// Counts the tokens of one model call, or of many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

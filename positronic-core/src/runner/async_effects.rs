@@ -1,81 +1,30 @@
 //! Effects that take time: steps, model calls and tools, each in a task of its own.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use futures::FutureExt as _;
 use serde_json::Value;
-use tokio::sync::{OwnedMutexGuard, mpsc, oneshot};
 
+use super::catch::{at_home, caught, caught_now};
 use super::clock::limited_by;
-use super::edited::check as check_edited;
-use super::plugged::{PreparedIteration, around, inspected};
+use super::edited_arguments::check as check_edited;
+use super::plugin_hooks::{around, inspected};
+use super::report::Outcome;
 use super::shared::Shared;
 use super::structured::{Given, given};
 use super::worker::Worker;
-use crate::definition::{Invocation, LoopDefinition, Scope, StageBody, ToolBody, ToolDefinition, UntypedReply};
+use crate::definition::{Invocation, LoopDefinition, Scope, StageBody, ToolBody};
 use crate::error::{Error, Result};
 use crate::machine::{Answered, Effect, RunState, Validated, given_up};
-use crate::model::{DeltaSink, Model, Piece};
+use crate::model::Model as _;
 use crate::projection::iteration_request;
 use crate::record::{
-    AnswerFault, CODE, Delta, EventKind, Gate, ModelError, ModelRequest, ModelResponse, NewEvent, Path, ProposedCall,
-    PublicId, Question, Segment, Seq, SideOutput, Timestamp, ToolCall, ToolSet, check_depth,
+    AnswerFault, CODE, EventKind, Gate, ModelError, ModelResponse, NewEvent, Path, ProposedCall, Segment, Timestamp,
+    ToolCall, ToolSet, check_depth,
 };
 
-/// The way back to the worker. A report is boxed, since the channel keeps room for 32 from its start.
-pub(super) type Reports = mpsc::UnboundedSender<Box<Report>>;
-
-/// The right to ask or to compute next, where that is done one after the other. It goes with the report, so that it is
-/// kept until the worker is done, also where whoever asked has given up.
-pub(super) type Turn = OwnedMutexGuard<()>;
-
-/// What comes back to the worker.
-pub(super) enum Report {
-    /// A tool made a file or a widget.
-    Output { path: Path, id: PublicId, output: SideOutput },
-    /// A step asks a model, or, in turn, a plugin that prepares an iteration.
-    Question { path: Path, question: Question, reply: oneshot::Sender<Result<ModelResponse>>, turn: Option<Turn> },
-    /// A step or a tool has computed a value that is never to be computed again.
-    Value { path: Path, name: String, value: Arc<Value>, reply: oneshot::Sender<Result<Arc<Value>>>, turn: Turn },
-    /// An effect is done.
-    Done { path: Path, outcome: Outcome },
-}
-
-impl Report {
-    pub(super) const fn path(&self) -> &Path {
-        match self {
-            Self::Output { path, .. }
-            | Self::Question { path, .. }
-            | Self::Value { path, .. }
-            | Self::Done { path, .. } => path,
-        }
-    }
-}
-
-/// What came of an effect.
-pub(super) enum Outcome {
-    Prepared { result: Result<Box<PreparedIteration>>, iteration: u32, read: usize },
-    Step { result: Result<Value>, took: Duration },
-    Answer { result: Result<Answered, ModelError>, attempt: u32, took: Duration },
-    Refused { response: ModelResponse, message: String, attempt: u32, took: Duration },
-    Tool { result: Result<UntypedReply>, attempt: u32, took: Duration },
-    Question { result: Result<ModelResponse, ModelError>, took: Duration, asker: Box<Asker> },
-}
-
-/// A question that was sent, and where its answer goes.
-pub(super) struct Asker {
-    /// The step or the iteration that asks.
-    pub(super) asks: Path,
-    pub(super) request: ModelRequest,
-    pub(super) reply: oneshot::Sender<Result<ModelResponse>>,
-    pub(super) turn: Option<Turn>,
-}
-
 impl Worker {
-    /// Returns the event that has to be in the log before the effect starts.
+    /// Returns the intent of an effect, which must be in the log before the effect starts.
     pub(super) fn intent(&self, state: &RunState, effect: &Effect) -> Option<NewEvent> {
         let (path, kind) = match effect {
             Effect::Step { path, attempt } => (path, EventKind::StepStart { attempt: *attempt }),
@@ -93,12 +42,12 @@ impl Worker {
         Some(NewEvent::new(path.clone(), kind))
     }
 
-    /// Returns the result of a call that is not started again, since the process has ended during it as often as the tool's
-    /// retries allow.
+    /// Returns the result of a call that is not started again, because the process ended during it more often
+    /// than its tool's retries allow.
     pub(super) fn given_up(&self, state: &RunState, effect: &Effect) -> Option<NewEvent> {
         let Effect::Execute { path, .. } = effect else { return None };
         let call = state.call(path)?;
-        // A tool that is gone gives its own result.
+        // A missing tool has a result of its own.
         let retries = self.frames.tool(path, &call.tool)?.retries;
         given_up(call, retries)
     }
@@ -211,14 +160,14 @@ impl Worker {
                     })
                 }
                 (Ok(()), Some((ToolBody::Brain(_), _)) | None) => {
-                    Err(Error::new(format!("there is no tool `{}` any more", call.tool)))
+                    Err(Error::new(format!("the tool `{}` no longer exists", call.tool)))
                 }
             };
             Outcome::Tool { result, attempt, took: took(&shared, started) }
         });
     }
 
-    /// Makes what author's code at `path` is handed.
+    /// Returns the scope that the author's code at `path` gets.
     pub(super) fn scope(&mut self, path: Path) -> Option<Scope> {
         let shared = Arc::clone(&self.shared);
         let state = shared.state();
@@ -231,111 +180,16 @@ pub(super) fn took(shared: &Shared, started: Timestamp) -> Duration {
     shared.now().since(started)
 }
 
-/// Puts a tool's owner, a plugin or the brain, into the scope that it is handed.
-pub(super) fn at_home(tool: Option<&ToolDefinition>, mut scope: Scope) -> Result<Scope> {
-    if let Some(owner) = tool.and_then(|tool| tool.owner) {
-        scope.state = owner.document(scope.plugins.get(owner.plugin))?;
-    }
-    Ok(scope)
-}
-
-/// Awaits author's code and turns a panic into an error.
-pub(super) async fn caught<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
-    AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|panic| Err(panicked(&*panic)))
-}
-
-/// Calls author's code and turns a panic into an error.
-pub(super) fn caught_now<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
-    std::panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(panicked(&*panic)))
-}
-
-pub(super) fn panicked(panic: &(dyn std::any::Any + Send)) -> Error {
-    let said = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    Error::new(match said {
-        Some(said) => format!("it panicked: {said}"),
-        None => "it panicked".to_owned(),
-    })
-}
-
-/// Takes the answer that a loop's code gives in the place of a model.
+/// Returns the answer that the loop's code gives instead of a model.
 fn decided(definition: Option<&LoopDefinition>) -> Result<ModelResponse, ModelError> {
     definition.and_then(|definition| definition.answer.clone()).ok_or_else(|| {
         let kind = crate::record::ModelErrorKind::BadRequest;
-        ModelError::new(kind, "the iteration was to be decided in code, but the loop's code decides nothing any more")
+        ModelError::new(kind, "the loop's code no longer has the answer of this iteration")
     })
 }
 
-/// Asks a model once, and shows the pieces of its answer live, where it is said after which event. `through` puts something
-/// between the model and those who watch.
-pub(super) async fn ask<'a>(
-    shared: &'a Shared,
-    model: &dyn Model,
-    request: &'a ModelRequest,
-    after: Option<Seq>,
-    through: impl FnOnce(Box<dyn DeltaSink + 'a>) -> Box<dyn DeltaSink + 'a>,
-) -> Result<ModelResponse, ModelError> {
-    let show = Show {
-        shared,
-        path: &request.path,
-        attempt: request.attempt,
-        after,
-        n: AtomicU32::new(0),
-        take: AtomicU32::new(0),
-    };
-    let show = through(Box::new(show));
-    // In a block of its own, so that an adapter that panics before it returns a future is caught, too.
-    let answer = async { model.call(request, &*show).await };
-    let answer = AssertUnwindSafe(answer).catch_unwind().await.unwrap_or_else(|panic| {
-        let kind = crate::record::ModelErrorKind::BadRequest;
-        Err(ModelError::new(kind, format!("the model's adapter failed: {}", panicked(&*panic))))
-    })?;
-    answer.check(shared.runner.max_document_bytes).map_err(|error| {
-        let kind = crate::record::ModelErrorKind::Malformed;
-        ModelError::new(kind, format!("the model's answer cannot be recorded: {error}"))
-    })?;
-    Ok(answer)
-}
-
-struct Show<'a> {
-    shared: &'a Shared,
-    path: &'a Path,
-    attempt: u32,
-    after: Option<Seq>,
-    n: AtomicU32,
-    take: AtomicU32,
-}
-
-impl DeltaSink for Show<'_> {
-    fn piece(&self, piece: Piece) {
-        // It counts unheard pieces, too: a reader that comes later sees that it misses some.
-        let n = self.n.fetch_add(1, Ordering::Relaxed);
-        let Some(after) = self.after else { return };
-        let delta = Delta {
-            path: self.path.clone(),
-            attempt: self.attempt,
-            generation: self.take.load(Ordering::Relaxed),
-            part: piece.part,
-            kind: piece.kind,
-            call: piece.call,
-            tool: piece.tool,
-            n,
-            text: piece.text,
-        };
-        self.shared.live.send(after, &delta);
-    }
-
-    fn restart(&self) {
-        if self.n.swap(0, Ordering::Relaxed) > 0 {
-            self.take.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    fn is_heard(&self) -> bool {
-        self.after.is_some() && self.shared.live.is_read()
-    }
-}
-
-/// Refuses the calls of a filtered answer, and says of one that did not fit that its answer was cut off.
+/// Refuses the calls of a filtered answer, and adds to the last refused call of a truncated answer that it was cut
+/// off.
 fn cut_off(calls: &mut [Validated], response: &ModelResponse, max_output_tokens: Option<u32>) {
     let fault = AnswerFault::of(&response.parts, &response.metadata.finish, max_output_tokens);
     match (fault, calls) {
@@ -350,7 +204,7 @@ fn cut_off(calls: &mut [Validated], response: &ModelResponse, max_output_tokens:
     }
 }
 
-/// Judges the calls of an answer: the tool, the arguments, and whether a person has to be asked.
+/// Validates the calls of an answer: the tool, the arguments, and whether an approval is required.
 async fn judge(
     calls: &[ProposedCall],
     path: &Path,
@@ -415,7 +269,7 @@ async fn judge_one(
         match caught_now(|| exits(&made.arguments)) {
             Ok(exit) => made.flags.exit = exit,
             Err(error) => {
-                let refused = Some(format!("it could not be decided whether the call ends the loop: {error}"));
+                let refused = Some(format!("cannot determine whether the call ends the loop: {error}"));
                 return Validated { call: made, refused };
             }
         }
@@ -433,10 +287,10 @@ async fn judge_one(
     match verdict {
         Ok(gate) => Validated { call: ToolCall { gate, ..made }, refused: None },
         Err(error) => {
-            // Whether a person had to be asked is not known, so the call does not run.
+            // Whether the call needs an approval is unknown, so it does not run.
             Validated {
                 call: made,
-                refused: Some(format!("it could not be decided whether a person has to approve: {error}")),
+                refused: Some(format!("cannot determine whether the call needs an approval: {error}")),
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What runs and conversations of a store used and cost.
+//! Usage and cost of runs and conversations.
 
 use super::Client;
 use crate::projection::{Bill, Costs};
@@ -6,7 +6,7 @@ use crate::record::{PriceTable, RunId, Seq};
 use crate::store::{RunFilter, StoreError};
 
 impl Client {
-    /// Says what a run used and cost, by a table of prices.
+    /// Returns the usage and cost of a run, by a price table.
     ///
     /// # Errors
     ///
@@ -16,7 +16,7 @@ impl Client {
         Ok(Costs::of(events.iter().map(|event| &**event), prices))
     }
 
-    /// Says what the runs of a conversation used and cost, by a table of prices, in the order in which they were started.
+    /// Returns the usage and cost of each run of a conversation, in order of their start, by a price table.
     ///
     /// ```
     /// # use positronic_core::runner::Client;
@@ -34,7 +34,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// As the store fails.
+    /// [`StoreError`] if the store fails.
     pub async fn bill(&self, conversation: &str, prices: &PriceTable) -> Result<Bill, StoreError> {
         let mut rows = self.store().runs(&RunFilter::builder().conversation(conversation).build()).await?;
         rows.sort_by(|one, other| (one.started, &one.run).cmp(&(other.started, &other.run)));

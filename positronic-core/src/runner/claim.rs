@@ -1,28 +1,30 @@
-//! Taking a run over: who may, and what has to be found again first.
+//! Claiming of runs: which worker may, and what it restores first.
 
 use std::pin::pin;
 use std::sync::Arc;
 
 use super::Runner;
-use super::commit::{Extras, append_of, follow, stamp};
+use super::append::worker_of;
+use super::append::{Extras, append_of, follow, stamp};
 use super::registry::RunGuard;
 use super::restore::migration;
-use super::shared::{Shared, Stop};
+use super::shared::Shared;
+use super::stop::Stop;
 use super::worker::Worker;
 use crate::definition::BrainDefinition;
 use crate::machine::RunState;
 use crate::record::{Claim, Epoch, EventKind, NewEvent, Path};
-use crate::store::{EventStore, StoreError};
+use crate::store::StoreError;
 
-/// Why a run is not taken over.
+/// The reason why a run is not claimed.
 pub(super) enum NoClaim {
-    /// There is nothing to do in it.
+    /// It has no work.
     Idle,
-    /// Another worker has it.
+    /// Another worker has claimed it.
     Claimed { by: String },
-    /// The brain's code is not known here.
+    /// The runner does not know the brain's code.
     NoCode,
-    /// It cannot be taken over.
+    /// The claim failed.
     Stopped(Stop),
 }
 
@@ -32,8 +34,8 @@ impl<E: Into<Stop>> From<E> for NoClaim {
     }
 }
 
-/// Takes a run over in which there is work that nobody does, and makes its worker. A run that waits for a
-/// webhook is taken over from a worker that has died: it may have done so before it looked for mail that came early.
+/// Claims a run with work and creates its worker. A run that waits for a webhook is claimed from a dead worker, too,
+/// which may have died before it read the mailbox.
 pub(super) async fn claim(shared: &Arc<Shared>) -> Result<Box<Worker>, NoClaim> {
     let Some(definition) = &shared.definition else { return Err(NoClaim::NoCode) };
     let runner = &shared.runner;
@@ -82,7 +84,7 @@ pub(super) async fn claim(shared: &Arc<Shared>) -> Result<Box<Worker>, NoClaim> 
                 return Ok(worker);
             }
             Err(StoreError::Conflict { .. }) => {
-                // Somebody else was first: what is to be done has to be decided again.
+                // Another writer was first: decide again.
                 shared.catch_up().await?;
             }
             Err(error) => return Err(error.into()),
@@ -90,8 +92,8 @@ pub(super) async fn claim(shared: &Arc<Shared>) -> Result<Box<Worker>, NoClaim> 
     }
 }
 
-/// Makes the worker of a run, for which plugins may wait for others as long as they like. It is given up where the runner
-/// lets go of its runs, and answers `None` where somebody has appended to the run: what is to be done has to be decided again.
+/// Restores the worker of a run. Plugins may take any time for that, so it is abandoned when the runner releases its
+/// runs, and returns `None` when another writer appends, because the claim must be decided again.
 async fn restored(
     shared: &Arc<Shared>,
     after: &RunState,
@@ -114,7 +116,7 @@ async fn restored(
     }
 }
 
-/// Releases a run in which there is nothing to do from a worker of this runner that could not do so itself.
+/// Releases an idle run that is still claimed by this runner, whose worker could not release it.
 async fn let_go(shared: &Shared, state: &RunState) -> Result<(), Stop> {
     let runner = &shared.runner;
     let Some(Claim { epoch, owner, released: false }) = &state.claim else { return Ok(()) };
@@ -126,7 +128,7 @@ async fn let_go(shared: &Shared, state: &RunState) -> Result<(), Stop> {
     append_alone(shared, *epoch, released).await
 }
 
-/// Appends an event of an attachment that has no worker; whoever was first with another one gets the next try.
+/// Appends an event without a worker. On a conflict, the next attempt decides again.
 pub(super) async fn append_alone(shared: &Shared, epoch: Epoch, kind: EventKind) -> Result<(), Stop> {
     let before = shared.state().clone();
     let at = shared.now().max(before.at);
@@ -145,23 +147,14 @@ pub(super) async fn append_alone(shared: &Shared, epoch: Epoch, kind: EventKind)
 }
 
 pub(super) fn epoch_after(state: &RunState) -> Epoch {
-    // After the last epoch the same comes again, and the claim is refused.
+    // After the last epoch the number repeats, and the claim is refused.
     Epoch(state.claim.as_ref().map_or(0, |claim| claim.epoch.0).saturating_add(1))
 }
 
-/// Returns the name of the worker of another runner that has the run in hand. One of this runner has not: then its
-/// grip would be there.
+/// Returns the name of another runner's worker that has claimed the run. This runner's own workers are in the
+/// registry.
 async fn other_worker(runner: &Runner, state: &RunState) -> Result<Option<String>, StoreError> {
     let own = runner.owner().await?.name();
     let worker = worker_of(&*runner.store, state.claim.as_ref()).await?;
     Ok(worker.filter(|worker| *worker != own).map(str::to_owned))
-}
-
-/// Returns the worker that has a run in hand by its last claim, if it is alive.
-pub(super) async fn worker_of<'a>(
-    store: &dyn EventStore,
-    claim: Option<&'a Claim>,
-) -> Result<Option<&'a str>, StoreError> {
-    let Some(Claim { owner, released: false, .. }) = claim else { return Ok(None) };
-    Ok(store.is_lease_live(owner).await?.then_some(&**owner))
 }

@@ -1,4 +1,4 @@
-//! What people and machines do with runs, from any process that opens the store: no brain's code is needed.
+//! Client of a store's runs: decisions, webhooks and reads, from any process and without a brain's code.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,8 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::claim::worker_of;
-use super::commit::{Extras, append_of, follow, stamp};
+use super::append::{Extras, append_of, follow, stamp, worker_of};
 use super::live::LiveDeltas;
 use super::signals::{SignalError, recordable, send};
 use super::{Clock, Ids, SystemClock, UuidIds, load};
@@ -22,10 +21,10 @@ use crate::store::{
     DeliveryState, EventStore, InboundWebhook, PendingFilter, PendingItem, PostOutcome, StoreError, swept_before,
 };
 
-/// Decides, delivers and looks, in any run of a store.
+/// Sends signals to runs and reads them, from any process that opens the store.
 ///
-/// A decision is appended to the run's log at once, whether a worker of the run is alive or not; one that is alive
-/// reads it, in the same process at once and in another one within a second.
+/// A decision is appended to the run's log at once, whether or not a worker is alive. A live worker reads it at once
+/// in the same process, and within a second in another one.
 ///
 /// ```
 /// # use positronic_core::runner::{Client, SignalError};
@@ -49,26 +48,26 @@ pub struct Client {
     max_document_bytes: usize,
 }
 
-/// What became of a webhook.
+/// The outcome of a webhook's delivery.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Delivered {
-    /// A run has it, now or since an earlier delivery of the same signal.
+    /// A run received it, now or by an earlier delivery of the same signal.
     To {
         /// The run.
         run: RunId,
-        /// The event that says so.
+        /// The event that records it.
         seq: Seq,
     },
-    /// Nobody waits for it yet; it is kept.
+    /// No run waits for it yet; it stays in the mailbox.
     Kept,
 }
 
 impl Client {
-    /// How long a webhook is kept that nobody waits for yet, and remembered after somebody has it: seven days.
+    /// How long the mailbox stores an undelivered webhook and remembers a delivered one: seven days.
     pub const KEEP: Duration = Duration::from_hours(7 * 24);
 
-    /// Makes the control of a store's runs.
+    /// Creates a client of a store's runs.
     pub fn new(store: impl EventStore) -> Self {
         Self::with(Arc::new(store), Arc::new(SystemClock), Arc::new(UuidIds), LiveDeltas::default())
     }
@@ -85,8 +84,8 @@ impl Client {
         &self.live
     }
 
-    /// Sets how many bytes a payload, edited arguments or a message may have; as
-    /// [`Runner::builder`](super::Runner::builder) does for what code makes.
+    /// Sets the maximum size in bytes of a payload, of edited arguments and of a message;
+    /// [`Runner::builder`](super::Runner::builder) sets the same for the author's code.
     #[must_use]
     pub fn max_document_bytes(self, max_document_bytes: usize) -> Self {
         Self { max_document_bytes, ..self }
@@ -98,11 +97,11 @@ impl Client {
         &*self.store
     }
 
-    /// Returns the worker that has a run in hand, if it is alive.
+    /// Returns the live worker that has claimed a run.
     ///
     /// # Errors
     ///
-    /// As the store fails.
+    /// [`StoreError`] if the store fails.
     pub async fn worker(&self, row: &RunSummary) -> Result<Option<String>, StoreError> {
         Ok(worker_of(&*self.store, row.claim.as_ref()).await?.map(str::to_owned))
     }
@@ -115,13 +114,13 @@ impl Client {
         self.ids.run()
     }
 
-    /// Sends signals to a run, all or none, and returns the number of the event that accepts each. One that was
-    /// accepted before gets the number it had then.
+    /// Sends signals to a run, all or none, and returns the number of the event that accepts each. A signal that
+    /// was accepted earlier returns its earlier number.
     ///
     /// # Errors
     ///
-    /// [`SignalError::Refused`] when one does not fit the state that the run has after those before it,
-    /// [`SignalError::Store`] when there is no such run or the store fails. Nothing is changed then.
+    /// [`SignalError::Refused`] if a signal does not fit the run's state after those before it;
+    /// [`SignalError::Store`] if there is no such run or the store fails. Nothing is changed in either case.
     pub async fn send(&self, run: &RunId, signals: &[Signal]) -> Result<Vec<Seq>, SignalError> {
         for signal in signals {
             recordable(signal, self.max_document_bytes)?;
@@ -140,7 +139,7 @@ impl Client {
         Ok(self.send(run, &[signal]).await?.first().copied().unwrap_or_default())
     }
 
-    /// Lets a pending call run.
+    /// Approves a pending call.
     ///
     /// # Errors
     ///
@@ -149,7 +148,8 @@ impl Client {
         self.signal(run, SignalKind::Approve { call: call.clone(), arguments: None }, actor).await
     }
 
-    /// Grants a loop or a brain more that has reached a limit and asks for it; the path of the run's own brain is empty.
+    /// Grants more to a loop or a brain that has reached a limit and asks for it. The path of the run's own brain
+    /// is empty.
     ///
     /// # Errors
     ///
@@ -158,7 +158,7 @@ impl Client {
         self.signal(run, SignalKind::Grant { to: to.clone(), more }, actor).await
     }
 
-    /// Refuses a pending call, or more for a loop or a brain that asks for it.
+    /// Rejects a pending call, or a request for more.
     ///
     /// # Errors
     ///
@@ -167,13 +167,15 @@ impl Client {
         self.signal(run, SignalKind::Reject { call: call.clone(), reason: Some(reason.to_owned()) }, actor).await
     }
 
-    /// Delivers a webhook to whichever run waits for it, or keeps it until one does. The same id twice counts once. Of
-    /// several that wait for the same, the one that began to wait first gets it, and a fork only what no other run takes.
+    /// Delivers a webhook to the run that waits for it, or stores it until one does. The same id counts once. If
+    /// several runs wait for the same webhook, the one that has waited longest gets it; a fork gets it only if no
+    /// other run takes it.
     ///
     /// # Errors
     ///
-    /// [`SignalError::Refused`] when the payload does not fit what a run waits for and none takes it; then it is not kept,
-    /// unless it was before. [`SignalError::Store`] when the store fails; then sending it again under the same id is safe.
+    /// [`SignalError::Refused`] if the payload does not fit what a run waits for and no run takes it; it is then
+    /// not stored, unless it already was. [`SignalError::Store`] if the store fails; a retry under the same id is
+    /// safe.
     pub async fn deliver(
         &self,
         id: SignalId,
@@ -189,12 +191,13 @@ impl Client {
         let at = self.clock.now();
         let (webhook, identifier) = (webhook.to_owned(), identifier.to_owned());
         let mail = InboundWebhook { id, webhook, identifier, payload, actor, at, expires: at.after(Self::KEEP) };
-        // It is in the mailbox before anybody looks who waits: whoever begins to wait meanwhile finds it there.
+        // In the mailbox before the waiting runs are listed, so a run that begins to wait in between finds it
+        // there.
         let posted = self.store.post(&mail).await?;
         let mail = match posted {
             PostOutcome::Delivered { run, seq } => return Ok(Delivered::To { run, seq }),
             PostOutcome::New => mail,
-            // What came first counts, whatever the second says.
+            // The first payload under an id counts.
             PostOutcome::Duplicate => self.kept(&mail.id).await?.unwrap_or(mail),
         };
         let waits = PendingFilter::builder().webhook((mail.webhook.clone(), mail.identifier.clone())).build();
@@ -202,20 +205,20 @@ impl Client {
         for waiter in self.forks_last(self.store.pending(&waits).await?).await {
             match self.deliver_to(&waiter.run, &mail).await {
                 Ok(seq) => return Ok(Delivered::To { run: waiter.run, seq }),
-                // A run that waited for the same has just taken it from the mailbox.
+                // A run that waited for the same webhook took it from the mailbox.
                 Err(SignalError::Store(StoreError::Taken { run, seq, .. })) => return Ok(Delivered::To { run, seq }),
                 Err(SignalError::Refused(refusal @ Refusal::Misfit { .. })) => misfit = Some(refusal),
-                // It has its answer, or is over: perhaps another one waits.
+                // It has its answer or has ended; another run may wait.
                 Err(SignalError::Refused(_)) => {}
-                // One that cannot be read now does not stand between the others and their answer.
+                // An unreadable run must not keep the others from their answer.
                 Err(SignalError::Store(error)) => failed = Some(error),
             }
         }
         if let Some(error) = failed {
-            // It is in the mailbox: whoever sends it again, under the same id, has it delivered.
+            // It stays in the mailbox; a retry under the same id delivers it.
             return Err(error.into());
         }
-        // Whoever has taken it since it was posted does not wait any more, and was not among those who do.
+        // The run that took it after the post no longer waits and is not in the list.
         let known = self.store.post(&mail).await?;
         if let PostOutcome::Delivered { run, seq } = known {
             return Ok(Delivered::To { run, seq });
@@ -227,7 +230,8 @@ impl Client {
         Err(refusal.into())
     }
 
-    /// A fork waits since its origin does, for the same; it is there to try things out, and takes nothing from its origin.
+    /// A fork waits since its origin does. It exists to try things out, so it must not take the webhook from its
+    /// origin.
     async fn forks_last(&self, waiters: Vec<PendingItem>) -> Vec<PendingItem> {
         if waiters.len() < 2 {
             return waiters;
@@ -236,9 +240,9 @@ impl Client {
         for waiter in waiters {
             match self.store.run(&waiter.run).await {
                 Ok(row) if row.forked_from.is_some() => forks.push(waiter),
-                // It was removed just now.
+                // It was removed in between.
                 Err(StoreError::NoSuchRun { .. }) => {}
-                // What is wrong with it is told where it is delivered to.
+                // The delivery reports what is wrong with it.
                 Ok(_) | Err(_) => first.push(waiter),
             }
         }
@@ -253,7 +257,7 @@ impl Client {
         Ok(sent.accepted.first().copied().unwrap_or_default())
     }
 
-    /// Appends a note about a run to its log, unless something was appended since its row was read.
+    /// Appends a note to a run's log, unless the log has grown since its row was read.
     pub(super) async fn note(&self, row: &RunSummary, kind: EventKind) -> Result<(), StoreError> {
         let before = load::state(&*self.store, &row.run).await?;
         if before.next != row.next {
@@ -280,17 +284,17 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`StoreError::NoSuchRun`] when there is no such run, or as the store fails.
+    /// [`StoreError::NoSuchRun`] if there is no such run; other variants if the store fails.
     pub async fn events(&self, run: &RunId, from: Seq) -> Result<Vec<Arc<Event>>, StoreError> {
         self.store.read(run, from, usize::MAX).await
     }
 
-    /// Puts a run into the store whose events were read elsewhere.
+    /// Imports a run from its events.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Conflict`] when the store has the run, [`StoreError::NoRunBefore`] when it does not have the one before
-    /// it in its conversation, [`StoreError::Corrupt`] when the events are not the log of a run from its begin on.
+    /// [`StoreError::Conflict`] if the store has the run, [`StoreError::NoRunBefore`] if it lacks the previous
+    /// run of its conversation, [`StoreError::Corrupt`] if the events are not a run's log from its start.
     pub async fn import(&self, run: &RunId, events: &[Arc<Event>]) -> Result<(), StoreError> {
         let none = RunState::default();
         let state = follow(&none, events).map_err(|error| StoreError::corrupt_log(run, error))?;
@@ -298,12 +302,12 @@ impl Client {
             return Err(StoreError::corrupt_log(run, "it does not begin with the start of the run"));
         }
         let mut append = append_of(run, &none, &state, None, events, Extras::default());
-        // What it waits for may lie in this store's mailbox, where nobody has looked.
+        // The webhooks that it waits for may be in this store's mailbox.
         append.index.summary.mail = append.index.summary.status == Status::Waiting && hears_mail(&state);
         self.store.append(run, append).await
     }
 
-    /// Returns the bytes of a file of a run, by their SHA-256 in hexadecimal digits; none where the store does not keep
+    /// Returns the bytes of a file by their SHA-256 in hexadecimal digits; `None` if the store does not have
     /// them.
     ///
     /// ```
@@ -321,22 +325,21 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Damaged`] when they have another hash by now, or as the store fails.
+    /// [`StoreError::Damaged`] if the bytes no longer match the hash; other variants if the store fails.
     pub async fn blob(&self, sha256: &str) -> Result<Option<Vec<u8>>, StoreError> {
         self.store.blob(sha256).await
     }
 
-    /// Keeps bytes that an event is to refer to within an hour, as those of a run that is taken in, and returns their
-    /// SHA-256.
+    /// Stores the bytes of a file and returns their SHA-256. An event must refer to them within an hour.
     ///
     /// # Errors
     ///
-    /// [`StoreError::TooLarge`], or as the store fails.
+    /// [`StoreError::TooLarge`]; other variants if the store fails.
     pub async fn put_blob(&self, bytes: Vec<u8>) -> Result<String, StoreError> {
         self.store.put_blob(bytes, self.clock.now()).await
     }
 
-    /// Lists the files of a run in the order in which its tools made them.
+    /// Lists the files of a run in order of creation.
     ///
     /// # Errors
     ///
@@ -345,17 +348,17 @@ impl Client {
         Ok(files(self.events(run, Seq(0)).await?.iter().map(|event| &**event)))
     }
 
-    /// Removes the bytes of files to which no run refers any more, and that nobody has kept within the last hour. Returns
-    /// how many files that were.
+    /// Removes the bytes of files that no run refers to and that were stored more than an hour ago. Returns their
+    /// number.
     ///
     /// # Errors
     ///
-    /// As the store fails.
+    /// [`StoreError`] if the store fails.
     pub async fn sweep(&self) -> Result<usize, StoreError> {
         self.store.sweep_blobs(swept_before(self.clock.now())).await
     }
 
-    /// Returns the state of a run as of now.
+    /// Returns the current state of a run.
     ///
     /// # Errors
     ///
@@ -364,7 +367,7 @@ impl Client {
         load::state(&*self.store, run).await
     }
 
-    /// Returns the state of a run and the records of its loops as they were after event `at`.
+    /// Returns the state and the prompts of a run as of event `at`.
     ///
     /// # Errors
     ///

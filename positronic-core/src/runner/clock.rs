@@ -1,17 +1,17 @@
-//! Where time, ids and chance come in: nowhere else does the core read a clock or draw a number.
+//! Time, ids and randomness: the only place where the core reads a clock or draws a number.
 
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, SystemTime};
 
 use crate::record::{RunId, SignalId, Timestamp};
 
-/// Tells the time.
+/// A source of time.
 pub trait Clock: Send + Sync + 'static {
-    /// Returns the moment it is.
+    /// Returns the current time.
     fn now(&self) -> Timestamp;
 }
 
-/// Gives ids, and chance.
+/// A source of ids and randomness.
 pub trait Ids: Send + Sync + 'static {
     /// Returns a new run id.
     fn run(&self) -> RunId;
@@ -23,11 +23,11 @@ pub trait Ids: Send + Sync + 'static {
     fn jitter(&self) -> f64;
 }
 
-/// How long it is slept at most before the clock is looked at again: while the machine sleeps, the runtime's own clock stands
-/// still.
+/// The longest sleep before the clock is read again: the runtime's own clock stands still while the machine is
+/// suspended.
 pub(super) const NAP: Duration = Duration::from_mins(1);
 
-/// Sleeps until a time of a clock; for ever where there is none.
+/// Sleeps until a time of a clock; forever without one.
 pub(super) async fn sleep_until(clock: &dyn Clock, wake: Option<Timestamp>) {
     let Some(wake) = wake else { return std::future::pending().await };
     loop {
@@ -39,7 +39,12 @@ pub(super) async fn sleep_until(clock: &dyn Clock, wake: Option<Timestamp>) {
     }
 }
 
-/// Awaits work within a time limit where tokio's clock may be paused. Answers with nothing where the work took longer by
+/// Sleeps for a time; forever if it is [`Duration::MAX`].
+pub(super) async fn sleep(pause: Duration) {
+    if pause == Duration::MAX { std::future::pending().await } else { tokio::time::sleep(pause).await }
+}
+
+/// Awaits work within a time limit where tokio's clock may be paused. Returns `None` if the work took longer by
 /// `clock`, or does not end within the limit in real time.
 pub(super) async fn limited_by<T>(clock: &dyn Clock, limit: Duration, work: impl Future<Output = T>) -> Option<T> {
     let started = clock.now();
@@ -50,7 +55,7 @@ pub(super) async fn limited_by<T>(clock: &dyn Clock, limit: Duration, work: impl
     }
 }
 
-/// Sleeps on a thread of its own, whatever tokio's clock does. The thread ends with the future.
+/// Sleeps in real time on a thread of its own. The thread ends with the future.
 async fn real_sleep(duration: Duration) {
     let (held, dropped) = std::sync::mpsc::channel::<()>();
     let (sender, over) = tokio::sync::oneshot::channel();

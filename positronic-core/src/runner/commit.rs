@@ -1,45 +1,20 @@
-//! Appends: numbers and times for new events, and retries when another writer was first.
+//! Commits of a run's worker: append, and retry when the store fails or another writer was first.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
+use super::append::{Extras, PAUSES, append_of, follow, stamp};
 use super::load;
-use super::shared::Stop;
-use super::triggers::timers;
+use super::stop::Stop;
+use super::stop::passes;
+use super::timers::timers;
 use super::worker::{Announced, Worker};
-use crate::machine::{Effect, IllegalEvent, RunState, awaits, pending, summary};
-use crate::record::{Epoch, Event, EventKind, NewEvent, Path, RunId, RunSummary, Seq, SignalId, Timestamp};
-use crate::store::{Append, Index, Snapshot, StoreError, TimerChange};
+use crate::machine::{Effect, IllegalEvent, RunState, awaits};
+use crate::record::{Event, EventKind, NewEvent, Path};
+use crate::store::{Snapshot, StoreError};
 
-/// After how many events a snapshot is made anew, so that a decision about a long run need not fold its whole log.
+/// The number of events between snapshots, so that a signal to a long run does not fold the whole log.
 const SNAPSHOT_EVERY: u64 = 256;
-
-/// How long a worker waits before it asks a store again that has failed: six seconds in all.
-pub(super) const PAUSES: [Duration; 7] = {
-    const fn millis(millis: u64) -> Duration {
-        Duration::from_millis(millis)
-    }
-    [millis(50), millis(100), millis(200), millis(400), millis(800), millis(1600), millis(3200)]
-};
-
-/// Says whether what stops a worker may pass: the store failed at this, and may not the next time.
-pub(super) const fn passes(stop: &Stop) -> bool {
-    matches!(stop, Stop::Store(StoreError::Failed { .. }))
-}
-
-/// Gives new events their numbers, one time and an epoch.
-pub(super) fn stamp(new_events: Vec<NewEvent>, first: Seq, at: Timestamp, epoch: Option<Epoch>) -> Vec<Arc<Event>> {
-    let mut seq = first;
-    new_events
-        .into_iter()
-        .map(|NewEvent { path, kind }| {
-            let event = Event { seq, at, epoch, path, kind };
-            seq = seq.next();
-            Arc::new(event)
-        })
-        .collect()
-}
 
 fn unstamp(event: Arc<Event>) -> NewEvent {
     let Event { path, kind, .. } = Arc::unwrap_or_clone(event);
@@ -47,19 +22,19 @@ fn unstamp(event: Arc<Event>) -> NewEvent {
 }
 
 impl Worker {
-    /// Appends events, and the intents of whatever can begin from then on. Answers `false` when somebody else was first:
-    /// then what they did is folded in, nothing was appended, and the caller has to decide again.
+    /// Appends events and the intents of the effects that they make due. Returns `false` if another writer was
+    /// first: its events are folded in, nothing was appended, and the caller decides again.
     pub(super) async fn append(&mut self, own: impl Into<Announced>) -> Result<bool, Stop> {
         Ok(self.try_append(own.into(), true).await?.is_none())
     }
 
-    /// Appends events after which nothing begins.
+    /// Appends events without starting further effects.
     pub(super) async fn append_last(&mut self, new_events: Vec<NewEvent>) -> Result<bool, Stop> {
         Ok(self.try_append(new_events.into(), false).await?.is_none())
     }
 
-    /// Appends what came of an effect, after whatever somebody else appends meanwhile, as long as the run waits for
-    /// it: a call that was cancelled takes no result any more.
+    /// Appends the outcome of an effect, after any events of other writers, as long as the run awaits it: a
+    /// cancelled call takes no result.
     pub(super) async fn append_outcome(&mut self, path: &Path, new_events: Vec<NewEvent>) -> Result<bool, Stop> {
         let mut own = new_events.into();
         while awaits(&self.shared.state(), path) {
@@ -68,16 +43,16 @@ impl Worker {
                 Some(returned) => own = returned,
             }
         }
-        tracing::debug!(run = %self.shared.run, %path, "an outcome came too late");
+        tracing::debug!(run = %self.shared.run, %path, "dropped a late outcome");
         Ok(false)
     }
 
-    /// Appends events and, where the run goes on, the intents of what can begin then; or gives the events back when
-    /// somebody else was first.
+    /// Appends events, with the intents of due effects if `goes_on`. Returns the events if another writer was
+    /// first.
     async fn try_append(&mut self, own: Announced, goes_on: bool) -> Result<Option<Announced>, Stop> {
         let Announced { new_events, mut effects } = own;
         if new_events.is_empty() {
-            // It would change nothing, so the same would have to be done again, without end.
+            // Without an event the same effect would be due again, endlessly.
             return Err(Stop::Nothing);
         }
         let (before, at) = {
@@ -87,7 +62,7 @@ impl Worker {
         let next = before.next;
         let own = (new_events.len(), effects.len());
         let mut events = stamp(new_events, next, at, Some(self.epoch));
-        // An event that cannot happen is never appended.
+        // An illegal event is never appended.
         let mut after = follow(&before, &events)?;
         if goes_on {
             effects.extend(self.announce_next(&mut after, &mut events)?);
@@ -101,7 +76,7 @@ impl Worker {
         };
         let mut append = made(&after);
         let summary = append.index.summary.clone();
-        // Whatever somebody else appends up to there makes this append fail, and is read then.
+        // Events of other writers up to there make this append fail, and are read then.
         self.shared.own.store(next.0 + events.len() as u64, Ordering::Release);
         let mut pauses = PAUSES.iter();
         let failed = loop {
@@ -116,7 +91,7 @@ impl Worker {
                     return Ok(None);
                 }
                 Err(StoreError::Conflict { .. }) => match self.catch_up_with().await {
-                    // An append whose answer was lost is there.
+                    // The append succeeded and its reply was lost.
                     Ok(read) if read.starts_with(&events) => {
                         self.announced.extend(effects);
                         return Ok(None);
@@ -133,18 +108,18 @@ impl Worker {
                 },
                 Err(error) => error.into(),
             };
-            // What is in flight goes on meanwhile, and what came of it is not lost.
+            // Effects in flight continue meanwhile, and their outcomes wait in the channel.
             let Some(pause) = pauses.next().filter(|_| passes(&failed)) else { break failed };
-            tracing::warn!(run = %self.shared.run, error = %failed, "the store failed; the same is tried again");
+            tracing::warn!(run = %self.shared.run, error = %failed, "the store failed; retrying");
             tokio::time::sleep(*pause).await;
             append = made(&after);
         };
-        // Nobody knows how far the log goes now: whatever comes rings.
+        // The end of the log is unknown now: every append must wake the worker.
         self.shared.own.store(0, Ordering::Release);
         Err(failed)
     }
 
-    /// Adds the intents of whatever can begin after the events, as long as there is any, and returns its effects.
+    /// Adds the intents of the effects that the events make due, until there are none, and returns those effects.
     fn announce_next(&self, after: &mut RunState, events: &mut Vec<Arc<Event>>) -> Result<Vec<Effect>, IllegalEvent> {
         let mut effects = Vec::new();
         loop {
@@ -161,7 +136,7 @@ impl Worker {
         }
     }
 
-    /// Folds in what others have appended, as patiently as what is appended here.
+    /// Reads and folds the events of other writers, with the same retries as an append.
     pub(super) async fn catch_up(&mut self) -> Result<(), Stop> {
         let mut pauses = PAUSES.iter();
         loop {
@@ -188,52 +163,14 @@ impl Worker {
         }
     }
 
-    /// Makes a snapshot where enough has been appended since the last one, by whichever workers.
+    /// Takes a snapshot if enough events have been appended since the last one, by any worker.
     fn snapshot(&self, after: &RunState) -> Option<Snapshot> {
         let last = self.shared.snapshot.load(Ordering::Relaxed);
         (after.next.0.saturating_sub(last) >= SNAPSHOT_EVERY).then(|| load::snapshot(after)).flatten()
     }
 }
 
-/// What an append carries beside its events.
-#[derive(Default)]
-pub(super) struct Extras {
-    pub(super) epoch: Option<Epoch>,
-    pub(super) takes: Vec<SignalId>,
-    pub(super) timers: Vec<TimerChange>,
-    pub(super) snapshot: Option<Snapshot>,
-}
-
-/// Makes the append of events that lead from one state to another; `row` is the row about the run before it.
-pub(super) fn append_of(
-    run: &RunId,
-    before: &RunState,
-    after: &RunState,
-    row: Option<&RunSummary>,
-    events: &[Arc<Event>],
-    Extras { epoch, takes, timers, snapshot }: Extras,
-) -> Append {
-    let index = index(run, before, after, row);
-    Append { expected: before.next, epoch, events: events.to_vec(), index, takes, timers, snapshot }
-}
-
-/// Folds events into a copy of a state.
-pub(super) fn follow(before: &RunState, events: &[Arc<Event>]) -> Result<RunState, IllegalEvent> {
-    let mut after = before.clone();
-    for event in events {
-        after.fold(event)?;
-    }
-    Ok(after)
-}
-
-/// Makes what lists show of a run after an append; `row` is the row before it.
-pub(super) fn index(run: &RunId, before: &RunState, after: &RunState, row: Option<&RunSummary>) -> Index {
-    let waits = pending(after);
-    let changed = waits != pending(before);
-    Index { summary: summary(run, after, row), pending: changed.then_some(waits) }
-}
-
-/// Says whether an event closes the frame of a loop or a brain.
+/// Returns whether an event closes the frame of a loop or a brain.
 const fn closes(kind: &EventKind) -> bool {
     matches!(
         kind,

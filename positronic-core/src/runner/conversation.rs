@@ -1,11 +1,11 @@
-//! Conversations: runs one after the other, each with the prompts of those before as its history.
+//! Conversations: consecutive runs, each with the prompts of the previous ones as its history.
 //!
-//! A conversation is nothing of its own in a store. A run says in its first event which conversation it is a part of and
-//! which run comes before it; its row says so, too. The messages of the runs before stand before those of each loop of its
-//! brain, and its plugins begin with what they kept at the end of the run before.
+//! The store has no separate entity for a conversation. The first event of a run names its conversation and the run
+//! before it, and its row repeats both. The messages of the previous runs precede those of each loop of its brain,
+//! and its plugins begin with their state at the end of the previous run.
 //!
-//! The runs of the conversation `c` are named `c-0`, `c-1` and so on, so two processes that answer at once cannot both
-//! begin the next one.
+//! The runs of the conversation `c` have the ids `c-0`, `c-1` and so on, so only one of two processes that answer at
+//! the same time can begin the next one.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use serde_json::Value;
 
 use super::handle::{RunHandle, Settled};
 use super::load;
-use super::open::ResumeError;
 use super::signals::SignalError;
+use super::stop::ResumeError;
 use super::{Runner, StartError};
 use crate::definition::{BrainDefinition, encode};
 use crate::dsl::Runnable;
@@ -25,26 +25,26 @@ use crate::record::{
 };
 use crate::store::StoreError;
 
-/// Says why a message was not taken.
+/// The reason why a conversation refuses a message.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConversationError {
-    /// The conversation belongs to somebody else.
+    /// The conversation belongs to another user.
     #[error("the conversation `{conversation}` belongs to another user")]
     NotYours {
         /// The conversation.
         conversation: String,
     },
-    /// The last run is not over and has no loop that a message could be said to.
-    #[error("the run `{run}` is not over, and takes no message now: {reason}; wait for it, or cancel it")]
+    /// The last run has not ended, and no open loop can take the message.
+    #[error("the run `{run}` has not ended and takes no message now: {reason}; wait for its end or cancel it")]
     Busy {
         /// The run.
         run: RunId,
-        /// What does not take it.
+        /// The reason of the refusal.
         reason: SignalError,
     },
-    /// The last run is not over, and nothing is said that it could take.
-    #[error("the run `{run}` is not over; wait for it, or cancel it")]
+    /// The last run has not ended, and there is no message for it.
+    #[error("the run `{run}` has not ended; wait for its end or cancel it")]
     Open {
         /// The run.
         run: RunId,
@@ -57,7 +57,7 @@ pub enum ConversationError {
     Spent {
         /// The conversation.
         conversation: String,
-        /// What is used up.
+        /// The exhausted limit.
         kind: LimitKind,
         /// How much it may use: iterations, tokens, billionths of money, microseconds.
         limit: u64,
@@ -66,7 +66,7 @@ pub enum ConversationError {
         /// The currency in which money counts, where it is known.
         currency: Option<String>,
     },
-    /// The conversation has a budget of money, and what it has cost cannot be told.
+    /// The conversation has a budget of money, and its cost so far is unknown.
     #[error("the conversation `{conversation}` has a budget of money: {what}")]
     Prices {
         /// The conversation.
@@ -77,7 +77,7 @@ pub enum ConversationError {
     /// The run did not start.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// The open run cannot be gone on with here.
+    /// The open run cannot be resumed here.
     #[error(transparent)]
     Resume(#[from] ResumeError),
     /// The run could not be cancelled.
@@ -88,7 +88,7 @@ pub enum ConversationError {
     Store(#[from] StoreError),
 }
 
-/// One conversation: a user, and prompts in order.
+/// A conversation of a user.
 ///
 /// ```no_run
 /// # use positronic_core::model::Model;
@@ -117,7 +117,7 @@ pub struct Conversation {
 }
 
 impl Runner {
-    /// Returns the conversation with this id, which need not have begun.
+    /// Returns the conversation with this id. It need not have begun.
     pub fn conversation(&self, id: impl Into<String>) -> Conversation {
         let (actor, busy) = (Actor::default(), Busy::default());
         Conversation { runner: self.clone(), id: id.into(), user: None, actor, busy, budget: None, each: None }
@@ -125,38 +125,38 @@ impl Runner {
 }
 
 impl Conversation {
-    /// Says whom the conversation belongs to.
+    /// Sets the user to whom the conversation belongs.
     #[must_use]
     pub fn user(mut self, user: impl Into<String>) -> Self {
         self.user = Some(user.into());
         self
     }
 
-    /// Says who sends its messages, and over which channel.
+    /// Sets the sender of its messages and the channel.
     #[must_use]
     pub fn actor(mut self, actor: Actor) -> Self {
         self.actor = actor;
         self
     }
 
-    /// Sets what a message does while the last run is not over.
+    /// Sets what happens to a message while the last run has not ended.
     #[must_use]
     pub const fn busy(mut self, busy: Busy) -> Self {
         self.busy = busy;
         self
     }
 
-    /// Sets what all its prompts may use together, from the next one on: it is recorded with each, and goes on in every
-    /// process until another one is set. What earlier prompts have used counts, whenever it is set; but for active time,
-    /// which is counted where it is limited.
+    /// Sets a budget for all runs of the conversation together, from the next one on. It is recorded with each
+    /// run and applies in every process until another one is set. Usage of earlier runs counts, too, except
+    /// active time, which is counted only while it is limited.
     ///
-    /// It stands beside what a prompt's brain may use: whichever is used up first binds, a person's grant lifts that one
-    /// alone, and each has its own [`Budget::on_limit`] and [`Budget::ask_for_more`]. Once this one is used up, the prompt
-    /// ends as by any budget, and the next one does not begin ([`ConversationError::Spent`]); where it asks for more, it
-    /// begins and a person is asked. What is granted to it and not used is there for later prompts. Prompts whose runs were
-    /// pruned do not count. An answer that had no price when it came is reckoned by the prices that the runner has when money
-    /// is limited; while there is none, no prompt begins ([`ConversationError::Prices`]). A fork keeps what was left when its
-    /// prompt began as a limit of its own, and is not counted.
+    /// It applies in addition to the budget of a run's brain: the one that is reached first applies, a grant
+    /// raises only that one, and each has its own [`Budget::on_limit`] and [`Budget::ask_for_more`]. Once this
+    /// one is used up, the run ends as by any budget, and no further run begins ([`ConversationError::Spent`])
+    /// unless the budget asks for more: then the run begins and a person is asked. Unused grants remain for later
+    /// runs. Pruned runs do not count. The cost of an answer that had no price is computed with the runner's
+    /// prices when money is limited; as long as it stays unknown, no run begins ([`ConversationError::Prices`]).
+    /// A fork gets what was left at the start of its run as a budget of its own, and does not count.
     ///
     /// ```no_run
     /// # use positronic_core::prelude::*;
@@ -175,8 +175,8 @@ impl Conversation {
         self
     }
 
-    /// Sets what each prompt that begins here may use by itself, as a run's own budget does: it goes before that of the brain. What
-    /// is beyond it ends the prompt, and the next one begins with as much again.
+    /// Sets the budget of each run that begins here. It takes precedence over the brain's. A run ends at its
+    /// limit, and the next one begins with a fresh budget.
     #[must_use]
     pub fn prompt_budget(mut self, budget: Budget) -> Self {
         self.each = Some(budget);
@@ -189,12 +189,12 @@ impl Conversation {
         &self.id
     }
 
-    /// Says something: begins the next run with it, or says it to the run that is not over, as [`Busy`] has it.
+    /// Sends a message: begins the next run with it, or sends it to the open run, depending on [`Busy`].
     ///
     /// # Errors
     ///
-    /// [`ConversationError`]; nothing was said then, and with [`Busy::Cancel`] nothing is cancelled for a message that the
-    /// budget refuses.
+    /// [`ConversationError`]; nothing was sent then, and with [`Busy::Cancel`] no run is cancelled for a message
+    /// that the budget refuses.
     pub async fn send<B: Runnable>(
         &self,
         brain: B,
@@ -206,11 +206,11 @@ impl Conversation {
         Ok(self.send_plan(definition, options, opening).await?.typed())
     }
 
-    /// Begins the next prompt without a message of a person, as a timer does.
+    /// Begins the next run without a message of a person.
     ///
     /// # Errors
     ///
-    /// [`ConversationError::Open`] while the last run is not over, and what else [`Conversation::send`] answers.
+    /// [`ConversationError::Open`] if the last run has not ended, and the other errors of [`Conversation::send`].
     pub async fn start<B: Runnable>(
         &self,
         brain: B,
@@ -220,7 +220,7 @@ impl Conversation {
         Ok(self.start_definition(definition, options).await?.typed())
     }
 
-    /// Says something to a brain without its types, with the sender's own id of the message; see [`Conversation::send`].
+    /// Sends a message to an untyped brain, with the sender's own id of the message; see [`Conversation::send`].
     ///
     /// # Errors
     ///
@@ -256,7 +256,7 @@ impl Conversation {
         }
     }
 
-    /// Begins the next prompt of a brain without its types; see [`Conversation::start`].
+    /// Begins the next run of an untyped brain; see [`Conversation::start`].
     ///
     /// # Errors
     ///
@@ -273,8 +273,8 @@ impl Conversation {
         self.next(&runs, &definition, &options, Because::Nothing, None).await
     }
 
-    /// Begins the next prompt since a trigger is due. Answers `None` while it has to wait: for the last run to end, or since
-    /// somebody else has begun the next one meanwhile.
+    /// Begins the next run for a due trigger. Returns `None` while the trigger must wait: for the end of the last
+    /// run, or because another process has begun the next one.
     pub(super) async fn fire(
         &self,
         definition: Arc<BrainDefinition>,
@@ -307,16 +307,16 @@ impl Conversation {
     ///
     /// # Errors
     ///
-    /// [`StoreError`] as the store fails.
+    /// [`StoreError`] if the store fails.
     pub async fn runs(&self) -> Result<Vec<RunSummary>, StoreError> {
         self.runner.client().conversation(&self.id).await
     }
 
-    /// Returns its prompts in order, those that people are not shown included.
+    /// Returns its prompts in order, including hidden ones.
     ///
     /// # Errors
     ///
-    /// [`StoreError`] as the store fails.
+    /// [`StoreError`] if the store fails.
     pub async fn prompts(&self) -> Result<Vec<(RunId, Prompt)>, StoreError> {
         self.runner.client().prompts(&self.id).await
     }
@@ -329,7 +329,7 @@ impl Conversation {
         Ok(runs)
     }
 
-    /// Says something to a run that is not over. Answers `None` when it has ended without having taken it.
+    /// Sends a message to an open run. Returns `None` if the run ended first.
     async fn say(
         &self,
         last: &RunSummary,
@@ -347,7 +347,7 @@ impl Conversation {
         loop {
             let before = run.state().next;
             let Err(reason) = run.send(signal.clone()).await else { return Ok(Some(run)) };
-            // It works, and has no open loop now: whether it takes the message is known when it waits, or has ended.
+            // It is working and has no open loop: once it waits or has ended, the answer is known.
             let settled = run.settled().await;
             if matches!(settled, Settled::Completed(_) | Settled::Failed(_) | Settled::Cancelled) {
                 return Ok(None);
@@ -363,7 +363,7 @@ impl Conversation {
         let signal = self.signal(SignalKind::Cancel { reason });
         match self.runner.client().send(&last.run, &[signal]).await {
             Ok(_) => Ok(()),
-            // It has ended by itself.
+            // It ended in between.
             Err(SignalError::Refused(_)) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -397,7 +397,7 @@ impl Conversation {
             after: last.map(|last| last.run.clone()),
             message,
             fired,
-            // A trigger brings that of the prompt which has set it.
+            // A trigger's run has the budget of the run that set the trigger.
             budget: budget.or_else(|| self.each.clone()),
             shared_budget,
             ..Start::default()
@@ -411,13 +411,13 @@ impl Conversation {
     }
 }
 
-/// Why the next prompt begins.
+/// The reason why the next run begins.
 enum Because {
-    /// Somebody said something.
+    /// A message.
     Said(Opening),
-    /// A trigger is due.
+    /// A due trigger.
     Fired(Fired),
-    /// The system begins it.
+    /// A call of [`Conversation::start`].
     Nothing,
 }
 

@@ -1,4 +1,4 @@
-//! What the prompts of a conversation may still use, reckoned before the next one begins.
+//! The remaining budget of a conversation, computed before its next run begins.
 
 use std::sync::Arc;
 
@@ -10,13 +10,12 @@ use crate::record::{Budget, Event, EventKind, Money, PriceTable, RunSummary, Seq
 use crate::store::{EventStore, StoreError};
 
 impl Client {
-    /// Returns what the prompts of a conversation may use together, with what they have used by now, one that is not over
-    /// included; none where they have no budget. With `instead`, another budget stands in the place of the one that is
-    /// recorded, as with [`Conversation::budget`].
+    /// Returns the budget of a conversation with its usage so far, including that of an open run; `None` without
+    /// a budget. `instead` replaces the recorded budget, as [`Conversation::budget`] does.
     ///
     /// # Errors
     ///
-    /// As the store fails.
+    /// [`StoreError`] if the store fails.
     pub async fn budget(
         &self,
         conversation: &str,
@@ -31,7 +30,7 @@ impl Client {
     }
 }
 
-/// Adds up what the prompts of a conversation have used, the last one first in `runs`, with its state beside it.
+/// Adds up the usage of a conversation's runs, the last one first in `runs`, with its state.
 async fn standing(
     store: &dyn EventStore,
     runs: &[RunSummary],
@@ -42,7 +41,7 @@ async fn standing(
     let Some(budget) = instead.or(known.map(|known| &known.budget)) else { return Ok(None) };
     let mut shared = SharedBudget { budget: budget.clone(), ..known.cloned().unwrap_or_default() };
     if known.is_none() {
-        // The first prompt with a budget counts all before it.
+        // The first run with a budget has counted all runs before it.
         for row in runs.iter().skip(1) {
             add_up(&mut shared, &load::state(store, &row.run).await?);
         }
@@ -52,8 +51,8 @@ async fn standing(
 }
 
 impl Conversation {
-    /// Refuses what the budget does not let begin, while the last run is not over: it is cancelled only for what may begin.
-    /// What that run still uses until then counts when the next one begins.
+    /// Checks the budget before the open run is cancelled for a message. The rest of that run's usage counts when
+    /// the next one begins.
     pub(super) async fn may_begin(&self, runs: &[RunSummary]) -> Result<(), ConversationError> {
         let Some(last) = runs.first() else { return Ok(()) };
         let last = load::state(&*self.runner.store, &last.run).await?;
@@ -61,8 +60,8 @@ impl Conversation {
         Ok(())
     }
 
-    /// Returns the budget of its prompts with what they have used, and refuses to begin one where nothing is left and nobody
-    /// is to be asked.
+    /// Returns the budget with its usage, or refuses to begin a run if nothing is left and no person is asked for
+    /// more.
     pub(super) async fn shared_budget(
         &self,
         runs: &[RunSummary],
@@ -89,8 +88,8 @@ impl Conversation {
         }
     }
 
-    /// Reckons, by the prices that the runner has now, the answers that had none when they came, or were paid in another
-    /// currency, and says what is still unknown.
+    /// Computes with the runner's current prices the cost of answers that had no price or were paid in another
+    /// currency, and returns what stays unknown.
     async fn unknown_cost(
         &self,
         runs: &[RunSummary],
@@ -104,8 +103,8 @@ impl Conversation {
         }
         let unknown = match (&shared.unpriced, &shared.foreign) {
             (None, None) => return Ok(None),
-            (Some(model), _) => format!("nobody knows what `{model}` has cost in it"),
-            (None, Some(foreign)) => format!("a part of it was paid in {foreign}, which is no part of the sum"),
+            (Some(model), _) => format!("the cost of `{model}` in it is unknown"),
+            (None, Some(foreign)) => format!("a part of it was paid in {foreign} and is not in the sum"),
         };
         let Some(prices) = prices else {
             return Ok(Some(format!("{unknown}, and this runner has no prices; give it a table that has one for it")));
@@ -114,7 +113,7 @@ impl Conversation {
         for row in runs {
             let log = self.runner.store.read(&row.run, Seq(0), usize::MAX).await?;
             let costs = Costs::of(log.iter().map(|event| &**event), prices);
-            // Of a run that counts in another currency nothing is among what was used.
+            // The usage of a run in another currency is not in the sum.
             let is_counted = costs.limits_in.as_ref() == Some(&prices.currency);
             for call in &costs.calls {
                 match (&call.counted, call.cost) {
@@ -125,7 +124,7 @@ impl Conversation {
                     (_, Cost::Unknown) => return Ok(Some(without_price(call, prices))),
                 }
             }
-            // What was before a prompt that began with every cost known has been reckoned then.
+            // A run that began with every cost known has settled those before it.
             let is_known = |known: &SharedBudget| known.unpriced.is_none() && known.foreign.is_none();
             if log.first().and_then(known_before).is_some_and(is_known) {
                 break;
@@ -138,7 +137,7 @@ impl Conversation {
     }
 }
 
-/// Returns what a run's first event says of the prompts before.
+/// Returns the shared budget in a run's first event.
 fn known_before(first: &Arc<Event>) -> Option<&SharedBudget> {
     let EventKind::BrainStart(begun) = &first.kind else { return None };
     begun.start.as_ref()?.shared_budget.as_ref()
@@ -146,8 +145,8 @@ fn known_before(first: &Arc<Event>) -> Option<&SharedBudget> {
 
 fn without_price(call: &CallCost, prices: &PriceTable) -> String {
     let why = match call.usage.total() {
-        0 => "an answer of it came without its tokens; give it a budget of something else".to_owned(),
+        0 => "an answer has no token counts; limit something else".to_owned(),
         _ => format!("the prices of {} have none for it; give the runner a table that has one", prices.as_of),
     };
-    format!("nobody knows what `{}` has cost in it, and {why}", call.model)
+    format!("the cost of `{}` in it is unknown: {why}", call.model)
 }

@@ -1,4 +1,4 @@
-//! Conversations as a store has them: lists, prompts and messages, read without a brain's code.
+//! Lists of conversations, and their prompts and messages, without a brain's code.
 
 use serde::Serialize;
 
@@ -8,24 +8,24 @@ use crate::projection::{History, Prompts};
 use crate::record::{Prompt, RunId, RunSummary, Seq};
 use crate::store::{RunFilter, StoreError};
 
-/// One conversation as a list shows it.
+/// A conversation in a list.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ConversationSummary {
     /// Its id.
     pub id: String,
-    /// How many runs it has.
+    /// The number of its runs.
     pub runs: usize,
     /// Its last run.
     pub last: RunSummary,
 }
 
 impl Client {
-    /// Lists the conversations, the one that was spoken in last first.
+    /// Lists the conversations, the most recent one first.
     ///
     /// # Errors
     ///
-    /// [`StoreError`] as the store fails.
+    /// [`StoreError`] if the store fails.
     pub async fn conversations(&self) -> Result<Vec<ConversationSummary>, StoreError> {
         let rows = self.store().runs(&RunFilter::builder().conversations(true).build()).await?;
         let mut all: indexmap::IndexMap<String, ConversationSummary> = indexmap::IndexMap::new();
@@ -43,7 +43,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`StoreError`] as the store fails.
+    /// [`StoreError`] if the store fails.
     pub async fn conversation(&self, id: &str) -> Result<Vec<RunSummary>, StoreError> {
         self.store().runs(&RunFilter::builder().conversation(id).build()).await
     }
@@ -52,7 +52,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`StoreError`] as the store fails.
+    /// [`StoreError`] if the store fails.
     pub async fn prompts(&self, conversation: &str) -> Result<Vec<(RunId, Prompt)>, StoreError> {
         let mut prompts = Vec::new();
         for row in self.conversation(conversation).await?.into_iter().rev() {
@@ -64,11 +64,11 @@ impl Client {
         Ok(prompts)
     }
 
-    /// Returns what the loops of a run's brain have before their own messages: its conversation so far.
+    /// Returns the messages that precede those of a run's own loops: its conversation so far.
     ///
     /// # Errors
     ///
-    /// [`StoreError`] as the store fails.
+    /// [`StoreError`] if the store fails.
     pub async fn history(&self, run: &RunId) -> Result<History, StoreError> {
         match self.store().run(run).await?.after {
             Some(before) => load::history(self.store(), &before).await,

@@ -1,4 +1,4 @@
-//! Which runs of a store have work, for whoever serves it.
+//! The runs of a store that have work, for a server.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -8,23 +8,24 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::Client;
-use super::open::ResumeError;
-use super::retry_backoff::RetryBackoffs;
+use super::resume_backoff::ResumeBackoffs;
 use super::server::KnownRunners;
+use super::stop::ResumeError;
 use crate::record::{Claim, ClaimRefusal, EventKind, RunId, RunSummary, Seq};
 use crate::store::{RunFilter, StoreError, Watcher};
 
-/// How often it is looked whether something is due, or a worker of another process has died.
+/// How often to look for due runs and for dead workers of other processes.
 const LOOK: Duration = Duration::from_secs(1);
-/// How long other workers have to claim a run that cannot be claimed here, before its log says that none has.
+/// How long other workers have to claim a run that this one cannot, before its log says that no worker has claimed
+/// it.
 const NOTED_AFTER: Duration = Duration::from_secs(10);
 
-/// Finds the runs in which there is work: those that somebody appends to at once, and all others once a second.
+/// Finds the runs with work: runs to which a process appends at once, all others within a second.
 pub(super) struct Due {
     client: Client,
     /// The runners of the server, which know their own workers.
     known: KnownRunners,
-    backoffs: RetryBackoffs,
+    backoffs: ResumeBackoffs,
     rung: Arc<Rung>,
     /// When all runs are listed again.
     list: Instant,
@@ -34,14 +35,14 @@ pub(super) struct Due {
 
 /// A run that cannot be claimed here.
 struct Refused {
-    /// The number of its next event when that was found.
+    /// The number of its next event at that time.
     next: Seq,
     since: Instant,
     reason: ClaimRefusal,
     message: String,
 }
 
-/// The runs that somebody has appended to.
+/// The runs whose logs have grown.
 #[derive(Default)]
 struct Rung {
     runs: Mutex<BTreeSet<RunId>>,
@@ -62,14 +63,14 @@ impl Watcher for Rung {
 }
 
 impl Due {
-    pub(super) fn new(client: Client, known: KnownRunners, backoffs: RetryBackoffs) -> Self {
+    pub(super) fn new(client: Client, known: KnownRunners, backoffs: ResumeBackoffs) -> Self {
         let rung = Arc::new(Rung::default());
         let watcher: Arc<dyn Watcher> = Arc::clone(&rung) as Arc<dyn Watcher>;
         client.store().watch(None, Arc::downgrade(&watcher) as Weak<dyn Watcher>);
         Self { client, known, backoffs, rung, list: Instant::now(), refused: HashMap::new() }
     }
 
-    /// Waits until it is worth while to look. It may be given up at any time, and loses nothing.
+    /// Waits until the next look is worthwhile. Cancel-safe.
     pub(super) async fn wait(&self) {
         tokio::select! {
             () = self.rung.bell.notified() => {}
@@ -77,9 +78,9 @@ impl Due {
         }
     }
 
-    /// Returns the runs with work that no live worker has claimed, without those that are `busy`, those that were refused and
-    /// have not changed since, and those that rest. Their rows are enough to know that: no log is loaded.
-    /// What is missed when the store fails is found within a second.
+    /// Returns the runs with work that no live worker has claimed, except `busy` ones, refused ones without
+    /// changes since, and paused ones. It reads only their rows. What it misses because the store fails is found
+    /// within a second.
     pub(super) async fn rows(&mut self, busy: impl Fn(&RunId) -> bool) -> Result<Vec<RunSummary>, StoreError> {
         let (store, filter) = (self.client.store(), RunFilter::builder().due(self.client.now()).build());
         let rung = self.rung.take();
@@ -101,7 +102,7 @@ impl Due {
         }
         rows.retain(|row| !busy(&row.run) && self.refused.get(&row.run).is_none_or(|refused| refused.next != row.next));
         let mut due = Vec::with_capacity(rows.len());
-        // Asked once a list of each worker: the runs of one are many.
+        // Each worker's lease is checked once per list: one worker can have many runs.
         let mut alive = HashMap::new();
         for row in rows {
             if self.is_free(&row, &mut alive).await? && !self.rests(&row).await {
@@ -111,14 +112,14 @@ impl Due {
         Ok(due)
     }
 
-    /// Says whether a run rests after a failure, and nothing was sent to it since.
+    /// Returns whether a run is paused after a failure and no signal has arrived since.
     async fn rests(&self, row: &RunSummary) -> bool {
         let Some(rest) = self.backoffs.rest(&row.run) else { return false };
         let events = self.client.store().read(&row.run, rest.since, usize::MAX).await.unwrap_or_default();
         !self.backoffs.hear(&row.run, &events)
     }
 
-    /// Says whether no live worker has claimed a run.
+    /// Returns whether no live worker has claimed a run.
     async fn is_free(&self, row: &RunSummary, alive: &mut HashMap<Arc<str>, bool>) -> Result<bool, StoreError> {
         let Some(Claim { owner, released: false, .. }) = &row.claim else { return Ok(true) };
         if let Some(runner) = self.known.get(owner) {
@@ -132,8 +133,8 @@ impl Due {
         Ok(!is_lease_live)
     }
 
-    /// Notes in the log of each refused run that nobody claims it, once a claim, after other workers had the time to. What
-    /// cannot be written is tried again with the next list.
+    /// Records once per claim in the log of each refused run that no worker claims it, after other workers had
+    /// time to. A failed append is retried with the next list.
     async fn note_refusals(&self, rows: &[RunSummary]) {
         for row in rows.iter().filter(|row| row.refused.is_none()) {
             let Some(refused) = self.refused.get(&row.run) else { continue };
@@ -149,24 +150,24 @@ impl Due {
         }
     }
 
-    /// Looks at a run that was busy the next time; it has gone on, so nothing counts at which it failed before.
+    /// Looks at a busy run again; its earlier failures no longer count, since it has made progress.
     pub(super) fn again(&self, run: &RunId) {
         self.backoffs.clear(run);
         self.rung.appended(run, Seq(0));
     }
 
-    /// Leaves a run out that cannot be claimed here, until something changes in it. Where no other worker claims it within ten
-    /// seconds either, that is noted in its log once, as `RUN_NOT_CLAIMED`, and its row says why.
+    /// Excludes a run that cannot be claimed here until it changes. If no other worker claims it within ten
+    /// seconds, its log says so once, as `RUN_NOT_CLAIMED`, and its row says why.
     pub(super) fn refuse(&mut self, row: &RunSummary, reason: ClaimRefusal, message: &str) {
-        // The note itself does not count as a change.
+        // The note itself is not a change.
         let known = self.refused.get(&row.run).filter(|_| row.refused == Some(reason));
         let since = known.map_or_else(Instant::now, |known| known.since);
         let refused = Refused { next: row.next, since, reason, message: message.to_owned() };
         self.refused.insert(row.run.clone(), refused);
     }
 
-    /// Leaves a run out until somebody sends it something, or for a while, since what has failed may go well then: for a
-    /// second, and for twice as long each time it fails again, up to five minutes.
+    /// Pauses a run after a failure that a retry may fix, until a signal arrives or the pause is over: one second
+    /// at first, doubled after each failure, up to five minutes.
     pub(super) fn rest(&self, row: &RunSummary, reason: Option<ResumeError>) {
         self.backoffs.add(&row.run, row.next, reason);
     }

@@ -1,8 +1,8 @@
-//! Feeds a sink from the store, at the sink's own pace.
+//! Feeds a sink with a run's events from the store, at the sink's own pace.
 //!
-//! A sink has one feed a run, whoever holds the run and however often; once nobody does, the feed ends, and it is
-//! remembered how far it came. So a run that is let go of and taken up again has no gap for its sinks, and two who hold
-//! it show nothing twice.
+//! A sink has one feed per run, shared by all handles of the run. When the last handle is dropped, the feed ends and
+//! its position is stored, so a run that is released and claimed again shows its sinks every event once and without
+//! gaps.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ use crate::record::{Event, EventKind, RunId, Seq};
 use crate::sink::EventSink;
 use crate::store::EventStore;
 
-/// How many runs are remembered at least before those that are over are forgotten.
+/// The minimum number of ended runs whose positions are stored.
 const REMEMBERED: usize = 1024;
 
 /// The feeds of one sink. Clones of a runner share them.
@@ -28,19 +28,19 @@ pub(super) struct Feeds {
 #[derive(Default)]
 struct Runs {
     known: HashMap<RunId, Known>,
-    /// At how many runs those that are over are forgotten.
+    /// The number of runs at which the positions of ended runs are removed.
     full: usize,
 }
 
-/// What is known of a run.
+/// The feed of a run.
 enum Known {
-    /// It is fed.
+    /// It is active.
     Fed(Arc<Line>),
-    /// It was fed up to there.
+    /// It ended before this event.
     Until { next: Seq, over: bool },
 }
 
-/// The way to the task of a feed.
+/// The connection to the task of a feed.
 struct Line {
     position: watch::Receiver<Seq>,
     bell: Arc<LogBell>,
@@ -52,8 +52,8 @@ impl Feeds {
         Arc::new(Self { sink, runs: Mutex::default() })
     }
 
-    /// Feeds the sink with a run's events: from where it says that it is, else from where it was fed last, else from
-    /// `from` on. `over` says whether the run was over when `from` was read.
+    /// Feeds the sink with a run's events: from its own position, else from the stored one, else from `from`.
+    /// `over` says whether the run had ended when `from` was read.
     pub(super) fn feed(
         self: &Arc<Self>,
         store: &Arc<dyn EventStore>,
@@ -68,12 +68,12 @@ impl Feeds {
                 line.leases.fetch_add(1, Ordering::AcqRel);
                 return Feed(Arc::clone(line));
             }
-            // What begins now has the id of a run that was removed.
+            // A new run with the id of a removed one.
             _ if from == Seq(0) => (from, over),
             Some(Known::Until { next, over }) => (*next, *over),
             None => (from, over),
         };
-        // Nothing counts as taken before the sink has said where it is.
+        // No event counts as delivered before the sink has returned its position.
         let (sender, position) = watch::channel(Seq(0));
         let follower = Follower::new(store, live, run, next);
         let line = Arc::new(Line { position, bell: Arc::clone(follower.bell()), leases: AtomicUsize::new(1) });
@@ -101,11 +101,12 @@ impl Runs {
     }
 }
 
-/// A run's hold on the feed of one sink.
+/// A run's share of the feed of a sink.
 pub(super) struct Feed(Arc<Line>);
 
 impl Feed {
-    /// Waits until the sink has taken all events before `next`, or is given up. Says whether it has.
+    /// Waits until the sink has taken all events before `next`, or was given up. Returns whether it has taken
+    /// them.
     pub(super) async fn reached(&self, next: Seq) -> bool {
         self.0.bell.ring(next);
         self.0.position.clone().wait_for(|position| *position >= next).await.is_ok()
@@ -126,8 +127,8 @@ struct Task {
     run: RunId,
     position: watch::Sender<Seq>,
     follower: Follower,
-    /// Where it begins if the log does not go as far as the sink was fed: then the run was removed and taken in anew. Else whoever
-    /// began this feed has read the log before the last events that were shown.
+    /// The first event if the log is shorter than the feed's position: then the run was removed and imported
+    /// again. Otherwise the reader of this feed knows the log before the last delivered events.
     from: Seq,
     over: bool,
 }
@@ -143,7 +144,8 @@ impl Task {
         }
     }
 
-    /// Asks the sink where it is. `position` is author's code, so it runs here and not in the task that starts the run.
+    /// Asks the sink for its position. `position` is the author's code, so it does not run in the task that
+    /// starts the run.
     async fn begin(&mut self) {
         let next = self.follower.position();
         if let Some(position) = self.feeds.sink.position(&self.run) {
@@ -154,7 +156,7 @@ impl Task {
         _ = self.position.send_replace(self.follower.position());
     }
 
-    /// Ends the feed where nobody holds it: from then on, whoever does begins a new one.
+    /// Ends the feed if no handle shares it; the next handle begins a new one.
     fn leaves(&self) -> bool {
         let mut runs = self.feeds.runs();
         let leaves = self.line.leases.load(Ordering::Acquire) == 0;
@@ -177,7 +179,7 @@ impl Task {
         *self.position.borrow()
     }
 
-    /// Delivers all events that there are, and the deltas in their places.
+    /// Delivers all available events, and the deltas between them.
     async fn deliver(&mut self) -> Result<(), GivenUp> {
         loop {
             match self.follower.next().await {
@@ -204,7 +206,7 @@ impl Task {
         while let Err(error) = self.feeds.sink.event(&self.run, event).await {
             let Some(pause) = pauses.next() else { return Err(self.give_up(&error)) };
             let (run, sink, seq) = (&self.run, self.feeds.sink.name(), event.seq);
-            tracing::debug!(%run, sink, %seq, %error, "the sink is offered the event again");
+            tracing::debug!(%run, sink, %seq, %error, "retrying the event");
             tokio::time::sleep(pause).await;
         }
         Ok(())
@@ -212,16 +214,16 @@ impl Task {
 
     fn give_up(&self, error: &(dyn std::error::Error + Sync)) -> GivenUp {
         let (run, sink, seq) = (&self.run, self.feeds.sink.name(), self.taken());
-        tracing::warn!(%run, sink, %seq, %error, "the sink is given up; the run goes on");
+        tracing::warn!(%run, sink, %seq, %error, "gave up the sink; the run continues");
         GivenUp
     }
 }
 
 impl Drop for Task {
-    /// Remembers how far the sink came, also where it was given up or panicked: whoever holds the run next tries again.
+    /// Stores the position, even if the sink was given up or panicked: the next handle tries again.
     fn drop(&mut self) {
         if std::thread::panicking() {
-            tracing::warn!(run = %self.run, seq = %self.taken(), "the sink panicked and is given up; the run goes on");
+            tracing::warn!(run = %self.run, seq = %self.taken(), "the sink panicked; gave it up, the run continues");
         }
         let feeds = Arc::clone(&self.feeds);
         self.settle(&mut feeds.runs());

@@ -13,29 +13,28 @@ use crate::machine::{BrainEnd, RunState, pending};
 use crate::record::{Delta, Event, EventKind, RunId, Seq, Status};
 use crate::store::{EventStore, StoreError};
 
-/// What comes next in a run that is followed.
+/// An update of a followed run.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum RunUpdate {
-    /// An event of the log. Events come in order, each once, and without a gap.
+    /// An event of the log. Events arrive in order, each once, without gaps.
     Event(Arc<Event>),
-    /// A piece of an answer that streams, before the event that holds the whole answer. Deltas are live: they exist only in
-    /// the process that works on the run, are not stored, and are dropped for a reader that is more than 1024 of them
-    /// behind. [`Delta::n`] counts them, so that a reader sees what is missing; the event has all of it.
+    /// A piece of a streaming answer, before the event with the whole answer. Deltas are live: they exist only in
+    /// the process that works on the run, are not stored, and are dropped for a reader that is more than 1024
+    /// deltas behind. [`Delta::n`] counts them, so a reader sees a gap; the event fills it.
     Delta(Delta),
-    /// The run has ended, waits, is paused, or its worker had to stop, as of the events before this. A run that has ended
-    /// has no later update; any other may go on, and settle again.
+    /// The run has ended, waits, is paused, or its worker stopped, as of the events before. A run that has ended
+    /// has no later update; any other may continue and settle again.
     Settled(Settled),
 }
 
 impl<R> RunHandle<R> {
-    /// Follows the run from an event's number on: every event in order and without a gap, with the live deltas and each time
-    /// that the run settles in between. The stream ends after the [`RunUpdate::Settled`] of a run that has ended.
+    /// Follows the run from an event's number on: every event in order and without gaps, the live deltas, and
+    /// each time that the run settles. The stream ends after the [`RunUpdate::Settled`] of a run that has ended.
     ///
-    /// Events are read from the store as the reader takes them, so a slow reader delays neither the run nor another reader.
-    /// Deltas are those of this runner and its clones from this call on; where another process works on the run, there are
-    /// none. The stream
-    /// keeps the run loaded, as a handle does.
+    /// Events are read from the store on demand, so a slow reader delays neither the run nor other readers.
+    /// Deltas are those of this runner and its clones from now on; there are none while another process works on
+    /// the run. The stream keeps the run loaded, as a handle does.
     ///
     /// ```
     /// # use positronic_core::record::Seq;
@@ -59,7 +58,7 @@ impl<R> RunHandle<R> {
     ///
     /// # Errors
     ///
-    /// The stream yields a [`StoreError`] and ends where the store cannot be read, after it has tried again for some
+    /// The stream yields a [`StoreError`] and ends if the store still cannot be read after retries for 12.75
     /// seconds. Follow the run again from the next number then.
     #[must_use]
     pub fn follow(&self, from: Seq) -> BoxStream<'static, Result<RunUpdate, StoreError>> {
@@ -71,13 +70,14 @@ impl<R> RunHandle<R> {
 }
 
 impl Client {
-    /// Follows a run from an event's number on, whichever process works on it; as [`RunHandle::follow`] does, but that the
-    /// log alone says when the run settles: it is never [`Settled::Stopped`]. What another process appends arrives within a
-    /// second. The client of a runner brings the deltas of that runner's workers; [`Client::new`] brings none.
+    /// Follows a run of any process from an event's number on, as [`RunHandle::follow`] does, except that the log
+    /// alone says when the run settles, so it is never [`Settled::Stopped`]. Events of another process arrive
+    /// within a second. The client of a runner also streams the deltas of that runner's workers; [`Client::new`]
+    /// streams none.
     ///
     /// # Errors
     ///
-    /// As [`RunHandle::follow`]; [`StoreError::NoSuchRun`] where there is no such run.
+    /// As [`RunHandle::follow`]; [`StoreError::NoSuchRun`] if there is no such run.
     #[must_use]
     pub fn follow(&self, run: &RunId, from: Seq) -> BoxStream<'static, Result<RunUpdate, StoreError>> {
         let store = self.shared_store();
@@ -94,17 +94,17 @@ fn updates(follower: Follower, source: Source) -> BoxStream<'static, Result<RunU
 struct Updates {
     follower: Follower,
     source: Source,
-    /// How the run had settled last, unless something has happened since.
+    /// The last settled state, unless an event has followed.
     settled: Option<Settled>,
     is_over: bool,
 }
 
-/// Where it is known from how a run settles.
+/// The source of the settled state.
 enum Source {
-    /// What works on the run here, or waits for it.
+    /// The run's task in this process.
     Handle {
         shared: Arc<Shared>,
-        /// The number after the last signal that was sent by the handle.
+        /// The number after the last signal that the handle sent.
         sent: Arc<AtomicU64>,
         phase: watch::Receiver<(Phase, Seq)>,
     },
@@ -112,7 +112,7 @@ enum Source {
     Log {
         store: Arc<dyn EventStore>,
         run: RunId,
-        /// As of which event the row was read.
+        /// The event number at which the row was read.
         asked: Option<Seq>,
     },
 }
@@ -164,7 +164,7 @@ impl Updates {
         match &mut self.source {
             Source::Handle { phase, .. } => tokio::select! {
                 () = self.follower.more() => {}
-                // The sender lives in what is shared, as long as this does.
+                // The sender lives as long as the shared part.
                 _ = phase.changed() => {}
             },
             Source::Log { .. } => self.follower.more().await,
@@ -172,7 +172,7 @@ impl Updates {
     }
 }
 
-/// Says whether an event tells of claims alone, and of nothing that a run does.
+/// Returns whether an event concerns only claims.
 const fn is_of_claims(kind: &EventKind) -> bool {
     matches!(kind, EventKind::RunClaimed { .. } | EventKind::RunReleased { .. } | EventKind::RunNotClaimed { .. })
 }
@@ -181,12 +181,12 @@ const fn is_of_claims(kind: &EventKind) -> bool {
 enum Known {
     Settled(Settled),
     Not,
-    /// The log has events up to there that were not taken yet.
+    /// The log has unread events before this number.
     Grown(Seq),
 }
 
 impl Source {
-    /// Says whether a run has settled as of the follower's position.
+    /// Returns whether the run has settled as of the follower's position.
     async fn settled(&mut self, follower: &Follower) -> Result<Known, StoreError> {
         let position = follower.position();
         Ok(match self {
@@ -228,7 +228,7 @@ impl Source {
 }
 
 impl Settled {
-    /// Reads from a run's state how it has settled.
+    /// Returns the settled state from a run's state.
     pub(super) fn of(state: &RunState) -> Self {
         match state.root.as_ref().and_then(|root| root.end.as_ref()) {
             Some(BrainEnd::Completed(result)) => Self::Completed(result.clone()),

@@ -1,4 +1,4 @@
-//! Reads a run's log as it grows, with the live deltas in their places: what sinks and [`RunHandle::follow`] share.
+//! Reader of a growing log with the live deltas between its events, for sinks and [`RunHandle::follow`].
 //!
 //! ```text
 //! store ──read, 256 events at a time──▶ events ─┐
@@ -6,9 +6,9 @@
 //! worker ── live deltas, at most 1024 ──────────┘
 //! ```
 //!
-//! Only the position in the log is kept between reads, so a slow reader needs no queue of events. A worker sends the
-//! pieces of an answer before it appends the event that holds the answer. A reader that has read that event therefore
-//! finds the pieces in its queue, and they go first.
+//! Between reads it stores only its position, so a slow reader needs no queue of events. A worker sends the pieces of
+//! an answer before it appends the event of the whole answer, so a reader of that event finds the pieces in its
+//! queue, and they go first.
 //!
 //! [`RunHandle::follow`]: super::RunHandle::follow
 
@@ -27,12 +27,12 @@ use crate::store::{EventStore, StoreError, Watcher};
 /// How many events are read at once.
 const CHUNK: usize = 256;
 
-/// Returns the pauses between the tries of what has failed: 50 ms, doubled each time, 12.75 s in all.
+/// Returns the pauses between retries: 50 ms, doubled each time, 12.75 s in all.
 pub(super) fn pauses() -> ExponentialBackoff {
     ExponentialBuilder::default().with_min_delay(Duration::from_millis(50)).with_factor(2.0).with_max_times(8).build()
 }
 
-/// What comes next in a run.
+/// The next item of a run.
 pub(super) enum Followed {
     Event(Arc<Event>),
     Delta(Delta),
@@ -41,13 +41,13 @@ pub(super) enum Followed {
 /// Wakes a reader when the log has grown.
 #[derive(Default)]
 pub(super) struct LogBell {
-    /// The number that the next event of the log has, as far as the store has said.
+    /// The number of the log's next event, as reported by the store.
     next: AtomicU64,
     bell: Notify,
 }
 
 impl LogBell {
-    /// Wakes the reader, which looks for the events before `next`.
+    /// Wakes the reader to read the events before `next`.
     pub(super) fn ring(&self, next: Seq) {
         self.next.fetch_max(next.0, Ordering::AcqRel);
         self.bell.notify_one();
@@ -60,26 +60,26 @@ impl Watcher for LogBell {
     }
 }
 
-/// A position in a run's log, and in its live deltas.
+/// A position in a run's log and in its live deltas.
 pub(super) struct Follower {
     store: Arc<dyn EventStore>,
     run: RunId,
     /// The number of the next event.
     next: Seq,
-    /// Events that were read and not taken yet.
+    /// Events that were read and not yet returned.
     events: VecDeque<Arc<Event>>,
-    /// Whether the last read came to the end of the log.
+    /// Whether the last read reached the end of the log.
     is_complete: bool,
     bell: Arc<LogBell>,
-    /// Keeps the channel of the deltas.
+    /// Keeps the channel of the deltas open.
     _live: Arc<LiveRun>,
     deltas: mpsc::Receiver<Piece>,
-    /// A delta that came before the events that it stands behind.
+    /// A delta that must wait for the events before it.
     early: Option<Piece>,
 }
 
 impl Follower {
-    /// Begins to read a run at an event's number. Deltas are those from now on.
+    /// Reads a run from an event's number on, with the deltas from now on.
     pub(super) fn new(store: &Arc<dyn EventStore>, live: &LiveDeltas, run: &RunId, next: Seq) -> Self {
         let bell = Arc::<LogBell>::default();
         let watcher: Arc<dyn Watcher> = Arc::clone(&bell) as Arc<dyn Watcher>;
@@ -103,7 +103,7 @@ impl Follower {
         self.next
     }
 
-    /// Goes on at another event.
+    /// Continues at another event.
     pub(super) fn seek(&mut self, next: Seq) {
         self.next = next;
         self.events.clear();
@@ -114,12 +114,12 @@ impl Follower {
         &self.bell
     }
 
-    /// Returns what comes next, or none where all that there is was taken. A store that fails is asked again after each of
-    /// the [`pauses`].
+    /// Returns the next item; `None` at the end of the log. A failed read is retried after each of the
+    /// [`pauses`].
     ///
     /// # Errors
     ///
-    /// [`StoreError`] as the store fails; the same events are read again afterwards.
+    /// [`StoreError`] if the store fails; the next call reads the same events again.
     pub(super) async fn next(&mut self) -> Result<Option<Followed>, StoreError> {
         loop {
             if let Some(delta) = self.delta() {
@@ -140,7 +140,7 @@ impl Follower {
         }
     }
 
-    /// Waits until there may be more. It may be given up at any time, and loses nothing.
+    /// Waits until there may be more. Cancel-safe.
     pub(super) async fn more(&mut self) {
         tokio::select! {
             biased;
@@ -149,7 +149,7 @@ impl Follower {
         }
     }
 
-    /// Returns the next delta that stands before the next event.
+    /// Returns the next delta that precedes the next event.
     fn delta(&mut self) -> Option<Delta> {
         let (after, delta) = self.early.take().or_else(|| self.deltas.try_recv().ok())?;
         if after > self.next {

@@ -1,34 +1,34 @@
-//! Forks: a new run that shares another run's past, and may be other from there on.
+//! Forks: a new run that shares another run's past and may differ from there on.
 
 use std::sync::Arc;
 
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use super::commit::{Extras, append_of, follow, stamp};
+use super::append::{Extras, append_of, follow, stamp};
 use super::restore::migration;
 use super::{Client, ResumeError, RunHandle, Runner};
 use crate::machine::{RunState, Stage};
 use crate::record::{Actor, Event, EventKind, NewEvent, Overrides, Path, RunId, Seq, Speaker, ToolResult};
 use crate::store::StoreError;
 
-/// What is other in a fork than in the run it comes from.
+/// The differences of a fork from its origin.
 #[derive(Debug, Clone, Default, typed_builder::TypedBuilder)]
 #[builder(field_defaults(default))]
 #[non_exhaustive]
 pub struct Fork {
-    /// The options, instead of the original ones; stages that are done have read those.
+    /// The new options; completed stages have read the original ones.
     #[builder(setter(strip_option))]
     pub options: Option<Value>,
     /// The system prompt and the model's name, from the next iteration of each loop on.
     pub overrides: Overrides,
-    /// The results of calls that are open at the fork, instead of whatever they would have come to.
+    /// Results for calls that are open at the fork.
     pub results: IndexMap<Path, ToolResult>,
-    /// Who forks, and over which channel.
+    /// The person who forks, and the channel.
     pub actor: Actor,
 }
 
-/// Says why a run is not forked.
+/// The reason why a run is not forked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ForkError {
@@ -37,15 +37,15 @@ pub enum ForkError {
     NoSuchEvent {
         /// The event that was asked for.
         at: Seq,
-        /// The last one there is.
+        /// The last event.
         last: Seq,
     },
-    /// A call that is to get another result is not open at the fork.
+    /// A call with a given result is not open at the fork.
     #[error("the call `{call}` is not open after event {at}; {hint}")]
     NotOpen {
         /// The call.
         call: Path,
-        /// The fork.
+        /// The event of the fork.
         at: Seq,
         /// Where it is open.
         hint: String,
@@ -53,8 +53,8 @@ pub enum ForkError {
     /// The options do not fit the brain.
     #[error("the options do not fit: {0}")]
     Options(String),
-    /// The forked run cannot go on.
-    #[error("the fork `{run}` is there, but does not go on: {reason}")]
+    /// The fork exists and cannot be resumed.
+    #[error("the fork `{run}` exists but cannot be resumed: {reason}")]
     Resume {
         /// The fork.
         run: RunId,
@@ -67,19 +67,19 @@ pub enum ForkError {
 }
 
 impl Client {
-    /// Makes a new run whose log begins as another one's, up to and with event `at`; the original is untouched. Nothing
-    /// works on the fork yet: that is [`Runner::fork`], or [`Runner::resume`]. A fork after an event that cannot stand without
-    /// those after it, as an answer without its calls, is made after the last of them; what only began in the same append
-    /// is left out. What the fork runs again has its effects again: its tools are the real ones, and get another
-    /// [`idempotency_key`](crate::dsl::ToolContext::idempotency_key) than those of the original.
+    /// Creates a new run whose log begins with the events of another run up to and including `at`; the original
+    /// is unchanged. No worker claims the fork until [`Runner::fork`] or [`Runner::resume`]. If event `at` cannot
+    /// stand without those after it, as an answer without its calls, the fork is made after the last of them;
+    /// what only begins in the same append is left out. Effects that the fork reruns happen again: its tools are
+    /// real and get another [`idempotency_key`](crate::dsl::ToolContext::idempotency_key).
     ///
-    /// A fork that waits for a webhook, as its origin did, takes none that lies in the mailbox: what lies there is for
-    /// runs that mean it. It gets one that comes later and that no other run waits for, or what [`Fork::results`] says.
-    /// What it begins to wait for by itself it looks for as any run does.
+    /// A fork that waits for a webhook since before the fork does not take stored ones from the mailbox, which
+    /// belong to other runs. It gets a later one that no other run waits for, or the result in [`Fork::results`].
+    /// For waits that it begins itself it reads the mailbox as any run.
     ///
     /// # Errors
     ///
-    /// [`ForkError`]; there is no new run then.
+    /// [`ForkError`]; no run was created then.
     pub async fn fork(&self, run: &RunId, at: Seq, fork: Fork) -> Result<RunId, ForkError> {
         let Fork { options, overrides, results, actor } = fork;
         let log = self.events(run, Seq(0)).await?;
@@ -87,7 +87,7 @@ impl Client {
         let mut past: Vec<_> = log.iter().take(at.next().index()).map(|event| Event::clone(event)).collect();
         if let Some(EventKind::BrainStart(start)) = past.first_mut().map(|event| &mut event.kind) {
             let origin = start.start.get_or_insert_default();
-            // It has the same history, but is no part of the conversation.
+            // It shares the history and is not part of the conversation.
             (origin.id, origin.conversation, origin.forked_from) = (None, None, Some((run.clone(), at)));
             (origin.overrides, origin.actor) = (overrides, actor);
             if let Some(options) = options {
@@ -106,7 +106,7 @@ impl Client {
         }
         let now = self.now().max(state.at);
         events.extend(stamp(new_events, state.next, now, None));
-        // The worker of the original has not this one in hand.
+        // The original's worker has not claimed the fork.
         if let Some(claim) = state.claim.as_ref().filter(|claim| !claim.released) {
             let next = events.last().map_or(Seq(0), |event| event.seq.next());
             let released = NewEvent::new(Path::root(), EventKind::RunReleased { reason: "forked".to_owned() });
@@ -116,18 +116,18 @@ impl Client {
         let after = follow(&none, &events).map_err(|error| StoreError::corrupt_log(run, error))?;
         let new = self.new_run();
         let mut append = append_of(&new, &none, &after, None, &events, Extras::default());
-        // Lists show the fork as what it is, a run of now; the past that it shares keeps its times.
+        // Lists show the fork as a run of now; the events that it shares keep their times.
         (append.index.summary.started, append.index.summary.since) = (now, now);
         self.store().append(&new, append).await?;
         Ok(new)
     }
 
-    /// Returns the event right before a run entered a stage, an iteration or a call for the first time: the place to fork it
-    /// in order to run that again.
+    /// Returns the event right before a run first entered a stage, an iteration or a call: the place to fork it
+    /// in order to run that part again.
     ///
     /// # Errors
     ///
-    /// [`StoreError::NoSuchRun`] when there is no such run, or as the store fails.
+    /// [`StoreError::NoSuchRun`] if there is no such run; other variants if the store fails.
     pub async fn before(&self, run: &RunId, path: &Path) -> Result<Option<Seq>, StoreError> {
         let log = self.events(run, Seq(0)).await?;
         let first = log.iter().find(|event| event.path.is_within(path) && !event.path.is_root());
@@ -136,11 +136,11 @@ impl Client {
 }
 
 impl Runner {
-    /// Forks a run, and goes on with the fork; see [`Client::fork`].
+    /// Forks a run and resumes the fork; see [`Client::fork`].
     ///
     /// # Errors
     ///
-    /// [`ForkError`]; after [`ForkError::Resume`] the fork is there and waits for somebody who can go on with it.
+    /// [`ForkError`]; after [`ForkError::Resume`] the fork exists, and another runner can resume it.
     pub async fn fork(&self, run: &RunId, at: Seq, mut fork: Fork) -> Result<RunHandle<Value>, ForkError> {
         let brain = self.client().store().run(run).await?.brain;
         if let (Some(options), Some(definition)) = (&fork.options, self.plan_of(&brain)) {
@@ -151,14 +151,14 @@ impl Runner {
         self.resume(&new).await.map_err(|reason| ForkError::Resume { run: new, reason })
     }
 
-    /// Returns the last event after which a fork of a run goes on with the code that this runner has, where the run itself
-    /// does not ([`ResumeError::Changed`]): before the open iteration, or within the last step or before the last stage up to which
-    /// the code fits. None where it fits nowhere, as after a new version of the brain, and where this runner does not know
-    /// the brain.
+    /// Returns the last event after which a fork of a run can continue with this runner's code, if the run itself
+    /// cannot ([`ResumeError::Changed`]): before the open iteration, within the last step, or before the last
+    /// stage up to which the code matches. `None` if it matches nowhere, as after a new version of the brain, or
+    /// if this runner does not know the brain.
     ///
     /// # Errors
     ///
-    /// [`StoreError::NoSuchRun`] when there is no such run, or as the store fails.
+    /// [`StoreError::NoSuchRun`] if there is no such run; other variants if the store fails.
     pub async fn fork_point(&self, run: &RunId) -> Result<Option<Seq>, StoreError> {
         let log = self.client().events(run, Seq(0)).await?;
         let mut state = RunState::default();
@@ -183,7 +183,7 @@ impl Runner {
     }
 }
 
-/// Returns the last event of the append that an event belongs to.
+/// Returns the last event of the append to which an event belongs.
 fn whole(log: &[Arc<Event>], at: Seq) -> Result<Seq, ForkError> {
     let last = log.last().map_or(Seq(0), |event| event.seq);
     if at > last {
@@ -194,15 +194,15 @@ fn whole(log: &[Arc<Event>], at: Seq) -> Result<Seq, ForkError> {
     Ok(Seq(at.0 + together.count() as u64))
 }
 
-/// Says whether an event is the message of the run's start, behind the input of a loop that has its own.
+/// Returns whether an event is the message of the run's start, after the input of a loop that has its own.
 fn opens(event: &Event) -> bool {
     matches!(event.kind, EventKind::LoopMessage { from: Speaker::Person, signal: None, .. })
 }
 
-/// Says whether an event cannot be missing after the one before it, with which it was appended: a call after its answer, a
-/// result after what led to it. The log does not say which events one append held, and that would not help: an append
-/// also holds what only begins in it, which a fork leaves out. Two appends that look like one, by the same worker within a
-/// microsecond, are taken for one; the fork is then made a little later, which is no harm.
+/// Returns whether an event must follow the one before it, with which it was appended: a call after its answer, a
+/// result after its cause. The log does not record the bounds of appends, which would not help: an append also has
+/// what only begins in it, and a fork leaves that out. Two appends of the same worker within a microsecond look like
+/// one; the fork is then made slightly later, which is harmless.
 fn follows_at_once(before: &Event, event: &Event) -> bool {
     if (before.at, before.epoch) != (event.at, event.epoch) {
         return false;
@@ -262,12 +262,12 @@ fn follows_at_once(before: &Event, event: &Event) -> bool {
     }
 }
 
-/// Says whether a plugin speaks: what it speaks about follows in the same append.
+/// Returns whether an event is a plugin's: the event that it concerns follows in the same append.
 const fn of_a_plugin(event: &Event) -> bool {
     matches!(event.kind, EventKind::LoopPluginChanged { .. } | EventKind::LoopPluginFailed { .. })
 }
 
-/// Says whether a call sets a trigger or takes one back: its result follows in the same append.
+/// Returns whether a call changes a trigger: its result follows in the same append.
 const fn sets_a_trigger(event: &Event) -> bool {
     matches!(event.kind, EventKind::LoopTrigger { .. })
 }

@@ -1,9 +1,9 @@
-//! What the open frames of a run need beside their state: definitions, services, and what `prepare` yielded.
+//! What open frames need besides their state: definitions, services, and the configurations of loops.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::async_effects::caught_now;
+use super::catch::caught_now;
 use super::link::RunLink;
 use crate::definition::{
     AnyServices, BrainDefinition, LoopDefinition, NestedDefinition, Scope, StageBody, StateValue, ToolBody,
@@ -12,7 +12,7 @@ use crate::definition::{
 use crate::machine::{BrainFrame, RunState, Stage};
 use crate::record::{Path, RunId, Segment, Seq, parent_of};
 
-/// The parts of open frames that are no data.
+/// The parts of open frames that are not data.
 pub(super) struct Frames {
     run: RunId,
     user: Option<Arc<str>>,
@@ -40,7 +40,7 @@ impl Frames {
         }
     }
 
-    /// Returns the services of a brain, made of those of the brain around it.
+    /// Returns the services of a brain, derived from those of the outer brain.
     pub(super) fn provided(definition: &BrainDefinition, around: AnyServices) -> crate::Result<AnyServices> {
         let Some(provide) = &definition.provide else { return Ok(around) };
         caught_now(|| Ok(provide(around))).map_err(|error| {
@@ -48,7 +48,7 @@ impl Frames {
         })
     }
 
-    /// Adds a brain that has begun, with its services.
+    /// Adds a brain that has begun.
     pub(super) fn begin(&mut self, frame: &BrainFrame, definition: Arc<BrainDefinition>, services: AnyServices) {
         let options = StateValue::new(Arc::clone(&frame.options));
         let state = (frame.changed, StateValue::new(Arc::clone(&frame.state)));
@@ -75,12 +75,12 @@ impl Frames {
         self.loops.get(path)
     }
 
-    /// Finds the tool of a call, in the tool set of the call's own iteration.
+    /// Finds the tool of a call in the tools of its iteration.
     pub(super) fn tool(&self, call: &Path, tool: &str) -> Option<&Arc<ToolDefinition>> {
         self.loops.get(parent_of(call.as_str())?)?.tools.get(tool)
     }
 
-    /// Finds the brain that a stage or a call runs.
+    /// Finds the brain of a stage or a call.
     pub(super) fn nested(&self, state: &RunState, path: &Path) -> Option<NestedDefinition> {
         match path.last()? {
             Segment::Stage(name) => match self.stage(&path.parent()?, name)? {
@@ -95,7 +95,7 @@ impl Frames {
         }
     }
 
-    /// Returns the state of a brain as a document; what was decoded from it is kept until it changes.
+    /// Returns the state of a brain. The decoded value is cached until the state changes.
     pub(super) fn document(&mut self, frame: &BrainFrame) -> StateValue {
         let fresh = || (frame.changed, StateValue::new(Arc::clone(&frame.state)));
         match self.brains.get_mut(&frame.path) {
@@ -109,7 +109,7 @@ impl Frames {
         }
     }
 
-    /// Makes what author's code at `path` is handed.
+    /// Returns the scope that the author's code at `path` gets.
     pub(super) fn scope(&mut self, frame: &BrainFrame, path: Path, link: &Arc<RunLink>) -> Scope {
         let state = self.document(frame);
         let brain = self.brains.get(&frame.path);
@@ -125,7 +125,7 @@ impl Frames {
         }
     }
 
-    /// Drops what belongs to frames that are closed.
+    /// Removes closed frames.
     pub(super) fn forget_closed(&mut self, state: &RunState) {
         if self.brains.len() > 1 {
             self.brains.retain(|path, _| state.brain(path).is_some());

@@ -1,4 +1,4 @@
-//! What the one who started a run holds: its outcome, its state, and the way to send it signals.
+//! Handle of a run: its outcome, its state, and its signals.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -17,25 +17,25 @@ use crate::projection::Prompts;
 use crate::record::{Actor, Amounts, Event, Failure, Path, Pending, RunId, Seq, Signal, SignalId, SignalKind, Status};
 use crate::store::StoreError;
 
-/// A run, as the one who started it holds it. Dropping it leaves the run running; `R` is what the brain's callers get.
+/// A handle of a run. The run continues when the handle is dropped. `R` is the type of the run's result.
 pub struct RunHandle<R> {
     shared: Arc<Shared>,
-    /// The number after the last signal that was sent from here, so that an answer of before it is not taken for one
-    /// after it.
+    /// The event number after the last signal that this handle sent, so that an earlier settled state is not
+    /// taken for the answer to it.
     sent: Arc<AtomicU64>,
     result: PhantomData<fn() -> R>,
 }
 
-/// What a run came to, for now or for good.
+/// The current or final state of a run that makes no progress by itself.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Settled {
-    /// It ended well, with this result.
+    /// It completed with this result.
     Completed(Value),
-    /// It ended in failure.
+    /// It failed.
     Failed(Failure),
     /// It was cancelled.
     Cancelled,
-    /// It waits for these.
+    /// It waits for these items.
     Waiting(Vec<Pending>),
     /// It is paused.
     Paused,
@@ -43,11 +43,11 @@ pub enum Settled {
     Stopped(ResumeError),
 }
 
-/// Says why a run gave no result.
+/// The reason why a run has no result.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// It ended in failure.
+    /// It failed.
     #[error(transparent)]
     Failed(#[from] Failure),
     /// It was cancelled.
@@ -59,10 +59,10 @@ pub enum RunError {
         /// The reason.
         reason: ResumeError,
     },
-    /// Its result is not what was expected.
+    /// Its result has another type.
     #[error("the run's result is not of the expected type: {reason}")]
     Result {
-        /// What does not fit.
+        /// The mismatch.
         reason: String,
     },
 }
@@ -76,7 +76,7 @@ impl<R> RunHandle<R> {
         &self.shared
     }
 
-    /// Returns the number after the last signal that was sent from here.
+    /// Returns the event number after the last signal that this handle sent.
     pub(super) const fn sent(&self) -> &Arc<AtomicU64> {
         &self.sent
     }
@@ -91,38 +91,38 @@ impl<R> RunHandle<R> {
         &self.shared.run
     }
 
-    /// Returns the run's state as of now.
+    /// Returns the run's current state.
     #[must_use]
     pub fn state(&self) -> RunState {
         self.shared.state().clone()
     }
 
-    /// Returns the run's status as of now.
+    /// Returns the run's current status.
     #[must_use]
     pub fn status(&self) -> Status {
         status(&self.shared.state())
     }
 
-    /// Returns what waits for somebody as of now.
+    /// Returns the run's pending items.
     #[must_use]
     pub fn pending(&self) -> Vec<Pending> {
         pending(&self.shared.state())
     }
 
-    /// Says why the run waits as of now, since which event, and for whom; none where it does not wait.
+    /// Explains why the run waits, since which event, and for whom; `None` if it does not wait.
     #[must_use]
     pub fn why(&self) -> Option<Waiting> {
         why(&self.shared.state())
     }
 
-    /// Returns the records of the run's loops as of now.
+    /// Returns the current prompts of the run's loops.
     #[must_use]
     pub fn prompts(&self) -> Prompts {
         self.shared.prompts().clone()
     }
 
-    /// Returns the final text of the run as of now: that of the last loop of its own brain that people are shown. `None` while
-    /// that loop runs.
+    /// Returns the final text of the run: that of the last visible loop of its own brain. `None` while that loop
+    /// runs.
     #[must_use]
     pub fn answer(&self) -> Option<String> {
         self.shared.prompts().answer()
@@ -134,41 +134,41 @@ impl<R> RunHandle<R> {
         self.shared.state().root.as_ref().map(|root| Value::clone(&root.state)).unwrap_or_default()
     }
 
-    /// Returns what outsiders may watch of the run: what the brain's `.public(…)` makes of its state, `None` where the
-    /// brain shows nothing.
+    /// Returns the public view of the run: what the brain's `.public(…)` derives from its state. `None` without
+    /// `.public(…)`.
     ///
     /// # Errors
     ///
-    /// What `.public(…)` answers, also in words where it panics. [`ResumeError::NoBrain`] when the run was opened by a
-    /// runner that does not know its brain.
+    /// The error of `.public(…)`, also if it panics. [`ResumeError::NoBrain`] if the runner that opened the run
+    /// does not know its brain.
     pub fn public(&self) -> crate::Result<Option<Value>> {
         let Shared { runner, definition, .. } = &*self.shared;
         let brain = self.shared.state().root.as_ref().map(|root| root.title.to_string()).unwrap_or_default();
-        // A run that was opened has no code to go on with, and its runner may know it all the same.
+        // An opened run has no code of its own; its runner may know the brain.
         let Some(definition) = definition.clone().or_else(|| runner.plan_of(&brain)) else {
             return Err(ResumeError::NoBrain { brain }.into());
         };
         let Some(public) = &definition.public else { return Ok(None) };
         let state = self.shared.state().root.as_ref().map(|root| Arc::clone(&root.state)).unwrap_or_default();
-        super::async_effects::caught_now(|| public(&crate::definition::StateValue::new(state))).map(Some)
+        super::catch::caught_now(|| public(&crate::definition::StateValue::new(state))).map(Some)
     }
 
     /// Reads the run's events from a number on.
     ///
     /// # Errors
     ///
-    /// [`StoreError`] when the store fails.
+    /// [`StoreError`] if the store fails.
     pub async fn events(&self, from: Seq) -> Result<Vec<Arc<Event>>, StoreError> {
         self.shared.runner.store.read(&self.shared.run, from, usize::MAX).await
     }
 
-    /// Waits until the run has ended, or nothing can happen until somebody answers.
+    /// Waits until the run has ended, or makes no progress without a signal.
     pub async fn settled(&self) -> Settled {
         let sent = Seq(self.sent.load(Ordering::Acquire));
         let mut watch = self.shared.settled.subscribe();
         let settled = |(phase, seq): &(Phase, Seq)| match phase {
             Phase::Working => false,
-            // It was suspended as of an event; what came after that may have given it work.
+            // Events after the suspension may have given it work.
             Phase::Suspended => *seq >= sent && *seq == self.shared.state().next,
             Phase::Ended => *seq >= sent,
             Phase::Stopped(_) => true,
@@ -180,19 +180,19 @@ impl<R> RunHandle<R> {
         Settled::of(&self.shared.state())
     }
 
-    /// Waits until the run goes on, ends, or waits as of a later event than when this is called.
+    /// Waits until the run continues, ends, or waits again at a later event.
     pub fn changed(&self) -> impl Future<Output = ()> + Send + use<R> {
         let mut watch = self.shared.settled.subscribe();
         async move {
-            // Once the run's task has ended, nothing changes any more.
+            // After the end of the run's task nothing changes.
             if watch.changed().await.is_err() {
                 std::future::pending::<()>().await;
             }
         }
     }
 
-    /// Waits until every sink has taken what has happened so far, for at most `patience`. Says whether all have; a sink
-    /// that was given up has not, and is not waited for.
+    /// Waits until every sink has taken the events so far, for at most `patience`. Returns whether all have; a
+    /// sink that was given up has not, and is not waited for.
     pub async fn flushed(&self, patience: Duration) -> bool {
         let next = self.shared.state().next;
         let all = futures::future::join_all(self.shared.feeds().iter().map(|feed| feed.reached(next)));
@@ -203,14 +203,14 @@ impl<R> RunHandle<R> {
     ///
     /// # Errors
     ///
-    /// [`SignalError::Refused`] when it does not fit the run's state, [`SignalError::Store`] when the store fails.
+    /// [`SignalError::Refused`] if it does not fit the run's state, [`SignalError::Store`] if the store fails.
     pub async fn signal(&self, kind: SignalKind, actor: Actor) -> Result<Seq, SignalError> {
         let id = self.shared.runner.ids.signal();
         self.send(Signal { id, actor, kind }).await
     }
 
-    /// Sends a signal that has an id of its own, and returns the number of the event that accepts it. The same id
-    /// twice gets the same number.
+    /// Sends a signal with an id of its own and returns the number of the event that accepts it. A repeated id
+    /// returns the same number.
     ///
     /// # Errors
     ///
@@ -221,7 +221,7 @@ impl<R> RunHandle<R> {
         let sent = send(&*runner.store, &*runner.clock, run, state, &[signal], &[]).await?;
         self.sent.fetch_max(sent.next.0, Ordering::AcqRel);
         self.shared.settled.send_if_modified(|(phase, _)| {
-            // Whoever attends to the run tries again, and says what comes of it.
+            // The run's task tries again and publishes the outcome.
             let stopped = matches!(phase, Phase::Stopped(_));
             if stopped {
                 *phase = Phase::Working;
@@ -231,7 +231,7 @@ impl<R> RunHandle<R> {
         Ok(sent.accepted.first().copied().unwrap_or_default())
     }
 
-    /// Lets a pending call run.
+    /// Approves a pending call.
     ///
     /// # Errors
     ///
@@ -241,7 +241,8 @@ impl<R> RunHandle<R> {
         self.signal(kind, Actor::builder().by(by).build()).await
     }
 
-    /// Grants a loop or a brain more that has reached a limit and asks for it; the path of the run's own brain is empty.
+    /// Grants more to a loop or a brain that has reached a limit and asks for it. The path of the run's own brain
+    /// is empty.
     ///
     /// # Errors
     ///
@@ -251,7 +252,7 @@ impl<R> RunHandle<R> {
         self.signal(kind, Actor::builder().by(by).build()).await
     }
 
-    /// Refuses a pending call, or more for a loop or a brain that asks for it.
+    /// Rejects a pending call, or a request for more.
     ///
     /// # Errors
     ///
@@ -280,7 +281,7 @@ impl<R> RunHandle<R> {
         self.signal(SignalKind::Reply { call: call.clone(), payload }, Actor::builder().by(by).build()).await
     }
 
-    /// Says something to the open loop.
+    /// Sends a message to the open loop.
     ///
     /// # Errors
     ///
@@ -290,7 +291,7 @@ impl<R> RunHandle<R> {
         self.signal(kind, Actor::builder().by(by).build()).await
     }
 
-    /// Stops starting new work; what is in flight runs to its end.
+    /// Pauses the run: no new work starts, and work in flight completes.
     ///
     /// # Errors
     ///
@@ -299,7 +300,7 @@ impl<R> RunHandle<R> {
         self.signal(SignalKind::Pause, Actor::default()).await
     }
 
-    /// Goes on after a pause.
+    /// Resumes a paused run.
     ///
     /// # Errors
     ///
@@ -308,7 +309,7 @@ impl<R> RunHandle<R> {
         self.signal(SignalKind::Resume, Actor::default()).await
     }
 
-    /// Ends the run: what is in flight is aborted, and every open call gets a typed result.
+    /// Cancels the run: work in flight is aborted, and every open call gets a typed result.
     ///
     /// # Errors
     ///
@@ -326,11 +327,11 @@ impl<R> RunHandle<R> {
 }
 
 impl<R: DeserializeOwned> RunHandle<R> {
-    /// Waits for the run's end, over all its waits, and returns its result.
+    /// Waits for the end of the run and returns its result.
     ///
     /// # Errors
     ///
-    /// [`RunError`] when the run failed, was cancelled or had to stop, or when its result is not an `R`.
+    /// [`RunError`] if the run failed, was cancelled or stopped, or if its result is not an `R`.
     pub async fn result(&self) -> Result<R, RunError> {
         let mut watch = self.shared.settled.subscribe();
         let settled = |(phase, _): &(Phase, Seq)| matches!(phase, Phase::Ended | Phase::Stopped(_));

@@ -1,4 +1,4 @@
-//! The way from an author's code back into its run.
+//! The connection from the author's code to its run.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -7,10 +7,10 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::async_effects::{Report, Reports};
-use super::commit::PAUSES;
+use super::append::PAUSES;
+use super::clock::sleep;
+use super::report::{Report, Reports};
 use super::shared::Shared;
-use super::worker::sleep;
 use crate::definition::{BrainDefinition, Link, ToolDefinition, recordable};
 use crate::error::{Error, Result};
 use crate::record::{
@@ -19,22 +19,22 @@ use crate::record::{
 };
 use crate::store::{StoreError, TimerFilter};
 
-/// How many files and widgets a call may show: each is an event, and none is recorded before the tool lets others work.
+/// The maximum number of files and widgets of a call. Each one is an event.
 const OUTPUTS: usize = 1000;
 
 pub(super) struct RunLink {
-    // Author's code may keep a context longer than its run lives.
+    // The author's code may keep a context after the end of its run.
     shared: Weak<Shared>,
     reports: Reports,
-    /// What each running call has said of itself, and shown.
+    /// What each running call has reported and shown.
     counts: Mutex<HashMap<Path, Counts>>,
 }
 
-/// Counts what a running call sends beside its result.
+/// The number of reports of a running call, by kind.
 #[derive(Default)]
 struct Counts {
     progress: u32,
-    /// None before the first one of this try; tries before it may have shown something, too.
+    /// `None` before the first output of this attempt; earlier attempts may have outputs, too.
     outputs: Option<usize>,
     turns: HashMap<String, Arc<tokio::sync::Mutex<()>>>,
 }
@@ -44,7 +44,7 @@ impl RunLink {
         Self { shared: Arc::downgrade(shared), reports, counts: Mutex::default() }
     }
 
-    /// Forgets what a call has sent, since it has ended.
+    /// Removes the counts of a call that has ended.
     pub(super) fn forget(&self, call: &Path) {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner).remove(call);
     }
@@ -74,13 +74,14 @@ impl Link for RunLink {
             shared.state().call(path).map_or((0, 0), |call| (call.outputs as usize, call.outputs_before as usize))
         });
         let index = self.count(path, |counts| {
-            // Each try shows its own; one that runs again after a crash shows what it has shown.
+            // Each attempt has its own outputs; a rerun after a crash repeats those of the interrupted
+            // one.
             let index = counts.outputs.unwrap_or(before);
             counts.outputs = Some((index + 1).min(OUTPUTS));
             index
         });
         if index >= OUTPUTS {
-            return Err(Error::new(format!("a call may show {OUTPUTS} files and widgets, and this one has")));
+            return Err(Error::new(format!("a call can show at most {OUTPUTS} files and widgets")));
         }
         let id = path.output_id(index);
         if index < recorded {
@@ -93,23 +94,23 @@ impl Link for RunLink {
     fn keep(&self, bytes: Vec<u8>) -> BoxFuture<'static, Result<String>> {
         let shared = self.shared.upgrade();
         Box::pin(async move {
-            let shared = shared.ok_or_else(|| Error::new("the run has ended, so no file is kept any more"))?;
+            let shared = shared.ok_or_else(|| Error::new("the run has ended, so its files are no longer stored"))?;
             let (now, mut pauses) = (shared.now(), PAUSES.iter());
-            // As patient as an append, which would fail next.
+            // Retried as often as the append that would fail next.
             loop {
                 match shared.runner.store.put_blob(bytes.clone(), now).await {
                     Err(StoreError::Failed { message }) => match pauses.next() {
                         Some(pause) => sleep(*pause).await,
-                        None => return Err(Error::new(format!("the file could not be kept: {message}"))),
+                        None => return Err(Error::new(format!("cannot store the file: {message}"))),
                     },
-                    kept => return kept.map_err(|error| Error::new(format!("the file could not be kept: {error}"))),
+                    kept => return kept.map_err(|error| Error::new(format!("cannot store the file: {error}"))),
                 }
             }
         })
     }
 
     fn is_approved(&self, call: &Path) -> bool {
-        // A call with a gate runs only once it is approved.
+        // A call with a gate runs only after its approval.
         self.shared.upgrade().is_some_and(|shared| shared.state().call(call).is_some_and(|call| call.gate.is_some()))
     }
 
@@ -120,7 +121,7 @@ impl Link for RunLink {
     fn triggers(&self) -> BoxFuture<'static, Result<Vec<Timer>>> {
         let shared = self.shared.upgrade();
         Box::pin(async move {
-            let shared = shared.ok_or_else(|| Error::new("the run has ended, so it has no triggers any more"))?;
+            let shared = shared.ok_or_else(|| Error::new("the run has ended, so it has no triggers"))?;
             let filter = TimerFilter::of(&shared.run, &shared.state().start);
             let timers = shared.runner.store.timers(&filter).await;
             timers.map_err(|error| Error::new(format!("the triggers cannot be listed: {error}")))
@@ -146,7 +147,7 @@ impl Link for RunLink {
 
     fn ask(&self, path: Path, question: Question) -> BoxFuture<'static, Result<ModelResponse>> {
         let (reply, answer) = oneshot::channel();
-        // The questions of an iteration have no numbers, so they are asked one after the other.
+        // The questions of an iteration share its path, so they are asked one after the other.
         let turn = matches!(path.last(), Some(Segment::Iteration(_))).then(|| self.turn(&path, "model"));
         let reports = self.reports.clone();
         Box::pin(async move {
@@ -167,8 +168,8 @@ impl Link for RunLink {
         work: BoxFuture<'a, Result<Value>>,
     ) -> BoxFuture<'a, Result<Arc<Value>>> {
         Box::pin(async move {
-            let gone = || Error::new("nobody works on the run here any more, so nothing is recorded");
-            // One after the other, so that a name that is asked for twice at once is computed once.
+            let gone = || Error::new("the run's worker has stopped, so the value is not recorded");
+            // In turn, so that a value with the same name is computed once.
             let turn = self.turn(path, name).lock_owned().await;
             if let Some(known) = self.shared.upgrade().ok_or_else(gone)?.state().value(path, name) {
                 return Ok(known);
@@ -203,12 +204,12 @@ impl Link for RunLink {
     }
 }
 
-/// A link for author's code that runs once more only to find functions again: it reads, and says nothing.
+/// A read-only link for author's code that reruns after a restart to find its functions.
 pub(super) struct Quiet(pub(super) Arc<dyn Link>);
 
 impl Quiet {
     fn refused<T: Send + 'static>() -> BoxFuture<'static, Result<T>> {
-        let reason = "after a restart, an iteration that has begun is only looked at: nothing is asked or recorded";
+        let reason = "an iteration that is restored after a restart cannot ask or record anything";
         Box::pin(std::future::ready(Err(Error::new(reason))))
     }
 }

@@ -1,7 +1,7 @@
-//! Live deltas: the pieces of answers, from the worker of a run to the readers of that run in the same process.
+//! Live deltas: the pieces of answers, from a run's worker to its readers in the same process.
 //!
-//! A runner and its clones share one channel for each run, also across several handles of the run. Each reader has a
-//! bounded queue of its own; what does not fit is dropped for that reader alone.
+//! A runner and its clones share one channel per run, also between several handles. Each reader has a bounded queue;
+//! a delta that does not fit is dropped for that reader only.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 
 use crate::record::{Delta, RunId, Seq};
 
-/// How many deltas a reader's queue holds.
+/// The capacity of a reader's queue.
 const ROOM: usize = 1024;
 
 /// A delta, and the number of the first event that may follow it.
@@ -20,7 +20,7 @@ pub(super) type Piece = (Seq, Delta);
 #[derive(Clone, Default)]
 pub(super) struct LiveDeltas(Arc<Mutex<HashMap<RunId, Weak<LiveRun>>>>);
 
-/// The channel of one run. It exists as long as a worker or a reader holds it.
+/// The channel of a run. It exists as long as a worker or a reader.
 pub(super) struct LiveRun {
     run: RunId,
     all: LiveDeltas,
@@ -56,12 +56,12 @@ impl LiveRun {
         receiver
     }
 
-    /// Says whether the run has readers.
+    /// Returns whether the run has readers.
     pub(super) fn is_read(&self) -> bool {
         self.readers().iter().any(|reader| !reader.is_closed())
     }
 
-    /// Sends a delta to every reader that has room for it. It belongs behind all events before `after`.
+    /// Sends a delta to every reader with room for it. It precedes event `after`.
     pub(super) fn send(&self, after: Seq, delta: &Delta) {
         let has_ended = |sent| matches!(sent, Err(mpsc::error::TrySendError::Closed(_)));
         self.readers().retain(|reader| !has_ended(reader.try_send((after, delta.clone()))));
@@ -71,7 +71,7 @@ impl LiveRun {
 impl Drop for LiveRun {
     fn drop(&mut self) {
         let mut all = self.all.all();
-        // A new channel may have taken its place already.
+        // A new channel may have replaced it.
         if all.get(&self.run).is_some_and(|known| known.strong_count() == 0) {
             all.remove(&self.run);
         }

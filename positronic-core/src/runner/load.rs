@@ -1,16 +1,16 @@
-//! Loading a run from its log, with the help of its last snapshot.
+//! Loading of a run from its last snapshot and its log.
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use serde::{Deserialize, Serialize};
 
-use super::commit::follow;
+use super::append::follow;
 use super::shared::Folded;
 use crate::machine::{self, RunState};
 use crate::projection::{History, Prompts};
 use crate::record::{Event, EventKind, RunId, Seq};
 use crate::store::{EventStore, Snapshot, StoreError};
 
-/// The version of what a snapshot holds. It has to grow whenever [`RunState`] changes its form.
+/// The version of a snapshot's content. It must be increased whenever [`RunState`] changes its form.
 const VERSION: u32 = 6;
 
 #[derive(Serialize, Deserialize)]
@@ -18,13 +18,13 @@ struct Content {
     state: RunState,
 }
 
-/// Makes a snapshot of a state.
+/// Creates a snapshot of a state.
 pub(super) fn snapshot(state: &RunState) -> Option<Snapshot> {
     let content = serde_json::to_string(&Content { state: state.clone() }).ok()?;
     Some(Snapshot { next: state.next, version: VERSION, content })
 }
 
-/// Reads a snapshot. One that cannot be read is of no use, and no loss.
+/// Decodes a snapshot; an undecodable one is ignored.
 fn of_snapshot(snapshot: &Snapshot) -> Option<RunState> {
     if snapshot.version != VERSION {
         return None;
@@ -33,24 +33,24 @@ fn of_snapshot(snapshot: &Snapshot) -> Option<RunState> {
     (state.next == snapshot.next).then_some(state)
 }
 
-/// Loads the state of a run: its last snapshot, and what came after it.
+/// Loads the state of a run from its last snapshot and the events after it.
 pub(super) async fn state(store: &dyn EventStore, run: &RunId) -> Result<RunState, StoreError> {
     let state = store.snapshot(run).await?.as_ref().and_then(of_snapshot).unwrap_or_default();
     let events = store.read(run, state.next, usize::MAX).await?;
     follow(&state, &events).map_err(|error| StoreError::corrupt_log(run, error))
 }
 
-/// How many events are read at once, and how many such reads go on beside the fold.
+/// The number of events per read, and of concurrent reads.
 const CHUNK: usize = 1024;
 const AHEAD: usize = 2;
 
-/// Loads a run with the records of its loops, for which its whole log is read.
+/// Loads a run with its prompts, which takes the whole log.
 pub(super) async fn whole(store: &dyn EventStore, run: &RunId) -> Result<Folded, StoreError> {
     let summary = store.run(run).await?;
     let mut state = store.snapshot(run).await?.as_ref().and_then(of_snapshot).unwrap_or_default();
     let snapshot = state.next;
     let mut prompts = Prompts::default().in_run(run);
-    // One read beyond the end that the row knows, since the log may have grown meanwhile.
+    // One more read than the row requires: the log may have grown since.
     let last = summary.next.index() / CHUNK;
     let starts = (0..=last).map(|chunk| Seq((chunk * CHUNK) as u64));
     let reads = starts.map(|from| store.read(run, from, if from.index() / CHUNK == last { usize::MAX } else { CHUNK }));
@@ -70,7 +70,7 @@ pub(super) async fn whole(store: &dyn EventStore, run: &RunId) -> Result<Folded,
     Ok(Folded { state, prompts, summary, snapshot })
 }
 
-/// Returns the run before this one in its conversation, by its first event.
+/// Returns the previous run of a conversation, from a run's first event.
 fn before(first: &Event) -> Option<&RunId> {
     match &first.kind {
         EventKind::BrainStart(begin) if first.seq == Seq(0) => begin.start.as_ref()?.after.as_ref(),
@@ -78,7 +78,7 @@ fn before(first: &Event) -> Option<&RunId> {
     }
 }
 
-/// Returns a conversation up to the end of a run.
+/// Returns the history of a conversation up to the end of a run.
 pub(super) async fn history(store: &dyn EventStore, last: &RunId) -> Result<History, StoreError> {
     let mut logs = Vec::new();
     let mut next = Some(last.clone());

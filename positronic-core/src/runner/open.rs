@@ -1,4 +1,4 @@
-//! Runs begin here, and runs that exist are found again: opened, or taken over after a crash.
+//! Starting, opening and resuming of runs.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,120 +6,29 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::async_effects::panicked;
-use super::attend::attend;
-use super::claim::{NoClaim, append_alone, claim, worker_of};
-use super::commit::{Extras, append_of, follow, stamp};
-use super::registry::LEAVES;
+use super::append::{Extras, append_of, follow, stamp, worker_of};
+use super::catch::panicked;
+use super::claim::{NoClaim, append_alone, claim};
 use super::restore::migration;
-use super::serve::Place;
-use super::shared::{Folded, Shared, Stop};
+use super::resume_options::Resumption;
+use super::run_task::attend;
+use super::shared::{Folded, Shared};
 use super::start::differences;
-use super::triggers::fires;
+use super::stop::ResumeError;
+use super::timers::fires;
 use super::worker::Worker;
 use super::{Client, RunHandle, Runner, StartError, load};
 use crate::definition::{BrainDefinition, LimitGuard, StageBody, with_document_limit};
-use crate::machine::{IllegalEvent, RunState, has_limit_of_money};
+use crate::machine::{RunState, has_limit_of_money};
 use crate::projection::Prompts;
 use crate::record::{
-    BrainStart, ClaimRefusal, EndReason, Epoch, EventKind, Failure, NewEvent, Path, PluginStates, RunId, RunSummary,
-    Seq, Start, check_document,
+    BrainStart, EndReason, Epoch, EventKind, Failure, NewEvent, Path, PluginStates, RunId, RunSummary, Seq, Start,
+    check_document,
 };
 use crate::store::StoreError;
 
-/// Says why a run is not gone on with.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ResumeError {
-    /// Another worker has it.
-    #[error("the worker `{by}` has the run in hand; it goes on there")]
-    Claimed {
-        /// The worker.
-        by: String,
-    },
-    /// The run is over.
-    #[error("the run `{run}` is over")]
-    Over {
-        /// The run.
-        run: RunId,
-    },
-    /// The runner does not know the run's brain.
-    #[error("the run is of the brain `{brain}`, which this runner does not know; add it with `.brain(…)`")]
-    NoBrain {
-        /// The brain's title.
-        brain: String,
-    },
-    /// The brain's code is another one than the run has begun with.
-    #[error(
-        "the code has changed since the run began: {difference}; go on with the old code, or fork the run where the \
-         new code fits"
-    )]
-    Changed {
-        /// What differs.
-        difference: String,
-    },
-    /// The run has a limit of money, and the runner has not the prices to keep it with.
-    #[error("the run has a limit of money: {what}; go on with the prices that it began with")]
-    Prices {
-        /// What is wrong with the runner's prices.
-        what: String,
-    },
-    /// The runner lets go of all its runs, and takes none any more: [`Runner::release`].
-    #[error("{LEAVES}")]
-    Leaves,
-    /// The log does not hold together.
-    #[error(transparent)]
-    Illegal(#[from] IllegalEvent),
-    /// Code that has to run before the work begins has panicked.
-    #[error("the run cannot be gone on with: {reason}")]
-    Panicked {
-        /// What panicked, and what it said.
-        reason: String,
-    },
-    /// The services of the brain cannot be provided now.
-    #[error("cannot provide the services of the brain: {reason}")]
-    Services {
-        /// Why, as their provider says it; or what it said where it panicked.
-        reason: String,
-    },
-    /// A due effect led to no event.
-    #[error("the run makes no progress: a due effect led to no event; this is a bug in positronic, please report it")]
-    NoProgress,
-    /// The store failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-impl ResumeError {
-    /// Returns why a worker like this one can never claim the run as it is; none where another try may go well.
-    #[must_use]
-    pub const fn refusal(&self) -> Option<ClaimRefusal> {
-        match self {
-            Self::NoBrain { .. } => Some(ClaimRefusal::NoBrain),
-            Self::Changed { .. } => Some(ClaimRefusal::Changed),
-            Self::Prices { .. } => Some(ClaimRefusal::Prices),
-            _ => None,
-        }
-    }
-}
-
-impl From<Stop> for ResumeError {
-    fn from(stop: Stop) -> Self {
-        match stop {
-            Stop::Lost => Self::Claimed { by: "another worker".to_owned() },
-            Stop::Store(error) => Self::Store(error),
-            Stop::Illegal(error) => Self::Illegal(error),
-            Stop::Changed(difference) => Self::Changed { difference },
-            Stop::Panicked(reason) => Self::Panicked { reason },
-            Stop::Services(reason) => Self::Services { reason },
-            Stop::Leaves => Self::Leaves,
-            Stop::Nothing => Self::NoProgress,
-        }
-    }
-}
-
 impl Runner {
-    /// Starts a run of a brain without its types; its options and its result are JSON.
+    /// Starts a run of an untyped brain; its options and its result are JSON.
     ///
     /// # Errors
     ///
@@ -133,7 +42,7 @@ impl Runner {
         self.start_keeping(definition, options, start, PluginStates::default()).await
     }
 
-    /// Starts a run whose plugins keep what they kept before.
+    /// Starts a run whose plugins begin with these states.
     pub(super) async fn start_keeping(
         &self,
         definition: Arc<BrainDefinition>,
@@ -167,7 +76,7 @@ impl Runner {
             Err(StartError::Store(StoreError::Conflict { .. })) => {}
             begun => return begun,
         }
-        // The same start again is the same run, but nobody gets hold of another one's by its id.
+        // A repeated start returns the same run; another run with that id is refused.
         let known = load::whole(&*self.store, &run).await?;
         let differs = differences(&known.state, &definition, &options, &given);
         if differs.is_empty() {
@@ -183,7 +92,8 @@ impl Runner {
         definition: Arc<BrainDefinition>,
         begin: BrainStart,
     ) -> Result<RunHandle<Value>, StartError> {
-        // In hand before anybody else can find it. Where it is in hand already, the store says so once it is there.
+        // Registered before another process can find it. If it is registered already, the store refuses the
+        // append.
         let grip = self.in_hand.grip(run);
         if self.in_hand.is_leaving() {
             return Err(StartError::Leaves);
@@ -195,7 +105,7 @@ impl Runner {
         let before = begin.start.as_ref().and_then(|start| start.after.clone());
         let mut prompts = match before {
             Some(before) => {
-                // Lists go by time, and a clock may stand still, or go back.
+                // Lists are ordered by time, and a clock may stand still or go back.
                 now = now.max(self.store.run(&before).await?.at.after(Duration::from_micros(1)));
                 Prompts::after(load::history(&*self.store, &before).await?)
             }
@@ -208,7 +118,7 @@ impl Runner {
         events.extend(stamp(claim, Seq(1), now, Some(epoch)));
         let none = RunState::default();
         let state = follow(&none, &events).map_err(|error| StoreError::corrupt_log(run, error))?;
-        // The run is there and the trigger has fired, or neither.
+        // One append begins the run and fires the trigger.
         let timers = fires(&state.start, now).into_iter().collect();
         let append = append_of(run, &none, &state, None, &events, Extras { timers, ..Extras::default() });
         let summary = append.index.summary.clone();
@@ -229,7 +139,7 @@ impl Runner {
             Ok(worker) => worker,
             Err(stop) => {
                 let failure = Failure { code: EndReason::Config, message: stop.to_string(), retryable: false };
-                // Where that cannot be written, whoever attends to the run comes to the same.
+                // If this append fails, the run's task comes to the same result.
                 _ = append_alone(&shared, epoch, EventKind::BrainError(failure)).await;
                 None
             }
@@ -246,22 +156,22 @@ impl Runner {
         RunHandle::new(shared)
     }
 
-    /// Opens a run to look at it, to wait for it and to send it signals. The work is done elsewhere.
+    /// Opens a run to read it, to wait for it and to send signals. This handle does not work on it.
     ///
     /// # Errors
     ///
-    /// [`StoreError::NoSuchRun`] when there is no such run, or as the store fails.
+    /// [`StoreError::NoSuchRun`] if there is no such run; other variants if the store fails.
     pub async fn open(&self, run: &RunId) -> Result<RunHandle<Value>, StoreError> {
         let folded = load::whole(&*self.store, run).await?;
         Ok(self.attended(run.clone(), None, folded))
     }
 
-    /// Goes on with a run that no worker has in hand, and from then on does whatever work there is in it.
+    /// Claims a run that no worker has claimed, and works on it from then on.
     ///
     /// # Errors
     ///
-    /// [`ResumeError`]; the run is as before then, but for [`ResumeError::Store`], where the log holds whatever could be
-    /// written.
+    /// [`ResumeError`]; the run is unchanged then, except for [`ResumeError::Store`], where the log has what
+    /// could be written.
     pub async fn resume(&self, run: &RunId) -> Result<RunHandle<Value>, ResumeError> {
         self.resume_as(run, Resumption::default()).await
     }
@@ -273,13 +183,14 @@ impl Runner {
         resumed.unwrap_or_else(|panic| Err(ResumeError::Panicked { reason: panicked(&*panic).to_string() }))
     }
 
-    /// Says how the code of a run's brain differs from what the run began with, up to the stage that it is at. It does nothing
-    /// but look: none where the code fits or a migration takes the run over to it, where the run is over, and where this
-    /// runner does not know the brain. Arguments of open calls are not looked at, which [`Runner::resume`] does.
+    /// Returns how the code of a run's brain differs from the code that the run began with, up to its current
+    /// stage. `None` if it matches or a migration leads to it, if the run has ended, and if this runner does not
+    /// know the brain. It changes nothing, and does not compare the arguments of open calls, as
+    /// [`Runner::resume`] does.
     ///
     /// # Errors
     ///
-    /// [`StoreError`] as the store fails.
+    /// [`StoreError`] if the store fails.
     pub async fn changed(&self, run: &RunId) -> Result<Option<String>, StoreError> {
         let folded = load::whole(&*self.store, run).await?;
         let definition = self.plan_of(&folded.summary.brain);
@@ -289,7 +200,7 @@ impl Runner {
 
     async fn resume_here(&self, run: &RunId, how: Resumption) -> Result<RunHandle<Value>, ResumeError> {
         let Resumption { place, definition, served } = how;
-        // The row says which worker has claimed the run; the log is loaded only where none has.
+        // The row names the worker that has claimed the run, so the log of a claimed run is not loaded.
         let row = self.store.run(run).await?;
         if row.has_work(self.clock.now())
             && let Some(by) = self.claimed_by(&row).await?
@@ -318,13 +229,13 @@ impl Runner {
             Err(NoClaim::Claimed { by }) => return Err(ResumeError::Claimed { by }),
             Err(NoClaim::Stopped(stop)) => return Err(stop.into()),
         };
-        // Not before: where another worker has the run, its events are no business of the sinks here.
+        // Only after the claim: the sinks here do not get the events of another worker's run.
         shared.feed(next);
         tokio::spawn(attend(Arc::clone(&shared), begun));
         Ok(RunHandle::new(shared))
     }
 
-    /// Refuses a run with a limit of money that this runner's prices cannot keep: it waits for a runner that can.
+    /// Refuses a run with a limit of money that this runner's prices cannot enforce.
     fn can_pay(&self, state: &RunState) -> Result<(), ResumeError> {
         let counted = state.currency.as_deref();
         let own = self.prices.as_ref().map(|prices| prices.currency.as_str());
@@ -339,35 +250,24 @@ impl Runner {
         Err(ResumeError::Prices { what })
     }
 
-    /// Returns the control of the store's runs: lists, decisions, webhooks.
+    /// Returns a client of the store: lists, decisions, webhooks.
     #[must_use]
     pub fn client(&self) -> Client {
         let (store, clock, ids) = (Arc::clone(&self.store), Arc::clone(&self.clock), Arc::clone(&self.ids));
         Client::with(store, clock, ids, self.live.clone()).max_document_bytes(self.max_document_bytes)
     }
 
-    /// Returns the live worker that has claimed a run, if one has. The row is enough to know it.
+    /// Returns the live worker that has claimed a run, from its row.
     pub(super) async fn claimed_by(&self, row: &RunSummary) -> Result<Option<String>, StoreError> {
         let worker = worker_of(&*self.store, row.claim.as_ref()).await?.map(str::to_owned);
         let own = self.owner().await?.name();
-        // A worker of this runner that is not at work has left the run without being able to say so.
+        // A worker of this runner that is not registered has left the run without releasing it.
         Ok(worker.filter(|worker| worker != own || self.in_hand.has(&row.run)))
     }
 }
 
-/// How a run is resumed.
-#[derive(Default)]
-pub(super) struct Resumption {
-    /// The place among the runs that are loaded at once, which is free once this one is.
-    pub(super) place: Option<Place>,
-    /// The brain's code, where it need not be looked up.
-    pub(super) definition: Option<Arc<BrainDefinition>>,
-    /// Whether a server of the store resumes it, which finds it again after a wait.
-    pub(super) served: bool,
-}
-
-/// Does work that must not be left half done where whoever asked for it does not wait for it any more: a run that was
-/// claimed has to be attended to. Answers with a panic where there was one.
+/// Runs work to its end even if the caller is dropped: a claimed run must have a task. Returns the panic, if there
+/// was one.
 async fn apart<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
 ) -> Result<T, Box<dyn std::any::Any + Send>> {
@@ -375,7 +275,7 @@ async fn apart<T: Send + 'static>(
         Ok(done) => Ok(done),
         Err(error) => match error.try_into_panic() {
             Ok(panic) => Err(panic),
-            // The runtime is shutting down, and so is whoever waits.
+            // The runtime is shutting down.
             Err(_) => std::future::pending().await,
         },
     }

@@ -1,10 +1,11 @@
-//! What an iteration yields, and how little of it has to be said again.
+//! Preparation of an iteration: the loop's configuration, its plugins, and the checks before it begins.
 
 use std::sync::Arc;
 
-use super::async_effects::{self, caught_now};
-use super::plugged::{PreparedIteration, prepared};
-use super::shared::Stop;
+use super::catch::caught_now;
+use super::plugin_hooks::{PreparedIteration, prepared};
+use super::report;
+use super::stop::Stop;
 use super::worker::Worker;
 use crate::definition::{CompactionChange, LoopDefinition, StageBody};
 use crate::machine::{Configured, LoopPhase, Outcome, begin_iteration, begin_loop, limits_money, offers};
@@ -12,7 +13,7 @@ use crate::projection::RULES;
 use crate::record::{NewEvent, Overrides, Path, PluginStates, ResponseMetadata, Segment, ToolSet};
 
 impl Worker {
-    /// Runs a loop's configuration, and begins its iteration or lets its plugins prepare it first.
+    /// Runs a loop's configuration, then begins its iteration or lets its plugins prepare it first.
     pub(super) async fn prepare(&mut self, path: Path, iteration: u32) -> Result<bool, Stop> {
         let definition = match self.yielded(&path) {
             Ok(definition) => definition,
@@ -27,7 +28,7 @@ impl Worker {
                 .begin_iteration(path, iteration, PreparedIteration { definition, plugins: PluginStates::default() })
                 .await;
         }
-        // A plugin may ask a model, which is recorded in the loop.
+        // A plugin may ask a model, which requires a loop that has begun.
         if self.shared.state().loop_at(&path).is_none_or(|frame| frame.path != path)
             && !self.append(self.begun_loop(&path, &definition)).await?
         {
@@ -37,16 +38,12 @@ impl Worker {
         let read = self.said(&path);
         self.answered.remove(&path.iteration(iteration));
         self.launch(path, true, async move {
-            async_effects::Outcome::Prepared {
-                result: prepared(definition, scope).await.map(Box::new),
-                iteration,
-                read,
-            }
+            report::Outcome::Prepared { result: prepared(definition, scope).await.map(Box::new), iteration, read }
         });
         Ok(true)
     }
 
-    /// Begins an iteration that plugins have prepared, unless something was said meanwhile that they have not read.
+    /// Begins an iteration that plugins have prepared, unless the loop has new messages that they have not read.
     pub(super) async fn record_prepared(
         &mut self,
         path: &Path,
@@ -64,14 +61,14 @@ impl Worker {
         Ok(())
     }
 
-    /// Returns the iteration that a loop prepares, if it does.
+    /// Returns the iteration that a loop prepares.
     pub(super) fn preparing(&self, path: &Path) -> Option<u32> {
         let state = self.shared.state();
         let frame = state.loop_at(path).filter(|frame| frame.path == *path)?;
         matches!(frame.phase, LoopPhase::Prepare).then_some(frame.iteration)
     }
 
-    /// Counts what has been said in a loop so far.
+    /// Returns the number of a loop's outputs so far.
     fn said(&self, path: &Path) -> usize {
         self.shared.prompts().get(path).map_or(0, |prompt| prompt.output.len())
     }
@@ -103,7 +100,7 @@ impl Worker {
         };
         let appended = self.append(new_events).await?;
         if appended {
-            // Nothing is asked in this iteration any more.
+            // No question is asked in this iteration from now on.
             let asks = path.iteration(number);
             self.answered.remove(&asks);
             self.link.forget(&asks);
@@ -112,24 +109,24 @@ impl Worker {
         Ok(appended)
     }
 
-    /// Refuses a limit of money that cannot be kept, as far as that is known before the model has answered.
+    /// Refuses a limit of money that cannot be enforced, as far as known before the model answers.
     fn priced(&self, path: &Path, definition: &LoopDefinition) -> crate::Result<()> {
         let runner = &self.shared.runner;
         let is_limited = limits_money(&self.shared.state(), path) || definition.limits.budget.max_money.is_some();
-        // What code decides costs nothing, whoever's prices they are.
+        // An answer of code costs nothing.
         if !is_limited || definition.answer.is_some() {
             return Ok(());
         }
         let Some(prices) = &runner.prices else {
             return Err(crate::Error::new(
-                "there is a limit of money, and nothing says what models cost; give the runner a table with `.prices(…)`, and the \
-                 command one with `--prices`",
+                "there is a limit of money and no price table; set one with `.prices(…)`, or with `--prices` on the \
+                 command line",
             ));
         };
         let name = runner.model_of(definition.settings.tier).name();
         let (provider, model) = name.split_once('/').unwrap_or(("", &name));
         let model = definition.settings.model.as_deref().unwrap_or(model).to_owned();
-        // What a cassette says was recorded elsewhere, and each answer names its model.
+        // A cassette was recorded elsewhere, and each of its answers names the model.
         let metadata = ResponseMetadata { provider: provider.to_owned(), model, ..ResponseMetadata::default() };
         if provider == "cassette" || prices.price(&metadata).is_some() {
             return Ok(());
@@ -193,7 +190,7 @@ impl Worker {
     }
 }
 
-/// Says whether a loop is one of the run's own brain: a person speaks to those alone.
+/// Returns whether a loop belongs to the run's own brain, which gets the messages of persons.
 fn is_of_root(path: &Path) -> bool {
     path.parent().is_some_and(|owner| owner.is_root())
 }
@@ -207,14 +204,14 @@ fn checked(definition: &LoopDefinition) -> crate::Result<()> {
     }
     if definition.settings.structured_actions.is_some() && !tools.tools().iter().any(|tool| tool.flags.exit) {
         return Err(crate::Error::new(
-            "it asks for decisions, which always name an action, and none of its actions ends it; mark one with `.exit()` \
-             or name one in `exit_on`",
+            "it asks for structured actions, and none of its actions ends the loop; mark one with `.exit()` or name \
+             one in `exit_on`",
         ));
     }
     Ok(())
 }
 
-/// Refuses an iteration that only an exit tool may end and in which no tool can be called.
+/// Refuses an iteration that only an exit tool can end and that has no tools.
 fn can_exit(definition: &LoopDefinition) -> crate::Result<()> {
     if definition.require_exit && definition.tools.is_empty() {
         return Err(crate::Error::new(

@@ -1,4 +1,4 @@
-//! Runs that nobody needs any more: which they are, and how they go.
+//! Removal of runs that have ended and that no remaining run needs.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,18 +9,18 @@ use crate::record::{RunId, RunSummary};
 use crate::store::{RunFilter, StoreError};
 
 impl Client {
-    /// Removes those of these runs that are over and that no run that stays needs: a run whose prompts are the history of
-    /// another one stays with it. Files to which no run refers any more go as well. Answers with the runs that were removed.
+    /// Removes those of these runs that have ended and that no remaining run needs: the history of a remaining
+    /// run stays with it. Removes files without references as well. Returns the removed runs.
     ///
     /// # Errors
     ///
-    /// [`StoreError`] as the store fails; what was removed by then stays removed.
+    /// [`StoreError`] if the store fails; what was removed until then stays removed.
     pub async fn prune(&self, runs: &[RunSummary]) -> Result<Vec<RunId>, StoreError> {
         let mut removable = self.removable(runs).await?;
         let count = self.store().remove(&removable).await?;
         self.sweep().await?;
         if count < removable.len() {
-            // Somebody has begun a prompt after one of them just then.
+            // Another process has just begun a run after one of them.
             let left = self.store().runs(&RunFilter::default()).await?;
             let left: HashSet<_> = left.iter().map(|row| &row.run).collect();
             removable.retain(|run| !left.contains(run));
@@ -28,11 +28,11 @@ impl Client {
         Ok(removable)
     }
 
-    /// Says which of these runs [`Client::prune`] would remove: a run comes before those that it goes on after.
+    /// Returns which of these runs [`Client::prune`] would remove. A run precedes those that it continues.
     ///
     /// # Errors
     ///
-    /// [`StoreError`] as the store fails.
+    /// [`StoreError`] if the store fails.
     pub async fn removable(&self, runs: &[RunSummary]) -> Result<Vec<RunId>, StoreError> {
         let mut removable: IndexSet<RunId> =
             runs.iter().filter(|row| row.status.is_over()).map(|row| row.run.clone()).collect();
@@ -42,7 +42,7 @@ impl Client {
         let all = self.store().runs(&RunFilter::builder().conversations(true).build()).await?;
         let before: HashMap<_, _> = all.iter().filter_map(|row| Some((&row.run, row.after.as_ref()?))).collect();
         for row in &all {
-            // One that stays anyway has a walk of its own.
+            // A run that stays anyway has its own walk.
             let mut needed = row.after.as_ref().filter(|_| !removable.contains(&row.run));
             while let Some(run) = needed.filter(|run| removable.shift_remove(*run)) {
                 needed = before.get(run).copied();

@@ -6,9 +6,11 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::async_effects::{Asker, Outcome, Turn, ask, took};
+use super::ask::ask;
+use super::async_effects::took;
 use super::clock::sleep_until;
-use super::shared::Stop;
+use super::report::{Asker, Outcome, Turn};
+use super::stop::Stop;
 use super::worker::Worker;
 use crate::error::{Error, Result};
 use crate::machine::{self, Asking, keeps_values, settle};

@@ -1,11 +1,12 @@
-//! Outcomes of effects: the runner says as data what they have come to, and the machine turns that into events.
+//! Outcomes of effects: described as data by the runner, and converted into events by the machine.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::async_effects::{Outcome, caught_now};
-use super::shared::Stop;
+use super::catch::caught_now;
+use super::report::Outcome;
+use super::stop::Stop;
 use super::worker::Worker;
 use crate::definition::{StateValue, UntypedReply, recordable};
 use crate::error::Result;
@@ -42,7 +43,8 @@ impl Worker {
         self.mail_unread |= waits;
         if !new_events.is_empty() && self.append_outcome(path, new_events).await? && waits {
             self.spawn_announced();
-            // What it waits for may have come before. Whoever finds the run after a crash right here looks again.
+            // The webhook may have arrived before. After a crash right here, the next worker reads the
+            // mailbox.
             self.take_mail().await?;
         }
         Ok(())
@@ -53,7 +55,7 @@ impl Worker {
         Inputs { now: self.shared.now(), jitter: runner.ids.jitter(), retry: runner.retry }
     }
 
-    /// Computes the changes of a tool that has returned. Answers none where the call is gone.
+    /// Computes the state changes of a tool that has returned; `None` if the call no longer exists.
     fn returned(&mut self, path: &Path, result: Result<UntypedReply>, attempt: u32) -> Option<machine::Outcome> {
         let tool = self.shared.state().call(path).map(|call| call.tool.clone())?;
         let states = self.states(path)?;
@@ -76,7 +78,7 @@ impl Worker {
         Some(machine::Outcome::Tool(Returned { output, brief, waits, triggers, changes }))
     }
 
-    /// Adds what an answer cost, unless its provider has said that.
+    /// Adds the cost of an answer, unless its provider has reported it.
     pub(super) fn charged(&self, mut metadata: ResponseMetadata) -> ResponseMetadata {
         if metadata.cost.is_none() {
             metadata.cost =
@@ -86,7 +88,7 @@ impl Worker {
     }
 }
 
-/// Applies a tool's updates one after the other, all or none.
+/// Applies a tool's updates in order, all or none.
 fn updated(document: &StateValue, updates: Vec<crate::definition::Update>) -> Result<Option<Value>> {
     if updates.is_empty() {
         return Ok(None);

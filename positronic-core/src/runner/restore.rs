@@ -1,14 +1,14 @@
-//! Finding the code of open frames again, after a restart, and refusing code that is not the run's.
+//! Restores the code of open frames after a restart, and refuses code that differs from the run's.
 
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
-use super::async_effects::caught_now;
+use super::catch::caught_now;
 use super::frames::Frames;
 use super::link::{Quiet, RunLink};
-use super::plugged::found_again;
-use super::shared::Stop;
+use super::plugin_hooks::found_again;
+use super::stop::Stop;
 use crate::definition::{
     AnyServices, BrainDefinition, LoopDefinition, NestedDefinition, StageBody, StateValue, ToolBody, ToolDefinition,
     encode,
@@ -17,8 +17,8 @@ use crate::machine::{BrainFrame, CallPhase, LoopFrame, LoopPhase, RunState, Stag
 use crate::record::{Change, EventKind, RunId, ToolDecl};
 
 impl Frames {
-    /// Finds the definitions, services and tools of all open frames. What `prepare` yielded is found by running it again on
-    /// the state that it saw.
+    /// Finds the definitions, services and tools of all open frames. Configurations rerun on the state that they
+    /// saw.
     pub(super) async fn restored(
         run: &RunId,
         state: &RunState,
@@ -32,7 +32,7 @@ impl Frames {
         Ok(frames)
     }
 
-    /// Boxed, since a brain can be in a brain.
+    /// Boxed, because brains nest.
     fn restore<'a>(
         &'a mut self,
         frame: &'a BrainFrame,
@@ -53,7 +53,7 @@ impl Frames {
         if let Some(difference) = difference(frame, definition) {
             return Err(Stop::Changed(difference));
         }
-        // Services stand for the world outside, which may be there again in a moment: that delays the run, and ends nothing.
+        // Services depend on the outside world, where a retry may succeed: a failure delays the run.
         let provided = Self::provided(definition, Arc::clone(around));
         let services = provided.map_err(|error| Stop::Services(error.to_string()))?;
         self.begin(frame, Arc::clone(definition), Arc::clone(&services));
@@ -66,7 +66,8 @@ impl Frames {
                 let mut scope = self.scope(frame, loop_at.path.clone(), link);
                 scope.state = StateValue::new(Arc::clone(&loop_at.seen));
                 scope.plugins = loop_at.seen_plugins.clone();
-                // A loop between iterations is configured anew in a moment, behind the claim: then a crash of its closure counts.
+                // A loop between iterations is configured after the claim, so that a crash of its
+                // closure counts.
                 if matches!(loop_at.phase, LoopPhase::Prepare) {
                     return Ok(());
                 }
@@ -98,7 +99,8 @@ impl Frames {
     ) -> Result<(), Stop> {
         for call in loop_at.batch.iter().filter(|call| call.result().is_none()) {
             let declared = loop_at.prepared.tools.tools().iter().find(|tool| tool.id.as_str() == call.tool);
-            // A tool that is gone gives the call a typed result; one with other arguments would misread them.
+            // A missing tool gives the call a typed result; a tool with other parameters would misread its
+            // arguments.
             let Some((declared, tool)) = declared.and_then(|tool| Some((tool, definition.tools.get(&tool.id)?))) else {
                 continue;
             };
@@ -116,14 +118,13 @@ impl Frames {
 }
 
 fn tool_difference(then: &ToolDecl, now: &ToolDefinition) -> Option<String> {
-    // What another program takes is not in the author's power, and it says itself what does not fit.
+    // Another program's tool reports itself which arguments no longer fit.
     (!now.foreign && then.parameters != now.decl.parameters)
-        .then(|| format!("its tool `{}` has other parameters now; put the old ones back until it is done", then.id))
+        .then(|| format!("its tool `{}` has other parameters now; restore the old ones until it is done", then.id))
 }
 
-/// Returns the event that takes a run over to its brain's code, where the code is not what the run has begun with: stages
-/// that it has not reached may change, and a new version may say how the state gets there. Answers in words how the
-/// code differs otherwise.
+/// Returns the event that migrates a run to its brain's code if the code has changed: stages that the run has not
+/// reached may change, and a new version may migrate the state. Otherwise returns the difference.
 pub(super) fn migration(frame: &BrainFrame, definition: &BrainDefinition) -> Result<Option<EventKind>, String> {
     let migrated = |change| EventKind::BrainMigrated {
         version: definition.version,
@@ -144,8 +145,8 @@ pub(super) fn migration(frame: &BrainFrame, definition: &BrainDefinition) -> Res
     Ok(Some(migrated(Change::between(&frame.state, &next))))
 }
 
-/// Says how the code of a brain differs from what a run of it has begun with, up to the stage it is at. Code inside a
-/// closure cannot be seen; its author gives the brain another version instead.
+/// Returns how a brain's code differs from the code that a run began with, up to its current stage. The code of a
+/// closure is invisible; its author changes the brain's version instead.
 pub(super) fn difference(frame: &BrainFrame, definition: &BrainDefinition) -> Option<String> {
     let title = &frame.title;
     if **title != *definition.title {

@@ -1,50 +1,33 @@
-//! A runner that resumes all runs with work: once, or for as long as it serves a store.
+//! Resumes all runs with work: once, or as long as a runner serves a store.
 
 use std::sync::Arc;
 
 use futures::StreamExt as _;
 use futures::future::join_all;
 use serde_json::Value;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 
-use super::open::Resumption;
+use super::resume_options::Resumption;
 use super::serve_event::ServeEvent;
 use super::server::Server;
 use super::{ResumeError, RunHandle, Runner};
 use crate::record::RunId;
 use crate::store::{RunFilter, StoreError};
 
-/// How many runs are loaded at once, so that a store full of them is not loaded all at a time.
-const AT_ONCE: usize = 16;
-
-/// The places for runs that are loaded. Clones of a runner share them.
-#[derive(Clone)]
-pub(super) struct Places(Arc<Semaphore>);
-
-/// A place, until it is dropped.
-pub(super) type Place = OwnedSemaphorePermit;
-
-impl Default for Places {
-    fn default() -> Self {
-        Self(Arc::new(Semaphore::new(AT_ONCE)))
-    }
-}
-
 impl Runner {
-    /// Resumes a run in its turn, for a server: no more than 16 are loaded at once.
+    /// Resumes a run for a server, with at most 16 loads at once.
     pub(super) async fn claim_due(&self, run: &RunId) -> Result<RunHandle<Value>, ResumeError> {
-        // Nobody closes the places.
+        // The semaphore is never closed.
         let place = Arc::clone(&self.places.0).acquire_owned().await.ok();
         self.resume_as(run, Resumption { place, definition: None, served: true }).await
     }
 
-    /// Resumes every run that has work and no live worker, as after a crash. It returns when all are claimed; a run whose
-    /// plugins wait for a server keeps no other from going on meanwhile.
+    /// Resumes every run that has work and no live worker, as after a crash. It returns when all are claimed. A
+    /// run whose plugins wait for a server does not delay the others.
     ///
     /// # Errors
     ///
-    /// [`StoreError`] when the runs cannot be listed. What is wrong with one run stands beside it.
+    /// [`StoreError`] if the runs cannot be listed. The error of a single run is in its result.
     pub async fn recover(&self) -> Result<Vec<(RunId, Result<RunHandle<Value>, ResumeError>)>, StoreError> {
         let due = RunFilter::builder().due(self.clock.now()).build();
         let mut free = Vec::new();
@@ -60,9 +43,8 @@ impl Runner {
         Ok(join_all(free.into_iter().map(claim)).await)
     }
 
-    /// Serves the store's runs with this runner until what it returns is dropped: every run is claimed that has work and no
-    /// live worker, after a crash, after a signal of another process, or since something is due, and triggers are started.
-    /// What it does is written to `tracing`; [`Server`] says it as values.
+    /// Serves the store's runs with this runner until the result is dropped: claims every run that has work and
+    /// no live worker, and starts due triggers. Logs to `tracing`; [`Server`] yields the same as values.
     #[must_use = "dropping it stops serving"]
     pub fn serve(&self) -> Service {
         let runner = self.clone();
@@ -82,7 +64,7 @@ impl Drop for Service {
     }
 }
 
-/// Serves a store with one runner, until that one releases its runs.
+/// Serves a store with one runner until the runner releases its runs.
 async fn serve_alone(runner: Runner) {
     let server = Server::alone(&runner, runner.clone()).await;
     let mut events = server.events();

@@ -1,4 +1,4 @@
-//! What a server of a store does and cannot do, as values, and where it finds its runners.
+//! Events of a server, and how it finds its runners.
 
 use futures::future::BoxFuture;
 
@@ -6,21 +6,21 @@ use super::{FireError, ResumeError, Runner, Settled};
 use crate::record::{ClaimRefusal, RunId, RunSummary, Seq, Timer};
 use crate::store::StoreError;
 
-/// Finds a runner for each run and each trigger of a store that is served, such as the one that has the brain's models. A
+/// Finds a runner for each run and each trigger of a served store, such as the one with the brain's models. A
 /// [`Runner`] finds itself.
 pub trait FindRunner: Send + Sync {
     /// Finds the runner for a run that has work.
     ///
     /// # Errors
     ///
-    /// [`NoRunner`] where none can work on the run here.
+    /// [`NoRunner`] if no runner can work on the run here.
     fn for_run<'a>(&'a self, run: &'a RunSummary) -> BoxFuture<'a, Result<Runner, NoRunner>>;
 
-    /// Finds the runner for a trigger that is due.
+    /// Finds the runner for a due trigger.
     ///
     /// # Errors
     ///
-    /// [`NoRunner`] where none can start it here.
+    /// [`NoRunner`] if no runner can start it here.
     fn for_trigger<'a>(&'a self, timer: &'a Timer) -> BoxFuture<'a, Result<Runner, NoRunner>>;
 }
 
@@ -34,17 +34,17 @@ impl FindRunner for Runner {
     }
 }
 
-/// Says why there is no runner for a run or a trigger.
+/// The reason why there is no runner for a run or a trigger.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct NoRunner {
     /// What is missing.
     pub message: String,
-    /// Why no later try can go well either; none where one may.
+    /// Why every retry fails, too; `None` if a retry may succeed.
     pub refusal: Option<ClaimRefusal>,
 }
 
-/// Says why a server cannot claim a run.
+/// The reason why a server cannot claim a run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClaimError {
@@ -57,7 +57,7 @@ pub enum ClaimError {
 }
 
 impl ClaimError {
-    /// Returns why the run can never be claimed here as it is; none where another try may go well.
+    /// Returns why the run can never be claimed here as it is; `None` if a retry may succeed.
     #[must_use]
     pub const fn refusal(&self) -> Option<ClaimRefusal> {
         match self {
@@ -67,7 +67,7 @@ impl ClaimError {
     }
 }
 
-/// Says why a trigger that is due does not fire here.
+/// The reason why a due trigger does not fire here.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotFired {
@@ -79,51 +79,51 @@ pub enum NotFired {
     Fire(#[from] FireError),
 }
 
-/// What a server does with the runs of its store.
+/// An action of a server.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ServeEvent {
-    /// A run with work was claimed.
+    /// The server claimed a run with work.
     Claimed {
         /// The run.
         run: RunId,
-        /// The number of its next event when its work was found.
+        /// The number of its next event at that time.
         from: Seq,
     },
-    /// A run that was claimed or started here has ended, waits, is paused, or its worker had to stop.
+    /// A run that was claimed or started here has ended, waits, is paused, or its worker stopped.
     Settled {
         /// The run.
         run: RunId,
-        /// How it has settled.
+        /// The settled state.
         settled: Settled,
     },
-    /// A run is left to other workers, since the server is told to release its runs.
+    /// A run was released to other workers, because the server releases its runs.
     Released {
         /// The run.
         run: RunId,
     },
-    /// A run cannot be claimed here. It is tried again when something changes in it, and also without that where
-    /// [`ClaimError::refusal`] is none.
+    /// A run cannot be claimed here. It is tried again when it changes, and also without a change if
+    /// [`ClaimError::refusal`] is `None`.
     Refused {
         /// The run.
         run: RunId,
-        /// Why.
+        /// The reason.
         error: ClaimError,
     },
-    /// A trigger that was due has started a run.
+    /// A due trigger started a run.
     Fired {
         /// The trigger.
         timer: Box<Timer>,
         /// The run.
         run: RunId,
     },
-    /// A trigger that is due cannot start a run here. It is left out for a while or until its next time.
+    /// A due trigger cannot start a run here. It is excluded for a while or until its next time.
     NotFired {
         /// The trigger.
         timer: Box<Timer>,
-        /// Why.
+        /// The reason.
         error: NotFired,
     },
-    /// The store could not list the runs with work, or the triggers that are due. It is asked again in a second.
+    /// The store could not list the runs with work or the due triggers. The server retries within a second.
     Failed(StoreError),
 }

@@ -6,10 +6,9 @@
 //!                               └─ refused, rests┴───────────────────┴────────────────────────────────────────┘
 //! ```
 //!
-//! [`Server`] holds the one loop, and says what it does as [`ServeEvent`]s. Runs are claimed beside each other. For the
-//! code of an open iteration, plugins are asked, which may wait for a server that does not answer; that holds up no other
-//! run. A place among the 16 that are loaded at once is free again before the plugins of its run are asked. Triggers fire
-//! beside all that, one after the other.
+//! [`Server`] has one loop and reports what it does as [`ServeEvent`]s. It claims runs concurrently. To restore an
+//! open iteration it asks plugins, which may wait for a server that does not answer; this delays no other run,
+//! because the permit to load (16 at once) is released first. Triggers fire one after the other.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
@@ -23,17 +22,18 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::due::Due;
-use super::firing::TriggerBackoffs;
-use super::retry_backoff::RetryBackoffs;
+use super::firing::may_retry;
+use super::resume_backoff::ResumeBackoffs;
 use super::serve_event::{ClaimError, FindRunner, NotFired, ServeEvent};
+use super::trigger_backoffs::TriggerBackoffs;
 use super::{Client, ConversationError, FireError, ResumeError, RunHandle, Runner, Settled};
 use crate::record::{RunId, RunSummary, Timer};
 use crate::store::StoreError;
 
-/// How often triggers that are due are listed.
+/// How often due triggers are listed.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// The runners that have worked for a server, by the names under which they claim runs.
+/// The runners of a server, by the names under which they claim runs.
 #[derive(Clone, Default)]
 pub(super) struct KnownRunners(Arc<Mutex<HashMap<String, Runner>>>);
 
@@ -48,7 +48,7 @@ impl KnownRunners {
         Ok(())
     }
 
-    /// Returns the name of the one runner, where there is only one.
+    /// Returns the name of the runner if there is exactly one.
     pub(super) fn only(&self) -> Option<String> {
         let all = self.all();
         all.keys().next().filter(|_| all.len() == 1).cloned()
@@ -82,39 +82,39 @@ pub struct Server<F> {
     find: F,
     once: bool,
     known: KnownRunners,
-    backoffs: RetryBackoffs,
+    backoffs: ResumeBackoffs,
     triggers: TriggerBackoffs,
     leaves: watch::Sender<bool>,
 }
 
 impl<F: FindRunner> Server<F> {
-    /// Makes a server of a store's runs.
+    /// Creates a server of a store's runs.
     pub fn new(client: Client, find: F) -> Self {
         let (known, backoffs, triggers) =
-            (KnownRunners::default(), RetryBackoffs::default(), TriggerBackoffs::default());
+            (KnownRunners::default(), ResumeBackoffs::default(), TriggerBackoffs::default());
         Self { client, find, once: false, known, backoffs, triggers, leaves: watch::Sender::new(false) }
     }
 
-    /// Makes the server of one runner, with which it shares what runs and triggers have failed at.
+    /// Creates the server of one runner, with which it shares the pauses of runs and triggers.
     pub(super) async fn alone(runner: &Runner, find: F) -> Self {
         let (backoffs, triggers) = (runner.backoffs.clone(), runner.trigger_backoffs.clone());
         let server = Self { backoffs, triggers, ..Self::new(runner.client(), find) };
-        // It may have claimed runs before, which are not taken for those of a worker elsewhere.
+        // Runs that it claimed earlier must not count as another worker's.
         if let Err(error) = server.known.add(runner).await {
             tracing::warn!(%error, "the worker's name is not known yet");
         }
         server
     }
 
-    /// Lets it end once no run has work, instead of waiting for more.
+    /// Lets the server end when no run has work, instead of waiting for more.
     #[must_use]
     pub fn once(self, once: bool) -> Self {
         Self { once, ..self }
     }
 
-    /// Serves the runs as long as the stream is polled, and says what it does. The stream ends when the server has released
-    /// its runs, or once there is no more work where that was asked for. The work on a run that was claimed goes on beside the
-    /// stream.
+    /// Serves the runs as long as the stream is polled, and yields what it does. The stream ends when the server
+    /// has released its runs, or with [`Server::once`] when there is no more work. Claimed runs continue
+    /// independently of the stream.
     pub fn events(&self) -> BoxStream<'_, ServeEvent> {
         let serving = Serving {
             server: self,
@@ -130,7 +130,7 @@ impl<F: FindRunner> Server<F> {
         unfold(serving, async |mut serving| Some((serving.next().await?, serving))).fuse().boxed()
     }
 
-    /// Claims no more runs and releases those that are claimed, as [`Runner::release`] does with each of its runners.
+    /// Stops claiming and releases the claimed runs, as [`Runner::release`] does, for each of its runners.
     pub async fn release(&self) {
         self.leaves.send_replace(true);
         let runners: Vec<Runner> = self.known.all().values().cloned().collect();
@@ -144,24 +144,24 @@ impl<F> fmt::Debug for Server<F> {
     }
 }
 
-/// What a server has under way.
+/// The running jobs of a server.
 struct Serving<'a, F> {
     server: &'a Server<F>,
     due: Due,
-    /// When the triggers that are due are listed again.
+    /// When the due triggers are listed again.
     list_triggers: Instant,
     leaves: watch::Receiver<bool>,
-    /// Triggers that are due, in turn.
+    /// Due triggers, in order.
     timers: VecDeque<Timer>,
-    /// Whether triggers are being listed, or one is being started.
+    /// Whether triggers are being listed or one is being started.
     is_firing: bool,
-    /// The runs that are claimed or worked on.
+    /// The runs that are claimed or in progress.
     busy: HashSet<RunId>,
     jobs: FuturesUnordered<BoxFuture<'a, Done>>,
     events: VecDeque<ServeEvent>,
 }
 
-/// What a job of a server has come to.
+/// The result of a job.
 enum Done {
     Listed(Result<Vec<Timer>, StoreError>),
     Claimed { row: RunSummary, claimed: Result<RunHandle<Value>, ClaimError> },
@@ -186,7 +186,7 @@ impl<'a, F: FindRunner> Serving<'a, F> {
                         continue;
                     }
                 }
-                // The server keeps the sender.
+                // The server has the sender.
                 _ = self.leaves.changed() => continue,
                 () = self.due.wait(), if !leaves => {}
             }
@@ -197,13 +197,15 @@ impl<'a, F: FindRunner> Serving<'a, F> {
         }
     }
 
-    /// Looks for work, and begins to do it.
+    /// Looks for work and begins it.
     async fn look(&mut self) {
         if !self.is_firing && self.timers.is_empty() && Instant::now() >= self.list_triggers {
             let server = self.server;
             self.list_triggers = Instant::now() + LOOK;
             self.is_firing = true;
-            self.jobs.push(Box::pin(async { Done::Listed(server.triggers.due(&server.client).await) }));
+            self.jobs.push(Box::pin(async {
+                Done::Listed(server.client.due_triggers().await.map(|due| server.triggers.ready(due)))
+            }));
         }
         match self.due.rows(|run| self.busy.contains(run)).await {
             Ok(rows) => rows.into_iter().for_each(|row| self.claim(row)),
@@ -224,7 +226,7 @@ impl<'a, F: FindRunner> Serving<'a, F> {
         }));
     }
 
-    /// Starts the next trigger that is due, unless one is being started.
+    /// Starts the next due trigger, unless one is being started.
     fn fire_next(&mut self) {
         if self.is_firing || *self.leaves.borrow() {
             return;
@@ -243,7 +245,7 @@ impl<'a, F: FindRunner> Serving<'a, F> {
         }));
     }
 
-    /// Waits until a run has settled, beside everything else.
+    /// Waits for a run to settle, concurrently.
     fn wait_for(&mut self, run: RunHandle<Value>) {
         self.busy.insert(run.id().clone());
         self.jobs.push(Box::pin(async move {
@@ -293,7 +295,7 @@ impl<'a, F: FindRunner> Serving<'a, F> {
                     Err(error) => {
                         match &error {
                             NotFired::NoRunner(_) => self.server.triggers.refuse(&timer),
-                            NotFired::Fire(error) => self.server.triggers.note(&timer, error),
+                            NotFired::Fire(error) => self.server.triggers.note(&timer, may_retry(error)),
                         }
                         self.events.push_back(ServeEvent::NotFired { timer: Box::new(timer), error });
                     }
@@ -325,7 +327,7 @@ fn not_started(timer: &Timer, error: StoreError) -> FireError {
 }
 
 impl<F> Server<F> {
-    /// Makes a runner one of this server's: it says here when one of its runs rests after a failure.
+    /// Makes a runner one of this server's, which share their pauses.
     async fn runner(&self, runner: Runner) -> Result<Runner, StoreError> {
         let runner = Runner { backoffs: self.backoffs.clone(), ..runner };
         self.known.add(&runner).await?;

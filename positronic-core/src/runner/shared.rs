@@ -1,4 +1,4 @@
-//! What a run's worker and the leases of the run share: the run as of now, folded from its log.
+//! The current state of a run, shared by its worker and its handles.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -6,33 +6,33 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use tokio::sync::{Notify, watch};
 
 use super::Runner;
-use super::commit::{follow, index};
+use super::append::{follow, index};
 use super::feed::Feed;
 use super::live::LiveRun;
-use super::open::ResumeError;
-use super::registry::LEAVES;
+use super::stop::ResumeError;
+use super::stop::Stop;
 use crate::definition::BrainDefinition;
-use crate::machine::{IllegalEvent, RunState};
+use crate::machine::RunState;
 use crate::projection::Prompts;
 use crate::record::{Event, RunId, RunSummary, Seq, Timestamp};
-use crate::store::{StoreError, Watcher};
+use crate::store::Watcher;
 
 pub(super) struct Shared {
     pub(super) runner: Runner,
     pub(super) run: RunId,
-    /// The brain's code; none where the run is only looked at.
+    /// The brain's code; `None` for a run that was only opened.
     pub(super) definition: Option<Arc<BrainDefinition>>,
-    /// Whether a server of the store continues the run after a wait, and not the runner by itself.
+    /// Whether a server continues the run after a wait, instead of the runner itself.
     pub(super) served: bool,
     feeds: OnceLock<Vec<Feed>>,
-    /// Takes the deltas of the run's answers.
+    /// Receives the deltas of the run's answers.
     pub(super) live: Arc<LiveRun>,
     pub(super) settled: watch::Sender<(Phase, Seq)>,
-    /// Rings when somebody else has appended, and when nobody holds the run any more.
+    /// Notified when another writer has appended, and when the last handle is dropped.
     pub(super) bell: Arc<Notify>,
-    /// The number up to which the worker itself appends, so that it is not woken by its own events.
+    /// The number up to which the worker itself appends, so that its own events do not wake it.
     pub(super) own: AtomicU64,
-    /// The number up to which the last snapshot goes that is known here.
+    /// The number up to which the last known snapshot goes.
     pub(super) snapshot: AtomicU64,
     state: Mutex<RunState>,
     prompts: Mutex<Prompts>,
@@ -48,55 +48,17 @@ pub(super) enum Phase {
     Stopped(ResumeError),
 }
 
-/// Why a worker cannot go on, or does not begin.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub(super) enum Stop {
-    /// Another worker has the run.
-    #[error("another worker has the run")]
-    Lost,
-    /// The store failed.
-    #[error(transparent)]
-    Store(StoreError),
-    /// The log holds an event that cannot be there, or was to get one.
-    #[error(transparent)]
-    Illegal(#[from] IllegalEvent),
-    /// The brain's code is another one than the run's.
-    #[error("{0}")]
-    Changed(String),
-    /// The runner lets go of all its runs, and takes none any more.
-    #[error("{LEAVES}")]
-    Leaves,
-    /// A due effect led to no event.
-    #[error("the run makes no progress: a due effect led to no event; this is a bug in positronic, please report it")]
-    Nothing,
-    /// Code that the engine calls has panicked.
-    #[error("{0}")]
-    Panicked(String),
-    /// The services of the brain cannot be provided now.
-    #[error("cannot provide the services of the brain: {0}")]
-    Services(String),
-}
-
-impl From<StoreError> for Stop {
-    fn from(error: StoreError) -> Self {
-        match error {
-            StoreError::Fenced { .. } => Self::Lost,
-            other => Self::Store(other),
-        }
-    }
-}
-
 /// A run as of an event.
 pub(super) struct Folded {
     pub(super) state: RunState,
     pub(super) prompts: Prompts,
     pub(super) summary: RunSummary,
-    /// Up to where the last snapshot goes.
+    /// The number up to which the last snapshot goes.
     pub(super) snapshot: Seq,
 }
 
 impl Shared {
-    /// Makes the shared part of a run, whose sinks are not fed yet.
+    /// Creates the shared part of a run, without feeding its sinks.
     pub(super) fn new(
         runner: Runner,
         run: RunId,
@@ -125,8 +87,7 @@ impl Shared {
         shared
     }
 
-    /// Feeds the runner's sinks with the run's events: from `from` on those that have seen nothing of the run and do not
-    /// say where they are.
+    /// Feeds the runner's sinks with the run's events: from their own position, else from `from`.
     pub(super) fn feed(&self, from: Seq) {
         let (Runner { sinks, store, live, .. }, over) = (&self.runner, self.state().has_ended());
         self.feeds.get_or_init(|| sinks.iter().map(|sink| sink.feed(store, live, &self.run, from, over)).collect());
@@ -156,16 +117,16 @@ impl Shared {
         let next = self.state().next;
         self.settled.send_if_modified(|known| {
             let fresh = (phase, next);
-            // That it goes on working is no news, and whoever waits for the run would be woken at every event.
+            // A worker that keeps working is not a change, and would wake every waiter at each event.
             let news = *known != fresh && (known.0 != Phase::Working || fresh.0 != Phase::Working);
             *known = fresh;
             news
         });
     }
 
-    /// Takes over what events come to.
+    /// Replaces the state by that after these events.
     pub(super) fn take_over(&self, after: RunState, summary: RunSummary, events: &[Arc<Event>]) {
-        // In one go, so that nobody sees a state without its records.
+        // Under one lock, so that no reader sees a state without its prompts.
         let mut state = self.state();
         *state = after;
         let mut prompts = self.prompts();
@@ -175,7 +136,7 @@ impl Shared {
         *self.summary() = summary;
     }
 
-    /// Folds in what others have appended, and returns it.
+    /// Folds in the events of other writers and returns them.
     pub(super) async fn catch_up(&self) -> Result<Vec<Arc<Event>>, Stop> {
         let before = self.state().clone();
         let events = self.runner.store.read(&self.run, before.next, usize::MAX).await?;
@@ -198,7 +159,7 @@ impl Watcher for Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // Whoever attends to the run for its leases can go.
+        // Without handles the run's task can end.
         self.bell.notify_one();
     }
 }

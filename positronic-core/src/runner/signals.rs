@@ -1,20 +1,20 @@
-//! Sending signals: each is checked against the run's state, and appended by the one who sends it.
+//! Sending of signals: checked against the run's state, and appended by their sender.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Clock;
-use super::commit::{Extras, append_of, follow, stamp};
+use super::append::{Extras, append_of, follow, stamp};
 use crate::machine::{KNOWN_SIGNALS, Refusal, RunState, admit, decided};
 use crate::record::{DocumentError, NewEvent, RunId, Seq, Signal, SignalId, SignalKind, check_document};
 use crate::store::{EventStore, StoreError};
 use crate::tools::check_json;
 
-/// Says why a signal was not accepted.
+/// The reason why a signal was not accepted.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SignalError {
-    /// It does not fit the run's state; nothing was changed.
+    /// It does not fit the run's state; nothing changed.
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// The store failed.
@@ -22,7 +22,7 @@ pub enum SignalError {
     Store(#[from] StoreError),
 }
 
-/// What became of signals that were sent.
+/// The outcome of sending signals.
 pub(super) struct Sent {
     /// The event that accepts each of them.
     pub(super) accepted: Vec<Seq>,
@@ -32,7 +32,7 @@ pub(super) struct Sent {
     pub(super) is_new: bool,
 }
 
-/// Refuses a signal that no log can hold.
+/// Refuses a signal that is too large for a log.
 pub(super) fn recordable(signal: &Signal, max_bytes: usize) -> Result<(), Refusal> {
     let text = |text: &str| match text.len() > max_bytes {
         true => Err(DocumentError::TooLarge { max_bytes }),
@@ -60,8 +60,8 @@ pub(super) fn recordable(signal: &Signal, max_bytes: usize) -> Result<(), Refusa
     checked.map_err(|error| Refusal::Misfit { what, reason: error.to_string() })
 }
 
-/// Sends signals to a run, all or none: they are decided on one after the other, and appended at once. `state` is the
-/// run's, as far as the sender knows it.
+/// Sends signals to a run, all or none: admits them one after the other and appends them at once. `state` is the
+/// run's state as far as the sender knows it.
 pub(super) async fn send(
     store: &dyn EventStore,
     clock: &dyn Clock,
@@ -75,13 +75,13 @@ pub(super) async fn send(
         let before = long_ago(store, run, &state, signals).await?;
         let (after, events, accepted) = match fold(&state, signals, &before, now) {
             Ok(folded) => folded,
-            // What the sender knows may lag behind the log, and only the log can refuse.
+            // The sender's state may lag behind the log, and only the log can refuse.
             Err(_) if catch_up(store, run, &mut state).await? => continue,
             Err(refused) => return Err(told(store, run, refused.0, &refused.1).await?.into()),
         };
         if events.is_empty() {
             for mail in takes {
-                // The run has had it another way, so nobody else is to get it.
+                // The run has received it otherwise, so no other run must get it.
                 store.discard(mail).await?;
             }
             return Ok(Sent { accepted, next: state.next, is_new: false });
@@ -100,7 +100,7 @@ pub(super) async fn send(
 
 type Decided = (RunState, Vec<Arc<crate::record::Event>>, Vec<Seq>);
 
-/// Finds the signals that were accepted so long ago that the state does not know them any more.
+/// Finds the signals that were accepted so long ago that the state no longer has them.
 async fn long_ago(
     store: &dyn EventStore,
     run: &RunId,
@@ -108,7 +108,7 @@ async fn long_ago(
     signals: &[Signal],
 ) -> Result<BTreeMap<SignalId, Seq>, StoreError> {
     let mut known = BTreeMap::new();
-    // Where it knows fewer than it can, it knows all.
+    // A state with fewer signals than its maximum has all of them.
     if state.signals.len() < KNOWN_SIGNALS {
         return Ok(known);
     }
@@ -118,7 +118,7 @@ async fn long_ago(
     Ok(known)
 }
 
-/// Decides on signals one after the other. A signal that was accepted before is answered as it was then.
+/// Admits signals one after the other. A signal that was accepted before returns its earlier number.
 fn fold(
     state: &RunState,
     signals: &[Signal],
@@ -148,14 +148,14 @@ fn fold(
     Ok((after, events, accepted))
 }
 
-/// Folds what the log has beyond a state, and says whether there was anything.
+/// Folds the events after a state. Returns whether there were any.
 async fn catch_up(store: &dyn EventStore, run: &RunId, state: &mut RunState) -> Result<bool, StoreError> {
     let events = store.read(run, state.next, usize::MAX).await?;
     *state = follow(state, &events).map_err(|error| StoreError::corrupt_log(run, error))?;
     Ok(!events.is_empty())
 }
 
-/// Makes the refusal of a decision say what was decided, also when the batch of the call, or the run, is over.
+/// Adds to the refusal of a decision what was decided, even after the end of the batch or the run.
 async fn told(store: &dyn EventStore, run: &RunId, refusal: Refusal, signal: &Signal) -> Result<Refusal, StoreError> {
     let (SignalKind::Approve { call, .. } | SignalKind::Reject { call, .. } | SignalKind::Grant { to: call, .. }) =
         &signal.kind

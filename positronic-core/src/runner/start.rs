@@ -1,20 +1,20 @@
-//! Why a run does not start, and whether a start is one that has been.
+//! Errors of a start, and the comparison of a repeated start with its run.
 //!
-//! The same start again is the same run: of the same brain with the same options, for the same user, at the same place of a
-//! conversation, with the same message, budget and overrides. Who started it and over which channel may differ, since whoever
-//! tries again may have another trace.
+//! A repeated start is the same run: the same brain with the same options, for the same user, at the same place of a
+//! conversation, with the same message, budget and overrides. The person and the channel may differ, because a retry
+//! may have another trace.
 
 use std::fmt;
 
 use serde_json::Value;
 
-use super::registry::LEAVES;
+use super::stop::LEAVES;
 use crate::definition::{BrainDefinition, UnknownAction};
 use crate::machine::RunState;
 use crate::record::{Budget, RunId, Start};
 use crate::store::StoreError;
 
-/// Says why a run did not start.
+/// The reason why a run did not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
@@ -26,16 +26,16 @@ pub enum StartError {
         /// What does not fit.
         reason: String,
     },
-    /// There is another run of that id.
-    #[error("there is a run `{run}` already, and it is another one: {}; start this one with another id", listed(.differs))]
+    /// Another run has that id.
+    #[error("the run `{run}` exists and differs: {}; use another id", listed(.differs))]
     Started {
         /// The run.
         run: RunId,
-        /// What is other in it.
+        /// The differences.
         differs: Vec<Difference>,
     },
-    /// The brain has no loop of its own that a message could be said to.
-    #[error("`{brain}` takes no message: it has no loop of its own that could hear one; start it without a message")]
+    /// The brain has no loop of its own that could take the message.
+    #[error("`{brain}` takes no message: it has no loop of its own; start it without a message")]
     NoListener {
         /// The brain's title.
         brain: String,
@@ -43,7 +43,7 @@ pub enum StartError {
     /// The brain names an action that the runner does not have.
     #[error(transparent)]
     Action(#[from] UnknownAction),
-    /// The runner releases its runs and starts none any more: [`Runner::release`](super::Runner::release).
+    /// The runner releases its runs and starts no more: [`Runner::release`](super::Runner::release).
     #[error("{LEAVES}")]
     Leaves,
     /// The store failed.
@@ -51,40 +51,40 @@ pub enum StartError {
     Store(#[from] StoreError),
 }
 
-/// What is other in a run than in a start with its id.
+/// A difference between a run and a start with its id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Difference {
-    /// No start of that id has begun it.
+    /// It was not begun by a start with that id.
     Id,
-    /// It is of another brain.
+    /// It has another brain.
     Brain,
     /// It has other options.
     Options,
-    /// It belongs to another user, or to nobody.
+    /// It has another user, or none.
     User,
-    /// It is a part of another conversation, or stands at another place in it.
+    /// It belongs to another conversation, or has another place in it.
     Conversation,
-    /// It was begun with another message.
+    /// It began with another message.
     Message,
-    /// Another trigger has started it, or none.
+    /// It was started by another trigger, or by none.
     Trigger,
     /// It has another budget.
     Budget,
-    /// It has another system prompt or model than its code says.
+    /// It has another system prompt or model override.
     Overrides,
 }
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Id => "it was not begun by a start of that id",
-            Self::Brain => "it is of another brain",
+            Self::Id => "it was not begun by a start with that id",
+            Self::Brain => "it has another brain",
             Self::Options => "it has other options",
-            Self::User => "it is somebody else's",
+            Self::User => "it has another user",
             Self::Conversation => "it has another place in conversations",
-            Self::Message => "it was begun with another message",
-            Self::Trigger => "another trigger has started it, or none",
+            Self::Message => "it began with another message",
+            Self::Trigger => "it was started by another trigger, or by none",
             Self::Budget => "it has another budget",
             Self::Overrides => "it has another system prompt or model",
         })
@@ -95,13 +95,12 @@ fn listed(differs: &[Difference]) -> String {
     differs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// The budget that prompts share; what those before have used follows from the place in the conversation.
+/// The conversation's budget; the usage of previous runs follows from the place in the conversation.
 fn shared(start: &Start) -> Option<&Budget> {
     start.shared_budget.as_ref().map(|shared| &shared.budget)
 }
 
-/// Compares a run with a start of its id, in the order in which people are told; nothing where the start is the one that has
-/// begun it.
+/// Compares a run with a start with its id, in the order of display; empty if that start began it.
 pub(super) fn differences(
     begun: &RunState,
     definition: &BrainDefinition,

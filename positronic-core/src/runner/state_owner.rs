@@ -1,10 +1,10 @@
-//! Where a tool lives: in the state of its brain, or in that of the plugin that added it.
+//! The state that a tool changes: that of its brain, or that of the plugin that added it.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::async_effects::caught_now;
+use super::catch::caught_now;
 use super::worker::Worker;
 use crate::definition::{StateOwner, StateValue, Update, recordable};
 use crate::error::Result;
@@ -13,7 +13,7 @@ use crate::record::{Change, Path, PluginStates};
 
 /// The states that the result of a call can change.
 pub(super) struct States {
-    /// The state in which the tool lives.
+    /// The state of the tool's owner.
     pub(super) document: StateValue,
     owner: Option<StateOwner>,
     plugins: PluginStates,
@@ -36,7 +36,7 @@ impl Worker {
 }
 
 impl States {
-    /// Takes the next state of where the tool lives, and then the updates of plugins that took part in the call.
+    /// Applies the next state of the owner, then the updates of the plugins that took part in the call.
     pub(super) fn step(self, path: &Path, next: Option<Value>, updates: Vec<(StateOwner, Update)>) -> Result<Changes> {
         next.as_ref().map_or(Ok(()), |next| recordable("the next state", next))?;
         let mut after = self.plugins.clone();

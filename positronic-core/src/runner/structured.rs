@@ -1,23 +1,23 @@
-//! Loops that answer in decisions: what is asked, shown and read of them.
+//! Loops with structured actions: the request, the streamed reasoning and the answer.
 
 use std::sync::{Mutex, PoisonError};
 
-use super::async_effects::ask;
+use super::ask::ask;
 use super::shared::Shared;
 use crate::definition::LoopDefinition;
 use crate::model::{DeltaSink, Model, Piece};
 use crate::projection::{Decided, ReasoningStream, decided};
 use crate::record::{AnswerFault, DeltaKind, ModelError, ModelRequest, ModelResponse, Seq, StructuredActions, ToolSet};
 
-/// What a model gave.
+/// The answer of a model.
 pub(super) enum Given {
-    /// An answer that fits what was asked for.
+    /// An answer that matches the schema.
     Answer(ModelResponse),
-    /// One that does not, and what is wrong with it.
+    /// An answer that does not, and the mismatch.
     Refused(ModelResponse, String),
 }
 
-/// Asks a model once, and reads its answer as a decision where the loop answers in decisions.
+/// Sends a request to a model, and reads the answer as structured actions if the loop asks for them.
 pub(super) async fn given(
     shared: &Shared,
     model: &dyn Model,
@@ -30,14 +30,14 @@ pub(super) async fn given(
         return ask(shared, model, request, Some(after), |show| show).await.map(Given::Answer);
     };
     let response = ask(shared, model, request, Some(after), ReasonAlone::before).await?;
-    // It decides nothing, and asking for another form of it does not help.
+    // It contains no action, and a retry would not help.
     let limit = request.settings.max_output_tokens;
     let fault = AnswerFault::of(&response.parts, &response.metadata.finish, limit);
     if let Some(AnswerFault::Refused | AnswerFault::Filtered) = fault {
         return Ok(Given::Answer(ModelResponse { calls: Vec::new(), ..response }));
     }
     let fits = |tool: &crate::record::ToolDecl, input: &mut serde_json::Value| match definition {
-        // A tool that the code has no more gives its call a typed result.
+        // A missing tool gives its call a typed result.
         Some(definition) => definition.tools.get(&tool.id).map_or(Ok(()), |tool| tool.schema.accept(input)),
         None => Ok(()),
     };
@@ -47,7 +47,7 @@ pub(super) async fn given(
     })
 }
 
-/// Shows the reason of a decision, and none of its JSON.
+/// Streams the reasoning of an answer without its JSON.
 pub(super) struct ReasonAlone<'a> {
     show: Box<dyn DeltaSink + 'a>,
     reason: Mutex<ReasoningStream>,
@@ -75,7 +75,7 @@ impl DeltaSink for ReasonAlone<'_> {
         self.show.restart();
     }
 
-    fn is_heard(&self) -> bool {
-        self.show.is_heard()
+    fn has_reader(&self) -> bool {
+        self.show.has_reader()
     }
 }

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::async_effects::{at_home, caught_now};
-use super::edited::check as check_edited;
+use super::catch::{at_home, caught_now};
+use super::edited_arguments::check as check_edited;
 use super::frames::Frames;
-use super::shared::Stop;
+use super::stop::Stop;
 use super::worker::Worker;
 use crate::definition::{AnyServices, BrainDefinition, StateValue, ToolBody, WaitDefinition};
 use crate::error::{Error, Result};

@@ -1,25 +1,20 @@
-//! Triggers: what is due starts a prompt.
+//! Triggers: a due one starts a run.
 //!
 //! ```text
 //! a tool's result ──one append──▶ LOOP_TRIGGER, a timer ──due──▶ fire ──one append──▶ BRAIN_START { fired }, the timer
 //!                                                                                     goes, or is put off
 //! ```
 //!
-//! Everything that decides is in the two appends. Whoever sees first that a timer is due starts the run; whoever comes second
-//! is refused by the store, since the timer is not as it was. Nothing has to be remembered in between.
-
-use std::sync::Arc;
+//! The two appends decide everything. Of several processes that see a due timer, the first starts the run, and the
+//! store refuses the others, because the timer has changed.
 
 use serde_json::Value;
 
 use super::{Client, ConversationError, RunHandle, Runner, StartError};
-use crate::machine::RunState;
-use crate::record::{
-    Actor, Event, EventKind, Fired, RunId, SignalId, Start, Timer, Timestamp, TriggerChange, TriggerId,
-};
-use crate::store::{StoreError, TimerChange, TimerFilter};
+use crate::record::{Actor, Fired, SignalId, Start, Timer, Timestamp, TriggerId};
+use crate::store::{StoreError, TimerFilter};
 
-/// Says why a trigger does not fire now.
+/// The reason why a trigger does not fire now.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FireError {
@@ -33,8 +28,8 @@ pub enum FireError {
         /// The brain's title.
         brain: String,
     },
-    /// The last run of its conversation is not over; the trigger fires after it.
-    #[error("the trigger `{trigger}` waits until the last run of its conversation is over")]
+    /// The last run of its conversation has not ended; the trigger fires after it.
+    #[error("the trigger `{trigger}` waits for the end of the last run of its conversation")]
     Busy {
         /// The trigger.
         trigger: TriggerId,
@@ -45,55 +40,55 @@ pub enum FireError {
         /// The trigger.
         trigger: TriggerId,
     },
-    /// Its prompt could not be begun.
-    #[error("the trigger `{trigger}` could not start its prompt: {reason}")]
+    /// Its run could not be started.
+    #[error("the trigger `{trigger}` could not start its run: {reason}")]
     Start {
         /// The trigger.
         trigger: TriggerId,
-        /// Why.
+        /// The reason.
         reason: Box<ConversationError>,
     },
 }
 
 impl Client {
-    /// Lists triggers, the one that is due first first. No log is loaded for it.
+    /// Lists triggers by due time, without loading a log.
     ///
     /// # Errors
     ///
-    /// [`StoreError`] as the store fails.
+    /// [`StoreError`] if the store fails.
     pub async fn triggers(&self, filter: &TimerFilter) -> Result<Vec<Timer>, StoreError> {
         self.store().timers(filter).await
     }
 
-    /// Lists the triggers that are due.
+    /// Lists the due triggers.
     ///
     /// # Errors
     ///
-    /// [`StoreError`] as the store fails.
+    /// [`StoreError`] if the store fails.
     pub async fn due_triggers(&self) -> Result<Vec<Timer>, StoreError> {
         self.triggers(&TimerFilter::builder().due(self.now()).build()).await
     }
 
-    /// Takes a trigger back, whoever set it, and says whether it was there. What it has started goes on.
+    /// Deletes a trigger and returns whether it existed. The runs that it started continue.
     ///
     /// # Errors
     ///
-    /// [`StoreError`] as the store fails.
+    /// [`StoreError`] if the store fails.
     pub async fn delete_trigger(&self, id: &TriggerId) -> Result<bool, StoreError> {
         self.store().remove_timer(id).await
     }
 }
 
 impl Runner {
-    /// Starts the prompt of a trigger that is due. [`Runner::serve`] does it for all of them, once a second.
+    /// Starts the run of a due trigger. [`Runner::serve`] does this for all triggers, once a second.
     ///
-    /// However many processes do this at the same time, and whenever one of them dies, the trigger starts one run: the append
-    /// that begins the run also takes the timer. In a conversation, the run is the conversation's next; elsewhere it is named
-    /// by the trigger and the time that it was due.
+    /// A trigger starts one run, however many processes call this at the same time and whenever they crash: the
+    /// append that begins the run also changes the timer. In a conversation it is the conversation's next run;
+    /// otherwise its id consists of the trigger's id and due time.
     ///
     /// # Errors
     ///
-    /// [`FireError`]; but for [`FireError::Gone`], the trigger stays due.
+    /// [`FireError`]; the trigger stays due, except after [`FireError::Gone`].
     pub async fn fire(&self, timer: &Timer) -> Result<RunHandle<Value>, FireError> {
         let Timer { trigger, brain, options, user, conversation, budget, origin, .. } = timer;
         let id = || trigger.id.clone();
@@ -128,37 +123,8 @@ impl Runner {
     }
 }
 
-/// Writes a moment as a part of a name: `20260301T090000Z`.
+/// Formats a time as a part of an id: `20260301T090000Z`.
 fn moment(due: Timestamp) -> String {
     let moment = jiff::Timestamp::from_microsecond(due.0).unwrap_or_default();
     moment.to_string().chars().filter(|letter| !matches!(letter, '-' | ':')).collect()
-}
-
-/// Makes what the events of a worker's append do to timers.
-pub(super) fn timers(run: &RunId, after: &RunState, events: &[Arc<Event>]) -> Vec<TimerChange> {
-    let mut changes = Vec::new();
-    for event in events {
-        let EventKind::LoopTrigger { change } = &event.kind else { continue };
-        match (change, &after.root) {
-            (TriggerChange::Set(trigger), Some(root)) => changes.push(TimerChange::Set(Timer {
-                trigger: trigger.clone(),
-                brain: Arc::clone(&root.title),
-                options: Value::clone(&root.options),
-                user: after.start.user.clone(),
-                conversation: after.start.conversation.clone(),
-                budget: after.start.budget.clone().map(Box::new),
-                origin: after.start.fired.as_ref().map_or_else(|| run.clone(), |fired| fired.origin.clone()),
-                fired: 0,
-            })),
-            (TriggerChange::Deleted(id), _) => changes.push(TimerChange::Deleted(id.clone())),
-            (TriggerChange::Set(_), None) => {}
-        }
-    }
-    changes
-}
-
-/// Makes what the append that begins a run does to the timer that has started it.
-pub(super) fn fires(start: &Start, now: Timestamp) -> Option<TimerChange> {
-    let Fired { trigger, .. } = start.fired.as_ref()?;
-    Some(TimerChange::Fired { id: trigger.id.clone(), due: trigger.due, next: trigger.next(now) })
 }

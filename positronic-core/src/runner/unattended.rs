@@ -1,8 +1,8 @@
 //! Runs whose handle was dropped before they ended.
 //!
-//! A runner continues the runs that it started or resumed, whether their handles are held or not. Of one that waits it keeps
-//! the id and the brain's code, watches its log, and claims it again when there is work: an answer came, a time is up, or a
-//! failure has rested. This ends with the runner and its clones, so what is kept here does not keep them alive.
+//! A runner continues the runs that it started or resumed without their handles. It keeps the id and the brain's code
+//! of a waiting run, watches its log, and claims it again when there is work: an answer arrived, a time is up, or a
+//! pause is over. This ends with the runner and its clones, which the task does not keep alive.
 //!
 //! ```text
 //! attend ──handle dropped──▶ Runs ──an append, a time──▶ look at the row ──work──▶ claim ──▶ attend
@@ -18,14 +18,14 @@ use futures::stream::FuturesUnordered;
 use tokio::sync::{Notify, OnceCell};
 
 use super::clock::sleep_until;
-use super::open::Resumption;
+use super::resume_options::Resumption;
 use super::shared::Shared;
 use super::{Clock, ResumeError, Runner};
 use crate::definition::BrainDefinition;
 use crate::record::{RunId, Seq, Timestamp};
 use crate::store::{Lease, StoreError, Watcher};
 
-/// How long it takes until a run is looked at again that another worker has, or whose row could not be read.
+/// How long until another look at a run that another worker has claimed or whose row could not be read.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// The brains that a runner has started, by title. Clones share them.
@@ -37,7 +37,7 @@ impl Started {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a brain, in the place of an earlier one of its title.
+    /// Adds a brain, replacing an earlier one with its title.
     pub(super) fn insert(&self, definition: &Arc<BrainDefinition>) {
         let mut all = self.all();
         if all.get(&definition.title).is_none_or(|known| !Arc::ptr_eq(known, definition)) {
@@ -50,22 +50,23 @@ impl Started {
     }
 }
 
-/// A runner's part in its unattended runs. Clones share it; when the last one is dropped, the runs are left to others.
+/// A runner's share of its unattended runs. Clones share it; when the last one is dropped, the runs are left to other
+/// workers.
 #[derive(Clone)]
 pub(super) struct Unattended {
     runs: Arc<Runs>,
-    /// None in the task itself, and in the runs that it continues until their handles are gone.
+    /// `None` in the task itself, and in the runs that it continues without handles.
     _owner: Option<Arc<Owner>>,
 }
 
 impl Unattended {
-    /// Makes the part of a new runner.
+    /// Creates the share of a new runner.
     pub(super) fn new() -> Self {
         let runs = Arc::<Runs>::default();
         Self { _owner: Some(Arc::new(Owner(Arc::clone(&runs)))), runs }
     }
 
-    /// Makes a part that keeps no runner alive.
+    /// Creates a share that does not keep a runner alive.
     fn weak(&self) -> Self {
         Self { runs: Arc::clone(&self.runs), _owner: None }
     }
@@ -87,20 +88,20 @@ struct Runs {
     rung: Mutex<HashSet<RunId>>,
     bell: Notify,
     closed: AtomicBool,
-    /// Whether the task is there that waits for work.
+    /// Whether the task is running.
     works: AtomicBool,
 }
 
-/// What is kept of an unattended run.
+/// An unattended run.
 struct Known {
     runner: Asleep,
     definition: Arc<BrainDefinition>,
-    /// When it is looked at although nothing is appended.
+    /// When to look at it without an append.
     wake: Option<Timestamp>,
     _watch: Arc<Watch>,
 }
 
-/// Rings when something is appended to a run.
+/// Notified of appends to a run.
 struct Watch(Weak<Runs>);
 
 impl Watcher for Watch {
@@ -125,7 +126,7 @@ impl Runs {
         self.bell.notify_one();
     }
 
-    /// Takes the runs out that are to be looked at, and says when the next one is.
+    /// Removes the runs to look at now, and returns the time of the next one.
     fn ready(&self, now: Timestamp) -> (Vec<(RunId, Known)>, Option<Timestamp>) {
         let mut rung = std::mem::take(&mut *self.rung());
         let mut known = self.known();
@@ -135,7 +136,7 @@ impl Runs {
         (ready, known.values().filter_map(|known| known.wake).min())
     }
 
-    /// Keeps a run, unless its runner is gone or has taken it in again meanwhile.
+    /// Adds a run, unless its runner is gone or has added it again.
     fn keep(&self, run: RunId, known: Known) {
         let mut all = self.known();
         if !self.closed.load(Ordering::Acquire) {
@@ -144,7 +145,7 @@ impl Runs {
     }
 }
 
-/// A runner without its liveness: other workers may claim its runs as soon as the runner itself is gone.
+/// A runner that holds no lease: other workers may claim its runs as soon as the runner itself is gone.
 struct Asleep {
     runner: Runner,
     owner: Weak<OnceCell<Lease>>,
@@ -163,7 +164,7 @@ impl Asleep {
     }
 }
 
-/// What is known of a run when its last handle is dropped.
+/// The parts of a run that remain after its last handle.
 pub(super) struct Unheld {
     runner: Asleep,
     run: RunId,
@@ -171,13 +172,13 @@ pub(super) struct Unheld {
 }
 
 impl Unheld {
-    /// Makes it of a run that the runner continues by itself.
+    /// Returns the parts of a run that the runner continues by itself.
     pub(super) fn of(shared: &Shared) -> Option<Self> {
         let definition = shared.definition.clone().filter(|_| !shared.served)?;
         Some(Self { runner: Asleep::of(&shared.runner), run: shared.run.clone(), definition })
     }
 
-    /// Keeps the run, and looks at it at once: an answer may have come just before.
+    /// Adds the run and looks at it at once: an answer may have just arrived.
     pub(super) fn keep(self) {
         let Self { runner, run, definition } = self;
         let Runner { unattended, store, clock, .. } = &runner.runner;
@@ -207,14 +208,14 @@ async fn work(runs: Arc<Runs>, clock: Arc<dyn Clock>) {
     }
 }
 
-/// Looks at a run, and continues it where there is work that no worker does.
+/// Looks at a run, and continues it if it has unclaimed work.
 async fn look(runs: &Runs, run: RunId, mut known: Known) {
     let now = known.runner.runner.clock.now();
     known.wake = match continued(&known.runner, &run, &known.definition, now).await {
         Ok(Looked::Gone) => return,
         Ok(Looked::Waits(wake)) => wake,
         Err(error) => {
-            tracing::warn!(%run, %error, "the run cannot be looked at for now");
+            tracing::warn!(%run, %error, "cannot read the run");
             Some(now.after(LOOK))
         }
     };
@@ -222,9 +223,9 @@ async fn look(runs: &Runs, run: RunId, mut known: Known) {
 }
 
 enum Looked {
-    /// It is over, or attended to again.
+    /// It has ended, or another task attends to it.
     Gone,
-    /// There is nothing to do before this time, unless something is appended.
+    /// It has no work before this time without an append.
     Waits(Option<Timestamp>),
 }
 
@@ -251,14 +252,14 @@ async fn continued(
     {
         return Ok(Looked::Waits(Some(now.after(rest.left))));
     }
-    // Up to here nothing needs the runner to be alive, and a look must not make a dropped runner count as alive.
+    // Only now is the runner revived: a look must not make a dropped runner count as live.
     let Some(runner) = asleep.wake() else { return Ok(Looked::Gone) };
     let how = Resumption { definition: Some(Arc::clone(definition)), ..Resumption::default() };
     Ok(match runner.resume_as(run, how).await {
         Ok(_) | Err(ResumeError::Over { .. } | ResumeError::Leaves) => Looked::Gone,
         Err(ResumeError::Claimed { .. }) => Looked::Waits(Some(now.after(LOOK))),
         Err(error) => {
-            tracing::warn!(%run, %error, "the run cannot go on for now");
+            tracing::warn!(%run, %error, "cannot resume the run");
             runner.backoffs.add(run, row.next, Some(error));
             let rest = runner.backoffs.rest(run).map_or(LOOK, |rest| rest.left);
             Looked::Waits(Some(now.after(rest)))

@@ -1,4 +1,4 @@
-//! The one task that drives a run.
+//! The worker of a run: the one task that drives it.
 
 use std::collections::{HashMap, HashSet};
 use std::panic::AssertUnwindSafe;
@@ -9,12 +9,16 @@ use futures::FutureExt as _;
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 
-use super::async_effects::{self, Report, Reports, panicked};
+use super::catch::panicked;
+use super::clock::sleep;
 use super::clock::sleep_until;
 use super::frames::Frames;
 use super::link::RunLink;
 use super::registry::RunGuard;
-use super::shared::{Phase, Shared, Stop};
+use super::report;
+use super::report::{Report, Reports};
+use super::shared::{Phase, Shared};
+use super::stop::Stop;
 use crate::definition::{BrainDefinition, with_document_limit};
 use crate::error::Error;
 use crate::machine::{Effect, Outcome, RunState, end_brain, next};
@@ -29,19 +33,19 @@ pub(super) struct Worker {
     pub(super) link: Arc<RunLink>,
     pub(super) reports: Reports,
     pub(super) answered: HashMap<Path, HashSet<usize>>,
-    /// Effects whose intents are in the log, and which are in flight as soon as the worker comes iteration to it.
+    /// Effects whose intents are in the log and that the worker starts next.
     pub(super) announced: Vec<Effect>,
     flights: HashMap<Path, Flight>,
     incoming: mpsc::UnboundedReceiver<Box<Report>>,
     held: Vec<Report>,
-    /// How many outcomes are to be settled before anything begins, in lockstep.
+    /// How many outcomes must be settled before a new effect begins, in lockstep.
     unsettled: usize,
-    /// Whether the runner lets go of its runs.
+    /// Whether the runner releases its runs.
     leaves: watch::Receiver<bool>,
-    /// Until when what is in flight may end, once it does.
+    /// Until when work in flight may end after that.
     leaves_at: Option<tokio::time::Instant>,
-    /// Whether mail for what the run waits for may lie unread in the mailbox. Then a worker that stops does not let go of
-    /// the run, so that it counts as left behind.
+    /// Whether the mailbox may have unread webhooks for the run. A worker that stops then does not release the
+    /// run, so that it counts as orphaned.
     pub(super) mail_unread: bool,
     _grip: RunGuard,
 }
@@ -49,7 +53,7 @@ pub(super) struct Worker {
 /// A task that is in flight.
 struct Flight {
     task: AbortHandle,
-    /// Whether lockstep waits for it; a question of a step is answered at once, since the step waits for it.
+    /// Whether lockstep waits for it. A step waits for its question, so a question is settled at once.
     awaited: bool,
 }
 
@@ -66,21 +70,21 @@ impl From<Vec<NewEvent>> for Announced {
     }
 }
 
-/// Why a worker has left its run.
+/// The reason why a worker has left its run.
 pub(super) enum Left {
     /// The run has ended.
     Ended,
-    /// There was nothing to do for a while, or the runner lets go of its runs.
+    /// The run was idle for a while, or the runner releases its runs.
     Released,
-    /// Another worker has the run.
+    /// Another worker has claimed the run.
     Lost,
-    /// Something failed.
+    /// It failed.
     Failed(Stop),
 }
 
 impl Worker {
-    /// Makes the worker of a run, with what its open frames need beside their state: the author's configurations run
-    /// again, on the state that they saw.
+    /// Creates the worker of a run and restores the code of its open frames: the author's configurations rerun on
+    /// the state that they saw.
     pub(super) async fn restored(
         shared: &Arc<Shared>,
         state: &RunState,
@@ -110,9 +114,9 @@ impl Worker {
         }))
     }
 
-    /// Works on the run until it ends, or there is nothing to do for a while.
+    /// Works on the run until it ends or has been idle for a while.
     pub(super) async fn work(mut self: Box<Self>) -> Left {
-        // Whoever waits for the run would wait for ever if its worker went away without a word.
+        // A panic must not leave the handle's waiters without an answer.
         let driven = AssertUnwindSafe(self.drive()).catch_unwind().await;
         for (_, flight) in self.flights.drain() {
             flight.task.abort();
@@ -120,7 +124,7 @@ impl Worker {
         let stop = match driven.unwrap_or_else(|panic| Err(Stop::Panicked(panicked(&*panic).to_string()))) {
             Ok(left) => return left,
             Err(Stop::Lost) => {
-                tracing::warn!(run = %self.shared.run, "another worker has taken over the run");
+                tracing::warn!(run = %self.shared.run, "another worker has claimed the run");
                 return Left::Lost;
             }
             Err(stop) => stop,
@@ -132,23 +136,22 @@ impl Worker {
         }
         tracing::error!(run = %self.shared.run, reason = %stop, "the run's worker stops");
         let next = self.shared.state().next;
-        // Before whoever hears of the release looks for it.
+        // Before the release wakes other tasks of this runner.
         self.shared.runner.backoffs.add(&self.shared.run, next, Some(stop.clone().into()));
         let mut free = self.mail_unread || self.shared.state().has_ended();
         while !free {
-            // If the store takes it, another worker need not wait until this process ends.
+            // After a release another worker need not wait until this process ends.
             free = self.release(stop.to_string()).await.unwrap_or(true) || self.shared.state().has_ended();
         }
         Left::Failed(stop)
     }
 
-    /// Ends the run in failure, since what comes next in it cannot be recorded, now or ever. Answers `false` where that could
-    /// not be written.
+    /// Fails the run because its next event can never be recorded. Returns `false` if that could not be written.
     async fn fail(&mut self, refused: &StoreError) -> bool {
         loop {
             let failure = Failure {
                 code: EndReason::State,
-                message: format!("the run cannot go on: {refused}"),
+                message: format!("the run cannot continue: {refused}"),
                 retryable: false,
             };
             let new_events =
@@ -223,7 +226,7 @@ impl Worker {
         crate::machine::status(&self.shared.state()) != Status::Running
     }
 
-    /// Begins everything that can begin, until nothing more can, and says when to look again.
+    /// Begins all due effects and returns the time of the next look.
     async fn begin_effects(&mut self) -> Result<Option<Timestamp>, Stop> {
         loop {
             self.spawn_announced();
@@ -244,20 +247,20 @@ impl Worker {
         effects
     }
 
-    /// Begins effects that can begin together: first the events that follow from the state and the intents, in one
-    /// append; then what is in flight from then on; then what is done at once.
+    /// Begins effects together: first one append with the events that follow from the state and the intents, then
+    /// the effects in flight, then those that are performed at once.
     async fn begin(&mut self, mut effects: Vec<Effect>) -> Result<(), Stop> {
         let decided = self.shared.state().next;
         let now = self.announce(&self.shared.state(), &mut effects);
         if !now.new_events.is_empty() {
             if !self.append(now).await? {
-                // Somebody else was first: what can begin has to be decided again.
+                // Another writer was first: decide again.
                 return Ok(());
             }
             self.spawn_announced();
         }
         for effect in effects {
-            // What follows from the appends since then may have ended what this one is about.
+            // The appends since then may have made this effect obsolete.
             let stale = self.shared.state().next != decided && !self.is_due(&effect);
             if stale || !self.perform(effect).await? {
                 return Ok(());
@@ -266,8 +269,8 @@ impl Worker {
         Ok(())
     }
 
-    /// Names the events that follow from a state at once: those that follow from it alone, and the intents of effects.
-    /// What is left of the effects is done by the worker itself.
+    /// Returns the events that follow from a state alone and the intents of effects. The remaining effects are
+    /// performed by the worker itself.
     fn announce(&self, state: &RunState, effects: &mut Vec<Effect>) -> Announced {
         let mut now = Announced::default();
         for effect in std::mem::take(effects) {
@@ -286,7 +289,7 @@ impl Worker {
         now
     }
 
-    /// Names what can begin in a state that the worker is about to make true, so that it is announced in the same append.
+    /// Returns what can begin in the state after an append, so that its intents are part of the same append.
     pub(super) fn follows(&self, state: &RunState) -> Announced {
         if self.unsettled > 0 || self.leaves() {
             return Announced::default();
@@ -302,7 +305,7 @@ impl Worker {
         }
     }
 
-    /// Says whether something is in flight at a path.
+    /// Returns whether an effect is in flight at a path.
     pub(super) fn flies(&self, path: &Path) -> bool {
         self.flights.contains_key(path)
     }
@@ -311,20 +314,20 @@ impl Worker {
         &mut self,
         path: Path,
         awaited: bool,
-        work: impl Future<Output = async_effects::Outcome> + Send + 'static,
+        work: impl Future<Output = report::Outcome> + Send + 'static,
     ) {
         let reports = self.reports.clone();
         let at = path.clone();
         let max_bytes = self.shared.runner.max_document_bytes;
         let task = tokio::spawn(async move {
             let outcome = with_document_limit(max_bytes, work).await;
-            // The worker is gone when the run was stopped; then nobody wants the outcome.
+            // The worker is gone when the run was stopped.
             _ = reports.send(Box::new(Report::Done { path: at, outcome }));
         });
         self.flights.insert(path, Flight { task: task.abort_handle(), awaited });
     }
 
-    /// Stops what is in flight at a path; nobody wants its outcome.
+    /// Aborts the effect in flight at a path.
     pub(super) fn drop_flight(&mut self, path: &Path) {
         if let Some(flight) = self.flights.remove(path) {
             flight.task.abort();
@@ -332,8 +335,8 @@ impl Worker {
         self.link.forget(path);
     }
 
-    /// Gives up the iterations that plugins prepare, which may take as long as they like: nothing of it is in the log. Only the
-    /// answer to a plugin's question is waited for.
+    /// Aborts the preparation of iterations by plugins, which may take any time and are not in the log. Only the
+    /// answer to a plugin's question is awaited.
     async fn give_up_iterations(&mut self) -> Result<(), Stop> {
         let is_idle =
             |path: &&Path| self.preparing(path).is_some_and(|iteration| !self.flies(&path.iteration(iteration)));
@@ -344,27 +347,27 @@ impl Worker {
         self.record_held().await
     }
 
-    /// Sets how long effects in flight may still take when the runner releases its runs.
+    /// Returns how long effects in flight may still take when the runner releases its runs.
     fn grace(&mut self) -> Duration {
         let now = tokio::time::Instant::now();
         let grace = self.shared.runner.release_grace;
-        // Without an end where the time has none.
+        // `None` stands for a time beyond the clock's range.
         let Some(end) = self.leaves_at.or_else(|| now.checked_add(grace)) else { return Duration::MAX };
         self.leaves_at = Some(end);
         end.saturating_duration_since(now)
     }
 
-    /// Gives up what is in flight, as a crash does; what has ended is recorded.
+    /// Aborts the effects in flight, as a crash does; outcomes that have arrived are recorded.
     async fn abandon(&mut self) -> Result<(), Stop> {
         for (path, flight) in self.flights.drain() {
-            tracing::warn!(run = %self.shared.run, %path, "abandoned, since it did not end in time");
+            tracing::warn!(run = %self.shared.run, %path, "abandoned: it did not end in time");
             flight.task.abort();
         }
         self.record_held().await
     }
 
-    /// Waits for a report, for somebody else's append, or for the time to look again. Answers `false` when nothing
-    /// came for as long as the worker has patience.
+    /// Waits for a report, for another writer's append, or for the next due time. Returns `false` after `linger`
+    /// without any.
     async fn wait(&mut self, wake: Option<Timestamp>, linger: Duration) -> Result<bool, Stop> {
         let shared = Arc::clone(&self.shared);
         tokio::select! {
@@ -392,7 +395,7 @@ impl Worker {
             Report::Done { path, .. } => self.flights.get(path).is_some_and(|flight| !flight.awaited),
             Report::Output { .. } => false,
         };
-        // What was settled at once may have stopped the last one that was waited for.
+        // A settled question may have stopped the last effect that lockstep waits for.
         if at_once {
             self.record(report).await?;
         } else {
@@ -401,7 +404,7 @@ impl Worker {
         self.record_held().await
     }
 
-    /// Settles what is held back in lockstep, once nothing is in flight that it waits for.
+    /// Settles the outcomes held back in lockstep, once no awaited effect is in flight.
     async fn record_held(&mut self) -> Result<(), Stop> {
         let done = |held: &[Report], path: &Path| {
             held.iter().any(|report| matches!(report, Report::Done { path: done, .. } if done == path))
@@ -443,7 +446,7 @@ impl Worker {
     }
 }
 
-/// Orders paths as a person counts: call 2 before call 10.
+/// Orders paths numerically: call 2 before call 10.
 fn order(path: &Path) -> Vec<(u8, u32, u32, String)> {
     use crate::record::Segment;
     path.segments()
@@ -453,8 +456,4 @@ fn order(path: &Path) -> Vec<(u8, u32, u32, String)> {
             Segment::Stage(name) => (2, 0, 0, name.to_owned()),
         })
         .collect()
-}
-
-pub(super) async fn sleep(pause: Duration) {
-    if pause == Duration::MAX { std::future::pending().await } else { tokio::time::sleep(pause).await }
 }

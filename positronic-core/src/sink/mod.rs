@@ -3,13 +3,13 @@
 //! This module is for user interfaces and other readers of runs; an author of brains does not need it.
 //!
 //! A sink gets the events of every run of its runner; [`RunHandle::follow`](crate::runner::RunHandle::follow) reads one run
-//! as a stream. A sink gets every event of a run in order, once and without gaps. Each sink of a run has a task that reads the
-//! store from the sink's position, so a slow sink delays no other and needs no queue; a failing one gets the same event again,
-//! and is given up after a while, without harm to the run, until a worker claims the run again. Deltas are live only and may be
-//! lost.
+//! A sink gets every event of a run in order, once and without gaps. Each sink of a run has a task that reads the
+//! store from the sink's position, so a slow sink delays no other and needs no queue. After a failure the sink gets
+//! the same event again; after 12.75 seconds of failures it is given up, without effect on the run, until a worker
+//! claims the run again. Deltas are live only and may be lost.
 //!
-//! A sink that fails, panics or hangs stops no run, in any of its methods. One that blocks its thread delays the other work of
-//! that thread: all of it on a current-thread runtime. Blocking work belongs into `spawn_blocking`, as in [`JsonLines`].
+//! A sink that fails, panics or hangs never stops a run. One that blocks its thread delays the other work of that
+//! thread: all of it on a current-thread runtime. Blocking work belongs in `spawn_blocking`, as in [`JsonLines`].
 
 mod json_lines;
 mod log;
@@ -28,9 +28,10 @@ pub trait EventSink: Send + Sync + 'static {
     /// Returns the sink's name, for warnings.
     fn name(&self) -> &str;
 
-    /// Returns the number of the next event that the sink wants of an existing run, for instance after a restart. With `None`, it
-    /// gets the events after the last one that the runner or a clone of it has shown it; of a run that is new to them, only
-    /// later events. No event is shown before it returns; a sink that panics here is given up.
+    /// Returns the number of the next event that the sink wants of an existing run, for instance after a restart.
+    /// With `None`, it gets the events after the last one that this runner or a clone of it delivered to it, and
+    /// of a run that is new to them only later events. No event is delivered before it returns; a sink that
+    /// panics here is given up.
     fn position(&self, _run: &RunId) -> Option<Seq> {
         None
     }
@@ -39,7 +40,7 @@ pub trait EventSink: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// [`SinkError`] when the event was not received; it is sent again.
+    /// [`SinkError`] if the event was not received; it is sent again.
     fn event<'a>(&'a self, run: &'a RunId, event: &'a std::sync::Arc<Event>) -> BoxFuture<'a, Result<(), SinkError>>;
 
     /// Receives a piece of a streaming answer. It must not block.

@@ -13,7 +13,7 @@
 mod append;
 mod blob;
 mod error;
-mod mail;
+mod mailbox;
 mod memory;
 mod query;
 #[cfg(feature = "sqlite")]
@@ -31,7 +31,7 @@ pub use crate::record::LARGEST_BLOB;
 pub use append::{Append, Index, Snapshot, TimerChange};
 pub use blob::{BLOB_GRACE, swept_before};
 pub use error::StoreError;
-pub use mail::{DeliveryState, InboundWebhook, MailboxEntry, PostOutcome};
+pub use mailbox::{DeliveryState, InboundWebhook, MailboxEntry, PostOutcome};
 pub use memory::MemoryStore;
 pub use query::{EventMatch, PendingFilter, PendingItem, RunFilter, TimerFilter, TimerOwner};
 /// The SQLite library of the embedded store, re-exported because a build can have only one `libsqlite3-sys`: it links

@@ -1,4 +1,4 @@
-//! Time and ids that are the same in every run of a test.
+//! A clock and ids that are the same in every run of a test.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use crate::record::{RunId, SignalId, Timestamp};
 use crate::runner::{Clock, Ids};
 
-/// Begins at 2026-01-01 00:00:00 UTC and goes as tokio's clock does, which stands still under `start_paused = true`.
+/// Begins at 2026-01-01 00:00:00 UTC and follows tokio's clock, which stands still under `start_paused = true`.
 #[derive(Debug, Clone, Default)]
 pub struct TestClock {
     began: Arc<std::sync::OnceLock<Instant>>,
@@ -26,7 +26,7 @@ impl Clock for TestClock {
     }
 }
 
-/// Gives `run-1`, `run-2`, … and `signal-1`, `signal-2`, …, and no chance.
+/// Generates `run-1`, `run-2`, … and `signal-1`, `signal-2`, …, without randomness.
 #[derive(Debug, Clone, Default)]
 pub struct CountedIds {
     counts: Arc<(AtomicU64, AtomicU64)>,

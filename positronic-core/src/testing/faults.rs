@@ -1,4 +1,4 @@
-//! A store that fails when a test says so.
+//! A store that fails on demand.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -10,16 +10,16 @@ use crate::store::{
     PostOutcome, RunFilter, Snapshot, StoreError, TimerFilter, Watcher,
 };
 
-/// What goes wrong with an append.
+/// A fault of an append.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
-    /// Nothing is written, and the append says so.
+    /// It writes nothing and fails.
     Refused(StoreError),
-    /// Everything is written, and the append fails all the same, as when the answer is lost on its way.
+    /// It writes everything and fails, as if the reply were lost.
     Unanswered(StoreError),
-    /// It takes this long, and then goes well.
+    /// It takes this long and succeeds.
     Slow(Duration),
-    /// Everything is written at once, and the answer takes this long.
+    /// It writes everything at once, and the reply takes this long.
     Late(Duration),
 }
 
@@ -27,7 +27,7 @@ type Plan = Arc<dyn Fn(&RunId, &Append) -> Option<Fault> + Send + Sync>;
 type Reads = Arc<dyn Fn(&'static str) -> Option<StoreError> + Send + Sync>;
 type Pauses = Arc<dyn Fn(&'static str) -> Option<Duration> + Send + Sync>;
 
-/// Wraps a store and makes its appends, and what it reads, fail or take long when a test says so.
+/// Wraps a store, whose appends and reads fail or take long on demand.
 ///
 /// ```
 /// use positronic_core::store::{MemoryStore, StoreError};
@@ -47,18 +47,18 @@ pub struct FaultyStore<S> {
 }
 
 impl<S: EventStore> FaultyStore<S> {
-    /// Wraps a store; `plan` says of each append what goes wrong with it.
+    /// Wraps a store; `plan` chooses the fault of each append.
     pub fn new(inner: S, plan: impl Fn(&RunId, &Append) -> Option<Fault> + Send + Sync + 'static) -> Self {
         Self { inner, plan: Arc::new(plan), reads: Arc::new(|_| None), pauses: Arc::new(|_| None) }
     }
 
-    /// Makes what only reads fail, too, and what keeps a file: `reads` is asked with the name of the method, as in `"mail"`.
+    /// Makes reads and file writes fail, too: `reads` gets the name of the method, such as `"mail"`.
     #[must_use]
     pub fn reading(self, reads: impl Fn(&'static str) -> Option<StoreError> + Send + Sync + 'static) -> Self {
         Self { reads: Arc::new(reads), ..self }
     }
 
-    /// Makes what can be made to fail by [`FaultyStore::reading`] take long: `pauses` is asked with the name of the method, too.
+    /// Delays the methods of [`FaultyStore::reading`]: `pauses` gets the name of the method.
     #[must_use]
     pub fn slowly(self, pauses: impl Fn(&'static str) -> Option<Duration> + Send + Sync + 'static) -> Self {
         Self { pauses: Arc::new(pauses), ..self }

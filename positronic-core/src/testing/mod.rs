@@ -1,15 +1,15 @@
-//! Testing brains: scripted replies, a fixed clock, fixed ids, and a run that reads as a snapshot.
+//! Tests of brains: scripted replies, a fixed clock and fixed ids, and runs as snapshots.
 //!
-//! A [`Test`] runs brains in lockstep: everything in flight is awaited and then recorded in path order, so that two
-//! runs of the same test give the same log on every machine. Its clock is tokio's: under `start_paused = true` it stands
-//! still while code runs and jumps over every pause, so no test sleeps.
+//! A [`Test`] runs brains in lockstep: it awaits everything in flight and then records it in path order, so the same
+//! test gives the same log on every machine. Its clock is tokio's: under `start_paused = true` it stands still while
+//! code runs and jumps over pauses, so no test sleeps.
 //!
 //! A single tool is tested without a model: [`ToolTest`] calls it with a state, options and services.
 //!
-//! A paused clock also jumps while a tool waits for real input or output, since tokio sees only idle tasks. A `Test` therefore sets
-//! no timer for a tool: a tool takes too long when the clock says so once it has ended, or when it does not end in real time.
-//! A client's own time-out is a timer, though. A tool that asks a real server through such a client is tested without
-//! `start_paused`, or with the client's time-out switched off.
+//! A paused clock also jumps while a tool waits for real input or output, because tokio sees only idle tasks. A
+//! `Test` therefore sets no timer for a tool: a tool times out by the clock after it has ended, or in real time
+//! before. A client's own timeout is a timer, though: test a tool that asks a real server without `start_paused`, or
+//! without the client's timeout.
 //!
 //! ```
 //! use positronic_core::model::scripted::{Reply, ScriptedModel};
@@ -53,7 +53,7 @@ pub struct Test {
 }
 
 impl Test {
-    /// Makes a test whose loops are answered by `model`.
+    /// Creates a test whose loops are answered by `model`.
     pub fn new(model: impl Model) -> Self {
         Self::with(
             Runner::builder()
@@ -67,13 +67,13 @@ impl Test {
         )
     }
 
-    /// Makes a test of a runner that was built otherwise.
+    /// Creates a test of another runner.
     #[must_use]
     pub const fn with(runner: Runner) -> Self {
         Self { runner }
     }
 
-    /// Returns the runner, for what a test does beside running one brain.
+    /// Returns the runner, to do more than run one brain.
     #[must_use]
     pub const fn runner(&self) -> &Runner {
         &self.runner
@@ -89,7 +89,7 @@ impl Test {
     ///
     /// # Panics
     ///
-    /// When the run cannot start, with the reason.
+    /// If the run cannot start, with the reason.
     #[track_caller]
     pub fn start<B: Runnable>(&self, brain: B, options: B::Options) -> impl Future<Output = RunHandle<B::Result>> {
         let place = std::panic::Location::caller();
@@ -101,11 +101,11 @@ impl Test {
         }
     }
 
-    /// Runs a brain until it has ended or waits for somebody.
+    /// Runs a brain until it has ended or waits.
     ///
     /// # Panics
     ///
-    /// When the run cannot start, with the reason.
+    /// If the run cannot start, with the reason.
     #[track_caller]
     pub fn run<B: Runnable>(&self, brain: B, options: B::Options) -> impl Future<Output = Story> {
         let started = self.start(brain, options);
@@ -119,7 +119,7 @@ fn fail(place: &std::panic::Location<'_>, error: &dyn std::error::Error) -> ! {
 }
 
 impl Story {
-    /// Waits until a run has ended or waits for somebody, and reads it.
+    /// Waits until a run has ended or waits, and reads it.
     pub async fn of<R: DeserializeOwned>(run: &RunHandle<R>) -> Self {
         let settled = run.settled().await;
         run.flushed(std::time::Duration::from_secs(5)).await;

@@ -1,4 +1,4 @@
-//! Playing a brain on a cassette, which answers for the model, for people and for webhooks.
+//! Runs of a brain on a cassette, which answers for the model, people and webhooks.
 
 use std::sync::Arc;
 
@@ -10,12 +10,12 @@ use crate::record::{Actor, Pending, PendingKind, SignalKind};
 use crate::runner::Settled;
 
 impl Test {
-    /// Plays a brain on a cassette to its end. The cassette answers approvals and waits, too.
+    /// Runs a brain on a cassette to its end. The cassette also answers approvals and waits.
     ///
     /// # Panics
     ///
-    /// When the cassette cannot be read, when it does not answer something that the run waits for, or when it holds
-    /// something that was not asked for: a bundled cassette fits its brain.
+    /// If the cassette cannot be read, lacks an answer that the run waits for, or has unused answers: a bundled
+    /// cassette matches its brain.
     #[track_caller]
     pub fn play<B: Runnable>(cassette: &str, brain: B, options: B::Options) -> impl Future<Output = Story> {
         let place = std::panic::Location::caller();
@@ -27,8 +27,8 @@ impl Test {
         async move { test.play_through(place, &cassette, brain, options).await }
     }
 
-    /// Runs a brain to its end as [`Test::play`] does, with the test's own model: the cassette answers approvals and waits, and
-    /// the model may ask it for its answers.
+    /// Runs a brain to its end as [`Test::play`] does, with the test's own model: the cassette answers approvals
+    /// and waits, and the model may ask it for its answers.
     ///
     /// # Panics
     ///
@@ -80,7 +80,7 @@ struct Unanswered(Vec<Pending>);
 #[error("the cassette holds what was not asked for: {0:?}")]
 struct Unused(Vec<String>);
 
-/// Says what is pending in a cassette's words.
+/// Returns the name of a pending item in a cassette.
 fn asked(pending: &[Pending]) -> Vec<Asked<'_>> {
     let mut asked = Vec::new();
     for Pending { call, kind, .. } in pending {

@@ -1,11 +1,12 @@
-//! A run as it reads in a snapshot.
+//! A run as text for snapshots.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::projection::{Prompts, transcript};
+use crate::projection::timeline::Timeline;
+use crate::projection::transcript;
 use crate::record::Event;
 use crate::runner::Settled;
 
@@ -17,7 +18,7 @@ pub struct Story {
     state: Value,
 }
 
-/// How many characters of an event's fields a line of [`Story::events`] shows.
+/// The maximum number of characters of an event's fields in [`Story::events`].
 const WIDTH: usize = 120;
 
 impl Story {
@@ -25,20 +26,20 @@ impl Story {
         Self { settled, events, state }
     }
 
-    /// Returns what the run came to.
+    /// Returns the outcome of the run.
     #[must_use]
     pub const fn settled(&self) -> &Settled {
         &self.settled
     }
 
-    /// Returns the events themselves.
+    /// Returns the events.
     #[must_use]
     pub fn log(&self) -> &[Arc<Event>] {
         &self.events
     }
 
-    /// Writes an event a line: its number, path and name, and its fields, shortened to 120 characters. Times are left
-    /// out.
+    /// Writes one line per event: its number, path and name, and its fields, truncated to 120 characters. Times
+    /// are omitted.
     #[must_use]
     pub fn events(&self) -> String {
         let mut text = String::new();
@@ -58,7 +59,7 @@ impl Story {
         text
     }
 
-    /// Writes the events as they are stored, a JSON object a line.
+    /// Writes the events as they are stored, one JSON object per line.
     #[must_use]
     pub fn json_lines(&self) -> String {
         let mut text = String::new();
@@ -71,10 +72,16 @@ impl Story {
         text
     }
 
-    /// Writes the records of all loops as a conversation.
+    /// Returns the run as people see it.
+    #[must_use]
+    pub fn timeline(&self) -> Timeline {
+        Timeline::of(self.events.iter().map(|event| &**event))
+    }
+
+    /// Writes the loops of the run as text: messages, answers, calls and outcomes.
     #[must_use]
     pub fn transcript(&self) -> String {
-        transcript(&Prompts::of(self.events.iter().map(|event| &**event)))
+        transcript(&self.timeline())
     }
 
     /// Returns the state of the brain.

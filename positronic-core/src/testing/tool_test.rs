@@ -20,9 +20,9 @@ use crate::record::{
 
 /// Calls single tools with a state, options and services.
 ///
-/// A call is checked as the engine checks it: its arguments against the tool's schema first, then its approval. The changes of
-/// the state are applied to a copy; the next call sees the state of the test again. A tool that asks a model, a brain or a
-/// record needs a run: test it with [`Test`](super::Test).
+/// A call is checked as in a run: its arguments against the tool's schema, then its approval. Changes apply to a copy
+/// of the state, so each call sees the state of the test. A tool that asks a model, a brain or a record needs a run:
+/// use [`Test`](super::Test).
 ///
 /// ```
 /// use positronic_core::dsl::{Tool, ToolBuilder};
@@ -60,25 +60,25 @@ pub struct ToolTest<O, S, V = NoServices> {
     types: PhantomData<fn(O, S)>,
 }
 
-/// What a call of a tool came to; see [`ToolTest::call`].
+/// The outcome of a tool's call; see [`ToolTest::call`].
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Called<S> {
-    /// Why a person would have been asked before; none where the call needs no approval.
+    /// The reason for an approval; `None` if the call needs none.
     pub approval: Option<String>,
     /// The result.
     pub output: Value,
-    /// What the model would read in its place.
+    /// The text that the model would read instead of the result.
     pub brief: Option<String>,
-    /// The state with the changes of the call.
+    /// The state after the call.
     pub state: S,
     /// What the call would wait for.
     pub waits: Vec<WaitSpec>,
-    /// The files, widgets and other outputs that it has shown, in order.
+    /// Its files, widgets and other outputs, in order.
     pub outputs: Vec<SideOutput>,
-    /// What it has said of its progress.
+    /// Its progress messages.
     pub progress: Vec<String>,
-    /// The triggers that it sets and takes back.
+    /// The triggers that it sets and deletes.
     pub triggers: Vec<TriggerChange>,
 }
 
@@ -99,17 +99,17 @@ impl<O: Options, S: State> ToolTest<O, S> {
 }
 
 impl<O: Options, S: State, V: Services> ToolTest<O, S, V> {
-    /// Runs the configuration of a brain's loop with the test's state, and returns its tools by name, without those of its
-    /// plugins. So two tools of one name and unknown names in `exit_on` are found by a unit test, also in a loop that a run
+    /// Runs the configuration of a brain's loop with the test's state, and returns its tools by name, without
+    /// those of its plugins. It finds duplicate tools and unknown names in `exit_on`, even in a loop that a run
     /// reaches late.
     ///
     /// # Errors
     ///
-    /// An [`Error`] when the brain has no such loop, or its configuration is refused.
+    /// An [`Error`] if the brain has no such loop, or its configuration is refused.
     ///
     /// # Panics
     ///
-    /// Where the configuration panics.
+    /// If the configuration panics.
     pub fn tools<S2, N, R>(&self, brain: &Brain<O, S2, N, R>, stage: &str) -> Result<IndexMap<String, Tool<O, S, V>>>
     where
         N: Requirement<Services = V>,
@@ -131,11 +131,11 @@ impl<O: Options, S: State, V: Services> ToolTest<O, S, V> {
     ///
     /// # Errors
     ///
-    /// What the tool answers, or an [`Error`] when the arguments do not fit its schema, or the tool runs a brain.
+    /// The tool's error, or an [`Error`] if the arguments do not match its schema or the tool runs a brain.
     ///
     /// # Panics
     ///
-    /// Where the tool panics.
+    /// If the tool panics.
     pub async fn call(&self, tool: &Tool<O, S, V>, arguments: Value) -> Result<Called<S>> {
         let ToolDefinition { decl, schema, gate, body, .. } = &**tool.definition();
         let ToolBody::Function { execute, .. } = body else {
@@ -193,7 +193,7 @@ impl<O, S, V> fmt::Debug for ToolTest<O, S, V> {
     }
 }
 
-/// What a call has shown and said.
+/// The outputs and progress messages of a call.
 #[derive(Default)]
 struct Seen {
     approved: bool,
@@ -203,7 +203,7 @@ struct Seen {
     once: HashMap<String, Arc<Value>>,
 }
 
-/// The way back into a run that there is not: it notes what comes.
+/// A link without a run: it records what arrives.
 #[derive(Default)]
 struct Recorder(Mutex<Seen>);
 

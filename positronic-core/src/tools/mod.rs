@@ -3,8 +3,8 @@
 //! This module is for adapters of models and of tool servers; an author of brains does not need it.
 
 mod absent;
-mod order;
+mod field_order;
 mod schema;
-mod work;
+mod validation_work;
 
 pub use schema::{Schema, check_json};

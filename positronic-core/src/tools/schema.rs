@@ -12,8 +12,8 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
 use super::absent::remove_absent;
-use super::order::record_order;
-use super::work::{MAX_TRIES, Outline};
+use super::field_order::record_order;
+use super::validation_work::{MAX_TRIES, Outline};
 use crate::record::check_depth;
 
 /// A JSON schema with its lazily compiled validator.

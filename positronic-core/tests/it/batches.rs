@@ -7,7 +7,7 @@ use positronic_core::dsl::Tool;
 use positronic_core::machine::Refusal;
 use positronic_core::model::scripted::Reply;
 use positronic_core::record::PendingKind;
-use positronic_core::record::{Actor, BatchPolicy, EventKind, Signal, SignalId, SignalKind, ToolResult};
+use positronic_core::record::{Actor, BatchPolicy, SignalKind, ToolResult};
 use positronic_core::runner::{RunHandle, Settled, SignalError};
 use serde_json::{Value, json};
 
@@ -371,28 +371,6 @@ async fn answer_that_names_one_call_twice_has_one_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn same_signal_twice_gets_the_same_outcome() {
-    let journal = Journal::default();
-    let play = Play::new([batch([("gated", "a"), ("gated", "b")]), done()]);
-    let run = play.start(&workshop(&journal, tools), ()).await;
-    waits(&run).await;
-    let approve = Signal {
-        id: SignalId::from("mine"),
-        actor: Actor::default(),
-        kind: SignalKind::Approve { call: path("Work/0.0"), arguments: None },
-    };
-
-    let first = run.send(approve.clone()).await.unwrap();
-    waits(&run).await;
-    assert_eq!(run.send(approve.clone()).await.unwrap(), first);
-    run.approve(&path("Work/0.1"), "ann").await.unwrap();
-    play.story(&run).await;
-
-    assert_eq!(run.send(approve).await.unwrap(), first, "also after the run has ended");
-    assert_eq!(journal.take(), ["a", "b"]);
-}
-
-#[tokio::test(start_paused = true)]
 async fn second_decision_is_refused_and_names_the_first() {
     let journal = Journal::default();
     let play = Play::new([batch([("gated", "a"), ("gated", "b")]), done()]);
@@ -439,28 +417,6 @@ async fn decision_about_a_call_without_an_approval_is_refused() {
         };
         assert_eq!(found, expected, "{call}");
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn decision_records_who_when_why_and_which_arguments() {
-    let journal = Journal::default();
-    let play = Play::new([batch([("gated", "a")]), done()]);
-    let run = play.start(&workshop(&journal, tools), ()).await;
-    waits(&run).await;
-    approve_edited(&run, "Work/0.0", json!({"id": "b"})).await.unwrap();
-
-    let story = play.story(&run).await;
-
-    let decided = story.log().iter().find_map(|event| match &event.kind {
-        EventKind::LoopApprovalDecided { arguments, actor, signal, .. } => {
-            Some((arguments.clone(), actor.clone(), signal.clone(), event.epoch))
-        }
-        _ => None,
-    });
-    let (arguments, actor, signal, epoch) = decided.unwrap();
-    assert_eq!(arguments, Some(json!({"id": "b"})));
-    assert_eq!((actor.by.as_deref(), actor.channel.as_deref()), (Some("ann"), Some("test")));
-    assert_eq!((signal.as_str(), epoch), ("signal-1", None));
 }
 
 #[tokio::test(start_paused = true)]

@@ -418,7 +418,7 @@ async fn prompt_without_a_message_waits_for_the_previous_one_to_end() {
 
     let refused = chat.start(&asking(), ()).await.map(|_| ()).unwrap_err();
 
-    assert_eq!(refused.to_string(), "the run `c-0` is not over; wait for it, or cancel it");
+    assert_eq!(refused.to_string(), "the run `c-0` has not ended; wait for its end or cancel it");
     assert_eq!(chat.runs().await.unwrap().len(), 1);
 }
 
@@ -441,7 +441,7 @@ async fn prompts_keep_their_order_when_the_clock_goes_back() {
     assert_eq!((&last.run, &first.run), (&RunId::new("c-1"), &RunId::new("c-0")));
     assert!(last.started > first.at, "{last:?}");
     let refused = chat.start(&asking, ()).await.map(|_| ()).unwrap_err();
-    assert_eq!(refused.to_string(), "the run `c-1` is not over; wait for it, or cancel it");
+    assert_eq!(refused.to_string(), "the run `c-1` has not ended; wait for its end or cancel it");
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,12 +5,11 @@ use std::sync::{Arc, Mutex};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{Event, ModelRequest, OutputKind, PublicId, RunId};
-use positronic_core::runner::Settled;
 use positronic_core::store::{EventStore, MemoryStore};
 use positronic_core::testing::{CountedIds, FaultyStore, Story, Test, TestClock};
 use serde_json::json;
 
-use crate::support::{Board, Journal, ShopBuilder, batch, check_log, done, prompt, worker, workshop};
+use crate::support::{Board, Journal, check_log, done, prompt, workshop};
 
 fn runner(store: impl EventStore, model: ScriptedModel) -> Runner {
     Runner::builder()
@@ -21,25 +20,6 @@ fn runner(store: impl EventStore, model: ScriptedModel) -> Runner {
         .lockstep(true)
         .linger(std::time::Duration::MAX)
         .build()
-}
-
-/// Answers by iteration, so that a repeated request gets the same answer.
-fn model() -> ScriptedModel {
-    ScriptedModel::from_fn(|request: &ModelRequest| match request.path.as_str() {
-        "Work/0" => batch([("safe", "a"), ("read", "b")]),
-        "Work/1" => batch([("alone", "c"), ("safe", "d")]),
-        _ => done(),
-    })
-}
-
-fn shop(journal: &Journal) -> Brain<(), Board> {
-    workshop(journal, |config| {
-        config.tools([
-            worker("safe", ShopBuilder::idempotent),
-            worker("read", ShopBuilder::read_only),
-            worker("alone", |t| t.idempotent().sequential()),
-        ])
-    })
 }
 
 /// Runs a brain and records after which events its process could have died.
@@ -53,33 +33,6 @@ pub(crate) async fn undisturbed(brain: &Brain<(), Board>, model: ScriptedModel) 
     let baseline = Test::with(runner(store, model)).run(brain, ()).await;
     let boundaries = boundaries.lock().unwrap().drain(1..).collect();
     (baseline, boundaries)
-}
-
-#[tokio::test(start_paused = true)]
-async fn run_stopped_anywhere_continues_and_ends_the_same() {
-    let journal = Journal::default();
-    let brain = shop(&journal);
-    let (baseline, boundaries) = undisturbed(&brain, model()).await;
-    let id = RunId::new("run-1");
-    assert!(boundaries.len() > 10, "{boundaries:?}");
-    for until in boundaries {
-        let store = MemoryStore::new();
-        let again = runner(store, model()).brain(brain.clone());
-        let prefix: Vec<Arc<Event>> = baseline.log()[..until].to_vec();
-        again.client().import(&id, &prefix).await.unwrap();
-
-        let mut recovered = again.recover().await.unwrap();
-
-        let (found, run) = recovered.pop().unwrap();
-        assert_eq!(found, id);
-        let run = run.unwrap();
-        assert!(matches!(run.settled().await, Settled::Completed(_)), "{until}");
-        let story = Story::of(&run).await;
-        check_log(&story, &run.state());
-        assert_eq!(story.transcript(), baseline.transcript(), "{until}");
-        assert_eq!(story.state(), baseline.state(), "{until}");
-        assert_eq!(story.log()[..until], prefix);
-    }
 }
 
 #[tokio::test(start_paused = true)]

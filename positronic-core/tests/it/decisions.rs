@@ -342,8 +342,8 @@ async fn structured_loop_without_an_exit_action_is_refused() {
         failure(&story),
         (
             EndReason::Config,
-            "the loop `Work` cannot be configured: it asks for decisions, which always name an action, and none of its \
-             actions ends it; mark one with `.exit()` or name one in `exit_on`"
+            "the loop `Work` cannot be configured: it asks for structured actions, and none of its \
+             actions ends the loop; mark one with `.exit()` or name one in `exit_on`"
                 .to_owned()
         )
     );

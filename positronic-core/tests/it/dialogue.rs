@@ -79,7 +79,7 @@ async fn undeliverable_message_is_refused() {
     let started = runner.start_with(&deaf, (), start).await.map(|_| ());
     let sent = runner.conversation("c").send(&deaf, (), "Hello?").await.map(|_| ());
 
-    let sentence = "`Deaf` takes no message: it has no loop of its own that could hear one; start it without a message";
+    let sentence = "`Deaf` takes no message: it has no loop of its own; start it without a message";
     assert!(matches!(&started, Err(error @ StartError::NoListener { .. }) if error.to_string() == sentence));
     assert!(matches!(sent, Err(ConversationError::Start(StartError::NoListener { .. }))));
 }

@@ -90,8 +90,8 @@ async fn bytes_are_stored_before_the_event_that_names_them() {
 #[tokio::test(start_paused = true)]
 async fn unstorable_file_fails_the_call_and_no_event_names_it() {
     for (refused, said) in [
-        (StoreError::Failed { message: "the disk is full".to_owned() }, "the file could not be kept: the disk is full"),
-        (StoreError::TooLarge { size: 99, most: 9 }, "the file could not be kept: a file of 99 bytes is too large"),
+        (StoreError::Failed { message: "the disk is full".to_owned() }, "cannot store the file: the disk is full"),
+        (StoreError::TooLarge { size: 99, most: 9 }, "cannot store the file: a file of 99 bytes is too large"),
     ] {
         let store = FaultyStore::new(MemoryStore::new(), |_, _| None)
             .reading(move |method| (method == "put_blob").then(|| refused.clone()));

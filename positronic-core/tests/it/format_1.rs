@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use positronic_core::machine::RunState;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
-use positronic_core::projection::{Prompts, request_at, transcript};
+use positronic_core::projection::timeline::Timeline;
+use positronic_core::projection::{request_at, transcript};
 use positronic_core::record::{Event, EventKind, ModelError, ModelErrorKind, Path};
 use positronic_core::runner::Settled;
 use positronic_core::testing::{Story, Test};
@@ -119,7 +120,7 @@ fn format_1_log_folds_to_the_same_state() {
     assert!(state.has_ended());
     let root = state.root.as_ref().unwrap();
     insta::assert_snapshot!(root.state, @r#"{"advice":"Offer a repair.","answers":["The handle is off."],"paid":20}"#);
-    insta::assert_snapshot!(transcript(&Prompts::of(&events)), @r#"
+    insta::assert_snapshot!(transcript(&Timeline::of(&events)), @r#"
     # Work
     user: Order 7 arrived broken.
     ask({"text":"How broken?"}) -> {"answer":{"text":"The handle is off."},"result":"asked: How broken?"}

@@ -8,13 +8,12 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::record::{Delta, Event, RunId};
-use positronic_core::runner::{ResumeError, RunError, Runner, Settled, SignalError, StartError};
+use positronic_core::runner::{Runner, Settled, StartError};
 use positronic_core::sink::{EventSink, JsonLines, Recorder, SinkError, TracingSink};
 use positronic_core::store::{MemoryStore, StoreError};
 use positronic_core::testing::{CountedIds, Fault, FaultyStore, Story, Test, TestClock};
-use serde_json::json;
 
-use crate::support::{Journal, Play, batch, check_log, done, path, slow_batch, tools, waits, workshop};
+use crate::support::{Journal, Play, batch, tools, workshop};
 
 /// Writes events as lines; delays, fails or panics at some events.
 #[derive(Clone, Default)]
@@ -91,22 +90,6 @@ async fn slow_sink_delays_no_run_and_gets_every_event_in_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failing_sink_gets_the_same_event_again() {
-    let failing = Odd { fails: Some(3), times: Arc::new(AtomicU64::new(4)), ..Odd::default() };
-    let journal = Journal::default();
-    let play = Play::new(talk()).map(|runner| runner.sink(failing.clone()));
-    let run = play.start(&workshop(&journal, tools), ()).await;
-
-    run.settled().await;
-    assert!(run.flushed(Duration::from_secs(60)).await);
-
-    let story = play.story(&run).await;
-    let events: Vec<_> =
-        failing.lines().into_iter().filter(|line| line.starts_with(|c: char| c.is_ascii_digit())).collect();
-    assert_eq!(events, expected(&story));
-}
-
-#[tokio::test(start_paused = true)]
 async fn permanently_failing_or_panicking_sink_is_dropped_and_the_run_continues() {
     let dead = Odd { fails: Some(4), times: Arc::new(AtomicU64::new(u64::MAX)), ..Odd::default() };
     let panicking = Odd { panics: Some(6), ..Odd::default() };
@@ -178,36 +161,6 @@ fn on(store: FaultyStore<MemoryStore>, model: ScriptedModel) -> Test {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failing_store_stops_the_run_cleanly_at_any_append() {
-    let whole = {
-        let journal = Journal::default();
-        Play::new([slow_batch([("safe", "a", 5), ("read", "b", 1)]), done()]).run(&workshop(&journal, tools), ()).await
-    };
-    let lines: Vec<_> = whole.json_lines().lines().map(str::to_owned).collect();
-    for from in 2..lines.len() as u64 {
-        let journal = Journal::default();
-        let model = ScriptedModel::from_fn(|request| {
-            if request.path == path("Work/0") { slow_batch([("safe", "a", 5), ("read", "b", 1)]) } else { done() }
-        });
-        let test = on(failing(from, Arc::default()), model);
-        let run = test.start(&workshop(&journal, tools), ()).await;
-
-        let settled = run.settled().await;
-
-        assert!(
-            matches!(settled, Settled::Stopped(ResumeError::Store(StoreError::Failed { .. }))),
-            "{from}: {settled:?}"
-        );
-        assert!(matches!(run.result().await, Err(RunError::Stopped { .. })));
-        let story = Story::of(&run).await;
-        check_log(&story, &run.state());
-        let released = |line: &str| line.contains("RUN_RELEASED");
-        let kept: Vec<_> = story.json_lines().lines().filter(|line| !released(line)).map(str::to_owned).collect();
-        assert!(kept.len() as u64 <= from && lines.starts_with(&kept), "the log contains every event so far");
-    }
-}
-
-#[tokio::test(start_paused = true)]
 async fn store_that_fails_at_the_start_starts_no_run() {
     let journal = Journal::default();
     let test = on(failing(0, Arc::default()), ScriptedModel::new([]));
@@ -215,40 +168,6 @@ async fn store_that_fails_at_the_start_starts_no_run() {
     let started = test.runner().start(&workshop(&journal, tools), ()).await;
 
     assert!(matches!(started, Err(StartError::Store(StoreError::Failed { .. }))));
-}
-
-#[tokio::test(start_paused = true)]
-async fn unstorable_signal_is_an_error_and_the_run_still_waits() {
-    let journal = Journal::default();
-    let mended = Arc::new(AtomicBool::new(true));
-    let store = failing(0, Arc::clone(&mended));
-    let test = on(store, ScriptedModel::new([batch([("gated", "a")]), done()]));
-    let run = test.start(&workshop(&journal, tools), ()).await;
-    assert_eq!(waits(&run).await, ["Work/0.0"]);
-
-    mended.store(false, Ordering::SeqCst);
-    assert!(matches!(run.approve(&path("Work/0.0"), "ann").await, Err(SignalError::Store(_))));
-    assert_eq!(waits(&run).await, ["Work/0.0"]);
-
-    mended.store(true, Ordering::SeqCst);
-    run.approve(&path("Work/0.0"), "ann").await.unwrap();
-    assert!(matches!(run.settled().await, Settled::Completed(_)));
-    assert_eq!(run.document(), json!({"done": ["a"]}));
-}
-
-#[tokio::test(start_paused = true)]
-async fn signal_to_a_stopped_run_continues_it() {
-    let journal = Journal::default();
-    let mended = Arc::new(AtomicBool::new(false));
-    let store = failing(6, Arc::clone(&mended));
-    let test = on(store, ScriptedModel::from_fn(|_| batch([("gated", "a")])));
-    let run = test.start(&workshop(&journal, tools), ()).await;
-    assert!(matches!(run.settled().await, Settled::Stopped(_)));
-
-    mended.store(true, Ordering::SeqCst);
-    run.cancel("never mind").await.unwrap();
-
-    assert_eq!(run.settled().await, Settled::Cancelled);
 }
 
 /// A writer that blocks like an unread pipe.

@@ -330,11 +330,7 @@ async fn start_with_a_known_id_and_other_inputs_names_the_difference() {
         assert_eq!(differs, expected);
     }
     let refused = runner.start_with(other, 2, start()).await.map(|_| ()).unwrap_err().to_string();
-    assert_eq!(
-        refused,
-        "there is a run `a` already, and it is another one: it is of another brain, it has other options; start this one \
-         with another id"
-    );
+    assert_eq!(refused, "the run `a` exists and differs: it has another brain, it has other options; use another id");
     let again = Start { actor: Actor { by: Some("ann".to_owned()), ..Actor::default() }, ..start() };
     assert!(runner.start_with(one(), 1, again).await.is_ok(), "a retry may come from another user");
 }

@@ -307,7 +307,7 @@ async fn streamed_pieces_of_an_earlier_attempt_generation_or_answer_change_nothi
     assert_eq!(seen(&timeline), Some(("Good ".to_owned(), false)), "another model begins anew; a copy counts once");
     story.log()[asked + 1..].iter().for_each(|event| timeline.apply(event));
     timeline.apply_delta(&piece(1, 1, "late"));
-    assert_eq!(timeline, Timeline::of(story.log().iter().map(|event| &**event)));
+    assert_eq!(timeline, story.timeline());
 }
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]

@@ -6,7 +6,7 @@ use positronic_core::dsl::Wait;
 use positronic_core::machine::Refusal;
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
-use positronic_core::record::{Actor, EventKind, Message, PendingKind, SignalKind, Status, ToolResult};
+use positronic_core::record::{Actor, EventKind, PendingKind, SignalKind, Status, ToolResult};
 use positronic_core::runner::{Settled, SignalError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -297,36 +297,6 @@ async fn nested_brains_wait_at_once_and_resume_one_by_one() {
     let story = play.story(&run).await;
     assert_eq!(story.state()["done"][0], "B");
     assert_eq!(events_named(&story, "LOOP_BRAIN_COMPLETE").len(), 3);
-}
-
-/// Returns the roles of a request's messages.
-fn roles(messages: &[Message]) -> Vec<&str> {
-    messages
-        .iter()
-        .map(|message| match message {
-            Message::User { text } => text.as_str(),
-            Message::Assistant { .. } => "assistant",
-            Message::Tool { .. } => "tool",
-        })
-        .collect()
-}
-
-#[tokio::test(start_paused = true)]
-async fn message_during_a_pause_follows_the_results() {
-    let journal = Journal::default();
-    let play = Play::new([batch([("gated", "a"), ("ask", "b")]), done()]);
-    let run = play.start(&workshop(&journal, with_asking), ()).await;
-    waits(&run).await;
-
-    run.message("hurry up", "ann").await.unwrap();
-    run.approve(&path("Work/0.0"), "ann").await.unwrap();
-    run.message("please", "ann").await.unwrap();
-    waits(&run).await;
-    run.webhook("slack", "b", note("x")).await.unwrap();
-
-    play.story(&run).await;
-    let messages = play.last_request().messages.messages();
-    assert_eq!(roles(&messages), ["begin", "assistant", "tool", "tool", "hurry up\n\nplease"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -238,6 +238,6 @@ async fn call_with_endless_files_fails_and_the_run_continues() {
 
     let story = play.run(&shop, ()).await;
 
-    assert_eq!(error_of(&results(&story, "Work")[0]), "a call may show 1000 files and widgets, and this one has");
+    assert_eq!(error_of(&results(&story, "Work")[0]), "a call can show at most 1000 files and widgets");
     assert_eq!(events_named(&story, "LOOP_OUTPUT").len(), 1000);
 }

@@ -22,6 +22,7 @@ use futures::future::BoxFuture;
 use positronic_core::dsl::ToolBuilder;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
+use positronic_core::projection::timeline::Timeline;
 use positronic_core::projection::{Prompts, transcript};
 use positronic_core::record::{
     CallFlags, Event, ModelRequest, OutputKind, Path, Pending, PendingKind, RunId, Seq, SignalId, Start, ToolOutput,
@@ -223,6 +224,7 @@ async fn ended(store: &dyn EventStore, folder: &File) -> Ended {
     let events = store.read(&id(), Seq(0), usize::MAX).await.unwrap();
     let state = positronic_core::machine::RunState::replay(events.iter().map(|event| &**event)).unwrap();
     assert!(state.has_ended());
+    let timeline = Timeline::of(events.iter().map(|event| &**event));
     let prompts = Prompts::of(events.iter().map(|event| &**event));
     let calls = prompts.iter().flat_map(|prompt| &prompt.output).filter_map(|output| match &output.kind {
         OutputKind::Tool(tool) => Some((tool.path.clone(), (**tool).clone())),
@@ -231,7 +233,7 @@ async fn ended(store: &dyn EventStore, folder: &File) -> Ended {
     let effects = std::fs::read_to_string(folder.join("effects")).unwrap();
     Ended {
         events: events.len(),
-        transcript: transcript(&prompts),
+        transcript: transcript(&timeline),
         state: Value::clone(&state.root.as_ref().unwrap().state),
         calls: calls.collect(),
         effects: effects.lines().map(str::to_owned).collect(),

@@ -6,7 +6,8 @@ use std::time::Duration;
 use positronic_core::dsl::Runnable;
 use positronic_core::machine::{Refusal, RunState};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
-use positronic_core::projection::{Prompts, transcript};
+use positronic_core::projection::timeline::Timeline;
+use positronic_core::projection::transcript;
 use positronic_core::record::{
     Actor, Event, EventKind, Message, ModelRequest, Path, PriceTable, RunId, Seq, Signal, SignalId, SignalKind, Start,
     ToolResult,
@@ -164,7 +165,7 @@ impl<S: EventStore + Clone> Bench<S> {
     }
 
     pub(crate) async fn transcript(&self) -> String {
-        transcript(&Prompts::of(self.log().await.iter().map(|event| &**event)))
+        transcript(&Timeline::of(self.log().await.iter().map(|event| &**event)))
     }
 
     /// Returns all requests in order.

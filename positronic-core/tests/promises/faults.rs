@@ -8,7 +8,7 @@ use positronic_core::machine::RunState;
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
 use positronic_core::record::{EventKind, RunId, Seq, SignalId, Status};
-use positronic_core::runner::{Ids, RunHandle, Settled};
+use positronic_core::runner::{Ids, ResumeError, RunHandle, Settled};
 use positronic_core::store::{EventStore as _, MemoryStore, StoreError};
 use positronic_core::testing::{Fault, FaultyStore};
 use serde_json::json;
@@ -108,7 +108,8 @@ async fn promise_14_store_failure_at_any_append_stops_the_run_cleanly_and_anothe
             crate::support::check_order(&log, state.has_ended());
             mended.store(true, Ordering::SeqCst);
             if !state.has_ended() {
-                assert!(matches!(settled, Settled::Stopped(_)), "{about}");
+                let failed = Settled::Stopped(ResumeError::Store(full()));
+                assert_eq!(settled, failed, "{about}");
                 drop(run);
                 let again = process.resume(&run_id()).await;
                 let run = again.unwrap_or_else(|error| panic!("{error}: {about}"));

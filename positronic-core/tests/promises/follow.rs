@@ -20,9 +20,9 @@ use crate::stores::{Fresh, on_both_stores};
 use crate::support::{Journal, batch, path, paths, settled, tools, waits, workshop};
 
 on_both_stores! {
-    promise_17_a_reader_gets_every_event_once_from_any_number
-    promise_17_readers_of_any_pace_get_every_event_once_while_the_run_works
-    promise_17_a_reader_learns_each_time_that_the_run_settles
+    promise_17_reader_gets_every_event_once_from_any_number
+    promise_17_readers_at_any_pace_get_every_event_once_while_the_run_works
+    promise_17_reader_gets_each_settled_state
 }
 
 type Updates = BoxStream<'static, Result<RunUpdate, StoreError>>;
@@ -86,7 +86,7 @@ async fn now(updates: &mut Updates) -> Vec<RunUpdate> {
     read
 }
 
-async fn promise_17_a_reader_gets_every_event_once_from_any_number<S: Fresh>() {
+async fn promise_17_reader_gets_every_event_once_from_any_number<S: Fresh>() {
     let bench = Bench::<S>::fresh();
     let process = bench.process("work", says);
     let run = bench.start(&process, &workshop(&Journal::default(), tools)).await;
@@ -105,7 +105,7 @@ async fn promise_17_a_reader_gets_every_event_once_from_any_number<S: Fresh>() {
     }
 }
 
-async fn promise_17_readers_of_any_pace_get_every_event_once_while_the_run_works<S: Fresh>() {
+async fn promise_17_readers_at_any_pace_get_every_event_once_while_the_run_works<S: Fresh>() {
     let bench = Bench::<S>::fresh().free();
     let process = bench.process("work", says);
     let run = bench.start(&process, &workshop(&Journal::default(), tools)).await;
@@ -152,7 +152,7 @@ fn check_deltas(updates: &[RunUpdate], whole: bool) {
     }
 }
 
-async fn promise_17_a_reader_learns_each_time_that_the_run_settles<S: Fresh>() {
+async fn promise_17_reader_gets_each_settled_state<S: Fresh>() {
     let bench = Bench::<S>::fresh();
     let process = bench.lingering("work", Duration::from_secs(1), says).brain(workshop(&Journal::default(), tools));
     let run = bench.start(&process, &workshop(&Journal::default(), tools)).await;
@@ -179,7 +179,7 @@ async fn promise_17_a_reader_learns_each_time_that_the_run_settles<S: Fresh>() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_17_a_reader_that_begins_where_the_log_will_end_learns_of_the_end() {
+async fn promise_17_reader_that_begins_at_the_end_of_the_log_gets_the_end() {
     let mut end = None;
     for _ in 0..2 {
         let bench = Bench::new();
@@ -201,7 +201,7 @@ async fn promise_17_a_reader_that_begins_where_the_log_will_end_learns_of_the_en
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_17_a_slow_reader_slows_nobody_and_sees_which_deltas_it_has_lost() {
+async fn promise_17_slow_reader_delays_no_run_or_reader_and_sees_its_lost_deltas() {
     let words: Vec<_> = (0..3000).map(|word| format!("word-{word}")).collect();
     let text = words.join(" ");
     let (bench, said) = (Bench::new(), text.clone());
@@ -227,7 +227,7 @@ async fn promise_17_a_slow_reader_slows_nobody_and_sees_which_deltas_it_has_lost
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_17_a_reader_that_is_dropped_harms_neither_the_run_nor_another_reader() {
+async fn promise_17_dropped_reader_affects_neither_the_run_nor_other_readers() {
     let bench = Bench::new();
     let process = bench.process("work", says);
     let run = bench.start(&process, &workshop(&Journal::default(), tools)).await;
@@ -251,7 +251,7 @@ async fn promise_17_a_reader_that_is_dropped_harms_neither_the_run_nor_another_r
 }
 
 #[tokio::test(start_paused = true)]
-async fn promise_17_a_run_that_does_not_exist_is_an_error_and_the_end() {
+async fn promise_17_unknown_run_yields_an_error_and_the_end() {
     let client = Bench::new().client("reader");
 
     let read: Vec<_> = client.follow(&run_id(), Seq(0)).collect().await;
@@ -261,7 +261,7 @@ async fn promise_17_a_run_that_does_not_exist_is_an_error_and_the_end() {
 
 /// Two processes have a connection of their own to one file.
 #[tokio::test]
-async fn promise_17_a_reader_follows_a_run_of_another_process() {
+async fn promise_17_reader_follows_a_run_of_another_process() {
     let folder = tempfile::tempdir().unwrap();
     let open = || SqliteStore::open(folder.path().join("runs.db")).unwrap();
     let model = ScriptedModel::from_fn(|request| says(request.path.as_str()));
@@ -316,7 +316,7 @@ impl Reader {
 }
 
 #[test]
-fn promise_17_no_interleaving_of_appends_and_readers_makes_a_gap_or_a_duplicate() {
+fn promise_17_interleaved_appends_and_reads_cause_no_gap_or_duplicate() {
     let mut runner = TestRunner::new(Config { failure_persistence: None, cases: 64, ..Config::default() });
     let tokio = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let checked = runner.run(&prop::collection::vec(deed(), 1..60), |deeds| {

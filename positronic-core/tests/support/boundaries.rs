@@ -13,7 +13,8 @@ use positronic_core::definition::BrainDefinition;
 use positronic_core::machine::RunState;
 use positronic_core::model::Model as _;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
-use positronic_core::projection::{Prompts, transcript};
+use positronic_core::projection::timeline::Timeline;
+use positronic_core::projection::transcript;
 use positronic_core::record::{
     Event, EventKind, ModelRequest, ModelResponse, OutputFormat, Part, Path, Pending, PendingKind, ProposedCall, RunId,
     Seq, Signal, SignalId, SignalKind, Start, Timestamp, ToolResult,
@@ -261,7 +262,7 @@ impl Tale {
 
     async fn end(&self, run: &RunHandle<Value>) -> End {
         let log = run.events(Seq(0)).await.unwrap();
-        let transcript = transcript(&Prompts::of(log.iter().map(|event| &**event)));
+        let transcript = transcript(&Timeline::of(log.iter().map(|event| &**event)));
         // Concurrent effects end in any order.
         let mut deeds = self.ledger.deeds();
         deeds.sort();

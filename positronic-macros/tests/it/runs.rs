@@ -3,6 +3,7 @@
 use positronic_core::dsl::ToolReply;
 use positronic_core::model::scripted::{Reply as Says, ScriptedModel};
 use positronic_core::prelude::*;
+use positronic_core::projection::timeline::Timeline;
 use positronic_core::projection::transcript;
 use positronic_core::record::{Actor, SignalKind};
 use positronic_core::runner::Settled;
@@ -72,7 +73,9 @@ async fn brain_of_the_macros_runs() {
 
     let ticket = run.result().await.unwrap();
     assert_eq!(ticket.resolution.as_deref(), Some("paid back"));
-    insta::assert_snapshot!(transcript(&run.prompts()), @r#"
+    let events = run.events(positronic_core::record::Seq(0)).await.unwrap();
+    let timeline = Timeline::of(events.iter().map(|event| &**event));
+    insta::assert_snapshot!(transcript(&timeline), @r#"
     # Chat
     user: My tea never came.
     search_docs({"word":"tea"}) -> ["tea comes by post"]

@@ -1,4 +1,4 @@
-//! `positronic show`: what a brain does, what it takes, and how it is called. What is no brain is a run.
+//! `positronic show` of a brain: its stages, options and an example call. Any other name is a run's.
 
 use std::io::{self, Write};
 
@@ -8,7 +8,6 @@ use serde_json::json;
 
 use crate::app::failure::Failure;
 use crate::app::project::{Entry, Project, normal};
-use crate::app::runtime::block_on;
 use crate::app::store::ProjectStore;
 use crate::app::ui::Ui;
 use crate::cli::ShowArgs;
@@ -16,15 +15,15 @@ use crate::cli::exit::Exit;
 use crate::cli::options::{example, fields, shell_word};
 use crate::render::text::{one_line, width};
 
-pub(crate) fn show(project: &Project, args: &ShowArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+pub(crate) async fn show(project: &Project, args: &ShowArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let entry = match project.find(&args.what) {
-        // Said whole, a brain's title or a run's id wins, in this order; else the beginning of a title, and then that of an id.
-        Ok(entry) if normal(&entry.definition.title) != normal(&args.what) && is_run(&args.what, ui) => {
-            return super::show_run(Some(project), args, ui);
+        // Precedence: a full title, a full run id, a prefix of a title, a prefix of an id.
+        Ok(entry) if normal(&entry.definition.title) != normal(&args.what) && is_run(&args.what, ui).await => {
+            return super::show_run(Some(project), args, ui).await;
         }
         Ok(entry) => entry,
         Err(no_brain) => {
-            return super::show_run(Some(project), args, ui).map_err(|no_run| match (no_run, no_brain) {
+            return super::show_run(Some(project), args, ui).await.map_err(|no_run| match (no_run, no_brain) {
                 (Failure::UnknownRun { place, .. }, Failure::UnknownBrain { written, near, known }) => {
                     Failure::UnknownBrainOrRun { written, place, near, known }
                 }
@@ -50,10 +49,12 @@ pub(crate) fn show(project: &Project, args: &ShowArgs, ui: &mut Ui) -> Result<Ex
     Ok(Exit::Done)
 }
 
-fn is_run(written: &str, ui: &Ui) -> bool {
+async fn is_run(written: &str, ui: &Ui) -> bool {
     let run = RunId::from(written);
-    ProjectStore::look(ui)
-        .is_ok_and(|kept| block_on(async { Ok::<_, Failure>(kept.client().store().run(&run).await?) }).is_ok())
+    match ProjectStore::open_to_read(ui) {
+        Ok(store) => store.client().store().run(&run).await.is_ok(),
+        Err(_) => false,
+    }
 }
 
 fn write(out: &mut dyn Write, entry: &Entry, program: &str) -> io::Result<()> {
@@ -80,7 +81,7 @@ fn write(out: &mut dyn Write, entry: &Entry, program: &str) -> io::Result<()> {
     }
     writeln!(out, "\nExample\n  {}", example_call(definition, program))?;
     if entry.cassette.is_some() {
-        writeln!(out, "\nWithout a key, its own cassette is played.")?;
+        writeln!(out, "\nWithout an API key, the bundled cassette is played.")?;
     }
     Ok(())
 }

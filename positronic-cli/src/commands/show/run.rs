@@ -1,4 +1,4 @@
-//! `positronic show` of a run: its row, what it waits for with the commands that answer, and what has happened.
+//! `positronic show` of a run: its status, its pending items with the commands that answer them, and its progress.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -14,49 +14,48 @@ use crate::app::changed::changed;
 use crate::app::failure::Failure;
 use crate::app::find::find;
 use crate::app::project::Project;
-use crate::app::runtime::block_on;
 use crate::app::store::ProjectStore;
 use crate::app::ui::Ui;
 use crate::cli::ShowArgs;
 use crate::cli::exit::Exit;
 use crate::render::costs::cost;
 use crate::render::figures::{age, many, tokens};
-use crate::render::short_ids::Short;
+use crate::render::short_ids::ShortIds;
 use crate::render::text::{one_line, sanitise, wrap};
 use crate::render::words::overridden;
 use crate::render::words::{code_changed, no_worker};
 use crate::render::{Style, View, render};
 use crate::session::pending::{answers, entry};
 
-/// What is known of a run.
+/// Everything that is shown of a run.
 struct Known {
     row: RunSummary,
     log: Vec<Arc<Event>>,
-    waiters: Vec<PendingItem>,
-    short: Short,
-    /// The worker that has the run in hand.
+    items: Vec<PendingItem>,
+    short: ShortIds,
+    /// The worker that has claimed the run.
     worker: Option<String>,
-    /// How the project's code differs from what the run began with.
+    /// The code change since the start of the run.
     changed: Option<String>,
 }
 
-pub(crate) fn show_run(project: Option<&Project>, args: &ShowArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+pub(crate) async fn show_run(project: Option<&Project>, args: &ShowArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let prices = crate::app::prices::prices(args.prices.as_deref(), &ui.settings)?;
-    let kept = ProjectStore::look(ui)?;
-    let known = block_on(async { known(project, &kept, &args.what, ui).await })?;
+    let store = ProjectStore::open_to_read(ui)?;
+    let known = known(project, &store, &args.what, ui).await?;
     let now = SystemClock.now();
     let costs = Costs::of(known.log.iter().map(|event| &**event), &prices);
     if args.json {
         let id = known.row.run.as_str();
         let waiting =
-            |waiter: &PendingItem| json!({"pending": waiter.pending, "answers": answers(id, &waiter.pending, now, ui)});
+            |item: &PendingItem| json!({"pending": item.pending, "answers": answers(id, &item.pending, now, ui)});
         let mut document = json!({
             "run": known.row,
             "why": why(&state(&known)?),
             "worker": known.worker,
             "changed": known.changed,
             "cost": {"currency": costs.currency, "prices": costs.as_of, "total": costs.total(), "calls": costs.calls},
-            "waiting": known.waiters.iter().map(waiting).collect::<Vec<_>>(),
+            "waiting": known.items.iter().map(waiting).collect::<Vec<_>>(),
         });
         if let (Some(counted), Some(cost)) = (costs.counted(), document.get_mut("cost")) {
             cost["counted"] = json!(counted);
@@ -68,20 +67,20 @@ pub(crate) fn show_run(project: Option<&Project>, args: &ShowArgs, ui: &mut Ui) 
         Style { width: ui.columns(), colour: ui.out_colour(), unicode: ui.settings.unicode, ..Style::default() };
     let why = why(&state(&known)?);
     let text = head(&known, why.as_ref(), &costs, now, &style, ui) + &tree(&known, prices, now, &style);
-    // The tree is harmless already, and may be coloured.
+    // The tree is already escaped, and may have colours.
     ui.frame(&text)?;
     Ok(Exit::Done)
 }
 
-async fn known(project: Option<&Project>, kept: &ProjectStore, written: &str, ui: &Ui) -> Result<Known, Failure> {
-    let row = find(kept, written, ui).await?;
-    let client = kept.client();
+async fn known(project: Option<&Project>, store: &ProjectStore, written: &str, ui: &Ui) -> Result<Known, Failure> {
+    let row = find(store, written, ui).await?;
+    let client = store.client();
     let log = client.events(&row.run, Seq(0)).await?;
-    let waiters = client.store().pending(&PendingFilter::builder().run(row.run.clone()).build()).await?;
-    let short = Short::of(&client, [&row.run]).await?;
+    let items = client.store().pending(&PendingFilter::builder().run(row.run.clone()).build()).await?;
+    let short = ShortIds::of(&client, [&row.run]).await?;
     let worker = client.worker(&row).await?;
-    let changed = changed(project, kept, std::iter::once(&row)).await.remove(&row.run).transpose()?;
-    Ok(Known { row, log, waiters, short, worker, changed })
+    let changed = changed(project, store, std::iter::once(&row)).await.remove(&row.run).transpose()?;
+    Ok(Known { row, log, items, short, worker, changed })
 }
 
 fn state(known: &Known) -> Result<RunState, Failure> {
@@ -89,7 +88,7 @@ fn state(known: &Known) -> Result<RunState, Failure> {
     state.map_err(|error| Failure::store(format!("the log of {}: {error}", known.row.run)))
 }
 
-/// Writes what stands above the tree.
+/// Renders the lines above the tree.
 fn head(known: &Known, why: Option<&Waiting>, costs: &Costs, now: Timestamp, style: &Style, ui: &Ui) -> String {
     let row = &known.row;
     let id = known.short.get(&row.run);
@@ -104,12 +103,12 @@ fn head(known: &Known, why: Option<&Waiting>, costs: &Costs, now: Timestamp, sty
     if row.status == Status::Paused {
         lines.push(format!("lift the pause with: {}", ui.command(&["resume", id])));
     }
-    // Where it waits for nobody, only time says when it goes on.
-    if let Some(until) = why.and_then(|why| why.until).filter(|until| known.waiters.is_empty() && *until > now) {
-        lines.push(format!("it goes on by itself in {}", age(until.since(now))));
+    // Without a pending item, the run waits for a time.
+    if let Some(until) = why.and_then(|why| why.until).filter(|until| known.items.is_empty() && *until > now) {
+        lines.push(format!("it continues by itself in {}", age(until.since(now))));
     }
     if let Some(worker) = &known.worker {
-        lines.push(format!("the worker {worker} has it in hand"));
+        lines.push(format!("claimed by the worker {worker}"));
     } else if row.has_work(now) {
         lines.push(no_worker(&ui.command(&["work", id])));
     }
@@ -146,9 +145,9 @@ fn head(known: &Known, why: Option<&Waiting>, costs: &Costs, now: Timestamp, sty
         }
     }
     let currency = known.log.iter().find_map(|event| event.currency());
-    for waiter in &known.waiters {
+    for item in &known.items {
         text.push('\n');
-        text.push_str(&sanitise(&entry(waiter, id, currency, now, (style.width, None), ui), style.unicode));
+        text.push_str(&sanitise(&entry(item, id, currency, now, (style.width, None), ui), style.unicode));
     }
     text.push('\n');
     text

@@ -12,7 +12,7 @@ use super::desk::{Desk, begun, begun_batch, refund, scripted};
 use crate::app::project::Project;
 
 #[test]
-fn a_run_that_waits_stays_and_says_how_it_goes_on() {
+fn waiting_run_is_stored_and_prints_how_to_continue() {
     let desk = Desk::new();
 
     let outcome = desk.call(&scripted([refund(70)]), &["run", "help desk", "-o", "customer=ada", "--id", "ticket-1"]);
@@ -38,7 +38,7 @@ fn what_is_decided_elsewhere_is_gone_on_with() {
 
     let listed = desk.call(&Project::new(), &["runs"]).out;
     assert!(listed.contains("running (no worker)"), "{listed}");
-    assert_eq!(desk.json(&["runs"])["nobody"], true);
+    assert_eq!(desk.json(&["runs"])["unclaimed"], true);
 
     let waits = scripted([Reply::call("write", json!({"text": "Done."}))]);
     let worked = desk.call(&waits, &["work", "ticket-1"]);
@@ -59,7 +59,7 @@ fn what_is_decided_elsewhere_is_gone_on_with() {
     insta::assert_snapshot!(desk.refused(&["approve", "ticket-1", "Chat/0.0"]), @"
     7
     error: the call `Chat/0.0` is already decided: it was approved by ann
-      nothing was changed; `desk show ticket-1` says how the run stands
+      nothing was changed; `desk show ticket-1` shows the run
     ");
 }
 
@@ -93,7 +93,7 @@ fn a_call_that_is_named_twice_is_meant_once_and_an_empty_name_means_none() {
     insta::assert_snapshot!(desk.refused(&["approve", "both", ""]), @"
     2
     error: the name of a call is empty
-      name a call such as Chat/0.1, . for the run itself, or leave it out where only one waits
+      name a call such as Chat/0.1, . for the run itself, or nothing if only one waits
     ");
     assert_eq!(desk.refused(&["approve", "", "Work/0.0"]).lines().nth(1), Some("error: the id of the run is empty"));
     for nothing in [&["approve", "both", "--all", "--by", ""][..], &["send", "both", "--message", " "]] {
@@ -105,7 +105,7 @@ fn a_call_that_is_named_twice_is_meant_once_and_an_empty_name_means_none() {
 }
 
 #[test]
-fn a_reason_that_is_blank_is_none() {
+fn blank_reason_is_dropped() {
     let desk = Desk::new();
     begun_batch(&desk, "one");
 
@@ -142,7 +142,7 @@ fn overdue() -> Desk {
 }
 
 #[test]
-fn a_question_whose_time_is_up_is_not_offered_for_an_answer() {
+fn expired_question_is_not_offered() {
     let desk = overdue();
 
     let inbox = desk.call(&Project::new(), &["inbox"]).out;
@@ -152,33 +152,33 @@ fn a_question_whose_time_is_up_is_not_offered_for_an_answer() {
     insta::assert_snapshot!(desk.refused(&["approve", "one"]), @"
     7
     error: the request of the call `Work/0.0` has expired
-      nothing was changed; `desk show one` says how the run stands
-      the run goes on without an answer, with: desk work one
+      nothing was changed; `desk show one` shows the run
+      to continue the run without an answer: desk work one
     ");
 }
 
 #[test]
-fn a_run_whose_question_has_expired_is_listed_as_one_that_nobody_has_in_hand() {
+fn run_with_an_expired_question_is_listed_as_unclaimed() {
     let desk = overdue();
 
     let listed = desk.call(&Project::new(), &["runs"]).out;
 
     assert!(listed.contains("waiting (no worker)") && listed.contains("expired: for "), "{listed}");
-    assert_eq!(desk.json(&["runs"])["nobody"], true);
+    assert_eq!(desk.json(&["runs"])["unclaimed"], true);
 }
 
 #[test]
-fn a_run_that_is_watched_until_it_waits_waits_also_where_nobody_says_that_the_time_is_up() {
+fn watch_until_waiting_ends_at_an_expired_question() {
     let desk = overdue();
 
     let watched = desk.call(&Project::new(), &["watch", "one", "--until-waiting"]);
 
     assert_eq!(watched.code, 3, "{}", watched.err);
-    assert!(watched.err.ends_with("    desk work one\nthen go on with: desk work one\n"), "{}", watched.err);
+    assert!(watched.err.ends_with("    desk work one\nthen continue with: desk work one\n"), "{}", watched.err);
 }
 
 #[test]
-fn a_paused_run_goes_on_after_the_pause() {
+fn paused_run_continues_after_the_pause() {
     let desk = Desk::new();
     begun_batch(&desk, "one");
     let done = |arguments: &[&str]| desk.call(&Project::new(), arguments).out;
@@ -188,7 +188,7 @@ fn a_paused_run_goes_on_after_the_pause() {
     let held = desk.call(&scripted([]), &["work", "one"]);
     assert_eq!(held.code, 3);
     let why = "The run is paused since event 10, until a person resumes it.";
-    let stays = format!("{why} It stays; lift the pause with: desk resume one\nthen go on with: desk work one\n");
+    let stays = format!("{why} Lift the pause with: desk resume one\nthen continue with: desk work one\n");
     assert!(held.err.ends_with(&stays), "{}", held.err);
     let shown = done(&["show", "one"]);
     assert!(shown.contains(&format!("{why}\nlift the pause with: desk resume one\n")));
@@ -201,6 +201,6 @@ fn a_paused_run_goes_on_after_the_pause() {
     insta::assert_snapshot!(desk.refused(&["resume", "one"]), @"
     7
     error: the run has ended and accepts no more signals
-      it is cancelled, and nothing was changed; `desk show one` says how it ended
+      the run is cancelled; nothing was changed; `desk show one` shows how it ended
     ");
 }

@@ -16,7 +16,7 @@ fn a_run_moves_from_store_to_store_as_a_file() {
     let events = ["events", "ticket-1", "--json"];
     assert_eq!(desk.call(&Project::new(), &events).out, other.call(&Project::new(), &events).out);
     let again = other.refused(&["import", &file]);
-    assert!(again.starts_with("7\nerror: desk/runs.db has the run ticket-1 already"), "{again}");
+    assert!(again.starts_with("7\nerror: desk/runs.db already has the run ticket-1"), "{again}");
     let worked = other.call(&scripted([]), &["work", "ticket-1"]);
     assert_eq!(worked.code, 3, "it waits there, too: {}", worked.err);
 }
@@ -63,14 +63,14 @@ fn an_export_replaces_no_file_unasked_and_none_by_halves() {
     let taken = call_given(&Project::new(), &["import", "-"], &out, other.settings());
     assert_eq!(
         (taken.code, taken.out.as_str()),
-        (0, "took in the run ticket-1 of Help Desk, 10 events\n"),
+        (0, "imported the run ticket-1 of Help Desk, 10 events\n"),
         "{}",
         taken.err
     );
 }
 
 #[test]
-fn a_file_that_says_strange_things_about_its_run_is_refused() {
+fn inconsistent_export_is_refused() {
     let desk = Desk::new();
     begun(&desk, "ticket-1");
     let text = desk.call(&Project::new(), &["export", "ticket-1"]).out;
@@ -84,12 +84,9 @@ fn a_file_that_says_strange_things_about_its_run_is_refused() {
     assert_eq!(named(""), "error: stdin, line 1: the run's id is empty");
     assert_eq!(named(&"x".repeat(5000)), "error: stdin, line 1: the run's id has 5000 characters; the maximum is 200");
     let other = import(&text.replacen("Help Desk", "Help Dusk", 1));
-    assert_eq!(other, "error: stdin, line 1: the header says the brain `Help Dusk`, and the events say `Help Desk`");
+    assert_eq!(other, "error: stdin, line 1: the header names the brain `Help Dusk`, but the events name `Help Desk`");
     let form = import("[]");
-    assert!(form.starts_with("error: stdin, line 1: it is no header of an exported run, which reads {"), "{form}");
+    assert!(form.starts_with("error: stdin, line 1: invalid header of an exported run; expected {"), "{form}");
     let event = import(&text.replacen("\"LOOP_START\"", "\"LOOP_DANCE\"", 1));
-    assert_eq!(
-        event,
-        "error: stdin, line 6: it is no event that this release knows, or one with wrong fields: `LOOP_DANCE`"
-    );
+    assert_eq!(event, "error: stdin, line 6: unknown event type, or invalid fields: `LOOP_DANCE`");
 }

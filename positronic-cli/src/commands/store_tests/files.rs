@@ -116,7 +116,7 @@ fn a_run_moves_with_its_files_which_are_checked() {
 }
 
 #[test]
-fn a_damaged_file_is_told_and_hides_no_other() {
+fn damaged_file_is_reported_and_hides_no_other() {
     let desk = Desk::new();
     saved(&desk, &["one.txt", "two.txt"]);
     let db = rusqlite::Connection::open(desk.path("runs.db")).unwrap();
@@ -128,6 +128,6 @@ fn a_damaged_file_is_told_and_hides_no_other() {
     assert_eq!((saved.code, saved.out.as_str()), (6, "desk/out/two.txt  8 bytes\n"));
     assert!(saved.err.contains("error: `one.txt` cannot be written: the stored file `"), "{}", saved.err);
     let exported = desk.call(&Project::new(), &["export", "report", &desk.path("run.jsonl")]);
-    assert!(exported.err.contains("a file is left out: `one.txt`: the stored file `"), "{}", exported.err);
+    assert!(exported.err.contains("skipped a file: `one.txt`: the stored file `"), "{}", exported.err);
     assert_eq!(exported.code, 0);
 }

@@ -30,7 +30,7 @@ fn a_run_is_forked_and_compared() {
 }
 
 #[test]
-fn a_fork_is_a_run_of_now_and_over_where_the_original_is() {
+fn fork_starts_now_and_is_over_if_the_original_is() {
     let desk = Desk::new();
     assert_eq!(desk.call(&project(), &["run", "survey", "--id", "over"]).code, 0);
     begun(&desk, "later");
@@ -39,14 +39,14 @@ fn a_fork_is_a_run_of_now_and_over_where_the_original_is() {
     let forked = desk.call(&Project::new(), &["fork", "over", "--at", &last.to_string(), "--json"]);
     let id = serde_json::from_str::<Value>(&forked.out).unwrap()["run"].as_str().unwrap().to_owned();
     let told = desk.call(&Project::new(), &["fork", "over", "--at", &last.to_string()]);
-    assert!(told.err.starts_with("it is over there, as the original is") && !told.err.contains("work"), "{}", told.err);
+    assert!(told.err.starts_with("the fork is over, as the original is") && !told.err.contains("work"), "{}", told.err);
 
     let started = |run: &str| desk.json(&["show", run])["run"]["started"].as_i64().unwrap();
     assert!(started(&id) > started("later"), "lists have it where it was made");
 }
 
 #[test]
-fn a_fork_and_what_differs_in_it_read_well() {
+fn fork_and_its_difference_are_readable() {
     let desk = Desk::new();
     begun(&desk, "ticket-1");
 
@@ -56,7 +56,7 @@ fn a_fork_and_what_differs_in_it_read_well() {
     insta::assert_snapshot!(readable(&forked.out), @"forked ticket-1 after event 5 into FORK");
     insta::assert_snapshot!(readable(&forked.err), @r"
     go on with: desk work FORK
-    tools run for real there, also those that the original has run after that event
+    tools run for real in the fork, also those that the original ran after that event
     then compare: desk diff ticket-1 FORK
     ");
     desk.call(&scripted([refund(70), Reply::text("Refunded.")]), &["work", &id]);
@@ -65,7 +65,7 @@ fn a_fork_and_what_differs_in_it_read_well() {
     insta::assert_snapshot!(diff("ticket-1", "ticket-1"), @r"
     - ticket-1 Help Desk, waiting, 0 tokens in, 0 out
     + ticket-1 Help Desk, waiting, 0 tokens in, 0 out
-      both say the same, in 9 events
+      identical: 9 events
     ");
 
     let other = ["--model", "small", "--system", "You help nobody."];
@@ -92,7 +92,7 @@ fn a_fork_and_what_differs_in_it_read_well() {
 }
 
 #[test]
-fn whoever_works_on_a_fork_with_another_model_is_told_where_a_cassette_answers() {
+fn work_on_a_fork_with_another_model_reports_that_a_cassette_answers() {
     let desk = Desk::new();
     assert_eq!(desk.call(&project(), &["run", "help desk", "--ask", "--id", "ticket-1", "-o", "customer=ada"]).code, 3);
     let forked = desk.json(&["fork", "ticket-1", "--at", "5", "--model", "small"]);
@@ -100,7 +100,7 @@ fn whoever_works_on_a_fork_with_another_model_is_told_where_a_cassette_answers()
     let [own, other] =
         ["ticket-1", forked["run"].as_str().unwrap()].map(|run| desk.call(&project(), &["work", run]).err);
 
-    let told = "the fork is to ask the model small; a cassette answers in its place\n";
+    let told = "the fork is set to the model small, but a cassette answers in its place\n";
     assert!(other.contains(told) && !own.contains(told), "{other}");
 }
 
@@ -126,7 +126,7 @@ fn a_stage_is_run_again_in_a_fork() {
     ");
     insta::assert_snapshot!(desk.refused(&["fork", "ticket-1", "--stage", "Survey"]), @r"
     7
-    error: the run ticket-1 has not come to the stage `Survey`
+    error: the run ticket-1 has not entered the stage `Survey`
       it has entered `Open`, `Chat`
     ");
     for wrong in [&["fork", "ticket-1"][..], &["fork", "ticket-1", "--at", "3", "--stage", "Chat"]] {

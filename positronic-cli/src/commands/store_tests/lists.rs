@@ -9,15 +9,12 @@ use crate::app::project::Project;
 use crate::commands::tests::{project, without_times};
 
 #[test]
-fn a_list_without_a_run_says_so() {
+fn empty_list_of_runs_is_reported() {
     let desk = Desk::new();
     begun(&desk, "ticket-1");
 
     let nothing = desk.call(&Project::new(), &["runs", "--status", "failed"]);
-    assert_eq!(
-        (nothing.code, nothing.err.as_str()),
-        (0, "no run in desk/runs.db is like that; `desk runs` lists all\n")
-    );
+    assert_eq!((nothing.code, nothing.err.as_str()), (0, "no run in desk/runs.db matches; `desk runs` lists all\n"));
 }
 
 #[test]
@@ -37,7 +34,7 @@ fn a_start_with_the_same_id_is_the_same_run() {
 
     let over = desk.call(&project(), &["run", "help desk", "-o", "customer=ada", "--id", "ticket-1", "--plain"]);
     assert_eq!((over.code, over.out), (0, again.out));
-    let said = "the run ticket-1 was over already, and nothing was done; `desk show ticket-1` says how it went\n";
+    let said = "the run ticket-1 was already over, and nothing was done; `desk show ticket-1` shows it\n";
     assert!(over.err.ends_with(said) && !over.err.contains("were not used"), "{}", over.err);
 }
 
@@ -115,7 +112,7 @@ fn nothing_in_a_log_speaks_to_the_terminal() {
 }
 
 #[test]
-fn a_run_says_what_it_cost_and_whose_price_is_unknown() {
+fn run_reports_its_cost_and_unknown_prices() {
     let desk = Desk::new();
     let used =
         |reply: Reply, input| reply.usage(Usage { input, output: 10, cached: 100, cache_write: 50, reasoning: 5 });

@@ -38,7 +38,7 @@ fn runs_that_are_over_are_removed_and_others_stay() {
 }
 
 #[test]
-fn a_store_that_is_none_is_said_to_be_none() {
+fn invalid_store_is_reported() {
     let desk = Desk::new();
     std::fs::write(desk.path("runs.db"), "dear diary, today I went to the mountains and it was a good day").unwrap();
 
@@ -48,7 +48,7 @@ fn a_store_that_is_none_is_said_to_be_none() {
 }
 
 #[test]
-fn a_folder_is_no_store_for_whoever_looks_or_writes() {
+fn folder_is_refused_as_a_store() {
     let desk = Desk::new();
     std::fs::create_dir(desk.path("runs.db")).unwrap();
 
@@ -59,7 +59,7 @@ fn a_folder_is_no_store_for_whoever_looks_or_writes() {
 }
 
 #[test]
-fn whoever_only_looks_writes_nothing() {
+fn reading_commands_do_not_write() {
     let desk = Desk::new();
     let path = desk.path("runs.db");
     std::fs::write(&path, "").unwrap();
@@ -67,7 +67,11 @@ fn whoever_only_looks_writes_nothing() {
     for arguments in [&["runs"][..], &["inbox"], &["show", "one"], &["watch", "one"], &["state", "one"]] {
         let looked = desk.call(&Project::new(), arguments);
         assert_eq!(looked.code, 6, "{arguments:?}: an empty file is no store");
-        assert!(looked.err.contains("is an empty file") && looked.err.contains("make one of it"), "{}", looked.err);
+        assert!(
+            looked.err.contains("is an empty file") && looked.err.contains("create the store in it"),
+            "{}",
+            looked.err
+        );
         assert_eq!(std::fs::metadata(&path).unwrap().len(), 0, "{arguments:?} made one of it");
     }
     begun(&desk, "one");
@@ -86,7 +90,7 @@ fn a_row_that_cannot_be_read_hides_no_other_run() {
 
     assert_eq!(listed.code, 0);
     assert!(listed.out.contains("ticket-2") && !listed.out.contains("ticket-1"), "{}", listed.out);
-    let left_out = "ticket-1 is left out: cannot read the row about the run `ticket-1` in ";
+    let left_out = "skipped ticket-1: cannot read the row about the run `ticket-1` in ";
     assert!(listed.err.starts_with(left_out), "{}", listed.err);
 }
 
@@ -109,13 +113,12 @@ fn a_log_that_cannot_be_read_hides_no_other_run() {
     let said = "cannot read event 5 of the run `ticket-1` in `desk/runs.db`: found event 6 instead";
     assert_eq!(listed.err.matches(said).count(), 1, "{}", listed.err);
     assert!(listed.err.contains("`desk export RUN FILE`"), "{}", listed.err);
-    let marked =
-        |line: &&str| line.contains("\"ticket-1\"") && line.contains("\"unreadable\":\"the event store failed: ");
+    let marked = |line: &&str| line.contains("\"ticket-1\"") && line.contains("\"unreadable\":\"cannot read event 5");
     assert_eq!((lines.out.lines().count(), lines.out.lines().filter(marked).count()), (2, 1), "{}", lines.out);
 }
 
 #[test]
-fn a_log_that_has_lost_its_end_is_said_to_be_damaged() {
+fn truncated_log_is_reported_as_damaged() {
     let desk = Desk::new();
     begun(&desk, "ticket-1");
     let file = rusqlite::Connection::open(desk.path("runs.db")).unwrap();

@@ -17,13 +17,13 @@ fn begun_to_wait(desk: &Desk, id: &str) {
 const POST: [&str; 4] = ["--webhook", "post", "--identifier", "ada"];
 
 #[test]
-fn a_webhook_that_came_again_is_told_and_can_be_thrown_away() {
+fn duplicate_webhook_is_reported_and_can_be_discarded() {
     let desk = Desk::new();
     begun_to_wait(&desk, "ticket-1");
     let send = |more: &[&str]| desk.call(&Project::new(), &[&["send"][..], &POST, more].concat());
 
     assert_eq!(send(&["--payload", r#"{"stars": 5}"#]).out, "delivered the webhook post ada (event 11 of ticket-1)\n");
-    insta::assert_snapshot!(send(&["--payload", r#"{"stars": 5}"#, "--id", "again"]).out, @"nobody waits for post ada: event 11 of ticket-1 took one already. This one is kept for 7d, and answers the next call that waits. Away with it: desk send --discard again");
+    insta::assert_snapshot!(send(&["--payload", r#"{"stars": 5}"#, "--id", "again"]).out, @"no call waits for post ada: event 11 of ticket-1 already received one. This webhook is stored for 7d, and answers the next call that waits. Delete it with: desk send --discard again");
     let listed = without_times(&desk.call(&Project::new(), &["inbox", "--mail"]).out);
     insta::assert_snapshot!(listed, @r"
     post ada, for 0s; 6d left
@@ -32,9 +32,9 @@ fn a_webhook_that_came_again_is_told_and_can_be_thrown_away() {
     ");
     assert_eq!(desk.json(&["inbox", "--mail"])["payload"], json!({"stars": 5}));
 
-    assert_eq!(desk.call(&Project::new(), &["send", "--discard", "again"]).out, "threw the webhook post ada away\n");
+    assert_eq!(desk.call(&Project::new(), &["send", "--discard", "again"]).out, "deleted the webhook post ada\n");
     assert_eq!(desk.json(&["inbox", "--mail"]), Value::Null);
-    assert!(desk.refused(&["send", "--discard", "again"]).starts_with("7\nerror: no webhook `again` is kept\n"));
+    assert!(desk.refused(&["send", "--discard", "again"]).starts_with("7\nerror: no stored webhook `again`\n"));
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn the_same_id_with_another_payload_is_refused() {
 
     assert_eq!(send(&[], r#"{"stars": 5}"#).0, 0);
     let (code, told) = send(&[], r#"{"stars": 5}"#);
-    assert!(code == 0 && told.starts_with("known already: nobody waits for post ada yet"), "{told}");
+    assert!(code == 0 && told.starts_with("already accepted: no call waits for post ada yet"), "{told}");
     let (code, told) = send(&[], r#"{"stars": 1}"#);
     assert!(code == 7 && told.starts_with(other), "{told}");
 
@@ -57,17 +57,17 @@ fn the_same_id_with_another_payload_is_refused() {
     let letter = Reply::call("write", json!({"text": "Done."}));
     desk.call(&scripted([letter]), &["run", "help desk", "-o", "customer=ada", "--id", "ticket-1"]);
     let (code, told) = send(&[], r#"{"stars": 5}"#);
-    assert!(code == 0 && told.starts_with("known already: delivered the webhook post ada (event "), "{told}");
+    assert!(code == 0 && told.starts_with("already accepted: delivered the webhook post ada (event "), "{told}");
     for run in [&[][..], &["ticket-1"]] {
         let (code, told) = send(run, r#"{"stars": 1}"#);
         assert!(code == 7 && told.starts_with(other), "{told}");
     }
     let (code, told) = send(&["ticket-1"], r#"{"stars": 5}"#);
-    assert!(code == 0 && told.starts_with("known already: delivered the webhook post ada (event "), "{told}");
+    assert!(code == 0 && told.starts_with("already accepted: delivered the webhook post ada (event "), "{told}");
 }
 
 #[test]
-fn what_does_not_fit_the_call_is_told_with_the_commands_that_do() {
+fn mismatching_signal_is_refused_with_the_commands_that_fit() {
     let desk = Desk::new();
     begun_to_wait(&desk, "ticket-1");
     begun(&desk, "ticket-2");
@@ -75,7 +75,7 @@ fn what_does_not_fit_the_call_is_told_with_the_commands_that_do() {
     insta::assert_snapshot!(desk.refused(&["send", "ticket-1", "--reply", "Chat/0.0", "{}"]), @r#"
     7
     error: the call `Chat/0.0` waits for the webhook `post` with identifier `ada`, not for a reply
-      nothing was changed; `desk show ticket-1` says how the run stands
+      nothing was changed; `desk show ticket-1` shows the run
       desk send ticket-1 --webhook post --identifier ada --payload '{"stars":1}'
     "#);
     let approved = desk.refused(&["approve", "ticket-1", "Chat/0.0"]);
@@ -91,7 +91,7 @@ fn what_does_not_fit_the_call_is_told_with_the_commands_that_do() {
 }
 
 #[test]
-fn a_payload_comes_from_a_file_or_stdin_too_and_is_not_said_back_whole() {
+fn payload_from_a_file_or_stdin_is_not_echoed_in_full() {
     let desk = Desk::new();
     begun_to_wait(&desk, "ticket-1");
     begun(&desk, "ticket-2");

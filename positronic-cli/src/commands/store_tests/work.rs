@@ -79,7 +79,7 @@ fn runs_are_taken_up_beside_each_other() {
 }
 
 #[test]
-fn a_run_goes_on_when_nobody_reads_its_output_any_more() {
+fn closed_output_does_not_stop_a_run() {
     let desk = Desk::new();
     let run = |id: &str, lines: [usize; 2], json: &[&str]| {
         let arguments = [&["run", "help desk", "-o", "customer=ada", "--id", id][..], json].concat();
@@ -101,7 +101,7 @@ fn a_run_goes_on_when_nobody_reads_its_output_any_more() {
 }
 
 #[test]
-fn a_run_whose_open_call_has_another_tool_now_says_where_to_fork() {
+fn changed_tool_of_an_open_call_suggests_a_fork() {
     #[derive(Deserialize, JsonSchema)]
     struct Longer {
         text: String,
@@ -127,7 +127,7 @@ fn a_run_whose_open_call_has_another_tool_now_says_where_to_fork() {
 
     assert_eq!(refused.code, 7);
     assert!(refused.err.contains("its tool `note` has other parameters now"), "{}", refused.err);
-    let (_, command) = refused.err.split_once("a fork goes on from there: desk ").unwrap();
+    let (_, command) = refused.err.split_once("fork the run there with: desk ").unwrap();
     let words: Vec<&str> = command.split_whitespace().collect();
     let forked = desk.json(&words);
     let worked = desk.call(&project(Some(Reply::text("Nothing to note."))), &["work", forked["run"].as_str().unwrap()]);
@@ -150,12 +150,12 @@ fn a_run_whose_stage_has_another_name_now_is_forked_where_the_code_fits_and_else
     let anew = desk.call(&help("Chat", 2), &["work", "one"]);
 
     assert_eq!((renamed.code, anew.code), (7, 7));
-    let (_, command) = renamed.err.split_once("a fork goes on from there: desk ").unwrap();
+    let (_, command) = renamed.err.split_once("fork the run there with: desk ").unwrap();
     let forked = desk.json(&command.split_whitespace().collect::<Vec<_>>());
     let worked = desk.call(&help("Talk", 0), &["work", forked["run"].as_str().unwrap()]);
     assert!(worked.err.contains("Talk: ended"), "{}", worked.err);
-    assert!(anew.err.contains("the new code fits no part of it"), "{}", anew.err);
-    assert!(anew.err.ends_with("or begin anew with: desk run 'Help Desk'\n"), "{}", anew.err);
+    assert!(anew.err.contains("the new code matches no part of the log"), "{}", anew.err);
+    assert!(anew.err.ends_with("or start a new run with: desk run 'Help Desk'\n"), "{}", anew.err);
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn gardener() -> Project {
 }
 
 #[test]
-fn work_fires_what_is_due_and_triggers_are_listed_and_taken_back() {
+fn work_fires_due_triggers_and_they_can_be_listed_and_deleted() {
     let desk = Desk::new();
     let call = |arguments: &[&str]| desk.call(&gardener(), arguments);
     for id in ["one", "two"] {
@@ -219,12 +219,12 @@ fn work_fires_what_is_due_and_triggers_are_listed_and_taken_back() {
     assert_eq!(call(&["work", "--once"]).err, "", "nothing is due");
 
     let deleted = call(&["triggers", "--delete", ids[1]]);
-    assert_eq!(deleted.err, format!("the trigger {} does not fire any more; what it has started goes on\n", ids[1]));
+    assert_eq!(deleted.err, format!("deleted the trigger {}; the runs that it started continue\n", ids[1]));
     assert!(desk.refused(&["triggers", "--delete", ids[1]]).starts_with("2\nerror: there is no trigger `t-"));
     let db = rusqlite::Connection::open(desk.path("runs.db")).unwrap();
     db.execute("UPDATE timers SET due = 5", []).unwrap();
     let strange = desk.call(&project(), &["work", "--once"]);
-    let told = format!("the trigger {} does not fire here: unknown brain `Gardener`\n", ids[0]);
+    let told = format!("the trigger {} cannot fire here: unknown brain `Gardener`\n", ids[0]);
     assert_eq!((strange.code, strange.err), (0, told));
     let worked = call(&["work", "--once"]);
 
@@ -320,7 +320,7 @@ fn make_triggers_due(desk: &Desk) {
 }
 
 #[test]
-fn a_recording_of_a_conversation_answers_a_trigger_and_work_goes_on_where_the_conversation_is() {
+fn cassette_of_a_conversation_answers_triggers_and_work_at_its_position() {
     let desk = Desk::new();
     let say = |text: &str| desk.say(&recorded_keeper(), text, &["chat", "keeper", "-c", "c"]);
     assert_eq!(say("Look after the bees!").out, "Gladly.\n");

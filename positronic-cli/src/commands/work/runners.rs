@@ -1,4 +1,4 @@
-//! The runners of `positronic work`: one for each brain, or for each run that a cassette answers.
+//! The runners of `positronic work`: one per brain, or per run while a cassette answers.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,10 +7,10 @@ use futures::future::BoxFuture;
 use positronic_core::record::{ClaimRefusal, RunSummary, Timer};
 use positronic_core::runner::{FindRunner, NoRunner, Runner};
 
-use crate::app::cassette_position::PLAYED;
+use crate::app::cassette_position::NO_ANSWER_LEFT;
 use crate::app::cassette_position::{goes_on, rewind};
 use crate::app::failure::Failure;
-use crate::app::models::models_of;
+use crate::app::models::models_for_run;
 use crate::app::models::{CassetteSession, Models};
 use crate::app::project::Project;
 use crate::app::settings::Settings;
@@ -21,15 +21,15 @@ use crate::cli::ModelArgs;
 pub(super) struct Runners<'a> {
     project: &'a Project,
     model: &'a ModelArgs,
-    kept: &'a ProjectStore,
+    store: &'a ProjectStore,
     settings: Settings,
-    /// The runners by the titles of their brains. A cassette plays for one run alone.
+    /// The runners by the titles of their brains. A cassette plays for one run, so its runners are not shared.
     runners: Mutex<HashMap<String, Runner>>,
 }
 
 impl<'a> Runners<'a> {
-    pub(super) fn new(project: &'a Project, model: &'a ModelArgs, kept: &'a ProjectStore, settings: Settings) -> Self {
-        Self { project, model, kept, settings, runners: Mutex::default() }
+    pub(super) fn new(project: &'a Project, model: &'a ModelArgs, store: &'a ProjectStore, settings: Settings) -> Self {
+        Self { project, model, store, settings, runners: Mutex::default() }
     }
 
     fn all(&self) -> MutexGuard<'_, HashMap<String, Runner>> {
@@ -41,12 +41,12 @@ impl<'a> Runners<'a> {
     }
 
     fn models(&self, brain: &str) -> Result<Models, Failure> {
-        models_of(self.project, self.model, brain, &self.settings)
+        models_for_run(self.project, self.model, brain, &self.settings)
     }
 
     fn runner(&self, models: &Models, brain: &str) -> Runner {
-        let runner = models.runner(self.project, self.kept);
-        if matches!(models.tape, CassetteSession::None) {
+        let runner = models.runner(self.project, self.store);
+        if matches!(models.cassette, CassetteSession::None) {
             self.all().insert(brain.to_owned(), runner.clone());
         }
         runner
@@ -58,7 +58,7 @@ impl<'a> Runners<'a> {
         }
         self.project.titled(&row.brain).map_err(|failure| none(&failure, Some(ClaimRefusal::NoBrain)))?;
         let models = self.models(&row.brain).map_err(|failure| none(&failure, Some(ClaimRefusal::NoModel)))?;
-        models.wind(self.kept, &row.run).await.map_err(|failure| {
+        models.wind(self.store, &row.run).await.map_err(|failure| {
             let refusal = matches!(failure, Failure::OtherModel { .. }).then_some(ClaimRefusal::NoModel);
             none(&failure, refusal)
         })?;
@@ -71,19 +71,19 @@ impl<'a> Runners<'a> {
         }
         let models = self.models(&timer.brain).map_err(|failure| none(&failure, None))?;
         if !self.has_answers(&models, timer).await.map_err(|failure| none(&failure, None))? {
-            return Err(NoRunner { message: PLAYED.to_owned(), refusal: None });
+            return Err(NoRunner { message: NO_ANSWER_LEFT.to_owned(), refusal: None });
         }
         Ok(self.runner(&models, &timer.brain))
     }
 
-    /// Winds a cassette on to where the conversation of a trigger is, and says whether it goes on there. Outside of a
-    /// conversation, a trigger's run begins anew, and no recording begins with it.
+    /// Advances a cassette to the position of a trigger's conversation, and returns whether it has answers left. Outside of a
+    /// conversation, a cassette cannot answer the run of a trigger.
     async fn has_answers(&self, models: &Models, timer: &Timer) -> Result<bool, Failure> {
-        let CassetteSession::Plays(cassette) = &models.tape else { return Ok(true) };
+        let CassetteSession::Plays(cassette) = &models.cassette else { return Ok(true) };
         let Some(conversation) = &timer.conversation else { return Ok(false) };
-        let rows = self.kept.client().conversation(conversation).await?;
+        let rows = self.store.client().conversation(conversation).await?;
         let Some(last) = rows.first() else { return Ok(false) };
-        rewind(cassette, self.kept, &last.run).await?;
+        rewind(cassette, self.store, &last.run).await?;
         Ok(goes_on(cassette))
     }
 }

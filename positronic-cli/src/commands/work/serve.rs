@@ -1,6 +1,6 @@
-//! `positronic work` without a run: serves all runs of the store and fires the triggers that are due, until it is told to
-//! end. The core does the work and says what it does; this shows it. At the end it claims no more, waits for what is in
-//! flight, and releases its runs, so that another worker can claim them at once.
+//! `positronic work` without a run: serves all runs of the store and fires due triggers, until an interrupt. The core does
+//! the work and reports it as values; this shows them. At the end it claims no more runs, waits for effects in flight, and
+//! releases its runs, so that another worker can claim them at once.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -24,24 +24,21 @@ use crate::app::store::ProjectStore;
 use crate::app::ui::Ui;
 use crate::cli::WorkArgs;
 use crate::cli::exit::Exit;
-use crate::render::short_ids::Short;
+use crate::render::short_ids::ShortIds;
 use crate::render::{Plain, Style};
 use crate::session::driver::AT_ONCE;
 use crate::session::interrupts::{Interrupt, interrupts};
 
-/// How long the last events of all runs may take to the screen.
+/// Maximum wait for the last events of all runs.
 const PATIENCE: Duration = Duration::from_secs(1);
-pub(super) fn serve(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let kept = ProjectStore::open(ui)?;
+pub(super) async fn serve(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+    let store = ProjectStore::open(ui)?;
     if !args.once {
-        ui.notice(&format!("serving the runs in {}; Ctrl-C lets go of them, and they stay", kept.place))?;
+        ui.notice(&format!("serving the runs in {}; press Ctrl-C to release them", store.location))?;
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let runners = Runners::new(project, &args.model, &kept, ui.settings.clone());
-    let server = Server::new(kept.client(), runners).once(args.once);
-    let served = runtime.block_on(async { Shown::new(args, &kept, ui).serve(&server, interrupts()).await });
-    runtime.shutdown_timeout(Duration::from_secs(1));
-    served
+    let runners = Runners::new(project, &args.model, &store, ui.settings.clone());
+    let server = Server::new(store.client(), runners).once(args.once);
+    Shown::new(args, &store, ui).serve(&server, interrupts()).await
 }
 
 type Updates = BoxStream<'static, Result<RunUpdate, StoreError>>;
@@ -49,32 +46,32 @@ type Updates = BoxStream<'static, Result<RunUpdate, StoreError>>;
 /// A run's next update, with the stream of those after it.
 type NextUpdate = (RunId, Option<Result<RunUpdate, StoreError>>, Updates);
 
-/// What is shown of the runs that are served.
+/// The display of the served runs.
 struct Shown<'a> {
     args: &'a WorkArgs,
-    kept: &'a ProjectStore,
+    store: &'a ProjectStore,
     ui: &'a mut Ui,
-    /// The runs that are claimed and have not settled yet.
+    /// Claimed runs that have not settled yet.
     busy: HashSet<RunId>,
-    /// The next update of each run that is shown.
+    /// The next update of each shown run.
     updates: FuturesUnordered<BoxFuture<'static, NextUpdate>>,
-    /// How each run is shown.
-    told: HashMap<RunId, Told>,
-    /// Up to where the runs were shown that are released and not over.
+    /// The display of each shown run.
+    shown: HashMap<RunId, ShownRun>,
+    /// The next event of each released run.
     positions: HashMap<RunId, Seq>,
 }
 
-/// How far a run is shown, and under which name.
-struct Told {
+/// The display of a run.
+struct ShownRun {
     name: String,
     lines: Plain<io::Sink>,
     next: Seq,
 }
 
 impl<'a> Shown<'a> {
-    fn new(args: &'a WorkArgs, kept: &'a ProjectStore, ui: &'a mut Ui) -> Self {
+    fn new(args: &'a WorkArgs, store: &'a ProjectStore, ui: &'a mut Ui) -> Self {
         let (busy, updates) = (HashSet::new(), FuturesUnordered::new());
-        Self { args, kept, ui, busy, updates, told: HashMap::new(), positions: HashMap::new() }
+        Self { args, store, ui, busy, updates, shown: HashMap::new(), positions: HashMap::new() }
     }
 
     async fn serve<F: FindRunner>(
@@ -84,7 +81,7 @@ impl<'a> Shown<'a> {
     ) -> Result<Exit, Failure> {
         let mut events = server.events();
         loop {
-            // Each gets its turn: a run that says much keeps nobody from ending, and no other run waiting.
+            // Without `biased`, a busy run starves neither interrupts nor other runs.
             tokio::select! {
                 Some(_) = interrupts.recv() => break,
                 Some((run, update, updates)) = self.updates.next() => self.show(run, update, updates)?,
@@ -101,7 +98,7 @@ impl<'a> Shown<'a> {
         self.leave(server, events, interrupts).await
     }
 
-    /// Releases every run once what is in flight has ended; a second request to end is followed at once.
+    /// Releases every run after its effects in flight; a second interrupt exits at once.
     async fn leave<F: FindRunner>(
         mut self,
         server: &Server<F>,
@@ -113,7 +110,7 @@ impl<'a> Shown<'a> {
         }
         let mut released = pin!(server.release());
         let (mut is_released, mut has_ended) = (false, false);
-        // Code that blocks its thread never says that it has left its run.
+        // A tool that blocks its thread never releases its run.
         let mut last_words = pin!(futures::future::OptionFuture::from(None));
         while !is_released || !has_ended {
             tokio::select! {
@@ -132,18 +129,18 @@ impl<'a> Shown<'a> {
             }
         }
         self.catch_up().await?;
-        self.ui.notice("let go of all runs; they stay, and another `work` goes on with them")?;
+        self.ui.notice("released all runs; another `work` can continue them")?;
         Ok(Exit::Done)
     }
 
     /// Shows the events of all runs up to now.
     async fn catch_up(&mut self) -> Result<(), Failure> {
         let mut ends = HashMap::new();
-        for run in self.told.keys() {
-            ends.insert(run.clone(), self.kept.client().store().run(run).await?.next);
+        for run in self.shown.keys() {
+            ends.insert(run.clone(), self.store.client().store().run(run).await?.next);
         }
         let is_behind =
-            |shown: &Self| ends.iter().any(|(run, end)| shown.told.get(run).is_some_and(|told| told.next < *end));
+            |shown: &Self| ends.iter().any(|(run, end)| shown.shown.get(run).is_some_and(|shown| shown.next < *end));
         while is_behind(self) {
             let Ok(Some((run, update, updates))) = tokio::time::timeout(PATIENCE, self.updates.next()).await else {
                 break;
@@ -153,7 +150,7 @@ impl<'a> Shown<'a> {
         Ok(())
     }
 
-    /// Shows what the server does.
+    /// Shows an event of the server.
     async fn event(&mut self, event: ServeEvent) -> Result<(), Failure> {
         match event {
             ServeEvent::Claimed { run, from } => {
@@ -175,7 +172,7 @@ impl<'a> Shown<'a> {
                 self.follow(run, Seq(0)).await
             }
             ServeEvent::NotFired { timer, error: NotFired::NoRunner(none) } => {
-                Ok(self.ui.notice(&format!("the trigger {} does not fire here: {none}", timer.trigger.id))?)
+                Ok(self.ui.notice(&format!("the trigger {} cannot fire here: {none}", timer.trigger.id))?)
             }
             ServeEvent::NotFired { error, .. } => Ok(self.ui.notice(&error.to_string())?),
             ServeEvent::Failed(error) => {
@@ -185,20 +182,20 @@ impl<'a> Shown<'a> {
         }
     }
 
-    /// Shows the events of a run from a number on, or from where it was shown last.
+    /// Shows the events of a run from a number on, or from the last shown one.
     async fn follow(&mut self, run: RunId, from: Seq) -> Result<(), Failure> {
-        if self.told.contains_key(&run) {
+        if self.shown.contains_key(&run) {
             return Ok(());
         }
         let from = self.positions.remove(&run).unwrap_or(from);
-        let client = self.kept.client();
+        let client = self.store.client();
         let style = Style { unicode: self.ui.settings.unicode, ..Style::default() };
-        let mut told = Told { name: self.name(&run).await?, lines: Plain::new(io::sink(), style), next: from };
-        // What happened before is known, and not shown again.
+        let mut shown = ShownRun { name: self.name(&run).await?, lines: Plain::new(io::sink(), style), next: from };
+        // Earlier events only update the view.
         for before in client.store().read(&run, Seq(0), from.index()).await? {
-            _ = told.lines.told(&before);
+            _ = shown.lines.apply(&before);
         }
-        self.told.insert(run.clone(), told);
+        self.shown.insert(run.clone(), shown);
         let updates = client.follow(&run, from);
         self.read_on(run, updates);
         Ok(())
@@ -211,7 +208,7 @@ impl<'a> Shown<'a> {
         }));
     }
 
-    /// Shows an update of a run, and goes on with the next one unless the run has ended or was released.
+    /// Shows an update of a run, and reads the next one unless the run is over or released.
     fn show(
         &mut self,
         run: RunId,
@@ -221,23 +218,23 @@ impl<'a> Shown<'a> {
         match update {
             Some(Ok(RunUpdate::Event(event))) => {
                 self.line(&run, &event)?;
-                // It may be claimed again already.
+                // Another claim may have followed already.
                 if matches!(event.kind, EventKind::RunReleased { .. }) && !self.busy.contains(&run) {
-                    self.told.remove(&run);
+                    self.shown.remove(&run);
                     self.positions.insert(run, event.seq.next());
                     return Ok(());
                 }
             }
             Some(Ok(_)) => {}
             Some(Err(error)) => {
-                if let Some(told) = self.told.remove(&run) {
-                    self.ui.notice(&format!("cannot show {} any longer: {error}", told.name))?;
-                    self.positions.insert(run, told.next);
+                if let Some(shown) = self.shown.remove(&run) {
+                    self.ui.notice(&format!("cannot show {} any longer: {error}", shown.name))?;
+                    self.positions.insert(run, shown.next);
                 }
                 return Ok(());
             }
             None => {
-                self.told.remove(&run);
+                self.shown.remove(&run);
                 return Ok(());
             }
         }
@@ -246,30 +243,30 @@ impl<'a> Shown<'a> {
     }
 
     fn line(&mut self, run: &RunId, event: &Arc<Event>) -> Result<(), Failure> {
-        let Some(told) = self.told.get_mut(run) else { return Ok(()) };
-        told.next = event.seq.next();
+        let Some(shown) = self.shown.get_mut(run) else { return Ok(()) };
+        shown.next = event.seq.next();
         if self.args.json {
             let line = event.to_json().map_err(io::Error::other)?;
             let event: Value = serde_json::from_str(&line).map_err(io::Error::from)?;
             self.ui.json_line(&json!({"run": run, "event": event}))?;
         }
-        if let Some(line) = told.line(event) {
+        if let Some(line) = shown.line(event) {
             self.ui.lines(&line)?;
         }
         Ok(())
     }
 
     async fn name(&self, run: &RunId) -> Result<String, Failure> {
-        Ok(Short::of(&self.kept.client(), [run]).await?.get(run).to_owned())
+        Ok(ShortIds::of(&self.store.client(), [run]).await?.get(run).to_owned())
     }
 }
 
-impl Told {
+impl ShownRun {
     fn line(&mut self, event: &Event) -> Option<String> {
-        let said = self.lines.told(event)?;
+        let text = self.lines.apply(event)?;
         let place = self.lines.view().trail(&event.path);
         let colon = if place.is_empty() { "" } else { ": " };
-        Some(format!("{}  {place}{colon}{said}", self.name))
+        Some(format!("{}  {place}{colon}{text}", self.name))
     }
 }
 

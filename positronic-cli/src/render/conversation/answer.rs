@@ -3,8 +3,8 @@
 use positronic_core::projection::Prompts;
 use positronic_core::record::{Output, OutputKind, Path};
 
-/// What people are shown of an answer as plain text: what was said, and the texts that stand for what was shown. The
-/// first `known` outputs of a loop were shown before.
+/// Renders the visible part of an answer as plain text: its texts, and the fallbacks of widgets. The first `known` outputs
+/// of a loop are skipped.
 pub(crate) fn plain(prompts: &Prompts, known: impl Fn(&Path) -> usize) -> String {
     let own = prompts.iter().filter(|prompt| prompt.visible && is_own(&prompt.path));
     let fresh = own.flat_map(|prompt| prompt.output.iter().skip(known(&prompt.path)));
@@ -19,7 +19,7 @@ pub(crate) fn plain(prompts: &Prompts, known: impl Fn(&Path) -> usize) -> String
     said.join("\n\n")
 }
 
-/// Says whether a loop is one of the run's own brain, whose record is a prompt of the conversation.
+/// Returns whether a loop belongs to the run's own brain: only then its record is a prompt of the conversation.
 pub(crate) fn is_own(path: &Path) -> bool {
     path.parent().is_some_and(|owner| owner.is_root())
 }

@@ -1,7 +1,7 @@
-//! A conversation as Markdown, to be read and passed on.
+//! A conversation as Markdown.
 //!
-//! What people, models and tools wrote stands in quotations and in code, and nothing in it leads out of these. Every line
-//! outside of them is the writer's own: who spoke, what was called, who decided what.
+//! Texts of people, models and tools are in quotations and code, and cannot break out of them. Every other line is this
+//! module's: who spoke, what was called, who decided.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use positronic_core::record::{
 };
 
 use super::remarks::{Remarks, decision};
+use crate::render::arguments::extent;
 use crate::render::figures::{duration, size};
-use crate::render::given::extent;
 use crate::render::markdown::{code, escaped, fits_in_line, quoted_markdown, whole_block};
 
-/// Later than everything.
+/// After every event.
 const LAST: Timestamp = Timestamp(i64::MAX);
 
-/// A run of a conversation with the prompts of it that are to be written.
+/// A run of a conversation, with its prompts to render.
 pub(crate) struct Chapter<'a> {
     pub(crate) row: &'a RunSummary,
     pub(crate) log: &'a [Arc<Event>],
@@ -62,13 +62,13 @@ pub(crate) fn markdown(id: &str, chapters: &[Chapter<'_>]) -> String {
 
 fn prompt(text: &mut String, prompt: &Prompt, remarks: &Remarks) {
     if !prompt.visible {
-        _ = write!(text, "*People are not shown this prompt.*\n\n");
+        _ = write!(text, "*This prompt is hidden from people.*\n\n");
     }
     match &prompt.input {
         Some(input) => said(text, "User", input),
         None => _ = writeln!(text, "*Begun by the system.*"),
     }
-    let (mut listed, mut told) = (false, Timestamp(0));
+    let (mut listed, mut last) = (false, Timestamp(0));
     for output in prompt.shown() {
         let item = item(output);
         let words = output.kind.text().unwrap_or_default();
@@ -76,9 +76,9 @@ fn prompt(text: &mut String, prompt: &Prompt, remarks: &Remarks) {
         if item.is_none() && words.trim().is_empty() && !is_said {
             continue;
         }
-        listed = remarked(text, remarks.between(&prompt.path, told, output.at), listed);
-        told = told.max(output.at);
-        // Items of a list stand together.
+        listed = remarked(text, remarks.between(&prompt.path, last, output.at), listed);
+        last = last.max(output.at);
+        // Items of a list have no empty lines between them.
         if !(listed && item.is_some()) {
             text.push('\n');
         }
@@ -89,10 +89,10 @@ fn prompt(text: &mut String, prompt: &Prompt, remarks: &Remarks) {
             (None, _) => said(text, "Assistant", &words),
         }
     }
-    remarked(text, remarks.between(&prompt.path, told, LAST), listed);
+    remarked(text, remarks.between(&prompt.path, last, LAST), listed);
 }
 
-/// Writes what happened beside what was said, each as an item, and says whether a list stands at the end.
+/// Renders remarks as list items, and returns whether the text ends with a list.
 fn remarked<'a>(text: &mut String, remarks: impl Iterator<Item = &'a str>, mut listed: bool) -> bool {
     for remark in remarks {
         if !listed {
@@ -109,7 +109,7 @@ fn said(text: &mut String, speaker: &str, said: &str) {
     quoted_markdown(text, said.trim_end());
 }
 
-/// Writes what stands in a list: calls, and what they show.
+/// Renders a call or its output as a list item.
 fn item(output: &Output) -> Option<String> {
     Some(match &output.kind {
         OutputKind::Tool(tool) => {
@@ -136,7 +136,7 @@ fn call(tool: &ToolOutput, took: Option<Duration>) -> String {
         (None, CallState::Waiting) => "waits for an answer".to_owned(),
         (None, _) => "is not over".to_owned(),
     };
-    // Arguments that a line cannot hold stand below it, whole: a person may have decided about them.
+    // Arguments that do not fit in a line follow in full: a person may have decided about them.
     match fits_in_line(&arguments) {
         true => format!("{} {} → {came}{took}", code(&tool.tool), code(&arguments)),
         false => {

@@ -1,5 +1,4 @@
-//! What a conversation's Markdown says beside its prompts: decisions about calls, limits and what was granted, and how a run
-//! ended that did not end well.
+//! Remarks in a conversation's Markdown: decisions, limits and grants, and failed or cancelled runs.
 
 use positronic_core::projection::timeline::{BudgetOutcome, Ending, Node, NodeKind, Timeline};
 use positronic_core::record::{Approval, ApprovalOutcome, Decision, LoopOutcome, Path, Segment, Timestamp};
@@ -7,16 +6,16 @@ use positronic_core::record::{Approval, ApprovalOutcome, Decision, LoopOutcome, 
 use crate::render::limits::asks;
 use crate::render::{by, granted, why};
 
-/// Remarks about a run, in sentences without their end.
+/// Remarks about a run, as sentences without a full stop.
 #[derive(Debug, Default)]
 pub(super) struct Remarks {
-    /// About which loop, or the run, and when.
+    /// Each with the loop that it is about, or the run, and its time.
     remarks: Vec<(Path, Timestamp, String)>,
-    /// How the run ended, where it failed or was cancelled.
+    /// The end of the run, if it failed or was cancelled.
     pub(super) end: Option<String>,
 }
 
-/// Says what became of the question about a call.
+/// Renders the outcome of an approval.
 pub(super) fn decision(approval: &Approval) -> Option<String> {
     Some(match approval.outcome.as_ref()? {
         ApprovalOutcome::Decided { decision, arguments, reason, actor, .. } => {
@@ -27,7 +26,7 @@ pub(super) fn decision(approval: &Approval) -> Option<String> {
             };
             format!("{what}{}{}", by(actor), why(reason.as_deref()))
         }
-        ApprovalOutcome::Expired { .. } => "nobody decided in time".to_owned(),
+        ApprovalOutcome::Expired { .. } => "no decision in time".to_owned(),
         ApprovalOutcome::Withdrawn { .. } => "the question was withdrawn".to_owned(),
         _ => return None,
     })
@@ -36,7 +35,7 @@ pub(super) fn decision(approval: &Approval) -> Option<String> {
 impl Remarks {
     pub(super) fn of(timeline: &Timeline) -> Self {
         let mut remarks = Self::default();
-        // What was asked and granted comes before what ended a loop at the same moment.
+        // Questions and grants precede the end of a loop at the same time.
         let is_stage = |node: &&Node| matches!(node.kind, NodeKind::Stage(_));
         timeline.nodes().filter(|node| !is_stage(node)).for_each(|node| remarks.add(timeline, node));
         timeline.nodes().filter(is_stage).for_each(|node| remarks.add(timeline, node));
@@ -51,8 +50,8 @@ impl Remarks {
         remarks
     }
 
-    /// Lists what happened at a loop, and to the run while that loop was open, in `from..to`; under the root, what happened to
-    /// the run while no loop was open.
+    /// Lists the remarks about a loop in `from..to`, including those about the run while the loop was open; for the root, those
+    /// about the run while no loop was open.
     pub(super) fn between(&self, path: &Path, from: Timestamp, to: Timestamp) -> impl Iterator<Item = &str> {
         let is_here = move |(at, when, _): &&(Path, Timestamp, String)| at == path && from <= *when && *when < to;
         self.remarks.iter().filter(is_here).map(|(_, _, said)| said.as_str())
@@ -74,7 +73,7 @@ impl Remarks {
                         };
                         (*at, format!("{what}{}{}", by(actor), why(reason.as_deref())))
                     }
-                    Some(BudgetOutcome::Expired { at }) => (*at, "nobody granted more in time".to_owned()),
+                    Some(BudgetOutcome::Expired { at }) => (*at, "no grant in time".to_owned()),
                     _ => return,
                 };
                 self.remarks.push((path, at, outcome));
@@ -84,7 +83,7 @@ impl Remarks {
                     Some(LoopOutcome::MaxIterations) => "ended by its limit of iterations".to_owned(),
                     Some(LoopOutcome::Limit { limit }) => format!("ended by a limit of {}", limit.noun()),
                     Some(LoopOutcome::Stopped { message, .. }) => message.clone(),
-                    // A loop that fails fails its brain, which says why.
+                    // A failed loop fails its brain, whose end has the reason.
                     _ => return,
                 };
                 self.remarks.push((node.path.clone(), node.ended.unwrap_or_default(), text));

@@ -1,4 +1,4 @@
-//! A run's timeline as Markdown, to be read and passed on: every stage with its iterations, reasons, calls and results.
+//! A run's timeline as Markdown: every stage with its iterations, reasons, calls and results.
 
 mod notes;
 mod values;
@@ -16,7 +16,7 @@ use crate::render::costs::cost as spent;
 use crate::render::figures::{duration, size, tokens};
 use crate::render::markdown::{code, escaped, quoted};
 
-/// Writes a run; nothing where its log does not begin with a brain.
+/// Renders a run; `None` if its log does not begin with a brain.
 pub(crate) fn markdown(timeline: &Timeline, row: &RunSummary) -> Option<String> {
     let brain = timeline.brain()?;
     let mut report = Report { timeline, text: format!("# {}\n\n", escaped(&brain.title)) };
@@ -54,7 +54,7 @@ struct Report<'t> {
     text: String,
 }
 
-/// One iteration of a loop, or one question of a step: the requests to the model, and what came of them.
+/// One iteration of a loop, or one question of a step: the model requests with their outcomes.
 struct Exchange<'t> {
     node: &'t Node,
     question: Option<&'t str>,
@@ -112,7 +112,7 @@ impl<'t> Report<'t> {
         self.list(&notes, "");
     }
 
-    /// Writes the stages that have begun below a brain or a call, each with those of the brains that it ran.
+    /// Renders the stages below a brain or a call, with those of nested brains.
     fn stages_below(&mut self, id: NodeId) {
         for node in self.below(id) {
             if let Some(stage) = is_begun_stage(node) {
@@ -148,7 +148,7 @@ impl<'t> Report<'t> {
             Some(LoopOutcome::Exited { tool }) => Some(format!("it was ended by {}", code(tool))),
             Some(LoopOutcome::Cancelled) => Some("it was cancelled".to_owned()),
             None if node.status.is_open() => Some("it is not over".to_owned()),
-            // What a limit or a failure says stands among the notes.
+            // Limits and failures are in the notes.
             _ => None,
         };
         if !notes.is_empty() || ended.is_some() {
@@ -206,8 +206,10 @@ impl<'t> Report<'t> {
         if let Some(question) = exchange.question {
             quoted(&mut self.text, question, "");
         }
-        for (label, text) in
-            answered.map(|answer| [("Reason:", thought(answer)), ("Answer:", said(answer))]).into_iter().flatten()
+        for (label, text) in answered
+            .map(|answer| [("Reason:", reasoning_text(answer)), ("Answer:", answer_text(answer))])
+            .into_iter()
+            .flatten()
         {
             if !text.is_empty() {
                 self.paragraph(label);
@@ -234,16 +236,16 @@ impl<'t> Report<'t> {
         }
     }
 
-    /// Writes what became of a request to a model, where that was no answer to it.
+    /// Renders the outcome of a model request without an answer.
     fn request(&mut self, node: &Node, iteration: &Node) {
         let NodeKind::Answer(answer) = &node.kind else { return };
         let line = match &answer.outcome {
             Some(AnswerOutcome::Answered(answer)) if is_question_of(node, iteration) => {
-                escaped(&format!("a plugin asked the model, which answered: {}", said(answer)))
+                escaped(&format!("a plugin asked the model, which answered: {}", answer_text(answer)))
             }
             Some(AnswerOutcome::Failed { error, .. }) => escaped(&notes::model_failed(answer.attempt, &error.message)),
             Some(AnswerOutcome::Refused { message, answer }) => {
-                format!("an answer was refused: {}; it was {}", escaped(message), code(&said(answer)))
+                format!("an answer was refused: {}; it was {}", escaped(message), code(&answer_text(answer)))
             }
             _ => return,
         };
@@ -295,7 +297,7 @@ impl<'t> Report<'t> {
         }
     }
 
-    /// Writes a line between empty ones; an empty one is one alone.
+    /// Appends a paragraph.
     fn paragraph(&mut self, line: &str) {
         self.text.truncate(self.text.trim_end_matches('\n').len());
         self.text.push_str("\n\n");
@@ -305,14 +307,14 @@ impl<'t> Report<'t> {
     }
 }
 
-/// Says whether a node is a question that a plugin asked before an iteration, whose path it has.
+/// Returns whether a node is a plugin's question, which has the path of the next iteration.
 fn is_question_of(node: &Node, iteration: &Node) -> bool {
     matches!(&node.kind, NodeKind::Answer(answer) if answer.question.is_some())
         && node.path == iteration.path
         && node.id != iteration.id
 }
 
-/// Counts iterations, calls and what became of them.
+/// Counts iterations, calls and their outcomes.
 fn counted(timeline: &Timeline) -> String {
     let count = |fits: fn(&NodeKind) -> bool| timeline.nodes().filter(|node| fits(&node.kind)).count();
     let ended =
@@ -333,16 +335,16 @@ fn counted(timeline: &Timeline) -> String {
     format!("{iterations}, {calls}{kinds}{refused}")
 }
 
-/// Returns what an answer says.
-fn said(answer: &Answer) -> String {
+/// Returns the text of an answer.
+fn answer_text(answer: &Answer) -> String {
     texts(answer, |part| match part {
         Part::Text { text } | Part::Refusal { text } => Some(text),
         _ => None,
     })
 }
 
-/// Returns what the model thought, as far as it is shown.
-fn thought(answer: &Answer) -> String {
+/// Returns the visible reasoning of an answer.
+fn reasoning_text(answer: &Answer) -> String {
     texts(answer, |part| match part {
         Part::Reasoning { text, .. } => Some(text),
         _ => None,
@@ -362,7 +364,7 @@ fn paid(spent: &Spent, currency: &str) -> String {
     format!("{}; {cost}", used(&spent.usage))
 }
 
-/// Writes how many tokens were used, as far as anybody has said it.
+/// Renders the reported tokens.
 fn used(usage: &Usage) -> String {
     if usage.total() == 0 { "no tokens reported".to_owned() } else { tokens(usage) }
 }

@@ -1,4 +1,4 @@
-//! What happened to a run, a stage, an iteration or a call, a sentence each.
+//! Notes on a run, a stage, an iteration or a call, one sentence each.
 
 use positronic_core::projection::timeline::{BudgetOutcome, CallNode, CallWait, Ending, Node, NodeKind};
 use positronic_core::record::{Actor, ApprovalOutcome, Decision, ResumeCause, Speaker, TriggerChange, WaitSpec};
@@ -6,7 +6,7 @@ use positronic_core::record::{Actor, ApprovalOutcome, Decision, ResumeCause, Spe
 use crate::render::figures::{amount, many, used_of};
 use crate::render::{by, granted, why};
 
-/// Says what a node is about that stands below a run, a stage, an iteration or a call.
+/// Renders a node below a run, a stage, an iteration or a call.
 pub(super) fn of_node(node: &Node, currency: Option<&str>) -> Vec<String> {
     vec![match &node.kind {
         NodeKind::Retry { attempt, message, .. } => retried(*attempt, message),
@@ -22,7 +22,7 @@ pub(super) fn of_node(node: &Node, currency: Option<&str>) -> Vec<String> {
         NodeKind::Widget(widget) => format!("it showed: {}", widget.output.fallback),
         NodeKind::Custom { output, .. } => format!("it showed: {}", output.fallback),
         NodeKind::Limit { unpriced: Some(model), .. } => {
-            format!("a limit of money cannot be kept, since the cost of {model} is unknown")
+            format!("the price of {model} is unknown, so the money limit cannot be enforced")
         }
         NodeKind::Limit { kind, limit, used, of: None, .. } if used == limit => {
             format!("its limit of {} was reached", amount(*kind, *limit, currency))
@@ -40,7 +40,7 @@ pub(super) fn of_node(node: &Node, currency: Option<&str>) -> Vec<String> {
                 Some(BudgetOutcome::Decided { reason, actor, .. }) => {
                     format!("more was refused{}{}", by(actor), why(reason.as_deref()))
                 }
-                Some(_) => "nobody granted more in time".to_owned(),
+                Some(_) => "no grant in time".to_owned(),
                 None => return vec![asked],
             };
             return vec![asked, decided];
@@ -50,7 +50,7 @@ pub(super) fn of_node(node: &Node, currency: Option<&str>) -> Vec<String> {
         NodeKind::Compaction { summary: Some(_), .. } => {
             "older messages were summarised for the model from here on".to_owned()
         }
-        NodeKind::Compaction { summary: None, .. } => "all messages were sent whole again from here on".to_owned(),
+        NodeKind::Compaction { summary: None, .. } => "from here on, all messages were sent in full again".to_owned(),
         NodeKind::PluginFailure { plugin, message } => format!("the plugin {plugin} failed: {message}"),
         NodeKind::Trigger { change: TriggerChange::Set(trigger) } => {
             format!("it set the trigger {}: {}", trigger.id, trigger.what)
@@ -67,7 +67,7 @@ pub(super) fn of_node(node: &Node, currency: Option<&str>) -> Vec<String> {
     }]
 }
 
-/// Says how a call came to its result: who decided, what it waited for, which brain it ran.
+/// Renders the decisions, waits and nested brains of a call.
 pub(super) fn of_call(call: &CallNode) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(approval) = &call.approval {
@@ -91,7 +91,7 @@ pub(super) fn of_call(call: &CallNode) -> Vec<String> {
     notes
 }
 
-/// Says that a nested brain failed.
+/// Renders the failure of a nested brain.
 pub(super) fn failure(ending: &Ending) -> Option<String> {
     match ending {
         Ending::Failed(failure) => Some(format!("the brain failed: {}", failure.message)),
@@ -99,12 +99,12 @@ pub(super) fn failure(ending: &Ending) -> Option<String> {
     }
 }
 
-/// Says that a try of a model failed.
+/// Renders a failed attempt of a model.
 pub(super) fn model_failed(attempt: u32, message: &str) -> String {
     format!("try {} of the model failed: {message}", u64::from(attempt) + 1)
 }
 
-/// Counts what happened, without what did not.
+/// Renders the counts above zero.
 pub(super) fn counted(kinds: &[(&str, usize)]) -> String {
     let some = kinds.iter().filter(|(_, count)| *count > 0);
     some.map(|(kind, count)| format!(", {count} {kind}")).collect()
@@ -123,7 +123,7 @@ fn approval_outcome(outcome: &ApprovalOutcome) -> Option<String> {
         }
         ApprovalOutcome::Decided { actor, reason, .. } => decided("it was refused", actor, reason.as_deref()),
         ApprovalOutcome::Withdrawn { cause, .. } => format!("the question is void: {cause}"),
-        ApprovalOutcome::Expired { .. } => "nobody decided in time".to_owned(),
+        ApprovalOutcome::Expired { .. } => "no decision in time".to_owned(),
         _ => return None,
     })
 }

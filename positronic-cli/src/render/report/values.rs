@@ -4,15 +4,15 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::render::given::extent;
+use crate::render::arguments::extent;
 use crate::render::markdown::{block, code, fits_in_line, whole_block};
 
-/// How much of a long value is written.
+/// Length of a rendered value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Length {
-    /// Its beginning, and how long it is.
+    /// Its beginning and its size.
     Cut,
-    /// All of it, with its size before it: what a person decides about.
+    /// All of it after its size: a person decides about it.
     Whole,
 }
 

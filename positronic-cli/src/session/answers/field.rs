@@ -3,7 +3,7 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::editor::{Command, Editor};
-use crate::render::text::{one_line, shorten, wrap};
+use crate::render::text::{one_line, shorten, width, wrap};
 use crate::render::{Frame, Line, Tone};
 
 /// What a person entered in a field.
@@ -172,7 +172,10 @@ impl Field for TextField {
     fn draw(&self, columns: usize, rows: usize) -> Frame {
         // Blanks at its beginning are its indentation.
         let mut message = wrap(&format!("{ASKED}{}", self.message), columns);
-        let prompt = message.pop().unwrap_or_default() + " ";
+        let mut prompt = message.pop().unwrap_or_default() + " ";
+        if width(&prompt) >= columns {
+            message.push(std::mem::take(&mut prompt));
+        }
         let room = rows.saturating_sub(message.len() + 1);
         let mut frame = self.editor.draw((Tone::Plain, &prompt), columns, room, true);
         match &self.problem {
@@ -182,7 +185,7 @@ impl Field for TextField {
             None if self.help.is_empty() => {}
             None => frame.lines.push(dimmed(&self.help, columns)),
         }
-        frame.below(message.into_iter().map(|line| Line::new(0).with(Tone::Plain, line)).collect())
+        frame.below(message.into_iter().map(|line| Line::new(0).with(Tone::Plain, line.trim_end())).collect())
     }
 
     fn answered(&self, entered: &Entered) -> String {
@@ -317,6 +320,10 @@ mod tests {
         [JSON]
         Some((3, 4))
         ");
+        assert!(
+            draw(&field, 10, 20).starts_with("? Amount:\na␛"),
+            "a message as wide as the window has a row of its own"
+        );
         let answered = field.answered(&Entered::Text("a\u{1b}[2J\u{202e}b\nc".to_owned()));
         assert!(!answered.contains(['\u{1b}', '\u{202e}', '\n']));
     }

@@ -9,6 +9,7 @@ mod keyboard;
 mod question;
 #[cfg(test)]
 mod question_tests;
+mod script;
 
 use positronic_core::model::cassette::{AwaitedSignal as Asked, Cassette};
 use positronic_core::record::{Pending, PendingKind};
@@ -20,9 +21,10 @@ use crate::cli::limits;
 
 pub(crate) use editor::{Command, Editor};
 pub(crate) use keyboard::Keyboard;
-pub(crate) use question::{Answer, Question};
+pub(crate) use question::Question;
+pub(crate) use script::Answer;
 
-/// Takes the cassette's next answer to what is pending.
+/// Returns the cassette's next answer to a pending item.
 pub(crate) fn from_cassette(cassette: &Cassette, pending: &[Pending]) -> Option<SignalKind> {
     let asked: Vec<Asked<'_>> = pending.iter().flat_map(asked).collect();
     cassette.next_signal(&asked)
@@ -41,7 +43,7 @@ fn asked(pending: &Pending) -> Vec<Asked<'_>> {
     }
 }
 
-/// Makes the signal that delivers a payload to a wait.
+/// Returns the signal that delivers a payload to a wait.
 fn delivery(pending: &Pending, wait: &WaitSpec, payload: Value) -> SignalKind {
     if wait.webhook == REPLY {
         SignalKind::Reply { call: pending.call.clone(), payload }
@@ -50,7 +52,7 @@ fn delivery(pending: &Pending, wait: &WaitSpec, payload: Value) -> SignalKind {
     }
 }
 
-/// Writes the lines of a cassette that would answer what is pending, as an example for whoever has to write one.
+/// Renders example lines of a cassette that answer the pending items.
 pub(crate) fn example_lines(pending: &[Pending]) -> Vec<String> {
     let line = |pending: &Pending| {
         let signal = match &pending.kind {

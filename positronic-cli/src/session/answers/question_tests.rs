@@ -4,7 +4,8 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use positronic_core::record::{Gate, LimitKind, Path, Pending, PendingKind, Seq, SignalKind, Timestamp, WaitSpec};
 use serde_json::{Value, json};
 
-use super::question::{Answer, Question};
+use super::question::Question;
+use super::script::Answer;
 use crate::render::Style;
 
 const SIZE: (usize, usize) = (60, 30);

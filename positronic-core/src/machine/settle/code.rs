@@ -33,10 +33,8 @@ pub(super) fn begin_brain(path: &Path, begun: Result<Box<BrainStart>>) -> Vec<Ne
 /// Completes the stage or the call of a nested brain that has ended.
 pub(super) fn end_brain(state: &RunState, path: &Path, mapped: Result<Changes>, inputs: &Inputs) -> Vec<NewEvent> {
     let Some(owner) = state.owner(path) else { return Vec::new() };
-    let inner = match (&owner.stage, state.call(path).map(|call| &call.phase)) {
-        (Stage::Brain(inner), _) | (_, Some(CallPhase::Brain(inner))) => inner,
-        _ => return Vec::new(),
-    };
+    let at = (&owner.stage, state.call(path).map(|call| &call.phase));
+    let ((Stage::Brain(inner), _) | (_, Some(CallPhase::Brain(inner)))) = at else { return Vec::new() };
     let Some(end) = &inner.end else { return Vec::new() };
     let duration = inputs.elapsed(inner.began);
     if is_call(path) {

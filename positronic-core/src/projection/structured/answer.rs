@@ -1,23 +1,23 @@
-//! From a model's answer to a decision, or to the sentence that says why it is none.
+//! Decoder of structured actions in a model's answer.
 
 use serde_json::{Deserializer, Map, Value};
 
 use crate::record::{Finish, ModelResponse, Part, ProposedCall, ToolDecl, ToolSet};
 
-/// What a model decided.
+/// The decoded answer of a model.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Decided {
-    /// The parts in order: what else the model thought, its reason, and its actions as calls.
+    /// The parts in order: the model's other reasoning, its reason, and its actions as calls.
     pub(crate) parts: Vec<Part>,
     /// The actions.
     pub(crate) calls: Vec<ProposedCall>,
 }
 
-/// Reads a decision. `accept` says whether an input fits an action, and may adapt it.
+/// Decodes an answer. `accept` checks an input against its action and may adapt it.
 ///
 /// # Errors
 ///
-/// A sentence for the model that says everything that is wrong.
+/// A sentence for the model that lists all mistakes.
 pub(crate) fn decided(
     response: &ModelResponse,
     tools: &ToolSet,
@@ -70,7 +70,7 @@ pub(crate) fn decided(
     let mut parts = Vec::with_capacity(response.parts.len() + calls.len());
     for part in &response.parts {
         match part {
-            // The decision takes the place of its text.
+            // The structured actions replace their text.
             Part::Text { .. } => {
                 parts.extend(said.take().map(|text| Part::Reasoning { text, data: None }));
             }
@@ -82,7 +82,8 @@ pub(crate) fn decided(
     Ok(Decided { parts, calls })
 }
 
-/// Finds the one JSON object in an answer. Models without a form for it put it into a fence or between sentences.
+/// Finds the only JSON object in an answer. Models without structured output put it into a fence or between
+/// sentences.
 fn object(response: &ModelResponse, batches: bool) -> Result<Map<String, Value>, String> {
     let text = response.text();
     let cut =

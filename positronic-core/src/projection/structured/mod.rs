@@ -1,4 +1,4 @@
-//! Decision mode: a projection and a decoder around an ordinary loop.
+//! Structured actions: a projection and a decoder around an ordinary loop.
 //!
 //! ```text
 //! iteration as prepared (tools, messages) ──request──▶ request without tools: actions in words, form of the answer, messages as text
@@ -6,9 +6,9 @@
 //! reasoning, calls ◀──────────────────answer──────── its text, or a sentence that says what is wrong
 //! ```
 //!
-//! The record is that of any loop: the decision's reason is a reasoning part, its actions are calls. So approvals, limits,
-//! exits, plugins and replay know nothing of decisions. What is sent is a pure function of the log, and so are the
-//! answers that were refused, which stand in it with what was wrong.
+//! The record is that of any loop: the reason is a reasoning part, the actions are calls. Approvals, limits, exits,
+//! plugins and replay therefore need no special case. Requests are a pure function of the log, which includes the
+//! rejected answers with their mistakes.
 
 mod answer;
 mod request;

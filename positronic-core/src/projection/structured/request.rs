@@ -1,5 +1,5 @@
-//! From an iteration's request with tools to one that asks for a decision: pure, message by message, so that a request begins
-//! with the bytes of the one before it.
+//! Conversion of an iteration's request with tools into one for structured actions: pure, message by message, so that
+//! a request begins with the bytes of the one before it.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use crate::record::{
     ToolChoice, ToolDecl, ToolSet, Transcript,
 };
 
-/// The name under which the schema stands among formats.
+/// The name of the schema among formats.
 const NAME: &str = "decision";
 
-/// Makes the request that is sent of the one that was prepared, and of the answers to it that were refused, by the rules of
-/// its loop's log: since version 1, what the user says behind a result is joined to it.
+/// Converts the prepared request and the rejected answers to it, by the rules of its loop's log: since version 1, a
+/// user message after a result is joined to it.
 pub(crate) fn decision_request(
     prepared: ModelRequest,
     decisions: &StructuredActions,
@@ -61,7 +61,8 @@ pub(crate) fn decision_request(
     }
 }
 
-/// Says what a decision is. It stands behind the system prompt, since it is the same in all requests with the same actions.
+/// Describes the structured actions. It follows the system prompt, because it is the same in all requests with the
+/// same actions.
 fn instructions(tools: &ToolSet, batches: bool, form: ActionFormat) -> String {
     let object = if batches {
         "{\"reasoning\": \"why, in a sentence or two\", \"actions\": [{\"action\": \"the name of an action\", \"input\": \
@@ -76,14 +77,14 @@ fn instructions(tools: &ToolSet, batches: bool, form: ActionFormat) -> String {
     );
     for tool in tools.tools() {
         let end = if tool.flags.exit { " Its success ends the work." } else { "" };
-        // Writing into a text cannot fail.
+        // Writing to a string cannot fail.
         _ = write!(text, "\n\n{}: {}{end}\n{}", tool.id, tool.description, input(tool, form));
     }
     text
 }
 
-/// Says what an action's input is. Where the model reads its schema in the format of the answer, the fields are named, which
-/// says what input belongs to which action. A grammar binds the model and is not read by it.
+/// Describes an action's input. If the model reads the schema in the format of the answer, the field names suffice to
+/// show which input belongs to which action. A grammar constrains the model without being read by it.
 fn input(tool: &ToolDecl, form: ActionFormat) -> String {
     let schema = OrderedJson::of_schema(&tool.parameters);
     if schema.is_bare_object_schema() {
@@ -98,14 +99,14 @@ fn input(tool: &ToolDecl, form: ActionFormat) -> String {
     }
 }
 
-/// The messages as they are told to a model that decides.
+/// The messages for a model with structured actions.
 struct Said<'a> {
     tools: &'a ToolSet,
     batches: bool,
-    /// Whether messages of the user in a row become one.
+    /// Whether consecutive user messages are joined.
     joins: bool,
     messages: Vec<Message>,
-    /// How many results the last message holds.
+    /// The number of results in the last message.
     results: usize,
 }
 
@@ -121,7 +122,7 @@ impl Said<'_> {
             Message::Tool { name, text, .. } => {
                 let result = format!("The result of `{}`:\n{text}", self.id_of(name));
                 match self.messages.last_mut() {
-                    // Many templates want the speakers to take turns.
+                    // Many templates require alternating roles.
                     Some(Message::User { text }) if results > 0 => {
                         _ = write!(text, "\n\n{result}");
                     }
@@ -146,7 +147,7 @@ impl Said<'_> {
         self.results = 0;
     }
 
-    /// Makes the text of a decision of its reason and its calls.
+    /// Writes the structured actions of a reason and its calls.
     fn decision(&self, parts: &[Assistant]) -> Vec<Assistant> {
         let actions: Vec<_> = parts
             .iter()
@@ -160,7 +161,7 @@ impl Said<'_> {
         }
         let mut reasons: Vec<_> = parts.iter().filter_map(reason).collect();
         if reasons.is_empty() {
-            // Of a loop that called tools, earlier in the conversation.
+            // A call of a loop with tools, earlier in the conversation.
             reasons.extend(parts.iter().filter_map(words));
         }
         let reasoning = text(&reasons.join("\n"));
@@ -185,7 +186,7 @@ impl Said<'_> {
     }
 }
 
-/// Returns what a decision says of its reason; what a provider wants back is no part of it.
+/// Returns the reason; what a provider wants back is not part of it.
 fn reason(part: &Assistant) -> Option<&str> {
     match part {
         Assistant::Reasoning { text, data: None } => Some(text),

@@ -1,10 +1,11 @@
-//! The schema of a decision, as text: a model fills the fields in the order of the schema, and reasons first.
+//! The JSON schema of structured actions, as text: a model fills the fields in the order of the schema, the reasoning
+//! first.
 
 use serde_json::Value;
 
 use crate::record::{OrderedJson, ToolDecl};
 
-/// Writes the schema of a decision among these actions. `coupled` says with each action which input is its own.
+/// Writes the schema of structured actions. `coupled` ties each input to its action.
 pub(super) fn schema(tools: &[ToolDecl], batches: bool, coupled: bool) -> String {
     let mut definitions = Vec::new();
     let inputs: Vec<String> =
@@ -64,21 +65,21 @@ fn object(properties: &[&str], rest: &str, required: &[&str]) -> String {
     )
 }
 
-/// Writes the schema of an action's input. One that refers to parts of itself moves to the definitions of the whole, so
-/// that its references still lead there.
+/// Writes the schema of an action's input. One with internal references moves to the definitions of the whole, so
+/// that they stay valid.
 fn input(index: usize, parameters: &Value, definitions: &mut Vec<String>) -> String {
     let mut moved = parameters.clone();
     let place = format!("#/$defs/input{index}");
     if !lead_to(&mut moved, &place) {
         let schema = OrderedJson::of_schema(parameters);
-        // An action without an input has an empty one.
+        // An action without an input has an empty object.
         return if schema.is_bare_object_schema() { object(&[], "", &[]) } else { schema.to_string() };
     }
     definitions.push(format!("\"input{index}\":{}", OrderedJson::of_schema(&moved)));
     format!("{{\"$ref\":{}}}", text(&place))
 }
 
-/// Makes references within a schema lead to its new place; says whether there are any.
+/// Redirects the references within a schema to its new place; returns whether there are any.
 fn lead_to(schema: &mut Value, place: &str) -> bool {
     let mut found = false;
     match schema {

@@ -1,17 +1,17 @@
-//! Picks the reason out of a decision while it streams, so that people read words and no JSON.
+//! Extracts the reasoning from streaming structured actions, so that people read words instead of JSON.
 
-/// Follows the text of a decision, piece by piece.
+/// Parser of a streaming answer.
 #[derive(Debug, Default)]
 pub(crate) struct ReasoningStream {
     depth: u32,
-    /// The text that is being read at the top, unless it is deeper down.
+    /// The text at the top level, unless the parser is deeper.
     text: Text,
-    /// Whether the next text at the top is a field's value.
+    /// Whether the next text at the top level is a field's value.
     value: bool,
     key: String,
-    /// What an escape has begun with.
+    /// The beginning of an escape.
     escape: Option<String>,
-    /// The first half of a letter that is written in two escapes.
+    /// The first half of a surrogate pair.
     high: Option<u32>,
 }
 
@@ -25,7 +25,7 @@ enum Text {
 }
 
 impl ReasoningStream {
-    /// Takes a piece of the answer's text; gives what the reason has gained.
+    /// Takes a piece of the answer's text and returns the new part of the reasoning.
     pub(crate) fn feed(&mut self, piece: &str) -> String {
         let mut gained = String::new();
         for letter in piece.chars() {
@@ -47,7 +47,7 @@ impl ReasoningStream {
             return;
         }
         match letter {
-            // What stands before the object is no JSON.
+            // Text before the object is not JSON.
             '"' if self.depth == 0 => {}
             '"' => {
                 let reason = self.depth == 1 && self.value && self.key == "reasoning";

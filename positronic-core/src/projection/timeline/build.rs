@@ -1,4 +1,4 @@
-//! How the tree of a timeline grows: nodes are found by path, added, begun and closed.
+//! Construction of the tree: nodes are found by path, added, begun and closed.
 
 use super::detail::{AnswerOutcome, BrainNode, CallNode, StageNode};
 use super::node::{Node, NodeId, NodeKind, NodeStatus};
@@ -6,7 +6,7 @@ use super::tree::Timeline;
 use crate::record::{BatchPolicy, Event, Path, Seq, StageKind, Timestamp, parent_of};
 
 impl Timeline {
-    /// Returns the innermost node at or around a path: a brain, a stage, an iteration or a call.
+    /// Returns the innermost node at or around a path.
     pub(super) fn around(&self, path: &Path) -> NodeId {
         let mut at = Some(path.as_str());
         while let Some(path) = at {
@@ -50,7 +50,7 @@ impl Timeline {
         self.add_at(parent, event.path.clone(), event, status, kind)
     }
 
-    /// Adds a node with a path that is not that of the event with which it begins.
+    /// Adds a node with another path than that of its first event.
     pub(super) fn add_at(
         &mut self,
         parent: NodeId,
@@ -121,7 +121,7 @@ impl Timeline {
         (node.status, node.ended) = (NodeStatus::Running, None);
         if node.started.is_none() {
             node.started = Some(event.at);
-            // A call begins with its proposal, also where its tool starts later.
+            // A call begins with its proposal, even if its tool starts later.
             if !matches!(node.kind, NodeKind::Call(_)) {
                 node.seq = event.seq;
             }
@@ -159,7 +159,7 @@ impl Timeline {
         }
     }
 
-    /// Closes everything below a node that is still open, since the node ends.
+    /// Closes all open nodes below a node that ends.
     pub(super) fn close_below(&mut self, id: NodeId, status: NodeStatus, now: Timestamp) {
         let open = |child: &NodeId| Some((*child, self.node(*child)?.status)).filter(|(_, status)| status.is_open());
         let open: Vec<_> = self.children(id).iter().filter_map(open).collect();
@@ -173,7 +173,7 @@ impl Timeline {
         }
     }
 
-    /// Finds the stage of a brain that has begun and has not ended; the node itself, where that is no brain.
+    /// Finds the open stage of a brain; the node itself if it is not a brain.
     pub(super) fn stage_at_work(&self, id: NodeId) -> NodeId {
         let is_at_work = |child: &&NodeId| {
             let node = self.node(**child);

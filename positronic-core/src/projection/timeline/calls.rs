@@ -1,4 +1,4 @@
-//! How the events of a call change a [`Timeline`].
+//! Events of calls in a [`Timeline`].
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::record::{
 };
 
 impl Timeline {
-    /// Folds an event of a call; `here` is the call, or what is known around it.
+    /// Folds an event of a call; `here` is the call, or the innermost known node around it.
     pub(super) fn call_event(&mut self, here: NodeId, event: &Event) {
         let now = event.at;
         match &event.kind {
@@ -107,7 +107,7 @@ impl Timeline {
         self.settle_batch(id);
     }
 
-    /// Says which calls of a batch are queued and which are deferred: kept from starting by a call before them.
+    /// Updates which calls of a batch are queued, and which are deferred by a call before them.
     fn settle_batch(&mut self, call: NodeId) {
         let Some(batch) = self.node(call).and_then(|node| node.parent) else { return };
         let stage = self.stage_of(batch);

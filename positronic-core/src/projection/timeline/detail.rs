@@ -1,4 +1,4 @@
-//! What nodes hold: brains, stages, answers, calls, widgets and budget questions.
+//! Contents of nodes: brains, stages, answers, calls, widgets and budget requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -72,32 +72,32 @@ pub struct StageNode {
     /// Of a step: how long it ran, stored in microseconds.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::record::micros::optional")]
     pub duration: Option<Duration>,
-    /// Of a loop: whether people are not shown its record.
+    /// Of a loop: whether its record is hidden from people.
     #[serde(default, skip_serializing_if = "is_default")]
     pub hidden: bool,
     /// Of a loop: its iteration, from 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iteration: Option<u32>,
-    /// Of a loop: how many iterations it may have, what was granted included.
+    /// Of a loop: the maximum number of iterations, including grants.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_iterations: Option<u64>,
     /// Of a loop: how it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<LoopOutcome>,
-    /// Of a loop: the tokens of the loop and all below it, at its end.
+    /// Of a loop: the tokens of the loop and everything below it, at its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
     /// Of a loop: the limit that ended it, a node below it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<NodeId>,
-    /// The request of the loop, or of the step, that a model is answering.
+    /// The open request of the loop or the step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asking: Option<NodeId>,
     #[serde(default)]
     pub(super) policy: BatchPolicy,
 }
 
-/// One request to a model, and what came of it.
+/// A request to a model, and its outcome.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct AnswerNode {
@@ -106,27 +106,27 @@ pub struct AnswerNode {
     /// The attempt, from 0.
     #[serde(default)]
     pub attempt: u32,
-    /// What a step or a plugin asks; `None` for the request of an iteration, which follows from the log.
+    /// The question of a step or a plugin; `None` for the request of an iteration, which follows from the log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<Question>,
-    /// What has streamed of the answer, until the event of the whole answer takes its place.
+    /// The streamed part of the answer, until the event of the whole answer replaces it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stream: Option<Stream>,
-    /// What came of the request; `None` while the model answers.
+    /// The outcome of the request; `None` while the model answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<AnswerOutcome>,
 }
 
-/// What came of a request to a model.
+/// The outcome of a request to a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum AnswerOutcome {
     /// The model answered.
     Answered(Answer),
-    /// The model answered with structured actions that do not fit.
+    /// The model answered with invalid structured actions.
     Refused {
-        /// What does not fit, as the model reads it.
+        /// The mistakes, as the model reads them.
         message: String,
         /// The answer.
         answer: Answer,
@@ -138,7 +138,7 @@ pub enum AnswerOutcome {
         /// When it is sent again.
         due: Timestamp,
     },
-    /// The request was sent again after a crash, or its loop ended meanwhile.
+    /// The request was sent again after a crash, or its loop ended before the answer.
     Abandoned,
 }
 
@@ -153,7 +153,7 @@ pub struct Answer {
     /// The time from the request to the end of the answer, stored in microseconds.
     #[serde(with = "crate::record::micros")]
     pub duration: Duration,
-    /// What it cost by the timeline's price table; `None` without a table, and for an answer of code.
+    /// The cost by the timeline's price table; `None` without a table, and for an answer scripted in code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
 }
@@ -164,11 +164,11 @@ pub struct Answer {
 pub struct Stream {
     /// The attempt of the request.
     pub attempt: u32,
-    /// Which beginning of this attempt: another model begins a new one.
+    /// The generation within this attempt: another model begins a new one.
     pub generation: u32,
-    /// How many pieces came, those that are missing included.
+    /// The number of pieces, including missing ones.
     pub pieces: u32,
-    /// Whether pieces are missing. The whole answer mends it.
+    /// Whether pieces are missing. The event of the whole answer fills the gap.
     #[serde(default, skip_serializing_if = "is_default")]
     pub gap: bool,
     /// The parts so far.
@@ -197,16 +197,16 @@ pub struct StreamPart {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CallNode {
-    /// The call's public id, by which people and bridges address it.
+    /// The call's public id, for people and bridges.
     pub public_id: PublicId,
-    /// The tool, or the name that the model wrote where there is no such tool.
+    /// The tool, or the name that the model wrote if there is no such tool.
     pub tool: String,
     /// The arguments that the model proposed.
     pub arguments: Arc<Value>,
-    /// What the tool promises.
+    /// The tool's flags.
     #[serde(default)]
     pub flags: CallFlags,
-    /// Where it stands.
+    /// Its state.
     pub state: CallState,
     /// When the model proposed it.
     pub proposed: Timestamp,
@@ -216,13 +216,13 @@ pub struct CallNode {
     /// The approval that it needs, with the decision and the edited arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
-    /// What it waited for, in order.
+    /// Its waits, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<CallWait>,
     /// The brain that it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub brain: Option<BrainNode>,
-    /// What the running tool says of itself, streamed.
+    /// The streamed progress of the running tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<String>,
     /// Its result.
@@ -237,7 +237,7 @@ pub struct CallNode {
 }
 
 impl CallNode {
-    /// Returns the arguments that a person edited, where the person did.
+    /// Returns the arguments as a person edited them, if edited.
     #[must_use]
     pub fn edited(&self) -> Option<&Value> {
         self.approval.as_ref()?.edited()
@@ -250,7 +250,7 @@ impl CallNode {
 pub struct CallWait {
     /// Since when.
     pub since: Timestamp,
-    /// What it waits for; the first that arrives ends it.
+    /// The alternatives; the first answer ends the wait.
     pub waits: Vec<WaitSpec>,
     /// How it ended; `None` while it lasts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -263,9 +263,9 @@ pub struct CallWait {
 pub struct WaitEnd {
     /// When.
     pub at: Timestamp,
-    /// Whether an answer came or the time was up.
+    /// Whether an answer arrived or the time was up.
     pub cause: ResumeCause,
-    /// Which of the things that it waited for, from 0.
+    /// The index of the answered alternative, from 0.
     pub wait: u32,
     /// The answer.
     #[serde(default)]
@@ -284,17 +284,17 @@ pub struct WaitEnd {
 pub struct WidgetNode {
     /// The output's public id.
     pub public_id: PublicId,
-    /// What it shows.
+    /// Its content.
     pub output: WidgetOutput,
-    /// The node in whose place it stands, where the run has that: the first of a row of replacements.
+    /// The first node of its row of replacements, if it replaces another widget.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first: Option<NodeId>,
-    /// The nodes that have taken its place one after the other, the last one is shown. Only the first of a row has them.
+    /// The widgets that have replaced it, in order; the last one is displayed. Only the first of a row has them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replaced_by: Vec<NodeId>,
 }
 
-/// A question for more of a limit.
+/// A request for more of a limit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct BudgetNode {
@@ -302,20 +302,20 @@ pub struct BudgetNode {
     pub kind: LimitKind,
     /// The limit, in the unit of its kind.
     pub limit: u64,
-    /// What was used of it.
+    /// The used amount.
     pub used: u64,
     /// Whether it is the limit of the conversation.
     #[serde(default, skip_serializing_if = "is_default")]
     pub shared: bool,
-    /// When the question becomes void.
+    /// When the request expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<Timestamp>,
-    /// What became of it; `None` while it is open.
+    /// Its outcome; `None` while it is open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<BudgetOutcome>,
 }
 
-/// What became of a question for more of a limit.
+/// The outcome of a request for more of a limit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -326,19 +326,19 @@ pub enum BudgetOutcome {
         decision: Decision,
         /// When it was made.
         at: Timestamp,
-        /// How much more was granted.
+        /// The granted amount.
         #[serde(default)]
         more: Amounts,
-        /// Why.
+        /// The reason.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
-        /// Who decided, and over which channel.
+        /// The person who decided, and the channel.
         #[serde(default)]
         actor: Actor,
         /// The signal that brought the decision.
         signal: SignalId,
     },
-    /// Its time ran out without a decision.
+    /// It expired without a decision.
     Expired {
         /// When.
         at: Timestamp,

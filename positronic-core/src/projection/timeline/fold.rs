@@ -1,4 +1,4 @@
-//! How each event changes a [`Timeline`]. Events of calls stand in `calls`, what streams in `stream`.
+//! The fold of events into a [`Timeline`]. Events of calls are in `calls`, answers in `stream`.
 
 use super::detail::{BrainNode, BudgetNode, BudgetOutcome, Ending, StageNode};
 use super::node::{Node, NodeId, NodeKind, NodeStatus};
@@ -8,7 +8,7 @@ use crate::record::{
 };
 
 impl Timeline {
-    /// Takes in the next event of the log.
+    /// Applies the next event of the log.
     pub fn apply(&mut self, event: &Event) {
         (self.seq, self.last) = (Some(event.seq), event.at);
         if self.currency.is_none()
@@ -109,14 +109,14 @@ impl Timeline {
             | EventKind::LoopWait { .. }
             | EventKind::LoopResume { .. }
             | EventKind::LoopExit { .. } => self.call_event(here, event),
-            // The brain of a call has said how it ended.
+            // The brain of a call has recorded its end.
             EventKind::LoopBrainComplete { .. }
             | EventKind::ValueRecorded { .. }
             | EventKind::LoopPluginChanged { .. } => {}
         }
     }
 
-    /// Returns the brain that a node is or runs.
+    /// Returns the brain of a node.
     fn brain_mut(&mut self, id: NodeId) -> Option<&mut BrainNode> {
         match &mut self.node_mut(id)?.kind {
             NodeKind::Brain(brain) => Some(brain),
@@ -144,7 +144,7 @@ impl Timeline {
         self.add_stages(here, event, &start.stages);
     }
 
-    /// Adds the stages of a brain that it did not have before.
+    /// Adds the new stages of a brain.
     fn add_stages(&mut self, here: NodeId, event: &Event, stages: &Shape) {
         for shape in &stages.0 {
             let path = event.path.stage(&shape.name);

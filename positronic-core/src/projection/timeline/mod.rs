@@ -1,9 +1,9 @@
 //! The run as people see it: a tree of stages, iterations, answers and calls.
 //!
-//! A [`Timeline`] is a pure, incremental fold of a run's events, and of the [`Delta`]s that stream between them. It holds
-//! data only, never a sentence about an event, so that a terminal, a Markdown file, a page and a protocol each render it in
-//! their own words. [`Timeline::apply`] takes each event of a log once, in order, from the first one on; every prefix gives
-//! a valid timeline. An event costs time in proportion to its path and to the calls of its batch, whatever the length of
+//! A [`Timeline`] is a pure, incremental fold of a run's events, and of the [`Delta`]s that stream between them. It
+//! has only data and no sentences, so that a terminal, a Markdown file, a web page and a protocol each render it in
+//! their own words. [`Timeline::apply`] takes each event of a log once, in order, from the first one on; every prefix
+//! gives a valid timeline. The time per event depends on its path and on the calls of its batch, not on the length of
 //! the log.
 //!
 //! | node | events that begin and change it |
@@ -24,11 +24,11 @@
 //! | none; the run's worker | `RUN_CLAIMED`, `RUN_RELEASED` |
 //! | none | `VALUE_RECORDED`, `LOOP_PLUGIN_CHANGED` |
 //!
-//! Deltas begin no node: they stream into the answer that is under way, or say the progress of a running call. A piece
-//! that is missing shows as [`Stream::gap`], and the event of the whole answer takes the place of the stream.
+//! Deltas begin no node: they stream into the open answer, or report the progress of a running call. A missing piece
+//! shows as [`Stream::gap`], and the event of the whole answer replaces the stream.
 //!
-//! As JSON, a timeline is one flat list of nodes in the order of their ids, each with its parent: brains nest deeper than
-//! readers of JSON follow.
+//! As JSON, a timeline is one flat list of nodes in the order of their ids, each with its parent, because brains nest
+//! deeper than JSON parsers allow.
 
 mod build;
 mod calls;

@@ -11,8 +11,8 @@ use crate::record::{
     TriggerChange,
 };
 
-/// Names a node of one timeline: its place in the order in which the events of the log begin nodes. The same log gives
-/// the same ids in every process, and later events change none.
+/// The id of a node in a timeline: its position in the order in which events begin nodes. The same log gives the same
+/// ids in every process, and later events do not change them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct NodeId(pub u32);
@@ -37,9 +37,9 @@ pub struct Node {
     pub parent: Option<NodeId>,
     /// The path of the event that began it. Together with `seq` it names the node across timelines.
     pub path: Path,
-    /// The number of the event that began it; of a stage that has not begun, of its brain's start.
+    /// The number of the event that began it; for a stage that has not begun, of its brain's start.
     pub seq: Seq,
-    /// Where it stands.
+    /// Its status.
     pub status: NodeStatus,
     /// When it began; `None` for a stage or a call that has not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -47,7 +47,7 @@ pub struct Node {
     /// When it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<Timestamp>,
-    /// What it is.
+    /// Its content.
     pub kind: NodeKind,
     #[serde(skip)]
     pub(super) children: Vec<NodeId>,
@@ -61,7 +61,7 @@ impl Node {
     }
 }
 
-/// Where a node stands.
+/// The status of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -70,29 +70,29 @@ pub enum NodeStatus {
     NotStarted,
     /// It is running.
     Running,
-    /// It waits for a person, a webhook or more of a limit.
+    /// It waits for a person, a webhook or a grant.
     Waiting,
-    /// It ended well.
+    /// It succeeded.
     Done,
     /// It failed, or was denied.
     Failed,
     /// It was ended from outside, or its outcome is unknown.
     Interrupted,
-    /// A limit or a useless answer ended it.
+    /// A limit or an unusable answer ended it.
     Limited,
     /// It was never started.
     Skipped,
 }
 
 impl NodeStatus {
-    /// Says whether the node has not ended.
+    /// Returns whether the node has not ended.
     #[must_use]
     pub const fn is_open(self) -> bool {
         matches!(self, Self::NotStarted | Self::Running | Self::Waiting)
     }
 }
 
-/// What a node is.
+/// The kind of a node, with its content.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -106,8 +106,8 @@ pub enum NodeKind {
         /// Its number, from 0.
         number: u32,
     },
-    /// One request to a model and what came of it: in an iteration, or a question that a step or a plugin asks. A
-    /// request that is sent again is a node of its own.
+    /// A request to a model and its outcome: of an iteration, or a question of a step or a plugin. A retry is a
+    /// node of its own.
     Answer(Box<AnswerNode>),
     /// A call of a tool, or of a brain.
     Call(Box<CallNode>),
@@ -120,11 +120,11 @@ pub enum NodeKind {
         /// When it is tried again.
         due: Timestamp,
     },
-    /// Something said to a loop.
+    /// A message to a loop.
     Message {
         /// The text.
         text: String,
-        /// Who says it.
+        /// The sender.
         from: Speaker,
         /// Whether it opens the loop.
         #[serde(default, skip_serializing_if = "is_default")]
@@ -132,11 +132,11 @@ pub enum NodeKind {
         /// The sender's own id of the message.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message_id: Option<String>,
-        /// Who sent it, and over which channel.
+        /// The person who sent it, and the channel.
         #[serde(default)]
         actor: Actor,
     },
-    /// A file that a tool made.
+    /// A file that a tool created.
     File {
         /// The output's public id.
         public_id: PublicId,
@@ -145,7 +145,7 @@ pub enum NodeKind {
     },
     /// A widget that a tool shows.
     Widget(Box<WidgetNode>),
-    /// An output of a type that an application adds.
+    /// An output of an application's own type.
     Custom {
         /// The output's public id.
         public_id: PublicId,
@@ -158,9 +158,9 @@ pub enum NodeKind {
         kind: LimitKind,
         /// The limit, in the unit of its kind.
         limit: u64,
-        /// What was used of it.
+        /// The used amount.
         used: u64,
-        /// The brain whose limit it is, where it is not the loop's own.
+        /// The brain whose limit it is; `None` for the loop's own.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         of: Option<Path>,
         /// Whether it is the limit of the conversation.
@@ -170,26 +170,26 @@ pub enum NodeKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         unpriced: Option<Arc<str>>,
     },
-    /// A person is asked for more of a limit. Its path is that of the loop or the brain whose limit it is.
+    /// A request for more of a limit. Its path is that of the loop or brain with the limit.
     Budget(Box<BudgetNode>),
-    /// A step asked a model that a limit does not allow, and runs again once there is more.
+    /// A step called a model beyond a limit, and reruns after a grant.
     Blocked,
-    /// A useless answer ended a loop.
+    /// An unusable answer ended a loop.
     Stopped {
-        /// What was wrong with the answer.
+        /// The fault of the answer.
         cause: AnswerFault,
         /// The author's or the engine's message about it.
         message: String,
     },
-    /// The messages before were summarised for the model, or are sent whole again.
+    /// Earlier messages were summarised for the model, or are sent in full again.
     Compaction {
         /// How many of the latest messages stay.
         keep: u64,
-        /// The summary; `None` where all messages are sent again.
+        /// The summary; `None` if all messages are sent again.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         summary: Option<String>,
     },
-    /// A plugin failed, and the loop goes on without it.
+    /// A plugin failed, and the loop continues without it.
     PluginFailure {
         /// The plugin.
         plugin: String,
@@ -198,10 +198,10 @@ pub enum NodeKind {
     },
     /// A tool set or deleted a trigger.
     Trigger {
-        /// What it did.
+        /// The change.
         change: TriggerChange,
     },
-    /// The run is paused, or was.
+    /// A pause of the run.
     Pause {
         /// Who paused it.
         #[serde(default)]
@@ -210,7 +210,7 @@ pub enum NodeKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         resumed: Option<Actor>,
     },
-    /// The run goes on with another version of its brain.
+    /// The run continues with another version of its brain.
     Migration {
         /// The version.
         version: u32,
@@ -219,7 +219,7 @@ pub enum NodeKind {
     ClaimRefused {
         /// The worker.
         owner: String,
-        /// Why.
+        /// The reason.
         reason: ClaimRefusal,
         /// The worker's message about it.
         message: String,

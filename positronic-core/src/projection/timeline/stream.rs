@@ -1,4 +1,4 @@
-//! How answers of models change a [`Timeline`]: while they stream, and when they are whole.
+//! Answers of models in a [`Timeline`]: streaming and complete.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use crate::projection::CallCost;
 use crate::record::{CODE, CallState, Delta, DeltaKind, Event, EventKind, Part, Path, ResponseMetadata};
 
 impl Timeline {
-    /// Takes in a piece that streams between two events.
+    /// Applies a piece that streams between two events.
     ///
-    /// A piece of an answer that is whole already, of an attempt before, or of a call that does not run, changes nothing. So
-    /// it does not matter whether a piece comes before or after the event that makes it void.
+    /// A piece of a complete answer, of an earlier attempt or of a call that is not running changes nothing. It
+    /// therefore does not matter whether a piece arrives before or after the event that supersedes it.
     pub fn apply_delta(&mut self, delta: &Delta) {
         if delta.kind == DeltaKind::Progress {
             let call = self.places.get(&delta.path).copied().and_then(|id| self.call_mut(id));
@@ -60,7 +60,7 @@ impl Timeline {
             _ => return,
         };
         if !self.open.contains_key(path) {
-            // The log does not have the request: an answer of a loop that code scripts, or a log that begins later.
+            // The log lacks the request: the answer is scripted in code, or the log begins later.
             let model = String::new();
             let answer = AnswerNode { model, attempt: 0, question: None, stream: None, outcome: None };
             self.add(here, event, NodeStatus::Running, NodeKind::Answer(Box::new(answer)));
@@ -68,7 +68,7 @@ impl Timeline {
         self.end_answer(path, outcome, status, event);
     }
 
-    /// Ends the request that is open at a path.
+    /// Ends the open request at a path.
     fn end_answer(&mut self, path: &Path, outcome: AnswerOutcome, status: NodeStatus, event: &Event) {
         let Some(id) = self.open.get(path).copied() else { return };
         let Some(Node { kind: NodeKind::Answer(answer), parent, .. }) = self.node_mut(id) else { return };
@@ -82,7 +82,7 @@ impl Timeline {
         }
     }
 
-    /// Counts an answer, and returns it as a node has it. An answer of code is no answer of a model.
+    /// Counts an answer and returns it for a node. An answer scripted in code is not counted.
     fn answer(
         &mut self,
         event: &Event,
@@ -112,7 +112,7 @@ impl AnswerNode {
         if begins > (stream.attempt, stream.generation) {
             *stream = Stream::of(begins);
         }
-        // A piece with an earlier number is a copy of one that was taken.
+        // A piece with an earlier number is a copy.
         if delta.n < stream.pieces {
             return;
         }

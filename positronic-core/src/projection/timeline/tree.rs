@@ -1,4 +1,4 @@
-//! The tree itself: its nodes, how they are found, and its JSON.
+//! The tree: its nodes, lookups, and JSON.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::node::{Node, NodeId, NodeKind};
 use crate::projection::{Costs, Spent};
 use crate::record::{Event, FileOutput, Path, PriceTable, PublicId, Segment, Seq, Start, Timestamp, Usage};
 
-/// A run as people see it; the module's docs say which event begins which node.
+/// A run as people see it; the module documentation lists which event begins which node.
 ///
 /// ```
 /// use positronic_core::model::scripted::{Reply, ScriptedModel};
@@ -24,7 +24,7 @@ use crate::record::{Event, FileOutput, Path, PriceTable, PublicId, Segment, Seq,
 /// let greeter = brain("Greeter").r#loop("Greet", |cx| cx.system("Greet.").input("Hello!"));
 /// let story = Test::new(ScriptedModel::new([Reply::text("Good morning.")])).run(&greeter, ()).await;
 ///
-/// let timeline = Timeline::of(story.log().iter().map(|event| &**event));
+/// let timeline = story.timeline();
 /// let greet = timeline.at(&Path::parse("Greet").unwrap()).unwrap();
 /// let NodeKind::Stage(stage) = &greet.kind else { panic!("{greet:?}") };
 /// assert_eq!(stage.iteration, Some(0));
@@ -47,12 +47,12 @@ pub struct Timeline {
     pub worker: Option<String>,
     /// The tokens of all answers.
     pub usage: Usage,
-    /// How many answers models gave, those of code not counted.
+    /// The number of answers of models, without those scripted in code.
     pub answers: u64,
-    /// The currency in which limits of money count, once the log says it.
+    /// The currency of limits of money, once the log has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub currency: Option<String>,
-    /// What the answers used and cost by the price table; `None` without one.
+    /// The usage and cost of the answers by the price table; `None` without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub costs: Option<Costs>,
     pub(super) nodes: Vec<Node>,
@@ -63,17 +63,17 @@ pub struct Timeline {
     /// The nodes of brains, stages, iterations and calls.
     #[serde(skip)]
     pub(super) places: HashMap<Path, NodeId>,
-    /// The requests to models and the budget questions that are open, by their paths.
+    /// The open requests to models and the open budget requests, by path.
     #[serde(skip)]
     pub(super) open: HashMap<Path, NodeId>,
-    /// The first node of the row in which each widget stands.
+    /// The first node of each widget's row of replacements.
     #[serde(skip)]
     pub(super) widgets: HashMap<PublicId, NodeId>,
     #[serde(skip)]
     pub(super) pause: Option<NodeId>,
 }
 
-/// A timeline as its JSON has it; the rest follows from the nodes.
+/// The JSON form of a timeline; the rest follows from the nodes.
 #[derive(Deserialize)]
 struct Stored {
     #[serde(default)]
@@ -131,7 +131,7 @@ impl Default for Timeline {
 }
 
 impl Timeline {
-    /// Makes the timeline of a run whose log is empty.
+    /// Creates the timeline of an empty log.
     #[must_use]
     pub fn new() -> Self {
         Self::from(Stored {
@@ -147,7 +147,7 @@ impl Timeline {
         })
     }
 
-    /// Folds a whole log, or a beginning of one.
+    /// Folds a log or a prefix of one.
     #[must_use]
     pub fn of<'a>(events: impl IntoIterator<Item = &'a Event>) -> Self {
         let mut timeline = Self::new();
@@ -155,7 +155,8 @@ impl Timeline {
         timeline
     }
 
-    /// Counts costs by a price table, from the next event on. A timeline that was read from JSON needs its table again.
+    /// Computes costs by a price table, from the next event on. A timeline that was read from JSON needs its
+    /// table again.
     #[must_use]
     pub fn priced(mut self, prices: Arc<PriceTable>) -> Self {
         self.costs.get_or_insert_with(|| Costs {
@@ -180,7 +181,7 @@ impl Timeline {
         self.node(id).map_or(&[], Node::children)
     }
 
-    /// Walks all nodes in the order of their ids.
+    /// Iterates over all nodes in the order of their ids.
     #[must_use]
     pub fn nodes(&self) -> impl DoubleEndedIterator<Item = &Node> {
         self.nodes.iter()
@@ -210,7 +211,7 @@ impl Timeline {
         }
     }
 
-    /// Walks the calls in the order in which they were proposed.
+    /// Iterates over the calls in the order in which they were proposed.
     #[must_use]
     pub fn calls(&self) -> impl DoubleEndedIterator<Item = &CallNode> {
         self.nodes().filter_map(|node| match &node.kind {
@@ -219,7 +220,7 @@ impl Timeline {
         })
     }
 
-    /// Returns the run's own brain; `None` where its start is not in the log yet.
+    /// Returns the run's own brain; `None` before its start.
     #[must_use]
     pub fn brain(&self) -> Option<&BrainNode> {
         match self.node(NodeId::ROOT) {
@@ -234,19 +235,19 @@ impl Timeline {
         self.brain()?.ending.as_ref()
     }
 
-    /// Says whether the run is paused.
+    /// Returns whether the run is paused.
     #[must_use]
     pub const fn is_paused(&self) -> bool {
         self.pause.is_some()
     }
 
-    /// Returns what the answers cost by the price table; nothing is known without one.
+    /// Returns the cost of the answers by the price table; all unknown without one.
     #[must_use]
     pub const fn spent(&self) -> &Spent {
         &self.spent
     }
 
-    /// Lists the files that the run made, in order; one that was written again stands there as it was last.
+    /// Lists the files of the run in order; a file that was written again counts as its last version.
     #[must_use]
     pub fn files(&self) -> Vec<&FileOutput> {
         let mut files: Vec<&FileOutput> = Vec::new();
@@ -259,8 +260,8 @@ impl Timeline {
         files
     }
 
-    /// Names the stages and the called tools on the way to a place, from the outside in. A call that is not in the log is
-    /// named by its number.
+    /// Returns the names of the stages and the called tools on the way to a path, from the outside in. A call
+    /// that is not in the log is named by its number.
     #[must_use]
     pub fn trail(&self, path: &Path) -> Vec<String> {
         let (mut at, mut names) = (Path::root(), Vec::new());

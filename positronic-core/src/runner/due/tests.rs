@@ -45,7 +45,7 @@ async fn only_runs_with_new_events_are_inspected_between_two_listings() {
     // It would do the work itself.
     drop(runner);
     let (one, two) = (RunId::new("one"), RunId::new("two"));
-    let mut due = Due::new(client.clone(), KnownRunners::default(), RetryBackoffs::default());
+    let mut due = Due::new(client.clone(), KnownRunners::default(), ResumeBackoffs::default());
 
     assert_eq!(found(&mut due).await, Vec::<String>::new(), "they wait");
     client.approve(&one, &call(), ann.clone()).await.unwrap();

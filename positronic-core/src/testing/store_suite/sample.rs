@@ -84,7 +84,7 @@ impl Sample {
         self = self.says("");
         let event = self.append.events.pop().unwrap();
         let path = Path::root().stage("Work").call(0, 0);
-        let file = FileOutput::kept(name, "text/plain", bytes.len() as u64, sha256(bytes));
+        let file = FileOutput::stored(name, "text/plain", bytes.len() as u64, sha256(bytes));
         let kind = EventKind::LoopOutput { id: path.public_id(), output: SideOutput::File(file) };
         self.append.events.push(Arc::new(Event { path, kind, ..(*event).clone() }));
         self

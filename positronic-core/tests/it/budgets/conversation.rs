@@ -188,7 +188,7 @@ async fn unenforceable_money_limit_begins_no_prompt() {
     says(&unknown, "one").await.result().await.unwrap();
     assert_eq!(
         refused(&unknown.budget(money())).await.to_string(),
-        "the conversation `c` has a budget of money: nobody knows what `scripted/scripted` has cost in it, and this runner \
+        "the conversation `c` has a budget of money: the cost of `scripted/scripted` in it is unknown, and this runner \
          has no prices; give it a table that has one for it"
     );
 }
@@ -399,7 +399,7 @@ async fn unpriced_payment_in_another_currency_refuses_the_prompt() {
     let nobody = process(&store, None).conversation("c").budget(money());
     assert_eq!(
         refused(&nobody).await.to_string(),
-        "the conversation `c` has a budget of money: a part of it was paid in EUR, which is no part of the sum, and this \
+        "the conversation `c` has a budget of money: a part of it was paid in EUR and is not in the sum, and this \
          runner has no prices; give it a table that has one for it"
     );
     let others = Some(table("USD", &json!({"other/*": {"input": 1, "output": 1}})));
@@ -440,7 +440,7 @@ async fn unpriced_answer_is_priced_by_the_current_table() {
     let others = process(&store, Some(table("EUR", &json!({"other/*": {"input": 1, "output": 1}})))).conversation("c");
     assert_eq!(
         refused(&others.budget(money())).await.to_string(),
-        "the conversation `c` has a budget of money: nobody knows what `scripted/scripted` has cost in it, and the prices \
+        "the conversation `c` has a budget of money: the cost of `scripted/scripted` in it is unknown: the prices \
          of 2026-01-01 have none for it; give the runner a table that has one"
     );
 

@@ -52,8 +52,7 @@ async fn unenforceable_money_limit_is_reported_before_the_first_call() {
     for (story, says) in [
         (
             no_table,
-            "there is a limit of money, and nothing says what models cost; give the runner a table with `.prices(…)`, and the \
-             command one with `--prices`",
+            "there is a limit of money and no price table; set one with `.prices(…)`, or with `--prices` on the command line",
         ),
         (unknown, "there is a limit of money, and the runner's prices of 2026-01-01 have none for `scripted/scripted`"),
     ] {
@@ -125,12 +124,12 @@ async fn runner_with_unsuitable_prices_leaves_a_money_limited_run_unchanged() {
 
     assert_eq!(
         without,
-        "the run has a limit of money: this runner has no prices; go on with the prices that it began with"
+        "the run has a limit of money: this runner has no prices; resume it with the prices that it began with"
     );
     assert_eq!(
         other,
-        "the run has a limit of money: it counts in EUR, and this runner's prices are in USD; go on with the prices that \
-         it began with"
+        "the run has a limit of money: it counts in EUR, and this runner's prices are in USD; resume it with the prices \
+         that it began with"
     );
     let run = worker(&store, Some("EUR")).resume(&id).await.unwrap();
     assert!(matches!(run.settled().await, Settled::Completed(_)), "the run is as it was");

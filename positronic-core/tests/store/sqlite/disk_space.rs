@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
-use positronic_core::projection::{Prompts, transcript};
+use positronic_core::projection::timeline::Timeline;
+use positronic_core::projection::transcript;
 use positronic_core::record::{ModelRequest, RunId, Seq, Status};
 use positronic_core::store::{EventStore as _, SqliteStore};
 use positronic_core::testing::store_suite::Sample;
@@ -62,7 +63,7 @@ async fn log_takes_at_most_three_bytes_for_one() {
         assert_eq!(empty, 54 << 10);
         let run = run_of(iterations, &store).await;
         let events = store.read(&run, Seq(0), usize::MAX).await.unwrap();
-        let said = transcript(&Prompts::of(events.iter().map(|event| &**event))).len() as f64;
+        let said = transcript(&Timeline::of(events.iter().map(|event| &**event))).len() as f64;
         let file = size(&path);
         assert!(file as f64 / said <= 3.0, "{file} bytes for {said} at {iterations} iterations");
         ratios.push((file - empty) as f64 / said);

@@ -105,7 +105,11 @@ fn truncated_file_is_a_prefix_or_an_explained_error() {
             let commits = if commits { &left.commits[..] } else { &[] };
             match opened(&folder.path().join("runs.db"), &left.file[..end], commits) {
                 Ok(read) => is_prefix(&read, &left.lines),
-                Err(StoreError::Unusable { message } | StoreError::Failed { message }) => {
+                Err(
+                    StoreError::Unusable { message }
+                    | StoreError::Failed { message }
+                    | StoreError::Corrupt { what: message, .. },
+                ) => {
                     prop_assert!(message.contains("runs.db"), "{}", message);
                 }
                 Err(error) => prop_assert!(false, "{}", error),

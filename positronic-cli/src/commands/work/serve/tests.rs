@@ -42,9 +42,9 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Once {
 }
 
 #[tokio::test]
-async fn a_run_whose_plugin_never_answers_keeps_nobody_from_ending() {
-    let kept = ProjectStore::memory();
-    let Backend::Memory(store) = kept.store.clone() else { panic!("the store is in memory") };
+async fn hanging_plugin_does_not_block_the_exit() {
+    let store = ProjectStore::memory();
+    let Backend::Memory(memory) = store.backend.clone() else { panic!("the store is in memory") };
     let silent = Once::default();
     let asked = Arc::clone(&silent.0);
     let asking = brain("Asking").r#loop("Work", move |cx| {
@@ -52,19 +52,19 @@ async fn a_run_whose_plugin_never_answers_keeps_nobody_from_ending() {
         cx.system("Pay.").input("Begin.").plugin(silent.clone()).tools([pay])
     });
     let model = ScriptedModel::new([Reply::call("pay", json!({}))]);
-    let first = Runner::builder().model(model).store(store.clone()).build();
+    let first = Runner::builder().model(model).store(memory.clone()).build();
     let run = first.start(asking.clone(), ()).await.unwrap();
     run.settled().await;
     first.release().await;
     let [call] = &run.pending()[..] else { panic!("it asks") };
     run.approve(&call.call, "ann").await.unwrap();
-    let row = store.run(run.id()).await.unwrap();
+    let row = memory.run(run.id()).await.unwrap();
     let project = Project::new().brain(asking).model(Tier::Normal, Arc::new(ScriptedModel::new([])));
     let args =
         WorkArgs { run: None, model: ModelArgs::default(), once: false, record: None, json: false, plain: false };
     let (mut ui, ..) = paper_ui(crate::app::settings::Settings::default());
-    let runners = Runners::new(&project, &args.model, &kept, ui.settings.clone());
-    let server = Server::new(kept.client(), runners);
+    let runners = Runners::new(&project, &args.model, &store, ui.settings.clone());
+    let server = Server::new(store.client(), runners);
     let (told, interrupts) = tokio::sync::mpsc::unbounded_channel();
     let is_asked = async {
         while asked.load(Ordering::SeqCst) < 2 {
@@ -73,20 +73,20 @@ async fn a_run_whose_plugin_never_answers_keeps_nobody_from_ending() {
         told.send(Interrupt::System).unwrap();
     };
 
-    let served = async { tokio::join!(Shown::new(&args, &kept, &mut ui).serve(&server, interrupts), is_asked).0 };
+    let served = async { tokio::join!(Shown::new(&args, &store, &mut ui).serve(&server, interrupts), is_asked).0 };
     let left = tokio::time::timeout(Duration::from_secs(20), served).await;
 
-    assert_eq!(left.expect("nobody waits for the plugin").unwrap(), Exit::Done);
-    assert_eq!(store.run(run.id()).await.unwrap(), row, "it is for others as it was");
+    assert_eq!(left.expect("no call waits for the plugin").unwrap(), Exit::Done);
+    assert_eq!(memory.run(run.id()).await.unwrap(), row, "it is for others as it was");
 }
 
 #[tokio::test]
 async fn a_run_is_shown_on_from_where_it_was_released() {
-    let (kept, args) = (
+    let (store, args) = (
         ProjectStore::memory(),
         WorkArgs { run: None, model: ModelArgs::default(), once: true, record: None, json: true, plain: false },
     );
-    let Backend::Memory(store) = kept.store.clone() else { panic!("the store is in memory") };
+    let Backend::Memory(memory) = store.backend.clone() else { panic!("the store is in memory") };
     let asking = brain("Asking").r#loop("Work", |cx| {
         let pay = Tool::new("pay", |t| t.requires_approval("it costs").execute(async |_: NoArgs, _| Ok("paid")));
         cx.system("Pay.").input("Begin.").tools([pay])
@@ -95,12 +95,12 @@ async fn a_run_is_shown_on_from_where_it_was_released() {
         1 => Reply::call("pay", json!({})),
         _ => Reply::text("Paid."),
     });
-    let runner = Runner::builder().model(model).store(store).linger(Duration::ZERO).build();
+    let runner = Runner::builder().model(model).store(memory).linger(Duration::ZERO).build();
     let run = runner.start(asking, ()).await.unwrap();
     run.settled().await;
     let (mut ui, out, _err) = paper_ui(crate::app::settings::Settings::default());
-    let mut shown = Shown::new(&args, &kept, &mut ui);
-    let client = kept.client();
+    let mut shown = Shown::new(&args, &store, &mut ui);
+    let client = store.client();
     let is_released = async || client.store().run(run.id()).await.unwrap().claim.is_some_and(|claim| claim.released);
     while !is_released().await {
         tokio::task::yield_now().await;
@@ -110,7 +110,7 @@ async fn a_run_is_shown_on_from_where_it_was_released() {
     let settled = run.settled().await;
     shown.event(ServeEvent::Settled { run: run.id().clone(), settled }).await.unwrap();
     shown.catch_up().await.unwrap();
-    assert!(shown.told.is_empty(), "it is released");
+    assert!(shown.shown.is_empty(), "it is released");
     let [call] = &run.pending()[..] else { panic!("it asks") };
     run.approve(&call.call, "ann").await.unwrap();
     run.result().await.unwrap();
@@ -123,5 +123,5 @@ async fn a_run_is_shown_on_from_where_it_was_released() {
     let told: Vec<Value> = out.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let told: Vec<_> = told.iter().map(|line| line["event"]["seq"].as_u64().unwrap()).collect();
     assert_eq!(told, (2..next.0).collect::<Vec<_>>());
-    assert!(shown.told.is_empty() && shown.positions.is_empty(), "the run is over");
+    assert!(shown.shown.is_empty() && shown.positions.is_empty(), "the run is over");
 }

@@ -1,15 +1,16 @@
-//! Webhooks that came before a call waited for them.
+//! Delivery of webhooks that arrived before a call waited for them.
 
-use super::commit::{PAUSES, passes};
-use super::shared::{Shared, Stop};
+use super::append::PAUSES;
+use super::shared::Shared;
 use super::signals::{SignalError, send};
+use super::stop::{Stop, passes};
 use super::worker::Worker;
 use crate::machine::{REPLY, Refusal, pending};
 use crate::record::{PendingKind, Signal, SignalKind};
 use crate::store::{InboundWebhook, StoreError};
 
 impl InboundWebhook {
-    /// Returns the mail as the signal that delivers it.
+    /// Returns the signal that delivers the webhook.
     #[must_use]
     pub fn signal(&self) -> Signal {
         let Self { id, webhook, identifier, payload, actor, .. } = self.clone();
@@ -18,7 +19,7 @@ impl InboundWebhook {
 }
 
 impl Worker {
-    /// Looks in the mailbox for everything that the run waits for, as patiently as it appends.
+    /// Delivers the stored webhooks for which the run waits, with the same retries as an append.
     pub(super) async fn take_mail(&mut self) -> Result<(), Stop> {
         let mut pauses = PAUSES.iter();
         loop {
@@ -58,21 +59,21 @@ impl Worker {
         Ok(runner.store.mail(webhook, identifier, runner.clock.now()).await?)
     }
 
-    /// Delivers a mail as anybody would. Answers `false` where it was none for this run, so that there may be a next one.
+    /// Delivers a webhook. Returns `false` if this run does not take it, so that the next one is tried.
     async fn deliver(&mut self, mail: &InboundWebhook) -> Result<bool, Stop> {
         let Shared { runner, run, .. } = &*self.shared;
         let state = self.shared.state().clone();
         match send(&*runner.store, &*runner.clock, run, state, &[mail.signal()], std::slice::from_ref(&mail.id)).await {
             Ok(sent) => self.catch_up().await.map(|()| sent.is_new),
-            // Another run that waits for the same was first.
+            // Another run that waits for it was first.
             Err(SignalError::Store(StoreError::Taken { .. })) => Ok(false),
             Err(SignalError::Refused(refusal @ Refusal::Misfit { .. })) => {
-                tracing::warn!(%run, mail = %mail.id, %refusal, "a webhook that came early is thrown away");
+                tracing::warn!(%run, mail = %mail.id, %refusal, "discarded an early webhook");
                 runner.store.discard(&mail.id).await?;
                 Ok(false)
             }
             Err(SignalError::Refused(refusal)) => {
-                tracing::warn!(%run, mail = %mail.id, %refusal, "a webhook that came early is not delivered");
+                tracing::warn!(%run, mail = %mail.id, %refusal, "did not deliver an early webhook");
                 Ok(true)
             }
             Err(SignalError::Store(error)) => Err(error.into()),

@@ -1,12 +1,12 @@
-//! How a request went to its answer: what wrappers of models did with it, in a few words.
+//! Routing of a request in words: what the wrappers of models did with it.
 
 use positronic_core::record::{ResponseMetadata, RoutingStep, WaitReason};
 
 use super::figures::duration;
 
-/// Says what happened between a request and its answer, and who answered where it was not who was asked first.
+/// Renders the routing steps of an answer, and the answering model if it was not the requested one.
 pub(crate) fn way(metadata: &ResponseMetadata) -> Option<String> {
-    let mut said: Vec<String> = metadata.via.iter().filter_map(told).collect();
+    let mut said: Vec<String> = metadata.via.iter().filter_map(describe).collect();
     if said.is_empty() {
         return None;
     }
@@ -20,22 +20,22 @@ pub(crate) fn way(metadata: &ResponseMetadata) -> Option<String> {
     Some(said.join("; "))
 }
 
-/// Says whether another model had to step in.
+/// Returns whether another model answered after a failure.
 pub(crate) fn failed_over(metadata: &ResponseMetadata) -> bool {
-    metadata.via.iter().any(|hop| matches!(hop, RoutingStep::Failed { .. } | RoutingStep::Resting { .. }))
+    metadata.via.iter().any(|step| matches!(step, RoutingStep::Failed { .. } | RoutingStep::Resting { .. }))
 }
 
-fn told(hop: &RoutingStep) -> Option<String> {
-    Some(match hop {
+fn describe(step: &RoutingStep) -> Option<String> {
+    Some(match step {
         RoutingStep::Routed { rule, model } => format!("sent to {model} by the rule `{rule}`"),
         RoutingStep::Failed { model, message, .. } => format!("{model} failed: {message}"),
-        RoutingStep::Resting { model, .. } => format!("{model} rests after a failure"),
+        RoutingStep::Resting { model, .. } => format!("{model} is skipped for now after a failure"),
         RoutingStep::Waited { reason, time } => {
             let reason = match reason {
-                WaitReason::Requests => "for its requests a minute",
-                WaitReason::Tokens => "for its tokens a minute",
-                WaitReason::RetryAfter => "as the provider had asked",
-                WaitReason::Slots => "for a place",
+                WaitReason::Requests => "for the limit of requests per minute",
+                WaitReason::Tokens => "for the limit of tokens per minute",
+                WaitReason::RetryAfter => "as the provider requested",
+                WaitReason::Slots => "for a free slot",
                 _ => "to be sent",
             };
             format!("waited {} {reason}", duration(*time))
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn every_hop_is_said_and_who_stepped_in() {
+    fn routing_steps_and_the_fallback_are_shown() {
         let (model, kind) = ("openai/gpt-5".to_owned(), ModelErrorKind::RateLimited);
         let failed = RoutingStep::Failed { model: model.clone(), kind, message: "too many requests".to_owned() };
         let waited = RoutingStep::Waited { reason: WaitReason::Tokens, time: Duration::from_millis(2100) };
@@ -72,10 +72,10 @@ mod tests {
             (
                 vec![failed, waited],
                 Some(
-                    "openai/gpt-5 failed: too many requests; waited 2.1 s for its tokens a minute; answered by groq/llama",
+                    "openai/gpt-5 failed: too many requests; waited 2.1 s for the limit of tokens per minute; answered by groq/llama",
                 ),
             ),
-            (vec![resting], Some("openai/gpt-5 rests after a failure; answered by groq/llama")),
+            (vec![resting], Some("openai/gpt-5 is skipped for now after a failure; answered by groq/llama")),
             (vec![cached], Some("from the development cache")),
             (vec![routed], Some("sent to openai/gpt-5 by the rule `no tools`")),
         ] {

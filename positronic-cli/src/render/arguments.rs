@@ -1,20 +1,20 @@
-//! A call's arguments for whoever decides about it: a text of several lines reads as it is, everything else as JSON.
+//! Arguments of a call for the person who decides about it: multi-line texts as they are, everything else as JSON.
 //!
-//! A text is indented below its name, also where a line of it is broken, so that none of it looks like what asks. Nothing is
-//! cut here: a caller that shows a part says how much there is, and where the rest can be read.
+//! A text is indented below its name, also after line breaks, so that it cannot imitate the question. Nothing is truncated
+//! here: a caller that shows a part states the full size, and how to read the rest.
 
 use serde_json::Value;
 
 use super::figures::{many, size};
 use super::text::{arguments, one_line, sanitise, width, wrap};
 
-/// How far a text stands in from its name.
+/// Indentation of a text below its name.
 const STEP: usize = 2;
 
-/// The fewest columns that a text gets, however deep it stands.
+/// Minimum columns of a text at any depth.
 const NARROWEST: usize = 20;
 
-/// The room that arguments are written in.
+/// The available room.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Room {
     pub(crate) columns: usize,
@@ -22,7 +22,7 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// Writes arguments in full: JSON, and texts of several lines below their names.
+    /// Renders arguments in full: JSON, and multi-line texts below their names.
     pub(crate) fn whole(self, given: &Value) -> Vec<String> {
         let mut rows = Vec::new();
         match given {
@@ -37,7 +37,7 @@ impl Room {
         rows
     }
 
-    /// Writes arguments in full, in one row where they fit into it.
+    /// Renders arguments in full, in one row if they fit.
     pub(crate) fn compact(self, given: &Value) -> Vec<String> {
         let line = arguments(given, self.unicode);
         if line.is_empty() {
@@ -87,14 +87,14 @@ impl Room {
     }
 }
 
-/// Says how much there is to read, where it is more than a line: `12 lines, 345 bytes`.
+/// Renders the extent of arguments of more than one line: `12 lines, 345 bytes`.
 pub(crate) fn extent(given: &Value) -> Option<String> {
     let lines = Room { columns: usize::MAX, unicode: true }.whole(given).len();
     let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
     (lines > 1).then(|| format!("{}, {}", many(number(lines), "line"), size(number(given.to_string().len()))))
 }
 
-/// Says whether a text in a value has several lines.
+/// Returns whether a value contains a multi-line text.
 fn has_lines(value: &Value) -> bool {
     match value {
         Value::String(text) => text.contains('\n'),

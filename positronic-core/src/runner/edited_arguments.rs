@@ -1,22 +1,22 @@
-//! The author's conditions, asked again about arguments that a person has edited.
+//! Checks of arguments that a person has edited, against the author's conditions.
 //!
-//! What a call's approval and its exit were decided by are the proposed arguments. A person who edits them answers for what
-//! runs, and does not lift a condition that refuses: such a call does not run, and its result says why.
+//! A call's approval and exit were decided by the proposed arguments. An edit cannot lift a condition: a call that
+//! violates one does not run, and its result says why.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::async_effects::{at_home, caught, caught_now};
+use super::catch::{at_home, caught, caught_now};
 use crate::definition::{Scope, ToolDefinition};
 use crate::error::{Error, Result};
 
-/// Checks edited arguments against a tool's conditions. `exits` says whether the call ends its loop, as it was validated when
-/// the model proposed it.
+/// Checks edited arguments against a tool's conditions. `exits` says whether the call ended its loop when the model
+/// proposed it.
 ///
 /// # Errors
 ///
-/// When the approval's condition fails, or the edit would change whether the call ends its loop.
+/// If the approval's condition fails, or the edit changes whether the call ends its loop.
 pub(super) async fn check(tool: &ToolDefinition, arguments: &Arc<Value>, exits: bool, scope: Scope) -> Result<()> {
     let refused =
         |error: Error| Error::new(format!("the edited arguments are refused, and the tool did not run: {error}"));
@@ -27,7 +27,7 @@ pub(super) async fn check(tool: &ToolDefinition, arguments: &Arc<Value>, exits: 
         return Err(refused(Error::new(format!("they {what}; reject the call and say what to call instead"))));
     }
     if let Some(gate) = &tool.gate {
-        // Which reason the condition has to ask does not matter: the person who edited has decided about these arguments.
+        // The reason of the approval does not matter: the person who edited has approved these arguments.
         let scope = at_home(Some(tool), scope).map_err(refused)?;
         let verdict = caught_now(|| Ok(gate(Arc::clone(arguments), scope))).map_err(refused)?;
         caught(verdict).await.map_err(refused)?;

@@ -6,22 +6,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
-use super::limits::Grants;
+use super::grants::{Grants, SharedLimits};
 use super::state::{BrainFrame, RunState};
-use crate::record::skip::is_default;
 use crate::record::{Amounts, BrainStart, Budget, Money, SharedBudget};
-
-/// The conversation's budget in the run's brain.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct SharedLimits {
-    /// The budget at the start of the run.
-    pub budget: SharedBudget,
-    /// The decisions on it in this run.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub grants: Grants,
-}
 
 /// Returns a new brain's own budget. The budget of the run's start takes precedence over the author's.
 pub(super) fn budget_of(start: &BrainStart) -> Option<Arc<Budget>> {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use crate::record::{Decision, Event, EventKind, Failure, LimitKind, LoopOutcome, OnLimit, Path, ResponseMetadata};
 
 use super::apply::Reason;
-use super::limits::{Before, Bound, Grants, PendingGrant, asked_at, bound_at};
+use super::grants::{Grants, PendingGrant};
+use super::limits::{Before, Bound, asked_at, bound_at};
 use super::loop_frame::LoopFrame;
 use super::state::{RunState, Stage, Visit, owner_of};
 
@@ -72,7 +73,7 @@ impl RunState {
             let model = metadata.answered_by.as_ref().unwrap_or(&metadata.model);
             format!("{}/{model}", metadata.provider).into()
         });
-        let spend = |spent: &mut super::limits::Spending| {
+        let spend = |spent: &mut super::grants::Spending| {
             if let Some(charge) = charge {
                 spent.known += charge.amount;
             } else if spent.unpriced.is_none() {

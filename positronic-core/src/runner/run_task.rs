@@ -1,15 +1,15 @@
-//! The task that attends to a run: it works on the run while there is something to do, and follows its log otherwise.
+//! The task of a run: works on it while there is work, and follows its log otherwise.
 //!
 //! ```text
-//!            work there, and nobody holds the run: RUN_CLAIMED
+//!            work, and no worker has claimed the run: RUN_CLAIMED
 //!   follow ──────────────────────────────────────────────────▶ work
 //!     ▲                                                          │
-//!     └── nothing to do for a while: RUN_RELEASED ───────────────┘
-//!         another worker has the run, or the store failed
+//!     └── idle: RUN_RELEASED ────────────────────────────────────┘
+//!         another worker claimed it, or the store failed
 //! ```
 //!
-//! While it follows, the task holds the run only weakly: a run that waits is not kept in memory once its handle is dropped.
-//! `unattended` keeps its id then, and loads it from its log when there is work.
+//! While it follows, the task has only a weak reference to the run, so a waiting run leaves memory when its handle is
+//! dropped. `unattended` then keeps its id and loads it again when there is work.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -17,21 +17,22 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 
-use super::async_effects::panicked;
+use super::catch::panicked;
 use super::claim::{NoClaim, claim};
 use super::clock::NAP;
-use super::open::ResumeError;
-use super::shared::{Phase, Shared, Stop};
+use super::clock::sleep;
+use super::shared::{Phase, Shared};
+use super::stop::{ResumeError, Stop};
 use super::unattended::Unheld;
-use super::worker::{Left, Worker, sleep};
+use super::worker::{Left, Worker};
 use crate::definition::with_document_limit;
 use crate::machine::next;
 use crate::record::{Status, Timestamp};
 
-/// How often it is looked whether the worker of another process is still alive, while somebody waits for the run.
+/// How often to check whether another process's worker is alive.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Attends to a run until it ends, or until nobody holds it.
+/// Attends to a run until it has ended or its handle is dropped.
 pub(super) async fn attend(shared: Arc<Shared>, begun: Option<Box<Worker>>) {
     let max_bytes = shared.runner.max_document_bytes;
     with_document_limit(max_bytes, attend_within(shared, begun)).await;
@@ -43,7 +44,7 @@ async fn attend_within(shared: Arc<Shared>, mut begun: Option<Box<Worker>>) {
     let mut held = Some(shared);
     loop {
         let Some(shared) = held.take().or_else(|| weak.upgrade()) else {
-            // Its handle was dropped, and the run is not over.
+            // Its handle was dropped before the run ended.
             return left.into_iter().for_each(Unheld::keep);
         };
         let backoffs = &shared.runner.backoffs;
@@ -91,7 +92,7 @@ async fn attend_within(shared: Arc<Shared>, mut begun: Option<Box<Worker>>) {
     }
 }
 
-/// Turns a panic into what stops a run, since whoever waits for it would wait for ever without a word.
+/// Turns a panic into a reason to stop, so that the handle's waiters get an answer.
 async fn caught<T>(work: impl Future<Output = Result<T, Stop>>) -> Result<T, Stop> {
     let done = AssertUnwindSafe(work).catch_unwind().await;
     done.unwrap_or_else(|panic| Err(Stop::Panicked(panicked(&*panic).to_string())))
@@ -103,7 +104,7 @@ enum Followed {
     Wait { again: Option<Duration> },
 }
 
-/// Folds in what others have done, and begins to work where there is work and nobody does it.
+/// Reads new events, and claims the run if it has unclaimed work.
 async fn follow(shared: &Arc<Shared>) -> Result<Followed, Stop> {
     let events = shared.catch_up().await?;
     if shared.state().has_ended() {
@@ -120,7 +121,7 @@ async fn follow(shared: &Arc<Shared>) -> Result<Followed, Stop> {
     }
     match claim(shared).await {
         Ok(worker) => Ok(Followed::Begun(worker)),
-        // Somebody has ended it while its code was found again.
+        // Another writer ended the run during the restore.
         Err(NoClaim::Idle) if shared.state().has_ended() => Ok(Followed::Ended),
         Err(NoClaim::Idle) => {
             shared.publish(Phase::Suspended);
@@ -131,7 +132,7 @@ async fn follow(shared: &Arc<Shared>) -> Result<Followed, Stop> {
             Ok(Followed::Wait { again: Some(LOOK) })
         }
         Err(NoClaim::NoCode) => {
-            // What is due in a run that waits is for those who work on it, which may be never.
+            // Timers of a waiting run are left to the runners that have its code.
             let idle = shared.summary().status != Status::Running;
             shared.publish(if idle { Phase::Suspended } else { Phase::Working });
             Ok(Followed::Wait { again: None })
@@ -140,7 +141,7 @@ async fn follow(shared: &Arc<Shared>) -> Result<Followed, Stop> {
     }
 }
 
-/// Says how long it is until something is due in a run that waits, or until it is looked again.
+/// Returns the time until something is due in a waiting run, at most [`NAP`].
 fn due(shared: &Shared) -> Option<Duration> {
     let now: Timestamp = shared.now();
     let wake = next(&shared.state(), now).wake?;

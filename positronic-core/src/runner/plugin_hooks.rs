@@ -1,20 +1,20 @@
-//! The plugins of a loop, in the order of registration: around an iteration, an answer and a call.
+//! The plugins of a loop in order of registration, around an iteration, an answer and a call.
 
 use futures::future::BoxFuture;
 
-use super::async_effects::{caught, caught_now};
+use super::catch::{caught, caught_now};
 use crate::definition::{Invocation, LoopDefinition, NextCall, Scope, UntypedReply};
 use crate::error::{Error, Result};
 use crate::record::{ModelResponse, PluginStates};
 
-/// An iteration with what its plugins have added.
+/// An iteration with the additions of its plugins.
 pub(super) struct PreparedIteration {
     pub(super) definition: LoopDefinition,
-    /// What the plugins keep from then on.
+    /// The next states of the plugins.
     pub(super) plugins: PluginStates,
 }
 
-/// Lets the plugins of a loop add to an iteration, and then look at its whole request.
+/// Lets the plugins of a loop prepare an iteration, and then check its whole request.
 pub(super) async fn prepared(mut definition: LoopDefinition, mut scope: Scope) -> Result<PreparedIteration> {
     let plugins = definition.plugins.clone();
     for (name, plugin) in &plugins {
@@ -31,19 +31,19 @@ pub(super) async fn prepared(mut definition: LoopDefinition, mut scope: Scope) -
     Ok(PreparedIteration { definition, plugins: scope.plugins })
 }
 
-/// Finds the tools that the plugins of a loop have added to an iteration that has begun. What a plugin says about it is in the
-/// log, so one that fails now only lacks its tools.
+/// Restores the tools that plugins have added to an iteration. A plugin that fails now only lacks its tools: the rest
+/// is in the log.
 pub(super) async fn found_again(mut definition: LoopDefinition, mut scope: Scope) -> LoopDefinition {
     let plugins = definition.plugins.clone();
     for (name, plugin) in &plugins {
         match caught(plugin.prepare(scope.clone(), &mut definition)).await {
             Ok(kept) => scope.plugins.set(name, kept),
             Err(error) => {
-                tracing::warn!(run = %scope.run, path = %scope.path, plugin = name, %error, "its tools are not found again");
+                tracing::warn!(run = %scope.run, path = %scope.path, plugin = name, %error, "cannot restore the plugin's tools");
             }
         }
     }
-    // A name that no tool has any more marks nothing.
+    // A name without a tool marks nothing.
     _ = definition.mark_exits();
     for (name, plugin) in &plugins {
         if let Ok(kept) = caught(plugin.request(scope.clone(), &mut definition)).await {
@@ -53,7 +53,7 @@ pub(super) async fn found_again(mut definition: LoopDefinition, mut scope: Scope
     definition
 }
 
-/// Lets the plugins of a loop look at an answer. Answers with what they keep, and what those that failed say.
+/// Lets the plugins of a loop inspect an answer. Returns their next states, and the errors of those that failed.
 pub(super) async fn inspected(
     definition: &LoopDefinition,
     mut scope: Scope,
@@ -69,7 +69,7 @@ pub(super) async fn inspected(
     (scope.plugins, failed)
 }
 
-/// Runs a call with the plugins of its loop around it; the one that was registered first is the outermost.
+/// Runs a call with the plugins of its loop around it, the first one outermost.
 pub(super) async fn around<'a>(
     definition: Option<&'a LoopDefinition>,
     scope: &Scope,

@@ -1,0 +1,76 @@
+//! Appends of events: their numbers and times, and what the store writes with them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::machine::{IllegalEvent, RunState, pending, summary};
+use crate::record::{Claim, Epoch, Event, NewEvent, RunId, RunSummary, Seq, SignalId, Timestamp};
+use crate::store::{Append, EventStore, Index, Snapshot, StoreError, TimerChange};
+
+/// Pauses between retries of a failed store operation: 6.35 seconds in all.
+pub(super) const PAUSES: [Duration; 7] = {
+    const fn millis(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+    [millis(50), millis(100), millis(200), millis(400), millis(800), millis(1600), millis(3200)]
+};
+
+/// Numbers new events from `first` on and gives them their time and epoch.
+pub(super) fn stamp(new_events: Vec<NewEvent>, first: Seq, at: Timestamp, epoch: Option<Epoch>) -> Vec<Arc<Event>> {
+    let mut seq = first;
+    new_events
+        .into_iter()
+        .map(|NewEvent { path, kind }| {
+            let event = Event { seq, at, epoch, path, kind };
+            seq = seq.next();
+            Arc::new(event)
+        })
+        .collect()
+}
+
+/// What an append carries besides its events.
+#[derive(Default)]
+pub(super) struct Extras {
+    pub(super) epoch: Option<Epoch>,
+    pub(super) takes: Vec<SignalId>,
+    pub(super) timers: Vec<TimerChange>,
+    pub(super) snapshot: Option<Snapshot>,
+}
+
+/// Creates the append of the events between two states. `row` is the run's summary before them.
+pub(super) fn append_of(
+    run: &RunId,
+    before: &RunState,
+    after: &RunState,
+    row: Option<&RunSummary>,
+    events: &[Arc<Event>],
+    Extras { epoch, takes, timers, snapshot }: Extras,
+) -> Append {
+    let index = index(run, before, after, row);
+    Append { expected: before.next, epoch, events: events.to_vec(), index, takes, timers, snapshot }
+}
+
+/// Folds events into a copy of a state.
+pub(super) fn follow(before: &RunState, events: &[Arc<Event>]) -> Result<RunState, IllegalEvent> {
+    let mut after = before.clone();
+    for event in events {
+        after.fold(event)?;
+    }
+    Ok(after)
+}
+
+/// Returns the run's summary and pending items after an append. `row` is the summary before it.
+pub(super) fn index(run: &RunId, before: &RunState, after: &RunState, row: Option<&RunSummary>) -> Index {
+    let waits = pending(after);
+    let changed = waits != pending(before);
+    Index { summary: summary(run, after, row), pending: changed.then_some(waits) }
+}
+
+/// Returns the live worker that has claimed a run.
+pub(super) async fn worker_of<'a>(
+    store: &dyn EventStore,
+    claim: Option<&'a Claim>,
+) -> Result<Option<&'a str>, StoreError> {
+    let Some(Claim { owner, released: false, .. }) = claim else { return Ok(None) };
+    Ok(store.is_lease_live(owner).await?.then_some(&**owner))
+}

@@ -1,0 +1,34 @@
+//! Calls of the author's code, with panics turned into errors.
+
+use std::panic::AssertUnwindSafe;
+
+use futures::FutureExt as _;
+
+use crate::definition::{Scope, ToolDefinition};
+use crate::error::{Error, Result};
+
+/// Replaces the state in a tool's scope by that of its owner: the plugin that added it, or the brain.
+pub(super) fn at_home(tool: Option<&ToolDefinition>, mut scope: Scope) -> Result<Scope> {
+    if let Some(owner) = tool.and_then(|tool| tool.owner) {
+        scope.state = owner.document(scope.plugins.get(owner.plugin))?;
+    }
+    Ok(scope)
+}
+
+/// Awaits the author's code and turns a panic into an error.
+pub(super) async fn caught<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+    AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|panic| Err(panicked(&*panic)))
+}
+
+/// Calls the author's code and turns a panic into an error.
+pub(super) fn caught_now<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    std::panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(panicked(&*panic)))
+}
+
+pub(super) fn panicked(panic: &(dyn std::any::Any + Send)) -> Error {
+    let said = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    Error::new(match said {
+        Some(said) => format!("it panicked: {said}"),
+        None => "it panicked".to_owned(),
+    })
+}

@@ -1,0 +1,24 @@
+//! Release of all runs of a runner, as before its process ends.
+
+use std::time::Duration;
+
+use super::Runner;
+
+/// How long a worker may take to record the release of its run: a failed append is retried for 6.35 seconds.
+const LAST_WORDS: Duration = Duration::from_secs(7);
+
+impl Runner {
+    /// Releases all runs, so that other workers can claim them at once. No new work begins; work in flight is
+    /// recorded if it ends within the builder's `release_grace`, and abandoned otherwise. Plugins that prepare an
+    /// iteration are not waited for. From now on, neither this runner nor a clone of it starts or resumes a run.
+    ///
+    /// It returns when the last run is released, at the latest seven seconds after the grace period, even if code
+    /// blocks its thread or the store cannot be written. A process that ends earlier leaves its work as a crash
+    /// does.
+    pub async fn release(&self) {
+        let left = self.in_hand.release(self.release_grace.saturating_add(LAST_WORDS)).await;
+        if left > 0 {
+            tracing::warn!(runs = left, "not all runs could be released in time");
+        }
+    }
+}
