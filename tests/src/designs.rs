@@ -3,7 +3,12 @@
 //! The pages `docs/guide/appendix/*-samples.md` translate the samples; their code runs as tests of this crate's docs.
 
 #![expect(missing_docs, reason = "the names are those of the designs' samples")]
-#![expect(clippy::missing_errors_doc, clippy::unused_async, reason = "the functions only stand for others")]
+#![expect(
+    clippy::missing_errors_doc,
+    clippy::must_use_candidate,
+    clippy::unused_async,
+    reason = "the functions only stand for others"
+)]
 
 use positronic_core::model::scripted::ScriptedModel;
 use positronic_core::prelude::*;
