@@ -35,9 +35,6 @@ const TOKIO: &[&str] = &[
 /// The most files of the core in one circle.
 const LARGEST_CIRCLE: usize = 5;
 
-/// Circles of the core that are still larger, by folder. These numbers only shrink.
-const LARGER_CIRCLES: &[(&str, usize)] = &[("dsl", 12)];
-
 fn sources(package: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(package).join("src")
 }
@@ -119,11 +116,8 @@ fn cli_files_have_no_circle() {
 #[test]
 fn core_files_have_only_small_circles() {
     let modules = Modules::of(&sources("positronic-core"));
-    let most = |circle: &str| {
-        LARGER_CIRCLES.iter().find(|(folder, _)| *folder == circle).map_or(LARGEST_CIRCLE, |(_, most)| *most)
-    };
     let mut circles = circles(&modules.uses(false));
-    circles.retain(|circle| circle.len() > circle.iter().filter_map(|file| folder(file)).map(most).min().unwrap_or(0));
+    circles.retain(|circle| circle.len() > LARGEST_CIRCLE);
     assert!(circles.is_empty(), "{circles:#?}");
 }
 

@@ -8,12 +8,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::context::{LoopContext, StepContext};
+use super::context::StepContext;
 use super::services::{IntoServices, Needs, NoServices, Requirement, Services, Within, services};
-use super::trait_bounds::{IntoLoop, Options, Runnable, State};
+use super::trait_bounds::{Options, Runnable, State};
 use super::usage_panic::usage_panic;
 use crate::definition::{
-    AnyServices, BrainDefinition, NestedDefinition, Scope, StageBody, StageDefinition, StateValue, encode,
+    AnyServices, BrainDefinition, NestedDefinition, StageBody, StageDefinition, StateValue, encode,
     encode_constant_state, encode_state,
 };
 use crate::error::{Error, Result};
@@ -310,39 +310,6 @@ impl<O: Options, S: State, N: Requirement> Brain<O, S, N> {
         )
     }
 
-    /// Adds a loop: a model that calls tools until the work is done. The closure runs again before every model call. It may
-    /// return a `Result`; an error fails the loop:
-    ///
-    /// ```
-    /// use positronic_core::prelude::*;
-    ///
-    /// let reader = brain("Reader").state("Read pages %d to %d".to_owned()).r#loop("Read", |cx| {
-    ///     let pages = cx.state.strip_prefix("Read ").ok_or_else(|| Error::new("no pages"))?;
-    ///     Ok(cx.system(format!("Summarize {pages}.")))
-    /// });
-    /// # let _ = reader;
-    /// ```
-    ///
-    /// `loop` is a keyword, so the method is written `.r#loop(…)`. Inside the macro `brain! { "Title" .loop(…) }` of
-    /// `positronic-macros`, it is written `.loop(…)`.
-    ///
-    /// # Panics
-    ///
-    /// If the name is empty, a number, contains a `/`, or is taken.
-    #[track_caller]
-    pub fn r#loop<F, L>(self, name: &str, configure: F) -> Self
-    where
-        F: Fn(LoopContext<O, S, N::Services>) -> L + Send + Sync + 'static,
-        L: IntoLoop<O, S, N::Services>,
-    {
-        let declared = self.definition.actions.clone();
-        let configured = move |scope: Scope| {
-            let link = Arc::clone(&scope.link);
-            configure(LoopContext::new(scope)?).into_loop()?.into_definition(&declared, &*link)
-        };
-        self.stage(name, StageBody::Loop(Arc::new(configured)))
-    }
-
     /// Adds a nested brain. `input` computes its options from the state, `output` the next state from its result.
     ///
     /// # Panics
@@ -379,7 +346,7 @@ impl<O: Options, S: State, N: Requirement> Brain<O, S, N> {
     }
 
     #[track_caller]
-    fn stage<S2>(self, name: &str, body: StageBody) -> Brain<O, S2, N> {
+    pub(super) fn stage<S2>(self, name: &str, body: StageBody) -> Brain<O, S2, N> {
         let title = &self.definition.title;
         if !Path::is_stage_name(name) {
             usage_panic(&format!(

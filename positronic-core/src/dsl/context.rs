@@ -9,7 +9,6 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::brain::Brain;
-use super::r#loop::Loop;
 use super::output::OutputType;
 use super::question::ModelCall;
 use super::read_only::ReadOnly;
@@ -201,11 +200,6 @@ impl<O: Options, S: State, V: Services> LoopContext<O, S, V> {
             services: services(&scope.services)?,
             scope,
         })
-    }
-
-    /// Creates the loop's configuration with its system prompt.
-    pub fn system(&self, prompt: impl Into<String>) -> Loop<O, S, V> {
-        Loop::new(prompt.into())
     }
 
     /// Returns the loop's own record; `None` before its first iteration.

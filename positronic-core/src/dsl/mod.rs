@@ -37,6 +37,7 @@ mod brain;
 mod brain_tool;
 mod context;
 mod r#loop;
+mod loop_stage;
 mod output;
 mod plugin;
 mod plugin_state;
@@ -59,6 +60,7 @@ pub use brain_tool::BrainTool;
 pub use context::AnyToolContext;
 pub use context::{Brains, LoopContext, StepContext, ToolContext};
 pub use r#loop::Loop;
+pub use loop_stage::IntoLoop;
 pub use output::OutputType;
 pub use plugin::{Plugin, PluginContext, Preparation, RequestEdit};
 pub use plugin_state::PluginState;
@@ -67,9 +69,7 @@ pub use read_only::ReadOnly;
 pub use reply::{IntoReply, NoArgs, ToolReply};
 pub use services::{IntoServices, Needs, NoServices, Provides, Requirement, Services, Within};
 pub use skill::{FunctionSkill, SkillBuilder};
-pub use tool::{Action, Tool, ToolBuilder};
-pub use trait_bounds::{
-    Agrees, Args, IntoLoop, IntoTool, IntoVerdict, Later, Now, Options, Runnable, State, ToolArgs, Unset,
-};
+pub use tool::{Action, IntoTool, Tool, ToolBuilder};
+pub use trait_bounds::{Agrees, Args, IntoVerdict, Later, Now, Options, Runnable, State, ToolArgs, Unset};
 pub(crate) use usage_panic::usage_panic;
 pub use wait::{Resumed, Unresumed, Untyped, Wait, Webhook, webhook};

@@ -30,8 +30,9 @@ use super::plugin_state::{PluginState, owner, read};
 use super::question::ModelCall;
 use super::read_only::ReadOnly;
 use super::services::{Provides, Services, services};
+use super::tool::IntoTool;
 use super::tool::{Tool, ToolBuilder};
-use super::trait_bounds::{IntoTool, Options, State};
+use super::trait_bounds::{Options, State};
 use crate::definition::{
     AnyPlugin, CompactionChange, Invocation, LoopDefinition, NextCall, Scope, ToolDefinition, UntypedReply,
     encode_state,

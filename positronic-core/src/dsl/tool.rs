@@ -15,7 +15,7 @@ use super::brain_tool::BrainTool;
 use super::context::ToolContext;
 use super::reply::IntoReply;
 use super::services::{NoServices, Services, Within};
-use super::trait_bounds::{Agrees, Args, IntoTool, IntoVerdict, Options, State, ToolArgs, Unset};
+use super::trait_bounds::{Agrees, Args, IntoVerdict, Options, State, ToolArgs, Unset};
 use super::usage_panic::usage_panic;
 use super::wait::Wait;
 use crate::definition::{ActionSet, ExitsFn, StateValue, ToolBody, ToolDefinition, ToolFn, WaitsFn};
@@ -171,6 +171,25 @@ impl<O: Options, S: State, V: Services> Tool<O, S, V> {
 /// sees the state and the options as JSON, and owns its other dependencies. It may change the state, which must match
 /// the brain's type afterwards.
 pub type Action = Tool<Value, Value>;
+
+/// A tool for the loops of brains with options `O`, state `S` and services `V`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a tool for a loop with options `{O}`, state `{S}` and services `{V}`",
+    label = "a `Tool<{O}, {S}, {V}>` is needed here",
+    note = "a tool that is built here ends with `.execute(…)`",
+    note = "a tool that was built elsewhere has the options, the state and the services of the loop's brain",
+    note = "a brain with `NoServices` declares none; declare them before its first stage: `brain(…).services::<…>()`"
+)]
+pub trait IntoTool<O, S, V> {
+    /// Returns the tool.
+    fn into_tool(self) -> Tool<O, S, V>;
+}
+
+impl<O, S, V> IntoTool<O, S, V> for Tool<O, S, V> {
+    fn into_tool(self) -> Self {
+        self
+    }
+}
 
 impl ActionSet {
     /// Adds an action. It replaces an earlier one of the same name.

@@ -7,10 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::r#loop::Loop;
-use super::tool::Tool;
 use crate::definition::BrainDefinition;
-use crate::error::Result;
 
 /// A type whose values can be the state of a brain.
 ///
@@ -72,52 +69,6 @@ pub trait Agrees<T> {}
 
 impl<T> Agrees<T> for Unset {}
 impl<T> Agrees<T> for Args<T> {}
-
-/// A tool for the loops of brains with options `O`, state `S` and services `V`.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a tool for a loop with options `{O}`, state `{S}` and services `{V}`",
-    label = "a `Tool<{O}, {S}, {V}>` is needed here",
-    note = "a tool that is built here ends with `.execute(…)`",
-    note = "a tool that was built elsewhere has the options, the state and the services of the loop's brain",
-    note = "a brain with `NoServices` declares none; declare them before its first stage: `brain(…).services::<…>()`"
-)]
-pub trait IntoTool<O, S, V> {
-    /// Returns the tool.
-    fn into_tool(self) -> Tool<O, S, V>;
-}
-
-impl<O, S, V> IntoTool<O, S, V> for Tool<O, S, V> {
-    fn into_tool(self) -> Self {
-        self
-    }
-}
-
-/// The return value of a loop's closure: its configuration, or a `Result` of it.
-#[diagnostic::on_unimplemented(
-    message = "the closure of a loop returns its configuration, not `{Self}`",
-    label = "this is neither `cx.system(…)` nor a `Result` of it",
-    note = "end the closure with `cx.system(…)`, without a semicolon; one that uses `?` ends with `Ok(cx.system(…))`"
-)]
-pub trait IntoLoop<O, S, V> {
-    /// Returns the configuration.
-    ///
-    /// # Errors
-    ///
-    /// The error of the closure.
-    fn into_loop(self) -> Result<Loop<O, S, V>>;
-}
-
-impl<O, S, V> IntoLoop<O, S, V> for Loop<O, S, V> {
-    fn into_loop(self) -> Result<Self> {
-        Ok(self)
-    }
-}
-
-impl<O, S, V> IntoLoop<O, S, V> for Result<Loop<O, S, V>> {
-    fn into_loop(self) -> Self {
-        self
-    }
-}
 
 /// The return value of an approval closure, or a future of it: `Some(reason)` requires an approval.
 #[diagnostic::on_unimplemented(

@@ -1,0 +1,80 @@
+//! The loop stage of a brain: its closure, which configures each iteration.
+
+use std::sync::Arc;
+
+use super::brain::Brain;
+use super::context::LoopContext;
+use super::r#loop::Loop;
+use super::services::{Requirement, Services};
+use super::trait_bounds::{Options, State};
+use crate::definition::{Scope, StageBody};
+use crate::error::Result;
+
+/// The return value of a loop's closure: its configuration, or a `Result` of it.
+#[diagnostic::on_unimplemented(
+    message = "the closure of a loop returns its configuration, not `{Self}`",
+    label = "this is neither `cx.system(…)` nor a `Result` of it",
+    note = "end the closure with `cx.system(…)`, without a semicolon; one that uses `?` ends with `Ok(cx.system(…))`"
+)]
+pub trait IntoLoop<O, S, V> {
+    /// Returns the configuration.
+    ///
+    /// # Errors
+    ///
+    /// The error of the closure.
+    fn into_loop(self) -> Result<Loop<O, S, V>>;
+}
+
+impl<O, S, V> IntoLoop<O, S, V> for Loop<O, S, V> {
+    fn into_loop(self) -> Result<Self> {
+        Ok(self)
+    }
+}
+
+impl<O, S, V> IntoLoop<O, S, V> for Result<Loop<O, S, V>> {
+    fn into_loop(self) -> Self {
+        self
+    }
+}
+
+impl<O: Options, S: State, N: Requirement> Brain<O, S, N> {
+    /// Adds a loop: a model that calls tools until the work is done. The closure runs again before every model call. It may
+    /// return a `Result`; an error fails the loop:
+    ///
+    /// ```
+    /// use positronic_core::prelude::*;
+    ///
+    /// let reader = brain("Reader").state("Read pages %d to %d".to_owned()).r#loop("Read", |cx| {
+    ///     let pages = cx.state.strip_prefix("Read ").ok_or_else(|| Error::new("no pages"))?;
+    ///     Ok(cx.system(format!("Summarize {pages}.")))
+    /// });
+    /// # let _ = reader;
+    /// ```
+    ///
+    /// `loop` is a keyword, so the method is written `.r#loop(…)`. Inside the macro `brain! { "Title" .loop(…) }` of
+    /// `positronic-macros`, it is written `.loop(…)`.
+    ///
+    /// # Panics
+    ///
+    /// If the name is empty, a number, contains a `/`, or is taken.
+    #[track_caller]
+    pub fn r#loop<F, L>(self, name: &str, configure: F) -> Self
+    where
+        F: Fn(LoopContext<O, S, N::Services>) -> L + Send + Sync + 'static,
+        L: IntoLoop<O, S, N::Services>,
+    {
+        let declared = self.definition.actions.clone();
+        let configured = move |scope: Scope| {
+            let link = Arc::clone(&scope.link);
+            configure(LoopContext::new(scope)?).into_loop()?.into_definition(&declared, &*link)
+        };
+        self.stage(name, StageBody::Loop(Arc::new(configured)))
+    }
+}
+
+impl<O: Options, S: State, V: Services> LoopContext<O, S, V> {
+    /// Creates the loop's configuration with its system prompt.
+    pub fn system(&self, prompt: impl Into<String>) -> Loop<O, S, V> {
+        Loop::new(prompt.into())
+    }
+}
