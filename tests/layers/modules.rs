@@ -143,7 +143,7 @@ impl Modules {
                 Some([around, &path[up..]].concat())
             }
             _ => {
-                let child = [module.as_slice(), &[first.clone()]].concat();
+                let child = [module.as_slice(), std::slice::from_ref(first)].concat();
                 self.0.contains_key(&child).then(|| [module, path].concat())
             }
         }

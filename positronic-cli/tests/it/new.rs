@@ -71,7 +71,7 @@ fn new_refuses_a_folder_with_files_and_an_invalid_checkout() {
     positronic().current_dir(folder.path()).args(["new", "42", "--version", "1"]).assert().code(2);
     let nowhere = positronic().current_dir(folder.path()).args(["new", "x"]).output().unwrap();
     assert_eq!(nowhere.status.code(), Some(2), "the new project would not build");
-    assert!(String::from_utf8(nowhere.stderr).unwrap().contains("say --path CHECKOUT"));
+    assert!(String::from_utf8(nowhere.stderr).unwrap().contains("use --path CHECKOUT"));
     positronic().current_dir(folder.path()).args(["new", "x", "--rev", "v1"]).assert().code(2);
 
     assert_eq!(files(folder.path()).len(), 1, "nothing was written");
