@@ -61,17 +61,18 @@ fn summary_lists_every_page_once() {
 }
 
 #[test]
-fn every_page_outside_the_appendix_has_its_code_tested() {
+fn rust_code_of_every_page_is_tested() {
     let (guide, tested) = (workspace().join("docs/guide"), include_str!("lib.rs"));
     let mut there = BTreeSet::new();
     pages(&guide, &mut there);
     for page in there {
         let name = page.strip_prefix(workspace()).unwrap().to_str().unwrap();
         let text = std::fs::read_to_string(&page).unwrap();
+        let is_listed = tested.contains(&format!("\"{name}\""));
         if name.contains("/appendix/") {
-            assert!(!text.contains("```rust"), "{name} has Rust code that no test compiles");
+            assert!(is_listed || !text.contains("```rust"), "{name} has Rust code that no test compiles");
         } else if !name.ends_with("SUMMARY.md") {
-            assert!(tested.contains(&format!("\"{name}\"")), "{name} is missing in lib.rs");
+            assert!(is_listed, "{name} is missing in lib.rs");
         }
     }
 }

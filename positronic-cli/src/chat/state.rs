@@ -102,7 +102,10 @@ impl ChatState {
             Input::Interrupt(Interrupt::Person) => self.interrupt(),
             Input::Tick => self.tick(),
             Input::Shown { is_new, resume } => {
-                (self.phase, self.resume) = (Phase::Running, resume);
+                self.resume = resume;
+                if is_new || !self.is_open() {
+                    self.phase = Phase::Running;
+                }
                 if is_new {
                     self.stopping = false;
                     self.left.clear();
@@ -282,7 +285,10 @@ impl ChatState {
                 {
                     self.unheard.retain(|opening| opening.id.as_ref() != Some(id));
                 }
-                self.goes_on();
+                // A message to a run that waits for an approval does not end the wait.
+                if !matches!(kind, EventKind::LoopMessage { .. }) {
+                    self.goes_on();
+                }
             }
         }
     }

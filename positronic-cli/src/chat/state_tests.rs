@@ -233,6 +233,19 @@ fn ctrl_c_cancels_the_answer_and_the_second_one_leaves() {
 }
 
 #[test]
+fn ctrl_c_after_a_message_to_a_waiting_run_leaves_and_does_not_cancel() {
+    let mut chat = asked();
+    control(&mut chat, 'c');
+    assert_eq!(enter(&mut chat, "and hurry"), sends("and hurry", "m-2"));
+    assert_eq!(chat.on(Input::Shown { is_new: false, resume: "resume c-0".to_owned() }), []);
+    assert_eq!(chat.on(Input::Sent(Ok(()))), []);
+    let message = json!({"type": "LOOP_MESSAGE", "text": "and hurry", "message_id": "m-2"});
+    assert_eq!(chat.on(Input::Event(&event("Talk", message))), []);
+
+    assert_eq!(control(&mut chat, 'c'), [Action::Release]);
+}
+
+#[test]
 fn ctrl_c_without_an_answer_clears_the_input_and_then_leaves() {
     let mut chat = chat(true);
     write(&mut chat, "half a line");
