@@ -146,7 +146,7 @@ impl RunState {
             (Some(model), _) if kind == LimitKind::Money => {
                 // It may be known in another currency.
                 let currency = self.currency.as_ref().map_or_else(String::new, |currency| format!(" in {currency}"));
-                format!("the loop `{path}` has a limit of money, and nobody knows what `{model}` costs{currency}")
+                format!("the loop `{path}` has a limit of money, and the price of `{model}`{currency} is unknown")
             }
             (_, Bound::Brain(..) | Bound::Shared(..)) => {
                 let (what, limit) = (kind.noun(), kind.amount(limit, self.currency.as_deref()));

@@ -264,7 +264,7 @@ fn end(frame: &LoopFrame, bound: Bound<'_>, reached: Reached, out: &mut Next) {
     let Reached { kind, limit, used, unpriced } = reached;
     let mut new_events = Vec::new();
     let why = match &unpriced {
-        Some(model) => format!("{} has a limit of money, and what `{model}` costs is not known", bound.name()),
+        Some(model) => format!("{} has a limit of money, and the price of `{model}` is unknown", bound.name()),
         None => format!("{} reached its limit of {}", bound.name(), kind.noun()),
     };
     close::calls(frame, &why, &mut new_events);

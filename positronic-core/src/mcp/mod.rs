@@ -32,7 +32,7 @@
 //! [`McpOptions::trust_annotations`]: then `readOnlyHint` means `read_only`, and `idempotentHint` means `idempotent`, which also
 //! allows a rerun after a crash. Every other call needs a person's approval, unless the author lists the tool in
 //! [`McpOptions::read_only`] or [`McpOptions::unattended`]. See
-//! `docs/decisions/0019-a-servers-word-binds-nobody.md`.
+//! `docs/decisions/0019-annotations-of-a-server-are-untrusted.md`.
 //!
 //! **Failures** become the result of a call: an `error` with a message. The next call restarts a server that has died or does not
 //! respond, with pauses if that does not help. Only a server that was never reached fails the loop, unless it is

@@ -186,7 +186,7 @@ impl Worker {
                 }
                 continue;
             }
-            let idle = self.flights.is_empty() && self.waits_for_somebody();
+            let idle = self.flights.is_empty() && self.waits_for_outside();
             self.shared.publish(if idle { Phase::Suspended } else { Phase::Working });
             let patience = match (leaves, idle) {
                 (true, _) => self.grace(),
@@ -222,7 +222,7 @@ impl Worker {
         *self.leaves.borrow()
     }
 
-    fn waits_for_somebody(&self) -> bool {
+    fn waits_for_outside(&self) -> bool {
         crate::machine::status(&self.shared.state()) != Status::Running
     }
 

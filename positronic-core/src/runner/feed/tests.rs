@@ -30,7 +30,7 @@ fn shown(recorder: &Recorder) -> Vec<u64> {
 }
 
 #[tokio::test]
-async fn nothing_is_shown_twice_to_whoever_has_read_the_log_before_the_last_events_were_shown() {
+async fn sink_that_read_ahead_gets_each_event_once() {
     let (recorder, feeds, store, run) = with(5).await;
     fed(&feeds, &store, &run.run, 0, 5).await;
 

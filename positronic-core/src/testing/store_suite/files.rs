@@ -10,7 +10,7 @@ async fn kept(store: &impl EventStore, bytes: &[u8], at: i64) -> String {
 }
 
 /// Bytes are kept under their hash, the same bytes once; a hash of none is of none.
-pub async fn bytes_are_kept_under_their_hash<S: EventStore>(open: impl Fn() -> S) {
+pub async fn blob_is_stored_under_its_hash<S: EventStore>(open: impl Fn() -> S) {
     let (store, other) = (open(), open());
     let all: Vec<u8> = (0..=255).collect();
 
@@ -28,7 +28,7 @@ pub async fn bytes_are_kept_under_their_hash<S: EventStore>(open: impl Fn() -> S
 }
 
 /// A file may have 32 MiB, and one that has more is refused with a sentence that says so.
-pub async fn a_file_that_is_too_large_is_refused<S: EventStore>(open: impl Fn() -> S) {
+pub async fn oversized_blob_is_refused<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
     let size = LARGEST_BLOB as u64 + 1;
 
@@ -41,13 +41,13 @@ pub async fn a_file_that_is_too_large_is_refused<S: EventStore>(open: impl Fn() 
 }
 
 /// What a run refers to stays, however old; what none refers to goes when it was kept last before a moment.
-pub async fn what_no_run_refers_to_is_swept<S: EventStore>(open: impl Fn() -> S) {
+pub async fn unreferenced_blobs_are_swept<S: EventStore>(open: impl Fn() -> S) {
     let (store, other) = (open(), open());
     let (used, old, young) =
         (kept(&store, b"used", 1).await, kept(&store, b"old", 1).await, kept(&store, b"young", 5).await);
     let again = kept(&store, b"again", 1).await;
     _ = Sample::new("run-1").saves("used.txt", b"used").appended(&store).await;
-    // Somebody is about to refer to it.
+    // A run may be about to reference it.
     assert_eq!(kept(&other, b"again", 5).await, again);
 
     assert_eq!(other.sweep_blobs(Timestamp(5)).await, Ok(1));
@@ -65,7 +65,7 @@ pub async fn what_no_run_refers_to_is_swept<S: EventStore>(open: impl Fn() -> S)
 }
 
 /// A file goes with the last run that refers to it.
-pub async fn a_file_goes_with_its_last_run<S: EventStore>(open: impl Fn() -> S) {
+pub async fn blob_is_removed_with_its_last_run<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
     let (shared, own) = (kept(&store, b"shared", 1).await, kept(&store, b"own", 1).await);
     let over = |run: &str| Sample::new(run).row(|row| row.status = Status::Completed);
@@ -84,7 +84,7 @@ pub async fn a_file_goes_with_its_last_run<S: EventStore>(open: impl Fn() -> S) 
 }
 
 /// A refused append refers to nothing, so what it would have referred to goes.
-pub async fn an_append_that_is_refused_refers_to_nothing<S: EventStore>(open: impl Fn() -> S) {
+pub async fn refused_append_references_no_blob<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
     let name = kept(&store, b"one", 1).await;
     _ = Sample::new("run-1").says("one").appended(&store).await;

@@ -45,7 +45,7 @@ fn answer(call: &str, since: u64, waits: &[(&str, &str, bool)]) -> Pending {
 }
 
 /// The row is what the last append said it is, in every part.
-pub async fn a_row_follows_the_appends<S: EventStore>(open: impl Fn() -> S) {
+pub async fn summary_follows_the_appends<S: EventStore>(open: impl Fn() -> S) {
     let (store, other) = (open(), open());
     let mut sample = Sample::new("run-1").says("one").appended(&store).await;
     assert_eq!(other.run(&sample.run).await.as_ref(), Ok(&sample.append.index.summary));
@@ -123,7 +123,7 @@ pub async fn runs_are_listed_by_any_filter<S: EventStore>(open: impl Fn() -> S) 
 }
 
 /// Lists of what waits hold what [`PendingFilter::passes`] lets pass, the oldest first.
-pub async fn what_waits_is_listed_by_any_filter<S: EventStore>(open: impl Fn() -> S) {
+pub async fn pending_items_are_listed_by_any_filter<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
     let mut waiters = Vec::new();
     for number in 0_i64..20 {
@@ -167,7 +167,7 @@ pub async fn what_waits_is_listed_by_any_filter<S: EventStore>(open: impl Fn() -
 }
 
 /// What waits stays as it is until an append says otherwise; what goes on to wait keeps its moment.
-pub async fn what_waits_is_replaced_and_keeps_its_age<S: EventStore>(open: impl Fn() -> S) {
+pub async fn pending_items_are_replaced_and_keep_their_age<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
     let listed = async || {
         let waiters = store.pending(&PendingFilter::default()).await.unwrap();
@@ -207,7 +207,7 @@ pub async fn what_waits_is_replaced_and_keeps_its_age<S: EventStore>(open: impl 
 }
 
 /// A search finds the events whose JSON contains a text, whatever its case and whatever signs it holds.
-pub async fn a_text_is_found_whatever_its_case<S: EventStore>(open: impl Fn() -> S) {
+pub async fn search_ignores_case<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
     let started = |moment| move |row: &mut RunSummary| row.started = Timestamp(moment);
     let old = Sample::new("run-9").says("An Invoice").says("nothing").says("invoices").row(started(1));
@@ -235,7 +235,7 @@ pub async fn a_text_is_found_whatever_its_case<S: EventStore>(open: impl Fn() ->
 }
 
 /// A run that another one of its conversation has before it stays, and so do those before it; it goes after that one.
-pub async fn a_run_stays_while_another_one_goes_on_after_it<S: EventStore>(open: impl Fn() -> S) {
+pub async fn run_with_a_successor_is_not_removed<S: EventStore>(open: impl Fn() -> S) {
     let (store, other) = (open(), open());
     let runs = ["c-2", "c-1", "c-0"].map(RunId::from);
     for (number, run) in (0..).zip(runs.iter().rev()) {
@@ -255,7 +255,7 @@ pub async fn a_run_stays_while_another_one_goes_on_after_it<S: EventStore>(open:
 }
 
 /// A run that is over is removed with all that belongs to it; one that is not stays. A removed run may begin anew.
-pub async fn a_run_is_removed_when_it_is_over<S: EventStore>(open: impl Fn() -> S) {
+pub async fn run_that_is_over_is_removed<S: EventStore>(open: impl Fn() -> S) {
     let (store, other) = (open(), open());
     for status in Status::ALL {
         let sample = Sample::new(status.as_str()).says("found").claimed(3).row(|row| row.status = status);

@@ -17,7 +17,7 @@ fn lines(events: &[Arc<Event>]) -> Vec<String> {
 }
 
 /// What was appended is what is read, by every handle.
-pub async fn an_append_is_read_back<S: EventStore>(open: impl Fn() -> S) {
+pub async fn append_is_read_back<S: EventStore>(open: impl Fn() -> S) {
     let (store, other) = (open(), open());
     let sample = Sample::new("run-1").says("one \"line\"\nand another, größer: 𝄞").claimed(1).says("");
     let events = sample.append.events.clone();
@@ -28,8 +28,8 @@ pub async fn an_append_is_read_back<S: EventStore>(open: impl Fn() -> S) {
     assert_eq!(other.read(&sample.run, Seq(0), 10).await.unwrap(), events);
 }
 
-/// A run that nobody has appended to is said to be unknown.
-pub async fn a_run_that_does_not_exist_is_unknown<S: EventStore>(open: impl Fn() -> S) {
+/// A run without events is unknown.
+pub async fn missing_run_is_unknown<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
     _ = Sample::new("run-1").says("one").appended(&store).await;
     let run = RunId::from("run-2");
@@ -42,7 +42,7 @@ pub async fn a_run_that_does_not_exist_is_unknown<S: EventStore>(open: impl Fn()
 }
 
 /// An append that expects another number is told the right one.
-pub async fn a_wrong_number_is_a_conflict<S: EventStore>(open: impl Fn() -> S) {
+pub async fn wrong_number_is_a_conflict<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
     let early = Sample::new("run-1");
     let mut late = Sample::new("run-1");
@@ -54,7 +54,7 @@ pub async fn a_wrong_number_is_a_conflict<S: EventStore>(open: impl Fn() -> S) {
 }
 
 /// Nothing of an append that is refused is written: no events, no row, nothing that waits, no snapshot; mail stays.
-pub async fn what_is_refused_leaves_nothing<S: EventStore>(open: impl Fn() -> S) {
+pub async fn refused_append_leaves_nothing<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
     let mail = mail("mail-1", 1, 100);
     store.post(&mail).await.unwrap();
@@ -76,7 +76,7 @@ pub async fn what_is_refused_leaves_nothing<S: EventStore>(open: impl Fn() -> S)
 }
 
 /// A worker that has lost its run cannot write any more; a signal can.
-pub async fn an_older_attachment_is_fenced<S: EventStore>(open: impl Fn() -> S) {
+pub async fn older_epoch_is_fenced<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
     let run = Sample::new("run-1").claimed(1).appended(&store).await;
     let run = run.says("by the first").appended(&store).await;
@@ -92,7 +92,7 @@ pub async fn an_older_attachment_is_fenced<S: EventStore>(open: impl Fn() -> S) 
 }
 
 /// Events have to be numbered from the expected number on.
-pub async fn an_event_with_another_number_is_refused<S: EventStore>(open: impl Fn() -> S) {
+pub async fn event_with_another_number_is_refused<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
     let mut sample = Sample::new("run-1").says("one");
     sample.append.events.push(event(2, "three"));
@@ -104,7 +104,7 @@ pub async fn an_event_with_another_number_is_refused<S: EventStore>(open: impl F
 }
 
 /// Of two that append under the same number at the same time, one wins, a hundred times.
-pub async fn of_two_that_race_for_a_number_one_wins<S: EventStore>(open: impl Fn() -> S) {
+pub async fn one_of_two_racing_appends_wins<S: EventStore>(open: impl Fn() -> S) {
     let (one, other) = (Arc::new(open()), Arc::new(open()));
     let mut sample = Sample::new("run-1");
     for _ in 0..100 {
@@ -132,7 +132,7 @@ pub async fn of_two_that_race_for_a_number_one_wins<S: EventStore>(open: impl Fn
 }
 
 /// A range has as many events as it asks for, fewer only at the end.
-pub async fn a_range_is_read<S: EventStore>(open: impl Fn() -> S) {
+pub async fn range_is_read<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
     let mut sample = Sample::new("run-1");
     for text in ["zero", "one", "two", "three"] {
@@ -152,7 +152,7 @@ pub async fn a_range_is_read<S: EventStore>(open: impl Fn() -> S) {
 }
 
 /// The event that accepts a signal is found by the signal's id, as long as the run is there.
-pub async fn a_signal_is_found_by_its_id<S: EventStore>(open: impl Fn() -> S) {
+pub async fn signal_is_found_by_its_id<S: EventStore>(open: impl Fn() -> S) {
     let (store, other) = (open(), open());
     let (id, unknown) = (SignalId::from("s-1"), SignalId::from("s-2"));
     let run = Sample::new("run-1").says("one").hears(&id).says("two").appended(&store).await;
@@ -167,7 +167,7 @@ pub async fn a_signal_is_found_by_its_id<S: EventStore>(open: impl Fn() -> S) {
 }
 
 /// A snapshot replaces the one before, and goes with its run.
-pub async fn a_snapshot_is_replaced<S: EventStore>(open: impl Fn() -> S) {
+pub async fn snapshot_is_replaced<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
     let sample = Sample::new("run-1").says("one").appended(&store).await;
     assert_eq!(store.snapshot(&sample.run).await, Ok(None));
@@ -181,7 +181,7 @@ pub async fn a_snapshot_is_replaced<S: EventStore>(open: impl Fn() -> S) {
 }
 
 /// A run whose row names one before it is there only where that one is, too.
-pub async fn a_run_begins_only_after_one_that_is_there<S: EventStore>(open: impl Fn() -> S) {
+pub async fn run_begins_only_after_an_existing_one<S: EventStore>(open: impl Fn() -> S) {
     let (store, other) = (open(), open());
     let before = RunId::from("c-0");
     let mut next = Sample::new("c-1").says("next").row(|row| row.after = Some(before.clone()));

@@ -20,7 +20,7 @@ pub(super) fn mail(id: &str, at: i64, expires: i64) -> InboundWebhook {
 }
 
 /// Mail is found by its webhook and identifier, the oldest first.
-pub async fn mail_is_kept_until_somebody_takes_it<S: EventStore>(open: impl Fn() -> S) {
+pub async fn webhook_is_stored_until_it_is_taken<S: EventStore>(open: impl Fn() -> S) {
     let (store, other) = (open(), open());
     let (late, early) = (mail("mail-1", 20, 100), mail("mail-2", 10, 100));
     let elsewhere = InboundWebhook { identifier: "another".to_owned(), ..mail("mail-3", 5, 100) };
@@ -35,7 +35,7 @@ pub async fn mail_is_kept_until_somebody_takes_it<S: EventStore>(open: impl Fn()
 }
 
 /// The same signal id twice is the same mail, whatever it says.
-pub async fn mail_that_came_twice_counts_once<S: EventStore>(open: impl Fn() -> S) {
+pub async fn repeated_webhook_counts_once<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
     let first = mail("mail-1", 10, 100);
     let again = InboundWebhook { payload: json!("something else"), ..mail("mail-1", 20, 200) };
@@ -51,7 +51,7 @@ pub async fn mail_that_came_twice_counts_once<S: EventStore>(open: impl Fn() -> 
 }
 
 /// Mail is forgotten when it expires, also when it was taken.
-pub async fn mail_expires<S: EventStore>(open: impl Fn() -> S) {
+pub async fn webhook_expires<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
     let (taken, free) = (mail("mail-1", 10, 100), mail("mail-2", 10, 100));
     assert_eq!(store.post(&taken).await, Ok(PostOutcome::New));
@@ -66,7 +66,7 @@ pub async fn mail_expires<S: EventStore>(open: impl Fn() -> S) {
 
 /// Mail belongs to the first append that takes it: another that takes it is refused with all that it brings. One that
 /// takes what does not exist is an append all the same.
-pub async fn mail_is_taken_once<S: EventStore>(open: impl Fn() -> S) {
+pub async fn webhook_is_taken_once<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
     let (mail, free) = (mail("mail-1", 10, 100), mail("mail-2", 20, 100));
     store.post(&mail).await.unwrap();
@@ -84,7 +84,7 @@ pub async fn mail_is_taken_once<S: EventStore>(open: impl Fn() -> S) {
 }
 
 /// Of many runs that take one mail at once, one has it, and nothing is written for the others.
-pub async fn of_many_that_take_a_mail_one_has_it<S: EventStore>(open: impl Fn() -> S) {
+pub async fn one_of_many_takers_gets_the_webhook<S: EventStore>(open: impl Fn() -> S) {
     let stores: Vec<_> = std::iter::repeat_with(open).take(8).collect();
     let mail = mail("mail-1", 10, 100);
     stores[0].post(&mail).await.unwrap();
@@ -103,7 +103,7 @@ pub async fn of_many_that_take_a_mail_one_has_it<S: EventStore>(open: impl Fn() 
 }
 
 /// Mail that was refused is gone, and may come once more; mail that was taken stays known.
-pub async fn mail_is_thrown_away<S: EventStore>(open: impl Fn() -> S) {
+pub async fn webhook_is_discarded<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
     let (refused, taken) = (mail("mail-1", 10, 100), mail("mail-2", 10, 100));
     store.post(&refused).await.unwrap();
@@ -121,7 +121,7 @@ pub async fn mail_is_thrown_away<S: EventStore>(open: impl Fn() -> S) {
 }
 
 /// The mailbox says what it keeps and what was taken, the oldest first, until it is forgotten or thrown away.
-pub async fn mail_is_listed<S: EventStore>(open: impl Fn() -> S) {
+pub async fn webhooks_are_listed<S: EventStore>(open: impl Fn() -> S) {
     let (store, other) = (open(), open());
     let (kept, taken) = (mail("mail-1", 20, 100), mail("mail-2", 10, 100));
     store.post(&kept).await.unwrap();

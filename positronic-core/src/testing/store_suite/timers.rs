@@ -32,7 +32,7 @@ async fn all(store: &impl EventStore) -> Vec<Timer> {
 }
 
 /// A timer is kept with the append that sets it, takes the place of the one with its id, and goes; its run may be gone.
-pub async fn a_timer_is_set_and_deleted_by_appends<S: EventStore>(open: impl Fn() -> S) {
+pub async fn timer_is_set_and_deleted_by_appends<S: EventStore>(open: impl Fn() -> S) {
     let (store, other) = (open(), open());
     let (one, two) = (timer("t-1", 5), timer("t-2", 4));
     let set = |timer: &Timer| TimerChange::Set(timer.clone());
@@ -91,7 +91,7 @@ pub async fn timers_are_listed_by_any_filter<S: EventStore>(open: impl Fn() -> S
 }
 
 /// A timer fires in the append that begins its run, at the time that it is due, and no other time.
-pub async fn a_timer_fires_once<S: EventStore>(open: impl Fn() -> S) {
+pub async fn timer_fires_once<S: EventStore>(open: impl Fn() -> S) {
     let (store, other) = (open(), open());
     let (often, once) = (timer("t-1", 5), timer("t-2", 5));
     let set = |timer: &Timer| TimerChange::Set(timer.clone());
@@ -113,7 +113,7 @@ pub async fn a_timer_fires_once<S: EventStore>(open: impl Fn() -> S) {
 }
 
 /// What a refused append says of timers is not done.
-pub async fn a_refused_append_changes_no_timer<S: EventStore>(open: impl Fn() -> S) {
+pub async fn refused_append_changes_no_timer<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
     let (kept, new) = (timer("t-1", 5), timer("t-2", 5));
     _ = Sample::new("run-1").says("one").changes(TimerChange::Set(kept.clone())).appended(&store).await;
@@ -130,7 +130,7 @@ pub async fn a_refused_append_changes_no_timer<S: EventStore>(open: impl Fn() ->
 }
 
 /// Of many that fire a timer at once, one has it.
-pub async fn of_many_that_fire_a_timer_one_does<S: EventStore>(open: impl Fn() -> S) {
+pub async fn one_of_many_fires_the_timer<S: EventStore>(open: impl Fn() -> S) {
     let stores = [open(), open()];
     let often = timer("t-1", 5);
     _ = Sample::new("run-0").says("one").changes(TimerChange::Set(often.clone())).appended(&stores[0]).await;

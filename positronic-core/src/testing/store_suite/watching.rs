@@ -47,7 +47,7 @@ impl Ear {
 }
 
 /// A watcher of a run is told of its appends and of no others, a watcher of all of all.
-pub async fn a_watcher_is_told_of_appends<S: EventStore>(open: impl Fn() -> S) {
+pub async fn watcher_sees_appends<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
     let one = Sample::new("run-1").says("one").appended(&store).await;
     let (mut of_one, mut of_all) = (Ear::on(&store, Some("run-1")), Ear::on(&store, None));
@@ -63,7 +63,7 @@ pub async fn a_watcher_is_told_of_appends<S: EventStore>(open: impl Fn() -> S) {
 }
 
 /// A run can be watched before its first event.
-pub async fn a_watcher_is_told_of_a_run_to_come<S: EventStore>(open: impl Fn() -> S) {
+pub async fn watcher_sees_a_future_run<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
     let mut ear = Ear::on(&store, Some("run-1"));
 
@@ -74,7 +74,7 @@ pub async fn a_watcher_is_told_of_a_run_to_come<S: EventStore>(open: impl Fn() -
 
 /// A watcher is told of what is appended through another handle, as by another process, also when the run that was
 /// appended to last was removed in between.
-pub async fn a_watcher_is_told_of_the_appends_of_others<S: EventStore>(open: impl Fn() -> S) {
+pub async fn watcher_sees_appends_of_others<S: EventStore>(open: impl Fn() -> S) {
     let (store, other) = (open(), open());
     let mut one = Sample::new("run-1").says("one").appended(&store).await;
     let (mut of_one, mut of_all) = (Ear::on(&store, Some("run-1")), Ear::on(&store, None));
@@ -98,7 +98,7 @@ pub async fn a_watcher_is_told_of_the_appends_of_others<S: EventStore>(open: imp
 }
 
 /// A watcher that was dropped is not called, and others go on to be.
-pub async fn a_dropped_watcher_is_told_nothing<S: EventStore>(open: impl Fn() -> S) {
+pub async fn dropped_watcher_sees_nothing<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
     let run = Sample::new("run-1").says("one").appended(&store).await;
     let (mut gone, mut stays) = (Ear::on(&store, Some("run-1")), Ear::on(&store, Some("run-1")));

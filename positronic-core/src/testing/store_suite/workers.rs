@@ -3,7 +3,7 @@
 use crate::store::EventStore;
 
 /// A worker is alive for every handle from when it holds until it lets go, and its name is not given again.
-pub async fn a_worker_is_alive_while_it_holds<S: EventStore>(open: impl Fn() -> S) {
+pub async fn lease_is_live_until_released<S: EventStore>(open: impl Fn() -> S) {
     let (store, other) = (open(), open());
     let first = store.acquire_lease().await.unwrap();
     let second = other.acquire_lease().await.unwrap();

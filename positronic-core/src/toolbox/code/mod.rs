@@ -13,7 +13,7 @@
 //!
 //! Privileges that a thread drops (Landlock, a seccomp filter, its user, capabilities) are also dropped for the programs that it
 //! starts, but not for other threads. So no helper program is needed, and no code between fork and exec. Protections that the
-//! machine lacks are listed in the result as [`Protection`]s. See `docs/decisions/0015-programs-are-held-by-a-thread-that-gave-up-its-rights.md`
+//! machine lacks are listed in the result as [`Protection`]s. See `docs/decisions/0015-a-restricted-thread-starts-programs.md`
 //! and `docs/decisions/0025-programs-have-an-allow-list-of-system-calls-and-a-user-of-their-own.md`.
 
 #[cfg(unix)]

@@ -423,7 +423,7 @@ async fn answer_in_another_currency_counts_as_unknown_cost() {
 
     assert_eq!(
         failure.message,
-        "the loop `Chat` has a limit of money, and nobody knows what `scripted/scripted` costs in EUR"
+        "the loop `Chat` has a limit of money, and the price of `scripted/scripted` in EUR is unknown"
     );
     let state = run.state();
     assert_eq!(state.currency.as_deref(), Some("EUR"), "it is that of the limit, before anything is paid");

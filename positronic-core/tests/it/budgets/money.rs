@@ -31,7 +31,7 @@ async fn answer_without_a_cost_ends_only_loops_with_a_money_limit() {
         match (story.settled(), fails) {
             (Settled::Failed(failure), true) => assert_eq!(
                 failure.message,
-                "the loop `Work` has a limit of money, and nobody knows what `scripted/scripted` costs"
+                "the loop `Work` has a limit of money, and the price of `scripted/scripted` is unknown"
             ),
             (Settled::Completed(_), false) => {}
             (other, _) => panic!("{other:?}"),
