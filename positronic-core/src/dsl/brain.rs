@@ -99,7 +99,7 @@ impl<O, S, N, R> Brain<O, S, N, R> {
         self.with(|definition| _ = definition.migrations.insert(from, Arc::new(migrate)))
     }
 
-    /// Declares actions of the project that later loops may use with [`Loop::actions`]. A project without
+    /// Declares actions of the project that later loops may use with [`Loop::actions`](super::Loop::actions). A project without
     /// one of them fails to start.
     ///
     /// ```
