@@ -1,15 +1,15 @@
-//! The bytes of files.
+//! Blobs: the bytes of files.
 
 use super::Sample;
 use crate::record::{RunId, Status, Timestamp, sha256};
 use crate::store::{EventStore, LARGEST_BLOB, StoreError};
 
-/// Keeps bytes, which has to go well.
+/// Stores bytes, and panics if that fails.
 async fn kept(store: &impl EventStore, bytes: &[u8], at: i64) -> String {
     store.put_blob(bytes.to_vec(), Timestamp(at)).await.expect("the store keeps the bytes")
 }
 
-/// Bytes are kept under their hash, the same bytes once; a hash of none is of none.
+/// Bytes are stored under their hash, the same bytes once; an unknown hash finds nothing.
 pub async fn blob_is_stored_under_its_hash<S: EventStore>(open: impl Fn() -> S) {
     let (store, other) = (open(), open());
     let all: Vec<u8> = (0..=255).collect();
@@ -27,7 +27,7 @@ pub async fn blob_is_stored_under_its_hash<S: EventStore>(open: impl Fn() -> S) 
     }
 }
 
-/// A file may have 32 MiB, and one that has more is refused with a sentence that says so.
+/// A blob has at most 32 MiB; the error for a larger one names the limit.
 pub async fn oversized_blob_is_refused<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
     let size = LARGEST_BLOB as u64 + 1;
@@ -40,7 +40,7 @@ pub async fn oversized_blob_is_refused<S: EventStore>(open: impl Fn() -> S) {
     assert!(refused.to_string().contains("at most 33554432 bytes"), "{refused}");
 }
 
-/// What a run refers to stays, however old; what none refers to goes when it was kept last before a moment.
+/// A sweep removes unreferenced blobs that were stored before a given time, and keeps referenced ones.
 pub async fn unreferenced_blobs_are_swept<S: EventStore>(open: impl Fn() -> S) {
     let (store, other) = (open(), open());
     let (used, old, young) =
@@ -59,12 +59,12 @@ pub async fn unreferenced_blobs_are_swept<S: EventStore>(open: impl Fn() -> S) {
     }
     assert_eq!(store.sweep_blobs(Timestamp(6)).await, Ok(2));
     assert_eq!(store.blob(&used).await, Ok(Some(b"used".to_vec())));
-    // What was swept can be kept anew.
+    // A swept blob can be stored again.
     assert_eq!(kept(&store, b"old", 7).await, old);
     assert_eq!(other.blob(&old).await, Ok(Some(b"old".to_vec())));
 }
 
-/// A file goes with the last run that refers to it.
+/// A blob is removed with the last run that references it.
 pub async fn blob_is_removed_with_its_last_run<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
     let (shared, own) = (kept(&store, b"shared", 1).await, kept(&store, b"own", 1).await);
@@ -83,7 +83,7 @@ pub async fn blob_is_removed_with_its_last_run<S: EventStore>(open: impl Fn() ->
     assert_eq!(store.blob(&shared).await, Ok(None));
 }
 
-/// A refused append refers to nothing, so what it would have referred to goes.
+/// A refused append references nothing, so a sweep removes its blobs.
 pub async fn refused_append_references_no_blob<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
     let name = kept(&store, b"one", 1).await;

@@ -1,4 +1,4 @@
-//! Rows, what waits, the search, and removing.
+//! Summaries, pending items, search and removal.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::record::{
 };
 use crate::store::{EventMatch, EventStore, PendingFilter, PendingItem, RunFilter, StoreError};
 
-/// Makes something that waits for an approval.
+/// Makes a pending approval.
 pub(super) fn approval(call: &str, since: u64) -> Pending {
     Pending {
         call: Path::parse(call).unwrap(),
@@ -24,7 +24,7 @@ pub(super) fn approval(call: &str, since: u64) -> Pending {
     }
 }
 
-/// Makes something that asks for more than a limit allows.
+/// Makes a pending request for more than a limit allows.
 fn more(at: &str, since: u64) -> Pending {
     let kind =
         PendingKind::Budget { kind: LimitKind::Money, limit: 9, used: 10, shared: true, expires: Some(Timestamp(78)) };
@@ -44,7 +44,7 @@ fn answer(call: &str, since: u64, waits: &[(&str, &str, bool)]) -> Pending {
     Pending { kind: PendingKind::Answer { waits: waits.iter().map(wait).collect() }, ..approval(call, since) }
 }
 
-/// The row is what the last append said it is, in every part.
+/// The summary is the one of the last append, in every field.
 pub async fn summary_follows_the_appends<S: EventStore>(open: impl Fn() -> S) {
     let (store, other) = (open(), open());
     let mut sample = Sample::new("run-1").says("one").appended(&store).await;
@@ -76,7 +76,7 @@ pub async fn summary_follows_the_appends<S: EventStore>(open: impl Fn() -> S) {
     assert_eq!(other.runs(&RunFilter::builder().brain("Sample").build()).await, Ok(Vec::new()));
 }
 
-/// Lists hold what [`RunFilter::passes`] lets pass, the last started first.
+/// Lists contain what [`RunFilter::passes`] accepts, the run that started last first.
 pub async fn runs_are_listed_by_any_filter<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
     let mut rows: Vec<RunSummary> = Vec::new();
@@ -122,7 +122,7 @@ pub async fn runs_are_listed_by_any_filter<S: EventStore>(open: impl Fn() -> S) 
     }
 }
 
-/// Lists of what waits hold what [`PendingFilter::passes`] lets pass, the oldest first.
+/// Lists of pending items contain what [`PendingFilter::passes`] accepts, the oldest first.
 pub async fn pending_items_are_listed_by_any_filter<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
     let mut waiters = Vec::new();
@@ -166,7 +166,7 @@ pub async fn pending_items_are_listed_by_any_filter<S: EventStore>(open: impl Fn
     }
 }
 
-/// What waits stays as it is until an append says otherwise; what goes on to wait keeps its moment.
+/// Pending items stay until an append replaces them; an item that is still pending keeps its time.
 pub async fn pending_items_are_replaced_and_keep_their_age<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
     let listed = async || {
@@ -206,7 +206,7 @@ pub async fn pending_items_are_replaced_and_keep_their_age<S: EventStore>(open: 
     assert_eq!((listed().await.len(), by_webhook().await), (1, 0));
 }
 
-/// A search finds the events whose JSON contains a text, whatever its case and whatever signs it holds.
+/// A search finds the events whose JSON contains a text, ignoring case, with any special characters.
 pub async fn search_ignores_case<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
     let started = |moment| move |row: &mut RunSummary| row.started = Timestamp(moment);
@@ -234,7 +234,7 @@ pub async fn search_ignores_case<S: EventStore>(open: impl Fn() -> S) {
     assert_eq!(store.search("'; DROP TABLE events", 10).await.unwrap(), []);
 }
 
-/// A run that another one of its conversation has before it stays, and so do those before it; it goes after that one.
+/// A run with a successor in its conversation is not removed, nor are its predecessors; they can be removed after it.
 pub async fn run_with_a_successor_is_not_removed<S: EventStore>(open: impl Fn() -> S) {
     let (store, other) = (open(), open());
     let runs = ["c-2", "c-1", "c-0"].map(RunId::from);
@@ -254,7 +254,7 @@ pub async fn run_with_a_successor_is_not_removed<S: EventStore>(open: impl Fn() 
     assert_eq!(there().await, 0);
 }
 
-/// A run that is over is removed with all that belongs to it; one that is not stays. A removed run may begin anew.
+/// A run that is over is removed with everything that belongs to it, and an open one is not. Its id may be used again.
 pub async fn run_that_is_over_is_removed<S: EventStore>(open: impl Fn() -> S) {
     let (store, other) = (open(), open());
     for status in Status::ALL {

@@ -1,4 +1,4 @@
-//! Logs: numbers, attachments, races, ranges, snapshots.
+//! Logs: numbers, epochs, races, ranges, snapshots.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ fn lines(events: &[Arc<Event>]) -> Vec<String> {
     events.iter().map(|event| event.to_json().unwrap()).collect()
 }
 
-/// What was appended is what is read, by every handle.
+/// Every handle reads what was appended.
 pub async fn append_is_read_back<S: EventStore>(open: impl Fn() -> S) {
     let (store, other) = (open(), open());
     let sample = Sample::new("run-1").says("one \"line\"\nand another, größer: 𝄞").claimed(1).says("");
@@ -41,7 +41,7 @@ pub async fn missing_run_is_unknown<S: EventStore>(open: impl Fn() -> S) {
     assert_eq!(store.remove(&[run]).await, Ok(0));
 }
 
-/// An append that expects another number is told the right one.
+/// The error for a wrong expected number contains the right one.
 pub async fn wrong_number_is_a_conflict<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
     let early = Sample::new("run-1");
@@ -53,7 +53,7 @@ pub async fn wrong_number_is_a_conflict<S: EventStore>(open: impl Fn() -> S) {
     assert_eq!(early.says("again").append(&store).await, Err(StoreError::Conflict { next: Seq(2) }));
 }
 
-/// Nothing of an append that is refused is written: no events, no row, nothing that waits, no snapshot; mail stays.
+/// A refused append writes nothing: no events, summary, pending items or snapshot; mail stays.
 pub async fn refused_append_leaves_nothing<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
     let mail = mail("mail-1", 1, 100);
@@ -75,7 +75,7 @@ pub async fn refused_append_leaves_nothing<S: EventStore>(open: impl Fn() -> S) 
     assert_eq!(store.mail("slack", "thread", Timestamp(50)).await.unwrap(), Some(mail));
 }
 
-/// A worker that has lost its run cannot write any more; a signal can.
+/// A worker that has lost its claim cannot append; a signal still can.
 pub async fn older_epoch_is_fenced<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
     let run = Sample::new("run-1").claimed(1).appended(&store).await;
@@ -91,7 +91,7 @@ pub async fn older_epoch_is_fenced<S: EventStore>(open: impl Fn() -> S) {
     _ = run.by(2).says("by the second").appended(&store).await;
 }
 
-/// Events have to be numbered from the expected number on.
+/// Events are numbered consecutively from the expected number.
 pub async fn event_with_another_number_is_refused<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
     let mut sample = Sample::new("run-1").says("one");
@@ -103,7 +103,7 @@ pub async fn event_with_another_number_is_refused<S: EventStore>(open: impl Fn()
     assert!(store.run(&sample.run).await.is_err());
 }
 
-/// Of two that append under the same number at the same time, one wins, a hundred times.
+/// One of two concurrent appends with the same number wins, a hundred times.
 pub async fn one_of_two_racing_appends_wins<S: EventStore>(open: impl Fn() -> S) {
     let (one, other) = (Arc::new(open()), Arc::new(open()));
     let mut sample = Sample::new("run-1");
@@ -131,7 +131,7 @@ pub async fn one_of_two_racing_appends_wins<S: EventStore>(open: impl Fn() -> S)
     assert_eq!(one.read(&sample.run, Seq(0), usize::MAX).await.unwrap().len(), 100);
 }
 
-/// A range has as many events as it asks for, fewer only at the end.
+/// A range has as many events as requested, fewer only at the end of the log.
 pub async fn range_is_read<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
     let mut sample = Sample::new("run-1");
@@ -151,7 +151,7 @@ pub async fn range_is_read<S: EventStore>(open: impl Fn() -> S) {
     assert_eq!(texts(&store, &other.run).await.len(), 1);
 }
 
-/// The event that accepts a signal is found by the signal's id, as long as the run is there.
+/// The event that accepted a signal is found by the signal's id until the run is removed.
 pub async fn signal_is_found_by_its_id<S: EventStore>(open: impl Fn() -> S) {
     let (store, other) = (open(), open());
     let (id, unknown) = (SignalId::from("s-1"), SignalId::from("s-2"));
@@ -166,7 +166,7 @@ pub async fn signal_is_found_by_its_id<S: EventStore>(open: impl Fn() -> S) {
     assert_eq!(other.accepted(&run.run, &id).await, Err(StoreError::NoSuchRun { run: run.run }));
 }
 
-/// A snapshot replaces the one before, and goes with its run.
+/// A snapshot replaces the previous one, and is removed with its run.
 pub async fn snapshot_is_replaced<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
     let sample = Sample::new("run-1").says("one").appended(&store).await;
@@ -180,7 +180,7 @@ pub async fn snapshot_is_replaced<S: EventStore>(open: impl Fn() -> S) {
     assert_eq!(store.snapshot(&sample.run).await, Ok(Some(late)));
 }
 
-/// A run whose row names one before it is there only where that one is, too.
+/// A run whose summary names a predecessor can only be created while the predecessor exists.
 pub async fn run_begins_only_after_an_existing_one<S: EventStore>(open: impl Fn() -> S) {
     let (store, other) = (open(), open());
     let before = RunId::from("c-0");
@@ -195,8 +195,8 @@ pub async fn run_begins_only_after_an_existing_one<S: EventStore>(open: impl Fn(
     _ = next.says("more").appended(&store).await;
 }
 
-/// Tasks that append to the same runs at the same time, through two handles, and try again when another was first:
-/// every event is there once, and the events of a task are in the order in which it appended them.
+/// Tasks append to the same runs through two handles, and retry after conflicts: every event is stored once, and the
+/// events of a task keep their order.
 pub async fn many_tasks_append_to_many_runs<S: EventStore>(open: impl Fn() -> S) {
     const TASKS: usize = 16;
     const RUNS: usize = 5;

@@ -1,4 +1,4 @@
-//! The mailbox.
+//! The mailbox: webhooks that arrived before a run waited for them.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use super::Sample;
 use crate::record::{Actor, Seq, SignalId, Timestamp};
 use crate::store::{DeliveryState, EventStore, InboundWebhook, MailboxEntry, PostOutcome, RunFilter, StoreError};
 
-/// Makes mail for one webhook.
+/// Makes a webhook.
 pub(super) fn mail(id: &str, at: i64, expires: i64) -> InboundWebhook {
     InboundWebhook {
         id: SignalId::from(id),
@@ -19,7 +19,7 @@ pub(super) fn mail(id: &str, at: i64, expires: i64) -> InboundWebhook {
     }
 }
 
-/// Mail is found by its webhook and identifier, the oldest first.
+/// A webhook is found by its name and identifier, the oldest first.
 pub async fn webhook_is_stored_until_it_is_taken<S: EventStore>(open: impl Fn() -> S) {
     let (store, other) = (open(), open());
     let (late, early) = (mail("mail-1", 20, 100), mail("mail-2", 10, 100));
@@ -34,7 +34,7 @@ pub async fn webhook_is_stored_until_it_is_taken<S: EventStore>(open: impl Fn() 
     assert_eq!(other.mail("stripe", "thread", Timestamp(50)).await, Ok(None));
 }
 
-/// The same signal id twice is the same mail, whatever it says.
+/// A webhook with a known signal id is the same one, whatever its payload.
 pub async fn repeated_webhook_counts_once<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
     let first = mail("mail-1", 10, 100);
@@ -50,7 +50,7 @@ pub async fn repeated_webhook_counts_once<S: EventStore>(open: impl Fn() -> S) {
     assert_eq!(store.post(&again).await, Ok(PostOutcome::Delivered { run: run.run, seq: Seq(2) }));
 }
 
-/// Mail is forgotten when it expires, also when it was taken.
+/// A webhook is removed when it expires, also if it was taken.
 pub async fn webhook_expires<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
     let (taken, free) = (mail("mail-1", 10, 100), mail("mail-2", 10, 100));
@@ -64,8 +64,8 @@ pub async fn webhook_expires<S: EventStore>(open: impl Fn() -> S) {
     assert_eq!(store.post(&mail("mail-2", 100, 200)).await, Ok(PostOutcome::New));
 }
 
-/// Mail belongs to the first append that takes it: another that takes it is refused with all that it brings. One that
-/// takes what does not exist is an append all the same.
+/// The first append that takes a webhook gets it; another one is refused as a whole. An append that takes an unknown
+/// webhook is accepted.
 pub async fn webhook_is_taken_once<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
     let (mail, free) = (mail("mail-1", 10, 100), mail("mail-2", 20, 100));
@@ -83,7 +83,7 @@ pub async fn webhook_is_taken_once<S: EventStore>(open: impl Fn() -> S) {
     _ = Sample::new("run-2").says("one").takes(&SignalId::from("none")).appended(&store).await;
 }
 
-/// Of many runs that take one mail at once, one has it, and nothing is written for the others.
+/// One of many runs that take a webhook concurrently gets it, and nothing is written for the others.
 pub async fn one_of_many_takers_gets_the_webhook<S: EventStore>(open: impl Fn() -> S) {
     let stores: Vec<_> = std::iter::repeat_with(open).take(8).collect();
     let mail = mail("mail-1", 10, 100);
@@ -102,7 +102,7 @@ pub async fn one_of_many_takers_gets_the_webhook<S: EventStore>(open: impl Fn() 
     assert_eq!(stores[0].runs(&RunFilter::default()).await.unwrap().len(), 1);
 }
 
-/// Mail that was refused is gone, and may come once more; mail that was taken stays known.
+/// A discarded webhook may arrive again; a taken one stays known.
 pub async fn webhook_is_discarded<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
     let (refused, taken) = (mail("mail-1", 10, 100), mail("mail-2", 10, 100));
@@ -120,7 +120,7 @@ pub async fn webhook_is_discarded<S: EventStore>(open: impl Fn() -> S) {
     assert!(matches!(store.post(&taken).await, Ok(PostOutcome::Delivered { .. })));
 }
 
-/// The mailbox says what it keeps and what was taken, the oldest first, until it is forgotten or thrown away.
+/// The mailbox lists stored and taken webhooks, the oldest first, until they expire or are discarded.
 pub async fn webhooks_are_listed<S: EventStore>(open: impl Fn() -> S) {
     let (store, other) = (open(), open());
     let (kept, taken) = (mail("mail-1", 20, 100), mail("mail-2", 10, 100));

@@ -1,7 +1,7 @@
-//! What every store has to do, as tests that any implementation can run.
+//! The contract of an [`EventStore`](crate::store::EventStore), as tests for any implementation.
 //!
-//! Each case is an async function that takes a way to open an empty store; opened twice, it is the same store, as two
-//! processes have it. [`store_suite!`](crate::store_suite) makes a test of each:
+//! Each case is an async function. Its argument opens a store that is empty at first; every call returns another handle of
+//! the same store, like another process. [`store_suite!`](crate::store_suite) makes a test of each case:
 //!
 //! ```
 //! # #[cfg(test)]
@@ -38,8 +38,8 @@ pub use timers::*;
 pub use watching::*;
 pub use workers::*;
 
-/// Makes a test of each case of the suite. The expression gives a way to open an empty store, and is evaluated for each
-/// case; the tests need tokio with its macros and threads.
+/// Makes a test of each case of the suite. The expression is evaluated for each case and returns a function that opens
+/// handles of an empty store. The tests need tokio with its macros and threads.
 #[macro_export]
 macro_rules! store_suite {
     ($open:expr) => {

@@ -1,4 +1,4 @@
-//! Runs that are made up.
+//! Sample runs.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::record::{
 };
 use crate::store::{Append, EventStore, Index, Snapshot, StoreError, TimerChange};
 
-/// Makes an event that says a text.
+/// Makes an event with a text.
 #[must_use]
 pub fn event(seq: u64, text: &str) -> Arc<Event> {
     Arc::new(Event {
@@ -22,17 +22,17 @@ pub fn event(seq: u64, text: &str) -> Arc<Event> {
     })
 }
 
-/// A run that is made up, and what its next append says.
+/// A sample run, and its next append.
 #[derive(Debug, Clone)]
 pub struct Sample {
     /// The run.
     pub run: RunId,
-    /// What the next append writes.
+    /// The next append.
     pub append: Append,
 }
 
 impl Sample {
-    /// Makes a run of which nothing is written yet.
+    /// Creates a run without events.
     #[must_use]
     pub fn new(run: &str) -> Self {
         let run = RunId::from(run);
@@ -67,7 +67,7 @@ impl Sample {
         Self { run, append }
     }
 
-    /// Adds an event that says a text.
+    /// Adds an event with a text.
     #[must_use]
     pub fn says(mut self, text: &str) -> Self {
         let seq = self.append.expected.0 + self.append.events.len() as u64;
@@ -78,7 +78,7 @@ impl Sample {
         self
     }
 
-    /// Adds an event that records a file whose bytes the store keeps.
+    /// Adds an event that records a file whose blob is stored.
     #[must_use]
     pub fn saves(mut self, name: &str, bytes: &[u8]) -> Self {
         self = self.says("");
@@ -100,7 +100,7 @@ impl Sample {
         self
     }
 
-    /// Adds an event with which a worker claims the run.
+    /// Adds an event by which a worker claims the run.
     #[must_use]
     pub fn claimed(mut self, epoch: u64) -> Self {
         self = self.says("");
@@ -110,28 +110,28 @@ impl Sample {
         self.by(epoch)
     }
 
-    /// Appends as the worker with this attachment.
+    /// Sets the epoch of the append.
     #[must_use]
     pub const fn by(mut self, epoch: u64) -> Self {
         self.append.epoch = Some(Epoch(epoch));
         self
     }
 
-    /// Changes the row.
+    /// Changes the summary.
     #[must_use]
     pub fn row(mut self, change: impl FnOnce(&mut RunSummary)) -> Self {
         change(&mut self.append.index.summary);
         self
     }
 
-    /// Says what waits.
+    /// Sets the pending items.
     #[must_use]
     pub fn waits(mut self, pending: Vec<Pending>) -> Self {
         self.append.index.pending = Some(pending);
         self
     }
 
-    /// Takes mail.
+    /// Takes a webhook from the mailbox.
     #[must_use]
     pub fn takes(mut self, mail: &SignalId) -> Self {
         self.append.takes.push(mail.clone());
@@ -145,18 +145,18 @@ impl Sample {
         self
     }
 
-    /// Has a snapshot written.
+    /// Adds a snapshot.
     #[must_use]
     pub fn snapshot(mut self, next: u64, content: &str) -> Self {
         self.append.snapshot = Some(Snapshot { next: Seq(next), version: 1, content: content.to_owned() });
         self
     }
 
-    /// Appends, and goes on to the next append if that went well.
+    /// Appends, and continues with the next append if the store accepts it.
     ///
     /// # Errors
     ///
-    /// What the store answers.
+    /// The store's error.
     pub async fn append(&mut self, store: &impl EventStore) -> Result<(), StoreError> {
         store.append(&self.run, self.append.clone()).await?;
         self.append.expected = Seq(self.append.expected.0 + self.append.events.len() as u64);
@@ -168,7 +168,7 @@ impl Sample {
         Ok(())
     }
 
-    /// Appends, which has to go well.
+    /// Appends, and panics if the store refuses.
     #[must_use]
     pub async fn appended(mut self, store: &impl EventStore) -> Self {
         self.append(store).await.expect("the store appends");

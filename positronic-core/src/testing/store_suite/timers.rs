@@ -31,7 +31,7 @@ async fn all(store: &impl EventStore) -> Vec<Timer> {
     store.timers(&TimerFilter::default()).await.unwrap()
 }
 
-/// A timer is kept with the append that sets it, takes the place of the one with its id, and goes; its run may be gone.
+/// A timer is stored by the append that sets it, replaces the one with its id, and is deleted by an append. It outlives its run.
 pub async fn timer_is_set_and_deleted_by_appends<S: EventStore>(open: impl Fn() -> S) {
     let (store, other) = (open(), open());
     let (one, two) = (timer("t-1", 5), timer("t-2", 4));
@@ -55,7 +55,7 @@ pub async fn timer_is_set_and_deleted_by_appends<S: EventStore>(open: impl Fn() 
     assert_eq!(all(&store).await, []);
 }
 
-/// Lists hold what [`TimerFilter::passes`] lets pass, what is due first first.
+/// Lists contain what [`TimerFilter::passes`] accepts, the timer that is due first first.
 pub async fn timers_are_listed_by_any_filter<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
     let mut timers = Vec::new();
@@ -90,7 +90,7 @@ pub async fn timers_are_listed_by_any_filter<S: EventStore>(open: impl Fn() -> S
     }
 }
 
-/// A timer fires in the append that begins its run, at the time that it is due, and no other time.
+/// A timer fires in the append that begins its run, at its due time only.
 pub async fn timer_fires_once<S: EventStore>(open: impl Fn() -> S) {
     let (store, other) = (open(), open());
     let (often, once) = (timer("t-1", 5), timer("t-2", 5));
@@ -112,7 +112,7 @@ pub async fn timer_fires_once<S: EventStore>(open: impl Fn() -> S) {
     assert_eq!(all(&other).await, [put_off]);
 }
 
-/// What a refused append says of timers is not done.
+/// A refused append changes no timers.
 pub async fn refused_append_changes_no_timer<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
     let (kept, new) = (timer("t-1", 5), timer("t-2", 5));
@@ -129,7 +129,7 @@ pub async fn refused_append_changes_no_timer<S: EventStore>(open: impl Fn() -> S
     assert_eq!(all(&store).await, [kept]);
 }
 
-/// Of many that fire a timer at once, one has it.
+/// One of many concurrent appends that fire a timer wins.
 pub async fn one_of_many_fires_the_timer<S: EventStore>(open: impl Fn() -> S) {
     let stores = [open(), open()];
     let often = timer("t-1", 5);

@@ -9,7 +9,7 @@ use super::Sample;
 use crate::record::{RunId, Seq};
 use crate::store::{EventStore, Watcher};
 
-/// How long a watcher is waited for; it has to be told of others within a second.
+/// How long a test waits for a watcher; a store notifies within a second of appends by others.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 struct Bell(mpsc::UnboundedSender<(RunId, Seq)>);
@@ -33,7 +33,7 @@ impl Ear {
         Self { told, bell: Some(bell) }
     }
 
-    /// Waits until it is told that a run has grown so far.
+    /// Waits until a notification says that a run has grown to this number.
     async fn hears(&mut self, run: &str, next: u64) {
         let wanted = async {
             while let Some((told, seq)) = self.told.recv().await {
@@ -46,7 +46,7 @@ impl Ear {
     }
 }
 
-/// A watcher of a run is told of its appends and of no others, a watcher of all of all.
+/// A watcher of a run is notified of its appends only, a watcher of all runs of all.
 pub async fn watcher_sees_appends<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
     let one = Sample::new("run-1").says("one").appended(&store).await;
@@ -72,8 +72,8 @@ pub async fn watcher_sees_a_future_run<S: EventStore>(open: impl Fn() -> S) {
     ear.hears("run-1", 1).await;
 }
 
-/// A watcher is told of what is appended through another handle, as by another process, also when the run that was
-/// appended to last was removed in between.
+/// A watcher is notified of appends through another handle, as by another process, also if the run that was appended
+/// to last was removed in between.
 pub async fn watcher_sees_appends_of_others<S: EventStore>(open: impl Fn() -> S) {
     let (store, other) = (open(), open());
     let mut one = Sample::new("run-1").says("one").appended(&store).await;
@@ -91,13 +91,13 @@ pub async fn watcher_sees_appends_of_others<S: EventStore>(open: impl Fn() -> S)
     of_one.hears("run-1", 3).await;
     of_all.hears("run-1", 3).await;
 
-    // An append of its own does not make a handle miss what others did just before.
+    // An append of its own does not make a handle miss earlier appends by others.
     one = one.says("four").appended(&other).await;
     _ = Sample::new("run-3").says("one").appended(&store).await;
     of_one.hears("run-1", one.append.expected.0).await;
 }
 
-/// A watcher that was dropped is not called, and others go on to be.
+/// A dropped watcher is not called any more, and the others still are.
 pub async fn dropped_watcher_sees_nothing<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
     let run = Sample::new("run-1").says("one").appended(&store).await;

@@ -1,8 +1,8 @@
-//! Which workers are alive.
+//! Leases of workers.
 
 use crate::store::EventStore;
 
-/// A worker is alive for every handle from when it holds until it lets go, and its name is not given again.
+/// A lease is live for every handle from its acquisition until its release, and its name is not used again.
 pub async fn lease_is_live_until_released<S: EventStore>(open: impl Fn() -> S) {
     let (store, other) = (open(), open());
     let first = store.acquire_lease().await.unwrap();
