@@ -72,7 +72,7 @@ fn busy() -> Brain<(), ()> {
     brain("Busy").r#loop("Work", |cx| cx.system("You work.").input("Work!"))
 }
 
-/// Takes away how long calls took, which is told of what takes a millisecond or longer.
+/// Removes durations of calls, which are shown from one millisecond on.
 fn without_durations(text: &str) -> String {
     let line = |line: &str| {
         let took = |rest: &str| {

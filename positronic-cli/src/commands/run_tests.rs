@@ -80,7 +80,10 @@ fn run_without_a_message_suggests_chat() {
 
     let err = silent.err.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(silent.code == 0 && err.ends_with(hint), "{}", silent.err);
-    assert!(!run(&says("How can I help?"), &["talker"], false).err.contains("got no message"), "nobody reads it");
+    assert!(
+        !run(&says("How can I help?"), &["talker"], false).err.contains("got no message"),
+        "the brain reads no message"
+    );
     assert!(!run(&says("A tree."), &["asker"], true).err.contains("got no message"));
     let deaf = Arc::new(ScriptedModel::new([]));
     assert!(run(&deaf, &["talker"], true).err.contains("got no message"), "some providers want a message");

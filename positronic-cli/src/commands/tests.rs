@@ -247,7 +247,7 @@ pub(super) fn call_given(project: &Project, arguments: &[&str], input: &str, set
     Outcome { code, out: out.text(), err: without_times(&err.text()) }
 }
 
-/// Writes `desk` for a test's folder. Where the checkout is near it, it is told from here.
+/// Writes `desk` for a test's folder, also where it is shown as a relative path.
 pub(super) fn at_desk(mut outcome: Outcome, folder: &std::path::Path) -> Outcome {
     for text in [&mut outcome.out, &mut outcome.err] {
         for told in [crate::app::store::relative(folder), folder.display().to_string()] {

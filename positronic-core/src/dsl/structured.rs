@@ -85,7 +85,7 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         self
     }
 
-    /// Overrides how the model is told the action format, and enables structured actions; see
+    /// Overrides how requests describe the action format, and enables structured actions; see
     /// [`Loop::structured_actions`].
     pub fn action_format(mut self, form: ActionFormat) -> Self {
         self.deciding().form = Some(form);

@@ -51,7 +51,7 @@ pub trait Model: Send + Sync + 'static {
         self.inner()?.project(outputs)
     }
 
-    /// Returns how the model is told the format of actions, for a loop with structured actions that does not set it.
+    /// Returns how requests describe the format of actions, for a loop with structured actions that does not set it.
     fn action_format(&self) -> ActionFormat {
         self.inner().map_or(ActionFormat::Schema, Model::action_format)
     }

@@ -12,7 +12,7 @@ pub struct StructuredActions {
     /// Whether an answer may contain several actions: `{reasoning, actions: [{action, input}, …]}`.
     #[serde(skip_serializing_if = "is_default")]
     pub batches: bool,
-    /// How the model is told the format. `None` uses the model's own setting, which is filled in before an
+    /// How the request describes the format to the model. `None` uses the model's own setting, which is filled in before an
     /// iteration is logged.
     #[builder(setter(strip_option))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -37,7 +37,7 @@ impl Default for StructuredActions {
     }
 }
 
-/// How a model is told the format of actions. The system prompt lists the actions in every case.
+/// How a request describes the format of actions to the model. The system prompt lists the actions in every case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ActionFormat {

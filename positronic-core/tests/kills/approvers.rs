@@ -19,7 +19,7 @@ fn call() -> Path {
 }
 
 #[tokio::test]
-#[ignore = "a process that decides"]
+#[ignore = "helper process that sends decisions"]
 async fn approver_process() {
     let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else { return };
     let client = Client::new(SqliteStore::open(folder.join("runs.db")).unwrap());

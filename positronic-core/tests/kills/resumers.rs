@@ -45,7 +45,7 @@ fn runner(folder: &File) -> Runner {
 }
 
 #[tokio::test]
-#[ignore = "a process that goes on with runs"]
+#[ignore = "helper process that resumes runs"]
 async fn resumer_process() {
     let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else { return };
     let paid = Arc::new(Notify::new());

@@ -50,7 +50,7 @@ pub struct OpenAiConfig {
     /// Which reasoning the chat API sends back.
     #[builder(default)]
     pub reasoning_back: ReasoningBack,
-    /// How the model is told the format of actions, for a loop with structured actions that does not set it.
+    /// How requests describe the format of actions, for a loop with structured actions that does not set it.
     #[builder(default)]
     pub action_format: ActionFormat,
     /// Whether the Responses API requests encrypted reasoning, which is sent back with the next request; OpenAI rejects that for
