@@ -15,7 +15,7 @@
 //! | [`testing`] | runs brains for snapshots |
 //!
 //! The other modules say for whom they are: [`record`], [`projection`] and [`sink`] for user interfaces and other readers of runs,
-//! [`store`] for adapters of stores, [`tools`] for adapters of models, [`definition`] and [`machine`] for the engine and its tests.
+//! [`machine`] for those who show or test the state of a run, [`store`] for adapters of stores, [`tools`] for adapters of models.
 //!
 //! ```
 //! use positronic_core::model::scripted::{Reply, ScriptedModel};
@@ -57,6 +57,7 @@
 //! # }
 //! ```
 
+#[doc(hidden)]
 pub mod definition;
 pub mod dsl;
 mod error;

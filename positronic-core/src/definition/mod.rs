@@ -1,7 +1,5 @@
 //! Untyped form of an author's brain: stages that are called by path.
 //!
-//! This module is for the engine and its tests; an author of brains does not need it.
-//!
 //! The builders of [`dsl`](crate::dsl) know the author's types; this module has erased them. Values go in and out as JSON,
 //! and the typed closure in between is called by the [`runner`](crate::runner) through the function types and traits of this
 //! module.

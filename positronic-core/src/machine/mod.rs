@@ -1,6 +1,7 @@
 //! The pure state machine of a run: the meaning of its log, and what happens next.
 //!
-//! This module is for the engine and its tests; an author of brains does not need it.
+//! This module is for readers of a run's state, such as user interfaces and tests; an author of brains does not need it. Its
+//! documentation shows the state, what it waits for and why a signal is refused, and leaves out the frames inside.
 //!
 //! ```text
 //! RunState::apply(&event)      folds one event into the state, or refuses it and changes nothing
@@ -14,8 +15,8 @@
 //! [`runner`](crate::runner) performs the effects and appends their outcomes; since `next` depends only on the state,
 //! a run resumes from its log.
 //!
-//! A run is a tree of frames. A [`BrainFrame`] is at one of its stages; a loop's [`LoopFrame`] has the calls of the
-//! current batch, and a [`Call`] may have the frame of its nested brain. Only open work has a frame.
+//! A run is a tree of frames. A `BrainFrame` is at one of its stages; a loop's `LoopFrame` has the calls of the
+//! current batch, and a `Call` may have the frame of its nested brain. Only open work has a frame.
 
 mod admit;
 mod apply;
@@ -41,19 +42,30 @@ mod status;
 mod summary;
 mod waiting;
 
-pub use admit::{Refusal, SchemaCheck, admit, decided};
+pub use admit::{Refusal, decided};
 pub use apply::IllegalEvent;
-pub use call::{Call, CallPhase};
 pub use crashes::MAX_CRASHES;
-pub use effect::{Effect, Next};
-pub use grants::{Grants, PendingGrant, SharedLimits, Spending};
-pub use loop_frame::{LoopFrame, LoopPhase, Prepared, Refused};
-pub use next::next;
-pub use state::{Asked, BrainEnd, BrainFrame, Intent, KNOWN_SIGNALS, NotClaimed, RunState, Stage, StepFrame, Values};
-pub use status::{awaits, pending, status};
-pub(crate) use summary::hears_mail;
+pub use state::{KNOWN_SIGNALS, NotClaimed, RunState};
+pub use status::{pending, status};
 pub use summary::summary;
 pub use waiting::{Waiting, WaitingOn, why};
+
+#[doc(hidden)]
+pub use admit::{SchemaCheck, admit};
+#[doc(hidden)]
+pub use call::{Call, CallPhase};
+#[doc(hidden)]
+pub use effect::{Effect, Next};
+#[doc(hidden)]
+pub use grants::{Grants, PendingGrant, SharedLimits, Spending};
+#[doc(hidden)]
+pub use loop_frame::{LoopFrame, LoopPhase, Prepared, Refused};
+#[doc(hidden)]
+pub use next::next;
+#[doc(hidden)]
+pub use state::{Asked, BrainEnd, BrainFrame, Intent, Stage, StepFrame, Values};
+#[doc(hidden)]
+pub use status::awaits;
 
 pub(crate) use admit::REPLY;
 pub(crate) use close::end_brain;
@@ -65,3 +77,4 @@ pub(crate) use settle::{
     given_up, offers, plugin_steps, settle,
 };
 pub(crate) use status::keeps_values;
+pub(crate) use summary::hears_mail;

@@ -16,13 +16,12 @@ use crate::record::{Event, EventKind, PriceTable, RunId};
 /// | a loop or a nested brain with all below it | [`Costs::within`], by its path |
 /// | a run | [`Costs::total`]; its tokens also in [`RunSummary::usage`] |
 /// | a conversation | [`Bill::total`], of [`Client::bill`] |
-/// | what limits of money have counted | [`Costs::counted`]; as of now in [`LoopFrame::spent`] and [`BrainFrame::spent`] |
+/// | what limits of money have counted | [`Costs::counted`]; as of now in the frames of [`RunState`] |
 ///
 /// [`Prompt::usage`]: crate::record::Prompt::usage
 /// [`RunSummary::usage`]: crate::record::RunSummary::usage
 /// [`Client::bill`]: ../runner/struct.Client.html#method.bill
-/// [`LoopFrame::spent`]: crate::machine::LoopFrame::spent
-/// [`BrainFrame::spent`]: crate::machine::BrainFrame::spent
+/// [`RunState`]: crate::machine::RunState
 ///
 /// ```
 /// use positronic_core::projection::Bill;

@@ -84,4 +84,5 @@ pub use start::{Difference, StartError};
 pub use stop::ResumeError;
 pub use triggers::FireError;
 
+pub use crate::definition::UnknownAction;
 pub use crate::record::Busy;
