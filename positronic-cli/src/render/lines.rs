@@ -383,7 +383,7 @@ impl Pen<'_> {
             .filter_map(|sibling| self.view.node(*sibling))
             .find(|node| matches!(&node.kind, NodeKind::Call(call) if call.state == CallState::Pending));
         pending.map_or_else(Vec::new, |node| {
-            self.remark(Tone::Dim, Sign::Result, &format!("behind {}", node.path), indent)
+            self.remark(Tone::Dim, Sign::Result, &format!("waits for {}", node.path), indent)
         })
     }
 

@@ -96,7 +96,7 @@ impl<W: Write> Plain<W> {
                 format!("cancelled{}{}", by(actor), self.why(reason.as_ref()))
             }
             EventKind::BrainPaused { actor, .. } => format!("paused{}", by(actor)),
-            EventKind::BrainResumed { actor, .. } => format!("goes on{}", by(actor)),
+            EventKind::BrainResumed { actor, .. } => format!("resumed{}", by(actor)),
             EventKind::StepComplete { duration: took, .. } => format!("done in {}", duration(*took)),
             EventKind::StepRetry { attempt, message, due } | EventKind::LoopToolRetry { attempt, message, due } => {
                 self.again(*attempt, message, due.since(event.at))

@@ -78,7 +78,7 @@ fn reason(row: &RunSummary, difference: Option<&Result<String, StoreError>>, now
         None => {}
     }
     let why = one_line(row.why.as_deref().unwrap_or_default(), unicode);
-    let waits = why.strip_prefix("The run waits").and_then(|rest| rest.split_once(" for "));
+    let waits = why.split_once(" for ").filter(|_| row.status == Status::Waiting);
     let why = waits.map_or_else(|| why.clone(), |(_, what)| format!("for {what}"));
     if row.status == Status::Waiting && row.has_work(now) { format!("expired: {why}") } else { why }
 }

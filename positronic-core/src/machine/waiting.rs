@@ -83,8 +83,8 @@ pub fn why(state: &RunState) -> Option<Waiting> {
     let questions = pending.iter().take(NAMED).map(|pending| question(pending, state.currency.as_deref()));
     let named = questions.chain(idle.tries).take(NAMED).collect();
     let since = pending.iter().map(|pending| pending.since).min();
-    let begin = since.map_or_else(String::new, |since| format!(" since event {since}"));
-    let sentence = format!("The run waits{begin} for {}.", list(named, count));
+    let waits = since.map_or_else(|| "waits".to_owned(), |since| format!("has been waiting since event {since}"));
+    let sentence = format!("The run {waits} for {}.", list(named, count));
     let calls = pending.into_iter().map(|pending| pending.call).collect();
     Some(Waiting { sentence, since, until: next.wake, whom, calls })
 }

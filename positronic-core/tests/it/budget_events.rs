@@ -79,7 +79,7 @@ async fn limit_question_follows_from_the_state_and_is_asked_once() {
     assert_eq!(next(&after, after.at).wake, Some(due));
     assert_eq!(effects(&after, due), ["BUDGET_EXPIRED"]);
     assert_eq!(pending(&after)[0].since, log[place].seq);
-    let sentence = "The run waits since event {} for a person's decision about more tokens for `Work` (20 tokens used, \
+    let sentence = "The run has been waiting since event {} for a person's decision about more tokens for `Work` (20 tokens used, \
                     20 tokens allowed).";
     assert_eq!(why(&after).unwrap().sentence, sentence.replace("{}", &log[place].seq.to_string()));
 }

@@ -22,8 +22,7 @@ use crate::render::costs::cost;
 use crate::render::figures::{age, many, tokens};
 use crate::render::short_ids::ShortIds;
 use crate::render::text::{one_line, sanitise, wrap};
-use crate::render::words::overridden;
-use crate::render::words::{code_changed, no_worker};
+use crate::render::words::{code_changed, no_worker, over, overridden};
 use crate::render::{Style, View, render};
 use crate::session::pending::{answers, entry};
 
@@ -117,7 +116,7 @@ fn head(known: &Known, why: Option<&Waiting>, costs: &Costs, now: Timestamp, sty
         && let Some(actor) = start.start.as_ref().map(|start| &start.actor)
     {
         _ = actor.by.as_ref().map(|by| write!(started, " by {by}"));
-        _ = actor.channel.as_ref().map(|channel| write!(started, " over {channel}"));
+        started.push_str(&over(actor.channel.as_deref()));
     }
     _ = row.user.as_ref().map(|user| write!(started, " for {user}"));
     lines.push(format!("{started}; {}, {}", many(row.next.0, "event"), tokens(&row.usage)));

@@ -74,7 +74,7 @@ fn a_runs_whole_id_is_shown_before_a_brain_whose_title_begins_so() {
 
     let shown = |what: &str| desk.call(&project(), &["show", what]).out;
 
-    assert!(shown("help").contains("The run waits"), "{}", shown("help"));
+    assert!(shown("help").contains("The run has been waiting"), "{}", shown("help"));
     assert!(shown("help d").contains("Stages"), "{}", shown("help d"));
     assert!(shown("help desk").contains("Stages"), "{}", shown("help desk"));
 }

@@ -198,7 +198,7 @@ fn budget_question_suggests_an_amount() {
     let mut question = Question::new(&pending(kind, Value::Null), String::new(), None, false, SIZE);
 
     let screen = draw(&mut question, 30);
-    assert!(screen.contains("? Shall it go on?\n  Grant more\n  Refuse\n  Stop the run\n"), "{screen}");
+    assert!(screen.contains("? Raise the limit?\n  Grant more\n  Refuse\n  Stop the run\n"), "{screen}");
     assert_eq!(choose(&mut question, 1), None);
     let answer = press(&mut question, &[KeyCode::Enter]);
 

@@ -196,7 +196,7 @@ impl<'a> Script<'a> {
         let choices = [Some(GRANT), Some(REFUSE), self.later(), Some(STOP)];
         let call = self.subject.pending.call.clone();
         Ok(Answer::Signal(
-            match self.choose("Shall it go on?", &choices.into_iter().flatten().collect::<Vec<_>>())? {
+            match self.choose("Raise the limit?", &choices.into_iter().flatten().collect::<Vec<_>>())? {
                 GRANT => {
                     let check = move |text: &str| limits::read(kind, text).map(|_| ());
                     let suggested = limits::suggested(kind, limit, used);
