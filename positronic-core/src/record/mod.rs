@@ -43,6 +43,7 @@ pub use budget::{Amounts, AskForMore, Budget, SharedBudget};
 pub(crate) use call::Before;
 pub use call::{CallFlags, CallState, Gate, ToolDecl, ToolId, ToolIdError, WaitSpec};
 pub use canonical::{Change, ChangeError, ContentHash, hash_json, hash_text, sha256};
+pub(crate) use document::check_text;
 pub use document::{
     DocumentError, MAX_DOCUMENT_BYTES, MAX_DOCUMENT_DEPTH, check_depth, check_document, encode_document,
 };

@@ -185,7 +185,7 @@ impl Client {
         actor: Actor,
     ) -> Result<Delivered, SignalError> {
         check_document(&payload, self.max_document_bytes).map_err(|error| {
-            let what = format!("the payload of the webhook `{webhook}` cannot be kept");
+            let what = format!("the payload of the webhook `{webhook}` cannot be stored");
             Refusal::Misfit { what, reason: error.to_string() }
         })?;
         let at = self.clock.now();

@@ -183,7 +183,8 @@ impl Runner {
     ///
     /// # Errors
     ///
-    /// As [`Runner::start`].
+    /// As [`Runner::start`]; [`StartError::NoListener`] and [`StartError::Message`] if the run cannot begin with the
+    /// message.
     pub async fn start_with<B: Runnable>(
         &self,
         brain: B,

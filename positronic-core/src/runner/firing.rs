@@ -51,6 +51,7 @@ pub(super) fn may_retry(error: &FireError) -> bool {
                 StartError::Options { .. }
                 | StartError::Started { .. }
                 | StartError::NoListener { .. }
+                | StartError::Message(_)
                 | StartError::Action(_),
             )
             | ConversationError::NotYours { .. }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Clock;
 use super::append::{Extras, append_of, follow, stamp};
 use crate::machine::{KNOWN_SIGNALS, Refusal, RunState, admit, decided};
-use crate::record::{DocumentError, NewEvent, RunId, Seq, Signal, SignalId, SignalKind, check_document};
+use crate::record::{NewEvent, RunId, Seq, Signal, SignalId, SignalKind, check_document, check_text};
 use crate::store::{EventStore, StoreError};
 use crate::tools::check_json;
 
@@ -34,10 +34,6 @@ pub(super) struct Sent {
 
 /// Refuses a signal that is too large for a log.
 pub(super) fn recordable(signal: &Signal, max_bytes: usize) -> Result<(), Refusal> {
-    let text = |text: &str| match text.len() > max_bytes {
-        true => Err(DocumentError::TooLarge { max_bytes }),
-        false => Ok(()),
-    };
     let (what, checked) = match &signal.kind {
         SignalKind::Approve { arguments: Some(arguments), .. } => {
             ("the edited arguments", check_document(arguments, max_bytes))
@@ -45,9 +41,9 @@ pub(super) fn recordable(signal: &Signal, max_bytes: usize) -> Result<(), Refusa
         SignalKind::Webhook { payload, .. } | SignalKind::Reply { payload, .. } => {
             ("the answer", check_document(payload, max_bytes))
         }
-        SignalKind::Message { text: said, .. } => ("the message", text(said)),
+        SignalKind::Message { text: said, .. } => ("the message", check_text(said, max_bytes)),
         SignalKind::Reject { reason: Some(reason), .. } | SignalKind::Cancel { reason: Some(reason) } => {
-            ("the reason", text(reason))
+            ("the reason", check_text(reason, max_bytes))
         }
         SignalKind::Approve { arguments: None, .. }
         | SignalKind::Reject { reason: None, .. }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::stop::LEAVES;
 use crate::definition::{BrainDefinition, UnknownAction};
 use crate::machine::RunState;
-use crate::record::{Budget, RunId, Start};
+use crate::record::{Budget, DocumentError, RunId, Start};
 use crate::store::StoreError;
 
 /// The reason why a run did not start.
@@ -40,6 +40,9 @@ pub enum StartError {
         /// The brain's title.
         brain: String,
     },
+    /// The message is too large for the log.
+    #[error("the message cannot be recorded: {0}")]
+    Message(#[source] DocumentError),
     /// The brain names an action that the runner does not have.
     #[error(transparent)]
     Action(#[from] UnknownAction),
