@@ -54,7 +54,7 @@ struct Target {
 pub(crate) fn delegate(arguments: &[OsString], ui: &mut Ui) -> Result<Exit, Failure> {
     let here = std::env::current_dir().map_err(|source| Failure::File {
         path: PathBuf::from("."),
-        doing: "cannot be entered",
+        doing: "cannot enter",
         source,
     })?;
     let binary = find(&here)?;
@@ -160,7 +160,7 @@ fn exec(executable: &Path, arguments: &[OsString]) -> Result<Exit, Failure> {
     use std::os::unix::process::CommandExt as _;
     // This name tells the binary the command line that started it.
     let source = Command::new(executable).arg0(PROGRAM).args(arguments).exec();
-    Err(Failure::File { path: executable.to_owned(), doing: "cannot be run", source })
+    Err(Failure::File { path: executable.to_owned(), doing: "cannot run", source })
 }
 
 /// Runs the project's binary and returns its exit code.
@@ -168,7 +168,7 @@ fn exec(executable: &Path, arguments: &[OsString]) -> Result<Exit, Failure> {
 fn exec(executable: &Path, arguments: &[OsString]) -> Result<Exit, Failure> {
     let status = Command::new(executable).args(arguments).status().map_err(|source| Failure::File {
         path: executable.to_owned(),
-        doing: "cannot be run",
+        doing: "cannot run",
         source,
     })?;
     Ok(Exit::Other(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))

@@ -166,7 +166,7 @@ pub(crate) fn write(file: &Path, recorded: &Recorded, format: Format, all: bool)
         Format::Markdown => recorded.markdown(all),
         Format::Json => serde_json::to_string_pretty(&recorded.json()).map_err(Failure::store)? + "\n",
     };
-    replace(file, &text).map_err(|source| Failure::File { path: file.to_owned(), doing: "cannot be written", source })
+    replace(file, &text).map_err(|source| Failure::File { path: file.to_owned(), doing: "cannot write", source })
 }
 
 /// Lists the prompts of a run's own brain in order; with `all`, also hidden ones.

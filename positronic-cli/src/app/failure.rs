@@ -70,7 +70,7 @@ pub(crate) enum Failure {
     Exists { file: PathBuf },
     #[error("{} is a folder and not a file", folder.display())]
     NoFile { folder: PathBuf },
-    #[error("{} {}: {source}", path.display(), doing)]
+    #[error("{doing} {}: {source}", path.display())]
     File { path: PathBuf, doing: &'static str, source: io::Error },
     #[error("cannot write the output: {0}")]
     Output(#[from] io::Error),

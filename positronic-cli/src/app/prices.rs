@@ -20,7 +20,7 @@ pub(crate) fn prices(named: Option<&Path>, settings: &Settings) -> Result<PriceT
 pub(crate) fn given(named: Option<&Path>, settings: &Settings) -> Result<Option<PriceTable>, Failure> {
     let Some(path) = named.or(settings.prices.as_deref()) else { return Ok(None) };
     let text = fs::read_to_string(path);
-    let text = text.map_err(|source| Failure::File { path: path.to_owned(), doing: "cannot be read", source })?;
+    let text = text.map_err(|source| Failure::File { path: path.to_owned(), doing: "cannot read", source })?;
     let is_json = path.extension().is_some_and(|extension| extension == "json");
     let table = if is_json {
         serde_json::from_str(&text).map_err(|error| error.to_string())

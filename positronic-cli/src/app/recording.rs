@@ -70,7 +70,7 @@ fn models<'a>(exchanges: impl Iterator<Item = &'a Exchange>) -> String {
 
 /// Writes a cassette, and prints the command that plays it.
 pub(crate) fn written(file: &Path, text: &str, brain: &str, ui: &mut Ui) -> Result<(), Failure> {
-    let refuse = |source| Failure::File { path: PathBuf::from(file), doing: "cannot be written", source };
+    let refuse = |source| Failure::File { path: PathBuf::from(file), doing: "cannot write", source };
     replace(file, text).map_err(refuse)?;
     let file = file.display().to_string();
     let play = ui.command(&["run", brain, "--cassette", &file]);
@@ -83,7 +83,7 @@ pub(crate) fn save(models: &Models, record: Option<&Path>, ui: &mut Ui) -> Resul
     let (CassetteSession::Records(cassette), Some(path)) = (&models.cassette, record) else { return Ok(()) };
     private::write(path, cassette.to_text().as_bytes()).map_err(|source| Failure::File {
         path: path.to_owned(),
-        doing: "cannot be written",
+        doing: "cannot write",
         source,
     })?;
     ui.notice(&format!("recorded to {}", path.display()))?;

@@ -128,16 +128,16 @@ fn named(ui: &Ui) -> Option<PathBuf> {
 }
 
 fn here() -> Result<PathBuf, Failure> {
-    std::env::current_dir().map_err(|source| file(Path::new("."), "cannot be entered", source))
+    std::env::current_dir().map_err(|source| file(Path::new("."), "cannot enter", source))
 }
 
 /// Returns the project's store file, and creates its folder, which git ignores.
 fn own(here: &Path) -> Result<PathBuf, Failure> {
     let folder = folder(here);
-    private::make_folder(&folder).map_err(|source| file(&folder, "cannot be created to store runs", source))?;
+    private::make_folder(&folder).map_err(|source| file(&folder, "cannot create the folder of the store", source))?;
     let ignored = folder.join(".gitignore");
     if !ignored.exists() {
-        fs::write(&ignored, "*\n").map_err(|source| file(&ignored, "cannot be written", source))?;
+        fs::write(&ignored, "*\n").map_err(|source| file(&ignored, "cannot write", source))?;
     }
     Ok(folder.join(FILE))
 }

@@ -163,7 +163,7 @@ impl ChatContext {
         let saved = folder.save(&file.name, &bytes);
         saved.map(Some).map_err(|source| Failure::File {
             path: folder.path().to_owned(),
-            doing: "cannot take the file",
+            doing: "cannot save a file in",
             source,
         })
     }

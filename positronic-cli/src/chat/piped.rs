@@ -267,7 +267,7 @@ impl Lines {
                 read = reading => read.unwrap_or_else(|error| Err(error.into())),
             };
             let (input, bytes) =
-                read.map_err(|source| Failure::File { path: "stdin".into(), doing: "cannot be read", source })?;
+                read.map_err(|source| Failure::File { path: "stdin".into(), doing: "cannot read", source })?;
             if bytes.is_empty() {
                 break;
             }

@@ -99,7 +99,7 @@ pub(crate) async fn export(args: &ExportArgs, ui: &mut Ui) -> Result<Exit, Failu
         write!(ui.out, "{}", harmless_json(&text))?;
         return Ok(Exit::Done);
     };
-    replace(file, &text).map_err(|source| Failure::File { path: file.clone(), doing: "cannot be written", source })?;
+    replace(file, &text).map_err(|source| Failure::File { path: file.clone(), doing: "cannot write", source })?;
     report(&header, args.json, &format!("wrote the run {} to {}", header.run, file.display()), ui)
 }
 
@@ -108,7 +108,7 @@ pub(crate) async fn import(args: &ImportArgs, ui: &mut Ui) -> Result<Exit, Failu
         true => (Path::new("stdin"), stdin(ui)),
         false => (args.file.as_path(), fs::read(&args.file)),
     };
-    let bytes = bytes.map_err(|source| Failure::File { path: file.to_owned(), doing: "cannot be read", source })?;
+    let bytes = bytes.map_err(|source| Failure::File { path: file.to_owned(), doing: "cannot read", source })?;
     let Exported { header, log, blobs } = read(file, &bytes)?;
     let store = ProjectStore::open(ui)?;
     // The bytes first, so that no stored run references missing ones.

@@ -112,7 +112,7 @@ async fn save(
         let path = path.to_owned();
         move |source| Failure::File { path, doing, source }
     };
-    fs::create_dir_all(folder).map_err(failed(folder, "cannot be created"))?;
+    fs::create_dir_all(folder).map_err(failed(folder, "cannot create"))?;
     let (mut written, mut missing) = (0, Vec::new());
     for Saved { file, path } in &saved {
         // One at a time, to limit the memory.
@@ -130,9 +130,9 @@ async fn save(
         };
         // A link itself is replaced, not its target, which may be anywhere.
         if path.symlink_metadata().is_ok_and(|there| there.is_symlink()) {
-            fs::remove_file(path).map_err(failed(path, "cannot be replaced"))?;
+            fs::remove_file(path).map_err(failed(path, "cannot replace"))?;
         }
-        replace(path, bytes).map_err(failed(path, "cannot be written"))?;
+        replace(path, bytes).map_err(failed(path, "cannot write"))?;
         written += 1;
         if args.json {
             let mut document = document(file);

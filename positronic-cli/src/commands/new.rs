@@ -14,7 +14,7 @@ use crate::cli::exit::Exit;
 use crate::cli::options::shell_word;
 
 pub(crate) fn new(args: &NewArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let dir = std::path::absolute(&args.dir).map_err(|source| file(&args.dir, "cannot be resolved", source))?;
+    let dir = std::path::absolute(&args.dir).map_err(|source| file(&args.dir, "cannot resolve", source))?;
     let folder = dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let package = package_name(&folder).ok_or(Failure::NoPackageName { name: folder })?;
     if !is_free(&dir)? {
@@ -24,9 +24,9 @@ pub(crate) fn new(args: &NewArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     for (path, text) in FILES {
         let path = dir.join(path);
         if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(|source| file(folder, "cannot be created", source))?;
+            fs::create_dir_all(folder).map_err(|source| file(folder, "cannot create", source))?;
         }
-        fs::write(&path, filled(text, &package, &source)).map_err(|source| file(&path, "cannot be written", source))?;
+        fs::write(&path, filled(text, &package, &source)).map_err(|source| file(&path, "cannot write", source))?;
     }
     if args.json {
         ui.json_line(&json!({"package": package, "folder": dir}))?;
@@ -48,7 +48,7 @@ fn source(args: &NewArgs) -> Result<Source, Failure> {
         if !checkout.join("positronic-core").join("Cargo.toml").is_file() {
             return Err(Failure::NoCheckout { dir: checkout.clone() });
         }
-        let absolute = std::path::absolute(checkout).map_err(|source| file(checkout, "cannot be resolved", source))?;
+        let absolute = std::path::absolute(checkout).map_err(|source| file(checkout, "cannot resolve", source))?;
         return Ok(Source::Path(absolute));
     }
     match &args.version {
@@ -67,7 +67,7 @@ fn is_free(dir: &Path) -> Result<bool, Failure> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
         Err(source) => Err(match dir.ancestors().find(|path| path.is_file()) {
             Some(path) => Failure::NoFolder { file: path.to_owned() },
-            None => file(dir, "cannot be read", source),
+            None => file(dir, "cannot read", source),
         }),
     }
 }

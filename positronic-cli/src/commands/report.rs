@@ -39,11 +39,7 @@ pub(crate) async fn report(args: &ReportArgs, ui: &mut Ui) -> Result<Exit, Failu
     };
     let text =
         if args.json { serde_json::to_string_pretty(&document()).map_err(Failure::store)? + "\n" } else { text()? };
-    replace(file, &text).map_err(|source| Failure::File {
-        path: file.to_owned(),
-        doing: "cannot be written",
-        source,
-    })?;
+    replace(file, &text).map_err(|source| Failure::File { path: file.to_owned(), doing: "cannot write", source })?;
     ui.print(&format!("wrote the report of the run {} to {}", row.run, file.display()))?;
     Ok(Exit::Done)
 }

@@ -164,6 +164,6 @@ fn run_reports_its_cost_and_unknown_prices() {
     "#);
     insta::assert_snapshot!(desk.refused(&["show", "one", "--prices", &desk.path("none.toml")]), @r"
     6
-    error: desk/none.toml cannot be read: No such file or directory (os error 2)
+    error: cannot read desk/none.toml: No such file or directory (os error 2)
     ");
 }
