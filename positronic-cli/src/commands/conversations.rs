@@ -18,7 +18,7 @@ use crate::cli::{
 };
 use crate::render::Style;
 use crate::render::conversation_table::{ConversationRow, conversation_table};
-use crate::render::run_table::more;
+use crate::render::run_table::truncate;
 
 pub(crate) async fn conversations(args: &ConversationsArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     match &args.what {
@@ -32,7 +32,8 @@ pub(crate) async fn conversations(args: &ConversationsArgs, ui: &mut Ui) -> Resu
 async fn list(args: &ConversationListArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let store = ProjectStore::open_to_read(ui)?;
     let now = SystemClock.now();
-    let all = listed(&store, args).await?;
+    let mut all = listed(&store, args).await?;
+    let truncated = truncate(&mut all, args.limit, "last");
     let unclaimed = unclaimed(&store.client(), all.iter().map(|talk| &talk.summary.last), now).await?;
     if args.json {
         for ConversationRow { summary, last_message } in &all {
@@ -58,18 +59,19 @@ async fn list(args: &ConversationListArgs, ui: &mut Ui) -> Result<Exit, Failure>
     } else {
         let (columns, unicode) = (ui.columns(), ui.settings.unicode);
         ui.print(&conversation_table(&all, &unclaimed, now, columns, unicode))?;
-        if all.len() == args.limit {
-            ui.notice(&more("last", args.limit))?;
+        if let Some(truncated) = truncated {
+            ui.notice(&truncated)?;
         }
     }
     Ok(Exit::Done)
 }
 
+/// Lists the conversations, at least one beyond the limit if there is one.
 async fn listed(store: &ProjectStore, args: &ConversationListArgs) -> Result<Vec<ConversationRow>, Failure> {
     let client = store.client();
     let mut listed = Vec::new();
     for summary in client.conversations().await? {
-        if listed.len() >= args.limit {
+        if listed.len() > args.limit {
             break;
         }
         if args.user.is_some() && summary.last.user != args.user {

@@ -11,7 +11,7 @@ use crate::app::ui::Ui;
 use crate::cli::InboxArgs;
 use crate::cli::exit::Exit;
 use crate::render::figures::age;
-use crate::render::run_table::more;
+use crate::render::run_table::truncate;
 use crate::render::short_ids::ShortIds;
 use crate::render::text::{arguments, one_line, shorten};
 use crate::session::pending::{LISTED_ROWS, answers, entry};
@@ -21,9 +21,10 @@ pub(crate) async fn inbox(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure
         return mail(args, ui).await;
     }
     let store = ProjectStore::open_to_read(ui)?;
-    let filter = PendingFilter::builder().person(!args.all).most(args.limit).build();
+    let filter = PendingFilter::builder().person(!args.all).most(args.limit.saturating_add(1)).build();
     let client = store.client();
-    let items = client.store().pending(&filter).await?;
+    let mut items = client.store().pending(&filter).await?;
+    let truncated = truncate(&mut items, args.limit, "first");
     let short = ShortIds::of(&client, items.iter().map(|item| &item.run)).await?;
     let now = SystemClock.now();
     if args.json {
@@ -46,8 +47,8 @@ pub(crate) async fn inbox(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure
         let room = (ui.columns(), (!args.full).then_some(LISTED_ROWS));
         ui.print(&entry(item, short.get(&item.run), currency.as_deref(), now, room, ui))?;
     }
-    if items.len() == args.limit {
-        ui.notice(&more("first", args.limit))?;
+    if let Some(truncated) = truncated {
+        ui.notice(&truncated)?;
     }
     Ok(Exit::Done)
 }
@@ -57,14 +58,14 @@ async fn mail(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let store = ProjectStore::open_to_read(ui)?;
     let entries = store.client().store().mailbox().await?;
     let now = SystemClock.now();
-    let mails: Vec<_> = entries
+    let mut mails: Vec<_> = entries
         .iter()
         .filter_map(|entry| match &entry.delivery {
             DeliveryState::Undelivered(mail) if mail.expires > now => Some(mail),
             _ => None,
         })
-        .take(args.limit)
         .collect();
+    let truncated = truncate(&mut mails, args.limit, "first");
     if args.json {
         for mail in &mails {
             ui.json_line(mail)?;
@@ -83,6 +84,9 @@ async fn mail(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure> {
         ui.print(&shorten(&format!("  with {payload}"), columns, unicode))?;
         let discard = ui.command(&["send", "--discard", mail.id.as_str()]);
         ui.print(&format!("    {}", one_line(&discard, unicode)))?;
+    }
+    if let Some(truncated) = truncated {
+        ui.notice(&truncated)?;
     }
     Ok(Exit::Done)
 }

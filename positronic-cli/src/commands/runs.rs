@@ -16,7 +16,7 @@ use crate::app::unclaimed::unclaimed;
 use crate::cli::RunsArgs;
 use crate::cli::exit::Exit;
 use crate::cli::values::earlier;
-use crate::render::run_table::{more, table};
+use crate::render::run_table::{table, truncate};
 use crate::render::short_ids::ShortIds;
 
 /// Maximum number of events of a search.
@@ -26,7 +26,8 @@ pub(crate) async fn runs(project: Option<&Project>, args: &RunsArgs, ui: &mut Ui
     let store = ProjectStore::open_to_read(ui)?;
     let now = SystemClock.now();
     let client = store.client();
-    let rows = listed(&client, args, now).await?;
+    let mut rows = listed(&client, args, now).await?;
+    let truncated = truncate(&mut rows, args.limit, "last");
     let short = ShortIds::of(&client, rows.iter().map(|row| &row.run)).await?;
     let unclaimed = unclaimed(&client, rows.iter(), now).await?;
     let changed = changed(project, &store, rows.iter()).await;
@@ -64,13 +65,14 @@ pub(crate) async fn runs(project: Option<&Project>, args: &RunsArgs, ui: &mut Ui
     } else {
         let (columns, unicode) = (ui.columns(), ui.settings.unicode);
         ui.print(&table(&rows, &short, &unclaimed, &changed, now, columns, unicode))?;
-        if rows.len() == args.limit {
-            ui.notice(&more("last", args.limit))?;
+        if let Some(truncated) = truncated {
+            ui.notice(&truncated)?;
         }
     }
     Ok(Exit::Done)
 }
 
+/// Lists the runs, at least one beyond the limit if there is one.
 async fn listed(client: &Client, args: &RunsArgs, now: Timestamp) -> Result<Vec<RunSummary>, StoreError> {
     let mut filter = RunFilter::builder().status(args.status.clone()).build();
     filter.brain = match &args.brain {
@@ -81,14 +83,13 @@ async fn listed(client: &Client, args: &RunsArgs, now: Timestamp) -> Result<Vec<
     filter.since = args.since.map(|age| earlier(now, age));
     filter.before = args.before.map(|age| earlier(now, age));
     let Some(text) = &args.search else {
-        filter.most = Some(args.limit);
+        filter.most = Some(args.limit.saturating_add(1));
         return client.store().runs(&filter).await;
     };
     let found = client.store().search(text, FOUND).await?;
     let runs: HashSet<_> = found.into_iter().map(|found| found.run).collect();
     let mut rows = client.store().runs(&filter).await?;
     rows.retain(|row| runs.contains(&row.run));
-    rows.truncate(args.limit);
     Ok(rows)
 }
 

@@ -83,10 +83,13 @@ fn reason(row: &RunSummary, difference: Option<&Result<String, StoreError>>, now
     if row.status == Status::Waiting && row.has_work(now) { format!("expired: {why}") } else { why }
 }
 
-/// Notes that a list is truncated; `which` end of it is shown.
-pub(crate) fn more(which: &str, shown: usize) -> String {
-    match shown {
+/// Truncates a list that was read with at least one row beyond the limit, and notes the truncation; `which` end of the
+/// list stays.
+pub(crate) fn truncate<T>(rows: &mut Vec<T>, limit: usize, which: &str) -> Option<String> {
+    let is_longer = rows.len() > limit;
+    rows.truncate(limit);
+    is_longer.then(|| match limit {
         1 => format!("only the {which} one is shown; use --limit for more"),
         several => format!("only the {which} {several} are shown; use --limit for more"),
-    }
+    })
 }
