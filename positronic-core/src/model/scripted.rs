@@ -13,7 +13,8 @@
 //! ```
 //!
 //! Replies are given in order, those of a loop first. A script must be used up: replies that are left when the model is
-//! dropped fail the test.
+//! dropped fail the test. A run that still waits at the end of a test keeps its model, and the runtime drops both where
+//! a panic fails nothing; there, call [`ScriptedModel::assert_used`]. A request without a reply fails its run.
 
 use std::collections::VecDeque;
 use std::fmt;
