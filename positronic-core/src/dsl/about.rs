@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use derive_where::derive_where;
 use serde_json::Value;
 
 use super::approval::Approval;
@@ -12,6 +13,7 @@ use crate::record::{CallFlags, ToolDecl, ToolId};
 use crate::tools::Schema;
 
 /// The settings of a tool besides its work. `T` is the call data that an approval closure sees.
+#[derive_where(Debug)]
 pub(super) struct About<T> {
     pub(super) id: ToolId,
     pub(super) title: Option<String>,
@@ -19,6 +21,7 @@ pub(super) struct About<T> {
     pub(super) flags: CallFlags,
     pub(super) timeout: Duration,
     pub(super) retries: u32,
+    #[derive_where(skip)]
     pub(super) approval: Approval<T>,
 }
 

@@ -1,9 +1,9 @@
 //! Brains as tools of a loop.
 
-use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use derive_where::derive_where;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -22,11 +22,14 @@ use crate::tools::Schema;
 
 /// Builds a tool that runs a brain with options `O2` and result `R`. By default, the model fills in the brain's options.
 #[must_use = "a brain becomes a tool when the closure returns it"]
+#[derive_where(Debug)]
 pub struct BrainTool<O, S, V, O2, R> {
     about: About<O2>,
     definition: Arc<BrainDefinition>,
     schema: Arc<Schema>,
+    #[derive_where(skip)]
     input: InputFn,
+    #[derive_where(skip)]
     output: Option<OutputFn>,
     around: PhantomData<fn(O, S, V)>,
     inner: PhantomData<fn(O2, R)>,
@@ -121,11 +124,5 @@ impl<O, S, V, O2: Options, R> From<BrainTool<O, S, V, O2, R>> for Tool<O, S, V> 
         let about = tool.about.reading(move |arguments, scope| read(&input(&scope.state, arguments)?));
         let nested = NestedDefinition { definition: tool.definition, input: tool.input, output: tool.output };
         Self { definition: about.into_definition(tool.schema, ToolBody::Brain(nested)), types: PhantomData }
-    }
-}
-
-impl<O, S, V, O2, R> fmt::Debug for BrainTool<O, S, V, O2, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BrainTool").field("id", &self.about.id).field("brain", &self.definition).finish_non_exhaustive()
     }
 }

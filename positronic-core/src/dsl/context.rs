@@ -4,6 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use derive_where::derive_where;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -210,6 +211,7 @@ impl<O: Options, S: State, V: Services> LoopContext<O, S, V> {
 }
 
 /// The context of a tool. The state is that of the tool's start; the tool's result changes it.
+#[derive_where(Clone)]
 pub struct ToolContext<O = (), S = (), V = NoServices> {
     /// The state at the tool's start. It is shared with other calls and [read-only](ReadOnly): the tool's result changes
     /// it, `Ok(cx.result("done").update(|state| state.open = false))`.
@@ -243,18 +245,6 @@ impl<O, S, V> AnyToolContext for ToolContext<O, S, V> {
     type Options = O;
     type State = S;
     type Services = V;
-}
-
-impl<O, S, V> Clone for ToolContext<O, S, V> {
-    fn clone(&self) -> Self {
-        Self {
-            state: self.state.clone(),
-            options: Arc::clone(&self.options),
-            services: Arc::clone(&self.services),
-            scope: self.scope.clone(),
-            key: Arc::clone(&self.key),
-        }
-    }
 }
 
 impl<O: Options, S: State, V: Services> ToolContext<O, S, V> {

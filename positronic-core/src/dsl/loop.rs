@@ -1,10 +1,10 @@
 //! Configuration of a loop, rebuilt before every model call.
 
-use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
+use derive_where::derive_where;
 use indexmap::IndexMap;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -27,6 +27,7 @@ use crate::record::{
 
 /// A loop's configuration for one iteration: the prompt and the tools.
 #[must_use = "a loop's configuration is what its closure returns"]
+#[derive_where(Debug)]
 pub struct Loop<O = (), S = (), V = NoServices> {
     pub(super) definition: LoopDefinition,
     actions: Vec<String>,
@@ -392,10 +393,4 @@ fn snake_case(title: &str) -> String {
         .map(str::to_ascii_lowercase)
         .collect();
     words.join("_")
-}
-
-impl<O, S, V> fmt::Debug for Loop<O, S, V> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.definition.fmt(f)
-    }
 }

@@ -1,9 +1,9 @@
 //! Tools, which a model can call.
 
-use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use derive_where::derive_where;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -24,6 +24,7 @@ use crate::record::ToolDecl;
 use crate::tools::Schema;
 
 /// A tool for the loops of brains with options `O`, state `S` and services `V`.
+#[derive_where(Clone, Debug)]
 pub struct Tool<O = (), S = (), V = NoServices> {
     pub(super) definition: Arc<ToolDefinition>,
     pub(super) types: PhantomData<fn(O, S, V)>,
@@ -214,23 +215,14 @@ impl<O, S, V> Tool<O, S, V> {
     }
 }
 
-impl<O, S, V> Clone for Tool<O, S, V> {
-    fn clone(&self) -> Self {
-        Self { definition: Arc::clone(&self.definition), types: PhantomData }
-    }
-}
-
-impl<O, S, V> fmt::Debug for Tool<O, S, V> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.definition.fmt(f)
-    }
-}
-
 /// Builds a tool. `A` is the type of its arguments, once a closure sets it.
 #[must_use = "a tool is made by `execute`"]
+#[derive_where(Debug)]
 pub struct ToolBuilder<O = (), S = (), V = NoServices, A = Unset> {
     about: About<Arc<Value>>,
+    #[derive_where(skip)]
     waits: Option<WaitsFn>,
+    #[derive_where(skip)]
     exits: Option<ExitsFn>,
     types: PhantomData<fn(O, S, V, A)>,
 }
@@ -437,15 +429,6 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
             Arc::make_mut(&mut definition).exits = Some(exits);
         }
         Tool { definition, types: PhantomData }
-    }
-}
-
-impl<O, S, V, A> fmt::Debug for ToolBuilder<O, S, V, A> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ToolBuilder")
-            .field("id", &self.about.id)
-            .field("flags", &self.about.flags)
-            .finish_non_exhaustive()
     }
 }
 

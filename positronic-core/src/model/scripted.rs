@@ -18,12 +18,12 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use indexmap::IndexMap;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 
 use super::plain::{emit_pieces, plain_wire};
@@ -94,7 +94,7 @@ impl ScriptedModel {
 
     fn script(&self) -> Option<MutexGuard<'_, Script>> {
         match &self.replies {
-            Replies::Script(script) => Some(script.lock().unwrap_or_else(PoisonError::into_inner)),
+            Replies::Script(script) => Some(script.lock()),
             Replies::Function(_) => None,
         }
     }
@@ -102,7 +102,7 @@ impl ScriptedModel {
     fn next(&self, request: &ModelRequest) -> Result<Reply, ModelError> {
         match &self.replies {
             Replies::Function(reply) => Ok(reply(request)),
-            Replies::Script(script) => script.lock().unwrap_or_else(PoisonError::into_inner).next(request),
+            Replies::Script(script) => script.lock().next(request),
         }
     }
 }

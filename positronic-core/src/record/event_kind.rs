@@ -87,8 +87,9 @@ use super::usage::{ModelError, Part, ResponseMetadata, Usage};
 ///
 /// Serialized alone, a kind is `{name: {fields}}`, which is parsed in one pass; in an event's line its fields follow
 /// `type`, see [`Event`](super::Event).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[strum(serialize_all = "SCREAMING_SNAKE_CASE")]
 #[non_exhaustive]
 pub enum EventKind {
     /// A worker claims the run; the outcome of earlier effects in flight is unknown.

@@ -84,8 +84,9 @@ pub enum OnLimit {
 }
 
 /// The kind of a limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum LimitKind {
     /// Tokens of a loop or a brain and everything below it.
     Tokens,
@@ -102,14 +103,8 @@ pub enum LimitKind {
 impl LimitKind {
     /// Returns the limited quantity, as a noun.
     #[must_use]
-    pub const fn noun(self) -> &'static str {
-        match self {
-            Self::Tokens => "tokens",
-            Self::Money => "money",
-            Self::Time => "time",
-            Self::Iterations => "iterations",
-            Self::Failures => "failures",
-        }
+    pub fn noun(self) -> &'static str {
+        self.into()
     }
 
     /// Renders an amount for people: `1200 tokens`, `2.5 EUR`, `90s of active time`, `3 iterations`; `2.5 of money` if

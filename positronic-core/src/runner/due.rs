@@ -1,9 +1,10 @@
 //! The runs of a store that have work, for a server.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -51,13 +52,13 @@ struct Rung {
 
 impl Rung {
     fn take(&self) -> BTreeSet<RunId> {
-        std::mem::take(&mut self.runs.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.runs.lock())
     }
 }
 
 impl Watcher for Rung {
     fn appended(&self, run: &RunId, _: Seq) {
-        self.runs.lock().unwrap_or_else(PoisonError::into_inner).insert(run.clone());
+        self.runs.lock().insert(run.clone());
         self.bell.notify_one();
     }
 }

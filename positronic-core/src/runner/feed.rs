@@ -5,9 +5,10 @@
 //! gaps.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::follower::{Followed, Follower, LogBell, pauses};
@@ -62,7 +63,7 @@ impl Feeds {
         from: Seq,
         over: bool,
     ) -> Feed {
-        let mut runs = self.runs();
+        let mut runs = self.runs.lock();
         let (next, over) = match runs.known.get(run) {
             Some(Known::Fed(line)) => {
                 line.leases.fetch_add(1, Ordering::AcqRel);
@@ -84,10 +85,6 @@ impl Feeds {
             Task { feeds, line: Arc::clone(&line), store, run: run.clone(), position: sender, follower, from, over };
         tokio::spawn(task.work());
         Feed(line)
-    }
-
-    fn runs(&self) -> MutexGuard<'_, Runs> {
-        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -158,7 +155,7 @@ impl Task {
 
     /// Ends the feed if no handle shares it; the next handle begins a new one.
     fn leaves(&self) -> bool {
-        let mut runs = self.feeds.runs();
+        let mut runs = self.feeds.runs.lock();
         let leaves = self.line.leases.load(Ordering::Acquire) == 0;
         if leaves {
             self.settle(&mut runs);
@@ -226,7 +223,7 @@ impl Drop for Task {
             tracing::warn!(run = %self.run, seq = %self.taken(), "the sink panicked; gave it up, the run continues");
         }
         let feeds = Arc::clone(&self.feeds);
-        self.settle(&mut feeds.runs());
+        self.settle(&mut feeds.runs.lock());
     }
 }
 

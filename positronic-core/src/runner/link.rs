@@ -1,9 +1,10 @@
 //! The connection from the author's code to its run.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -46,7 +47,7 @@ impl RunLink {
 
     /// Removes the counts of a call that has ended.
     pub(super) fn forget(&self, call: &Path) {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner).remove(call);
+        self.counts.lock().remove(call);
     }
 
     fn turn(&self, path: &Path, name: &str) -> Arc<tokio::sync::Mutex<()>> {
@@ -54,7 +55,7 @@ impl RunLink {
     }
 
     fn count<T>(&self, call: &Path, count: impl FnOnce(&mut Counts) -> T) -> T {
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.counts.lock();
         count(counts.entry(call.clone()).or_default())
     }
 }

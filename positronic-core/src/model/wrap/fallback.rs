@@ -1,15 +1,16 @@
 //! Fallback to other models after a failure.
 
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::own::{Target, mark, sent};
-use super::{after, common_form, lock};
+use super::{after, common_form};
 use crate::model::{DeltaSink, Model};
 use crate::record::micros::whole;
 use crate::record::{ActionFormat, ModelError, ModelErrorKind, ModelRequest, ModelResponse, RoutingStep};
@@ -159,12 +160,12 @@ impl Fallback {
 
 impl Member {
     fn resting(&self, now: Instant) -> Option<Rest> {
-        lock(&self.rest).filter(|rest| rest.until > now)
+        self.rest.lock().filter(|rest| rest.until > now)
     }
 
     /// Ends a rest after a successful request, if it was sent during that rest.
     fn end_rest(&self, sent: Instant) {
-        let mut rest = lock(&self.rest);
+        let mut rest = self.rest.lock();
         if rest.is_some_and(|rest| rest.since <= sent) {
             *rest = None;
         }
@@ -188,7 +189,7 @@ impl Member {
         };
         let since = Instant::now();
         let Some(until) = since.checked_add(rest) else { return };
-        let mut now = lock(&self.rest);
+        let mut now = self.rest.lock();
         // The longest requested rest wins.
         if now.is_none_or(|now| now.until < until) {
             *now = Some(Rest { since, until, kind: error.kind });

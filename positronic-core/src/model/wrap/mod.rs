@@ -35,8 +35,6 @@ mod rate_limit;
 mod router;
 mod window;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 pub use concurrency::{Concurrency, Slots};
 pub use dev_cache::{DevCache, DevCacheError};
 pub use estimate::estimate_tokens;
@@ -66,8 +64,4 @@ fn after(
 fn common_form(mut forms: impl Iterator<Item = ActionFormat>) -> ActionFormat {
     let first = forms.next().unwrap_or_default();
     if forms.all(|form| form == first) { first } else { ActionFormat::Plain }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
