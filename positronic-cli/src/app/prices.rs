@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use positronic_core::record::{LimitKind, Pending, PendingKind, PriceTable, RunId, Seq};
+use positronic_core::record::{BudgetRequest, LimitKind, Pending, PendingKind, PriceTable, RunId, Seq};
 use positronic_core::runner::Client;
 use positronic_core::store::StoreError;
 
@@ -32,7 +32,7 @@ pub(crate) fn given(named: Option<&Path>, settings: &Settings) -> Result<Option<
 
 /// Returns the currency of a run's money limits, for a limit question.
 pub(crate) async fn currency(client: &Client, run: &RunId, pending: &Pending) -> Result<Option<String>, StoreError> {
-    if !matches!(pending.kind, PendingKind::Budget { kind: LimitKind::Money, .. }) {
+    if !matches!(pending.kind, PendingKind::Budget(BudgetRequest { kind: LimitKind::Money, .. })) {
         return Ok(None);
     }
     let log = client.events(run, Seq(0)).await?;

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use positronic_core::definition::BrainDefinition;
-use positronic_core::record::{Actor, Budget, FileOutput, LimitKind, PendingKind, PriceTable, RunId, RunSummary};
+use positronic_core::record::{
+    Actor, Budget, BudgetRequest, FileOutput, LimitKind, PendingKind, PriceTable, RunId, RunSummary,
+};
 use positronic_core::runner::{
     Busy, Client, Clock as _, Conversation, ConversationError, DueTrigger, ResumeError, RunHandle, Runner, SystemClock,
 };
@@ -146,7 +148,8 @@ impl ChatContext {
     /// Explains how to continue a run that asks for more than its budget: a budget that is given now does not apply to it.
     pub(crate) async fn asks_for_more(&self) -> Result<Option<String>, Failure> {
         let pending = if self.given_budget.is_some() { self.pending().await? } else { Vec::new() };
-        let asks = |item: &&PendingItem| matches!(item.pending.kind, PendingKind::Budget { shared: true, .. });
+        let asks =
+            |item: &&PendingItem| matches!(item.pending.kind, PendingKind::Budget(BudgetRequest { shared: true, .. }));
         Ok(pending.iter().find(asks).and_then(|item| {
             let run = &item.run;
             let answer = answers(run.as_str(), &item.pending, SystemClock.now(), &self.ui).into_iter().next()?;

@@ -6,8 +6,8 @@ use positronic_core::projection::timeline::{
     BudgetNode, BudgetOutcome, CallNode, CallWait, Node, NodeId, NodeKind, NodeStatus, StageNode, WaitEnd,
 };
 use positronic_core::record::{
-    ApprovalOutcome, CallState, Decision, LimitKind, LoopOutcome, Path, ResumeCause, Speaker, StageKind, Timestamp,
-    ToolResult,
+    ApprovalOutcome, CallState, Decision, LimitKind, LimitReached, LoopOutcome, Path, ResumeCause, Speaker, StageKind,
+    Timestamp, ToolResult,
 };
 use serde_json::Value;
 
@@ -94,7 +94,7 @@ impl Pen<'_> {
                 Some((text, false)) => self.remark(Tone::Plain, Sign::Output, text, indent),
                 None => Vec::new(),
             },
-            NodeKind::Limit { kind, limit, used, of, unpriced, .. } => {
+            NodeKind::Limit(LimitReached { kind, limit, used, of, unpriced, .. }) => {
                 let text = match unpriced {
                     Some(model) => format!("the price of {model} is unknown, so the money limit cannot be enforced"),
                     None => {
@@ -120,7 +120,7 @@ impl Pen<'_> {
 
     fn budget(&self, budget: &BudgetNode, indent: usize) -> Vec<Line> {
         let currency = self.view.currency();
-        let asks = super::limits::asks(budget.kind, budget.limit, budget.used, budget.shared, currency);
+        let asks = super::limits::asks(&budget.request, currency);
         let mut lines = self.remark(Tone::Warn, Sign::Result, &asks, indent);
         let (tone, outcome) = match &budget.outcome {
             None => return lines,

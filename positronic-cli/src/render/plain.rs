@@ -4,8 +4,8 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use positronic_core::record::{
-    Actor, CODE, Decision, Event, EventKind, LoopOutcome, Part, Path, PriceTable, ResponseMetadata, ResumeCause,
-    Segment, SideOutput, Speaker, ToolResult, Usage,
+    Actor, CODE, Decision, Event, EventKind, LimitReached, LoopOutcome, Part, Path, PriceTable, ResponseMetadata,
+    ResumeCause, Segment, SideOutput, Speaker, ToolResult, Usage,
 };
 
 use super::figures::{duration, many, seconds, size, tokens, used_of};
@@ -154,14 +154,14 @@ impl<W: Write> Plain<W> {
                 format!("message to the model: {}", self.line(text))
             }
             EventKind::LoopMaxIterations { limit } => format!("stopped after {}", many(u64::from(*limit), "iteration")),
-            EventKind::LoopLimit { unpriced: Some(model), .. } => {
+            EventKind::LoopLimit(LimitReached { unpriced: Some(model), .. }) => {
                 format!("stopped: the price of {} is unknown, so the money limit cannot be enforced", self.line(model))
             }
-            EventKind::LoopLimit { kind, limit, used, .. } => {
+            EventKind::LoopLimit(LimitReached { kind, limit, used, .. }) => {
                 format!("stopped by a limit: {} used", used_of(*kind, *used, *limit, self.view.currency()))
             }
-            EventKind::BudgetRequested { kind, limit, used, shared, .. } => {
-                let asks = super::limits::asks(*kind, *limit, *used, *shared, self.view.currency());
+            EventKind::BudgetRequested(request) => {
+                let asks = super::limits::asks(request, self.view.currency());
                 format!("{}{asks}", of_run(&event.path))
             }
             EventKind::BudgetDecided { decision: Decision::Approved, more, actor, .. } => {

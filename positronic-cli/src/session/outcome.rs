@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
-use positronic_core::record::{Event, EventKind, LoopOutcome, Pending, RunId, Segment, Seq};
+use positronic_core::record::{Event, EventKind, LimitReached, LoopOutcome, Pending, RunId, Segment, Seq};
 use positronic_core::runner::{Clock as _, SystemClock};
 use positronic_core::store::PendingFilter;
 use serde_json::Value;
@@ -88,10 +88,10 @@ pub(crate) fn cut_short(log: &[Arc<Event>], ui: &mut Ui) -> io::Result<()> {
         currency = currency.or_else(|| event.currency());
         let whose = match &event.kind {
             EventKind::LoopMaxIterations { limit } => format!("its limit of {}", many(u64::from(*limit), "iteration")),
-            EventKind::LoopLimit { unpriced: Some(model), .. } => {
+            EventKind::LoopLimit(LimitReached { unpriced: Some(model), .. }) => {
                 format!("a money limit, since the price of {model} is unknown")
             }
-            EventKind::LoopLimit { kind, limit, of, shared, .. } => {
+            EventKind::LoopLimit(LimitReached { kind, limit, of, shared, .. }) => {
                 let whose = match of {
                     _ if *shared => "the conversation's".to_owned(),
                     None => "its".to_owned(),

@@ -152,9 +152,9 @@ fn call_has_pending(call: &Call) -> bool {
 }
 
 fn asked(bound: Bound<'_>, out: &mut Vec<Pending>) {
-    if let Some(PendingGrant { since, kind, limit, used, expires }) = bound.grants().asked.clone() {
-        let kind = PendingKind::Budget { kind, limit, used, shared: bound.is_shared(), expires };
-        out.push(Pending { call: bound.path().clone(), tool: String::new(), arguments: Arc::default(), since, kind });
+    if let Some(PendingGrant { since, request }) = bound.grants().asked {
+        let (call, kind) = (bound.path().clone(), PendingKind::Budget(request));
+        out.push(Pending { call, tool: String::new(), arguments: Arc::default(), since, kind });
     }
 }
 

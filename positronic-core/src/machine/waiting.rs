@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::record::{Path, Pending, PendingKind, Seq, Timestamp, WaitSpec};
+use crate::record::{BudgetRequest, Path, Pending, PendingKind, Seq, Timestamp, WaitSpec};
 
 use super::admit::REPLY;
 use super::call::CallPhase;
@@ -92,7 +92,7 @@ pub fn why(state: &RunState) -> Option<Waiting> {
 /// Returns who can answer a pending item.
 fn asks(pending: &Pending) -> Vec<WaitingOn> {
     match &pending.kind {
-        PendingKind::Approval { .. } | PendingKind::Budget { .. } => vec![WaitingOn::Person],
+        PendingKind::Approval { .. } | PendingKind::Budget(_) => vec![WaitingOn::Person],
         PendingKind::Answer { waits } => {
             waits.iter().map(|wait| if wait.person { WaitingOn::Person } else { WaitingOn::Machine }).collect()
         }
@@ -106,7 +106,7 @@ fn question(pending: &Pending, currency: Option<&str>) -> String {
         PendingKind::Approval { gate, .. } => {
             format!("a person's decision about `{tool}` at `{call}` ({})", gate.reason)
         }
-        PendingKind::Budget { kind, limit, used, shared, .. } => {
+        PendingKind::Budget(BudgetRequest { kind, limit, used, shared, .. }) => {
             let place = match call.is_root() {
                 _ if *shared => "the conversation".to_owned(),
                 true => "the run".to_owned(),

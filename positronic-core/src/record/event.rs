@@ -286,9 +286,9 @@ impl EventKind {
             | Self::LoopWait { .. }
             | Self::LoopExit { .. }
             | Self::LoopMaxIterations { .. }
-            | Self::LoopLimit { .. }
+            | Self::LoopLimit(_)
             | Self::LoopStopped { .. }
-            | Self::BudgetRequested { .. }
+            | Self::BudgetRequested(_)
             | Self::BudgetExpired {}
             | Self::LoopPluginChanged { .. }
             | Self::LoopPluginFailed { .. }

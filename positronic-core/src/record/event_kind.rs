@@ -12,7 +12,7 @@ use super::budget::{Amounts, Budget};
 use super::call::{CallFlags, Gate, ToolDecl, ToolId, WaitSpec};
 use super::canonical::{Change, ContentHash};
 use super::ids::{PublicId, SignalId, Timestamp};
-use super::limits::{LimitKind, Limits};
+use super::limits::{BudgetRequest, LimitReached, Limits};
 use super::plugin::{PluginChange, PluginStates};
 use super::prompt::SideOutput;
 use super::request::{ContextItem, Settings};
@@ -415,23 +415,7 @@ pub enum EventKind {
         limit: u32,
     },
     /// Another limit ended the loop.
-    LoopLimit {
-        /// The kind of limit.
-        kind: LimitKind,
-        /// The limit: tokens, billionths of money, microseconds, or iterations.
-        limit: u64,
-        /// The used amount.
-        used: u64,
-        /// The brain whose budget it is, if it is not the loop's own limit.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        of: Option<super::path::Path>,
-        /// Whether it is the budget of the conversation, for which the run's brain is responsible.
-        #[serde(default, skip_serializing_if = "is_default")]
-        shared: bool,
-        /// The model whose answer has no known cost, if that is why a limit of money cannot be enforced.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        unpriced: Option<Arc<str>>,
-    },
+    LoopLimit(LimitReached),
     /// A useless answer ended the loop: a refusal, a filtered or cut-off one, or several empty ones.
     LoopStopped {
         /// The fault of the answer.
@@ -441,20 +425,7 @@ pub enum EventKind {
     },
     /// A loop or a brain has reached a limit, and a person is asked for more. The request is void when the loop or the brain
     /// ends for another reason.
-    BudgetRequested {
-        /// The kind of limit.
-        kind: LimitKind,
-        /// The limit: tokens, billionths of money, microseconds, or iterations.
-        limit: u64,
-        /// The used amount.
-        used: u64,
-        /// Whether it is the budget of the conversation, and not the brain's own.
-        #[serde(default, skip_serializing_if = "is_default")]
-        shared: bool,
-        /// When the request expires, which counts as a rejection.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        expires: Option<Timestamp>,
-    },
+    BudgetRequested(BudgetRequest),
     /// A person granted or rejected more.
     BudgetDecided {
         /// What was decided.

@@ -54,7 +54,7 @@ pub use event_kind::{
 };
 pub use ids::{Epoch, PublicId, RunId, Seq, SignalId, Timestamp, TriggerId};
 pub use invisible::is_invisible;
-pub use limits::{BatchPolicy, LimitKind, Limits, OnLimit};
+pub use limits::{BatchPolicy, BudgetRequest, LimitKind, LimitReached, Limits, OnLimit};
 pub use message::{Assistant, Message, Transcript, TranscriptEntry, TranscriptGuard, WireText};
 pub(crate) use ordered::property_order;
 pub use ordered::{OrderedJson, OrderedObject, PROPERTY_ORDERING};

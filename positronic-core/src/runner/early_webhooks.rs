@@ -6,7 +6,7 @@ use super::signals::{SignalError, send};
 use super::stop::{Stop, passes};
 use super::worker::Worker;
 use crate::machine::{REPLY, Refusal, pending};
-use crate::record::{PendingKind, Signal, SignalKind};
+use crate::record::{Signal, SignalKind};
 use crate::store::{InboundWebhook, StoreError};
 
 impl InboundWebhook {
@@ -36,10 +36,7 @@ impl Worker {
     async fn look_for_mail(&mut self) -> Result<(), Stop> {
         let waits: Vec<_> = pending(&self.shared.state())
             .into_iter()
-            .flat_map(|pending| match pending.kind {
-                PendingKind::Answer { waits } => waits,
-                PendingKind::Approval { .. } | PendingKind::Budget { .. } => Vec::new(),
-            })
+            .flat_map(|pending| pending.kind.waits().to_vec())
             .filter(|wait| wait.webhook != REPLY)
             .collect();
         self.mail_unread = true;

@@ -212,7 +212,7 @@ fn follows_at_once(before: &Event, event: &Event) -> bool {
         | EventKind::LoopToolResult { duration: None, .. }
         | EventKind::LoopApprovalWithdrawn { .. }
         | EventKind::LoopExit { .. }
-        | EventKind::LoopLimit { .. }
+        | EventKind::LoopLimit(_)
         | EventKind::BrainCancelled { .. } => true,
         EventKind::LoopPluginChanged { .. } | EventKind::LoopPluginFailed { .. } => {
             matches!(before.kind, EventKind::LoopBrainComplete { .. }) || of_a_plugin(before)
@@ -255,7 +255,7 @@ fn follows_at_once(before: &Event, event: &Event) -> bool {
         | EventKind::LoopResume { .. }
         | EventKind::LoopMaxIterations { .. }
         | EventKind::LoopStopped { .. }
-        | EventKind::BudgetRequested { .. }
+        | EventKind::BudgetRequested(_)
         | EventKind::BudgetDecided { .. }
         | EventKind::BudgetExpired {}
         | EventKind::LoopCompacted { .. } => false,

@@ -9,8 +9,8 @@ use positronic_core::projection::timeline::{
     AnswerNode, AnswerOutcome, Ending, NodeId, NodeKind, NodeStatus, Timeline,
 };
 use positronic_core::record::{
-    Actor, ApprovalOutcome, CallState, Delta, DeltaKind, EndReason, EventKind, LimitKind, Part, Path, PriceTable,
-    SignalKind, ToolResult, Usage,
+    Actor, ApprovalOutcome, CallState, Delta, DeltaKind, EndReason, EventKind, LimitKind, LimitReached, Part, Path,
+    PriceTable, SignalKind, ToolResult, Usage,
 };
 use positronic_core::testing::Story;
 use schemars::JsonSchema;
@@ -288,7 +288,7 @@ async fn limits_and_failures_of_a_model_stand_where_they_happened() {
         matches!(&answered.outcome, Some(AnswerOutcome::Answered(answer)) if answer.duration == Duration::from_secs(2))
     );
     let limit = timeline.nodes().find_map(|node| match &node.kind {
-        NodeKind::Limit { kind, limit, .. } => Some((node.path.clone(), *kind, *limit)),
+        NodeKind::Limit(LimitReached { kind, limit, .. }) => Some((node.path.clone(), *kind, *limit)),
         _ => None,
     });
     assert_eq!(limit, Some((path("Work"), LimitKind::Iterations, 1)));

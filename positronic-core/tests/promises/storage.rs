@@ -401,7 +401,7 @@ async fn promise_19_pending_items_of_all_runs_are_listed_without_a_log<S: Fresh>
         let waits = matches!(row.status, Status::Waiting | Status::Paused);
         assert!(!waits || row.why.is_some(), "{row:?}");
         for pending in waiting {
-            assert_eq!(matches!(pending.kind, PendingKind::Budget { .. }), row.run.as_str() == "more");
+            assert_eq!(matches!(pending.kind, PendingKind::Budget(_)), row.run.as_str() == "more");
             assert!(log[pending.since.index()].path == pending.call);
         }
     }

@@ -63,7 +63,7 @@ impl Remarks {
         match &node.kind {
             NodeKind::Budget(budget) => {
                 let path = whose(timeline, node);
-                let asks = asks(budget.kind, budget.limit, budget.used, budget.shared, currency);
+                let asks = asks(&budget.request, currency);
                 self.remarks.push((path.clone(), at, asks));
                 let (at, outcome) = match &budget.outcome {
                     Some(BudgetOutcome::Decided { decision, at, more, reason, actor, .. }) => {

@@ -1,7 +1,9 @@
 //! Notes on a run, a stage, an iteration or a call, one sentence each.
 
 use positronic_core::projection::timeline::{BudgetOutcome, CallNode, CallWait, Ending, Node, NodeKind};
-use positronic_core::record::{Actor, ApprovalOutcome, Decision, ResumeCause, Speaker, TriggerChange, WaitSpec};
+use positronic_core::record::{
+    Actor, ApprovalOutcome, BudgetRequest, Decision, LimitReached, ResumeCause, Speaker, TriggerChange, WaitSpec,
+};
 
 use crate::render::figures::{amount, many, used_of};
 use crate::render::{by, granted, why};
@@ -21,18 +23,19 @@ pub(super) fn of_node(node: &Node, currency: Option<&str>) -> Vec<String> {
         NodeKind::File { file, .. } => format!("it wrote the file {}", file.name),
         NodeKind::Widget(widget) => format!("it showed: {}", widget.output.fallback),
         NodeKind::Custom { output, .. } => format!("it showed: {}", output.fallback),
-        NodeKind::Limit { unpriced: Some(model), .. } => {
+        NodeKind::Limit(LimitReached { unpriced: Some(model), .. }) => {
             format!("the price of {model} is unknown, so the money limit cannot be enforced")
         }
-        NodeKind::Limit { kind, limit, used, of: None, .. } if used == limit => {
+        NodeKind::Limit(LimitReached { kind, limit, used, of: None, .. }) if used == limit => {
             format!("its limit of {} was reached", amount(*kind, *limit, currency))
         }
-        NodeKind::Limit { kind, limit, used, .. } => {
+        NodeKind::Limit(LimitReached { kind, limit, used, .. }) => {
             format!("a limit was reached: {} used", used_of(*kind, *used, *limit, currency))
         }
         NodeKind::Budget(budget) => {
-            let used = used_of(budget.kind, budget.used, budget.limit, currency);
-            let asked = format!("a person was asked for more {}: {used} are used", budget.kind.noun());
+            let BudgetRequest { kind, limit, used, .. } = budget.request;
+            let used = used_of(kind, used, limit, currency);
+            let asked = format!("a person was asked for more {}: {used} are used", kind.noun());
             let decided = match &budget.outcome {
                 Some(BudgetOutcome::Decided { decision: Decision::Approved, more, reason, actor, .. }) => {
                     format!("{} were granted{}{}", granted(more, currency), by(actor), why(reason.as_deref()))

@@ -1,6 +1,6 @@
 //! Scripts of questions: which fields a pending item asks for, one after the other, and the answer they make.
 
-use positronic_core::record::{Gate, LimitKind, Pending, PendingKind, SignalKind, WaitSpec};
+use positronic_core::record::{BudgetRequest, Gate, LimitKind, Pending, PendingKind, SignalKind, WaitSpec};
 use serde_json::{Map, Value};
 
 use super::delivery;
@@ -76,8 +76,8 @@ impl<'a> Script<'a> {
         let subject = self.subject;
         match &subject.pending.kind {
             PendingKind::Approval { gate, .. } => self.approval(gate),
-            PendingKind::Budget { kind, limit, used, shared, .. } => {
-                let problem = asks(*kind, *limit, *used, *shared, subject.currency.as_deref());
+            PendingKind::Budget(request @ BudgetRequest { kind, limit, used, .. }) => {
+                let problem = asks(request, subject.currency.as_deref());
                 self.more((*kind, *limit, *used), &problem)
             }
             PendingKind::Answer { waits } => match self.payload_of(waits) {

@@ -172,21 +172,10 @@ impl Member {
     }
 
     fn rest_after(&self, error: &ModelError, rest: Duration) {
-        let rest = match error.kind {
-            ModelErrorKind::RateLimited
-            | ModelErrorKind::QuotaExhausted
-            | ModelErrorKind::Server
-            | ModelErrorKind::Timeout
-            | ModelErrorKind::Connection
-            | ModelErrorKind::Auth
-            | ModelErrorKind::NotFound => rest.max(error.retry_after.unwrap_or_default()),
-            ModelErrorKind::Truncated
-            | ModelErrorKind::Malformed
-            | ModelErrorKind::ContextTooLong
-            | ModelErrorKind::BadRequest
-            | ModelErrorKind::Filtered
-            | ModelErrorKind::Unscripted => return,
-        };
+        if !may_move_on(error) || is_of_request(error) {
+            return;
+        }
+        let rest = rest.max(error.retry_after.unwrap_or_default());
         let since = Instant::now();
         let Some(until) = since.checked_add(rest) else { return };
         let mut now = self.rest.lock();
@@ -198,19 +187,12 @@ impl Member {
 }
 
 const fn may_move_on(error: &ModelError) -> bool {
-    match error.kind {
-        ModelErrorKind::RateLimited
-        | ModelErrorKind::QuotaExhausted
-        | ModelErrorKind::Server
-        | ModelErrorKind::Timeout
-        | ModelErrorKind::Connection
-        | ModelErrorKind::Truncated
-        | ModelErrorKind::Malformed
-        | ModelErrorKind::Auth
-        | ModelErrorKind::NotFound
-        | ModelErrorKind::ContextTooLong => true,
-        ModelErrorKind::BadRequest | ModelErrorKind::Filtered | ModelErrorKind::Unscripted => false,
-    }
+    !matches!(error.kind, ModelErrorKind::BadRequest | ModelErrorKind::Filtered | ModelErrorKind::Unscripted)
+}
+
+/// Returns whether the failure is one of this request or answer, and says nothing about the next one.
+const fn is_of_request(error: &ModelError) -> bool {
+    matches!(error.kind, ModelErrorKind::Truncated | ModelErrorKind::Malformed | ModelErrorKind::ContextTooLong)
 }
 
 /// Returns the retryable failure with the shortest wait, else the last failure.

@@ -6,7 +6,8 @@ use serde_json::json;
 
 use super::Sample;
 use crate::record::{
-    Gate, LimitKind, Path, Pending, PendingKind, RunId, RunSummary, Seq, Status, Timestamp, Usage, WaitSpec,
+    BudgetRequest, Gate, LimitKind, Path, Pending, PendingKind, RunId, RunSummary, Seq, Status, Timestamp, Usage,
+    WaitSpec,
 };
 use crate::store::{EventMatch, EventStore, PendingFilter, PendingItem, RunFilter, StoreError};
 
@@ -26,8 +27,13 @@ pub(super) fn approval(call: &str, since: u64) -> Pending {
 
 /// Makes a pending request for more than a limit allows.
 fn more(at: &str, since: u64) -> Pending {
-    let kind =
-        PendingKind::Budget { kind: LimitKind::Money, limit: 9, used: 10, shared: true, expires: Some(Timestamp(78)) };
+    let kind = PendingKind::Budget(BudgetRequest {
+        kind: LimitKind::Money,
+        limit: 9,
+        used: 10,
+        shared: true,
+        expires: Some(Timestamp(78)),
+    });
     Pending { tool: String::new(), arguments: Arc::default(), kind, ..approval(at, since) }
 }
 
