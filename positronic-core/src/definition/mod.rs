@@ -29,7 +29,7 @@ use crate::tools::Schema;
 
 pub use actions::{ActionSet, UnknownAction};
 pub use document::StateValue;
-pub(crate) use document::{encode, encode_constant_state, encode_state, recordable};
+pub(crate) use document::{decode, encode, encode_constant_state, encode_state, recordable};
 pub use plugin::{AnyPlugin, Invocation, NextCall, StateOwner};
 pub use scope::{AnyServices, Link, Scope};
 pub(crate) use size_limit::{LimitGuard, with_document_limit};

@@ -13,7 +13,7 @@ use super::services::{IntoServices, Needs, NoServices, Requirement, Services, Wi
 use super::trait_bounds::{Options, Runnable, State};
 use super::usage_panic::usage_panic;
 use crate::definition::{
-    AnyServices, BrainDefinition, NestedDefinition, StageBody, StageDefinition, StateValue, encode,
+    AnyServices, BrainDefinition, NestedDefinition, StageBody, StageDefinition, StateValue, decode, encode,
     encode_constant_state, encode_state,
 };
 use crate::error::{Error, Result};
@@ -334,13 +334,7 @@ impl<O: Options, S: State, N: Requirement> Brain<O, S, N> {
             definition: brain.definition,
             input: Arc::new(move |state, _| encode(&input(&*state.shared::<S>()?))),
             output: Some(Arc::new(move |state: &StateValue, result: &Value| {
-                let result = R2::deserialize(result).map_err(|error| {
-                    Error::new(format!(
-                        "cannot decode the brain's result as `{}`: {error}",
-                        std::any::type_name::<R2>()
-                    ))
-                })?;
-                encode_state(&output(state.owned()?, result))
+                encode_state(&output(state.owned()?, decode("the brain's result", result)?))
             })),
         };
         self.stage(name, StageBody::Brain(nested))

@@ -16,7 +16,7 @@ use super::read_only::ReadOnly;
 use super::reply::ToolReply;
 use super::services::{NoServices, Services, services};
 use super::trait_bounds::{Options, State};
-use crate::definition::{Scope, encode, encode_state};
+use crate::definition::{Scope, decode, encode, encode_state};
 use crate::error::{Error, Result};
 use crate::record::{
     CustomOutput, FileOutput, Path, Prompt, PublicId, RunId, Segment, SideOutput, Timer, Timestamp, Trigger, TriggerId,
@@ -128,12 +128,7 @@ macro_rules! once_method {
             ) -> Result<T> {
                 let encoded = Box::pin(async move { encode_state(&work.await?) });
                 let value = self.scope.link.once(&self.scope.path, name, encoded).await?;
-                T::deserialize(&*value).map_err(|error| {
-                    Error::new(format!(
-                        "the recorded value `{name}` cannot be decoded as `{}`: {error}",
-                        std::any::type_name::<T>()
-                    ))
-                })
+                decode(format_args!("the recorded value `{name}`"), &value)
             }
         }
     };

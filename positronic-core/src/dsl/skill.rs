@@ -14,7 +14,7 @@ use super::brain_tool::BrainTool;
 use super::context::ToolContext;
 use super::reply::{NoArgs, ToolReply};
 use super::services::{Services, Within};
-use super::tool::{Tool, ToolBuilder, decode};
+use super::tool::{Tool, ToolBuilder, arguments_as};
 use super::trait_bounds::{IntoVerdict, Options, State, ToolArgs};
 use crate::error::Result;
 
@@ -118,7 +118,7 @@ impl<O: Options, S: State, V: Services, T: ToolArgs, R: Serialize + Send + 'stat
     fn from(skill: FunctionSkill<O, S, V, T, R>) -> Self {
         let FunctionSkill { about, execute, prepare, handle } = skill;
         match prepare {
-            None => ToolBuilder::of(about.reading(|arguments, _| decode(arguments))).execute(
+            None => ToolBuilder::of(about.reading(|arguments, _| arguments_as(arguments))).execute(
                 move |input: T, cx: ToolContext<O, S, V>| finish(execute(input, cx.clone()), cx, handle.clone()),
             ),
             Some(prepare) => {

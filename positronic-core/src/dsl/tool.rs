@@ -18,7 +18,7 @@ use super::services::{NoServices, Services, Within};
 use super::trait_bounds::{Agrees, Args, IntoVerdict, Options, State, ToolArgs, Unset};
 use super::usage_panic::usage_panic;
 use super::wait::Wait;
-use crate::definition::{ActionSet, ExitsFn, StateValue, ToolBody, ToolDefinition, ToolFn, WaitsFn};
+use crate::definition::{ActionSet, ExitsFn, StateValue, ToolBody, ToolDefinition, ToolFn, WaitsFn, decode};
 use crate::error::{Error, Result};
 use crate::record::ToolDecl;
 use crate::tools::Schema;
@@ -150,7 +150,7 @@ impl<O: Options, S: State, V: Services> Tool<O, S, V> {
         let schema = Arc::clone(&definition.schema);
         let execute: ToolFn = Arc::new(move |arguments, scope| {
             let (inner, keep) = (Arc::clone(&inner), Arc::clone(&keep));
-            let asked = read::<A>(schema.inner(&arguments));
+            let asked = decode::<A>("the arguments", schema.inner(&arguments));
             Box::pin(async move {
                 let asked = asked?;
                 let mut reply = inner(arguments, scope).await?;
@@ -273,7 +273,9 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
         F: Fn(&T, &ToolContext<O, S, V>) -> R + Send + Sync + 'static,
         R: IntoVerdict<When>,
     {
-        self.about.approval.only_if(reading(verdict(approval), |arguments: &Arc<Value>, _| decode::<T>(arguments)));
+        self.about
+            .approval
+            .only_if(reading(verdict(approval), |arguments: &Arc<Value>, _| arguments_as::<T>(arguments)));
         self.typed()
     }
 
@@ -301,7 +303,7 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
         I: IntoIterator<Item = Wait<S, P>>,
     {
         self.waits = Some(Arc::new(move |arguments, scope| {
-            let arguments = decode::<T>(arguments)?;
+            let arguments = arguments_as::<T>(arguments)?;
             let waits = waits(&arguments, &ToolContext::new(scope.clone())?);
             waits.into_iter().map(|wait| wait.into_terms().into_definition()).collect()
         }));
@@ -329,7 +331,7 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
         F: Fn(&T) -> bool + Send + Sync + 'static,
     {
         self.about.flags.exit = true;
-        self.exits = Some(Arc::new(move |arguments| Ok(exits(&decode::<T>(arguments)?))));
+        self.exits = Some(Arc::new(move |arguments| Ok(exits(&arguments_as::<T>(arguments)?))));
         self.typed()
     }
 
@@ -414,7 +416,7 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
                 let execute = Arc::clone(&execute);
                 Box::pin(async move {
                     let context = ToolContext::new(scope.clone())?;
-                    let running = execute(decode::<T>(&arguments)?, context);
+                    let running = execute(arguments_as::<T>(&arguments)?, context);
                     let mut reply = running.await?.into_reply()?;
                     if let Some(waits) = waits {
                         reply.waits.extend(waits(&arguments, &scope)?);
@@ -433,14 +435,8 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
 }
 
 /// Decodes the arguments of a call.
-pub(super) fn decode<T: DeserializeOwned + JsonSchema + 'static>(arguments: &Value) -> Result<T> {
-    read(Schema::of_arguments::<T>().inner(arguments))
-}
-
-pub(super) fn read<T: DeserializeOwned>(value: &Value) -> Result<T> {
-    T::deserialize(value).map_err(|error| {
-        Error::new(format!("cannot decode the arguments as `{}`: {error}", std::any::type_name::<T>()))
-    })
+pub(super) fn arguments_as<T: DeserializeOwned + JsonSchema + 'static>(arguments: &Value) -> Result<T> {
+    decode("the arguments", Schema::of_arguments::<T>().inner(arguments))
 }
 
 fn describes_object(schema: &Value) -> bool {

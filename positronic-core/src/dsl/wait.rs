@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::trait_bounds::State;
 use super::usage_panic::usage_panic;
-use crate::definition::{OutputFn, StateValue, WaitDefinition, encode};
+use crate::definition::{OutputFn, StateValue, WaitDefinition, decode, encode};
 use crate::error::{Error, Result};
 use crate::record::WaitSpec;
 use crate::tools::Schema;
@@ -170,9 +170,7 @@ impl<S: State, P: DeserializeOwned + 'static> Wait<S, P> {
     pub fn resume(self, resume: fn(&mut S, P)) -> Wait<S> {
         let mut terms = self.terms;
         terms.resume = Some(Arc::new(move |state: &StateValue, payload: &Value| {
-            let payload = P::deserialize(payload).map_err(|error| {
-                Error::new(format!("cannot decode the payload as `{}`: {error}", std::any::type_name::<P>()))
-            })?;
+            let payload = decode("the payload", payload)?;
             state.updated(|state| resume(state, payload))
         }));
         Wait { terms, types: PhantomData }

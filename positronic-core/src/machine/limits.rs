@@ -23,7 +23,7 @@ use super::close;
 use super::effect::{Effect, Next};
 use super::grants::{Grants, PendingGrant, SharedLimits};
 use super::loop_frame::{LoopFrame, LoopPhase};
-use super::state::{BrainFrame, RunState, Stage};
+use super::state::{BrainFrame, Open, RunState, Stage};
 
 /// The next action. An iteration that has begun may call its model, whatever the limit of iterations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +46,16 @@ impl<'a> Bound<'a> {
         let shared = brain.shared.as_deref().map(|shared| Self::Shared(brain, shared));
         let own = brain.budget.as_deref().map(|budget| Self::Brain(brain, budget));
         shared.into_iter().chain(own)
+    }
+
+    /// Returns the budgets of a brain, or the limits of a loop.
+    pub(super) fn of(open: Open<'a>) -> impl Iterator<Item = Self> {
+        let (brain, own) = match open {
+            Open::Brain(brain) => (Some(brain), None),
+            Open::Loop(frame) => (None, Some(Self::Loop(frame))),
+            Open::Call(_) => (None, None),
+        };
+        brain.into_iter().flat_map(Self::all_of).chain(own)
     }
 
     pub(super) const fn path(self) -> &'a Path {
@@ -318,19 +328,8 @@ pub(crate) fn limits_money(state: &RunState, path: &Path) -> bool {
 /// Returns whether a limit of money applies to anything open in a run.
 pub(crate) fn has_limit_of_money(state: &RunState) -> bool {
     let is_limited = |bound: Bound<'_>| bound.limit(LimitKind::Money).is_some();
-    let mut open: Vec<&BrainFrame> = state.root.as_deref().into_iter().collect();
-    while let Some(brain) = open.pop() {
-        if Bound::all_of(brain).any(is_limited) {
-            return true;
-        }
-        match &brain.stage {
-            Stage::Brain(inner) => open.push(inner),
-            Stage::Loop(frame) if is_limited(Bound::Loop(frame)) => return true,
-            Stage::Loop(frame) => open.extend(frame.batch.iter().filter_map(|call| call.inner())),
-            _ => {}
-        }
-    }
-    false
+    let visit = &mut |open: Open<'_>| Bound::of(open).any(is_limited).then_some(());
+    state.root.as_deref().and_then(|root| root.find_open(visit)).is_some()
 }
 
 /// Collects the frames whose limits apply to a stage or an iteration, from the outside in.

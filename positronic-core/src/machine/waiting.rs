@@ -8,7 +8,7 @@ use super::admit::REPLY;
 use super::call::CallPhase;
 use super::loop_frame::LoopPhase;
 use super::next::next;
-use super::state::{BrainFrame, Intent, RunState, Stage};
+use super::state::{Intent, Open, RunState, Stage};
 use super::status::pending;
 
 /// The reason why a run is idle.
@@ -63,7 +63,10 @@ pub fn why(state: &RunState) -> Option<Waiting> {
     }
     let next = next(state, state.at);
     let mut idle = Idle::default();
-    idle.brain(root);
+    root.find_open(&mut |open| {
+        idle.look_at(open);
+        None::<()>
+    });
     if !next.effects.is_empty() || idle.runs {
         return None;
     }
@@ -152,33 +155,24 @@ struct Idle {
 }
 
 impl Idle {
-    fn brain(&mut self, brain: &BrainFrame) {
-        match &brain.stage {
-            Stage::Step(step) => {
-                let path = brain.current_path().unwrap_or_default();
-                self.intent(step.intent, || format!("the step `{path}`"));
-            }
-            Stage::Brain(inner) => self.brain(inner),
-            Stage::Loop(frame) => match &frame.phase {
-                LoopPhase::Ask { intent, .. } => self.intent(*intent, || format!("the model of `{}`", frame.path)),
-                LoopPhase::Batch => {
-                    for call in &frame.batch {
-                        match &call.phase {
-                            CallPhase::Open(intent) => {
-                                self.intent(*intent, || format!("`{}` at `{}`", call.tool, call.path));
-                            }
-                            CallPhase::Brain(inner) => self.brain(inner),
-                            CallPhase::Gated
-                            | CallPhase::Pending { .. }
-                            | CallPhase::Waiting { .. }
-                            | CallPhase::Resumed { .. }
-                            | CallPhase::Done(_) => {}
-                        }
-                    }
+    fn look_at(&mut self, open: Open<'_>) {
+        match open {
+            Open::Brain(brain) => {
+                if let Stage::Step(step) = &brain.stage {
+                    let path = brain.current_path().unwrap_or_default();
+                    self.intent(step.intent, || format!("the step `{path}`"));
                 }
-                LoopPhase::Prepare | LoopPhase::Answered | LoopPhase::Ending(_) => {}
-            },
-            Stage::Ready | Stage::Failed(_) => {}
+            }
+            Open::Loop(frame) => {
+                if let LoopPhase::Ask { intent, .. } = &frame.phase {
+                    self.intent(*intent, || format!("the model of `{}`", frame.path));
+                }
+            }
+            Open::Call(call) => {
+                if let CallPhase::Open(intent) = &call.phase {
+                    self.intent(*intent, || format!("`{}` at `{}`", call.tool, call.path));
+                }
+            }
         }
     }
 

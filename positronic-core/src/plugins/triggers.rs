@@ -175,7 +175,7 @@ impl TriggerView {
         Self {
             id: trigger.id.clone(),
             what: trigger.what.clone(),
-            due: when::format_time(trigger.due),
+            due: trigger.due.to_string(),
             every: trigger.every.map(pause),
         }
     }
@@ -231,7 +231,7 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Triggers {
             t.execute(async |List {}, cx| {
                 let there = cx.triggers().await?;
                 let views: Vec<_> = there.iter().map(|Timer { trigger, .. }| TriggerView::of(trigger)).collect();
-                Ok(json!({ "now": when::format_time(cx.now()), "triggers": views }))
+                Ok(json!({ "now": cx.now().to_string(), "triggers": views }))
             })
         })?;
         cx.tool("trigger.delete", |t| {

@@ -8,10 +8,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use backon::Retryable as _;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use super::follower::{Followed, Follower, LogBell, pauses};
+use super::clock::pauses;
+use super::follower::{Followed, Follower, LogBell};
 use super::live::LiveDeltas;
 use crate::record::{Event, EventKind, RunId, Seq};
 use crate::sink::EventSink;
@@ -199,14 +201,12 @@ impl Task {
     }
 
     async fn offer(&self, event: &Arc<Event>) -> Result<(), GivenUp> {
-        let mut pauses = pauses();
-        while let Err(error) = self.feeds.sink.event(&self.run, event).await {
-            let Some(pause) = pauses.next() else { return Err(self.give_up(&error)) };
-            let (run, sink, seq) = (&self.run, self.feeds.sink.name(), event.seq);
-            tracing::debug!(%run, sink, %seq, %error, "retrying the event");
-            tokio::time::sleep(pause).await;
-        }
-        Ok(())
+        let (run, sink, seq) = (&self.run, &self.feeds.sink, event.seq);
+        (|| sink.event(run, event))
+            .retry(pauses())
+            .notify(|error, _| tracing::debug!(%run, sink = sink.name(), %seq, %error, "retrying the event"))
+            .await
+            .map_err(|error| self.give_up(&error))
     }
 
     fn give_up(&self, error: &(dyn std::error::Error + Sync)) -> GivenUp {

@@ -1,17 +1,14 @@
 //! Rate limiter for model requests.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::sync::{Mutex as Gate, Notify};
 use tokio::time::Instant;
 
 use super::window::{Ceiling, Window};
-use super::{after, estimate_tokens};
+use super::{after, estimate_tokens, wraps};
 use crate::model::{DeltaSink, Model};
 use crate::record::micros::whole;
 use crate::record::{ModelError, ModelErrorKind, ModelRequest, ModelResponse, RoutingStep, WaitReason};
@@ -187,30 +184,4 @@ impl<M: Model> RateLimit<M> {
     }
 }
 
-impl<M: Model> fmt::Debug for RateLimit<M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RateLimit").field("model", &self.model.name()).field("limits", &self.pace.0.limits).finish()
-    }
-}
-
-impl<M: Model> Model for RateLimit<M> {
-    fn name(&self) -> String {
-        self.model.name()
-    }
-
-    fn call<'a>(
-        &'a self,
-        request: &'a ModelRequest,
-        deltas: &'a dyn DeltaSink,
-    ) -> BoxFuture<'a, Result<ModelResponse, ModelError>> {
-        self.ask(request, deltas).boxed()
-    }
-
-    fn inner(&self) -> Option<&dyn Model> {
-        Some(&self.model)
-    }
-
-    fn wire(&self, request: &ModelRequest) -> String {
-        self.model.wire(request)
-    }
-}
+wraps!(RateLimit, limits: pace.0.limits);
