@@ -28,13 +28,13 @@ pub(crate) async fn find(store: &ProjectStore, written: &str, ui: &Ui) -> Result
     let mut rows = Vec::new();
     for written in [Some(written.to_owned()), generated(written)].into_iter().flatten() {
         if rows.is_empty() {
-            rows = client.store().runs(&RunFilter::builder().prefix(written).most(CANDIDATES + 1).build()).await?;
+            rows = client.store().runs(&RunFilter::builder().prefix(written).limit(CANDIDATES + 1).build()).await?;
         }
     }
     match rows.as_slice() {
         [only] => Ok(only.clone()),
         [] => {
-            let rows = client.store().runs(&RunFilter::builder().most(SEARCHED).build()).await?;
+            let rows = client.store().runs(&RunFilter::builder().limit(SEARCHED).build()).await?;
             let near = nearest(written, rows.iter().map(|row| row.run.as_str())).into_iter().map(str::to_owned);
             let (place, list) = (store.location.clone(), ui.command(&["runs"]));
             Err(Failure::UnknownRun { written: written.to_owned(), place, near: near.collect(), list })

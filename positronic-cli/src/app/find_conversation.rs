@@ -67,7 +67,7 @@ pub(crate) async fn new_id(client: &Client) -> Result<String, StoreError> {
         let drawn = UuidIds.run();
         // The last digits are random, the first ones are the time.
         let digits: String = drawn.as_str().chars().rev().filter(char::is_ascii_hexdigit).take(LENGTH).collect();
-        let taken = RunFilter::builder().conversation(digits.as_str()).most(1).build();
+        let taken = RunFilter::builder().conversation(digits.as_str()).limit(1).build();
         if client.store().runs(&taken).await?.is_empty() && !exists(client, &digits).await? {
             return Ok(digits);
         }

@@ -180,7 +180,7 @@ impl PipedChat<'_> {
                 let (definition, options) = (Arc::clone(&context.definition), context.options.clone());
                 let opening = Opening { text, id: Some(UuidIds.signal().to_string()) };
                 context.wind(&runner).await?;
-                let sent = context.conversation(&runner).send_plan(definition, options, opening).await;
+                let sent = context.conversation(&runner).send_definition(definition, options, opening).await;
                 sent.map_err(context.refused())
             }
         };

@@ -21,7 +21,7 @@ pub(crate) async fn inbox(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure
         return mail(args, ui).await;
     }
     let store = ProjectStore::open_to_read(ui)?;
-    let filter = PendingFilter::builder().person(!args.all).most(args.limit.saturating_add(1)).build();
+    let filter = PendingFilter::builder().person(!args.all).limit(args.limit.saturating_add(1)).build();
     let client = store.client();
     let mut items = client.store().pending(&filter).await?;
     let truncated = truncate(&mut items, args.limit, "first");

@@ -31,7 +31,7 @@ pub(crate) async fn runs(project: Option<&Project>, args: &RunsArgs, ui: &mut Ui
     let short = ShortIds::of(&client, rows.iter().map(|row| &row.run)).await?;
     let unclaimed = unclaimed(&client, rows.iter(), now).await?;
     let changed = changed(project, &store, rows.iter()).await;
-    let unreadable = client.store().unreadable(&RunFilter::builder().most(args.limit).build()).await?;
+    let unreadable = client.store().unreadable(&RunFilter::builder().limit(args.limit).build()).await?;
     let damaged = rows.iter().filter_map(|row| Some((&row.run, changed.get(&row.run)?.as_ref().err()?)));
     let damaged = damaged.map(|(run, error)| format!("{run} cannot continue: {error}"));
     let left_out = unreadable.iter().map(|(run, error)| format!("skipped {run}: {error}"));
@@ -83,7 +83,7 @@ async fn listed(client: &Client, args: &RunsArgs, now: Timestamp) -> Result<Vec<
     filter.since = args.since.map(|age| earlier(now, age));
     filter.before = args.before.map(|age| earlier(now, age));
     let Some(text) = &args.search else {
-        filter.most = Some(args.limit.saturating_add(1));
+        filter.limit = Some(args.limit.saturating_add(1));
         return client.store().runs(&filter).await;
     };
     let found = client.store().search(text, FOUND).await?;
@@ -95,7 +95,7 @@ async fn listed(client: &Client, args: &RunsArgs, now: Timestamp) -> Result<Vec<
 
 /// Finds a brain's title among the runs regardless of case and punctuation; `written` itself if there is none.
 async fn title(client: &Client, written: &str) -> Result<String, StoreError> {
-    let exact = RunFilter::builder().brain(written).most(1).build();
+    let exact = RunFilter::builder().brain(written).limit(1).build();
     if !client.store().runs(&exact).await?.is_empty() {
         return Ok(written.to_owned());
     }

@@ -127,6 +127,7 @@ pub struct NestedDefinition {
 pub type OutputFn = Arc<dyn Fn(&StateValue, &Value) -> Result<Value> + Send + Sync>;
 
 /// The settings of a loop's closure for one iteration.
+#[derive(Default)]
 #[derive_where(Debug)]
 pub struct LoopDefinition {
     /// The system prompt.

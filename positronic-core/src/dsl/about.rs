@@ -52,40 +52,17 @@ impl<T> About<T> {
     where
         T: 'static,
     {
-        About {
-            id: self.id,
-            title: self.title,
-            description: self.description,
-            flags: self.flags,
-            timeout: self.timeout,
-            retries: self.retries,
-            approval: self.approval.reading(read),
-        }
+        let Self { id, title, description, flags, timeout, retries, approval } = self;
+        About { id, title, description, flags, timeout, retries, approval: approval.reading(read) }
     }
 }
 
 impl About<Arc<Value>> {
     pub(super) fn into_definition(self, schema: Arc<Schema>, body: ToolBody) -> Arc<ToolDefinition> {
-        let decl = ToolDecl {
-            id: self.id,
-            title: self.title,
-            description: self.description,
-            parameters: Arc::clone(schema.json()),
-            flags: self.flags,
-        };
-        let gate = self.approval.into_gate();
-        let Self { timeout, retries, .. } = self;
-        Arc::new(ToolDefinition {
-            decl,
-            schema,
-            foreign: false,
-            timeout,
-            retries,
-            owner: None,
-            gate,
-            exits: None,
-            body,
-        })
+        let Self { id, title, description, flags, timeout, retries, approval } = self;
+        let decl = ToolDecl { id, title, description, parameters: Arc::clone(schema.json()), flags };
+        let (gate, foreign, owner, exits) = (approval.into_gate(), false, None, None);
+        Arc::new(ToolDefinition { decl, schema, foreign, timeout, retries, owner, gate, exits, body })
     }
 }
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use derive_where::derive_where;
-use indexmap::IndexMap;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -21,9 +20,7 @@ use super::trait_bounds::{Options, State};
 use super::usage_panic::usage_panic;
 use crate::definition::{Link, LoopDefinition, StateValue, ToolDefinition};
 use crate::error::{Error, Result};
-use crate::record::{
-    AskForMore, BatchPolicy, ContextItem, Limits, LoopOutcome, Money, MoneyError, OnLimit, Settings, Tier,
-};
+use crate::record::{AskForMore, BatchPolicy, ContextItem, LoopOutcome, Money, MoneyError, OnLimit, Settings, Tier};
 
 /// A loop's configuration for one iteration: the prompt and the tools.
 #[must_use = "a loop's configuration is what its closure returns"]
@@ -37,23 +34,7 @@ pub struct Loop<O = (), S = (), V = NoServices> {
 impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     pub(super) fn new(system: String) -> Self {
         Self {
-            definition: LoopDefinition {
-                system: system.into(),
-                input: None,
-                message_id: None,
-                hidden: false,
-                context: Vec::new(),
-                tools: IndexMap::new(),
-                exit_on: Vec::new(),
-                require_exit: false,
-                limits: Limits::default(),
-                settings: Settings::default(),
-                begun: None,
-                plugins: IndexMap::new(),
-                compaction: None,
-                answer: None,
-                on_exit: None,
-            },
+            definition: LoopDefinition { system: system.into(), ..LoopDefinition::default() },
             actions: Vec::new(),
             types: PhantomData,
         }

@@ -255,45 +255,7 @@ impl EventKind {
             | Self::BrainResumed { signal, .. }
             | Self::LoopApprovalDecided { signal, .. }
             | Self::BudgetDecided { signal, .. } => Some(signal),
-            Self::RunClaimed { .. }
-            | Self::RunReleased { .. }
-            | Self::RunNotClaimed { .. }
-            | Self::BrainMigrated { .. }
-            | Self::BrainComplete { .. }
-            | Self::BrainError(_)
-            | Self::StepStart { .. }
-            | Self::StepComplete { .. }
-            | Self::StepRetry { .. }
-            | Self::StepBlocked {}
-            | Self::ValueRecorded { .. }
-            | Self::LoopStart { .. }
-            | Self::LoopIteration(_)
-            | Self::LoopModelCall { .. }
-            | Self::LoopModelResult { .. }
-            | Self::LoopModelRetry { .. }
-            | Self::LoopAnswerRefused { .. }
-            | Self::LoopToolCall(_)
-            | Self::LoopToolStart { .. }
-            | Self::LoopToolRetry { .. }
-            | Self::LoopToolResult { .. }
-            | Self::LoopBrainStart { .. }
-            | Self::LoopBrainComplete { .. }
-            | Self::LoopOutput { .. }
-            | Self::LoopTrigger { .. }
-            | Self::LoopApprovalRequested { .. }
-            | Self::LoopApprovalWithdrawn { .. }
-            | Self::LoopApprovalExpired {}
-            | Self::LoopWait { .. }
-            | Self::LoopExit { .. }
-            | Self::LoopMaxIterations { .. }
-            | Self::LoopLimit(_)
-            | Self::LoopStopped { .. }
-            | Self::BudgetRequested(_)
-            | Self::BudgetExpired {}
-            | Self::LoopPluginChanged { .. }
-            | Self::LoopPluginFailed { .. }
-            | Self::LoopCompacted { .. }
-            | Self::LoopComplete { .. } => None,
+            _ => None,
         }
     }
 

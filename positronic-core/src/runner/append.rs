@@ -23,7 +23,7 @@ pub(super) fn stamp(new_events: Vec<NewEvent>, first: Seq, at: Timestamp, epoch:
 #[derive(Default)]
 pub(super) struct Extras {
     pub(super) epoch: Option<Epoch>,
-    pub(super) takes: Vec<SignalId>,
+    pub(super) deliveries: Vec<SignalId>,
     pub(super) timers: Vec<TimerChange>,
     pub(super) snapshot: Option<Snapshot>,
 }
@@ -35,10 +35,10 @@ pub(super) fn append_of(
     after: &RunState,
     row: Option<&RunSummary>,
     events: &[Arc<Event>],
-    Extras { epoch, takes, timers, snapshot }: Extras,
+    Extras { epoch, deliveries, timers, snapshot }: Extras,
 ) -> Append {
     let index = index(run, before, after, row);
-    Append { expected: before.next, epoch, events: events.to_vec(), index, takes, timers, snapshot }
+    Append { expected: before.next, epoch, events: events.to_vec(), index, deliveries, timers, snapshot }
 }
 
 /// Folds events into a copy of a state.

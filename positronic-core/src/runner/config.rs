@@ -98,7 +98,7 @@ pub struct Runner {
     #[builder(default, setter(skip))]
     pub(super) owner: Arc<OnceCell<Lease>>,
     #[builder(default, setter(skip))]
-    pub(super) in_hand: RunRegistry,
+    pub(super) registry: RunRegistry,
     #[builder(default, setter(skip))]
     pub(super) backoffs: ResumeBackoffs,
     #[builder(default, setter(skip))]
@@ -215,7 +215,7 @@ impl Runner {
         self.owner.get_or_try_init(|| self.store.acquire_lease()).await
     }
 
-    pub(super) fn plan_of(&self, title: &str) -> Option<Arc<BrainDefinition>> {
+    pub(super) fn definition_of(&self, title: &str) -> Option<Arc<BrainDefinition>> {
         self.brains.get(title).cloned().or_else(|| self.started.get(title))
     }
 

@@ -117,14 +117,14 @@ impl Due {
     async fn rests(&self, row: &RunSummary) -> bool {
         let Some(rest) = self.backoffs.rest(&row.run) else { return false };
         let events = self.client.store().read(&row.run, rest.since, usize::MAX).await.unwrap_or_default();
-        !self.backoffs.hear(&row.run, &events)
+        !self.backoffs.records_signal(&row.run, &events)
     }
 
     /// Returns whether no live worker has claimed a run.
     async fn is_free(&self, row: &RunSummary, alive: &mut HashMap<Arc<str>, bool>) -> Result<bool, StoreError> {
         let Some(Claim { owner, released: false, .. }) = &row.claim else { return Ok(true) };
         if let Some(runner) = self.known.get(owner) {
-            return Ok(!runner.in_hand.has(&row.run));
+            return Ok(!runner.registry.has(&row.run));
         }
         if let Some(alive) = alive.get(owner) {
             return Ok(!alive);

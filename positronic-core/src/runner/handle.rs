@@ -146,7 +146,7 @@ impl<R> RunHandle<R> {
         let Shared { runner, definition, .. } = &*self.shared;
         let brain = self.shared.state().root.as_ref().map(|root| root.title.to_string()).unwrap_or_default();
         // An opened run has no code of its own; its runner may know the brain.
-        let Some(definition) = definition.clone().or_else(|| runner.plan_of(&brain)) else {
+        let Some(definition) = definition.clone().or_else(|| runner.definition_of(&brain)) else {
             return Err(ResumeError::NoBrain { brain }.into());
         };
         let Some(public) = &definition.public else { return Ok(None) };

@@ -28,7 +28,7 @@ pub(super) struct RunGuard(Arc<Registry>, RunId);
 impl RunRegistry {
     /// Registers a run, unless it is registered. The caller checks for a release only afterwards, since a release
     /// waits for the registered runs.
-    pub(super) fn grip(&self, run: &RunId) -> Option<RunGuard> {
+    pub(super) fn guard(&self, run: &RunId) -> Option<RunGuard> {
         let fresh = self.0.runs.lock().insert(run.clone());
         fresh.then(|| RunGuard(Arc::clone(&self.0), run.clone()))
     }

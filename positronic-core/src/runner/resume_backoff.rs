@@ -54,12 +54,12 @@ impl ResumeBackoffs {
     }
 
     /// Ends the pause of a run if one of the events after its failure is a signal.
-    pub(super) fn hear(&self, run: &RunId, events: &[Arc<Event>]) -> bool {
-        let heard = events.iter().any(|event| event.epoch.is_none());
-        if heard {
+    pub(super) fn records_signal(&self, run: &RunId, events: &[Arc<Event>]) -> bool {
+        let has_signal = events.iter().any(|event| event.epoch.is_none());
+        if has_signal {
             self.end(run);
         }
-        heard
+        has_signal
     }
 
     /// Ends the pause of a run that is resumed explicitly.

@@ -64,7 +64,7 @@ pub(super) async fn send(
     run: &RunId,
     mut state: RunState,
     signals: &[Signal],
-    takes: &[SignalId],
+    deliveries: &[SignalId],
 ) -> Result<Sent, SignalError> {
     loop {
         let now = clock.now().max(state.at);
@@ -73,17 +73,17 @@ pub(super) async fn send(
             Ok(folded) => folded,
             // The sender's state may lag behind the log, and only the log can refuse.
             Err(_) if catch_up(store, run, &mut state).await? => continue,
-            Err(refused) => return Err(told(store, run, refused.0, &refused.1).await?.into()),
+            Err(refused) => return Err(with_decision(store, run, refused.0, &refused.1).await?.into()),
         };
         if events.is_empty() {
-            for mail in takes {
+            for mail in deliveries {
                 // The run has received it otherwise, so no other run must get it.
                 store.discard(mail).await?;
             }
             return Ok(Sent { accepted, next: state.next, is_new: false });
         }
         let row = store.run(run).await?;
-        let extras = Extras { takes: takes.to_vec(), ..Extras::default() };
+        let extras = Extras { deliveries: deliveries.to_vec(), ..Extras::default() };
         match store.append(run, append_of(run, &state, &after, Some(&row), &events, extras)).await {
             Ok(()) => return Ok(Sent { accepted, next: after.next, is_new: true }),
             Err(StoreError::Conflict { .. }) => {
@@ -152,7 +152,12 @@ async fn catch_up(store: &dyn EventStore, run: &RunId, state: &mut RunState) -> 
 }
 
 /// Adds to the refusal of a decision what was decided, even after the end of the batch or the run.
-async fn told(store: &dyn EventStore, run: &RunId, refusal: Refusal, signal: &Signal) -> Result<Refusal, StoreError> {
+async fn with_decision(
+    store: &dyn EventStore,
+    run: &RunId,
+    refusal: Refusal,
+    signal: &Signal,
+) -> Result<Refusal, StoreError> {
     let (SignalKind::Approve { call, .. } | SignalKind::Reject { call, .. } | SignalKind::Grant { to: call, .. }) =
         &signal.kind
     else {

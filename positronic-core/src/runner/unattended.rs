@@ -230,14 +230,14 @@ async fn continued(
         Err(StoreError::NoSuchRun { .. }) => return Ok(Looked::Gone),
         Err(error) => return Err(error),
     };
-    if row.status.is_over() || runner.in_hand.is_leaving() || runner.in_hand.has(run) {
+    if row.status.is_over() || runner.registry.is_leaving() || runner.registry.has(run) {
         return Ok(Looked::Gone);
     }
     if !row.has_work(now) {
         return Ok(Looked::Waits(row.wake));
     }
     if let Some(rest) = runner.backoffs.rest(run)
-        && !runner.backoffs.hear(run, &runner.store.read(run, rest.since, usize::MAX).await?)
+        && !runner.backoffs.records_signal(run, &runner.store.read(run, rest.since, usize::MAX).await?)
     {
         return Ok(Looked::Waits(Some(now.after(rest.left))));
     }

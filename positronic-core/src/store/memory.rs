@@ -124,7 +124,7 @@ impl MemoryStore {
             {
                 return Err(StoreError::NoRunBefore { run: run.clone(), before: before.clone() });
             }
-            for id in &append.takes {
+            for id in &append.deliveries {
                 if let Some((_, Some((run, seq)))) = contents.mail.get(id) {
                     return Err(StoreError::Taken { mail: id.clone(), run: run.clone(), seq: *seq });
                 }
@@ -139,7 +139,7 @@ impl MemoryStore {
             for change in &append.timers {
                 contents.change(change);
             }
-            for id in &append.takes {
+            for id in &append.deliveries {
                 if let Some((_, taken)) = contents.mail.get_mut(id) {
                     *taken = Some((run.clone(), append.expected));
                 }
@@ -234,7 +234,7 @@ impl EventStore for MemoryStore {
         let mut rows: Vec<_> =
             contents.runs.values().map(|stored| &stored.summary).filter(|row| filter.passes(row)).cloned().collect();
         rows.sort_by(|a, b| (b.started, &b.run).cmp(&(a.started, &a.run)));
-        rows.truncate(filter.most.unwrap_or(usize::MAX));
+        rows.truncate(filter.limit.unwrap_or(usize::MAX));
         ready(Ok(rows))
     }
 
@@ -250,7 +250,7 @@ impl EventStore for MemoryStore {
         });
         let mut items: Vec<_> = all.filter(|item| filter.passes(item)).collect();
         items.sort_by(|a, b| (a.at, &a.run, a.pending.since).cmp(&(b.at, &b.run, b.pending.since)));
-        items.truncate(filter.most.unwrap_or(usize::MAX));
+        items.truncate(filter.limit.unwrap_or(usize::MAX));
         ready(Ok(items))
     }
 
@@ -344,7 +344,7 @@ impl EventStore for MemoryStore {
         let contents = self.shared.lock();
         let mut timers: Vec<_> = contents.timers.values().filter(|timer| filter.passes(timer)).cloned().collect();
         timers.sort_by(|a, b| (a.trigger.due, &a.trigger.id).cmp(&(b.trigger.due, &b.trigger.id)));
-        timers.truncate(filter.most.unwrap_or(usize::MAX));
+        timers.truncate(filter.limit.unwrap_or(usize::MAX));
         ready(Ok(timers))
     }
 

@@ -199,7 +199,7 @@ pub trait EventStore: Send + Sync + 'static {
     fn post<'a>(&'a self, mail: &'a InboundWebhook) -> BoxFuture<'a, Result<PostOutcome, StoreError>>;
 
     /// Returns the oldest undelivered webhook with this name and identifier that has not expired by `now`. An append
-    /// delivers it: [`Append::takes`].
+    /// delivers it: [`Append::deliveries`].
     ///
     /// # Errors
     ///

@@ -37,7 +37,7 @@ pub struct RunFilter {
     /// [`RunSummary::mail`], whose worker may have died.
     pub due: Option<Timestamp>,
     /// The largest number of results.
-    pub most: Option<usize>,
+    pub limit: Option<usize>,
 }
 
 impl RunFilter {
@@ -87,7 +87,7 @@ pub struct PendingFilter {
     /// Only items that wait for a webhook with this name and identifier.
     pub webhook: Option<(String, String)>,
     /// The largest number of results.
-    pub most: Option<usize>,
+    pub limit: Option<usize>,
 }
 
 impl PendingFilter {
@@ -116,7 +116,7 @@ pub struct TimerFilter {
     /// Only timers of this owner.
     pub owner: Option<TimerOwner>,
     /// The largest number of results.
-    pub most: Option<usize>,
+    pub limit: Option<usize>,
 }
 
 /// The owner of a timer.

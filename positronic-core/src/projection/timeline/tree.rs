@@ -75,7 +75,7 @@ pub struct Timeline {
 }
 
 /// The JSON form of a timeline; the rest follows from the nodes.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct Stored {
     #[serde(default)]
     seq: Option<Seq>,
@@ -148,17 +148,7 @@ impl Timeline {
     /// Creates the timeline of an empty log.
     #[must_use]
     pub fn new() -> Self {
-        Self::from(Stored {
-            seq: None,
-            last: Timestamp::default(),
-            start: None,
-            worker: None,
-            usage: Usage::default(),
-            answers: 0,
-            currency: None,
-            costs: None,
-            nodes: Vec::new(),
-        })
+        Self::from(Stored::default())
     }
 
     /// Folds a log or a prefix of one.

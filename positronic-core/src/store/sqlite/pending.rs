@@ -130,8 +130,8 @@ pub(super) fn list(db: &Connection, filter: &PendingFilter) -> Result<Vec<Pendin
         select.and(waits, [webhook.clone().into(), identifier.clone().into()]);
     }
     // Reading all of them is faster in table order than in index order.
-    let order = if filter.most.is_some() { "at, run, since, id" } else { "id" };
-    select.order(order, filter.most);
+    let order = if filter.limit.is_some() { "at, run, since, id" } else { "id" };
+    select.order(order, filter.limit);
     let mut items = Vec::new();
     select.each(db, |row| {
         match item(row) {
@@ -140,7 +140,7 @@ pub(super) fn list(db: &Connection, filter: &PendingFilter) -> Result<Vec<Pendin
         }
         Ok(())
     })?;
-    if filter.most.is_none() {
+    if filter.limit.is_none() {
         // Sorts by cached keys, since items are large.
         items.sort_by_cached_key(|item| (item.at, item.run.clone(), item.pending.since));
     }

@@ -79,7 +79,7 @@ pub(super) fn list(db: &Connection, filter: &TimerFilter) -> Result<Vec<Timer>, 
         };
         select.and(condition, [name.to_owned().into()]);
     }
-    select.order("due, id", filter.most);
+    select.order("due, id", filter.limit);
     let mut timers = Vec::new();
     select.each(db, |row| {
         let mut timer: Timer = decode(&format!("the timer `{}`", text(row, 0)?), text(row, 3)?)?;
