@@ -25,10 +25,12 @@ use super::grants::{Grants, PendingGrant, SharedLimits};
 use super::loop_frame::{LoopFrame, LoopPhase};
 use super::state::{BrainFrame, Open, RunState, Stage};
 
-/// The next action. An iteration that has begun may call its model, whatever the limit of iterations.
+/// The next action. An iteration that has begun may call its model, whatever the limit of iterations, except for the
+/// first one of a loop: it begins even if a brain around it has used up its iterations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Before {
     Iteration,
+    FirstRequest,
     Request,
 }
 
@@ -126,12 +128,16 @@ impl<'a> Bound<'a> {
         };
         let kinds = [LimitKind::Tokens, LimitKind::Money, LimitKind::Time, LimitKind::Iterations, LimitKind::Failures];
         kinds.into_iter().find_map(|kind| {
+            // A brain counts the iteration that has begun.
+            let counts_itself =
+                kind == LimitKind::Iterations && before == Before::FirstRequest && !matches!(self, Self::Loop(_));
             if matches!(kind, LimitKind::Iterations | LimitKind::Failures)
-                && !(counts_iterations && before == Before::Iteration)
+                && !(counts_iterations && before == Before::Iteration || counts_itself)
             {
                 return None;
             }
             let (limit, used) = self.limit(kind)?;
+            let used = used.saturating_sub(u64::from(counts_itself));
             let unpriced = self.unpriced().filter(|_| kind == LimitKind::Money).cloned();
             let of = || match self {
                 Self::Loop(_) => None,

@@ -216,6 +216,9 @@ fn exits(frame: &LoopFrame) -> String {
 fn limits_bind(frame: &LoopFrame) -> Option<Before> {
     match &frame.phase {
         LoopPhase::Prepare => Some(Before::Iteration),
+        LoopPhase::Ask { attempt: 0, intent } if frame.iteration == 0 && *intent != Intent::Running => {
+            Some(Before::FirstRequest)
+        }
         LoopPhase::Ask { intent, .. } => (*intent != Intent::Running).then_some(Before::Request),
         LoopPhase::Answered => frame.exits.then_some(Before::Request),
         LoopPhase::Batch | LoopPhase::Ending(_) => None,

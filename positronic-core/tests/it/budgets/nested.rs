@@ -6,10 +6,11 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::plugins::Triggers;
 use positronic_core::prelude::*;
 use positronic_core::record::{
-    Amounts, Budget, LimitKind, LoopOutcome, ModelError, ModelErrorKind, Start, Status, ToolResult, Usage,
+    Amounts, Budget, LimitKind, LoopOutcome, ModelError, ModelErrorKind, Path, Start, Status, ToolResult, Usage,
 };
 use positronic_core::runner::Settled;
 use positronic_core::store::TimerFilter;
+use positronic_core::testing::Story;
 use serde_json::json;
 
 use super::{Depth, Then, Whose, asked, budgeted, model, prices, tokens, tree};
@@ -77,25 +78,50 @@ async fn decision_about_a_sibling_call_runs_it_while_a_limit_question_is_pending
 
 #[tokio::test(start_paused = true)]
 async fn exhausted_budget_allows_later_steps_and_no_later_model_call() {
+    for kind in [LimitKind::Tokens, LimitKind::Iterations] {
+        let journal = Journal::default();
+        let two = brain("Two")
+            .services::<Journal>()
+            .state(Board::default())
+            .r#loop("First", |cx| tools(cx.system("")))
+            .step("Save", async |cx| {
+                cx.services.note("saved");
+                Ok(cx.state)
+            })
+            .r#loop("Second", |cx| {
+                tools(cx.system("")).on_exit(|board, outcome| board.done.push(format!("{outcome:?}")))
+            })
+            .bind(journal.clone())
+            .budget(|budget| match kind {
+                LimitKind::Iterations => budget.max_iterations(1).on_limit(OnLimit::Exit),
+                _ => budget.max_tokens(10).on_limit(OnLimit::Exit),
+            });
+        let play = Play::new([batch([("safe", "a")]).usage(tokens(10))]);
+
+        let story = play.run(two, ()).await;
+
+        assert_eq!(journal.take(), ["a", "saved"], "{kind:?}");
+        assert_eq!(*story.state(), json!({"done": ["a", format!("Limit {{ limit: {kind:?} }}")]}));
+        assert_eq!(events_named(&story, "LOOP_LIMIT"), ["First", "Second"], "{kind:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn loop_after_rejected_iterations_calls_no_model() {
     let journal = Journal::default();
-    let two = brain("Two")
-        .services::<Journal>()
-        .state(Board::default())
-        .r#loop("First", |cx| tools(cx.system("")))
-        .step("Save", async |cx| {
-            cx.services.note("saved");
-            Ok(cx.state)
-        })
-        .r#loop("Second", |cx| tools(cx.system("")).on_exit(|board, outcome| board.done.push(format!("{outcome:?}"))))
-        .bind(journal.clone())
-        .budget(|budget| budget.max_tokens(10).on_limit(OnLimit::Exit));
-    let play = Play::new([batch([("safe", "a")]).usage(tokens(10))]);
+    let two = brain("Two").services::<Journal>().state(Board::default());
+    let two = two.r#loop("First", |cx| tools(cx.system(""))).r#loop("Second", |cx| tools(cx.system("")));
+    let two = two.bind(journal).budget(|budget| budget.max_iterations(1).ask_for_more().on_limit(OnLimit::Exit));
+    let play = Play::new([Reply::text("One answer is enough.")]);
+    let run = play.start(two, ()).await;
+    waits(&run).await;
 
-    let story = play.run(two, ()).await;
+    run.reject(&Path::root(), "enough", "ann").await.unwrap();
 
-    assert_eq!(journal.take(), ["a", "saved"]);
-    assert_eq!(*story.state(), json!({"done": ["a", "Limit { limit: Tokens }"]}));
-    assert_eq!(events_named(&story, "LOOP_LIMIT"), ["First", "Second"]);
+    let story = Story::of(&run).await;
+    assert!(matches!(story.settled(), Settled::Completed(_)), "{:?}", story.settled());
+    assert_eq!(events_named(&story, "LOOP_MODEL_CALL"), ["First/0"]);
+    assert_eq!(events_named(&story, "LOOP_LIMIT"), ["Second"]);
 }
 
 #[tokio::test(start_paused = true)]
