@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
+use crate::app::cargo;
 use crate::app::failure::Failure;
 use crate::app::project::Project;
 use crate::app::project::usage_panic;
@@ -37,11 +38,12 @@ pub fn positronic() -> ExitCode {
             if !command.needs_brains() {
                 return block_on(without_brains(command, ui));
             }
-            match (crate::app::cargo::delegate(arguments.get(1..).unwrap_or_default(), ui), command) {
+            match (cargo::delegate(arguments.get(1..).unwrap_or_default(), ui)?, command) {
+                (Some(exit), _) => Ok(exit),
                 // Runs can be inspected without a project.
-                (Err(Failure::NoProject { .. }), Command::Show(args)) => block_on(commands::show_run(None, args, ui)),
-                (Err(Failure::NoProject { .. }), Command::Fork(args)) => block_on(commands::fork(None, args, ui)),
-                (outcome, _) => outcome,
+                (None, Command::Show(args)) => block_on(commands::show_run(None, args, ui)),
+                (None, Command::Fork(args)) => block_on(commands::fork(None, args, ui)),
+                (None, _) => cargo::no_project(),
             }
         })
     })
@@ -152,7 +154,7 @@ async fn without_brains(command: &Command, ui: &mut Ui) -> Result<Exit, Failure>
         | Command::Run(_)
         | Command::Chat(_)
         | Command::Work(_)
-        | Command::Fork(_) => Err(Failure::NoProject { from: std::env::current_dir()? }),
+        | Command::Fork(_) => cargo::no_project(),
     }
 }
 
@@ -234,11 +236,11 @@ fn harmless(error: clap::Error, arguments: &[OsString], unicode: bool) -> clap::
 
 /// Reports a failure; a closed output pipe, as with `head`, is not a failure.
 fn report(failure: &Failure, ui: &mut Ui) -> Exit {
-    if matches!(failure, Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe) {
+    if failure.output == Some(io::ErrorKind::BrokenPipe) {
         return Exit::Done;
     }
     _ = ui.failure(failure);
-    failure.exit()
+    failure.exit
 }
 
 #[cfg(test)]

@@ -117,7 +117,7 @@ impl Recorded {
                 // Not those of the request: with structured actions it describes the tools in its text.
                 let before = log.iter().take_while(|event| event.seq < asked.seq).map(|event| &**event);
                 let state = RunState::replay(before);
-                let state = state.map_err(|error| Failure::store(format!("the log of {}: {error}", row.run)))?;
+                let state = state.map_err(|error| Failure::environment(format!("the log of {}: {error}", row.run)))?;
                 return Ok(state.loop_at(&asked.path).map(|frame| frame.prepared.tools.tools().to_vec()));
             }
         }
@@ -164,9 +164,9 @@ pub(crate) fn form(file: Option<&Path>) -> Format {
 pub(crate) fn write(file: &Path, recorded: &Recorded, format: Format, all: bool) -> Result<(), Failure> {
     let text = match format {
         Format::Markdown => recorded.markdown(all),
-        Format::Json => serde_json::to_string_pretty(&recorded.json()).map_err(Failure::store)? + "\n",
+        Format::Json => serde_json::to_string_pretty(&recorded.json()).map_err(Failure::environment)? + "\n",
     };
-    replace(file, &text).map_err(|source| Failure::File { path: file.to_owned(), doing: "cannot be written", source })
+    replace(file, &text).map_err(Failure::file(file, "cannot be written"))
 }
 
 /// Lists the prompts of a run's own brain in order; with `all`, also hidden ones.

@@ -13,15 +13,10 @@ pub(crate) fn text(given: &str, ui: &mut Ui) -> Result<String, Failure> {
     match (given, given.strip_prefix('@')) {
         ("-" | "@-", _) => {
             let mut text = String::new();
-            let read = ui.input.read_to_string(&mut text);
-            read.map_err(|source| Failure::File { path: "stdin".into(), doing: "cannot be read", source })?;
+            ui.input.read_to_string(&mut text).map_err(Failure::file("stdin", "cannot be read"))?;
             Ok(text)
         }
-        (_, Some(path)) => std::fs::read_to_string(path).map_err(|source| Failure::File {
-            path: path.into(),
-            doing: "cannot be read",
-            source,
-        }),
+        (_, Some(path)) => std::fs::read_to_string(path).map_err(Failure::file(path, "cannot be read")),
         (text, None) => Ok(text.to_owned()),
     }
 }
@@ -29,8 +24,8 @@ pub(crate) fn text(given: &str, ui: &mut Ui) -> Result<String, Failure> {
 /// Reads the JSON of a flag, as [`text`] does.
 pub(crate) fn value(flag: &str, given: &str, ui: &mut Ui) -> Result<Value, Failure> {
     let text = text(given, ui)?;
-    serde_json::from_str(&text).map_err(|error| Failure::Misused {
-        message: format!("{flag}: {}", no_json(&text, &error)),
-        hint: r#"write a text as '"text"'; @FILE reads a file, and - reads stdin"#.to_owned(),
+    serde_json::from_str(&text).map_err(|error| {
+        Failure::usage(format!("{flag}: {}", no_json(&text, &error)))
+            .hint(r#"write a text as '"text"'; @FILE reads a file, and - reads stdin"#)
     })
 }

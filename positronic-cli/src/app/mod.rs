@@ -10,7 +10,6 @@ pub(crate) mod endpoint;
 pub(crate) mod failure;
 pub(crate) mod file_names;
 pub(crate) mod find;
-pub(crate) mod find_conversation;
 pub(crate) mod json;
 pub(crate) mod models;
 pub(crate) mod money_limit;

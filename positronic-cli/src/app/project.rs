@@ -9,7 +9,7 @@ use positronic_core::model::Model;
 use positronic_core::record::Tier;
 
 use crate::app::failure::Failure;
-use crate::cli::suggest::nearest;
+use crate::cli::suggest::did_you_mean;
 
 /// The brains of a project, with what they need to run.
 ///
@@ -115,8 +115,15 @@ impl Project {
     pub(crate) fn check(&self) -> Result<(), Failure> {
         for entry in &self.brains {
             self.actions.check(&entry.definition).map_err(|UnknownAction { brain, action, known }| {
-                let near = nearest(&action, known.iter().map(String::as_str)).into_iter().map(str::to_owned).collect();
-                Failure::UnknownAction { brain, action, near, known }
+                let has = match known.as_slice() {
+                    [] => "the project has no actions; add one with `Project::action`".to_owned(),
+                    known => format!("the project has the actions {}", known.join(", ")),
+                };
+                Failure::usage(format!(
+                    "the brain `{brain}` names the action `{action}`, which the project does not have"
+                ))
+                .hints(did_you_mean(&action, known.iter().map(String::as_str), ""))
+                .hint(has)
             })?;
         }
         Ok(())
@@ -137,10 +144,8 @@ impl Project {
 
     /// Finds the brain of a run.
     pub(crate) fn titled(&self, title: &str) -> Result<&Entry, Failure> {
-        self.brains.iter().find(|entry| entry.definition.title == title).ok_or_else(|| {
-            let known = self.brains.iter().map(|entry| entry.definition.title.clone()).collect();
-            Failure::UnknownBrain { written: title.to_owned(), near: Vec::new(), known }
-        })
+        let entry = self.brains.iter().find(|entry| entry.definition.title == title);
+        entry.ok_or_else(|| Failure::usage(format!("unknown brain `{title}`")).hint(self.known_brains()))
     }
 
     /// Finds a brain by its title or an unambiguous prefix of it.
@@ -151,10 +156,19 @@ impl Project {
         let mut beginning = self.brains.iter().filter(begins);
         let only = beginning.next().filter(|_| beginning.next().is_none());
         exact.or(only).ok_or_else(|| {
-            let known: Vec<String> = self.brains.iter().map(|entry| entry.definition.title.clone()).collect();
-            let near = nearest(written, known.iter().map(String::as_str)).into_iter().map(str::to_owned).collect();
-            Failure::UnknownBrain { written: written.to_owned(), near, known }
+            let titles = self.brains.iter().map(|entry| entry.definition.title.as_str());
+            let near = did_you_mean(written, titles, "");
+            Failure::usage(format!("unknown brain `{written}`")).hints(near).hint(self.known_brains())
         })
+    }
+
+    /// Lists the brains for an error.
+    fn known_brains(&self) -> String {
+        if self.brains.is_empty() {
+            return "the project has no brains; add one with `Project::brain`".to_owned();
+        }
+        let titles: Vec<_> = self.brains.iter().map(|entry| format!("`{}`", entry.definition.title)).collect();
+        format!("the project has the brains {}", titles.join(", "))
     }
 }
 

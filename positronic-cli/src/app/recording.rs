@@ -10,7 +10,7 @@ use crate::app::models::{CassetteSession, Models};
 use crate::app::store::ProjectStore;
 use crate::app::ui::Ui;
 use positronic_core::private;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Renders the cassette of a run. `project` makes messages as the asked model does, and `secrets` are redacted.
 pub(crate) async fn recording(
@@ -22,7 +22,7 @@ pub(crate) async fn recording(
     let client = store.client();
     let log = client.events(run, Seq(0)).await?;
     let history = client.history(run).await?;
-    let traffic = traffic(log.iter().map(|event| &**event), history, project).map_err(Failure::store)?;
+    let traffic = traffic(log.iter().map(|event| &**event), history, project).map_err(Failure::environment)?;
     let exchanges = || {
         traffic.iter().filter_map(|one| match one {
             Traffic::Exchange(exchange) => Some(&**exchange),
@@ -30,10 +30,7 @@ pub(crate) async fn recording(
         })
     };
     let Some(first) = exchanges().next() else {
-        return Err(Failure::Refused {
-            message: format!("the run {run} asked no model; there is nothing to record"),
-            hints: Vec::new(),
-        });
+        return Err(Failure::refused(format!("the run {run} asked no model; there is nothing to record")));
     };
     let options = match log.first().map(|event| &event.kind) {
         Some(EventKind::BrainStart(start)) => Some(start.options.clone()),
@@ -70,8 +67,7 @@ fn models<'a>(exchanges: impl Iterator<Item = &'a Exchange>) -> String {
 
 /// Writes a cassette, and prints the command that plays it.
 pub(crate) fn written(file: &Path, text: &str, brain: &str, ui: &mut Ui) -> Result<(), Failure> {
-    let refuse = |source| Failure::File { path: PathBuf::from(file), doing: "cannot be written", source };
-    replace(file, text).map_err(refuse)?;
+    replace(file, text).map_err(Failure::file(file, "cannot be written"))?;
     let file = file.display().to_string();
     let play = ui.command(&["run", brain, "--cassette", &file]);
     ui.notice(&format!("recorded to {file}; play it with: {play}"))?;
@@ -81,11 +77,7 @@ pub(crate) fn written(file: &Path, text: &str, brain: &str, ui: &mut Ui) -> Resu
 /// Writes the recorded cassette, however the run ended.
 pub(crate) fn save(models: &Models, record: Option<&Path>, ui: &mut Ui) -> Result<(), Failure> {
     let (CassetteSession::Records(cassette), Some(path)) = (&models.cassette, record) else { return Ok(()) };
-    private::write(path, cassette.to_text().as_bytes()).map_err(|source| Failure::File {
-        path: path.to_owned(),
-        doing: "cannot be written",
-        source,
-    })?;
+    private::write(path, cassette.to_text().as_bytes()).map_err(Failure::file(path, "cannot be written"))?;
     ui.notice(&format!("recorded to {}", path.display()))?;
     Ok(())
 }

@@ -6,9 +6,10 @@ use serde_json::Value;
 use crate::app::failure::Failure;
 use crate::app::models::{ChosenCassette, ModelSettings, Models, cassette, choose};
 use crate::app::project::{Entry, Project};
-use crate::app::store::{ProjectStore, with_alternatives};
+use crate::app::store::ProjectStore;
 use crate::app::ui::Ui;
-use crate::cli::options::parse;
+use crate::cli::options::{OptionsError, parse};
+use crate::render::figures::many;
 
 /// The options of the command line.
 #[derive(Debug, Clone, Copy)]
@@ -43,12 +44,12 @@ pub(crate) fn prepare(
 /// Opens the store of a run, or one in memory.
 pub(crate) fn open_store(in_memory: bool, ui: &Ui) -> Result<ProjectStore, Failure> {
     match &ui.store_args.store {
-        Some(store) if in_memory => Err(Failure::Misused {
-            message: format!("--memory stores nothing in {}", store.display()),
-            hint: "use either --memory or --store FILE".to_owned(),
-        }),
+        Some(store) if in_memory => Err(Failure::usage(format!("--memory stores nothing in {}", store.display()))
+            .hint("use either --memory or --store FILE")),
         _ if in_memory => Ok(ProjectStore::memory()),
-        _ => ProjectStore::open(ui).map_err(|failure| with_alternatives(&failure)),
+        _ => ProjectStore::open(ui).map_err(|failure| {
+            failure.hints(["use --store FILE for another store, or --memory to run without one".to_owned()])
+        }),
     }
 }
 
@@ -58,8 +59,17 @@ fn options(entry: &Entry, given: GivenOptions<'_>, recorded: Option<&Value>, ui:
         Some(given) => Some(crate::app::json::text(given, ui)?),
         None => recorded.map(Value::to_string),
     };
-    let options = parse(entry.definition.options.json(), given.pairs, document.as_deref());
-    options.map_err(|source| Failure::Options { brain: entry.definition.title.clone(), source })
+    parse_options(entry, given.pairs, document.as_deref())
+}
+
+/// Parses options by the schema of a brain.
+pub(crate) fn parse_options(entry: &Entry, pairs: &[String], document: Option<&str>) -> Result<Value, Failure> {
+    let definition = &entry.definition;
+    parse(definition.options.json(), pairs, document).map_err(|OptionsError { problems, example }| {
+        let count = many(problems.len(), "problem");
+        let head = format!("{count} with the options of `{}`:\n{}", definition.title, problems.join("\n"));
+        Failure::usage(head).hints((!example.is_empty()).then(|| format!("for example: {example}")))
+    })
 }
 
 /// Refuses a brain without a loop that could receive a message.
@@ -67,6 +77,6 @@ pub(crate) fn check_accepts_messages(entry: &Entry, hint: impl FnOnce() -> Strin
     if entry.definition.stages.iter().any(|stage| matches!(stage.body, StageBody::Loop(_))) {
         return Ok(());
     }
-    let message = format!("`{}` accepts no message: it has no loop of its own", entry.definition.title);
-    Err(Failure::Misused { message, hint: hint() })
+    let title = &entry.definition.title;
+    Err(Failure::usage(format!("`{title}` accepts no message: it has no loop of its own")).hint(hint()))
 }

@@ -5,7 +5,6 @@
 //! memory until the command ends.
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use positronic_core::runner::Client;
@@ -68,7 +67,8 @@ impl ProjectStore {
             return Self::file(&path, &here, read_only);
         }
         match named {
-            Some(path) => Err(Failure::NoStore { place: shown(&path, &here) }),
+            Some(path) => Err(Failure::environment(format!("no store found at {}", shown(&path, &here)))
+                .hint("check --store and POSITRONIC_STORE; `run` and `import` create a missing store")),
             None => Ok(Self { location: shown(&path, &here), ..Self::memory() }),
         }
     }
@@ -80,10 +80,9 @@ impl ProjectStore {
 
     #[cfg(not(feature = "sqlite"))]
     fn file(path: &Path, here: &Path, _: bool) -> Result<Self, Failure> {
-        Err(Failure::Store {
-            message: format!("{} cannot be opened: this command was built without SQLite", shown(path, here)),
-            hints: vec!["build it with the feature `sqlite` of positronic-cli, or use --memory".to_owned()],
-        })
+        let path = shown(path, here);
+        Err(Failure::environment(format!("{path} cannot be opened: this command was built without SQLite"))
+            .hint("build it with the feature `sqlite` of positronic-cli, or use --memory"))
     }
 
     #[cfg(feature = "sqlite")]
@@ -97,8 +96,7 @@ impl ProjectStore {
         }
         if matches!(opened, Err(StoreError::Older { .. })) && !holds_something() {
             let message = format!("{} is an empty file without an event store", shown(path, here));
-            let hints = vec!["`run` and `import` create the store in it".to_owned()];
-            return Err(Failure::Store { message, hints });
+            return Err(Failure::environment(message).hint("`run` and `import` create the store in it"));
         }
         Ok(Self { backend: Backend::File(opened?), location: shown(path, here), path: Some(path.to_owned()) })
     }
@@ -117,33 +115,23 @@ impl ProjectStore {
     }
 }
 
-/// Adds the alternatives to a failure to open the store.
-pub(crate) fn with_alternatives(failure: &Failure) -> Failure {
-    let hint = "use --store FILE for another store, or --memory to run without one";
-    Failure::Store { message: failure.to_string(), hints: vec![hint.to_owned()] }
-}
-
 fn named(ui: &Ui) -> Option<PathBuf> {
     ui.store_args.store.clone().or_else(|| ui.settings.store.clone())
 }
 
-fn here() -> Result<PathBuf, Failure> {
-    std::env::current_dir().map_err(|source| file(Path::new("."), "cannot be entered", source))
+pub(crate) fn here() -> Result<PathBuf, Failure> {
+    std::env::current_dir().map_err(Failure::file(".", "cannot be entered"))
 }
 
 /// Returns the project's store file, and creates its folder, which git ignores.
 fn own(here: &Path) -> Result<PathBuf, Failure> {
     let folder = folder(here);
-    private::make_folder(&folder).map_err(|source| file(&folder, "cannot be created to store runs", source))?;
+    private::make_folder(&folder).map_err(Failure::file(&folder, "cannot be created to store runs"))?;
     let ignored = folder.join(".gitignore");
     if !ignored.exists() {
-        fs::write(&ignored, "*\n").map_err(|source| file(&ignored, "cannot be written", source))?;
+        fs::write(&ignored, "*\n").map_err(Failure::file(&ignored, "cannot be written"))?;
     }
     Ok(folder.join(FILE))
-}
-
-fn file(path: &Path, doing: &'static str, source: io::Error) -> Failure {
-    Failure::File { path: path.to_owned(), doing, source }
 }
 
 /// Renders a path relative to the current folder.

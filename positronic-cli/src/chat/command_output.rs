@@ -44,9 +44,9 @@ impl ChatContext {
     /// Renders the conversation as a transcript, or its last messages.
     pub(super) async fn history(&self, argument: &str, style: &Style) -> Result<String, Failure> {
         let most = if argument.is_empty() { Some(usize::MAX) } else { argument.parse().ok().filter(|most| *most > 0) };
-        let most = most.ok_or_else(|| Failure::Misused {
-            message: format!("/history: expected a number of messages, got `{argument}`"),
-            hint: "/history shows the whole conversation, and /history 3 the last three messages".to_owned(),
+        let most = most.ok_or_else(|| {
+            Failure::usage(format!("/history: expected a number of messages, got `{argument}`"))
+                .hint("/history shows the whole conversation, and /history 3 the last three messages")
         })?;
         let text = self.recorded().await?.text(most, style, false, SystemClock.now());
         Ok(if text.is_empty() { "\nno message yet".to_owned() } else { text })

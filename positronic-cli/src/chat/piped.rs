@@ -96,7 +96,7 @@ impl PipedChat<'_> {
                 Written::Command(slash, argument) => match self.command(slash, &argument).await {
                     Ok(Some(again)) => again,
                     Ok(None) => continue,
-                    Err(Failure::Output(error)) => return Err(error.into()),
+                    Err(failure) if failure.output.is_some() => return Err(failure),
                     Err(failure) => {
                         self.ui.failure(&failure)?;
                         continue;
@@ -266,8 +266,7 @@ impl Lines {
                 Some(interrupt) = interrupts.recv() => return Ok(Next::Interrupt(interrupt)),
                 read = reading => read.unwrap_or_else(|error| Err(error.into())),
             };
-            let (input, bytes) =
-                read.map_err(|source| Failure::File { path: "stdin".into(), doing: "cannot be read", source })?;
+            let (input, bytes) = read.map_err(Failure::file("stdin", "cannot be read"))?;
             if bytes.is_empty() {
                 break;
             }

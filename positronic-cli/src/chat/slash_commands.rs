@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::cli::suggest::{did_you_mean, nearest};
+use crate::cli::suggest::did_you_mean;
 
 /// A command of a chat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,10 +62,8 @@ pub(super) fn parse(text: &str) -> Written {
     match named(&name.to_lowercase()) {
         Some(slash) => Written::Command(slash, argument.trim().to_owned()),
         None => {
-            let near = nearest(name, ALL.iter().map(|(_, known, _, _)| *known));
-            let near: Vec<String> = near.iter().map(|name| format!("/{name}")).collect();
-            let near: Vec<&str> = near.iter().map(String::as_str).collect();
-            let meant = did_you_mean(&near).unwrap_or_else(|| "`/help` lists the commands".to_owned());
+            let near = did_you_mean(name, ALL.iter().map(|(_, known, _, _)| *known), "/");
+            let meant = near.unwrap_or_else(|| "`/help` lists the commands".to_owned());
             Written::Unknown(format!("unknown command `/{name}`; {meant} (`//` sends a slash)"))
         }
     }

@@ -176,7 +176,7 @@ impl ChatUi<'_> {
                 }
                 sent = ready(&mut self.sending) => {
                     self.sending = None;
-                    self.sent(sent.map_err(|error| Failure::Run { message: error.to_string() })?).await?;
+                    self.sent(sent.map_err(Failure::run)?).await?;
                 }
                 () = ready(&mut self.released) => break,
                 _ = ticks.tick() => {
@@ -246,7 +246,7 @@ impl ChatUi<'_> {
                     }));
                 }
                 Action::Command(slash, argument) => match self.command(slash, &argument).await {
-                    Err(Failure::Output(error)) => return Err(error.into()),
+                    Err(failure) if failure.output.is_some() => return Err(failure),
                     Err(failure) => self.fail(&failure)?,
                     Ok(()) => {}
                 },

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Args, ValueEnum};
 use positronic_core::record::{ActionFormat, AskForMore, Budget, Money, OnLimit};
 
-use super::values::{iterations, message, money, name, output_tokens, time, tokens};
+use super::values::{iterations, money, name, output_tokens, text, time, tokens};
 
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("source").multiple(false).args(["version", "git", "path"]))]
@@ -253,7 +253,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "JSON")]
     pub(crate) options: Option<String>,
     /// Message to the brain: its first loop begins with it, as with a message in `chat`
-    #[arg(long, value_name = "TEXT", value_parser = message)]
+    #[arg(long, value_name = "TEXT", value_parser = text)]
     pub(crate) message: Option<String>,
     #[command(flatten)]
     pub(crate) model: ModelArgs,

@@ -1,5 +1,6 @@
 //! Arguments of the commands for conversations: chatting, listing, reading.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -7,7 +8,7 @@ use positronic_core::runner;
 
 use super::ModelArgs;
 use super::brains::{AnswerBudgetArgs, BudgetArgs, ENVIRONMENT};
-use super::values::{count, most, name};
+use super::values::name;
 
 /// Notes in `chat --help`.
 const CHAT: &str = "\
@@ -58,7 +59,7 @@ pub(crate) struct ChatArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) files: Option<PathBuf>,
     /// Number of earlier messages to show at the start
-    #[arg(long, value_name = "NUMBER", default_value_t = 3, value_parser = count, allow_negative_numbers = true)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 3, allow_negative_numbers = true)]
     pub(crate) history: usize,
     /// Write every event as one line of JSON, with its run
     #[arg(long)]
@@ -122,8 +123,8 @@ pub(crate) struct ConversationListArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) user: Option<String>,
     /// Maximum number of entries
-    #[arg(long, value_name = "NUMBER", default_value_t = 50, value_parser = most, allow_negative_numbers = true)]
-    pub(crate) limit: usize,
+    #[arg(long, value_name = "NUMBER", default_value = "50", allow_negative_numbers = true)]
+    pub(crate) limit: NonZeroUsize,
     /// Write JSON, one conversation per line
     #[arg(long)]
     pub(crate) json: bool,

@@ -7,9 +7,9 @@ use positronic_core::runner::Runner;
 
 use crate::app::cassette_position::CassetteFollower;
 use crate::app::failure::Failure;
-use crate::app::find_conversation::{known, new_id};
+use crate::app::find::{known, new_id};
 use crate::app::models::{CassetteSession, ModelSettings, Models};
-use crate::app::money_limit::{MoneyLimit, check_enforceable};
+use crate::app::money_limit::check_enforceable;
 use crate::app::project::{Entry, Project};
 use crate::app::recording::save;
 use crate::app::run_options::{GivenOptions, Prepared, check_accepts_messages, open_store, prepare};
@@ -31,8 +31,13 @@ pub(crate) async fn chat(project: &Project, args: &ChatArgs, ui: &mut Ui) -> Res
     let given = GivenOptions { pairs: &args.pairs, document: args.options.as_deref() };
     let Prepared { options, models, goal } = prepare(project, entry, settings, given, ui)?;
     let (given_budget, answer_budget) = (args.budget.budget(), args.each.budget());
-    let given = [("--max-money", given_budget.as_ref()), ("--answer-max-money", answer_budget.as_ref())];
-    check_enforceable(MoneyLimit::of(&given, &entry.definition), &models)?;
+    let (title, brain_budget) = (&entry.definition.title, entry.definition.budget.as_ref());
+    let limits = [
+        ("--max-money is a money limit", given_budget.as_ref()),
+        ("--answer-max-money is a money limit", answer_budget.as_ref()),
+        (&*format!("`{title}` has a money limit"), brain_budget),
+    ];
+    check_enforceable(&limits, &models)?;
     let store = open_store(args.memory, ui)?;
     if let Some(notice) = &models.notice {
         ui.notice(notice)?;
@@ -40,10 +45,10 @@ pub(crate) async fn chat(project: &Project, args: &ChatArgs, ui: &mut Ui) -> Res
     if let Some(goal) = goal {
         ui.notice(&goal)?;
     }
-    let id = conversation(&store, entry, args, ui).await?;
+    let id = conversation(&store, entry, args).await?;
     let known = store.client().budget(&id, None).await?;
     let known = known.map(|known| known.budget);
-    check_enforceable(MoneyLimit::before(&id, known.as_ref()), &models)?;
+    check_enforceable(&[(&*format!("the conversation `{id}` has a money limit"), known.as_ref())], &models)?;
     let budget = match (&given_budget, &known) {
         // Limits without a flag keep their amount.
         (Some(given_budget), Some(known)) => Some(given_budget.or(known)),
@@ -118,30 +123,21 @@ fn say_goodbye(context: &ChatContext, left: &Left, ui: &mut Ui) -> Result<Exit, 
 }
 
 /// Finds the named conversation, or generates the id of a new one.
-async fn conversation(store: &ProjectStore, entry: &Entry, args: &ChatArgs, ui: &Ui) -> Result<String, Failure> {
+async fn conversation(store: &ProjectStore, entry: &Entry, args: &ChatArgs) -> Result<String, Failure> {
     let client = store.client();
     let id = match &args.conversation {
-        Some(written) => known(store, written, ui).await?,
+        Some(written) => known(store, written).await?,
         None if args.last => {
             let mut all = client.conversations().await?.into_iter();
             let is_meant = |last: &RunSummary| *last.brain == *entry.definition.title && last.user == args.user;
             let last = all.find(|one| is_meant(&one.last));
-            last.map(|last| last.id).ok_or_else(|| Failure::Misused {
-                message: match &args.user {
-                    Some(user) => {
-                        format!(
-                            "{user} has no conversation with `{}` in {} yet",
-                            entry.definition.title, store.location
-                        )
-                    }
-                    None => {
-                        format!(
-                            "no conversation with `{}` in {} is without a user",
-                            entry.definition.title, store.location
-                        )
-                    }
-                },
-                hint: "leave out --last to begin a new one; --user NAME finds the conversations of a user".to_owned(),
+            last.map(|last| last.id).ok_or_else(|| {
+                let with = format!("conversation with `{}` in {}", entry.definition.title, store.location);
+                Failure::usage(match &args.user {
+                    Some(user) => format!("{user} has no {with} yet"),
+                    None => format!("no {with} is without a user"),
+                })
+                .hint("leave out --last to begin a new one; --user NAME finds the conversations of a user")
             })?
         }
         None => new_id(&client).await?,
@@ -157,14 +153,10 @@ async fn conversation(store: &ProjectStore, entry: &Entry, args: &ChatArgs, ui: 
 /// enough to speak as another user. A message checks that two named users are the same.
 fn belongs(id: &str, owner: Option<&str>, user: Option<&str>) -> Result<(), Failure> {
     match (owner, user) {
-        (Some(_), None) => Err(Failure::Misused {
-            message: format!("the conversation `{id}` belongs to a user"),
-            hint: "use --user NAME to continue it as that user, or leave out -c to begin a new one".to_owned(),
-        }),
-        (None, Some(_)) => Err(Failure::Misused {
-            message: format!("the conversation `{id}` belongs to no user"),
-            hint: "leave out --user to continue it, or name another conversation to begin a new one".to_owned(),
-        }),
+        (Some(_), None) => Err(Failure::usage(format!("the conversation `{id}` belongs to a user"))
+            .hint("use --user NAME to continue it as that user, or leave out -c to begin a new one")),
+        (None, Some(_)) => Err(Failure::usage(format!("the conversation `{id}` belongs to no user"))
+            .hint("leave out --user to continue it, or name another conversation to begin a new one")),
         (None, None) | (Some(_), Some(_)) => Ok(()),
     }
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::app::conversation::Recorded;
 use crate::app::conversation::{form, write};
 use crate::app::failure::Failure;
-use crate::app::find_conversation::find;
+use crate::app::find::find_conversation;
 use crate::app::output_file::refuse_known;
 use crate::app::store::ProjectStore;
 use crate::app::ui::Ui;
@@ -58,8 +58,8 @@ async fn list(args: &ConversationListArgs, ui: &mut Ui) -> Result<Exit, Failure>
     } else {
         let (columns, unicode) = (ui.columns(), ui.settings.unicode);
         ui.print(&conversation_table(&all, &unclaimed, now, columns, unicode))?;
-        if all.len() == args.limit {
-            ui.notice(&more("last", args.limit))?;
+        if all.len() == args.limit.get() {
+            ui.notice(&more("last", args.limit.get()))?;
         }
     }
     Ok(Exit::Done)
@@ -69,7 +69,7 @@ async fn listed(store: &ProjectStore, args: &ConversationListArgs) -> Result<Vec
     let client = store.client();
     let mut listed = Vec::new();
     for summary in client.conversations().await? {
-        if listed.len() >= args.limit {
+        if listed.len() >= args.limit.get() {
             break;
         }
         if args.user.is_some() && summary.last.user != args.user {
@@ -125,6 +125,6 @@ async fn export(args: &ConversationExportArgs, ui: &mut Ui) -> Result<Exit, Fail
 
 async fn recorded(written: &str, ui: &Ui) -> Result<Recorded, Failure> {
     let store = ProjectStore::open_to_read(ui)?;
-    let id = find(&store, written, ui).await?;
+    let id = find_conversation(&store, written, ui).await?;
     Recorded::read(&store.client(), &id).await
 }

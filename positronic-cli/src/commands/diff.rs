@@ -22,7 +22,7 @@ pub(crate) async fn diff(args: &DiffArgs, ui: &mut Ui) -> Result<Exit, Failure> 
     let client = store.client();
     let one = client.events(&runs[0].run, Seq(0)).await?;
     let other = client.events(&runs[1].run, Seq(0)).await?;
-    let diff = differences(&one, &other).map_err(Failure::store)?;
+    let diff = differences(&one, &other).map_err(Failure::environment)?;
     if args.json {
         ui.document(&diff)?;
     } else {
@@ -49,7 +49,7 @@ fn text(runs: &[RunSummary; 2], diff: &RunDiff, columns: usize, unicode: bool) -
         line("-", &format!("given {}", given(one, other, unicode)));
         line("+", &format!("given {}", given(other, one, unicode)));
     }
-    let same = many(u64::try_from(diff.same).unwrap_or(u64::MAX), "event");
+    let same = many(diff.same, "event");
     let Some(parting) = &diff.parts else {
         line(" ", &format!("identical: {same}"));
         return text;
@@ -61,7 +61,7 @@ fn text(runs: &[RunSummary; 2], diff: &RunDiff, columns: usize, unicode: bool) -
     if changes.is_empty() {
         line(" ", "the state is the same");
     } else {
-        line(" ", &format!("in the state, {}", many(u64::try_from(changes.len()).unwrap_or(u64::MAX), "change")));
+        line(" ", &format!("in the state, {}", many(changes.len(), "change")));
     }
     for change in changes {
         let field =

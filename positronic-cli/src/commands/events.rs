@@ -76,7 +76,7 @@ fn named(event: &Event, unicode: bool) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::render::stories::{Beat, waiting};
+    use crate::render::tests::stories::{Beat, waiting};
 
     #[test]
     fn every_event_is_a_line_that_fits() {

@@ -80,16 +80,15 @@ pub(crate) async fn export(args: &ExportArgs, ui: &mut Ui) -> Result<Exit, Failu
     let positronic_run = if blobs.is_empty() { PLAIN } else { WITH_FILES };
     let (events, files) = (count(log.len()), count(blobs.len()));
     let header = Header { positronic_run, run: row.run, brain: row.brain.to_string(), events, blobs: files };
-    let unreadable = |error: &dyn std::fmt::Display| Failure::store(error);
-    let mut text = serde_json::to_string(&header).map_err(|error| unreadable(&error))?;
+    let mut text = serde_json::to_string(&header).map_err(Failure::environment)?;
     for event in &log {
         text.push('\n');
-        text.push_str(&event.to_json().map_err(|error| unreadable(&error))?);
+        text.push_str(&event.to_json().map_err(Failure::environment)?);
     }
     for (sha256, bytes) in &blobs {
         let blob = Blob { blob: sha256.clone(), bytes: BASE64.encode(bytes) };
         text.push('\n');
-        text.push_str(&serde_json::to_string(&blob).map_err(|error| unreadable(&error))?);
+        text.push_str(&serde_json::to_string(&blob).map_err(Failure::environment)?);
     }
     text.push('\n');
     for reason in left_out {
@@ -99,7 +98,7 @@ pub(crate) async fn export(args: &ExportArgs, ui: &mut Ui) -> Result<Exit, Failu
         write!(ui.out, "{}", harmless_json(&text))?;
         return Ok(Exit::Done);
     };
-    replace(file, &text).map_err(|source| Failure::File { path: file.clone(), doing: "cannot be written", source })?;
+    replace(file, &text).map_err(Failure::file(file, "cannot be written"))?;
     report(&header, args.json, &format!("wrote the run {} to {}", header.run, file.display()), ui)
 }
 
@@ -108,7 +107,7 @@ pub(crate) async fn import(args: &ImportArgs, ui: &mut Ui) -> Result<Exit, Failu
         true => (Path::new("stdin"), stdin(ui)),
         false => (args.file.as_path(), fs::read(&args.file)),
     };
-    let bytes = bytes.map_err(|source| Failure::File { path: file.to_owned(), doing: "cannot be read", source })?;
+    let bytes = bytes.map_err(Failure::file(file, "cannot be read"))?;
     let Exported { header, log, blobs } = read(file, &bytes)?;
     let store = ProjectStore::open(ui)?;
     // The bytes first, so that no stored run references missing ones.
@@ -116,11 +115,11 @@ pub(crate) async fn import(args: &ImportArgs, ui: &mut Ui) -> Result<Exit, Failu
         store.client().put_blob(bytes).await?;
     }
     store.client().import(&header.run, &log).await.map_err(|error| match error {
-        StoreError::Conflict { .. } => Failure::Refused {
-            message: format!("{} already has the run {}", store.location, header.run),
-            hints: vec![format!("`{}` shows it", ui.command(&["show", header.run.as_str()]))],
-        },
-        StoreError::NoRunBefore { .. } => Failure::Refused { message: error.to_string(), hints: Vec::new() },
+        StoreError::Conflict { .. } => {
+            Failure::refused(format!("{} already has the run {}", store.location, header.run))
+                .hint(format!("`{}` shows it", ui.command(&["show", header.run.as_str()])))
+        }
+        StoreError::NoRunBefore { .. } => Failure::refused(error),
         other => other.into(),
     })?;
     report(&header, args.json, &format!("imported the run {} of {}", header.run, header.brain), ui)
@@ -160,7 +159,10 @@ fn report(header: &Header, json: bool, done: &str, ui: &mut Ui) -> Result<Exit, 
 
 /// Reads an exported run, and folds its events, so that an error can name the invalid line.
 fn read(file: &Path, bytes: &[u8]) -> Result<Exported, Failure> {
-    let broken = |line: usize, reason: String| Failure::Import { path: file.to_owned(), line, reason };
+    let broken = |line: usize, reason: String| {
+        Failure::environment(format!("{}, line {line}: {reason}", file.display()))
+            .hint("nothing was imported; export the run again, and copy the complete file")
+    };
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let line = bytes.iter().take(error.valid_up_to()).filter(|byte| **byte == b'\n').count() + 1;
         broken(line, "invalid UTF-8".to_owned())
@@ -172,8 +174,10 @@ fn read(file: &Path, bytes: &[u8]) -> Result<Exported, Failure> {
         broken(1, format!("invalid header of an exported run; expected {form}"))
     })?;
     if header.positronic_run > WITH_FILES {
-        let (path, format) = (file.to_owned(), header.positronic_run);
-        return Err(Failure::ImportNewer { path, format, known: WITH_FILES });
+        let newer = format!("written by a newer release (format {})", header.positronic_run);
+        let reads = format!("this release reads formats up to {WITH_FILES}");
+        return Err(Failure::environment(format!("{}, line 1: {newer}; {reads}", file.display()))
+            .hint("nothing was imported; use a newer release of positronic"));
     }
     sound("the run's id", header.run.as_str()).map_err(|reason| broken(1, reason))?;
     let (mut state, mut log, mut last, mut blobs) = (RunState::default(), Vec::new(), 1, Vec::new());

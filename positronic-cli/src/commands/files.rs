@@ -19,7 +19,7 @@ use crate::app::store::ProjectStore;
 use crate::app::ui::Ui;
 use crate::cli::FilesArgs;
 use crate::cli::exit::Exit;
-use crate::cli::suggest::{did_you_mean, nearest};
+use crate::cli::suggest::did_you_mean;
 use crate::render::figures::{many, size};
 use crate::render::table::Table;
 use crate::render::text::one_line;
@@ -34,9 +34,9 @@ pub(crate) async fn files(args: &FilesArgs, ui: &mut Ui) -> Result<Exit, Failure
     let mut files = client.files(&row.run).await?;
     if let Some(unknown) = args.names.iter().find(|name| !files.iter().any(|file| file.file.name == **name)) {
         let known: Vec<_> = files.iter().map(|file| file.file.name.as_str()).collect();
-        let hint = did_you_mean(&nearest(unknown, known))
-            .unwrap_or_else(|| format!("`{}` lists them", ui.command(&["files", &args.run])));
-        return Err(Failure::Misused { message: format!("the run has no file `{unknown}`"), hint });
+        let list = || format!("`{}` lists them", ui.command(&["files", &args.run]));
+        return Err(Failure::usage(format!("the run has no file `{unknown}`"))
+            .hint(did_you_mean(unknown, known, "").unwrap_or_else(list)));
     }
     files.retain(|file| args.names.is_empty() || args.names.contains(&file.file.name));
     match &args.save {
@@ -101,18 +101,16 @@ async fn save(
     ui: &mut Ui,
 ) -> Result<Exit, Failure> {
     if folder.exists() && !folder.is_dir() {
-        return Err(Failure::NoFolder { file: folder.to_owned() });
+        return Err(Failure::usage(format!("{} is a file and not a folder", folder.display()))
+            .hint("name a new or an empty folder"));
     }
     let (here, elsewhere): (Vec<_>, Vec<_>) = files.iter().partition(|file| file.file.blob().is_some());
     let saved = placed(&here, folder);
     if let Some(there) = saved.iter().find(|saved| !args.force && saved.path.symlink_metadata().is_ok()) {
-        return Err(Failure::Exists { file: there.path.clone() });
+        return Err(Failure::usage(format!("{} already exists", there.path.display()))
+            .hint("name another file, or use --force to replace it"));
     }
-    let failed = |path: &Path, doing| {
-        let path = path.to_owned();
-        move |source| Failure::File { path, doing, source }
-    };
-    fs::create_dir_all(folder).map_err(failed(folder, "cannot be created"))?;
+    fs::create_dir_all(folder).map_err(Failure::file(folder, "cannot be created"))?;
     let (mut written, mut missing) = (0, Vec::new());
     for Saved { file, path } in &saved {
         // One at a time, to limit the memory.
@@ -130,9 +128,9 @@ async fn save(
         };
         // A link itself is replaced, not its target, which may be anywhere.
         if path.symlink_metadata().is_ok_and(|there| there.is_symlink()) {
-            fs::remove_file(path).map_err(failed(path, "cannot be replaced"))?;
+            fs::remove_file(path).map_err(Failure::file(path, "cannot be replaced"))?;
         }
-        replace(path, bytes).map_err(failed(path, "cannot be written"))?;
+        replace(path, bytes).map_err(Failure::file(path, "cannot be written"))?;
         written += 1;
         if args.json {
             let mut document = document(file);
@@ -158,7 +156,7 @@ async fn save(
         ui.notice(&format!("wrote {} into {}", many(written, "file"), folder.display()))?;
         return Ok(Exit::Done);
     }
-    Err(Failure::store(missing.join("; ")))
+    Err(Failure::environment(missing.join("; ")))
 }
 
 /// Gives each file its own path in the folder. The same content under the same name is one file.

@@ -21,7 +21,7 @@ pub(crate) async fn inbox(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure
         return mail(args, ui).await;
     }
     let store = ProjectStore::open_to_read(ui)?;
-    let filter = PendingFilter::builder().person(!args.all).most(args.limit).build();
+    let filter = PendingFilter::builder().person(!args.all).most(args.limit.get()).build();
     let client = store.client();
     let items = client.store().pending(&filter).await?;
     let short = ShortIds::of(&client, items.iter().map(|item| &item.run)).await?;
@@ -46,8 +46,8 @@ pub(crate) async fn inbox(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure
         let room = (ui.columns(), (!args.full).then_some(LISTED_ROWS));
         ui.print(&entry(item, short.get(&item.run), currency.as_deref(), now, room, ui))?;
     }
-    if items.len() == args.limit {
-        ui.notice(&more("first", args.limit))?;
+    if items.len() == args.limit.get() {
+        ui.notice(&more("first", args.limit.get()))?;
     }
     Ok(Exit::Done)
 }
@@ -63,7 +63,7 @@ async fn mail(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure> {
             DeliveryState::Undelivered(mail) if mail.expires > now => Some(mail),
             _ => None,
         })
-        .take(args.limit)
+        .take(args.limit.get())
         .collect();
     if args.json {
         for mail in &mails {

@@ -39,7 +39,7 @@ pub(crate) async fn prune(args: &PruneArgs, ui: &mut Ui) -> Result<Exit, Failure
         ui.json_line(&json!({"removed": removed, "files": files, "dry_run": args.dry_run, "runs": runs}))?;
         return Ok(Exit::Done);
     }
-    let count = |runs| many(u64::try_from(runs).unwrap_or(u64::MAX), "run");
+    let count = |runs| many(runs, "run");
     if !rows.is_empty() {
         let (columns, unicode) = (ui.columns(), ui.settings.unicode);
         ui.print(&table(&rows, &short, &HashSet::new(), &HashMap::new(), now, columns, unicode))?;

@@ -26,7 +26,7 @@ pub(crate) async fn report(args: &ReportArgs, ui: &mut Ui) -> Result<Exit, Failu
     log.iter().for_each(|event| timeline.apply(event));
     let text = || {
         let text = markdown(&timeline, &row);
-        text.ok_or_else(|| Failure::store(format!("the log of {} does not begin with a brain", row.run)))
+        text.ok_or_else(|| Failure::environment(format!("the log of {} does not begin with a brain", row.run)))
     };
     let document = || serde_json::json!({"run": row, "timeline": timeline});
     let Some(file) = to_file else {
@@ -37,13 +37,12 @@ pub(crate) async fn report(args: &ReportArgs, ui: &mut Ui) -> Result<Exit, Failu
         }
         return Ok(Exit::Done);
     };
-    let text =
-        if args.json { serde_json::to_string_pretty(&document()).map_err(Failure::store)? + "\n" } else { text()? };
-    replace(file, &text).map_err(|source| Failure::File {
-        path: file.to_owned(),
-        doing: "cannot be written",
-        source,
-    })?;
+    let text = if args.json {
+        serde_json::to_string_pretty(&document()).map_err(Failure::environment)? + "\n"
+    } else {
+        text()?
+    };
+    replace(file, &text).map_err(Failure::file(file, "cannot be written"))?;
     ui.print(&format!("wrote the report of the run {} to {}", row.run, file.display()))?;
     Ok(Exit::Done)
 }

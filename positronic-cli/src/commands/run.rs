@@ -9,7 +9,7 @@ use positronic_core::store::StoreError;
 use crate::app::cassette_position::rewind;
 use crate::app::failure::Failure;
 use crate::app::models::{CassetteSession, ModelSettings};
-use crate::app::money_limit::{MoneyLimit, check_enforceable};
+use crate::app::money_limit::check_enforceable;
 use crate::app::prices::prices;
 use crate::app::project::Project;
 use crate::app::recording::save;
@@ -31,7 +31,9 @@ pub(crate) async fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Resul
     let given = GivenOptions { pairs: &args.pairs, document: args.options.as_deref() };
     let Prepared { options, models, .. } = prepare(project, entry, settings, given, ui)?;
     let budget = args.budget.budget();
-    check_enforceable(MoneyLimit::of(&[("--max-money", budget.as_ref())], &entry.definition), &models)?;
+    let of_brain = format!("`{}` has a money limit", entry.definition.title);
+    let budgets = [("--max-money is a money limit", budget.as_ref()), (&of_brain, entry.definition.budget.as_ref())];
+    check_enforceable(&budgets, &models)?;
     let store = open_store(args.memory, ui)?;
     if let Some(notice) = &models.notice {
         ui.notice(notice)?;

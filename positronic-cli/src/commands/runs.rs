@@ -30,7 +30,7 @@ pub(crate) async fn runs(project: Option<&Project>, args: &RunsArgs, ui: &mut Ui
     let short = ShortIds::of(&client, rows.iter().map(|row| &row.run)).await?;
     let unclaimed = unclaimed(&client, rows.iter(), now).await?;
     let changed = changed(project, &store, rows.iter()).await;
-    let unreadable = client.store().unreadable(&RunFilter::builder().most(args.limit).build()).await?;
+    let unreadable = client.store().unreadable(&RunFilter::builder().most(args.limit.get()).build()).await?;
     let damaged = rows.iter().filter_map(|row| Some((&row.run, changed.get(&row.run)?.as_ref().err()?)));
     let damaged = damaged.map(|(run, error)| format!("{run} cannot continue: {error}"));
     let left_out = unreadable.iter().map(|(run, error)| format!("skipped {run}: {error}"));
@@ -64,8 +64,8 @@ pub(crate) async fn runs(project: Option<&Project>, args: &RunsArgs, ui: &mut Ui
     } else {
         let (columns, unicode) = (ui.columns(), ui.settings.unicode);
         ui.print(&table(&rows, &short, &unclaimed, &changed, now, columns, unicode))?;
-        if rows.len() == args.limit {
-            ui.notice(&more("last", args.limit))?;
+        if rows.len() == args.limit.get() {
+            ui.notice(&more("last", args.limit.get()))?;
         }
     }
     Ok(Exit::Done)
@@ -81,14 +81,14 @@ async fn listed(client: &Client, args: &RunsArgs, now: Timestamp) -> Result<Vec<
     filter.since = args.since.map(|age| earlier(now, age));
     filter.before = args.before.map(|age| earlier(now, age));
     let Some(text) = &args.search else {
-        filter.most = Some(args.limit);
+        filter.most = Some(args.limit.get());
         return client.store().runs(&filter).await;
     };
     let found = client.store().search(text, FOUND).await?;
     let runs: HashSet<_> = found.into_iter().map(|found| found.run).collect();
     let mut rows = client.store().runs(&filter).await?;
     rows.retain(|row| runs.contains(&row.run));
-    rows.truncate(args.limit);
+    rows.truncate(args.limit.get());
     Ok(rows)
 }
 

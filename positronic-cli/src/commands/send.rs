@@ -127,7 +127,7 @@ async fn discard(id: &str, json: bool, ui: &mut Ui) -> Result<Exit, Failure> {
     if let Some(MailboxEntry { delivery: DeliveryState::Undelivered(mail), .. }) = &entry {
         client.store().discard(&mail.id).await?;
     }
-    let hints = vec![format!("`{}` lists the stored webhooks", ui.command(&["inbox", "--mail"]))];
+    let list = format!("`{}` lists the stored webhooks", ui.command(&["inbox", "--mail"]));
     match entry {
         Some(MailboxEntry { delivery: DeliveryState::Undelivered(mail), .. }) if json => {
             ui.json_line(&json!({"discarded": mail.id}))?;
@@ -138,9 +138,8 @@ async fn discard(id: &str, json: bool, ui: &mut Ui) -> Result<Exit, Failure> {
             Ok(Exit::Done)
         }
         Some(MailboxEntry { delivery: DeliveryState::Delivered { run, seq }, .. }) => {
-            let message = format!("the webhook `{id}` was delivered as event {seq} of {run}");
-            Err(Failure::Refused { message, hints })
+            Err(Failure::refused(format!("the webhook `{id}` was delivered as event {seq} of {run}")).hint(list))
         }
-        None => Err(Failure::Refused { message: format!("no stored webhook `{id}`"), hints }),
+        None => Err(Failure::refused(format!("no stored webhook `{id}`")).hint(list)),
     }
 }

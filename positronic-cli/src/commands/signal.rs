@@ -21,9 +21,8 @@ use crate::session::signals::send_signals;
 
 pub(crate) async fn approve(args: &ApproveArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     if args.args.is_some() && args.calls.len() > 1 {
-        let message = "--args replaces the arguments of one call, but several calls are named".to_owned();
-        let hint = "approve that call alone, then the others".to_owned();
-        return Err(Failure::Misused { message, hint });
+        return Err(Failure::usage("--args replaces the arguments of one call, but several calls are named")
+            .hint("approve that call alone, then the others"));
     }
     if let Some(written) = &args.more {
         return grant(args, written, ui).await;
@@ -39,9 +38,8 @@ async fn grant(args: &ApproveArgs, written: &str, ui: &mut Ui) -> Result<Exit, F
         [] => None,
         [one] => Some(frame(one)?),
         [_, _, ..] => {
-            let message = "--more applies to one loop or brain, but several are named".to_owned();
-            let hint = "grant it to one at a time".to_owned();
-            return Err(Failure::Misused { message, hint });
+            return Err(Failure::usage("--more applies to one loop or brain, but several are named")
+                .hint("grant it to one at a time"));
         }
     };
     let (all, currency) = asking(&args.run, ui).await?;
@@ -50,20 +48,20 @@ async fn grant(args: &ApproveArgs, written: &str, ui: &mut Ui) -> Result<Exit, F
     let (to, kind, asks) = match meant.as_slice() {
         [one @ Pending { call, kind: PendingKind::Budget { kind, .. }, .. }] => (call.clone(), *kind, question(one)),
         [_, _, ..] => {
-            return Err(Failure::SeveralAsk { asking: all.iter().map(|one| line(one, &question(one))).collect() });
+            let several = "several loops or brains of the run ask to raise a limit; name one of them";
+            return Err(Failure::usage(several).hints(all.iter().map(|one| line(one, &question(one)))));
         }
         _ => return Err(asks_nothing(&args.run, named.as_ref(), &all, ui)),
     };
-    let more = crate::cli::limits::read(kind, written).map_err(|expected| Failure::Misused {
-        message: format!("--more {written} cannot be granted: {expected}"),
-        hint: format!("{} {asks}", place(&to)),
+    let more = crate::cli::limits::read(kind, written).map_err(|expected| {
+        Failure::usage(format!("--more {written} cannot be granted: {expected}")).hint(format!("{} {asks}", place(&to)))
     })?;
     if let [Pending { kind: PendingKind::Budget { kind: LimitKind::Money, limit, used, .. }, .. }] = meant.as_slice()
         && limit.saturating_add(more.money.nanos()) <= *used
     {
         let least = money(least_money(*limit, *used), currency);
         let message = format!("--more {written} is too little: at least {least} more is needed");
-        return Err(Failure::Refused { message, hints: vec![format!("{} {asks}", place(&to))] });
+        return Err(Failure::refused(message).hint(format!("{} {asks}", place(&to))));
     }
     let done = format!("granted {} {}", place(&to), figures::more(kind, more.of(kind), currency));
     send_signals(&args.run, None, &[(SignalKind::Grant { to, more }, done)], &args.by, ui).await
@@ -80,7 +78,7 @@ fn asks_nothing(run: &str, named: Option<&Path>, all: &[Pending], ui: &Ui) -> Fa
     if hints.is_empty() {
         hints.push(format!("`{}` shows more", ui.command(&["show", run])));
     }
-    Failure::Refused { message, hints }
+    Failure::refused(message).hints(hints)
 }
 
 /// Renders the path of a loop, a brain or a call as a sentence subject.
@@ -109,10 +107,8 @@ fn frame(written: &str) -> Result<Path, Failure> {
     match written {
         RUN => Ok(Path::root()),
         // An unset shell variable expands to nothing.
-        "" => Err(Failure::Misused {
-            message: "the name of a call is empty".to_owned(),
-            hint: format!("name a call such as Chat/0.1, {RUN} for the run itself, or nothing if only one waits"),
-        }),
+        "" => Err(Failure::usage("the name of a call is empty")
+            .hint(format!("name a call such as Chat/0.1, {RUN} for the run itself, or nothing if only one waits"))),
         call_or_loop => call(call_or_loop),
     }
 }
@@ -192,14 +188,14 @@ async fn pending(run: &str, all: bool, limits: bool, ui: &Ui) -> Result<Vec<Path
         let currency = currency(&store.client(), &row.run, asking).await?;
         let (asks, question) = (place(&asking.call), question(asking, currency.as_deref()));
         let message = format!("no call of the run `{}` waits for a decision; {asks} {question}", row.run);
-        return Err(Failure::Refused { message, hints: answers(run, asking, SystemClock.now(), ui) });
+        return Err(Failure::refused(message).hints(answers(run, asking, SystemClock.now(), ui)));
     }
     match waiting.as_slice() {
         [] => {
             let message =
                 format!("no call of the run `{}` waits for a decision; it is {}", row.run, row.status.as_str());
             let why = row.why.into_iter().chain([format!("`{}` shows more", ui.command(&["show", run]))]);
-            Err(Failure::Refused { message, hints: why.collect() })
+            Err(Failure::refused(message).hints(why))
         }
         [_, _, ..] if !all => {
             let mut calls = Vec::new();
@@ -207,7 +203,8 @@ async fn pending(run: &str, all: bool, limits: bool, ui: &Ui) -> Result<Vec<Path
                 let currency = currency(&store.client(), &row.run, pending).await?;
                 calls.push(line(pending, &question(pending, currency.as_deref())));
             }
-            Err(Failure::SeveralCalls { calls })
+            Err(Failure::usage("several calls of the run wait for a decision; name the calls, or use --all")
+                .hints(calls))
         }
         some => Ok(some.iter().map(|pending| pending.call.clone()).collect()),
     }

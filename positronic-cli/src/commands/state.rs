@@ -21,8 +21,8 @@ pub(crate) async fn state(args: &StateArgs, ui: &mut Ui) -> Result<Exit, Failure
     let last = Seq(row.next.0.saturating_sub(1));
     let at = args.at.map_or(last, Seq);
     if at > last {
-        let message = format!("the run `{}` has no event {at}", row.run);
-        return Err(Failure::Misused { message, hint: format!("its last event is {last}") });
+        return Err(Failure::usage(format!("the run `{}` has no event {at}", row.run))
+            .hint(format!("its last event is {last}")));
     }
     if args.request {
         let from = args.at.map_or(Seq(0), Seq);
@@ -79,12 +79,11 @@ async fn next_request(
         log.iter().filter(|event| matches!(event.kind, EventKind::LoopModelCall { .. })).map(|event| event.seq);
     let found = if last { requests.next_back() } else { requests.find(|seq| *seq >= from) };
     let Some(seq) = found else {
-        let message = format!("no request was sent to a model from event {from} on");
-        let hint = "without --at, the last request is shown".to_owned();
-        return Err(Failure::Misused { message, hint });
+        return Err(Failure::usage(format!("no request was sent to a model from event {from} on"))
+            .hint("without --at, the last request is shown"));
     };
     let request = request_at(log.iter().map(|event| &**event), seq);
-    Ok((seq, request.map_err(|error| Failure::store(format!("the log of {run}: {error}")))?))
+    Ok((seq, request.map_err(|error| Failure::environment(format!("the log of {run}: {error}")))?))
 }
 
 fn document(seq: Seq, request: &ModelRequest) -> Value {

@@ -26,13 +26,10 @@ async fn delete(id: &str, args: &TriggersArgs, ui: &mut Ui) -> Result<Exit, Fail
     let store = ProjectStore::open_existing(ui)?;
     let was_there = store.client().delete_trigger(&TriggerId::new(id)).await?;
     if !was_there {
-        return Err(Failure::Misused {
-            message: format!("there is no trigger `{}` in {}", one_line(id, ui.settings.unicode), store.location),
-            hint: format!(
-                "`{}` lists them; a trigger without an interval is deleted when it fires",
-                ui.command(&["triggers"])
-            ),
-        });
+        let list = ui.command(&["triggers"]);
+        let id = one_line(id, ui.settings.unicode);
+        return Err(Failure::usage(format!("there is no trigger `{id}` in {}", store.location))
+            .hint(format!("`{list}` lists them; a trigger without an interval is deleted when it fires")));
     }
     if args.json {
         ui.json_line(&json!({"deleted": id}))?;

@@ -42,7 +42,7 @@ pub(crate) fn fit(lines: Vec<(bool, Line)>, style: &Style) -> Vec<Line> {
         }
     }
     if let Some(at) = remark {
-        let hidden = many(u64::try_from(excess).unwrap_or(0), "line");
+        let hidden = many(excess, "line");
         let sign = if style.unicode { "⋯" } else { "..." };
         shown.insert(at, Line::new(0).with(Tone::Dim, format!("{sign} {hidden} not shown")));
     }

@@ -33,9 +33,7 @@ pub(crate) mod words;
 #[cfg(test)]
 mod live_tests;
 #[cfg(test)]
-pub(crate) mod stories;
-#[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub(crate) use frame::render;
 pub(crate) use live::Live;

@@ -1,3 +1,5 @@
+pub(crate) mod stories;
+
 use std::time::Duration;
 
 use positronic_core::record::{
@@ -5,9 +7,9 @@ use positronic_core::record::{
     RoutingStep, StageKind, Usage,
 };
 
-use super::stories::{self, Beat, Story};
 use super::text::width;
 use super::{Plain, Style, View, render};
+use stories::{Beat, Story};
 
 fn told(story: &Story) -> View {
     let mut view = View::new();

@@ -19,6 +19,7 @@ use tokio::time::{Interval, MissedTickBehavior};
 use crate::app::failure::Failure;
 use crate::app::models::CassetteSession;
 use crate::app::ui::{Ui, size};
+use crate::cli::exit::Exit;
 use crate::render::words::{no_worker, settlement};
 use crate::session::answers::{Answer, Keyboard, Question, example_lines, from_cassette};
 use crate::session::interrupts::{Interrupt, interrupts};
@@ -203,11 +204,10 @@ impl Session<'_> {
                 }
                 Settled::Paused => _ = self.signal("", SignalKind::Resume).await?,
                 Settled::Stopped(reason) if self.options.lasts => {
-                    let message = format!("the run stopped: {reason}");
-                    let hints = vec!["its log is complete up to that point; `work` continues the run".to_owned()];
-                    return Err(Failure::Store { message, hints });
+                    return Err(Failure::environment(format!("the run stopped: {reason}"))
+                        .hint("its log is complete up to that point; `work` continues the run"));
                 }
-                Settled::Stopped(reason) => return Err(Failure::Run { message: reason.to_string() }),
+                Settled::Stopped(reason) => return Err(Failure::run(reason)),
             }
         }
     }
@@ -345,10 +345,11 @@ impl Session<'_> {
             if lasts {
                 return left();
             }
-            return Err(Failure::Unanswered {
-                waiting: pending.iter().map(|pending| self.sentence(pending)).collect(),
-                lines: example_lines(pending),
-            });
+            let waiting: Vec<_> = pending.iter().map(|pending| self.sentence(pending)).collect();
+            let message = "the run waits for an answer, and there is no terminal to ask on";
+            return Err(Failure::new(Exit::Unanswered, format!("{message}:\n{}", waiting.join("\n")))
+                .hint("run it on a terminal, or with a --cassette FILE that contains an answer, such as")
+                .hints(example_lines(pending).into_iter().map(|line| format!("  {line}"))));
         };
         match self.ask(&first).await? {
             Next::Ready(Some(Answer::Signal(kind))) => return self.signal(first.call.as_str(), kind).await,
@@ -434,7 +435,7 @@ impl Session<'_> {
                 self.screen.say(&refusal.to_string())?;
                 Ok(Answered::Refused)
             }
-            Err(error) => Err(Failure::Run { message: error.to_string() }),
+            Err(error) => Err(Failure::run(error)),
         }
     }
 
@@ -448,7 +449,7 @@ impl Session<'_> {
         match self.run.signal(kind, self.options.actor.clone()).await {
             // A refusal means that the run has ended.
             Ok(_) | Err(SignalError::Refused(_)) => Ok(()),
-            Err(error) => Err(Failure::Run { message: error.to_string() }),
+            Err(error) => Err(Failure::run(error)),
         }
     }
 }

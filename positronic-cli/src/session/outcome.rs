@@ -74,7 +74,7 @@ fn completed(result: &Value, cassette: &CassetteSession, json: bool, ui: &mut Ui
     // A brain with other options may ask less.
     let signals = cassette.unused_signals();
     if let Some(first) = signals.first() {
-        let count = many(u64::try_from(signals.len()).unwrap_or(u64::MAX), "decision");
+        let count = many(signals.len(), "decision");
         ui.notice(&format!("nothing waited for {count} of people in the cassette, the first after `{first}`"))?;
     }
     Ok(())

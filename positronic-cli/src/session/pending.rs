@@ -64,7 +64,7 @@ pub(crate) fn entry(
     if shown < rows.len() {
         let (mark, left) = (if unicode { "…" } else { "..." }, rows.len() - shown);
         let command = ui.command(&["show", run]);
-        let rows = many(u64::try_from(left).unwrap_or(u64::MAX), "more row");
+        let rows = many(left, "more row");
         _ = writeln!(text, "  {mark} {rows}: {}", one_line(&command, unicode));
     }
     for command in answers(run, &item.pending, now, ui) {

@@ -90,7 +90,10 @@ async fn refused(error: SignalError, client: &Client, row: &RunSummary, ui: &Ui)
         SignalError::Refused(Refusal::Unasked { call, .. }) => Some(call.clone()),
         _ => None,
     };
-    let Failure::Refused { message, .. } = Failure::from(error.clone()) else { return Ok(error.into()) };
+    let failure = Failure::from(error.clone());
+    if failure.exit != Exit::Refused {
+        return Ok(failure);
+    }
     let show = ui.command(&["show", row.run.as_str()]);
     let mut hints = vec![format!("nothing was changed; `{show}` shows the run")];
     if let SignalError::Refused(Refusal::Ended) = &error {
@@ -107,7 +110,7 @@ async fn refused(error: SignalError, client: &Client, row: &RunSummary, ui: &Ui)
         let waits = items.iter().filter(|item| item.pending.call == call);
         hints.extend(waits.flat_map(|item| answers(row.run.as_str(), &item.pending, SystemClock.now(), ui)));
     }
-    Ok(Failure::Refused { message, hints })
+    Ok(failure.hints(hints))
 }
 
 /// Renders the command that continues an unclaimed run with work.

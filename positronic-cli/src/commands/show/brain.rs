@@ -7,6 +7,7 @@ use positronic_core::record::RunId;
 use serde_json::json;
 
 use crate::app::failure::Failure;
+use crate::app::find::{Found, lookup};
 use crate::app::project::{Entry, Project, normal};
 use crate::app::store::ProjectStore;
 use crate::app::ui::Ui;
@@ -23,12 +24,14 @@ pub(crate) async fn show(project: &Project, args: &ShowArgs, ui: &mut Ui) -> Res
         }
         Ok(entry) => entry,
         Err(no_brain) => {
-            return super::show_run(Some(project), args, ui).await.map_err(|no_run| match (no_run, no_brain) {
-                (Failure::UnknownRun { place, .. }, Failure::UnknownBrain { written, near, known }) => {
-                    Failure::UnknownBrainOrRun { written, place, near, known }
+            let store = ProjectStore::open_to_read(ui)?;
+            return match lookup(&store, &args.what).await? {
+                Found::Nothing if !args.what.trim().is_empty() => {
+                    let message = format!("{no_brain}, and no such run in {}", store.location);
+                    Err(Failure::usage(message).hints(no_brain.hints))
                 }
-                (no_run, _) => no_run,
-            });
+                _ => super::show_run(Some(project), args, ui).await,
+            };
         }
     };
     let definition = &entry.definition;

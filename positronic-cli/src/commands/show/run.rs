@@ -85,7 +85,7 @@ async fn known(project: Option<&Project>, store: &ProjectStore, written: &str, u
 
 fn state(known: &Known) -> Result<RunState, Failure> {
     let state = RunState::replay(known.log.iter().map(|event| &**event));
-    state.map_err(|error| Failure::store(format!("the log of {}: {error}", known.row.run)))
+    state.map_err(|error| Failure::environment(format!("the log of {}: {error}", known.row.run)))
 }
 
 /// Renders the lines above the tree.

@@ -53,17 +53,13 @@ pub(crate) async fn work(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Res
         models.wind(&store, &row.run).await?;
         match runner.resume(&row.run).await {
             Err(error @ ResumeError::Changed { .. }) => {
-                let mut failure = refused(&error, &watch);
-                if let Failure::Refused { hints, .. } = &mut failure {
-                    hints.push(match runner.fork_point(&row.run).await? {
-                        Some(at) => format!("the new code matches the log up to event {at}; fork the run there with: {fork} {at}"),
-                        None => format!(
-                            "the new code matches no part of the log: declare a migration with Brain::migrate, or start a new run \
-                             with: {restart}"
-                        ),
-                    });
-                }
-                Err(failure)
+                Err(refused(&error, &watch).hint(match runner.fork_point(&row.run).await? {
+                    Some(at) => format!("the new code matches the log up to event {at}; fork the run there with: {fork} {at}"),
+                    None => format!(
+                        "the new code matches no part of the log: declare a migration with Brain::migrate, or start a new run \
+                         with: {restart}"
+                    ),
+                }))
             }
             resumed => resumed.map_err(|error| refused(&error, &watch)),
         }
@@ -96,13 +92,12 @@ fn refused(error: &ResumeError, watch: &str) -> Failure {
     let hint = match error {
         ResumeError::Store(error) => return error.clone().into(),
         ResumeError::Illegal(_) | ResumeError::Panicked { .. } | ResumeError::Services { .. } => {
-            return Failure::Run { message: error.to_string() };
+            return Failure::run(error);
         }
         ResumeError::Claimed { .. } => format!("`{watch}` shows what it does"),
         ResumeError::Over { .. } => format!("`{watch}` shows how it ended"),
         ResumeError::Prices { .. } => "name its table with --prices FILE or in POSITRONIC_PRICES".to_owned(),
-        _ => String::new(),
+        _ => return Failure::refused(error),
     };
-    let hints = if hint.is_empty() { Vec::new() } else { vec![hint] };
-    Failure::Refused { message: error.to_string(), hints }
+    Failure::refused(error).hint(hint)
 }

@@ -16,6 +16,7 @@ use crate::app::project::Project;
 use crate::app::settings::Settings;
 use crate::app::store::ProjectStore;
 use crate::cli::ModelArgs;
+use crate::cli::exit::Exit;
 
 /// Finds the runner with the models of a brain.
 pub(super) struct Runners<'a> {
@@ -59,7 +60,7 @@ impl<'a> Runners<'a> {
         self.project.titled(&row.brain).map_err(|failure| none(&failure, Some(ClaimRefusal::NoBrain)))?;
         let models = self.models(&row.brain).map_err(|failure| none(&failure, Some(ClaimRefusal::NoModel)))?;
         models.wind(self.store, &row.run).await.map_err(|failure| {
-            let refusal = matches!(failure, Failure::OtherModel { .. }).then_some(ClaimRefusal::NoModel);
+            let refusal = (failure.exit == Exit::NoModel).then_some(ClaimRefusal::NoModel);
             none(&failure, refusal)
         })?;
         Ok(self.runner(&models, &row.brain))

@@ -112,7 +112,7 @@ pub(super) fn counted(kinds: &[(&str, usize)]) -> String {
 
 /// Writes a number of things.
 pub(super) fn number(count: usize, one: &str) -> String {
-    many(u64::try_from(count).unwrap_or(u64::MAX), one)
+    many(count, one)
 }
 
 fn approval_outcome(outcome: &ApprovalOutcome) -> Option<String> {
