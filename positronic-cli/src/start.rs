@@ -182,7 +182,7 @@ fn escape_panics() {
 }
 
 fn said_of_panic(thread: &str, panic: &impl std::fmt::Display) -> String {
-    format!("thread '{}' {}", sanitise(thread, true), sanitise(&panic.to_string(), true))
+    format!("thread '{}' {}", sanitise(thread), sanitise(&panic.to_string()))
 }
 
 fn with_command(
@@ -193,7 +193,7 @@ fn with_command(
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(error) => {
-            let error = harmless(error, arguments, ui.settings.unicode);
+            let error = harmless(error, arguments);
             // A closed stream leaves nowhere to report to.
             _ = error.print();
             return u8::try_from(error.exit_code()).unwrap_or(Exit::Usage.code());
@@ -222,14 +222,14 @@ fn called(path: &OsStr, cargo_package: Option<&str>) -> Option<String> {
 }
 
 /// Rebuilds a usage error with the terminal control characters of the arguments escaped.
-fn harmless(error: clap::Error, arguments: &[OsString], unicode: bool) -> clap::Error {
-    let safe: Vec<_> = arguments.iter().map(|argument| sanitise(&argument.to_string_lossy(), unicode)).collect();
+fn harmless(error: clap::Error, arguments: &[OsString]) -> clap::Error {
+    let safe: Vec<_> = arguments.iter().map(|argument| sanitise(&argument.to_string_lossy())).collect();
     if arguments.iter().zip(&safe).all(|(argument, safe)| argument == safe.as_str()) {
         return error;
     }
     // The escaped arguments may be valid: then the message itself is escaped, without colours.
     Cli::try_parse_from(safe).err().unwrap_or_else(|| {
-        let message = sanitise(&error.to_string(), unicode);
+        let message = sanitise(&error.to_string());
         clap::Error::raw(error.kind(), message.trim_start_matches("error: "))
     })
 }
@@ -313,14 +313,14 @@ mod tests {
         let arguments = ["desk", "run", "idle", "\u{1b}[2J\u{9b}31m"].map(OsString::from);
         let error = Cli::try_parse_from(&arguments).unwrap_err();
 
-        let said = harmless(error, &arguments, true).to_string();
+        let said = harmless(error, &arguments).to_string();
 
         assert!(said.starts_with("error: unexpected argument '␛[2J\u{fffd}31m' found"), "{said}");
 
         // Only its control characters make the value invalid.
         let arguments = ["desk", "run", "idle", "--reasoning", "lo\u{9b}2Jw"].map(OsString::from);
         let error = Cli::try_parse_from(&arguments).unwrap_err();
-        let said = harmless(error, &arguments, true).render().ansi().to_string();
+        let said = harmless(error, &arguments).render().ansi().to_string();
         assert!(!said.contains('\u{9b}') && said.contains("--reasoning"), "{said:?}");
     }
 

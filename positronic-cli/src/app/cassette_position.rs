@@ -160,7 +160,7 @@ pub(crate) fn answers_for(header: &Header, options: &Value, name: impl FnOnce() 
             "the cassette {} only answers for its own `{option}`, and no model is configured for another one",
             name()
         ))
-        .hint(format!("it was recorded with: {}", shorten(&value_line(recorded, true), RECORDED, true)))
+        .hint(format!("it was recorded with: {}", shorten(&value_line(recorded), RECORDED)))
         .hint(SET_ENDPOINT)),
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use positronic_core::record::ToolDecl;
 use positronic_core::runner::{Clock as _, SystemClock};
 use positronic_core::store::PendingItem;
 
@@ -16,16 +17,17 @@ use crate::render::Style;
 use crate::render::costs;
 use crate::render::figures::{many, size, tokens};
 use crate::render::limits::{allowed, standing};
-use crate::render::text::{one_line, shorten, width};
+use crate::render::table::aligned;
+use crate::render::text::{one_line, shorten};
 use crate::session::pending::{named, question};
 
 impl ChatContext {
     /// Carries out a command, and returns what it prints.
     pub(super) async fn output(&self, slash: Slash, argument: &str, style: &Style) -> Result<String, Failure> {
         match slash {
-            Slash::Tools => self.tools(style.width, style.unicode).await,
+            Slash::Tools => self.tools(style.width).await,
             Slash::Usage => self.usage().await,
-            Slash::Files => self.files(style.unicode).await,
+            Slash::Files => self.files().await,
             Slash::Pending => self.pending_items().await,
             Slash::Export => self.export(argument).await,
             Slash::Id => Ok(self.identity()),
@@ -62,20 +64,14 @@ impl ChatContext {
     }
 
     /// Lists the tools of the last model request.
-    async fn tools(&self, columns: usize, unicode: bool) -> Result<String, Failure> {
+    async fn tools(&self, columns: usize) -> Result<String, Failure> {
         let Some(tools) = self.recorded().await?.tools()? else { return Ok("no model was asked yet".to_owned()) };
         if tools.is_empty() {
             return Ok("the last model request had no tools".to_owned());
         }
-        let names: Vec<String> = tools.iter().map(|tool| one_line(tool.id.as_str(), unicode)).collect();
-        let column = names.iter().map(|name| width(name)).max().unwrap_or(0).min(columns / 3);
-        let mut text = String::new();
-        for (tool, name) in tools.iter().zip(names) {
-            let gap = " ".repeat(column.saturating_sub(width(&name)));
-            let line = format!("{name}{gap}  {}", one_line(&tool.description, unicode));
-            _ = writeln!(text, "{}", shorten(line.trim_end(), columns, unicode));
-        }
-        Ok(text)
+        let pair = |tool: &ToolDecl| (one_line(tool.id.as_str()), one_line(&tool.description));
+        let lines = aligned(&tools.iter().map(pair).collect::<Vec<_>>());
+        Ok(lines.iter().map(|line| shorten(line, columns) + "\n").collect())
     }
 
     /// Renders what the last answer and the conversation used and cost, and their budgets.
@@ -114,7 +110,7 @@ impl ChatContext {
     }
 
     /// Saves the files that are not saved, and lists all of them.
-    async fn files(&self, unicode: bool) -> Result<String, Failure> {
+    async fn files(&self) -> Result<String, Failure> {
         let files = self.recorded().await?.files();
         if files.is_empty() {
             return Ok(match self.folder() {
@@ -131,7 +127,7 @@ impl ChatContext {
                 Err(failure) => failure.to_string(),
             };
             let what = format!("{} ({}, {})", file.name, file.media_type, size(file.size));
-            _ = writeln!(text, "{}  {}", one_line(&what, unicode), one_line(&place, unicode));
+            _ = writeln!(text, "{}  {}", one_line(&what), one_line(&place));
         }
         Ok(text)
     }

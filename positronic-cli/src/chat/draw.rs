@@ -10,26 +10,21 @@ const UNHEARD: usize = 3;
 
 impl ChatState {
     /// Draws what stands below the answer; returns the lines that scroll away above it, too.
-    pub(super) fn draw(
-        &mut self,
-        currency: Option<&str>,
-        (columns, rows): (usize, usize),
-        unicode: bool,
-    ) -> (Vec<Line>, Frame) {
+    pub(super) fn draw(&mut self, currency: Option<&str>, (columns, rows): (usize, usize)) -> (Vec<Line>, Frame) {
         let columns = columns.saturating_sub(1).clamp(2, 200);
         if let Some(question) = &mut self.question {
             return question.draw(columns, rows);
         }
-        let one = |tone: Tone, text: &str| Line::new(0).with(tone, shorten(&one_line(text, unicode), columns, unicode));
+        let one = |tone: Tone, text: &str| Line::new(0).with(tone, shorten(&one_line(text), columns));
         let mut lines = vec![Line::default()];
-        let said = Sign::Said.text(unicode);
+        let said = Sign::Said.text();
         let unheard = self.unheard.iter().map(|opening| one(Tone::Dim, &format!("{said} {}", opening.text)));
         lines.extend(unheard.take(UNHEARD));
         if let Some(later) = self.unheard.len().checked_sub(UNHEARD).filter(|later| *later > 0) {
             lines.push(one(Tone::Dim, &format!("and {later} more to be sent")));
         }
         let status = self.status(currency);
-        lines.extend(status.map(|status| one(Tone::Warn, &format!("{} {status}", Sign::Waiting.text(unicode)))));
+        lines.extend(status.map(|status| one(Tone::Warn, &format!("{} {status}", Sign::Waiting.text()))));
         lines.extend(self.hint.as_ref().map(|hint| one(Tone::Dim, hint)));
         let is_running = matches!(self.phase, Phase::Running);
         if self.is_elsewhere && is_running {
@@ -42,12 +37,11 @@ impl ChatState {
         } else {
             "say something, or /help"
         };
-        let mut input =
-            self.editor.draw((Tone::Active, &format!("{said} ")), columns.max(4), (rows / 2).max(1), unicode);
+        let mut input = self.editor.draw((Tone::Active, &format!("{said} ")), columns.max(4), (rows / 2).max(1));
         if self.editor.is_empty()
             && let Some(line) = input.lines.first_mut()
         {
-            *line = std::mem::take(line).with(Tone::Dim, shorten(help, columns.saturating_sub(3), unicode));
+            *line = std::mem::take(line).with(Tone::Dim, shorten(help, columns.saturating_sub(3)));
         }
         // The answer has a row above, and a frame leaves one free.
         lines.drain(..lines.len().saturating_sub(rows.saturating_sub(input.lines.len() + 2)));

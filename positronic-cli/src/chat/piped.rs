@@ -20,7 +20,6 @@ use crate::app::ui::Ui;
 use crate::cli::exit::Exit;
 use crate::render::Style;
 use crate::render::conversation::plain;
-use crate::render::text::sanitise;
 use crate::session::driver::{Ending, OutputMode, Role, SessionOptions, session};
 use crate::session::interrupts::{Interrupt, interrupts};
 use crate::session::outcome::{cut_short, ended, left_by};
@@ -149,8 +148,7 @@ impl PipedChat<'_> {
             },
             Slash::Cancel => "no answer is running".to_owned(),
             other => {
-                let unicode = self.ui.settings.unicode;
-                let style = Style { width: self.ui.err_columns(), unicode, ..Style::default() };
+                let style = Style { width: self.ui.err_columns(), ..Style::default() };
                 self.context.output(other, argument, &style).await?
             }
         };
@@ -204,7 +202,7 @@ impl PipedChat<'_> {
             let status = context.client().store().run(&run).await?.status;
             ui.json_line(&json!({"run": run, "status": status, "text": answer}))?;
         } else if !answer.is_empty() {
-            ui.print(&sanitise(&answer, ui.settings.unicode))?;
+            ui.print(&answer)?;
         }
         let is_left = matches!(ending, Ending::Left(_)) && context.store.is_persistent();
         let exit = match ending {

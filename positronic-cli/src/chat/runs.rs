@@ -159,7 +159,7 @@ impl ChatUi<'_> {
         if let (Some(out), Some(run)) = (&mut self.out, &self.run) {
             let answer = plain(&run.prompts(), |_| 0);
             let answer = if answer.is_empty() { result.map(Value::to_string).unwrap_or_default() } else { answer };
-            writeln!(out, "{}", sanitise(&answer, true))?;
+            writeln!(out, "{}", sanitise(&answer))?;
             out.flush()?;
         }
         Ok(())

@@ -1,8 +1,7 @@
 //! Slash commands of a chat: parsing, completion and help.
 
-use std::fmt::Write as _;
-
 use crate::cli::suggest::did_you_mean;
+use crate::render::table::aligned;
 
 /// A command of a chat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,13 +101,11 @@ pub(super) fn complete(text: &str) -> Option<(String, Vec<String>)> {
 
 /// Lists the commands and the keys.
 pub(super) fn help() -> String {
-    let called: Vec<String> = ALL.iter().map(|(_, name, argument, _)| format!("/{name} {argument}")).collect();
-    let column = called.iter().map(|called| called.trim_end().len()).max().unwrap_or(0);
-    let mut text = String::new();
-    for (called, (_, _, _, what)) in called.iter().zip(ALL) {
-        _ = writeln!(text, "{:<column$}  {what}", called.trim_end());
-    }
-    text + "\nEnter sends, Alt-Enter or Ctrl-J begins a line, the arrow keys recall earlier input. Ctrl-C ends the answer \
+    let called = |name: &str, argument: &str| format!("/{name} {argument}").trim_end().to_owned();
+    let pairs: Vec<_> =
+        ALL.iter().map(|(_, name, argument, what)| (called(name, argument), (*what).to_owned())).collect();
+    aligned(&pairs).join("\n")
+        + "\n\nEnter sends, Alt-Enter or Ctrl-J begins a line, the arrow keys recall earlier input. Ctrl-C ends the answer \
             that is running, else leaves; Ctrl-D leaves. Two slashes send a message that begins with one."
 }
 

@@ -200,8 +200,7 @@ impl ChatUi<'_> {
 
     fn repaint(&mut self) -> Result<(), Failure> {
         let screen = size();
-        let unicode = self.live.style().unicode;
-        let (gone, frame) = self.state.draw(self.live.view().currency(), screen, unicode);
+        let (gone, frame) = self.state.draw(self.live.view().currency(), screen);
         let painted = self.live.paint(gone, frame, SystemClock.now(), screen);
         self.shown(painted)
     }

@@ -56,8 +56,7 @@ async fn list(args: &ConversationListArgs, ui: &mut Ui) -> Result<Exit, Failure>
             }),
         })?;
     } else {
-        let (columns, unicode) = (ui.columns(), ui.settings.unicode);
-        ui.print(&conversation_table(&all, &unclaimed, now, columns, unicode))?;
+        ui.print(&conversation_table(&all, &unclaimed, now, ui.columns()))?;
         if all.len() == args.limit.get() {
             ui.notice(&more("last", args.limit.get()))?;
         }

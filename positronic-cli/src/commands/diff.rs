@@ -26,7 +26,7 @@ pub(crate) async fn diff(args: &DiffArgs, ui: &mut Ui) -> Result<Exit, Failure> 
     if args.json {
         ui.document(&diff)?;
     } else {
-        ui.print(&text(&runs, &diff, ui.columns(), ui.settings.unicode))?;
+        ui.print(&text(&runs, &diff, ui.columns()))?;
     }
     Ok(Exit::Done)
 }
@@ -34,10 +34,10 @@ pub(crate) async fn diff(args: &DiffArgs, ui: &mut Ui) -> Result<Exit, Failure> 
 /// Maximum lines of one entry; --json has all.
 const LINES: usize = 4;
 
-fn text(runs: &[RunSummary; 2], diff: &RunDiff, columns: usize, unicode: bool) -> String {
+fn text(runs: &[RunSummary; 2], diff: &RunDiff, columns: usize) -> String {
     let mut text = String::new();
     let mut line = |sign: &str, said: &str| {
-        let said = shorten(&one_line(said, unicode), LINES * columns, unicode);
+        let said = shorten(&one_line(said), LINES * columns);
         for (index, part) in wrap(&said, columns.saturating_sub(2)).iter().enumerate() {
             _ = writeln!(text, "{} {part}", if index == 0 { sign } else { " " });
         }
@@ -46,8 +46,8 @@ fn text(runs: &[RunSummary; 2], diff: &RunDiff, columns: usize, unicode: bool) -
         line(sign, &format!("{} {}, {}, {}", run.run, run.brain, status.as_str(), tokens(usage)));
     }
     if let Some([one, other]) = &diff.given {
-        line("-", &format!("given {}", given(one, other, unicode)));
-        line("+", &format!("given {}", given(other, one, unicode)));
+        line("-", &format!("given {}", given(one, other)));
+        line("+", &format!("given {}", given(other, one)));
     }
     let same = many(diff.same, "event");
     let Some(parting) = &diff.parts else {
@@ -75,12 +75,12 @@ fn text(runs: &[RunSummary; 2], diff: &RunDiff, columns: usize, unicode: bool) -
 }
 
 /// Renders the inputs of a run that differ from those of another run.
-fn given(one: &Inputs, other: &Inputs, unicode: bool) -> String {
+fn given(one: &Inputs, other: &Inputs) -> String {
     let mut options = one.options.clone();
     if let (Some(fields), Some(others)) = (options.as_object_mut(), other.options.as_object()) {
         fields.retain(|name, value| others.get(name) != Some(value));
     }
-    let options = if one.options == other.options { String::new() } else { arguments(&options, unicode) };
+    let options = if one.options == other.options { String::new() } else { arguments(&options) };
     let said = [options, overridden(&one.overrides)];
     let said: Vec<&str> = said.iter().map(String::as_str).filter(|said| !said.is_empty()).collect();
     if said.is_empty() { "nothing else".to_owned() } else { said.join(", ") }

@@ -214,7 +214,7 @@ fn blob(line: &str) -> Result<Vec<u8>, String> {
     let bytes = BASE64.decode(bytes).map_err(|error| format!("invalid base64 in a file entry: {error}"))?;
     match sha256(&bytes) {
         hash if hash == blob => Ok(bytes),
-        hash => Err(format!("a file is damaged: its hash is `{hash}`, expected `{}`", shorten(&blob, 64, true))),
+        hash => Err(format!("a file is damaged: its hash is `{hash}`, expected `{}`", shorten(&blob, 64))),
     }
 }
 
@@ -227,7 +227,7 @@ fn no_event(line: &str, error: &EventError) -> String {
     };
     match document.get("type").and_then(Value::as_str) {
         Some(name) => {
-            format!("unknown event type, or invalid fields: `{}`", shorten(name, 40, true))
+            format!("unknown event type, or invalid fields: `{}`", shorten(name, 40))
         }
         None => "invalid event: it has no `type`".to_owned(),
     }

@@ -70,21 +70,21 @@ fn list(files: &[RunFile], args: &FilesArgs, ui: &mut Ui) -> Result<Exit, Failur
         ui.notice("the run has no files")?;
         return Ok(Exit::Done);
     }
-    ui.print(&table(files, ui.columns(), ui.settings.unicode))?;
+    ui.print(&table(files, ui.columns()))?;
     Ok(Exit::Done)
 }
 
-fn table(files: &[RunFile], columns: usize, unicode: bool) -> String {
+fn table(files: &[RunFile], columns: usize) -> String {
     let cells = files.iter().map(|RunFile { tool, file, .. }| {
         vec![
-            one_line(&file.name, unicode),
-            one_line(&file.media_type, unicode),
+            one_line(&file.name),
+            one_line(&file.media_type),
             size(file.size),
-            one_line(file.sha256.get(..HASH).unwrap_or(&file.sha256), unicode),
-            one_line(tool, unicode),
+            one_line(file.sha256.get(..HASH).unwrap_or(&file.sha256)),
+            one_line(tool),
         ]
     });
-    Table::new(&["NAME", "TYPE", "SIZE", "SHA-256", "TOOL"], cells, columns, unicode).to_string()
+    Table::new(&["NAME", "TYPE", "SIZE", "SHA-256", "TOOL"], cells, columns).to_string()
 }
 
 /// A file to write.
@@ -139,18 +139,11 @@ async fn save(
             }
             ui.json_line(&document)?;
         } else {
-            ui.print(&format!(
-                "{}  {}",
-                one_line(&path.display().to_string(), ui.settings.unicode),
-                size(file.file.size)
-            ))?;
+            ui.print(&format!("{}  {}", one_line(&path.display().to_string()), size(file.file.size)))?;
         }
     }
     for file in elsewhere {
-        ui.notice(&one_line(
-            &format!("`{}` is stored elsewhere: {}", file.file.name, file.file.uri),
-            ui.settings.unicode,
-        ))?;
+        ui.notice(&one_line(&format!("`{}` is stored elsewhere: {}", file.file.name, file.file.uri)))?;
     }
     if missing.is_empty() {
         ui.notice(&format!("wrote {} into {}", many(written, "file"), folder.display()))?;

@@ -13,7 +13,7 @@ use crate::cli::exit::Exit;
 use crate::render::figures::age;
 use crate::render::run_table::more;
 use crate::render::short_ids::ShortIds;
-use crate::render::text::{arguments, one_line, shorten};
+use crate::render::text::{arguments, one_line};
 use crate::session::pending::{LISTED_ROWS, answers, entry};
 
 pub(crate) async fn inbox(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure> {
@@ -77,12 +77,11 @@ async fn mail(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     for mail in mails {
         let (since, left) = (age(now.since(mail.at)), age(mail.expires.since(now)));
         let head = format!("{} {}, for {since}; {left} left", mail.webhook, mail.identifier);
-        let payload = arguments(&mail.payload, ui.settings.unicode);
-        let (columns, unicode) = (ui.columns(), ui.settings.unicode);
-        ui.print(&shorten(&one_line(&head, unicode), columns, unicode))?;
-        ui.print(&shorten(&format!("  with {payload}"), columns, unicode))?;
+        let payload = arguments(&mail.payload);
+        ui.row(&head)?;
+        ui.row(&format!("  with {payload}"))?;
         let discard = ui.command(&["send", "--discard", mail.id.as_str()]);
-        ui.print(&format!("    {}", one_line(&discard, unicode)))?;
+        ui.print(&format!("    {}", one_line(&discard)))?;
     }
     Ok(Exit::Done)
 }

@@ -41,8 +41,7 @@ pub(crate) async fn prune(args: &PruneArgs, ui: &mut Ui) -> Result<Exit, Failure
     }
     let count = |runs| many(runs, "run");
     if !rows.is_empty() {
-        let (columns, unicode) = (ui.columns(), ui.settings.unicode);
-        ui.print(&table(&rows, &short, &HashSet::new(), &HashMap::new(), now, columns, unicode))?;
+        ui.print(&table(&rows, &short, &HashSet::new(), &HashMap::new(), now, ui.columns()))?;
     }
     if needed > 0 {
         let text = format!("{} retained: their prompts are the history of retained runs", count(needed));

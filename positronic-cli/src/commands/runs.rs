@@ -62,8 +62,7 @@ pub(crate) async fn runs(project: Option<&Project>, args: &RunsArgs, ui: &mut Ui
             format!("there are no runs in {} yet", store.location)
         })?;
     } else {
-        let (columns, unicode) = (ui.columns(), ui.settings.unicode);
-        ui.print(&table(&rows, &short, &unclaimed, &changed, now, columns, unicode))?;
+        ui.print(&table(&rows, &short, &unclaimed, &changed, now, ui.columns()))?;
         if rows.len() == args.limit.get() {
             ui.notice(&more("last", args.limit.get()))?;
         }

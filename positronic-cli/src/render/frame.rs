@@ -43,8 +43,7 @@ pub(crate) fn fit(lines: Vec<(bool, Line)>, style: &Style) -> Vec<Line> {
     }
     if let Some(at) = remark {
         let hidden = many(excess, "line");
-        let sign = if style.unicode { "⋯" } else { "..." };
-        shown.insert(at, Line::new(0).with(Tone::Dim, format!("{sign} {hidden} not shown")));
+        shown.insert(at, Line::new(0).with(Tone::Dim, format!("⋯ {hidden} not shown")));
     }
     shown.truncate(height);
     shown

@@ -150,7 +150,7 @@ impl Pen<'_> {
                     && asking.stream.is_none()
                 {
                     let since = seconds(self.view.now.since(since));
-                    let text = format!("{} is answering, {since}", one_line(&asking.model, self.style.unicode));
+                    let text = format!("{} is answering, {since}", one_line(&asking.model));
                     lines.extend(self.remark(Tone::Dim, self.spinner(), &text, self.indent(depth + 1)));
                 }
                 if !node.status.is_open() && closing {
@@ -178,15 +178,14 @@ impl Pen<'_> {
         if title.is_empty() {
             return Vec::new();
         }
-        let unicode = self.style.unicode;
-        let title = shorten(&one_line(title, unicode), self.style.width, unicode);
-        let options = arguments(&given(options), unicode);
+        let title = shorten(&one_line(title), self.style.width);
+        let options = arguments(&given(options));
         let room = self.room(width(&title) + 2);
         let line = Line::new(0).with(Tone::Strong, title);
         vec![if options.is_empty() || room < 8 {
             line
         } else {
-            line.with(Tone::Dim, format!("  {}", shorten(&options, room, unicode)))
+            line.with(Tone::Dim, format!("  {}", shorten(&options, room)))
         }]
     }
 
@@ -259,7 +258,7 @@ impl Pen<'_> {
             None if node.status == NodeStatus::Running => self.took(node, true),
             None => None,
         };
-        let arguments = arguments(call.edited().unwrap_or(&call.arguments), self.style.unicode);
+        let arguments = arguments(call.edited().unwrap_or(&call.arguments));
         let metadata: Vec<String> = took.into_iter().collect();
         self.headline(indent, sign, (Tone::Plain, &call.tool), &arguments, &metadata)
     }
@@ -273,32 +272,30 @@ impl Pen<'_> {
         detail: &str,
         metadata: &[String],
     ) -> Vec<Line> {
-        let unicode = self.style.unicode;
-        let sign = sign.text(unicode);
-        let name = shorten(&one_line(name, unicode), self.room(indent + 2), unicode);
+        let sign = sign.text();
+        let name = shorten(&one_line(name), self.room(indent + 2));
         let mut line = Line::new(indent).with(tone, sign).with(name_tone, format!(" {name}"));
-        let mut metadata_text = metadata.join(if unicode { " · " } else { ", " });
+        let mut metadata_text = metadata.join(" · ");
         if !metadata_text.is_empty() {
             metadata_text.insert_str(0, "  ");
         }
         let room = self.room(line.width());
         let for_detail = room.saturating_sub(width(&metadata_text) + 1);
         if !detail.is_empty() && for_detail >= 4 {
-            line = line.with(Tone::Dim, format!(" {}", shorten(detail, for_detail, unicode)));
+            line = line.with(Tone::Dim, format!(" {}", shorten(detail, for_detail)));
         }
         let room = self.room(line.width());
         if room >= 6 {
-            line = line.with(Tone::Dim, shorten(&metadata_text, room, unicode));
+            line = line.with(Tone::Dim, shorten(&metadata_text, room));
         }
         vec![line]
     }
 
     /// Wraps a text behind a sign.
     pub(crate) fn remark(&self, tone: Tone, sign: Sign, text: &str, indent: usize) -> Vec<Line> {
-        let unicode = self.style.unicode;
-        let sign = sign.text(unicode);
+        let sign = sign.text();
         let hang = indent + width(sign) + 1;
-        let text = sanitise(text.trim(), unicode);
+        let text = sanitise(text.trim());
         wrap(&text, self.room(hang))
             .into_iter()
             .enumerate()
@@ -321,13 +318,12 @@ impl Pen<'_> {
     }
 
     fn outcome(&self, call: &CallNode, indent: usize) -> Vec<Line> {
-        let unicode = self.style.unicode;
         let mut lines = Vec::new();
         if let Some(decided) = decided(call) {
             lines.extend(self.remark(Tone::Dim, Sign::Result, &decided, indent));
         }
         if let Some(progress) = &call.progress {
-            let progress = shorten(&one_line(progress, unicode), self.room(indent + 2), unicode);
+            let progress = shorten(&one_line(progress), self.room(indent + 2));
             lines.extend(self.remark(Tone::Dim, Sign::Result, &progress, indent));
         }
         if let Some(approval) = call.approval.as_ref().filter(|approval| approval.is_pending()) {
@@ -350,7 +346,7 @@ impl Pen<'_> {
             None => {}
             Some(ToolResult::Success { output: Value::Null, .. }) => {}
             Some(ToolResult::Success { output, .. }) => {
-                let output = shorten(&value_line(output, unicode), self.room(indent + 3), unicode);
+                let output = shorten(&value_line(output), self.room(indent + 3));
                 lines.extend(self.remark(Tone::Dim, Sign::Result, &output, indent));
             }
             Some(ToolResult::Error { message }) => {
@@ -402,7 +398,7 @@ impl Pen<'_> {
             NodeKind::Brain(brain) => self.title(&brain.title, &brain.options),
             NodeKind::Stage(stage) => self.headline(indent, sign, (Tone::Strong, &stage.name), "", &[]),
             NodeKind::Call(call) => {
-                let arguments = arguments(call.edited().unwrap_or(&call.arguments), self.style.unicode);
+                let arguments = arguments(call.edited().unwrap_or(&call.arguments));
                 self.headline(indent, sign, (Tone::Plain, &call.tool), &arguments, &[])
             }
             _ => Vec::new(),
@@ -440,7 +436,7 @@ fn decided(call: &CallNode) -> Option<String> {
             let approved = format!("approved{}", by(actor));
             Some(match edited {
                 Some(_) => {
-                    let proposed = arguments(&call.arguments, true);
+                    let proposed = arguments(&call.arguments);
                     format!("{approved} with other arguments; the model asked for {proposed}")
                 }
                 None => approved,

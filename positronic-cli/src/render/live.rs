@@ -153,7 +153,7 @@ impl<W: Write> Live<W> {
     ///
     /// The terminal cannot be written to.
     pub(crate) fn say(&mut self, tone: Tone, text: &str) -> io::Result<()> {
-        let text = sanitise(text, self.style.unicode);
+        let text = sanitise(text);
         let remark = wrap(&text, self.style.width).into_iter().map(|line| Line::new(0).with(tone, line));
         self.print(remark.collect())
     }

@@ -11,7 +11,7 @@ use positronic_core::record::{
 use super::figures::{duration, many, seconds, size, tokens, used_of};
 use super::routing::way;
 use super::style::Style;
-use super::text::{arguments, one_line, shorten, value_line};
+use super::text::{arguments, one_line, printable, shorten, value_line};
 use super::view::View;
 use super::words::{by, granted};
 
@@ -54,11 +54,10 @@ impl<W: Write> Plain<W> {
         self.view.apply(event);
         let started = *self.started.get_or_insert(event.at);
         let Some(text) = self.tell(event) else { return Ok(()) };
-        let place = one_line(&self.view.trail(&event.path), self.style.unicode);
-        let place = if self.style.unicode { place } else { place.replace(" › ", " > ") };
+        let place = one_line(&self.view.trail(&event.path));
         let colon = if place.is_empty() { "" } else { ": " };
         let since = clock(event.at.since(started));
-        writeln!(self.out, "{since} {place}{colon}{text}")
+        writeln!(self.out, "{}", printable(format!("{since} {place}{colon}{text}"), self.style.unicode))
     }
 
     /// Applies the next event, and returns its text, without place and time.
@@ -70,22 +69,21 @@ impl<W: Write> Plain<W> {
     /// Appends a line that belongs to no event.
     pub(crate) fn say(&mut self, text: &str) -> io::Result<()> {
         let text = self.line(text);
-        writeln!(self.out, "{text}")
+        writeln!(self.out, "{}", printable(text, self.style.unicode))
     }
 
     fn detail(&self, text: &str) -> String {
-        shorten(text, DETAIL, self.style.unicode)
+        shorten(text, DETAIL)
     }
 
     fn line(&self, text: &str) -> String {
-        one_line(text.trim(), self.style.unicode)
+        one_line(text.trim())
     }
 
     fn tell(&self, event: &Event) -> Option<String> {
-        let unicode = self.style.unicode;
         Some(match &event.kind {
             EventKind::BrainStart(start) => {
-                let options = self.detail(&arguments(&start.options, unicode));
+                let options = self.detail(&arguments(&start.options));
                 let with = if options.is_empty() { String::new() } else { format!(" with {options}") };
                 format!("{} starts{with}", self.line(&start.title))
             }
@@ -117,7 +115,7 @@ impl<W: Write> Plain<W> {
                 format!("invalid structured action: {}", self.line(message))
             }
             EventKind::LoopToolCall(call) => {
-                let arguments = self.detail(&arguments(&call.arguments, unicode));
+                let arguments = self.detail(&arguments(&call.arguments));
                 if arguments.is_empty() { "called".to_owned() } else { format!("called with {arguments}") }
             }
             EventKind::LoopToolResult { result, duration, .. } => self.result(result, *duration),
@@ -144,7 +142,7 @@ impl<W: Write> Plain<W> {
                 format!("waits for {}", waits.join(" or "))
             }
             EventKind::LoopResume { cause: ResumeCause::Answered, payload, actor, .. } => {
-                format!("answered{}: {}", by(actor), self.detail(&value_line(payload, unicode)))
+                format!("answered{}: {}", by(actor), self.detail(&value_line(payload)))
             }
             EventKind::LoopResume { cause: ResumeCause::Expired, .. } => "got no answer in time".to_owned(),
             EventKind::LoopMessage { text, from: Speaker::Person, .. } => {
@@ -218,7 +216,7 @@ impl<W: Write> Plain<W> {
         match result {
             ToolResult::Success { output, .. } if output.is_null() => format!("ok{took}"),
             ToolResult::Success { output, .. } => {
-                format!("ok{took}: {}", self.detail(&value_line(output, self.style.unicode)))
+                format!("ok{took}: {}", self.detail(&value_line(output)))
             }
             ToolResult::Error { message } => format!("error{took}: {}", self.line(message)),
             ToolResult::Denied { reason, by } => {
@@ -243,7 +241,7 @@ impl<W: Write> Plain<W> {
         match (decision, edited) {
             (Decision::Approved, None) => format!("approved{by}"),
             (Decision::Approved, Some(edited)) => {
-                format!("approved{by} with other arguments: {}", self.detail(&arguments(edited, self.style.unicode)))
+                format!("approved{by} with other arguments: {}", self.detail(&arguments(edited)))
             }
             (Decision::Rejected, _) => format!("rejected{by}{}", self.why(reason)),
         }

@@ -1,15 +1,14 @@
 //! The table of runs.
 
 use std::collections::{HashMap, HashSet};
-use std::fmt::Write as _;
 
 use positronic_core::record::{RunId, RunSummary, Status, Timestamp};
 use positronic_core::store::StoreError;
 
 use super::figures::{age, count};
 use super::short_ids::ShortIds;
-use super::table::{GAP, Table};
-use super::text::{one_line, shorten};
+use super::table::Table;
+use super::text::one_line;
 use super::words::{code_changed, status};
 
 /// Code differences by run, or an error for an unreadable log.
@@ -17,12 +16,8 @@ pub(crate) type Differences = HashMap<RunId, Result<String, StoreError>>;
 
 const HEADS: [&str; 6] = ["RUN", "BRAIN", "STATUS", "SINCE", "AGE", "TOKENS"];
 const BRAIN: usize = 1;
-/// The last column, which takes the remaining width or its own line.
-const WHY: &str = "WHY";
-
-/// Minimum and maximum width of a brain's title, and minimum width of the last column.
+/// Minimum and maximum width of a brain's title.
 const TITLE: [usize; 2] = [8, 24];
-const ROOM: usize = 24;
 /// Minimum width of a run's id.
 const NAME: usize = 6;
 /// Columns that are dropped in this order in a narrow terminal.
@@ -37,47 +32,35 @@ pub(crate) fn table(
     changed: &Differences,
     now: Timestamp,
     columns: usize,
-    unicode: bool,
 ) -> String {
     let cells = rows.iter().map(|row| {
         vec![
-            one_line(short.get(&row.run), unicode),
-            one_line(&row.brain, unicode),
+            one_line(short.get(&row.run)),
+            one_line(&row.brain),
             status(row, unclaimed),
             age(now.since(row.since)),
             age(now.since(row.started)),
             count(row.usage.total()),
         ]
     });
-    let mut table = Table::new(&HEADS, cells, columns, unicode);
+    let mut table = Table::new(&HEADS, cells, columns);
     table.limit(BRAIN, TITLE[1]);
     table.narrow(BRAIN, TITLE[0]);
     // The status is always shown.
     table.hide(&LEFT_OUT);
     table.narrow(0, NAME);
-    let room = table.room();
-    let reasons = rows.iter().map(|row| reason(row, changed.get(&row.run), now, unicode));
-    let mut text = String::new();
-    for (index, (mut line, why)) in table.lines().zip(std::iter::once(WHY.to_owned()).chain(reasons)).enumerate() {
-        if room >= ROOM {
-            line.push_str(&shorten(&why, room, unicode));
-        }
-        _ = writeln!(text, "{}", shorten(line.trim_end(), columns, unicode));
-        if room < ROOM && index > 0 && !why.is_empty() {
-            _ = writeln!(text, "{}", shorten(&format!("{GAP}{why}"), columns, unicode));
-        }
-    }
-    text
+    table.rest("WHY", rows.iter().map(|row| reason(row, changed.get(&row.run), now)));
+    table.to_string()
 }
 
 /// Explains why a run cannot continue, waits, or ended, without repeating other columns.
-fn reason(row: &RunSummary, difference: Option<&Result<String, StoreError>>, now: Timestamp, unicode: bool) -> String {
+fn reason(row: &RunSummary, difference: Option<&Result<String, StoreError>>, now: Timestamp) -> String {
     match difference {
-        Some(Ok(difference)) => return one_line(&code_changed(difference), unicode),
+        Some(Ok(difference)) => return one_line(&code_changed(difference)),
         Some(Err(_)) => return "cannot read its log".to_owned(),
         None => {}
     }
-    let why = one_line(row.why.as_deref().unwrap_or_default(), unicode);
+    let why = one_line(row.why.as_deref().unwrap_or_default());
     let waits = why.strip_prefix("The run waits").and_then(|rest| rest.split_once(" for "));
     let why = waits.map_or_else(|| why.clone(), |(_, what)| format!("for {what}"));
     if row.status == Status::Waiting && row.has_work(now) { format!("expired: {why}") } else { why }

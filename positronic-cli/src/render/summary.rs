@@ -30,9 +30,7 @@ impl Pen<'_> {
         let mut metadata: Vec<String> = view
             .at_work()
             .filter(|_| !view.is_ended())
-            .map(|(name, iteration)| {
-                format!("{} iteration {}", one_line(name, self.style.unicode), u64::from(iteration) + 1)
-            })
+            .map(|(name, iteration)| format!("{} iteration {}", one_line(name), u64::from(iteration) + 1))
             .into_iter()
             .collect();
         metadata.push(took);
@@ -60,14 +58,13 @@ impl Pen<'_> {
 
     /// Fills lines with as much metadata as fits.
     fn packed(&self, (tone, sign): (Tone, Sign), word: &str, metadata: &[String]) -> Vec<Line> {
-        let unicode = self.style.unicode;
-        let between = if unicode { " · " } else { ", " };
+        let between = " · ";
         let mut lines = Vec::new();
-        let mut line = Line::new(0).with(tone, sign.text(unicode)).with(tone, format!(" {word}"));
+        let mut line = Line::new(0).with(tone, sign.text()).with(tone, format!(" {word}"));
         for fact in metadata {
             if line.width() + width(between) + width(fact) > self.style.width {
                 lines.push(std::mem::replace(&mut line, Line::new(2)));
-                line = line.with(Tone::Dim, shorten(fact, self.room(2), unicode));
+                line = line.with(Tone::Dim, shorten(fact, self.room(2)));
             } else {
                 line = line.with(Tone::Dim, format!("{between}{fact}"));
             }
@@ -81,14 +78,13 @@ impl Pen<'_> {
         if limit == 0 || result.is_null() {
             return Vec::new();
         }
-        let unicode = self.style.unicode;
         let text = serde_json::to_string_pretty(result).unwrap_or_default();
         let all: Vec<&str> = text.lines().collect();
         let mut lines: Vec<Line> = all
             .iter()
             .take(if all.len() > limit { limit.saturating_sub(1) } else { limit })
             .map(|line| {
-                let line = shorten(&sanitise(line, unicode), self.room(2), unicode);
+                let line = shorten(&sanitise(line), self.room(2));
                 Line::new(2).with(Tone::Plain, line)
             })
             .collect();

@@ -33,15 +33,13 @@ pub(crate) fn entry(
     (columns, most): (usize, Option<usize>),
     ui: &Ui,
 ) -> String {
-    let unicode = ui.settings.unicode;
-    let fit = |line: &str| shorten(&one_line(line, unicode), columns, unicode);
+    let fit = |line: &str| shorten(&one_line(line), columns);
     let place = match (item.pending.tool.as_str(), item.pending.call.is_root()) {
         ("", true) => String::new(),
         ("", false) => format!(" › {}", item.pending.call),
         (tool, _) => format!(" › {tool} at {}", item.pending.call),
     };
     let head = format!("{run} {}{place}", item.brain);
-    let head = if unicode { head } else { head.replace(" › ", " > ") };
     let mut text = format!("{}\n", fit(&format!("{head}, for {}", age(now.since(item.at)))));
     let until = expires(&item.pending);
     let left = until.map_or_else(String::new, |until| match until.since(now) {
@@ -51,7 +49,7 @@ pub(crate) fn entry(
     text.push_str(&fit(&format!("  {}{left}", question(&item.pending, currency))));
     text.push('\n');
     let arguments = &item.pending.arguments;
-    let rows = Room { columns, unicode }.compact(arguments);
+    let rows = Room { columns }.compact(arguments);
     if rows.len() > 1
         && let Some(extent) = extent(arguments)
     {
@@ -62,14 +60,13 @@ pub(crate) fn entry(
         _ = writeln!(text, "{row}");
     }
     if shown < rows.len() {
-        let (mark, left) = (if unicode { "…" } else { "..." }, rows.len() - shown);
         let command = ui.command(&["show", run]);
-        let rows = many(left, "more row");
-        _ = writeln!(text, "  {mark} {rows}: {}", one_line(&command, unicode));
+        let rows = many(rows.len() - shown, "more row");
+        _ = writeln!(text, "  … {rows}: {}", one_line(&command));
     }
     for command in answers(run, &item.pending, now, ui) {
         // A truncated command would be useless.
-        _ = writeln!(text, "    {}", one_line(&command, unicode));
+        _ = writeln!(text, "    {}", one_line(&command));
     }
     text
 }

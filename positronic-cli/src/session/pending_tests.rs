@@ -70,7 +70,6 @@ fn table_of_runs_fits_the_width() {
             &HashMap::new(),
             Timestamp(100 * HOUR),
             columns,
-            true,
         );
         assert!(text.lines().all(|line| width(line) <= columns), "{text}");
         insta::assert_snapshot!(format!("runs_{columns}"), text);

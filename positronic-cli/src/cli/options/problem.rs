@@ -91,5 +91,5 @@ impl Problem {
 
 /// Quotes the beginning of what was given.
 pub(super) fn quoted(given: &str) -> String {
-    format!("`{}`", shorten(given, SHOWN, true))
+    format!("`{}`", shorten(given, SHOWN))
 }

@@ -14,7 +14,8 @@ use crate::app::ui::Ui;
 use crate::cli::ShowArgs;
 use crate::cli::exit::Exit;
 use crate::cli::options::{example, fields, shell_word};
-use crate::render::text::{one_line, width};
+use crate::render::table::aligned;
+use crate::render::text::one_line;
 
 pub(crate) async fn show(project: &Project, args: &ShowArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let entry = match project.find(&args.what) {
@@ -72,15 +73,15 @@ fn write(out: &mut dyn Write, entry: &Entry, program: &str) -> io::Result<()> {
     if !fields.is_empty() {
         writeln!(out, "\nOptions")?;
     }
-    let column = fields.iter().map(|field| width(&field.key)).max().unwrap_or(0);
+    let mut pairs = Vec::new();
     for field in &fields {
-        let gap = " ".repeat(column - width(&field.key).min(column));
         let required = if field.required { "; required" } else { "" };
         let default = field.default.as_ref().map_or_else(String::new, |default| format!("; default {default}"));
-        writeln!(out, "  {}{gap}  {}{required}{default}", field.key, field.expected)?;
-        if let Some(description) = &field.description {
-            writeln!(out, "  {}  {}", " ".repeat(column), one_line(description, true))?;
-        }
+        pairs.push((field.key.clone(), format!("{}{required}{default}", field.expected)));
+        pairs.extend(field.description.as_ref().map(|description| (String::new(), one_line(description))));
+    }
+    for line in aligned(&pairs) {
+        writeln!(out, "  {line}")?;
     }
     writeln!(out, "\nExample\n  {}", example_call(definition, program))?;
     if entry.cassette.is_some() {

@@ -140,14 +140,14 @@ fn head(known: &Known, why: Option<&Waiting>, costs: &Costs, now: Timestamp, sty
     }
     let mut text = String::new();
     for line in &lines {
-        for line in wrap(&one_line(line, style.unicode), style.width) {
+        for line in wrap(&one_line(line), style.width) {
             _ = writeln!(text, "{line}");
         }
     }
     let currency = known.log.iter().find_map(|event| event.currency());
     for item in &known.items {
         text.push('\n');
-        text.push_str(&sanitise(&entry(item, id, currency, now, (style.width, None), ui), style.unicode));
+        text.push_str(&sanitise(&entry(item, id, currency, now, (style.width, None), ui)));
     }
     text.push('\n');
     text

@@ -189,8 +189,8 @@ impl<'a> Shown<'a> {
         }
         let from = self.positions.remove(&run).unwrap_or(from);
         let client = self.store.client();
-        let style = Style { unicode: self.ui.settings.unicode, ..Style::default() };
-        let mut shown = ShownRun { name: self.name(&run).await?, lines: Plain::new(io::sink(), style), next: from };
+        let mut shown =
+            ShownRun { name: self.name(&run).await?, lines: Plain::new(io::sink(), Style::default()), next: from };
         // Earlier events only update the view.
         for before in client.store().read(&run, Seq(0), from.index()).await? {
             _ = shown.lines.apply(&before);
