@@ -12,8 +12,8 @@ use positronic_core::record::{
 use positronic_core::runner::Client;
 use serde_json::{Value, json};
 
-use crate::app::atomic_write::replace;
 use crate::app::failure::Failure;
+use crate::app::output_file::write_file;
 use crate::cli::Format;
 use crate::render::conversation::{Chapter, is_own, markdown};
 use crate::render::limits::standing;
@@ -166,7 +166,7 @@ pub(crate) fn write(file: &Path, recorded: &Recorded, format: Format, all: bool)
         Format::Markdown => recorded.markdown(all),
         Format::Json => serde_json::to_string_pretty(&recorded.json()).map_err(Failure::environment)? + "\n",
     };
-    replace(file, &text).map_err(Failure::file(file, "cannot be written"))
+    write_file(file, &text)
 }
 
 /// Lists the prompts of a run's own brain in order; with `all`, also hidden ones.

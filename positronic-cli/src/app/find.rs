@@ -51,6 +51,13 @@ fn unknown<'a>(
         .hint(format!("`{list}` lists the {what}s"))
 }
 
+/// Opens the store for reading, and finds a run in it.
+pub(crate) async fn open_run(written: &str, ui: &Ui) -> Result<(Client, RunSummary), Failure> {
+    let store = ProjectStore::open_to_read(ui)?;
+    let row = find(&store, written, ui).await?;
+    Ok((store.client(), row))
+}
+
 /// Finds a run by its id or a prefix of it.
 pub(crate) async fn find(store: &ProjectStore, written: &str, ui: &Ui) -> Result<RunSummary, Failure> {
     let list = ui.command(&["runs"]);

@@ -20,6 +20,7 @@ pub(crate) mod project_dir;
 pub(crate) mod recording;
 pub(crate) mod run_options;
 pub(crate) mod runtime;
+pub(crate) mod saved_files;
 pub(crate) mod settings;
 pub(crate) mod store;
 pub(crate) mod template;

@@ -3,23 +3,22 @@
 use positronic_core::model::cassette::{Header, Recording};
 use positronic_core::projection::{Exchange, Traffic, traffic};
 use positronic_core::record::{EventKind, Message, Output, RunId, Seq};
+use positronic_core::runner::Client;
 
-use crate::app::atomic_write::replace;
 use crate::app::failure::Failure;
 use crate::app::models::{CassetteSession, Models};
-use crate::app::store::ProjectStore;
+use crate::app::output_file::write_file;
 use crate::app::ui::Ui;
 use positronic_core::private;
 use std::path::Path;
 
 /// Renders the cassette of a run. `project` makes messages as the asked model does, and `secrets` are redacted.
 pub(crate) async fn recording(
-    store: &ProjectStore,
+    client: &Client,
     run: &RunId,
     secrets: Vec<String>,
     project: impl FnMut(&[Output]) -> Option<Vec<Message>>,
 ) -> Result<String, Failure> {
-    let client = store.client();
     let log = client.events(run, Seq(0)).await?;
     let history = client.history(run).await?;
     let traffic = traffic(log.iter().map(|event| &**event), history, project).map_err(Failure::environment)?;
@@ -67,7 +66,7 @@ fn models<'a>(exchanges: impl Iterator<Item = &'a Exchange>) -> String {
 
 /// Writes a cassette, and prints the command that plays it.
 pub(crate) fn written(file: &Path, text: &str, brain: &str, ui: &mut Ui) -> Result<(), Failure> {
-    replace(file, text).map_err(Failure::file(file, "cannot be written"))?;
+    write_file(file, text)?;
     let file = file.display().to_string();
     let play = ui.command(&["run", brain, "--cassette", &file]);
     ui.notice(&format!("recorded to {file}; play it with: {play}"))?;

@@ -11,7 +11,7 @@ use super::context::ChatContext;
 use super::slash_commands::{Slash, help};
 use crate::app::conversation::{form, write};
 use crate::app::failure::Failure;
-use crate::app::output_file::refuse_known;
+use crate::app::output_file::to_file;
 use crate::app::store::relative;
 use crate::render::Style;
 use crate::render::costs;
@@ -138,7 +138,7 @@ impl ChatContext {
             return Ok("name a file: /export talk.md, or /export talk.json".to_owned());
         }
         let file = Path::new(file);
-        if refuse_known(Some(file), false).is_err() {
+        if to_file(Some(file), false).is_err() {
             return Ok(format!("{} exists: name another file", file.display()));
         }
         write(file, &self.recorded().await?, form(Some(file)), false)?;

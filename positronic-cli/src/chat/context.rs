@@ -11,11 +11,11 @@ use positronic_core::runner::{
 use positronic_core::store::{PendingFilter, PendingItem};
 use serde_json::Value;
 
-use super::saved_files::Folder;
 use crate::app::cassette_position::{CassetteFollower, NO_ANSWER_LEFT};
 use crate::app::conversation::Recorded;
 use crate::app::failure::Failure;
 use crate::app::find::new_id;
+use crate::app::saved_files::Folder;
 use crate::app::store::ProjectStore;
 use crate::app::ui::Ui;
 use crate::session::pending::answers;
@@ -165,7 +165,7 @@ impl ChatContext {
 
     /// Returns the folder of the conversation's files.
     pub(super) fn folder(&self) -> Option<Folder> {
-        self.files_dir.as_ref().map(|around| Folder::new(around, &self.id))
+        self.files_dir.as_ref().map(|around| Folder::of_conversation(around, &self.id))
     }
 }
 

@@ -231,12 +231,9 @@ pub(crate) struct FilesArgs {
     pub(crate) run: String,
     /// Only files with these names
     pub(crate) names: Vec<String>,
-    /// Save the files to this folder; it is created if missing
+    /// Save the files to this folder, which is created if missing; other content under a known name gets a number
     #[arg(long, value_name = "DIR")]
     pub(crate) save: Option<PathBuf>,
-    /// Replace existing files
-    #[arg(long, requires = "save")]
-    pub(crate) force: bool,
     /// Write JSON, one file per line
     #[arg(long)]
     pub(crate) json: bool,

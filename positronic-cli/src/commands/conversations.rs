@@ -8,7 +8,7 @@ use crate::app::conversation::Recorded;
 use crate::app::conversation::{form, write};
 use crate::app::failure::Failure;
 use crate::app::find::find_conversation;
-use crate::app::output_file::refuse_known;
+use crate::app::output_file::to_file;
 use crate::app::store::ProjectStore;
 use crate::app::ui::Ui;
 use crate::app::unclaimed::unclaimed;
@@ -107,8 +107,7 @@ async fn show(args: &ConversationShowArgs, ui: &mut Ui) -> Result<Exit, Failure>
 }
 
 async fn export(args: &ConversationExportArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let to_file = args.out.as_deref().filter(|file| file.as_os_str() != "-");
-    refuse_known(to_file, args.force)?;
+    let to_file = to_file(args.out.as_deref(), args.force)?;
     let recorded = recorded(&args.conversation, ui).await?;
     let format = args.format.unwrap_or_else(|| form(to_file));
     match to_file {

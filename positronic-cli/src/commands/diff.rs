@@ -7,8 +7,7 @@ use positronic_core::record::{RunSummary, Seq};
 use serde_json::Value;
 
 use crate::app::failure::Failure;
-use crate::app::find::find;
-use crate::app::store::ProjectStore;
+use crate::app::find::open_run;
 use crate::app::ui::Ui;
 use crate::cli::DiffArgs;
 use crate::cli::exit::Exit;
@@ -17,9 +16,8 @@ use crate::render::text::{arguments, one_line, shorten, wrap};
 use crate::render::words::overridden;
 
 pub(crate) async fn diff(args: &DiffArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let store = ProjectStore::open_to_read(ui)?;
-    let runs = [find(&store, &args.one, ui).await?, find(&store, &args.other, ui).await?];
-    let client = store.client();
+    let (client, one) = open_run(&args.one, ui).await?;
+    let runs = [one, open_run(&args.other, ui).await?.1];
     let one = client.events(&runs[0].run, Seq(0)).await?;
     let other = client.events(&runs[1].run, Seq(0)).await?;
     let diff = differences(&one, &other).map_err(Failure::environment)?;

@@ -7,8 +7,7 @@ use std::sync::Arc;
 use positronic_core::record::{Event, EventKind, Seq, TriggerChange};
 
 use crate::app::failure::Failure;
-use crate::app::find::find;
-use crate::app::store::ProjectStore;
+use crate::app::find::open_run;
 use crate::app::ui::Ui;
 use crate::cli::EventsArgs;
 use crate::cli::exit::Exit;
@@ -16,9 +15,8 @@ use crate::render::text::{harmless_json, one_line, shorten};
 use crate::render::{Plain, Style};
 
 pub(crate) async fn events(args: &EventsArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let store = ProjectStore::open_to_read(ui)?;
-    let row = find(&store, &args.run, ui).await?;
-    let log = store.client().events(&row.run, Seq(0)).await?;
+    let (client, row) = open_run(&args.run, ui).await?;
+    let log = client.events(&row.run, Seq(0)).await?;
     let from = Seq(args.from);
     if args.json {
         for event in log.iter().filter(|event| event.seq >= from) {

@@ -8,7 +8,7 @@
 use std::collections::HashSet;
 use std::fs;
 use std::io::{self, Read as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -21,10 +21,9 @@ use positronic_core::store::StoreError;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::app::atomic_write::replace;
 use crate::app::failure::Failure;
-use crate::app::find::find;
-use crate::app::output_file::refuse_known;
+use crate::app::find::open_run;
+use crate::app::output_file::{to_file, write_file};
 use crate::app::store::ProjectStore;
 use crate::app::ui::Ui;
 use crate::cli::exit::Exit;
@@ -43,13 +42,13 @@ struct Header {
     positronic_run: u32,
     run: RunId,
     brain: String,
-    events: u64,
+    events: usize,
     #[serde(default, skip_serializing_if = "is_none")]
-    blobs: u64,
+    blobs: usize,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
-const fn is_none(count: &u64) -> bool {
+const fn is_none(count: &usize) -> bool {
     *count == 0
 }
 
@@ -69,17 +68,13 @@ struct Exported {
 }
 
 pub(crate) async fn export(args: &ExportArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let to_file = args.file.as_ref().filter(|file| file.as_os_str() != "-");
-    refuse_known(to_file.map(PathBuf::as_path), args.force)?;
-    let store = ProjectStore::open_to_read(ui)?;
-    let row = find(&store, &args.run, ui).await?;
-    let log = store.client().events(&row.run, Seq(0)).await?;
-    let files = blobs(&store.client(), &log).await?;
-    let (blobs, left_out) = files;
-    let count = |length: usize| u64::try_from(length).unwrap_or(u64::MAX);
+    let to_file = to_file(args.file.as_deref(), args.force)?;
+    let (client, row) = open_run(&args.run, ui).await?;
+    let log = client.events(&row.run, Seq(0)).await?;
+    let (blobs, left_out) = blobs(&client, &log).await?;
     let positronic_run = if blobs.is_empty() { PLAIN } else { WITH_FILES };
-    let (events, files) = (count(log.len()), count(blobs.len()));
-    let header = Header { positronic_run, run: row.run, brain: row.brain.to_string(), events, blobs: files };
+    let (run, brain) = (row.run, row.brain.to_string());
+    let header = Header { positronic_run, run, brain, events: log.len(), blobs: blobs.len() };
     let mut text = serde_json::to_string(&header).map_err(Failure::environment)?;
     for event in &log {
         text.push('\n');
@@ -98,7 +93,7 @@ pub(crate) async fn export(args: &ExportArgs, ui: &mut Ui) -> Result<Exit, Failu
         write!(ui.out, "{}", harmless_json(&text))?;
         return Ok(Exit::Done);
     };
-    replace(file, &text).map_err(Failure::file(file, "cannot be written"))?;
+    write_file(file, &text)?;
     report(&header, args.json, &format!("wrote the run {} to {}", header.run, file.display()), ui)
 }
 
@@ -183,7 +178,7 @@ fn read(file: &Path, bytes: &[u8]) -> Result<Exported, Failure> {
     let (mut state, mut log, mut last, mut blobs) = (RunState::default(), Vec::new(), 1, Vec::new());
     for (index, line) in lines {
         last = index + 1;
-        if u64::try_from(log.len()).ok() == Some(header.events) && header.blobs > 0 {
+        if log.len() == header.events && header.blobs > 0 {
             blobs.push(blob(line).map_err(|reason| broken(last, reason))?);
             continue;
         }
@@ -191,11 +186,11 @@ fn read(file: &Path, bytes: &[u8]) -> Result<Exported, Failure> {
         state.apply(&event).map_err(|error| broken(last, error.to_string()))?;
         log.push(Arc::new(event));
     }
-    if u64::try_from(log.len()).ok() != Some(header.events) {
+    if log.len() != header.events {
         let reason = format!("the file ends after {} of {}", log.len(), many(header.events, "event"));
         return Err(broken(last, reason));
     }
-    if u64::try_from(blobs.len()).ok() != Some(header.blobs) {
+    if blobs.len() != header.blobs {
         let reason = format!("the file ends after {} of {}", blobs.len(), many(header.blobs, "file"));
         return Err(broken(last, reason));
     }

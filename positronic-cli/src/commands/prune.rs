@@ -50,7 +50,6 @@ pub(crate) async fn prune(args: &PruneArgs, ui: &mut Ui) -> Result<Exit, Failure
     ui.notice(&if args.dry_run {
         format!("{} would be removed", count(rows.len()))
     } else {
-        let files = u64::try_from(files).unwrap_or(u64::MAX);
         let files =
             if files > 0 { format!(" and {} that no run references", many(files, "file")) } else { String::new() };
         format!("removed {}{files}", count(removed))

@@ -5,23 +5,19 @@ use std::sync::Arc;
 use positronic_core::projection::timeline::Timeline;
 use positronic_core::record::Seq;
 
-use crate::app::atomic_write::replace;
 use crate::app::failure::Failure;
-use crate::app::find::find;
-use crate::app::output_file::refuse_known;
-use crate::app::store::ProjectStore;
+use crate::app::find::open_run;
+use crate::app::output_file::{to_file, write_file};
 use crate::app::ui::Ui;
 use crate::cli::ReportArgs;
 use crate::cli::exit::Exit;
 use crate::render::report::markdown;
 
 pub(crate) async fn report(args: &ReportArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let to_file = args.out.as_deref().filter(|file| file.as_os_str() != "-");
-    refuse_known(to_file, args.force)?;
+    let to_file = to_file(args.out.as_deref(), args.force)?;
     let prices = crate::app::prices::prices(args.prices.as_deref(), &ui.settings)?;
-    let store = ProjectStore::open_to_read(ui)?;
-    let row = find(&store, &args.run, ui).await?;
-    let log = store.client().events(&row.run, Seq(0)).await?;
+    let (client, row) = open_run(&args.run, ui).await?;
+    let log = client.events(&row.run, Seq(0)).await?;
     let mut timeline = Timeline::new().priced(Arc::new(prices));
     log.iter().for_each(|event| timeline.apply(event));
     let text = || {
@@ -42,7 +38,7 @@ pub(crate) async fn report(args: &ReportArgs, ui: &mut Ui) -> Result<Exit, Failu
     } else {
         text()?
     };
-    replace(file, &text).map_err(Failure::file(file, "cannot be written"))?;
+    write_file(file, &text)?;
     ui.print(&format!("wrote the report of the run {} to {}", row.run, file.display()))?;
     Ok(Exit::Done)
 }

@@ -7,10 +7,9 @@ use positronic_core::runner::{Clock as _, SystemClock};
 use positronic_core::store::PendingFilter;
 
 use crate::app::failure::Failure;
-use crate::app::find::{call, find};
+use crate::app::find::{call, open_run};
 use crate::app::json::value;
 use crate::app::prices::currency;
-use crate::app::store::ProjectStore;
 use crate::app::ui::Ui;
 use crate::cli::exit::Exit;
 use crate::cli::limits::least_money;
@@ -88,15 +87,14 @@ fn place(path: &Path) -> String {
 
 /// Lists the limit questions of a run, with the currency of its money limits if known.
 async fn asking(run: &str, ui: &Ui) -> Result<(Vec<Pending>, Option<String>), Failure> {
-    let store = ProjectStore::open_to_read(ui)?;
-    let row = find(&store, run, ui).await?;
-    let items = store.client().store().pending(&PendingFilter::builder().run(row.run.clone()).build()).await?;
+    let (client, row) = open_run(run, ui).await?;
+    let items = client.store().pending(&PendingFilter::builder().run(row.run.clone()).build()).await?;
     let asks = |pending: &Pending| matches!(pending.kind, PendingKind::Budget { .. });
     let all: Vec<_> = items.into_iter().map(|item| item.pending).filter(asks).collect();
     let mut known = None;
     for pending in &all {
         if known.is_none() {
-            known = currency(&store.client(), &row.run, pending).await?;
+            known = currency(&client, &row.run, pending).await?;
         }
     }
     Ok((all, known))
@@ -174,9 +172,8 @@ async fn decide(
 
 /// Finds the calls that wait for a decision, and limit questions with `limits`: the only one, or all.
 async fn pending(run: &str, all: bool, limits: bool, ui: &Ui) -> Result<Vec<Path>, Failure> {
-    let store = ProjectStore::open_to_read(ui)?;
-    let row = find(&store, run, ui).await?;
-    let items = store.client().store().pending(&PendingFilter::builder().run(row.run.clone()).build()).await?;
+    let (client, row) = open_run(run, ui).await?;
+    let items = client.store().pending(&PendingFilter::builder().run(row.run.clone()).build()).await?;
     let mut waiting: Vec<_> = items.into_iter().map(|item| item.pending).collect();
     let asking = waiting.iter().find(|pending| matches!(pending.kind, PendingKind::Budget { .. })).cloned();
     waiting.retain(|pending| match pending.kind {
@@ -185,7 +182,7 @@ async fn pending(run: &str, all: bool, limits: bool, ui: &Ui) -> Result<Vec<Path
         PendingKind::Answer { .. } => false,
     });
     if let (true, Some(asking)) = (waiting.is_empty(), &asking) {
-        let currency = currency(&store.client(), &row.run, asking).await?;
+        let currency = currency(&client, &row.run, asking).await?;
         let (asks, question) = (place(&asking.call), question(asking, currency.as_deref()));
         let message = format!("no call of the run `{}` waits for a decision; {asks} {question}", row.run);
         return Err(Failure::refused(message).hints(answers(run, asking, SystemClock.now(), ui)));
@@ -200,7 +197,7 @@ async fn pending(run: &str, all: bool, limits: bool, ui: &Ui) -> Result<Vec<Path
         [_, _, ..] if !all => {
             let mut calls = Vec::new();
             for pending in &waiting {
-                let currency = currency(&store.client(), &row.run, pending).await?;
+                let currency = currency(&client, &row.run, pending).await?;
                 calls.push(line(pending, &question(pending, currency.as_deref())));
             }
             Err(Failure::usage("several calls of the run wait for a decision; name the calls, or use --all")

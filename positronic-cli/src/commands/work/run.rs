@@ -70,7 +70,7 @@ pub(crate) async fn work(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Res
         if let Some(warning) = unhidden(&hidden) {
             ui.notice(&warning)?;
         }
-        let text = recording(&store, &row.run, hidden, |outputs| models.normal.project(outputs)).await?;
+        let text = recording(&store.client(), &row.run, hidden, |outputs| models.normal.project(outputs)).await?;
         written(file, &text, &row.brain, ui)?;
     }
     let (run, ending) = ending?;
