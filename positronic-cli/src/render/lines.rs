@@ -3,19 +3,19 @@
 use std::time::Duration;
 
 use positronic_core::projection::timeline::{
-    BudgetNode, BudgetOutcome, CallNode, CallWait, Node, NodeId, NodeKind, NodeStatus, StageNode, WaitEnd,
+    CallNode, CallWait, Node, NodeId, NodeKind, NodeStatus, StageNode, WaitEnd,
 };
 use positronic_core::record::{
-    ApprovalOutcome, CallState, Decision, LimitKind, LoopOutcome, Path, ResumeCause, Speaker, StageKind, Timestamp,
-    ToolResult,
+    ApprovalOutcome, CallState, Decision, LimitKind, LoopOutcome, Path, Speaker, StageKind, Timestamp, ToolResult,
 };
 use serde_json::Value;
 
-use super::figures::{amount, duration, many, seconds, size, tokens, used_of};
+use super::figures::{amount, duration, many, seconds, tokens};
+use super::limits::asks;
 use super::style::{Line, Sign, Style, Tone};
 use super::text::{arguments, one_line, sanitise, shorten, value_line, width, wrap};
 use super::view::{View, failure};
-use super::words::{by, granted, why};
+use super::words::{self, why};
 
 /// A countdown rounds up to seconds.
 const ALMOST_A_SECOND: Duration = Duration::from_millis(999);
@@ -68,72 +68,46 @@ impl Pen<'_> {
 
     /// Renders the lines above a node's children.
     pub(crate) fn head(&self, id: NodeId, node: &Node, depth: usize) -> Vec<Line> {
-        let indent = self.indent(depth);
-        match &node.kind {
-            NodeKind::Brain(brain) => self.title(&brain.title, &brain.options),
-            NodeKind::Stage(stage) => self.stage_line(id, node, stage, indent, self.sign(id, node.status)),
-            NodeKind::Call(call) => self.call_line(node, call, indent, self.sign(id, node.status)),
-            NodeKind::Answer(answer) => self.answer_head(answer, indent),
+        let (indent, currency) = (self.indent(depth), self.view.currency());
+        let (tone, sign, text) = match &node.kind {
+            NodeKind::Brain(brain) => return self.title(&brain.title, &brain.options),
+            NodeKind::Stage(stage) => return self.stage_line(id, node, stage, indent, self.sign(id, node.status)),
+            NodeKind::Call(call) => return self.call_line(node, call, indent, self.sign(id, node.status)),
+            NodeKind::Answer(answer) => return self.answer_head(answer, indent),
+            NodeKind::Retry { attempt, message, due } => return self.retry(*attempt, message, *due, indent),
             NodeKind::Message { text, from: Speaker::Engine, .. } => {
-                self.remark(Tone::Dim, Sign::Said, &format!("message to the model: {text}"), indent)
+                (Tone::Dim, Sign::Said, format!("message to the model: {text}"))
             }
-            NodeKind::Message { text, .. } => self.remark(Tone::Strong, Sign::Said, text, indent),
-            NodeKind::Retry { attempt, message, due } => self.retry(*attempt, message, *due, indent),
-            NodeKind::File { file, .. } => {
-                // The hash of a stored file does not help a reader.
-                let place = if file.uri.starts_with("blob:") { "" } else { &file.uri };
-                let text = format!("{} ({}, {}) {place}", file.name, file.media_type, size(file.size));
-                let mut lines = self.remark(Tone::Plain, Sign::Output, &text, indent);
-                let notes = self.view.notes(id).iter();
-                lines.extend(notes.flat_map(|note| self.remark(Tone::Dim, Sign::Result, note, indent)));
-                lines
-            }
-            NodeKind::Custom { output, .. } => self.remark(Tone::Plain, Sign::Output, &output.fallback, indent),
+            NodeKind::Message { text, .. } => (Tone::Strong, Sign::Said, text.clone()),
+            NodeKind::File { file, .. } => (Tone::Plain, Sign::Output, words::file(file)),
+            NodeKind::Custom { output, .. } => (Tone::Plain, Sign::Output, output.fallback.clone()),
             NodeKind::Widget(widget) => match self.view.widget(id, widget) {
-                Some((text, true)) => self.remark(Tone::Plain, Sign::Output, &format!("updated: {text}"), indent),
-                Some((text, false)) => self.remark(Tone::Plain, Sign::Output, text, indent),
-                None => Vec::new(),
+                Some((text, true)) => (Tone::Plain, Sign::Output, format!("updated: {text}")),
+                Some((text, false)) => (Tone::Plain, Sign::Output, text.to_owned()),
+                None => return Vec::new(),
             },
             NodeKind::Limit { kind, limit, used, of, unpriced, .. } => {
-                let text = match unpriced {
-                    Some(model) => format!("the price of {model} is unknown, so the money limit cannot be enforced"),
-                    None => {
-                        format!("used {}{}", used_of(*kind, *used, *limit, self.view.currency()), whose(of.as_ref()))
-                    }
-                };
-                self.remark(Tone::Warn, Sign::Result, &text, indent)
+                let whose = if unpriced.is_some() { "" } else { whose(of.as_ref()) };
+                let text = words::limit(*kind, *used, *limit, unpriced.as_deref(), currency) + whose;
+                (Tone::Warn, Sign::Result, text)
             }
-            NodeKind::Budget(budget) => self.budget(budget, indent),
-            NodeKind::Blocked => {
-                self.remark(Tone::Warn, Sign::Result, "it needs a model call that a limit forbids", indent)
+            NodeKind::Budget(budget) => {
+                (Tone::Warn, Sign::Result, asks(budget.kind, budget.limit, budget.used, budget.shared, currency))
             }
-            NodeKind::Compaction { keep, summary: Some(_) } => {
-                let text = format!("older messages were summarised, the last {keep} stay");
-                self.remark(Tone::Dim, Sign::Result, &text, indent)
+            NodeKind::Blocked => (Tone::Warn, Sign::Result, "it needs a model call that a limit forbids".to_owned()),
+            NodeKind::Compaction { summary, .. } => {
+                (Tone::Dim, Sign::Result, words::compaction(summary.is_some()).to_owned())
             }
-            NodeKind::Compaction { summary: None, .. } => {
-                self.remark(Tone::Dim, Sign::Result, "the full messages are sent again", indent)
-            }
-            _ => Vec::new(),
-        }
-    }
-
-    fn budget(&self, budget: &BudgetNode, indent: usize) -> Vec<Line> {
-        let currency = self.view.currency();
-        let asks = super::limits::asks(budget.kind, budget.limit, budget.used, budget.shared, currency);
-        let mut lines = self.remark(Tone::Warn, Sign::Result, &asks, indent);
-        let (tone, outcome) = match &budget.outcome {
-            None => return lines,
-            Some(BudgetOutcome::Decided { decision, more, reason, actor, .. }) => {
-                let what = match decision {
-                    Decision::Approved => format!("granted {}", granted(more, currency)),
-                    Decision::Rejected => "refused more".to_owned(),
-                };
-                (Tone::Dim, format!("{what}{}{}", by(actor), why(reason.as_deref())))
-            }
-            Some(_) => (Tone::Warn, "no grant in time".to_owned()),
+            _ => return Vec::new(),
         };
-        lines.extend(self.remark(tone, Sign::Result, &outcome, indent));
+        let mut lines = self.remark(tone, sign, &text, indent);
+        if let NodeKind::Budget(budget) = &node.kind
+            && let Some(outcome) = &budget.outcome
+        {
+            lines.extend(self.remark(Tone::Dim, Sign::Result, &words::budget(outcome, currency), indent));
+        }
+        let notes = self.view.notes(id).iter().filter(|_| matches!(node.kind, NodeKind::File { .. }));
+        lines.extend(notes.flat_map(|note| self.remark(Tone::Dim, Sign::Result, note, indent)));
         lines
     }
 
@@ -343,27 +317,20 @@ impl Pen<'_> {
             lines.extend(self.remark(Tone::Warn, Sign::Result, &text, indent));
         }
         match &call.result {
-            None => {}
-            Some(ToolResult::Success { output: Value::Null, .. }) => {}
-            Some(ToolResult::Success { output, .. }) => {
+            Some(ToolResult::Success { output, .. }) if !output.is_null() => {
                 let output = shorten(&value_line(output), self.room(indent + 3));
                 lines.extend(self.remark(Tone::Dim, Sign::Result, &output, indent));
             }
-            Some(ToolResult::Error { message }) => {
-                lines.extend(self.remark(Tone::Bad, Sign::Result, &format!("error: {message}"), indent));
+            Some(result) => {
+                let tone = match result {
+                    ToolResult::Error { .. } | ToolResult::Denied { .. } => Tone::Bad,
+                    ToolResult::Skipped { .. } => Tone::Dim,
+                    _ => Tone::Warn,
+                };
+                let text = words::without_result(result).map(|(word, rest)| format!("{word}{rest}"));
+                lines.extend(text.iter().flat_map(|text| self.remark(tone, Sign::Result, text, indent)));
             }
-            Some(ToolResult::Denied { reason, by }) => {
-                let by = by.as_ref().map_or_else(String::new, |by| format!(" by {by}"));
-                let reason = reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
-                lines.extend(self.remark(Tone::Bad, Sign::Result, &format!("denied{by}{reason}"), indent));
-            }
-            Some(ToolResult::Skipped { reason }) => {
-                lines.extend(self.remark(Tone::Dim, Sign::Result, &format!("skipped: {reason}"), indent));
-            }
-            Some(ToolResult::Interrupted { reason }) => {
-                lines.extend(self.remark(Tone::Warn, Sign::Result, &format!("interrupted: {reason}"), indent));
-            }
-            Some(_) => {}
+            None => {}
         }
         lines
     }
@@ -421,27 +388,16 @@ fn decided(call: &CallNode) -> Option<String> {
         let WaitEnd { cause, wait, actor, .. } = resumed.as_ref()?;
         let wait = usize::try_from(*wait).ok().and_then(|wait| waits.get(wait));
         let what = wait.map_or_else(String::new, |wait| format!("{}: ", wait.webhook));
-        let answered = match cause {
-            ResumeCause::Answered => "answered",
-            ResumeCause::Expired => "no answer in time",
-            _ => "ended",
-        };
-        Some(format!("{what}{answered}{}", by(actor)))
+        Some(what + &words::resumed(*cause, actor))
     };
     if let Some(resumed) = call.waits.iter().rev().find_map(resumed) {
         return Some(resumed);
     }
-    match call.approval.as_ref()?.outcome.as_ref()? {
-        ApprovalOutcome::Decided { decision: Decision::Approved, arguments: edited, actor, .. } => {
-            let approved = format!("approved{}", by(actor));
-            Some(match edited {
-                Some(_) => {
-                    let proposed = arguments(&call.arguments);
-                    format!("{approved} with other arguments; the model asked for {proposed}")
-                }
-                None => approved,
-            })
-        }
-        _ => None,
-    }
+    let approval = call.approval.as_ref()?;
+    let ApprovalOutcome::Decided { decision: Decision::Approved, arguments: edited, .. } = approval.outcome.as_ref()?
+    else {
+        return None;
+    };
+    let proposed = edited.as_ref().map(|_| format!("; the model asked for {}", arguments(&call.arguments)));
+    Some(words::approval(approval)? + &proposed.unwrap_or_default())
 }

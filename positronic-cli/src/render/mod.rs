@@ -42,4 +42,3 @@ pub(crate) use plain::Plain;
 pub(crate) use style::{Line, Sign, Style, Tone};
 pub(crate) use talk::shown as talk_text;
 pub(crate) use view::View;
-pub(crate) use words::{by, granted, why};

@@ -4,16 +4,16 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use positronic_core::record::{
-    Actor, CODE, Decision, Event, EventKind, LoopOutcome, Part, Path, PriceTable, ResponseMetadata, ResumeCause,
-    Segment, SideOutput, Speaker, ToolResult, Usage,
+    CODE, Event, EventKind, LoopOutcome, Part, Path, PriceTable, ResponseMetadata, ResumeCause, Segment, SideOutput,
+    Speaker, ToolResult, Usage,
 };
 
-use super::figures::{duration, many, seconds, size, tokens, used_of};
+use super::figures::{duration, many, seconds, tokens};
 use super::routing::way;
 use super::style::Style;
 use super::text::{arguments, one_line, printable, shorten, value_line};
-use super::view::View;
-use super::words::{by, granted};
+use super::view::{View, shown_text};
+use super::words::{self, by, why};
 
 /// Reports a run line by line.
 #[derive(Debug)]
@@ -91,7 +91,7 @@ impl<W: Write> Plain<W> {
             EventKind::BrainComplete { .. } => "completed".to_owned(),
             EventKind::BrainError(failure) => format!("failed: {}", self.line(&failure.message)),
             EventKind::BrainCancelled { actor, reason, .. } => {
-                format!("cancelled{}{}", by(actor), self.why(reason.as_ref()))
+                self.line(&format!("cancelled{}{}", by(actor), why(reason.as_deref())))
             }
             EventKind::BrainPaused { actor, .. } => format!("paused{}", by(actor)),
             EventKind::BrainResumed { actor, .. } => format!("goes on{}", by(actor)),
@@ -120,8 +120,7 @@ impl<W: Write> Plain<W> {
             }
             EventKind::LoopToolResult { result, duration, .. } => self.result(result, *duration),
             EventKind::LoopOutput { output: SideOutput::File(file), .. } => {
-                let name = self.line(&file.name);
-                format!("file {name} ({}, {}) {}", file.media_type, size(file.size), self.line(&file.uri))
+                format!("file {}", self.line(&words::file(file)))
             }
             EventKind::LoopOutput { output: SideOutput::Custom(custom), .. } => {
                 format!("shows {}: {}", self.line(&custom.kind), self.line(&custom.fallback))
@@ -132,10 +131,12 @@ impl<W: Write> Plain<W> {
             }
             EventKind::LoopApprovalRequested { reason, .. } => format!("needs approval: {}", self.line(reason)),
             EventKind::LoopApprovalDecided { decision, arguments: edited, reason, actor, .. } => {
-                self.decision(*decision, edited.as_ref(), reason.as_ref(), actor)
+                let edited = edited.as_ref().map(|edited| format!(": {}", self.detail(&arguments(edited))));
+                let decision = words::decision(*decision, edited.is_some(), reason.as_deref(), actor);
+                self.line(&decision) + &edited.unwrap_or_default()
             }
             EventKind::LoopApprovalWithdrawn { cause } => format!("approval no longer needed: {}", self.line(cause)),
-            EventKind::LoopApprovalExpired {} => "no decision in time".to_owned(),
+            EventKind::LoopApprovalExpired {} => words::NO_DECISION.to_owned(),
             EventKind::LoopWait { waits, .. } => {
                 let waits: Vec<String> =
                     waits.iter().map(|wait| format!("{} {}", wait.webhook, self.line(&wait.identifier))).collect();
@@ -152,26 +153,22 @@ impl<W: Write> Plain<W> {
                 format!("message to the model: {}", self.line(text))
             }
             EventKind::LoopMaxIterations { limit } => format!("stopped after {}", many(u64::from(*limit), "iteration")),
-            EventKind::LoopLimit { unpriced: Some(model), .. } => {
-                format!("stopped: the price of {} is unknown, so the money limit cannot be enforced", self.line(model))
-            }
-            EventKind::LoopLimit { kind, limit, used, .. } => {
-                format!("stopped by a limit: {} used", used_of(*kind, *used, *limit, self.view.currency()))
+            EventKind::LoopLimit { kind, limit, used, unpriced, .. } => {
+                let currency = self.view.currency();
+                let limit = words::limit(*kind, *used, *limit, unpriced.as_deref(), currency);
+                format!("stopped by a limit: {}", self.line(&limit))
             }
             EventKind::BudgetRequested { kind, limit, used, shared, .. } => {
                 let asks = super::limits::asks(*kind, *limit, *used, *shared, self.view.currency());
                 format!("{}{asks}", of_run(&event.path))
             }
-            EventKind::BudgetDecided { decision: Decision::Approved, more, actor, .. } => {
-                format!("{}granted {}{}", of_run(&event.path), granted(more, self.view.currency()), by(actor))
+            EventKind::BudgetDecided { decision, more, reason, actor, .. } => {
+                let decided = words::grant(*decision, more, reason.as_deref(), actor, self.view.currency());
+                format!("{}{}", of_run(&event.path), self.line(&decided))
             }
-            EventKind::BudgetDecided { decision: Decision::Rejected, reason, actor, .. } => {
-                format!("{}refused more{}{}", of_run(&event.path), by(actor), self.why(reason.as_ref()))
-            }
-            EventKind::BudgetExpired {} => "no grant in time".to_owned(),
+            EventKind::BudgetExpired {} => words::NO_GRANT.to_owned(),
             EventKind::StepBlocked {} => "needs a model call that a limit forbids".to_owned(),
-            EventKind::LoopCompacted { summary: Some(_), .. } => "older messages were summarised".to_owned(),
-            EventKind::LoopCompacted { summary: None, .. } => "the full messages are sent again".to_owned(),
+            EventKind::LoopCompacted { summary, .. } => words::compaction(summary.is_some()).to_owned(),
             EventKind::LoopComplete { outcome, usage, .. } => self.ended(outcome, &event.path, &used(usage)),
             _ => return None,
         })
@@ -185,26 +182,12 @@ impl<W: Write> Plain<W> {
         format!("{asked}{}, {}", used(&self.view.timeline.usage), self.view.cost())
     }
 
-    fn why(&self, reason: Option<&String>) -> String {
-        reason.map_or_else(String::new, |reason| format!(": {}", self.line(reason)))
-    }
-
     fn again(&self, attempt: u32, message: &str, left: Duration) -> String {
         format!("{}; try {} in {}", self.line(message), u64::from(attempt) + 2, seconds_or_less(left))
     }
 
     fn answer(&self, parts: &[Part], metadata: &ResponseMetadata, took: Duration) -> String {
-        let text: Vec<String> = parts
-            .iter()
-            .filter_map(|part| match part {
-                Part::Text { text } | Part::Refusal { text } | Part::Reasoning { text, data: None }
-                    if !text.trim().is_empty() =>
-                {
-                    Some(self.line(text))
-                }
-                _ => None,
-            })
-            .collect();
+        let text: Vec<String> = parts.iter().filter_map(shown_text).map(|(text, _)| self.line(text)).collect();
         let text = if text.is_empty() { String::new() } else { format!(": {}", text.join(" ")) };
         let who = if metadata.provider == CODE { "code" } else { "the model" };
         let way = way(metadata).map_or_else(String::new, |way| format!(" ({})", self.line(&way)));
@@ -213,37 +196,13 @@ impl<W: Write> Plain<W> {
 
     fn result(&self, result: &ToolResult, took: Option<Duration>) -> String {
         let took = took.map_or_else(String::new, |took| format!(" in {}", duration(took)));
-        match result {
-            ToolResult::Success { output, .. } if output.is_null() => format!("ok{took}"),
-            ToolResult::Success { output, .. } => {
-                format!("ok{took}: {}", self.detail(&value_line(output)))
+        match (result, words::without_result(result)) {
+            (ToolResult::Success { output, .. }, _) if output.is_null() => format!("ok{took}"),
+            (ToolResult::Success { output, .. }, _) => format!("ok{took}: {}", self.detail(&value_line(output))),
+            (ToolResult::Error { .. } | ToolResult::Interrupted { .. }, Some((word, rest))) => {
+                self.line(&format!("{word}{took}{rest}"))
             }
-            ToolResult::Error { message } => format!("error{took}: {}", self.line(message)),
-            ToolResult::Denied { reason, by } => {
-                let by = by.as_ref().map_or_else(String::new, |by| format!(" by {}", self.line(by)));
-                format!("denied{by}{}", self.why(reason.as_ref()))
-            }
-            ToolResult::Skipped { reason } => format!("skipped: {}", self.line(reason)),
-            ToolResult::Interrupted { reason } => format!("interrupted{took}: {}", self.line(reason)),
-            _ => String::new(),
-        }
-    }
-
-    fn decision(
-        &self,
-        decision: Decision,
-        edited: Option<&serde_json::Value>,
-        reason: Option<&String>,
-        actor: &Actor,
-    ) -> String {
-        let by = self.line(&by(actor));
-        let by = if by.is_empty() { by } else { format!(" {by}") };
-        match (decision, edited) {
-            (Decision::Approved, None) => format!("approved{by}"),
-            (Decision::Approved, Some(edited)) => {
-                format!("approved{by} with other arguments: {}", self.detail(&arguments(edited)))
-            }
-            (Decision::Rejected, _) => format!("rejected{by}{}", self.why(reason)),
+            (_, other) => other.map_or_else(String::new, |(word, rest)| self.line(&format!("{word}{rest}"))),
         }
     }
 
@@ -251,13 +210,14 @@ impl<W: Write> Plain<W> {
         let iteration = self.view.timeline.stage(path).and_then(|stage| stage.iteration);
         let iterations = iteration.map_or(0, |iteration| u64::from(iteration) + 1);
         let (how, why) = match outcome {
-            LoopOutcome::Exited { tool } => (format!("ended by {tool}"), String::new()),
-            LoopOutcome::MaxIterations | LoopOutcome::Limit { .. } => ("ended by a limit".to_owned(), String::new()),
-            LoopOutcome::Stopped { message, .. } => ("stopped".to_owned(), self.why(Some(message))),
-            LoopOutcome::Failed { message, .. } => ("failed".to_owned(), self.why(Some(message))),
-            LoopOutcome::Cancelled => ("cancelled".to_owned(), String::new()),
-            _ => ("ended".to_owned(), String::new()),
+            LoopOutcome::Exited { tool } => (format!("ended by {tool}"), None),
+            LoopOutcome::MaxIterations | LoopOutcome::Limit { .. } => ("ended by a limit".to_owned(), None),
+            LoopOutcome::Stopped { message, .. } => ("stopped".to_owned(), Some(message)),
+            LoopOutcome::Failed { message, .. } => ("failed".to_owned(), Some(message)),
+            LoopOutcome::Cancelled => ("cancelled".to_owned(), None),
+            _ => ("ended".to_owned(), None),
         };
+        let why = self.line(&why.map_or_else(String::new, |message| format!(": {message}")));
         format!("{how} after {}{tokens}{why}", many(iterations, "iteration"))
     }
 }

@@ -8,6 +8,7 @@ use super::lines::Pen;
 use super::style::{Line, Sign, Tone};
 use super::text::{one_line, sanitise, shorten, width};
 use super::view::ROOT;
+use super::words::ended;
 
 impl Pen<'_> {
     /// Renders the last lines of a frame: status and usage, and finally the result.
@@ -42,13 +43,9 @@ impl Pen<'_> {
         }
         let mut lines = self.packed((tone, sign), word, &metadata);
         match view.timeline.ending() {
-            Some(Ending::Failed(failure)) => lines.extend(self.remark(Tone::Bad, Sign::Result, &failure.message, 2)),
-            Some(Ending::Cancelled { actor, reason }) => {
-                let by = actor.by.as_ref().map(|by| format!("by {by}"));
-                let why: Vec<String> = by.into_iter().chain(reason.clone()).collect();
-                if !why.is_empty() {
-                    lines.extend(self.remark(Tone::Warn, Sign::Result, &why.join(": "), 2));
-                }
+            Some(ending @ (Ending::Failed(_) | Ending::Cancelled { .. })) => {
+                let why = ended(ending).map(|(_, rest)| rest).unwrap_or_default();
+                lines.extend(self.remark(tone, Sign::Result, why.trim_start_matches([':', ' ']), 2));
             }
             Some(Ending::Completed { result }) => lines.extend(self.result(result)),
             _ => {}

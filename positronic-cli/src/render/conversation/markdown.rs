@@ -13,10 +13,11 @@ use positronic_core::record::{
     CallState, Event, Output, OutputKind, Path, Prompt, PromptState, RunSummary, Timestamp, ToolOutput,
 };
 
-use super::remarks::{Remarks, decision};
+use super::remarks::Remarks;
 use crate::render::arguments::extent;
 use crate::render::figures::{duration, size};
 use crate::render::markdown::{code, escaped, fits_in_line, quoted_markdown, whole_block};
+use crate::render::words::approval;
 
 /// After every event.
 const LAST: Timestamp = Timestamp(i64::MAX);
@@ -113,12 +114,17 @@ fn said(text: &mut String, speaker: &str, said: &str) {
 fn item(output: &Output) -> Option<String> {
     Some(match &output.kind {
         OutputKind::Tool(tool) => {
-            let decided = tool.approval.as_ref().and_then(decision).map(|said| format!("\n  - *{}*", escaped(&said)));
+            let decided = tool.approval.as_ref().and_then(approval).map(|said| format!("\n  - *{}*", escaped(&said)));
             call(tool, output.duration) + &decided.unwrap_or_default()
         }
         OutputKind::File(file) => {
-            let (name, kind) = (code(&file.name), escaped(&file.media_type));
-            format!("file {name} ({kind}, {}), {}", size(file.size), code(&file.uri))
+            format!(
+                "file {} ({}, {}), {}",
+                code(&file.name),
+                escaped(&file.media_type),
+                size(file.size),
+                code(&file.uri)
+            )
         }
         OutputKind::Widget(widget) => format!("shown: {}", code(&widget.fallback)),
         OutputKind::Custom(custom) => format!("shown: {}", code(&custom.fallback)),

@@ -1,10 +1,10 @@
 //! Remarks in a conversation's Markdown: decisions, limits and grants, and failed or cancelled runs.
 
-use positronic_core::projection::timeline::{BudgetOutcome, Ending, Node, NodeKind, Timeline};
-use positronic_core::record::{Approval, ApprovalOutcome, Decision, LoopOutcome, Path, Segment, Timestamp};
+use positronic_core::projection::timeline::{BudgetOutcome, Node, NodeKind, Timeline};
+use positronic_core::record::{LoopOutcome, Path, Segment, Timestamp};
 
 use crate::render::limits::asks;
-use crate::render::{by, granted, why};
+use crate::render::words::{self, ended};
 
 /// Remarks about a run, as sentences without a full stop.
 #[derive(Debug, Default)]
@@ -15,23 +15,6 @@ pub(super) struct Remarks {
     pub(super) end: Option<String>,
 }
 
-/// Renders the outcome of an approval.
-pub(super) fn decision(approval: &Approval) -> Option<String> {
-    Some(match approval.outcome.as_ref()? {
-        ApprovalOutcome::Decided { decision, arguments, reason, actor, .. } => {
-            let what = match (decision, arguments) {
-                (Decision::Approved, None) => "approved",
-                (Decision::Approved, Some(_)) => "approved with other arguments",
-                (Decision::Rejected, _) => "rejected",
-            };
-            format!("{what}{}{}", by(actor), why(reason.as_deref()))
-        }
-        ApprovalOutcome::Expired { .. } => "no decision in time".to_owned(),
-        ApprovalOutcome::Withdrawn { .. } => "the question was withdrawn".to_owned(),
-        _ => return None,
-    })
-}
-
 impl Remarks {
     pub(super) fn of(timeline: &Timeline) -> Self {
         let mut remarks = Self::default();
@@ -40,13 +23,10 @@ impl Remarks {
         timeline.nodes().filter(|node| !is_stage(node)).for_each(|node| remarks.add(timeline, node));
         timeline.nodes().filter(is_stage).for_each(|node| remarks.add(timeline, node));
         remarks.remarks.sort_by_key(|(_, at, _)| *at);
-        remarks.end = match timeline.ending() {
-            Some(Ending::Failed(failure)) => Some(format!("failed: {}", failure.message)),
-            Some(Ending::Cancelled { actor, reason }) => {
-                Some(format!("was cancelled{}{}", by(actor), why(reason.as_deref())))
-            }
-            _ => None,
-        };
+        remarks.end = timeline.ending().and_then(ended).map(|(word, rest)| match word {
+            "cancelled" => format!("was cancelled{rest}"),
+            word => format!("{word}{rest}"),
+        });
         remarks
     }
 
@@ -65,18 +45,12 @@ impl Remarks {
                 let path = whose(timeline, node);
                 let asks = asks(budget.kind, budget.limit, budget.used, budget.shared, currency);
                 self.remarks.push((path.clone(), at, asks));
-                let (at, outcome) = match &budget.outcome {
-                    Some(BudgetOutcome::Decided { decision, at, more, reason, actor, .. }) => {
-                        let what = match decision {
-                            Decision::Approved => format!("granted {}", granted(more, currency)),
-                            Decision::Rejected => "refused more".to_owned(),
-                        };
-                        (*at, format!("{what}{}{}", by(actor), why(reason.as_deref())))
-                    }
-                    Some(BudgetOutcome::Expired { at }) => (*at, "no grant in time".to_owned()),
+                let at = match &budget.outcome {
+                    Some(BudgetOutcome::Decided { at, .. } | BudgetOutcome::Expired { at }) => *at,
                     _ => return,
                 };
-                self.remarks.push((path, at, outcome));
+                let outcome = budget.outcome.as_ref().map(|outcome| words::budget(outcome, currency));
+                self.remarks.push((path, at, outcome.unwrap_or_default()));
             }
             NodeKind::Stage(stage) => {
                 let text = match &stage.outcome {
