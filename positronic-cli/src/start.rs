@@ -8,18 +8,11 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
-use crate::app::cargo;
-use crate::app::failure::Failure;
-use crate::app::project::Project;
-use crate::app::project::usage_panic;
-use crate::app::runtime::block_on;
-use crate::app::settings::Settings;
-use crate::app::ui::Ui;
-use crate::cli::exit::Exit;
+use crate::app::{Failure, Project, Settings, Ui, block_on, cargo, usage_panic};
 use crate::cli::options::shell_word;
-use crate::cli::{Cli, Command};
+use crate::cli::{Cli, Command, Exit};
 use crate::commands;
-use crate::render::text::sanitise;
+use crate::render::sanitise;
 
 /// The usual stack size of a process's first thread.
 const STACK: usize = 8 << 20;
@@ -159,7 +152,7 @@ async fn without_brains(command: &Command, ui: &mut Ui) -> Result<Exit, Failure>
 }
 
 fn process(run: impl FnOnce(&[OsString], &mut Ui) -> u8) -> ExitCode {
-    crate::session::interrupts::survive_large_files();
+    crate::session::survive_large_files();
     escape_panics();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     ExitCode::from(run(&arguments, &mut Ui::standard(Settings::from_env())))

@@ -12,10 +12,8 @@ use std::process::{Command, Stdio};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::app::failure::Failure;
-use crate::app::store::here;
-use crate::app::ui::{PROGRAM, Ui};
-use crate::cli::exit::Exit;
+use crate::app::{Failure, PROGRAM, Ui, here};
+use crate::cli::Exit;
 
 /// A binary of a package.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,9 +11,8 @@ use positronic_core::store::StoreError;
 use serde_json::Value;
 use tokio::sync::Mutex;
 
-use crate::app::failure::Failure;
-use crate::app::store::ProjectStore;
-use crate::render::text::{shorten, value_line};
+use crate::app::{Failure, ProjectStore};
+use crate::render::{shorten, value_line};
 
 /// Maximum length of a quoted option.
 const RECORDED: usize = 200;

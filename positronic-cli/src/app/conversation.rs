@@ -12,12 +12,9 @@ use positronic_core::record::{
 use positronic_core::runner::Client;
 use serde_json::{Value, json};
 
-use crate::app::failure::Failure;
-use crate::app::output_file::write_file;
+use crate::app::{Failure, write_file};
 use crate::cli::Format;
-use crate::render::conversation::{Chapter, is_own, markdown};
-use crate::render::limits::standing;
-use crate::render::{Style, View, talk_text};
+use crate::render::{Chapter, Style, View, conversation_markdown, is_own, standing, talk_text};
 
 /// The version of the exported JSON.
 const VERSION: u32 = 1;
@@ -85,7 +82,7 @@ impl Recorded {
     pub(crate) fn markdown(&self, all: bool) -> String {
         let chapters =
             self.runs.iter().map(|(row, log)| Chapter { row, log, prompts: own_prompts(&row.run, log, all) });
-        markdown(&self.id, &chapters.collect::<Vec<_>>())
+        conversation_markdown(&self.id, &chapters.collect::<Vec<_>>())
     }
 
     /// Renders the conversation as JSON with every recorded prompt.
@@ -152,7 +149,7 @@ impl Recorded {
 }
 
 /// Returns the format that a file's name suggests.
-pub(crate) fn form(file: Option<&Path>) -> Format {
+pub(crate) fn format_of(file: Option<&Path>) -> Format {
     let ending = file.and_then(Path::extension).map(|ending| ending.to_string_lossy().to_lowercase());
     match ending.as_deref() {
         Some("md" | "markdown") => Format::Markdown,
@@ -161,7 +158,7 @@ pub(crate) fn form(file: Option<&Path>) -> Format {
 }
 
 /// Writes a conversation to a file atomically.
-pub(crate) fn write(file: &Path, recorded: &Recorded, format: Format, all: bool) -> Result<(), Failure> {
+pub(crate) fn write_conversation(file: &Path, recorded: &Recorded, format: Format, all: bool) -> Result<(), Failure> {
     let text = match format {
         Format::Markdown => recorded.markdown(all),
         Format::Json => serde_json::to_string_pretty(&recorded.json()).map_err(Failure::environment)? + "\n",

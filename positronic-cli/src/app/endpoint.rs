@@ -10,8 +10,7 @@ use positronic_core::model::openai::{OpenAiChat, OpenAiConfig, OpenAiResponses};
 use positronic_core::model::{DeltaSink, Model};
 use positronic_core::record::{ActionFormat, ModelError, ModelErrorKind, ModelRequest, ModelResponse};
 
-use crate::app::failure::Failure;
-use crate::app::settings::Settings;
+use crate::app::{Failure, Settings};
 use crate::cli::{ActionFormatArg, ModelArgs};
 
 /// Default model of OpenAI's own endpoint.
@@ -238,7 +237,7 @@ mod tests {
             let (model, set) = (model.map(str::to_owned), set.map(str::to_owned));
             let settings = Settings { base_url: Some(url.to_owned()), model: set, ..Settings::default() };
             let failure = endpoint(&ModelArgs { model, ..ModelArgs::default() }, &settings).err().unwrap();
-            assert_eq!(failure.exit, crate::cli::exit::Exit::Usage);
+            assert_eq!(failure.exit, crate::cli::Exit::Usage);
             failure.prose()
         };
         let local = "http://127.0.0.1:4030/v1";
@@ -328,7 +327,7 @@ mod tests {
             let settings = Settings { api_key: key, base_url: url, ..Settings::default() };
             let flags = EndpointArgs { headers: vec!["X-Title: Desk".to_owned()], ..EndpointArgs::default() };
             let failure = endpoint(&wanted(flags), &settings).err().unwrap();
-            assert_eq!(failure.exit, crate::cli::exit::Exit::Usage);
+            assert_eq!(failure.exit, crate::cli::Exit::Usage);
             failure.prose()
         };
 

@@ -21,7 +21,7 @@ use positronic_core::record::SignalId;
 use positronic_core::runner::{SignalError, StartError};
 use positronic_core::store::StoreError;
 
-use crate::cli::exit::Exit;
+use crate::cli::Exit;
 
 /// Why a command failed: the problem, its remedies, and the exit code.
 #[derive(Debug)]
@@ -145,7 +145,7 @@ impl From<SignalError> for Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::exit::EXIT_CODES;
+    use crate::cli::EXIT_CODES;
 
     #[test]
     fn table_lists_every_exit_code() {

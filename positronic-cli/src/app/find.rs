@@ -4,11 +4,9 @@ use positronic_core::record::{Path, RunId, RunSummary};
 use positronic_core::runner::{Client, Ids as _, UuidIds};
 use positronic_core::store::{RunFilter, StoreError};
 
-use crate::app::failure::Failure;
-use crate::app::store::ProjectStore;
-use crate::app::ui::Ui;
-use crate::cli::suggest::did_you_mean;
-use crate::render::short_ids::DASHES;
+use crate::app::{Failure, ProjectStore, Ui};
+use crate::cli::did_you_mean;
+use crate::render::DASHES;
 
 /// Maximum number of listed candidates, and of runs searched for a similar id.
 const CANDIDATES: usize = 8;
@@ -54,18 +52,18 @@ fn unknown<'a>(
 /// Opens the store for reading, and finds a run in it.
 pub(crate) async fn open_run(written: &str, ui: &Ui) -> Result<(Client, RunSummary), Failure> {
     let store = ProjectStore::open_to_read(ui)?;
-    let row = find(&store, written, ui).await?;
+    let row = find_run(&store, written, ui).await?;
     Ok((store.client(), row))
 }
 
 /// Finds a run by its id or a prefix of it.
-pub(crate) async fn find(store: &ProjectStore, written: &str, ui: &Ui) -> Result<RunSummary, Failure> {
+pub(crate) async fn find_run(store: &ProjectStore, written: &str, ui: &Ui) -> Result<RunSummary, Failure> {
     let list = ui.command(&["runs"]);
     if written.trim().is_empty() {
         // An unset shell variable expands to nothing.
         return Err(Failure::usage("the id of the run is empty").hint(format!("`{list}` lists the runs")));
     }
-    match lookup(store, written).await? {
+    match lookup_run(store, written).await? {
         Found::One(row) => Ok(row),
         Found::Several(candidates) => Err(ambiguous(written, "run", candidates)),
         Found::Nothing => {
@@ -76,7 +74,7 @@ pub(crate) async fn find(store: &ProjectStore, written: &str, ui: &Ui) -> Result
 }
 
 /// Looks up a run by its id or a prefix of it.
-pub(crate) async fn lookup(store: &ProjectStore, written: &str) -> Result<Found<RunSummary>, StoreError> {
+pub(crate) async fn lookup_run(store: &ProjectStore, written: &str) -> Result<Found<RunSummary>, StoreError> {
     let client = store.client();
     match client.store().run(&RunId::new(written)).await {
         Err(StoreError::NoSuchRun { .. }) => {}
@@ -109,7 +107,7 @@ fn generated(written: &str) -> Option<String> {
 }
 
 /// Parses the path of a call.
-pub(crate) fn call(written: &str) -> Result<Path, Failure> {
+pub(crate) fn parse_call(written: &str) -> Result<Path, Failure> {
     Path::parse(written)
         .map_err(|error| Failure::usage(format!("invalid call path `{written}`")).hint(error.to_string()))
 }
@@ -142,7 +140,7 @@ async fn lookup_conversation(client: &Client, written: &str) -> Result<Found<Str
 
 /// Finds the conversation that a chat continues. An unknown name begins a conversation; an unambiguous prefix of a
 /// generated id is that id.
-pub(crate) async fn known(store: &ProjectStore, written: &str) -> Result<String, Failure> {
+pub(crate) async fn continued_conversation(store: &ProjectStore, written: &str) -> Result<String, Failure> {
     let is_hex = |id: &str| id.bytes().all(|byte| byte.is_ascii_hexdigit());
     let is_beginning = (SHORTEST..LENGTH).contains(&written.len()) && is_hex(written);
     match lookup_conversation(&store.client(), written).await? {

@@ -4,12 +4,11 @@ use std::io::Read as _;
 
 use serde_json::Value;
 
-use crate::app::failure::Failure;
-use crate::app::ui::Ui;
-use crate::cli::json::no_json;
+use crate::app::{Failure, Ui};
+use crate::cli::no_json;
 
 /// Reads the text of a flag: literal, from the file of `@FILE`, or from stdin with `-`.
-pub(crate) fn text(given: &str, ui: &mut Ui) -> Result<String, Failure> {
+pub(crate) fn flag_text(given: &str, ui: &mut Ui) -> Result<String, Failure> {
     match (given, given.strip_prefix('@')) {
         ("-" | "@-", _) => {
             let mut text = String::new();
@@ -22,8 +21,8 @@ pub(crate) fn text(given: &str, ui: &mut Ui) -> Result<String, Failure> {
 }
 
 /// Reads the JSON of a flag, as [`text`] does.
-pub(crate) fn value(flag: &str, given: &str, ui: &mut Ui) -> Result<Value, Failure> {
-    let text = text(given, ui)?;
+pub(crate) fn flag_json(flag: &str, given: &str, ui: &mut Ui) -> Result<Value, Failure> {
+    let text = flag_text(given, ui)?;
     serde_json::from_str(&text).map_err(|error| {
         Failure::usage(format!("{flag}: {}", no_json(&text, &error)))
             .hint(r#"write a text as '"text"'; @FILE reads a file, and - reads stdin"#)

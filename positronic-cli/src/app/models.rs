@@ -13,13 +13,10 @@ use positronic_core::record::{
 use positronic_core::runner::Runner;
 use serde_json::Value;
 
-use crate::app::cassette_position::{SET_ENDPOINT, answers_for, rewind};
-use crate::app::endpoint::{Advised, endpoint, secrets, unhidden};
-use crate::app::failure::Failure;
-use crate::app::prices::given;
-use crate::app::project::{Entry, Project};
-use crate::app::settings::Settings;
-use crate::app::store::{Backend, ProjectStore};
+use crate::app::{
+    Advised, Backend, Entry, Failure, Project, ProjectStore, SET_ENDPOINT, Settings, answers_for, endpoint,
+    given_prices, rewind, secrets, unhidden,
+};
 use crate::cli::ModelArgs;
 use crate::cli::options::shell_word;
 
@@ -107,7 +104,7 @@ impl Models {
 }
 
 /// Returns the cassette to play: the named one, or the brain's bundled one if no model is configured.
-pub(crate) fn cassette(
+pub(crate) fn chosen_cassette(
     project: &Project,
     entry: &Entry,
     wanted: ModelSettings<'_>,
@@ -140,7 +137,7 @@ fn unplayable(name: &str, error: &dyn std::fmt::Display) -> Failure {
 }
 
 /// Selects the models: the played cassette, the project's own models, or the endpoint.
-pub(crate) fn choose(
+pub(crate) fn choose_models(
     project: &Project,
     entry: &Entry,
     wanted: ModelSettings<'_>,
@@ -148,7 +145,7 @@ pub(crate) fn choose(
     playing: Option<ChosenCassette>,
     settings: &Settings,
 ) -> Result<Models, Failure> {
-    let prices = given(wanted.model.prices.as_deref(), settings)?;
+    let prices = given_prices(wanted.model.prices.as_deref(), settings)?;
     if let Some(flag) = endpoint_flag(wanted.model).filter(|_| !settings.has_endpoint()) {
         return Err(Failure::usage(format!("{flag} needs an endpoint, and none is configured"))
             .hint("set OPENAI_API_KEY or OPENAI_BASE_URL, or remove the flag"));
@@ -175,8 +172,8 @@ pub(crate) fn models_for_run(
 ) -> Result<Models, Failure> {
     let entry = project.titled(brain)?;
     let wanted = ModelSettings { model, record: None };
-    let playing = cassette(project, entry, wanted, settings)?;
-    choose(project, entry, wanted, &Value::Null, playing, settings)
+    let playing = chosen_cassette(project, entry, wanted, settings)?;
+    choose_models(project, entry, wanted, &Value::Null, playing, settings)
 }
 
 /// Returns the first flag that needs an endpoint.
@@ -359,7 +356,7 @@ mod tests {
         let project = Project::new().brain(agent);
         let model = ModelArgs { action_format, ..ModelArgs::default() };
         let wanted = ModelSettings { model: &model, record: None };
-        let models = choose(&project, &project.brains[0], wanted, &Value::Null, None, settings);
+        let models = choose_models(&project, &project.brains[0], wanted, &Value::Null, None, settings);
         models.map(|models| models.normal.action_format()).map_err(|failure| failure.prose())
     }
 
@@ -383,7 +380,7 @@ mod tests {
         let with = |endpoint: EndpointArgs, model: Option<&str>, project: &Project, settings: &Settings| {
             let model = ModelArgs { endpoint, model: model.map(str::to_owned), ..ModelArgs::default() };
             let wanted = ModelSettings { model: &model, record: None };
-            let chosen = choose(project, &project.brains[0], wanted, &Value::Null, None, settings);
+            let chosen = choose_models(project, &project.brains[0], wanted, &Value::Null, None, settings);
             chosen.map(|models| models.normal.name()).map_err(|failure| failure.to_string())
         };
         let agent = || Project::new().brain(positronic_core::dsl::brain("Agent"));

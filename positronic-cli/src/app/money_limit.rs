@@ -3,9 +3,7 @@
 use positronic_core::model::Model as _;
 use positronic_core::record::Budget;
 
-use crate::app::failure::Failure;
-use crate::app::models::{CassetteSession, Models};
-use crate::app::prices::PRICE_TABLE;
+use crate::app::{CassetteSession, Failure, Models, PRICE_TABLE};
 use crate::render::figures::many;
 
 /// Refuses the first budget with a money limit that cannot be enforced, before the run begins; each comes with a sentence that

@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use crate::app::atomic_write::replace;
-use crate::app::failure::Failure;
+use crate::app::{Failure, replace_file};
 
 /// Returns the file to write, or `None` for stdout, which `-` names, too. Refuses to replace a file without `force`.
 pub(crate) fn to_file(file: Option<&Path>, force: bool) -> Result<Option<&Path>, Failure> {
@@ -20,5 +19,5 @@ pub(crate) fn to_file(file: Option<&Path>, force: bool) -> Result<Option<&Path>,
 
 /// Writes a file atomically.
 pub(crate) fn write_file(file: &Path, text: &str) -> Result<(), Failure> {
-    replace(file, text).map_err(Failure::file(file, "cannot be written"))
+    replace_file(file, text).map_err(Failure::file(file, "cannot be written"))
 }

@@ -7,21 +7,20 @@ use positronic_core::record::{LimitKind, Pending, PendingKind, PriceTable, RunId
 use positronic_core::runner::Client;
 use positronic_core::store::StoreError;
 
-use crate::app::failure::Failure;
-use crate::app::settings::Settings;
+use crate::app::{Failure, Settings};
 
 /// The format of a price table, by example.
 pub(crate) const PRICE_TABLE: &str = "`as_of = \"2026-11-01\"` and, under `[prices]`, lines such as `\"openai/gpt-5\" = \
                                       { input = 1.25, output = 10 }`";
 
 /// Reads the named table, else the environment's, else the bundled one.
-pub(crate) fn prices(named: Option<&Path>, settings: &Settings) -> Result<PriceTable, Failure> {
-    Ok(given(named, settings)?.unwrap_or_else(PriceTable::bundled))
+pub(crate) fn price_table(named: Option<&Path>, settings: &Settings) -> Result<PriceTable, Failure> {
+    Ok(given_prices(named, settings)?.unwrap_or_else(PriceTable::bundled))
 }
 
 /// Reads the named table, else the environment's, if there is one. A file with the extension `.json` is JSON, any
 /// other is TOML.
-pub(crate) fn given(named: Option<&Path>, settings: &Settings) -> Result<Option<PriceTable>, Failure> {
+pub(crate) fn given_prices(named: Option<&Path>, settings: &Settings) -> Result<Option<PriceTable>, Failure> {
     let Some(path) = named.or(settings.prices.as_deref()) else { return Ok(None) };
     let text = fs::read_to_string(path).map_err(Failure::file(path, "cannot be read"))?;
     let is_json = path.extension().is_some_and(|extension| extension == "json");

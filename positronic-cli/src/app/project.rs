@@ -8,8 +8,8 @@ use positronic_core::dsl::{Action, Runnable};
 use positronic_core::model::Model;
 use positronic_core::record::Tier;
 
-use crate::app::failure::Failure;
-use crate::cli::suggest::did_you_mean;
+use crate::app::Failure;
+use crate::cli::did_you_mean;
 
 /// The brains of a project, with what they need to run.
 ///
@@ -56,7 +56,7 @@ impl Project {
     #[track_caller]
     pub fn brain(mut self, brain: impl Runnable) -> Self {
         let definition = brain.definition();
-        if self.brains.iter().any(|entry| normal(&entry.definition.title) == normal(&definition.title)) {
+        if self.brains.iter().any(|entry| normal_title(&entry.definition.title) == normal_title(&definition.title)) {
             usage_panic(&format!(
                 "the project has two brains named `{}`; give one of them another title",
                 definition.title
@@ -150,9 +150,10 @@ impl Project {
 
     /// Finds a brain by its title or an unambiguous prefix of it.
     pub(crate) fn find(&self, written: &str) -> Result<&Entry, Failure> {
-        let wanted = normal(written);
-        let exact = self.brains.iter().find(|entry| normal(&entry.definition.title) == wanted);
-        let begins = |entry: &&Entry| wanted.len() >= SHORTEST && normal(&entry.definition.title).starts_with(&wanted);
+        let wanted = normal_title(written);
+        let exact = self.brains.iter().find(|entry| normal_title(&entry.definition.title) == wanted);
+        let begins =
+            |entry: &&Entry| wanted.len() >= SHORTEST && normal_title(&entry.definition.title).starts_with(&wanted);
         let mut beginning = self.brains.iter().filter(begins);
         let only = beginning.next().filter(|_| beginning.next().is_none());
         exact.or(only).ok_or_else(|| {
@@ -173,7 +174,7 @@ impl Project {
 }
 
 /// Normalizes a title: letters and digits in lower case.
-pub(crate) fn normal(title: &str) -> String {
+pub(crate) fn normal_title(title: &str) -> String {
     title.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 

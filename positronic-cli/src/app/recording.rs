@@ -5,10 +5,7 @@ use positronic_core::projection::{Exchange, Traffic, traffic};
 use positronic_core::record::{EventKind, Message, Output, RunId, Seq};
 use positronic_core::runner::Client;
 
-use crate::app::failure::Failure;
-use crate::app::models::{CassetteSession, Models};
-use crate::app::output_file::write_file;
-use crate::app::ui::Ui;
+use crate::app::{CassetteSession, Failure, Models, Ui, write_file};
 use positronic_core::private;
 use std::path::Path;
 
@@ -65,7 +62,7 @@ fn models<'a>(exchanges: impl Iterator<Item = &'a Exchange>) -> String {
 }
 
 /// Writes a cassette, and prints the command that plays it.
-pub(crate) fn written(file: &Path, text: &str, brain: &str, ui: &mut Ui) -> Result<(), Failure> {
+pub(crate) fn write_recording(file: &Path, text: &str, brain: &str, ui: &mut Ui) -> Result<(), Failure> {
     write_file(file, text)?;
     let file = file.display().to_string();
     let play = ui.command(&["run", brain, "--cassette", &file]);
@@ -74,7 +71,7 @@ pub(crate) fn written(file: &Path, text: &str, brain: &str, ui: &mut Ui) -> Resu
 }
 
 /// Writes the recorded cassette, however the run ended.
-pub(crate) fn save(models: &Models, record: Option<&Path>, ui: &mut Ui) -> Result<(), Failure> {
+pub(crate) fn save_recording(models: &Models, record: Option<&Path>, ui: &mut Ui) -> Result<(), Failure> {
     let (CassetteSession::Records(cassette), Some(path)) = (&models.cassette, record) else { return Ok(()) };
     private::write(path, cassette.to_text().as_bytes()).map_err(Failure::file(path, "cannot be written"))?;
     ui.notice(&format!("recorded to {}", path.display()))?;

@@ -3,11 +3,9 @@
 use positronic_core::definition::StageBody;
 use serde_json::Value;
 
-use crate::app::failure::Failure;
-use crate::app::models::{ChosenCassette, ModelSettings, Models, cassette, choose};
-use crate::app::project::{Entry, Project};
-use crate::app::store::ProjectStore;
-use crate::app::ui::Ui;
+use crate::app::{
+    ChosenCassette, Entry, Failure, ModelSettings, Models, Project, ProjectStore, Ui, choose_models, chosen_cassette,
+};
 use crate::cli::options::{OptionsError, parse};
 use crate::render::figures::many;
 
@@ -34,10 +32,10 @@ pub(crate) fn prepare(
     given: GivenOptions<'_>,
     ui: &mut Ui,
 ) -> Result<Prepared, Failure> {
-    let playing = cassette(project, entry, settings, &ui.settings)?;
+    let playing = chosen_cassette(project, entry, settings, &ui.settings)?;
     let goal = playing.as_ref().and_then(ChosenCassette::goal);
     let options = options(entry, given, playing.as_ref().and_then(ChosenCassette::options), ui)?;
-    let models = choose(project, entry, settings, &options, playing, &ui.settings)?;
+    let models = choose_models(project, entry, settings, &options, playing, &ui.settings)?;
     Ok(Prepared { options, models, goal })
 }
 
@@ -56,7 +54,7 @@ pub(crate) fn open_store(in_memory: bool, ui: &Ui) -> Result<ProjectStore, Failu
 /// Parses the options, with the recorded ones of the cassette as defaults.
 fn options(entry: &Entry, given: GivenOptions<'_>, recorded: Option<&Value>, ui: &mut Ui) -> Result<Value, Failure> {
     let document = match given.document {
-        Some(given) => Some(crate::app::json::text(given, ui)?),
+        Some(given) => Some(crate::app::flag_text(given, ui)?),
         None => recorded.map(Value::to_string),
     };
     parse_options(entry, given.pairs, document.as_deref())

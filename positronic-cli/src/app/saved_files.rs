@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use positronic_core::record::sha256;
 
-use crate::app::file_names::{numbered, safe};
+use crate::app::{numbered, safe};
 use positronic_core::private;
 
 /// How many files of one name there may be.

@@ -12,9 +12,7 @@ use positronic_core::store::MemoryStore;
 #[cfg(feature = "sqlite")]
 use positronic_core::store::{SqliteOptions, SqliteStore, StoreError};
 
-use crate::app::failure::Failure;
-use crate::app::project_dir::folder;
-use crate::app::ui::Ui;
+use crate::app::{Failure, Ui, project_folder};
 use positronic_core::private;
 
 const FILE: &str = "runs.db";
@@ -62,7 +60,7 @@ impl ProjectStore {
     fn existing(ui: &Ui, read_only: bool) -> Result<Self, Failure> {
         let here = here()?;
         let named = named(ui);
-        let path = named.clone().unwrap_or_else(|| folder(&here).join(FILE));
+        let path = named.clone().unwrap_or_else(|| project_folder(&here).join(FILE));
         if path.exists() {
             return Self::file(&path, &here, read_only);
         }
@@ -125,7 +123,7 @@ pub(crate) fn here() -> Result<PathBuf, Failure> {
 
 /// Returns the project's store file, and creates its folder, which git ignores.
 fn own(here: &Path) -> Result<PathBuf, Failure> {
-    let folder = folder(here);
+    let folder = project_folder(here);
     private::make_folder(&folder).map_err(Failure::file(&folder, "cannot be created to store runs"))?;
     let ignored = folder.join(".gitignore");
     if !ignored.exists() {

@@ -6,12 +6,10 @@ use anstyle::{AnsiColor, Style as Ansi};
 use positronic_core::record::{Actor, PriceTable};
 use serde::Serialize;
 
-use crate::app::failure::Failure;
-use crate::app::settings::Settings;
+use crate::app::{Failure, Settings};
 use crate::cli::options::shell_word;
 use crate::cli::{Color, StoreArgs};
-use crate::render::Style;
-use crate::render::text::{harmless_json, one_line, printable, sanitise, shorten, wrap};
+use crate::render::{Style, harmless_json, one_line, printable, sanitise, shorten, wrap};
 
 /// Columns of a list that does not go to a terminal.
 const WIDE: usize = 160;

@@ -9,17 +9,10 @@ use positronic_core::store::PendingItem;
 
 use super::context::ChatContext;
 use super::slash_commands::{Slash, help};
-use crate::app::conversation::{form, write};
-use crate::app::failure::Failure;
-use crate::app::output_file::to_file;
-use crate::app::store::relative;
-use crate::render::Style;
-use crate::render::costs;
+use crate::app::{Failure, format_of, relative, to_file, write_conversation};
 use crate::render::figures::{many, size, tokens};
-use crate::render::limits::{allowed, standing};
-use crate::render::table::aligned;
-use crate::render::text::{one_line, shorten};
-use crate::session::pending::{named, question};
+use crate::render::{Style, aligned, allowed, costs, one_line, shorten, standing};
+use crate::session::{asking_party, question_text};
 
 impl ChatContext {
     /// Carries out a command, and returns what it prints.
@@ -59,7 +52,8 @@ impl ChatContext {
         if items.is_empty() {
             return Ok("nothing waits".to_owned());
         }
-        let line = |item: &PendingItem| format!("{} {}", named(&item.pending), question(&item.pending, None));
+        let line =
+            |item: &PendingItem| format!("{} {}", asking_party(&item.pending), question_text(&item.pending, None));
         Ok(items.iter().map(line).collect::<Vec<_>>().join("\n"))
     }
 
@@ -90,7 +84,7 @@ impl ChatContext {
         let Some(last) = bill.runs.values().last() else { return Ok(format!("no message yet\n{limits}")) };
         let mut text = String::new();
         for (what, spent, cost) in
-            [("last answer", last.total(), costs::cost(last)), ("conversation", bill.total(), costs::bill(&bill))]
+            [("last answer", last.total(), costs::cost_line(last)), ("conversation", bill.total(), costs::bill(&bill))]
         {
             let usage = spent.usage;
             let mut line = format!("{what}: {}, {}", many(spent.calls, "model answer"), tokens(&usage));
@@ -141,7 +135,7 @@ impl ChatContext {
         if to_file(Some(file), false).is_err() {
             return Ok(format!("{} exists: name another file", file.display()));
         }
-        write(file, &self.recorded().await?, form(Some(file)), false)?;
+        write_conversation(file, &self.recorded().await?, format_of(Some(file)), false)?;
         Ok(format!("wrote the conversation to {}", file.display()))
     }
 }

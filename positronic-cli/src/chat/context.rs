@@ -11,14 +11,8 @@ use positronic_core::runner::{
 use positronic_core::store::{PendingFilter, PendingItem};
 use serde_json::Value;
 
-use crate::app::cassette_position::{CassetteFollower, NO_ANSWER_LEFT};
-use crate::app::conversation::Recorded;
-use crate::app::failure::Failure;
-use crate::app::find::new_id;
-use crate::app::saved_files::Folder;
-use crate::app::store::ProjectStore;
-use crate::app::ui::Ui;
-use crate::session::pending::answers;
+use crate::app::{CassetteFollower, Failure, Folder, NO_ANSWER_LEFT, ProjectStore, Recorded, Ui, new_id};
+use crate::session::answer_commands;
 
 /// The conversation of a chat.
 pub(crate) struct ChatContext {
@@ -149,7 +143,8 @@ impl ChatContext {
         let asks = |item: &&PendingItem| matches!(item.pending.kind, PendingKind::Budget { shared: true, .. });
         Ok(pending.iter().find(asks).and_then(|item| {
             let run = &item.run;
-            let answer = answers(run.as_str(), &item.pending, SystemClock.now(), &self.ui).into_iter().next()?;
+            let answer =
+                answer_commands(run.as_str(), &item.pending, SystemClock.now(), &self.ui).into_iter().next()?;
             Some(format!(
                 "the budget applies to runs that begin with it; `{run}`, which asks for more, continues with: {answer}"
             ))

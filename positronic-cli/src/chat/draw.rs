@@ -1,9 +1,8 @@
 //! Drawing of a chat's state: what stands below the answer.
 
 use super::state::{ChatState, Phase};
-use crate::render::text::{one_line, shorten};
-use crate::render::{Frame, Line, Sign, Tone};
-use crate::session::pending::{named, question};
+use crate::render::{Frame, Line, Sign, Tone, one_line, shorten};
+use crate::session::{asking_party, question_text};
 
 /// How many messages that no run has received yet are shown.
 const UNHEARD: usize = 3;
@@ -58,7 +57,7 @@ impl ChatState {
                     0 => String::new(),
                     more => format!(", and {more} more"),
                 };
-                Some(format!("{} {}{more} (/pending)", named(first), question(first, currency)))
+                Some(format!("{} {}{more} (/pending)", asking_party(first), question_text(first, currency)))
             }
             Phase::Over | Phase::Running => None,
         }

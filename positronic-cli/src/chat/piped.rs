@@ -13,16 +13,12 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::context::ChatContext;
 use super::slash_commands::{Slash, Written, parse};
-use crate::app::failure::Failure;
-use crate::app::models::CassetteSession;
-use crate::app::store::relative;
-use crate::app::ui::Ui;
-use crate::cli::exit::Exit;
-use crate::render::Style;
-use crate::render::conversation::plain;
-use crate::session::driver::{Ending, OutputMode, Role, SessionOptions, session};
-use crate::session::interrupts::{Interrupt, interrupts};
-use crate::session::outcome::{cut_short, ended, left_by};
+use crate::app::{CassetteSession, Failure, Ui, relative};
+use crate::cli::Exit;
+use crate::render::{Style, plain};
+use crate::session::{
+    Ending, Interrupt, OutputMode, Role, SessionOptions, cut_short, ended, interrupts, left_by, session,
+};
 
 /// Sends the messages of stdin one after the other, each after the answer to the one before.
 pub(crate) async fn piped(

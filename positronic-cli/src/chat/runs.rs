@@ -9,12 +9,9 @@ use serde_json::Value;
 
 use super::protocol::Input;
 use super::ui::ChatUi;
-use crate::app::failure::Failure;
-use crate::app::store::relative;
-use crate::render::Tone;
-use crate::render::conversation::plain;
-use crate::render::text::sanitise;
+use crate::app::{Failure, relative};
 use crate::render::words::settlement;
+use crate::render::{Tone, plain, sanitise};
 
 impl ChatUi<'_> {
     pub(super) fn send(&mut self, opening: Opening) {

@@ -1,7 +1,7 @@
 //! Slash commands of a chat: parsing, completion and help.
 
-use crate::cli::suggest::did_you_mean;
-use crate::render::table::aligned;
+use crate::cli::did_you_mean;
+use crate::render::aligned;
 
 /// A command of a chat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,8 +9,7 @@ use super::protocol::{Action, Input};
 use super::slash_commands::Slash;
 use super::state::ChatState;
 use crate::render::{Style, Tone};
-use crate::session::answers::Question;
-use crate::session::interrupts::Interrupt;
+use crate::session::{Interrupt, Question};
 
 const SIZE: (usize, usize) = (60, 20);
 

@@ -21,12 +21,9 @@ use super::input_history::HistoryFile;
 use super::protocol::{Action, Input};
 use super::slash_commands::Slash;
 use super::state::ChatState;
-use crate::app::failure::Failure;
-use crate::app::ui::{Ui, size};
+use crate::app::{Failure, Ui, size};
 use crate::render::{Line, Live, Style, Tone};
-use crate::session::answers::{Keyboard, Question};
-use crate::session::interrupts::{Interrupt, interrupts};
-use crate::session::pending::for_person;
+use crate::session::{Interrupt, Keyboard, Question, for_person, interrupts};
 
 /// How often the screen is repainted.
 const TICK: Duration = Duration::from_millis(80);

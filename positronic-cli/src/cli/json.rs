@@ -2,7 +2,7 @@
 
 use serde_json::error::Category;
 
-use crate::render::text::{one_line, shorten};
+use crate::render::{one_line, shorten};
 
 /// Maximum length of the quoted part of invalid JSON.
 const SHOWN: usize = 40;

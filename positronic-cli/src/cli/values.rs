@@ -72,7 +72,7 @@ pub(super) fn text(text: &str) -> Result<String, String> {
 
 /// Parses a name: not empty, one line.
 pub(super) fn name(text: &str) -> Result<String, String> {
-    crate::cli::names::sound("it", text).map(|()| text.to_owned())
+    crate::cli::check_name("it", text).map(|()| text.to_owned())
 }
 
 /// Returns the moment that lies `age` before `now`.

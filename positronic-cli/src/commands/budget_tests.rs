@@ -8,7 +8,7 @@ use positronic_core::record::{Tier, Usage};
 use serde_json::json;
 
 use super::store_tests::Desk;
-use crate::app::project::Project;
+use crate::app::Project;
 
 /// A desk whose loop may use twenty tokens, and asks for more.
 fn thrifty() -> Brain<(), u32> {

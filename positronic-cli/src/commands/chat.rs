@@ -5,21 +5,14 @@ use std::sync::Arc;
 use positronic_core::record::RunSummary;
 use positronic_core::runner::Runner;
 
-use crate::app::cassette_position::CassetteFollower;
-use crate::app::failure::Failure;
-use crate::app::find::{known, new_id};
-use crate::app::models::{CassetteSession, ModelSettings, Models};
-use crate::app::money_limit::check_enforceable;
-use crate::app::project::{Entry, Project};
-use crate::app::recording::save;
-use crate::app::run_options::{GivenOptions, Prepared, check_accepts_messages, open_store, prepare};
-use crate::app::store::ProjectStore;
-use crate::app::ui::Ui;
+use crate::app::{
+    CassetteFollower, CassetteSession, Entry, Failure, GivenOptions, ModelSettings, Models, Prepared, Project,
+    ProjectStore, Ui, check_accepts_messages, check_enforceable, continued_conversation, new_id, open_store, prepare,
+    save_recording,
+};
 use crate::chat::{ChatContext, Left, chat_ui, piped};
-use crate::cli::ChatArgs;
-use crate::cli::exit::Exit;
-use crate::session::driver::OutputMode;
-use crate::session::outcome::left_by;
+use crate::cli::{ChatArgs, Exit};
+use crate::session::{OutputMode, left_by};
 
 /// The folder next to the store for the conversations' files.
 const FILES: &str = "files";
@@ -73,7 +66,7 @@ pub(crate) async fn chat(project: &Project, args: &ChatArgs, ui: &mut Ui) -> Res
             Some(folder) => Some(folder.clone()),
             None => store.path.as_ref().and_then(|store| store.parent()).map(|beside| beside.join(FILES)),
         },
-        prices: crate::app::prices::prices(args.model.prices.as_deref(), &ui.settings)?,
+        prices: crate::app::price_table(args.model.prices.as_deref(), &ui.settings)?,
         ui: ui.silent(),
         store: store.clone(),
     };
@@ -82,7 +75,7 @@ pub(crate) async fn chat(project: &Project, args: &ChatArgs, ui: &mut Ui) -> Res
     }
     let runner = models.runner(project, &store);
     let left = converse(context, runner, &models, args, ui).await;
-    save(&models, args.record.as_deref(), ui)?;
+    save_recording(&models, args.record.as_deref(), ui)?;
     left
 }
 
@@ -126,7 +119,7 @@ fn say_goodbye(context: &ChatContext, left: &Left, ui: &mut Ui) -> Result<Exit, 
 async fn conversation(store: &ProjectStore, entry: &Entry, args: &ChatArgs) -> Result<String, Failure> {
     let client = store.client();
     let id = match &args.conversation {
-        Some(written) => known(store, written).await?,
+        Some(written) => continued_conversation(store, written).await?,
         None if args.last => {
             let mut all = client.conversations().await?.into_iter();
             let is_meant = |last: &RunSummary| *last.brain == *entry.definition.title && last.user == args.user;

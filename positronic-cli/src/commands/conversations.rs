@@ -4,21 +4,13 @@ use positronic_core::record::{EventKind, Seq};
 use positronic_core::runner::{Clock as _, SystemClock};
 use serde_json::json;
 
-use crate::app::conversation::Recorded;
-use crate::app::conversation::{form, write};
-use crate::app::failure::Failure;
-use crate::app::find::find_conversation;
-use crate::app::output_file::to_file;
-use crate::app::store::ProjectStore;
-use crate::app::ui::Ui;
-use crate::app::unclaimed::unclaimed;
-use crate::cli::exit::Exit;
-use crate::cli::{
-    ConversationExportArgs, ConversationListArgs, ConversationShowArgs, Conversations, ConversationsArgs, Format,
+use crate::app::{
+    Failure, ProjectStore, Recorded, Ui, find_conversation, format_of, to_file, unclaimed_runs, write_conversation,
 };
-use crate::render::Style;
-use crate::render::conversation_table::{ConversationRow, conversation_table};
-use crate::render::run_table::more;
+use crate::cli::{
+    ConversationExportArgs, ConversationListArgs, ConversationShowArgs, Conversations, ConversationsArgs, Exit, Format,
+};
+use crate::render::{ConversationRow, Style, conversation_table, only_some};
 
 pub(crate) async fn conversations(args: &ConversationsArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     match &args.what {
@@ -33,7 +25,7 @@ async fn list(args: &ConversationListArgs, ui: &mut Ui) -> Result<Exit, Failure>
     let store = ProjectStore::open_to_read(ui)?;
     let now = SystemClock.now();
     let all = listed(&store, args).await?;
-    let unclaimed = unclaimed(&store.client(), all.iter().map(|talk| &talk.summary.last), now).await?;
+    let unclaimed = unclaimed_runs(&store.client(), all.iter().map(|talk| &talk.summary.last), now).await?;
     if args.json {
         for ConversationRow { summary, last_message } in &all {
             let last = &summary.last;
@@ -58,7 +50,7 @@ async fn list(args: &ConversationListArgs, ui: &mut Ui) -> Result<Exit, Failure>
     } else {
         ui.print(&conversation_table(&all, &unclaimed, now, ui.columns()))?;
         if all.len() == args.limit.get() {
-            ui.notice(&more("last", args.limit.get()))?;
+            ui.notice(&only_some("last", args.limit.get()))?;
         }
     }
     Ok(Exit::Done)
@@ -109,12 +101,12 @@ async fn show(args: &ConversationShowArgs, ui: &mut Ui) -> Result<Exit, Failure>
 async fn export(args: &ConversationExportArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let to_file = to_file(args.out.as_deref(), args.force)?;
     let recorded = recorded(&args.conversation, ui).await?;
-    let format = args.format.unwrap_or_else(|| form(to_file));
+    let format = args.format.unwrap_or_else(|| format_of(to_file));
     match to_file {
         None if format == Format::Markdown => ui.print(&recorded.markdown(args.all))?,
         None => ui.document(&recorded.json())?,
         Some(file) => {
-            write(file, &recorded, format, args.all)?;
+            write_conversation(file, &recorded, format, args.all)?;
             ui.print(&format!("wrote the conversation {} to {}", recorded.id, file.display()))?;
         }
     }

@@ -6,14 +6,11 @@ use positronic_core::projection::{DivergentEvent, Inputs, RunDiff, diff as diffe
 use positronic_core::record::{RunSummary, Seq};
 use serde_json::Value;
 
-use crate::app::failure::Failure;
-use crate::app::find::open_run;
-use crate::app::ui::Ui;
-use crate::cli::DiffArgs;
-use crate::cli::exit::Exit;
+use crate::app::{Failure, Ui, open_run};
+use crate::cli::{DiffArgs, Exit};
 use crate::render::figures::{many, tokens};
-use crate::render::text::{arguments, one_line, shorten, wrap};
 use crate::render::words::overridden;
+use crate::render::{arguments, one_line, shorten, wrap};
 
 pub(crate) async fn diff(args: &DiffArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let (client, one) = open_run(&args.one, ui).await?;

@@ -6,13 +6,9 @@ use std::sync::Arc;
 
 use positronic_core::record::{Event, EventKind, Seq, TriggerChange};
 
-use crate::app::failure::Failure;
-use crate::app::find::open_run;
-use crate::app::ui::Ui;
-use crate::cli::EventsArgs;
-use crate::cli::exit::Exit;
-use crate::render::text::{harmless_json, one_line, shorten};
-use crate::render::{Plain, Style};
+use crate::app::{Failure, Ui, open_run};
+use crate::cli::{EventsArgs, Exit};
+use crate::render::{Plain, Style, harmless_json, one_line, shorten};
 
 pub(crate) async fn events(args: &EventsArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let (client, row) = open_run(&args.run, ui).await?;

@@ -21,17 +21,10 @@ use positronic_core::store::StoreError;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::app::failure::Failure;
-use crate::app::find::open_run;
-use crate::app::output_file::{to_file, write_file};
-use crate::app::store::ProjectStore;
-use crate::app::ui::Ui;
-use crate::cli::exit::Exit;
-use crate::cli::json::no_json;
-use crate::cli::names::sound;
-use crate::cli::{ExportArgs, ImportArgs};
+use crate::app::{Failure, ProjectStore, Ui, open_run, to_file, write_file};
+use crate::cli::{Exit, ExportArgs, ImportArgs, check_name, no_json};
 use crate::render::figures::many;
-use crate::render::text::{harmless_json, shorten};
+use crate::render::{harmless_json, shorten};
 
 /// The version of the file's format, without and with files.
 const PLAIN: u32 = 1;
@@ -174,7 +167,7 @@ fn read(file: &Path, bytes: &[u8]) -> Result<Exported, Failure> {
         return Err(Failure::environment(format!("{}, line 1: {newer}; {reads}", file.display()))
             .hint("nothing was imported; use a newer release of positronic"));
     }
-    sound("the run's id", header.run.as_str()).map_err(|reason| broken(1, reason))?;
+    check_name("the run's id", header.run.as_str()).map_err(|reason| broken(1, reason))?;
     let (mut state, mut log, mut last, mut blobs) = (RunState::default(), Vec::new(), 1, Vec::new());
     for (index, line) in lines {
         last = index + 1;

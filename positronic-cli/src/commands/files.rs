@@ -8,16 +8,10 @@ use positronic_core::runner::Client;
 use positronic_core::store::StoreError;
 use serde_json::{Value, json};
 
-use crate::app::failure::Failure;
-use crate::app::find::open_run;
-use crate::app::saved_files::Folder;
-use crate::app::ui::Ui;
-use crate::cli::FilesArgs;
-use crate::cli::exit::Exit;
-use crate::cli::suggest::did_you_mean;
+use crate::app::{Failure, Folder, Ui, open_run};
+use crate::cli::{Exit, FilesArgs, did_you_mean};
 use crate::render::figures::{many, size};
-use crate::render::table::Table;
-use crate::render::text::one_line;
+use crate::render::{Table, one_line};
 
 /// Number of shown digits of a hash.
 const HASH: usize = 12;

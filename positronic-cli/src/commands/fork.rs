@@ -4,25 +4,17 @@ use positronic_core::record::{Event, EventKind, Overrides, Path, RunId, Seq, Too
 use positronic_core::runner::{Client, Fork, ForkError};
 use serde_json::{Value, json};
 
-use crate::app::failure::Failure;
-use crate::app::find::{call, find};
-use crate::app::json::value;
-use crate::app::project::Project;
-use crate::app::run_options::parse_options;
-use crate::app::store::ProjectStore;
-use crate::app::ui::Ui;
-use crate::cli::ForkArgs;
-use crate::cli::exit::Exit;
-use crate::cli::suggest::did_you_mean;
-use crate::render::short_ids::ShortIds;
+use crate::app::{Failure, Project, ProjectStore, Ui, find_run, flag_json, parse_call, parse_options};
+use crate::cli::{Exit, ForkArgs, did_you_mean};
+use crate::render::ShortIds;
 
 pub(crate) async fn fork(project: Option<&Project>, args: &ForkArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let mut results = Vec::new();
     for (written, output) in &args.results {
-        results.push((call(written)?, value(&format!("--result {written}"), output, ui)?));
+        results.push((parse_call(written)?, flag_json(&format!("--result {written}"), output, ui)?));
     }
     let store = ProjectStore::open_existing(ui)?;
-    let row = find(&store, &args.run, ui).await?;
+    let row = find_run(&store, &args.run, ui).await?;
     let client = store.client();
     let at = match &args.stage {
         Some(stage) => before(&client, &row.run, stage).await?,

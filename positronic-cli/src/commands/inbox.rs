@@ -4,17 +4,11 @@ use positronic_core::runner::{Clock as _, SystemClock};
 use positronic_core::store::{DeliveryState, PendingFilter};
 use serde_json::json;
 
-use crate::app::failure::Failure;
-use crate::app::prices::currency;
-use crate::app::store::ProjectStore;
-use crate::app::ui::Ui;
-use crate::cli::InboxArgs;
-use crate::cli::exit::Exit;
+use crate::app::{Failure, ProjectStore, Ui, currency};
+use crate::cli::{Exit, InboxArgs};
 use crate::render::figures::age;
-use crate::render::run_table::more;
-use crate::render::short_ids::ShortIds;
-use crate::render::text::{arguments, one_line};
-use crate::session::pending::{LISTED_ROWS, answers, entry};
+use crate::render::{ShortIds, arguments, one_line, only_some};
+use crate::session::{LISTED_ROWS, answer_commands, pending_entry};
 
 pub(crate) async fn inbox(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     if args.mail {
@@ -28,7 +22,7 @@ pub(crate) async fn inbox(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure
     let now = SystemClock.now();
     if args.json {
         for item in &items {
-            let answers = answers(item.run.as_str(), &item.pending, now, ui);
+            let answers = answer_commands(item.run.as_str(), &item.pending, now, ui);
             let (run, brain, at, pending) = (&item.run, &item.brain, item.at, &item.pending);
             ui.json_line(&json!({"run": run, "brain": brain, "at": at, "pending": pending, "answers": answers}))?;
         }
@@ -44,10 +38,10 @@ pub(crate) async fn inbox(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure
         }
         let currency = currency(&store.client(), &item.run, &item.pending).await?;
         let room = (ui.columns(), (!args.full).then_some(LISTED_ROWS));
-        ui.print(&entry(item, short.get(&item.run), currency.as_deref(), now, room, ui))?;
+        ui.print(&pending_entry(item, short.get(&item.run), currency.as_deref(), now, room, ui))?;
     }
     if items.len() == args.limit.get() {
-        ui.notice(&more("first", args.limit.get()))?;
+        ui.notice(&only_some("first", args.limit.get()))?;
     }
     Ok(Exit::Done)
 }

@@ -4,12 +4,9 @@ use std::io::Write as _;
 
 use serde_json::json;
 
-use crate::app::failure::Failure;
-use crate::app::project::Project;
-use crate::app::ui::Ui;
-use crate::cli::ListArgs;
-use crate::cli::exit::Exit;
-use crate::render::table::aligned;
+use crate::app::{Failure, Project, Ui};
+use crate::cli::{Exit, ListArgs};
+use crate::render::aligned;
 
 pub(crate) fn list(project: &Project, args: &ListArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     if args.json {

@@ -6,12 +6,10 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::app::failure::Failure;
 use crate::app::template::{FILES, Source, filled, package_name};
-use crate::app::ui::Ui;
-use crate::cli::NewArgs;
-use crate::cli::exit::Exit;
+use crate::app::{Failure, Ui};
 use crate::cli::options::shell_word;
+use crate::cli::{Exit, NewArgs};
 
 const NEW_FOLDER: &str = "name a new or an empty folder";
 

@@ -7,15 +7,10 @@ use positronic_core::runner::{Clock as _, SystemClock};
 use positronic_core::store::RunFilter;
 use serde_json::json;
 
-use crate::app::failure::Failure;
-use crate::app::store::ProjectStore;
-use crate::app::ui::Ui;
-use crate::cli::PruneArgs;
-use crate::cli::exit::Exit;
-use crate::cli::values::earlier;
+use crate::app::{Failure, ProjectStore, Ui};
+use crate::cli::{Exit, PruneArgs, earlier};
 use crate::render::figures::many;
-use crate::render::run_table::table;
-use crate::render::short_ids::ShortIds;
+use crate::render::{ShortIds, run_table};
 
 pub(crate) async fn prune(args: &PruneArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let over = Status::ALL.into_iter().filter(|status| status.is_over());
@@ -41,7 +36,7 @@ pub(crate) async fn prune(args: &PruneArgs, ui: &mut Ui) -> Result<Exit, Failure
     }
     let count = |runs| many(runs, "run");
     if !rows.is_empty() {
-        ui.print(&table(&rows, &short, &HashSet::new(), &HashMap::new(), now, ui.columns()))?;
+        ui.print(&run_table(&rows, &short, &HashSet::new(), &HashMap::new(), now, ui.columns()))?;
     }
     if needed > 0 {
         let text = format!("{} retained: their prompts are the history of retained runs", count(needed));

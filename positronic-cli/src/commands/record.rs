@@ -2,15 +2,8 @@
 
 use std::io::Write as _;
 
-use crate::app::endpoint::{secrets, unhidden};
-use crate::app::failure::Failure;
-use crate::app::find::open_run;
-use crate::app::output_file::to_file;
-use crate::app::recording::recording;
-use crate::app::recording::written;
-use crate::app::ui::Ui;
-use crate::cli::exit::Exit;
-use crate::cli::{ModelArgs, RecordArgs};
+use crate::app::{Failure, Ui, open_run, recording, secrets, to_file, unhidden, write_recording};
+use crate::cli::{Exit, ModelArgs, RecordArgs};
 
 pub(crate) async fn record(args: &RecordArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let to_file = to_file(args.file.as_deref(), args.force)?;
@@ -21,7 +14,7 @@ pub(crate) async fn record(args: &RecordArgs, ui: &mut Ui) -> Result<Exit, Failu
     let (client, row) = open_run(&args.run, ui).await?;
     let text = recording(&client, &row.run, secrets, |_| None).await?;
     match to_file {
-        Some(file) => written(file, &text, &row.brain, ui)?,
+        Some(file) => write_recording(file, &text, &row.brain, ui)?,
         None => write!(ui.out, "{text}")?,
     }
     Ok(Exit::Done)

@@ -5,23 +5,19 @@ use std::sync::Arc;
 use positronic_core::projection::timeline::Timeline;
 use positronic_core::record::Seq;
 
-use crate::app::failure::Failure;
-use crate::app::find::open_run;
-use crate::app::output_file::{to_file, write_file};
-use crate::app::ui::Ui;
-use crate::cli::ReportArgs;
-use crate::cli::exit::Exit;
-use crate::render::report::markdown;
+use crate::app::{Failure, Ui, open_run, to_file, write_file};
+use crate::cli::{Exit, ReportArgs};
+use crate::render::report_markdown;
 
 pub(crate) async fn report(args: &ReportArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let to_file = to_file(args.out.as_deref(), args.force)?;
-    let prices = crate::app::prices::prices(args.prices.as_deref(), &ui.settings)?;
+    let prices = crate::app::price_table(args.prices.as_deref(), &ui.settings)?;
     let (client, row) = open_run(&args.run, ui).await?;
     let log = client.events(&row.run, Seq(0)).await?;
     let mut timeline = Timeline::new().priced(Arc::new(prices));
     log.iter().for_each(|event| timeline.apply(event));
     let text = || {
-        let text = markdown(&timeline, &row);
+        let text = report_markdown(&timeline, &row);
         text.ok_or_else(|| Failure::environment(format!("the log of {} does not begin with a brain", row.run)))
     };
     let document = || serde_json::json!({"run": row, "timeline": timeline});

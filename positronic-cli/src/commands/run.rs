@@ -6,20 +6,12 @@ use positronic_core::record::{Event, EventKind, LoopOutcome, Opening, RunId, Seq
 use positronic_core::runner::Runner;
 use positronic_core::store::StoreError;
 
-use crate::app::cassette_position::rewind;
-use crate::app::failure::Failure;
-use crate::app::models::{CassetteSession, ModelSettings};
-use crate::app::money_limit::check_enforceable;
-use crate::app::prices::prices;
-use crate::app::project::Project;
-use crate::app::recording::save;
-use crate::app::run_options::{GivenOptions, Prepared, check_accepts_messages, open_store, prepare};
-use crate::app::store::ProjectStore;
-use crate::app::ui::Ui;
-use crate::cli::RunArgs;
-use crate::cli::exit::Exit;
-use crate::session::driver::{OutputMode, Role, SessionOptions, session};
-use crate::session::outcome::ended;
+use crate::app::{
+    CassetteSession, Failure, GivenOptions, ModelSettings, Prepared, Project, ProjectStore, Ui, check_accepts_messages,
+    check_enforceable, open_store, prepare, price_table, rewind, save_recording,
+};
+use crate::cli::{Exit, RunArgs};
+use crate::session::{OutputMode, Role, SessionOptions, ended, session};
 
 pub(crate) async fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     ui.ignore_closed_streams();
@@ -38,7 +30,7 @@ pub(crate) async fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Resul
     if let Some(notice) = &models.notice {
         ui.notice(notice)?;
     }
-    ui.prices = Some(prices(args.model.prices.as_deref(), &ui.settings)?);
+    ui.prices = Some(price_table(args.model.prices.as_deref(), &ui.settings)?);
     let actor = ui.actor(None);
     let id = args.id.as_deref().map(SignalId::new);
     // Without an id of its own, the same message counts as the same start.
@@ -64,7 +56,7 @@ pub(crate) async fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Resul
         Ok(runner.start_definition(definition, options, start).await?)
     };
     let ending = session(&runner, begin, &session_options, ui).await;
-    save(&models, args.record.as_deref(), ui)?;
+    save_recording(&models, args.record.as_deref(), ui)?;
     let (run, ending) = ending?;
     if over {
         let show = ui.command(&["show", run.as_str()]);

@@ -7,17 +7,9 @@ use positronic_core::record::{RunSummary, Timestamp};
 use positronic_core::runner::{Client, Clock as _, SystemClock};
 use positronic_core::store::{RunFilter, StoreError};
 
-use crate::app::changed::changed;
-use crate::app::failure::Failure;
-use crate::app::project::{Project, normal};
-use crate::app::store::ProjectStore;
-use crate::app::ui::Ui;
-use crate::app::unclaimed::unclaimed;
-use crate::cli::RunsArgs;
-use crate::cli::exit::Exit;
-use crate::cli::values::earlier;
-use crate::render::run_table::{more, table};
-use crate::render::short_ids::ShortIds;
+use crate::app::{Failure, Project, ProjectStore, Ui, changed_runs, normal_title, unclaimed_runs};
+use crate::cli::{Exit, RunsArgs, earlier};
+use crate::render::{ShortIds, only_some, run_table};
 
 /// Maximum number of events of a search.
 const FOUND: usize = 10_000;
@@ -28,8 +20,8 @@ pub(crate) async fn runs(project: Option<&Project>, args: &RunsArgs, ui: &mut Ui
     let client = store.client();
     let rows = listed(&client, args, now).await?;
     let short = ShortIds::of(&client, rows.iter().map(|row| &row.run)).await?;
-    let unclaimed = unclaimed(&client, rows.iter(), now).await?;
-    let changed = changed(project, &store, rows.iter()).await;
+    let unclaimed = unclaimed_runs(&client, rows.iter(), now).await?;
+    let changed = changed_runs(project, &store, rows.iter()).await;
     let unreadable = client.store().unreadable(&RunFilter::builder().most(args.limit.get()).build()).await?;
     let damaged = rows.iter().filter_map(|row| Some((&row.run, changed.get(&row.run)?.as_ref().err()?)));
     let damaged = damaged.map(|(run, error)| format!("{run} cannot continue: {error}"));
@@ -62,9 +54,9 @@ pub(crate) async fn runs(project: Option<&Project>, args: &RunsArgs, ui: &mut Ui
             format!("there are no runs in {} yet", store.location)
         })?;
     } else {
-        ui.print(&table(&rows, &short, &unclaimed, &changed, now, ui.columns()))?;
+        ui.print(&run_table(&rows, &short, &unclaimed, &changed, now, ui.columns()))?;
         if rows.len() == args.limit.get() {
-            ui.notice(&more("last", args.limit.get()))?;
+            ui.notice(&only_some("last", args.limit.get()))?;
         }
     }
     Ok(Exit::Done)
@@ -98,6 +90,6 @@ async fn title(client: &Client, written: &str) -> Result<String, StoreError> {
         return Ok(written.to_owned());
     }
     let rows = client.store().runs(&RunFilter::default()).await?;
-    let meant = rows.iter().map(|row| &*row.brain).find(|title| normal(title) == normal(written));
+    let meant = rows.iter().map(|row| &*row.brain).find(|title| normal_title(title) == normal_title(written));
     Ok(meant.unwrap_or(written).to_owned())
 }

@@ -6,17 +6,11 @@ use positronic_core::record::{LimitKind, Path, Pending, PendingKind, Segment, Si
 use positronic_core::runner::{Clock as _, SystemClock};
 use positronic_core::store::PendingFilter;
 
-use crate::app::failure::Failure;
-use crate::app::find::{call, open_run};
-use crate::app::json::value;
-use crate::app::prices::currency;
-use crate::app::ui::Ui;
-use crate::cli::exit::Exit;
+use crate::app::{Failure, Ui, currency, flag_json, open_run, parse_call};
 use crate::cli::limits::least_money;
-use crate::cli::{ApproveArgs, By, CancelArgs, RejectArgs, RunByArgs};
+use crate::cli::{ApproveArgs, By, CancelArgs, Exit, RejectArgs, RunByArgs};
 use crate::render::figures::{self, money};
-use crate::session::pending::{RUN, answers, question};
-use crate::session::signals::send_signals;
+use crate::session::{WHOLE_RUN, answer_commands, question_text, send_signals};
 
 pub(crate) async fn approve(args: &ApproveArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     if args.args.is_some() && args.calls.len() > 1 {
@@ -26,7 +20,7 @@ pub(crate) async fn approve(args: &ApproveArgs, ui: &mut Ui) -> Result<Exit, Fai
     if let Some(written) = &args.more {
         return grant(args, written, ui).await;
     }
-    let arguments = args.args.as_ref().map(|given| value("--args", given, ui)).transpose()?;
+    let arguments = args.args.as_ref().map(|given| flag_json("--args", given, ui)).transpose()?;
     let kind = |call: &Path| SignalKind::Approve { call: call.clone(), arguments: arguments.clone() };
     decide(&args.run, &args.calls, (args.all, false), &args.by, kind, |call| format!("approved {call}"), ui).await
 }
@@ -42,7 +36,7 @@ async fn grant(args: &ApproveArgs, written: &str, ui: &mut Ui) -> Result<Exit, F
         }
     };
     let (all, currency) = asking(&args.run, ui).await?;
-    let (currency, question) = (currency.as_deref(), |pending: &Pending| question(pending, currency.as_deref()));
+    let (currency, question) = (currency.as_deref(), |pending: &Pending| question_text(pending, currency.as_deref()));
     let meant: Vec<_> = all.iter().filter(|one| named.as_ref().is_none_or(|at| one.call == *at)).collect();
     let (to, kind, asks) = match meant.as_slice() {
         [one @ Pending { call, kind: PendingKind::Budget { kind, .. }, .. }] => (call.clone(), *kind, question(one)),
@@ -73,7 +67,8 @@ fn asks_nothing(run: &str, named: Option<&Path>, all: &[Pending], ui: &Ui) -> Fa
         Some(at) => format!("{} of the run `{run}` does not ask for more", place(at)),
         None => format!("nothing in the run `{run}` asks for more"),
     };
-    let mut hints: Vec<String> = all.iter().flat_map(|asking| answers(run, asking, SystemClock.now(), ui)).collect();
+    let mut hints: Vec<String> =
+        all.iter().flat_map(|asking| answer_commands(run, asking, SystemClock.now(), ui)).collect();
     if hints.is_empty() {
         hints.push(format!("`{}` shows more", ui.command(&["show", run])));
     }
@@ -103,16 +98,17 @@ async fn asking(run: &str, ui: &Ui) -> Result<(Vec<Pending>, Option<String>), Fa
 /// Parses the path of a call, a loop or a brain; a dot is the run's own brain.
 fn frame(written: &str) -> Result<Path, Failure> {
     match written {
-        RUN => Ok(Path::root()),
+        WHOLE_RUN => Ok(Path::root()),
         // An unset shell variable expands to nothing.
-        "" => Err(Failure::usage("the name of a call is empty")
-            .hint(format!("name a call such as Chat/0.1, {RUN} for the run itself, or nothing if only one waits"))),
-        call_or_loop => call(call_or_loop),
+        "" => Err(Failure::usage("the name of a call is empty").hint(format!(
+            "name a call such as Chat/0.1, {WHOLE_RUN} for the run itself, or nothing if only one waits"
+        ))),
+        call_or_loop => parse_call(call_or_loop),
     }
 }
 
 fn line(pending: &Pending, question: &str) -> String {
-    let at = if pending.call.is_root() { RUN } else { pending.call.as_str() };
+    let at = if pending.call.is_root() { WHOLE_RUN } else { pending.call.as_str() };
     format!("{at}  {} {}", pending.tool, question).replace("   ", "  ")
 }
 
@@ -183,9 +179,9 @@ async fn pending(run: &str, all: bool, limits: bool, ui: &Ui) -> Result<Vec<Path
     });
     if let (true, Some(asking)) = (waiting.is_empty(), &asking) {
         let currency = currency(&client, &row.run, asking).await?;
-        let (asks, question) = (place(&asking.call), question(asking, currency.as_deref()));
+        let (asks, question) = (place(&asking.call), question_text(asking, currency.as_deref()));
         let message = format!("no call of the run `{}` waits for a decision; {asks} {question}", row.run);
-        return Err(Failure::refused(message).hints(answers(run, asking, SystemClock.now(), ui)));
+        return Err(Failure::refused(message).hints(answer_commands(run, asking, SystemClock.now(), ui)));
     }
     match waiting.as_slice() {
         [] => {
@@ -198,7 +194,7 @@ async fn pending(run: &str, all: bool, limits: bool, ui: &Ui) -> Result<Vec<Path
             let mut calls = Vec::new();
             for pending in &waiting {
                 let currency = currency(&client, &row.run, pending).await?;
-                calls.push(line(pending, &question(pending, currency.as_deref())));
+                calls.push(line(pending, &question_text(pending, currency.as_deref())));
             }
             Err(Failure::usage("several calls of the run wait for a decision; name the calls, or use --all")
                 .hints(calls))

@@ -9,11 +9,8 @@ use positronic_core::record::{EventKind, ModelRequest, RunId, Seq};
 use positronic_core::runner::Client;
 use serde_json::{Value, json};
 
-use crate::app::failure::Failure;
-use crate::app::find::open_run;
-use crate::app::ui::Ui;
-use crate::cli::StateArgs;
-use crate::cli::exit::Exit;
+use crate::app::{Failure, Ui, open_run};
+use crate::cli::{Exit, StateArgs};
 
 pub(crate) async fn state(args: &StateArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let (client, row) = open_run(&args.run, ui).await?;

@@ -12,9 +12,7 @@ use serde_json::{Value, json};
 
 use clap::Parser as _;
 
-use crate::app::project::Project;
-use crate::app::settings::Settings;
-use crate::app::ui::Ui;
+use crate::app::{Project, Settings, Ui};
 use crate::cli::{Color, StoreArgs};
 use crate::start::in_project;
 
@@ -250,7 +248,7 @@ pub(super) fn call_given(project: &Project, arguments: &[&str], input: &str, set
 /// Writes `desk` for a test's folder, also where it is shown as a relative path.
 pub(super) fn at_desk(mut outcome: Outcome, folder: &std::path::Path) -> Outcome {
     for text in [&mut outcome.out, &mut outcome.err] {
-        for told in [crate::app::store::relative(folder), folder.display().to_string()] {
+        for told in [crate::app::relative(folder), folder.display().to_string()] {
             *text = text.replace(&told, "desk");
         }
     }

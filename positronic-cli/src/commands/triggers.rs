@@ -7,13 +7,10 @@ use positronic_core::runner::{Clock as _, SystemClock};
 use positronic_core::store::TimerFilter;
 use serde_json::json;
 
-use crate::app::failure::Failure;
-use crate::app::store::ProjectStore;
-use crate::app::ui::Ui;
-use crate::cli::TriggersArgs;
-use crate::cli::exit::Exit;
+use crate::app::{Failure, ProjectStore, Ui};
+use crate::cli::{Exit, TriggersArgs};
 use crate::render::figures::{age, duration};
-use crate::render::text::one_line;
+use crate::render::one_line;
 
 pub(crate) async fn triggers(args: &TriggersArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     match &args.delete {

@@ -2,22 +2,14 @@
 
 use positronic_core::runner::Runner;
 
-use crate::app::failure::Failure;
-use crate::app::find::find;
-use crate::app::models::{CassetteSession, Models};
-use crate::app::prices::prices;
-use crate::app::project::Project;
-use crate::app::store::ProjectStore;
-use crate::app::ui::Ui;
-use crate::cli::WatchArgs;
-use crate::cli::exit::Exit;
-use crate::session::driver::{Ending, OutputMode, Role, SessionOptions, session};
-use crate::session::outcome::{ended, left_by};
+use crate::app::{CassetteSession, Failure, Models, Project, ProjectStore, Ui, find_run, price_table};
+use crate::cli::{Exit, WatchArgs};
+use crate::session::{Ending, OutputMode, Role, SessionOptions, ended, left_by, session};
 
 pub(crate) async fn watch(args: &WatchArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let store = ProjectStore::open_to_read(ui)?;
-    let row = find(&store, &args.run, ui).await?;
-    ui.prices = Some(prices(None, &ui.settings)?);
+    let row = find_run(&store, &args.run, ui).await?;
+    ui.prices = Some(price_table(None, &ui.settings)?);
     let actor = ui.actor(None);
     let options = SessionOptions {
         cassette: &CassetteSession::None,

@@ -5,9 +5,8 @@ use positronic_core::record::DeltaKind;
 
 use super::lines::Pen;
 use super::routing::{failed_over, way};
-use super::style::{Line, Sign, Tone};
-use super::text::{one_line, sanitise, shorten, width, wrap};
 use super::view::shown_text;
+use super::{Line, Sign, Tone, one_line, sanitise, shorten, width, wrap};
 
 /// Number of visible lines of reasoning.
 const THOUGHT_LINES: usize = 3;

@@ -6,9 +6,8 @@ use positronic_core::record::{RunId, Timestamp};
 use positronic_core::runner::ConversationSummary;
 
 use super::figures::age;
-use super::table::Table;
-use super::text::{one_line, shorten};
 use super::words::status;
+use super::{Table, one_line, shorten};
 
 /// A conversation with its last message.
 #[derive(Debug)]

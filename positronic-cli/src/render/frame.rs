@@ -2,8 +2,7 @@
 
 use super::figures::many;
 use super::layout::{Scrolled, blocks};
-use super::style::{Line, Style, Tone};
-use super::view::View;
+use super::{Line, Style, Tone, View};
 
 /// Renders a run line by line. If the style limits the height, settled lines are dropped first, oldest first.
 #[must_use]

@@ -11,11 +11,9 @@ use positronic_core::record::{
 use serde_json::Value;
 
 use super::figures::{amount, duration, many, seconds, tokens};
-use super::limits::asks;
-use super::style::{Line, Sign, Style, Tone};
-use super::text::{arguments, one_line, sanitise, shorten, value_line, width, wrap};
-use super::view::{View, failure};
+use super::view::failure;
 use super::words::{self, why};
+use super::{Line, Sign, Style, Tone, View, arguments, asks, one_line, sanitise, shorten, value_line, width, wrap};
 
 /// A countdown rounds up to seconds.
 const ALMOST_A_SECOND: Duration = Duration::from_millis(999);

@@ -12,11 +12,8 @@ use positronic_core::record::{Delta, Event, PriceTable, Timestamp};
 
 use super::frame::fit;
 use super::layout::{Block, Scrolled, blocks};
-use super::painter::{Frame, Painter};
-use super::style::{Line, Style, Tone};
 use super::talk::talk;
-use super::text::{sanitise, wrap};
-use super::view::View;
+use super::{Frame, Line, Painter, Style, Tone, View, sanitise, wrap};
 
 /// Lays out the blocks that have not scrolled away.
 type Blocks = fn(&View, &Style, &Scrolled) -> Vec<Block>;

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::render::figures::count;
-use crate::render::text::{one_line, sanitise, shorten, width};
+use crate::render::{one_line, sanitise, shorten, width};
 
 /// Maximum columns of inline text.
 const DETAIL: usize = 200;

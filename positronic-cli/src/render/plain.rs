@@ -10,10 +10,9 @@ use positronic_core::record::{
 
 use super::figures::{duration, many, seconds, tokens};
 use super::routing::way;
-use super::style::Style;
-use super::text::{arguments, one_line, printable, shorten, value_line};
-use super::view::{View, shown_text};
+use super::view::shown_text;
 use super::words::{self, by, why};
+use super::{Style, View, arguments, one_line, printable, shorten, value_line};
 
 /// Reports a run line by line.
 #[derive(Debug)]

@@ -6,10 +6,8 @@ use positronic_core::record::{RunId, RunSummary, Status, Timestamp};
 use positronic_core::store::StoreError;
 
 use super::figures::{age, count};
-use super::short_ids::ShortIds;
-use super::table::Table;
-use super::text::one_line;
 use super::words::{code_changed, status};
+use super::{ShortIds, Table, one_line};
 
 /// Code differences by run, or an error for an unreadable log.
 pub(crate) type Differences = HashMap<RunId, Result<String, StoreError>>;
@@ -25,7 +23,7 @@ const LEFT_OUT: [usize; 4] = [5, 4, 3, BRAIN];
 
 /// Renders runs as a table of a given width. Runs in `unclaimed` have work and no worker; runs in `changed` cannot
 /// continue with the current code, or are unreadable.
-pub(crate) fn table(
+pub(crate) fn run_table(
     rows: &[RunSummary],
     short: &ShortIds,
     unclaimed: &HashSet<RunId>,
@@ -67,7 +65,7 @@ fn reason(row: &RunSummary, difference: Option<&Result<String, StoreError>>, now
 }
 
 /// Notes that a list is truncated; `which` end of it is shown.
-pub(crate) fn more(which: &str, shown: usize) -> String {
+pub(crate) fn only_some(which: &str, shown: usize) -> String {
     match shown {
         1 => format!("only the {which} one is shown; use --limit for more"),
         several => format!("only the {which} {several} are shown; use --limit for more"),

@@ -5,10 +5,9 @@ use serde_json::Value;
 
 use super::figures::{duration, many, seconds, tokens};
 use super::lines::Pen;
-use super::style::{Line, Sign, Tone};
-use super::text::{one_line, sanitise, shorten, width};
 use super::view::ROOT;
 use super::words::ended;
+use super::{Line, Sign, Tone, one_line, sanitise, shorten, width};
 
 impl Pen<'_> {
     /// Renders the last lines of a frame: status and usage, and finally the result.

@@ -16,15 +16,13 @@ use serde_json::Value;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Interval, MissedTickBehavior};
 
-use crate::app::failure::Failure;
-use crate::app::models::CassetteSession;
-use crate::app::ui::{Ui, size};
-use crate::cli::exit::Exit;
+use crate::app::{CassetteSession, Failure, Ui, size};
+use crate::cli::Exit;
 use crate::render::words::{no_worker, settlement};
-use crate::session::answers::{Answer, Keyboard, Question, example_lines, from_cassette};
-use crate::session::interrupts::{Interrupt, interrupts};
-use crate::session::pending::{named, question};
-use crate::session::screen::Screen;
+use crate::session::{
+    Answer, Interrupt, Keyboard, Question, Screen, asking_party, example_lines, from_cassette, interrupts,
+    question_text,
+};
 
 /// How a session ended.
 #[derive(Debug)]
@@ -406,17 +404,17 @@ impl Session<'_> {
         if matches!(asked, Next::Ready(None)) {
             let log = self.run.events(first.since).await?;
             let what = settlement(log.iter().map(|event| &**event), &first.call);
-            self.screen.say(&format!("{} no longer waits: {what}", named(first)))?;
+            self.screen.say(&format!("{} no longer waits: {what}", asking_party(first)))?;
         }
         Ok(asked)
     }
 
     fn sentence(&self, pending: &Pending) -> String {
         let place = match pending.call.is_root() {
-            true => named(pending),
+            true => asking_party(pending),
             false => self.screen.trail(&pending.call),
         };
-        format!("{place} {}", question(pending, self.screen.currency()))
+        format!("{place} {}", question_text(pending, self.screen.currency()))
     }
 
     async fn signal(&mut self, after: &str, kind: SignalKind) -> Result<Answered, Failure> {

@@ -6,10 +6,8 @@ use positronic_core::record::{Delta, Event, Path, RunId, Timestamp};
 use positronic_core::runner::{Clock as _, SystemClock};
 
 use super::answers::Question;
-use crate::app::ui::Ui;
-use crate::app::ui::size;
-use crate::render::text::harmless_json;
-use crate::render::{Frame, Line, Live, Painter, Plain, Style, Tone, View};
+use crate::app::{Ui, size};
+use crate::render::{Frame, Line, Live, Painter, Plain, Style, Tone, View, harmless_json};
 
 /// Shows a run to a person, and writes its events as data.
 pub(crate) struct Screen<'a> {

@@ -6,14 +6,10 @@ use positronic_core::runner::{Client, Clock as _, Ids as _, SignalError, SystemC
 use positronic_core::store::{PendingFilter, StoreError};
 use serde_json::json;
 
-use super::pending::answers;
-use crate::app::failure::Failure;
-use crate::app::find::find;
-use crate::app::store::ProjectStore;
-use crate::app::ui::Ui;
-use crate::cli::By;
-use crate::cli::exit::Exit;
-use crate::render::short_ids::ShortIds;
+use super::pending::answer_commands;
+use crate::app::{Failure, ProjectStore, Ui, find_run};
+use crate::cli::{By, Exit};
+use crate::render::ShortIds;
 use crate::render::words::no_worker;
 
 /// Sends signals to a run, all or none, and prints the event that accepts each.
@@ -25,7 +21,7 @@ pub(crate) async fn send_signals(
     ui: &mut Ui,
 ) -> Result<Exit, Failure> {
     let store = ProjectStore::open_existing(ui)?;
-    let row = find(&store, run, ui).await?;
+    let row = find_run(&store, run, ui).await?;
     let client = store.client();
     let actor = ui.actor(by.by.as_deref());
     let signal = |(kind, _): &(SignalKind, String)| Signal {
@@ -108,7 +104,7 @@ async fn refused(error: SignalError, client: &Client, row: &RunSummary, ui: &Ui)
         let filter = PendingFilter::builder().run(row.run.clone()).build();
         let items = client.store().pending(&filter).await?;
         let waits = items.iter().filter(|item| item.pending.call == call);
-        hints.extend(waits.flat_map(|item| answers(row.run.as_str(), &item.pending, SystemClock.now(), ui)));
+        hints.extend(waits.flat_map(|item| answer_commands(row.run.as_str(), &item.pending, SystemClock.now(), ui)));
     }
     Ok(failure.hints(hints))
 }

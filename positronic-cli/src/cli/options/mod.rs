@@ -19,7 +19,7 @@ pub(crate) use example::{example, fields, shell_word};
 use problem::{Problem, quoted};
 use schema::{Kind, Shape, ranged};
 
-use crate::cli::json::no_json;
+use crate::cli::no_json;
 
 /// Invalid options: all problems, and valid example flags.
 #[derive(Debug)]

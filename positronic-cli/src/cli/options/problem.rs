@@ -7,8 +7,8 @@ use jsonschema::error::ValidationErrorKind;
 use serde_json::Value;
 
 use super::schema::{Shape, bare, names, property, resolve};
-use crate::cli::suggest::did_you_mean;
-use crate::render::text::shorten;
+use crate::cli::did_you_mean;
+use crate::render::shorten;
 
 /// One problem: a sentence, and the option that it is about.
 #[derive(Debug)]

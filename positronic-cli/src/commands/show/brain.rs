@@ -6,27 +6,23 @@ use positronic_core::definition::{BrainDefinition, StageBody};
 use positronic_core::record::RunId;
 use serde_json::json;
 
-use crate::app::failure::Failure;
-use crate::app::find::{Found, lookup};
-use crate::app::project::{Entry, Project, normal};
-use crate::app::store::ProjectStore;
-use crate::app::ui::Ui;
-use crate::cli::ShowArgs;
-use crate::cli::exit::Exit;
+use crate::app::{Entry, Failure, Found, Project, ProjectStore, Ui, lookup_run, normal_title};
 use crate::cli::options::{example, fields, shell_word};
-use crate::render::table::aligned;
-use crate::render::text::one_line;
+use crate::cli::{Exit, ShowArgs};
+use crate::render::{aligned, one_line};
 
 pub(crate) async fn show(project: &Project, args: &ShowArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let entry = match project.find(&args.what) {
         // Precedence: a full title, a full run id, a prefix of a title, a prefix of an id.
-        Ok(entry) if normal(&entry.definition.title) != normal(&args.what) && is_run(&args.what, ui).await => {
+        Ok(entry)
+            if normal_title(&entry.definition.title) != normal_title(&args.what) && is_run(&args.what, ui).await =>
+        {
             return super::show_run(Some(project), args, ui).await;
         }
         Ok(entry) => entry,
         Err(no_brain) => {
             let store = ProjectStore::open_to_read(ui)?;
-            return match lookup(&store, &args.what).await? {
+            return match lookup_run(&store, &args.what).await? {
                 Found::Nothing if !args.what.trim().is_empty() => {
                     let message = format!("{no_brain}, and no such run in {}", store.location);
                     Err(Failure::usage(message).hints(no_brain.hints))

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::desk::Desk;
-use crate::app::project::Project;
+use crate::app::Project;
 
 /// Saves a file under each name that the model gives, with the name as its content.
 fn saves(names: &[&str]) -> Project {

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::json;
 
 use super::desk::{Desk, begun};
-use crate::app::project::Project;
+use crate::app::Project;
 use crate::commands::tests::project;
 
 #[test]

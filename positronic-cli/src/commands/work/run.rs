@@ -5,27 +5,18 @@ use positronic_core::runner::{ResumeError, Runner};
 use positronic_core::store::StoreError;
 
 use super::serve::serve;
-use crate::app::endpoint::{secrets, unhidden};
-use crate::app::failure::Failure;
-use crate::app::find::find;
-use crate::app::models::CassetteSession;
-use crate::app::models::models_for_run;
-use crate::app::prices::prices;
-use crate::app::project::Project;
-use crate::app::recording::recording;
-use crate::app::recording::written;
-use crate::app::store::ProjectStore;
-use crate::app::ui::Ui;
-use crate::cli::WorkArgs;
-use crate::cli::exit::Exit;
-use crate::session::driver::{OutputMode, Role, SessionOptions, session};
-use crate::session::outcome::ended;
+use crate::app::{
+    CassetteSession, Failure, Project, ProjectStore, Ui, find_run, models_for_run, price_table, recording, secrets,
+    unhidden, write_recording,
+};
+use crate::cli::{Exit, WorkArgs};
+use crate::session::{OutputMode, Role, SessionOptions, ended, session};
 
 pub(crate) async fn work(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     ui.ignore_closed_streams();
     let Some(run) = &args.run else { return serve(project, args, ui).await };
     let store = ProjectStore::open_existing(ui)?;
-    let row = find(&store, run, ui).await?;
+    let row = find_run(&store, run, ui).await?;
     let models = models_for_run(project, &args.model, &row.brain, &ui.settings)?;
     if let Some(notice) = &models.notice {
         ui.notice(notice)?;
@@ -33,7 +24,7 @@ pub(crate) async fn work(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Res
     if let (CassetteSession::Plays(_), Some(model)) = (&models.cassette, wanted(&store, &row).await?) {
         ui.notice(&format!("the fork is set to the model {model}, but a cassette answers in its place"))?;
     }
-    ui.prices = Some(prices(args.model.prices.as_deref(), &ui.settings)?);
+    ui.prices = Some(price_table(args.model.prices.as_deref(), &ui.settings)?);
     let actor = ui.actor(None);
     let options = SessionOptions {
         cassette: &models.cassette,
@@ -71,7 +62,7 @@ pub(crate) async fn work(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Res
             ui.notice(&warning)?;
         }
         let text = recording(&store.client(), &row.run, hidden, |outputs| models.normal.project(outputs)).await?;
-        written(file, &text, &row.brain, ui)?;
+        write_recording(file, &text, &row.brain, ui)?;
     }
     let (run, ending) = ending?;
     ended(&store, &run, ending, &CassetteSession::None, args.json, ui).await

@@ -7,16 +7,10 @@ use futures::future::BoxFuture;
 use positronic_core::record::{ClaimRefusal, RunSummary, Timer};
 use positronic_core::runner::{FindRunner, NoRunner, Runner};
 
-use crate::app::cassette_position::NO_ANSWER_LEFT;
-use crate::app::cassette_position::{goes_on, rewind};
-use crate::app::failure::Failure;
-use crate::app::models::models_for_run;
-use crate::app::models::{CassetteSession, Models};
-use crate::app::project::Project;
-use crate::app::settings::Settings;
-use crate::app::store::ProjectStore;
-use crate::cli::ModelArgs;
-use crate::cli::exit::Exit;
+use crate::app::{
+    CassetteSession, Failure, Models, NO_ANSWER_LEFT, Project, ProjectStore, Settings, goes_on, models_for_run, rewind,
+};
+use crate::cli::{Exit, ModelArgs};
 
 /// Finds the runner with the models of a brain.
 pub(super) struct Runners<'a> {

@@ -18,16 +18,10 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::runners::Runners;
-use crate::app::failure::Failure;
-use crate::app::project::Project;
-use crate::app::store::ProjectStore;
-use crate::app::ui::Ui;
-use crate::cli::WorkArgs;
-use crate::cli::exit::Exit;
-use crate::render::short_ids::ShortIds;
-use crate::render::{Plain, Style};
-use crate::session::driver::AT_ONCE;
-use crate::session::interrupts::{Interrupt, interrupts};
+use crate::app::{Failure, Project, ProjectStore, Ui};
+use crate::cli::{Exit, WorkArgs};
+use crate::render::{Plain, ShortIds, Style};
+use crate::session::{AT_ONCE, Interrupt, interrupts};
 
 /// Maximum wait for the last events of all runs.
 const PATIENCE: Duration = Duration::from_secs(1);

@@ -14,7 +14,7 @@ use positronic_core::record::{
 };
 
 use super::remarks::Remarks;
-use crate::render::arguments::extent;
+use crate::render::extent;
 use crate::render::figures::{duration, size};
 use crate::render::markdown::{code, escaped, fits_in_line, quoted_markdown, whole_block};
 use crate::render::words::approval;
@@ -29,7 +29,7 @@ pub(crate) struct Chapter<'a> {
     pub(crate) prompts: Vec<Prompt>,
 }
 
-pub(crate) fn markdown(id: &str, chapters: &[Chapter<'_>]) -> String {
+pub(crate) fn conversation_markdown(id: &str, chapters: &[Chapter<'_>]) -> String {
     let mut text = format!("# Conversation {}\n", escaped(id));
     for Chapter { row, log, prompts } in chapters {
         let remarks = Remarks::of(&Timeline::of(log.iter().map(|event| &**event)));

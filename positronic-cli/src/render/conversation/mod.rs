@@ -5,4 +5,4 @@ mod markdown;
 mod remarks;
 
 pub(crate) use answer::{is_own, plain};
-pub(crate) use markdown::{Chapter, markdown};
+pub(crate) use markdown::{Chapter, conversation_markdown};

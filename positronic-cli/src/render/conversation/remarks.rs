@@ -3,7 +3,7 @@
 use positronic_core::projection::timeline::{BudgetOutcome, Node, NodeKind, Timeline};
 use positronic_core::record::{LoopOutcome, Path, Segment, Timestamp};
 
-use crate::render::limits::asks;
+use crate::render::asks;
 use crate::render::words::{self, ended};
 
 /// Remarks about a run, as sentences without a full stop.

@@ -12,14 +12,14 @@ use positronic_core::projection::{Cost, Spent};
 use positronic_core::record::{LoopOutcome, Part, RunSummary, Speaker, StageKind, ToolResult, Usage};
 
 use self::values::{Length, fields, labelled};
-use crate::render::costs::cost as spent;
+use crate::render::costs::cost_line;
 use crate::render::figures::many;
 use crate::render::figures::{duration, size, tokens};
 use crate::render::markdown::{code, escaped, quoted};
 use crate::render::words::{ended, without_result};
 
 /// Renders a run; `None` if its log does not begin with a brain.
-pub(crate) fn markdown(timeline: &Timeline, row: &RunSummary) -> Option<String> {
+pub(crate) fn report_markdown(timeline: &Timeline, row: &RunSummary) -> Option<String> {
     let brain = timeline.brain()?;
     let mut report = Report { timeline, text: format!("# {}\n\n", escaped(&brain.title)) };
     report.head(row);
@@ -101,7 +101,7 @@ impl<'t> Report<'t> {
         let total = self.timeline.spent();
         if let Some(costs) = self.timeline.costs.as_ref().filter(|_| total.calls > 0) {
             _ = writeln!(text, "- Used: {}", used(&total.usage));
-            let cost = spent(costs);
+            let cost = cost_line(costs);
             let cost = cost.strip_prefix("cost").unwrap_or(&cost).trim_start_matches([':', ' ']);
             _ = writeln!(text, "- Cost: {}", escaped(cost));
         }

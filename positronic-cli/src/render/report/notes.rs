@@ -3,7 +3,7 @@
 use positronic_core::projection::timeline::{BudgetNode, CallNode, CallWait, Node, NodeKind, WaitEnd};
 use positronic_core::record::{ResumeCause, Speaker, TriggerChange, WaitSpec};
 
-use crate::render::limits::asks;
+use crate::render::asks;
 use crate::render::words::{self, by, ended};
 
 /// Renders a node below a run, a stage, an iteration or a call.

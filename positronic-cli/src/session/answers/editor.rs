@@ -6,8 +6,7 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use unicode_segmentation::UnicodeSegmentation as _;
 
-use crate::render::text::{one_line, width};
-use crate::render::{Frame, Line, Tone};
+use crate::render::{Frame, Line, Tone, one_line, width};
 
 /// What the owner of an editor has to do about a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

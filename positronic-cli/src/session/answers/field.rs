@@ -3,8 +3,7 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::editor::{Command, Editor};
-use crate::render::text::{one_line, shorten, width, wrap};
-use crate::render::{Frame, Line, Tone};
+use crate::render::{Frame, Line, Tone, one_line, shorten, width, wrap};
 
 /// What a person entered in a field.
 #[derive(Debug, Clone, PartialEq, Eq)]

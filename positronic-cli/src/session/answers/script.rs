@@ -5,12 +5,9 @@ use serde_json::{Map, Value};
 
 use super::delivery;
 use super::field::{Entered, Field, Menu, TextField};
-use crate::cli::json::no_json;
-use crate::cli::limits;
 use crate::cli::options::{Entry, entries, read_entry};
-use crate::render::arguments::{Room, extent};
-use crate::render::limits::asks;
-use crate::render::text::{one_line, sanitise, shorten};
+use crate::cli::{limits, no_json};
+use crate::render::{Room, asks, extent, one_line, sanitise, shorten};
 
 /// What a person answered.
 #[derive(Debug, PartialEq)]

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::*;
-use crate::app::store::Backend;
+use crate::app::Backend;
 use crate::cli::ModelArgs;
 use crate::commands::tests::paper_ui;
 
@@ -62,7 +62,7 @@ async fn hanging_plugin_does_not_block_the_exit() {
     let project = Project::new().brain(asking).model(Tier::Normal, Arc::new(ScriptedModel::new([])));
     let args =
         WorkArgs { run: None, model: ModelArgs::default(), once: false, record: None, json: false, plain: false };
-    let (mut ui, ..) = paper_ui(crate::app::settings::Settings::default());
+    let (mut ui, ..) = paper_ui(crate::app::Settings::default());
     let runners = Runners::new(&project, &args.model, &store, ui.settings.clone());
     let server = Server::new(store.client(), runners);
     let (told, interrupts) = tokio::sync::mpsc::unbounded_channel();
@@ -98,7 +98,7 @@ async fn a_run_is_shown_on_from_where_it_was_released() {
     let runner = Runner::builder().model(model).store(memory).linger(Duration::ZERO).build();
     let run = runner.start(asking, ()).await.unwrap();
     run.settled().await;
-    let (mut ui, out, _err) = paper_ui(crate::app::settings::Settings::default());
+    let (mut ui, out, _err) = paper_ui(crate::app::Settings::default());
     let mut shown = Shown::new(&args, &store, &mut ui);
     let client = store.client();
     let is_released = async || client.store().run(run.id()).await.unwrap().claim.is_some_and(|claim| claim.released);
