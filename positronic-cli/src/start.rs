@@ -28,27 +28,23 @@ pub(crate) fn project(project: &Project) -> ExitCode {
 pub fn positronic() -> ExitCode {
     process(|arguments, ui| {
         with_command(arguments, ui, |command, ui| {
-            if !command.needs_brains() {
-                return block_on(without_brains(command, ui));
+            if command.needs_brains()
+                && let Some(exit) = cargo::delegate(arguments.get(1..).unwrap_or_default(), ui)?
+            {
+                return Ok(exit);
             }
-            match (cargo::delegate(arguments.get(1..).unwrap_or_default(), ui)?, command) {
-                (Some(exit), _) => Ok(exit),
-                // Runs can be inspected without a project.
-                (None, Command::Show(args)) => block_on(commands::show_run(None, args, ui)),
-                (None, Command::Fork(args)) => block_on(commands::fork(None, args, ui)),
-                (None, _) => cargo::no_project(),
-            }
+            block_on(dispatch(None, command, ui))
         })
     })
 }
 
 /// Runs a command of a project, given the arguments with the program's name before them.
 pub(crate) fn in_project(project: &Project, arguments: &[OsString], ui: &mut Ui) -> u8 {
-    with_command(arguments, ui, |command, ui| match command {
-        command if command.needs_brains() => project.check().and_then(|()| block_on(of_brains(project, command, ui))),
-        // With the brains it shows code changes, too.
-        Command::Runs(args) => block_on(commands::runs(Some(project), args, ui)),
-        other => block_on(without_brains(other, ui)),
+    with_command(arguments, ui, |command, ui| {
+        if command.needs_brains() {
+            project.check()?;
+        }
+        block_on(dispatch(Some(project), command, ui))
     })
 }
 
@@ -107,23 +103,23 @@ pub(crate) async fn on_thread<T: Send + 'static>(command: impl FnOnce() -> T + S
     ended.await.ok()
 }
 
-async fn of_brains(project: &Project, command: &Command, ui: &mut Ui) -> Result<Exit, Failure> {
+/// Runs a command, with the brains of a project if there is one.
+async fn dispatch(project: Option<&Project>, command: &Command, ui: &mut Ui) -> Result<Exit, Failure> {
+    let with_brains = || project.map_or_else(cargo::no_project, Ok);
     match command {
-        Command::List(args) => commands::list(project, args, ui),
-        Command::Show(args) => commands::show(project, args, ui).await,
-        Command::Run(args) => commands::run(project, args, ui).await,
-        Command::Chat(args) => commands::chat(project, args, ui).await,
-        Command::Work(args) => commands::work(project, args, ui).await,
-        Command::Fork(args) => commands::fork(Some(project), args, ui).await,
-        other => without_brains(other, ui).await,
-    }
-}
-
-async fn without_brains(command: &Command, ui: &mut Ui) -> Result<Exit, Failure> {
-    match command {
+        Command::List(args) => commands::list(with_brains()?, args, ui),
+        Command::Show(args) => match project {
+            Some(project) => commands::show(project, args, ui).await,
+            // Runs can be inspected without a project.
+            None => commands::show_run(None, args, ui).await,
+        },
+        Command::Run(args) => commands::run(with_brains()?, args, ui).await,
+        Command::Chat(args) => commands::chat(with_brains()?, args, ui).await,
+        Command::Work(args) => commands::work(with_brains()?, args, ui).await,
+        Command::Fork(args) => commands::fork(project, args, ui).await,
         Command::New(args) => commands::new(args, ui),
         Command::Conversations(args) => commands::conversations(args, ui).await,
-        Command::Runs(args) => commands::runs(None, args, ui).await,
+        Command::Runs(args) => commands::runs(project, args, ui).await,
         Command::Inbox(args) => commands::inbox(args, ui).await,
         Command::Watch(args) => commands::watch(args, ui).await,
         Command::Events(args) => commands::events(args, ui).await,
@@ -142,12 +138,6 @@ async fn without_brains(command: &Command, ui: &mut Ui) -> Result<Exit, Failure>
         Command::Export(args) => commands::export(args, ui).await,
         Command::Import(args) => commands::import(args, ui).await,
         Command::Prune(args) => commands::prune(args, ui).await,
-        Command::List(_)
-        | Command::Show(_)
-        | Command::Run(_)
-        | Command::Chat(_)
-        | Command::Work(_)
-        | Command::Fork(_) => cargo::no_project(),
     }
 }
 

@@ -76,7 +76,7 @@ fn cannot_run(error: impl Display) -> Failure {
 }
 
 /// Explains that there is no project.
-pub(crate) fn no_project() -> Result<Exit, Failure> {
+pub(crate) fn no_project<T>() -> Result<T, Failure> {
     Err(Failure::environment("no project found")
         .hint(format!("looked for a package that depends on positronic-cli, from {} upwards", here()?.display()))
         .hint("create a project with: positronic new my-project"))

@@ -36,7 +36,7 @@ mod live_tests;
 pub(crate) mod tests;
 
 pub(crate) use arguments::{Room, extent};
-pub(crate) use conversation::{Chapter, conversation_markdown, is_own, plain};
+pub(crate) use conversation::{conversation_markdown, is_own, plain};
 pub(crate) use conversation_table::{ConversationRow, conversation_table};
 pub(crate) use frame::render;
 pub(crate) use limits::{allowed, asks, standing};

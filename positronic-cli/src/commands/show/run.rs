@@ -145,12 +145,5 @@ fn head(known: &Known, why: Option<&Waiting>, costs: &Costs, now: Timestamp, sty
 }
 
 fn tree(known: &Known, prices: PriceTable, now: Timestamp, style: &Style) -> String {
-    let mut view = View::new().priced(prices);
-    for event in &known.log {
-        view.apply(event);
-    }
-    if !view.is_ended() {
-        view.tick(now);
-    }
-    render(&view, style)
+    render(&View::new().priced(prices).with(&known.log, now), style)
 }

@@ -1,6 +1,6 @@
 //! A run's timeline as Markdown: every stage with its iterations, reasons, calls and results.
 
-mod notes;
+pub(super) mod notes;
 mod values;
 
 use std::fmt::Write as _;

@@ -7,7 +7,7 @@ use crate::render::asks;
 use crate::render::words::{self, by, ended};
 
 /// Renders a node below a run, a stage, an iteration or a call.
-pub(super) fn of_node(node: &Node, currency: Option<&str>) -> Vec<String> {
+pub(in crate::render) fn of_node(node: &Node, currency: Option<&str>) -> Vec<String> {
     vec![match &node.kind {
         NodeKind::Retry { attempt, message, .. } => retried(*attempt, message),
         NodeKind::Message { from: Speaker::Person, opening: true, .. } => return Vec::new(),
