@@ -84,24 +84,17 @@ pub(crate) fn endpoint(wanted: &ModelArgs, settings: &Settings) -> Result<Arc<dy
 
 /// Names the flag or variable whose value the adapter refused: the first one whose removal makes the rest valid.
 fn unusable(config: &OpenAiConfig, error: &ModelError) -> Failure {
-    let is_usable = |config: &OpenAiConfig| OpenAiChat::new(config.clone()).is_ok();
-    let without = |config: &OpenAiConfig, remove: fn(&mut OpenAiConfig)| {
-        let mut rest = config.clone();
+    let removals: [(&str, fn(&mut OpenAiConfig)); 3] = [
+        ("--proxy", |config| config.proxy = None),
+        ("--header", |config| config.headers.clear()),
+        ("OPENAI_API_KEY", |config| config.api_key.clear()),
+    ];
+    let mut rest = config.clone();
+    let found = removals.into_iter().find(|(_, remove)| {
         remove(&mut rest);
-        rest
-    };
-    let without_proxy = without(config, |config| config.proxy = None);
-    let without_headers = without(&without_proxy, |config| config.headers.clear());
-    let without_key = without(&without_headers, |config| config.api_key.clear());
-    let from = if is_usable(&without_proxy) {
-        "--proxy"
-    } else if is_usable(&without_headers) {
-        "--header"
-    } else if is_usable(&without_key) {
-        "OPENAI_API_KEY"
-    } else {
-        "OPENAI_BASE_URL"
-    };
+        OpenAiChat::new(rest.clone()).is_ok()
+    });
+    let from = found.map_or("OPENAI_BASE_URL", |(from, _)| from);
     let (problem, remedy) = error.message.split_once("; ").unwrap_or((&error.message, "correct its value"));
     Failure::usage(format!("cannot use {from}: {problem}")).hint(remedy)
 }

@@ -50,7 +50,7 @@ pub use project::Project;
 pub(crate) use project::{Entry, normal_title, usage_panic};
 pub(crate) use project_dir::project_folder;
 pub(crate) use recording::{recording, save_recording, write_recording};
-pub(crate) use run_options::{GivenOptions, Prepared, check_accepts_messages, open_store, parse_options, prepare};
+pub(crate) use run_options::{Prepared, check_accepts_messages, open_store, parse_options, prepare};
 pub(crate) use runtime::block_on;
 pub(crate) use saved_files::Folder;
 pub(crate) use settings::Settings;

@@ -6,15 +6,9 @@ use serde_json::Value;
 use crate::app::{
     ChosenCassette, Entry, Failure, ModelSettings, Models, Project, ProjectStore, Ui, choose_models, chosen_cassette,
 };
+use crate::cli::OptionArgs;
 use crate::cli::options::{OptionsError, parse};
 use crate::render::figures::many;
-
-/// The options of the command line.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct GivenOptions<'a> {
-    pub(crate) pairs: &'a [String],
-    pub(crate) document: Option<&'a str>,
-}
 
 /// What a run starts with.
 pub(crate) struct Prepared {
@@ -29,7 +23,7 @@ pub(crate) fn prepare(
     project: &Project,
     entry: &Entry,
     settings: ModelSettings<'_>,
-    given: GivenOptions<'_>,
+    given: &OptionArgs,
     ui: &mut Ui,
 ) -> Result<Prepared, Failure> {
     let playing = chosen_cassette(project, entry, settings, &ui.settings)?;
@@ -52,12 +46,12 @@ pub(crate) fn open_store(in_memory: bool, ui: &Ui) -> Result<ProjectStore, Failu
 }
 
 /// Parses the options, with the recorded ones of the cassette as defaults.
-fn options(entry: &Entry, given: GivenOptions<'_>, recorded: Option<&Value>, ui: &mut Ui) -> Result<Value, Failure> {
-    let document = match given.document {
+fn options(entry: &Entry, given: &OptionArgs, recorded: Option<&Value>, ui: &mut Ui) -> Result<Value, Failure> {
+    let document = match &given.document {
         Some(given) => Some(crate::app::flag_text(given, ui)?),
         None => recorded.map(Value::to_string),
     };
-    parse_options(entry, given.pairs, document.as_deref())
+    parse_options(entry, &given.pairs, document.as_deref())
 }
 
 /// Parses options by the schema of a brain.

@@ -15,17 +15,16 @@ use super::context::ChatContext;
 use super::slash_commands::{Slash, Written, parse};
 use crate::app::{CassetteSession, Failure, Ui, relative};
 use crate::cli::Exit;
+use crate::cli::OutputArgs;
 use crate::render::{Style, plain};
-use crate::session::{
-    Ending, Interrupt, OutputMode, Role, SessionOptions, cut_short, ended, interrupts, left_by, session,
-};
+use crate::session::{Ending, Interrupt, Role, SessionOptions, cut_short, ended, interrupts, left_by, session};
 
 /// Sends the messages of stdin one after the other, each after the answer to the one before.
 pub(crate) async fn piped(
     context: &mut ChatContext,
     runner: &Runner,
     cassette: &CassetteSession,
-    mode: OutputMode,
+    mode: OutputArgs,
     ui: &mut Ui,
 ) -> Result<Exit, Failure> {
     let input = std::mem::replace(&mut ui.input, Box::new(std::io::empty()));
@@ -36,7 +35,7 @@ struct PipedChat<'a> {
     context: &'a mut ChatContext,
     runner: &'a Runner,
     cassette: &'a CassetteSession,
-    mode: OutputMode,
+    mode: OutputArgs,
     /// Why a trigger does not fire here, as it was printed last.
     unfired: Option<String>,
     ui: &'a mut Ui,
@@ -161,12 +160,9 @@ impl PipedChat<'_> {
         let (context, ui) = (&*self.context, &mut *self.ui);
         let options = SessionOptions {
             cassette: self.cassette,
-            plays_people: false,
-            actor: &context.actor,
             lasts: context.store.is_persistent(),
-            role: Role::Runs,
-            output: self.mode,
             several: true,
+            ..SessionOptions::new(Role::Runs, &context.actor, self.mode)
         };
         let begin = async |runner: Runner| match message {
             Message::Open(run) | Message::Fired(run) => context.resume(&runner, &run).await,

@@ -1,5 +1,6 @@
 //! Runs of a chat at a terminal: sends messages, finds the runs that answer, and follows the shown one.
 
+use futures::{StreamExt as _, stream};
 use std::io::Write as _;
 use std::sync::Arc;
 
@@ -43,7 +44,7 @@ impl ChatUi<'_> {
             self.seen = Seq(0);
             self.known = Some(run.id().clone());
         }
-        self.updates = Some(run.follow(self.seen));
+        self.updates = run.follow(self.seen).chain(stream::pending()).boxed();
         let resume = self.context.ui.command(&["resume", run.id().as_str()]);
         self.run = Some(run);
         self.input(Input::Shown { is_new, resume });

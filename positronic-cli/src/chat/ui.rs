@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crossterm::event::Event as Typed;
 use futures::StreamExt as _;
-use futures::stream::BoxStream;
+use futures::stream::{self, BoxStream};
 use positronic_core::record::{RunId, Seq};
 use positronic_core::runner::{Clock as _, Ids as _, RunHandle, RunUpdate, Runner, SystemClock, UuidIds};
 use positronic_core::store::StoreError;
@@ -63,7 +63,7 @@ pub(crate) async fn chat_ui(
         keyboard: Keyboard::open()?,
         interrupts: interrupts(),
         run: None,
-        updates: None,
+        updates: stream::pending().boxed(),
         seen: Seq(0),
         known,
         sending: None,
@@ -112,7 +112,7 @@ pub(super) struct ChatUi<'a> {
     history: HistoryFile,
     /// The shown run, and what happens in it.
     pub(super) run: Option<RunHandle<Value>>,
-    pub(super) updates: Option<Updates>,
+    pub(super) updates: Updates,
     /// The number of the run's next event.
     pub(super) seen: Seq,
     /// The last run of the conversation that was shown.
@@ -134,18 +134,6 @@ async fn ready<F: Future + Unpin>(future: &mut Option<F>) -> F::Output {
 
 /// What happens in the shown run.
 type Updates = BoxStream<'static, Result<RunUpdate, StoreError>>;
-
-/// Waits for the next update of the shown run, or forever after its end.
-async fn next(updates: &mut Option<Updates>) -> Result<RunUpdate, StoreError> {
-    let update = match updates {
-        Some(updates) => updates.next().await,
-        None => None,
-    };
-    match update {
-        Some(update) => update,
-        None => std::future::pending().await,
-    }
-}
 
 impl ChatUi<'_> {
     async fn run(&mut self) -> Result<Left, Failure> {
@@ -180,7 +168,7 @@ impl ChatUi<'_> {
                     self.input(Input::Tick);
                     self.repaint()?;
                 }
-                update = next(&mut self.updates) => self.update(update?).await?,
+                Some(update) = self.updates.next() => self.update(update?).await?,
             }
             if !self.carry_out().await? {
                 break;
@@ -288,7 +276,7 @@ impl ChatUi<'_> {
             },
             Slash::New => {
                 self.context.restart().await?;
-                (self.run, self.updates, self.known) = (None, None, None);
+                (self.run, self.updates, self.known) = (None, stream::pending().boxed(), None);
                 format!("new conversation {}", self.context.id)
             }
             other => self.context.output(other, argument, &style).await?,

@@ -70,7 +70,10 @@ pub(crate) fn suggested(kind: LimitKind, limit: u64, used: u64) -> String {
     match kind {
         LimitKind::Tokens | LimitKind::Iterations | LimitKind::Failures => rounded(more).to_string(),
         LimitKind::Money => Money::of_nanos(rounded(more)).to_string(),
-        LimitKind::Time => clocked(Duration::from_micros(more).as_secs().saturating_add(1)),
+        LimitKind::Time => match Duration::from_micros(more).as_secs().saturating_add(1) {
+            seconds @ ..60 => format!("{}s", rounded(seconds)),
+            seconds => format!("{}m", rounded(seconds.div_ceil(60))),
+        },
     }
 }
 
@@ -87,28 +90,9 @@ fn rounded(number: u64) -> u64 {
         .unwrap_or(u64::MAX)
 }
 
-/// Rounds seconds up to a common duration: `30s`, `5m`, `2h`.
-fn clocked(seconds: u64) -> String {
-    const STEPS: [u64; 6] = [1, 2, 5, 10, 15, 30];
-    let step = |number: u64| STEPS.into_iter().find(|step| *step >= number);
-    let minutes = seconds.div_ceil(60);
-    match (step(seconds), step(minutes)) {
-        (Some(seconds), _) => format!("{seconds}s"),
-        (None, Some(minutes)) => format!("{minutes}m"),
-        (None, None) => format!("{}h", rounded(seconds.div_ceil(3600))),
-    }
-}
-
-/// Returns the smallest grant of money that lets the work continue, rounded up: to hundredths, and below ten
-/// hundredths to two significant digits.
+/// Returns the smallest round grant of money that lets the work continue.
 pub(crate) fn least_money(limit: u64, used: u64) -> u64 {
-    const HUNDREDTH: u64 = 10_000_000;
-    let least = used.saturating_sub(limit).saturating_add(1);
-    let mut unit = 1;
-    while unit < HUNDREDTH && least / unit >= 100 {
-        unit *= 10;
-    }
-    least.div_ceil(unit).saturating_mul(unit)
+    rounded(used.saturating_sub(limit).saturating_add(1))
 }
 
 #[cfg(test)]
@@ -151,10 +135,10 @@ mod tests {
     #[test]
     fn smallest_sufficient_money_is_a_round_amount() {
         for (limit, used, least) in [
-            (300_000_000, 330_000_000, "0.031"),
+            (300_000_000, 330_000_000, "0.05"),
             (300_000_000, 300_000_000, "0.000000001"),
-            (10_000, 15_000, "0.0000051"),
-            (1_000_000_000, 3_456_789_012, "2.46"),
+            (10_000, 15_000, "0.00001"),
+            (1_000_000_000, 3_456_789_012, "3"),
         ] {
             let more = least_money(limit, used);
             assert_eq!(Money::of_nanos(more).to_string(), least);
@@ -173,9 +157,9 @@ mod tests {
             (LimitKind::Iterations, 4, 4, "5"),
             (LimitKind::Money, 30_000, 90_000, "0.0002"),
             (LimitKind::Money, 500_000_000, 512_345_678, "1"),
-            (LimitKind::Time, 1_500_000, 9_000_000, "30s"),
+            (LimitKind::Time, 1_500_000, 9_000_000, "20s"),
             (LimitKind::Time, 60_000_000, 61_000_000, "2m"),
-            (LimitKind::Time, 3_600_000_000, 3_700_000_000, "2h"),
+            (LimitKind::Time, 3_600_000_000, 3_700_000_000, "100m"),
         ] {
             let text = suggested(kind, limit, used);
             assert_eq!(text, suggestion, "{kind:?} {limit} {used}");

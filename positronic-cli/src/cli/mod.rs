@@ -15,7 +15,9 @@ mod values;
 
 #[cfg(test)]
 pub(crate) use brains::EndpointArgs;
-pub(crate) use brains::{ActionFormatArg, ListArgs, ModelArgs, NewArgs, RunArgs, ShowArgs, WorkArgs};
+pub(crate) use brains::{
+    ActionFormatArg, ListArgs, ModelArgs, NewArgs, OptionArgs, OutputArgs, RunArgs, ShowArgs, WorkArgs,
+};
 pub(crate) use command::{Cli, Color, Command, StoreArgs};
 pub(crate) use exit::{EXIT_CODES, Exit};
 pub(crate) use json::no_json;

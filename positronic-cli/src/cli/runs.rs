@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Args};
 use positronic_core::record::Status;
 
+use super::brains::OutputArgs;
 use super::values::{age, name, over, status};
 
 /// Notes in `runs --help`.
@@ -81,12 +82,8 @@ pub(crate) struct WatchArgs {
     /// Also exit when the run waits
     #[arg(long)]
     pub(crate) until_waiting: bool,
-    /// Write every event as one line of JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Print the progress line by line
-    #[arg(long)]
-    pub(crate) plain: bool,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
 }
 
 #[derive(Debug, Args)]

@@ -6,13 +6,12 @@ use positronic_core::record::RunSummary;
 use positronic_core::runner::Runner;
 
 use crate::app::{
-    CassetteFollower, CassetteSession, Entry, Failure, GivenOptions, ModelSettings, Models, Prepared, Project,
-    ProjectStore, Ui, check_accepts_messages, check_enforceable, continued_conversation, new_id, open_store, prepare,
-    save_recording,
+    CassetteFollower, CassetteSession, Entry, Failure, ModelSettings, Models, Prepared, Project, ProjectStore, Ui,
+    check_accepts_messages, check_enforceable, continued_conversation, new_id, open_store, prepare, save_recording,
 };
 use crate::chat::{ChatContext, Left, chat_ui, piped};
 use crate::cli::{ChatArgs, Exit};
-use crate::session::{OutputMode, left_by};
+use crate::session::left_by;
 
 /// The folder next to the store for the conversations' files.
 const FILES: &str = "files";
@@ -21,8 +20,7 @@ pub(crate) async fn chat(project: &Project, args: &ChatArgs, ui: &mut Ui) -> Res
     let entry = project.find(&args.brain)?;
     check_accepts_messages(entry, || format!("run it with: {}", ui.command(&["run", &entry.definition.title])))?;
     let settings = ModelSettings { model: &args.model, record: args.record.as_deref() };
-    let given = GivenOptions { pairs: &args.pairs, document: args.options.as_deref() };
-    let Prepared { options, models, goal } = prepare(project, entry, settings, given, ui)?;
+    let Prepared { options, models, goal } = prepare(project, entry, settings, &args.options, ui)?;
     let (given_budget, answer_budget) = (args.budget.budget(), args.each.budget());
     let (title, brain_budget) = (&entry.definition.title, entry.definition.budget.as_ref());
     let limits = [
@@ -90,14 +88,13 @@ async fn converse(
     let terminal = settings.stdin_is_terminal && settings.stderr_is_terminal && !settings.dumb;
     // Recorded answers are not played again.
     context.wind(&runner).await?;
-    if terminal && !args.plain && !args.json {
+    if terminal && !args.output.plain && !args.output.json {
         let left = chat_ui(&mut context, runner, args.history, ui).await;
         left.and_then(|left| say_goodbye(&context, &left, ui))
     } else {
         ui.ignore_closed_streams();
         ui.prices = Some(context.prices.clone());
-        let output = OutputMode { json: args.json, plain: args.plain };
-        piped(&mut context, &runner, &models.cassette, output, ui).await
+        piped(&mut context, &runner, &models.cassette, args.output, ui).await
     }
 }
 

@@ -7,11 +7,11 @@ use positronic_core::runner::Runner;
 use positronic_core::store::StoreError;
 
 use crate::app::{
-    CassetteSession, Failure, GivenOptions, ModelSettings, Prepared, Project, ProjectStore, Ui, check_accepts_messages,
+    CassetteSession, Failure, ModelSettings, Prepared, Project, ProjectStore, Ui, check_accepts_messages,
     check_enforceable, open_store, prepare, price_table, rewind, save_recording,
 };
 use crate::cli::{Exit, RunArgs};
-use crate::session::{OutputMode, Role, SessionOptions, ended, session};
+use crate::session::{Role, SessionOptions, ended, session};
 
 pub(crate) async fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     ui.ignore_closed_streams();
@@ -20,8 +20,7 @@ pub(crate) async fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Resul
         check_accepts_messages(entry, || "remove --message".to_owned())?;
     }
     let settings = ModelSettings { model: &args.model, record: args.record.as_deref() };
-    let given = GivenOptions { pairs: &args.pairs, document: args.options.as_deref() };
-    let Prepared { options, models, .. } = prepare(project, entry, settings, given, ui)?;
+    let Prepared { options, models, .. } = prepare(project, entry, settings, &args.options, ui)?;
     let budget = args.budget.budget();
     let of_brain = format!("`{}` has a money limit", entry.definition.title);
     let budgets = [("--max-money is a money limit", budget.as_ref()), (&of_brain, entry.definition.budget.as_ref())];
@@ -39,11 +38,8 @@ pub(crate) async fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Resul
     let session_options = SessionOptions {
         cassette: &models.cassette,
         plays_people: !args.ask,
-        actor: &actor,
         lasts: store.is_persistent(),
-        role: Role::Runs,
-        output: OutputMode { json: args.json, plain: args.plain },
-        several: false,
+        ..SessionOptions::new(Role::Runs, &actor, args.output)
     };
     let runner = models.runner(project, &store);
     let definition = Arc::clone(&entry.definition);
@@ -64,7 +60,7 @@ pub(crate) async fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Resul
     }
     // If people answer, the cassette's signals are unused.
     let cassette = if args.ask || over { &CassetteSession::None } else { &models.cassette };
-    let exit = ended(&store, &run, ending, cassette, args.json, ui).await?;
+    let exit = ended(&store, &run, ending, cassette, args.output.json, ui).await?;
     if over {
         return Ok(exit);
     }

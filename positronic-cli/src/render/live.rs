@@ -51,7 +51,7 @@ impl<W: Write> Live<W> {
 
     /// Computes model costs with these prices.
     #[must_use]
-    pub(crate) fn priced(mut self, prices: PriceTable) -> Self {
+    pub(crate) fn priced(mut self, prices: Option<PriceTable>) -> Self {
         self.view = std::mem::take(&mut self.view).priced(prices);
         self
     }

@@ -34,7 +34,7 @@ impl<W: Write> Plain<W> {
 
     /// Calculates costs with these prices.
     #[must_use]
-    pub(crate) fn priced(mut self, prices: PriceTable) -> Self {
+    pub(crate) fn priced(mut self, prices: Option<PriceTable>) -> Self {
         self.view = self.view.priced(prices);
         self
     }

@@ -98,7 +98,7 @@ fn only_models_are_counted_and_an_answer_that_was_refused_is_paid_for() {
         metadata: metadata("openai", 1_000_000).into(),
         duration: Duration::ZERO,
     };
-    let mut view = View::new().priced(PriceTable::bundled());
+    let mut view = View::new().priced(Some(PriceTable::bundled()));
 
     for beat in &Story::default().event("Chat/0", code.clone()).event("Chat/1", code).beats {
         if let Beat::Event(event) = beat {

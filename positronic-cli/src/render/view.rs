@@ -56,7 +56,8 @@ impl View {
 
     /// Calculates costs with these prices.
     #[must_use]
-    pub(crate) fn priced(self, prices: PriceTable) -> Self {
+    pub(crate) fn priced(self, prices: Option<PriceTable>) -> Self {
+        let Some(prices) = prices else { return self };
         Self { timeline: self.timeline.priced(Arc::new(prices)), ..self }
     }
 

@@ -18,6 +18,7 @@ use tokio::time::{Interval, MissedTickBehavior};
 
 use crate::app::{CassetteSession, Failure, Ui, size};
 use crate::cli::Exit;
+use crate::cli::OutputArgs;
 use crate::render::words::{no_worker, settlement};
 use crate::session::{
     Answer, Interrupt, Keyboard, Question, Screen, asking_party, example_lines, from_cassette, interrupts,
@@ -58,18 +59,17 @@ pub(crate) struct SessionOptions<'a> {
     /// Whether the run outlives this process, so that an answer can come later.
     pub(crate) lasts: bool,
     pub(crate) role: Role,
-    pub(crate) output: OutputMode,
+    pub(crate) output: OutputArgs,
     /// Whether the session shows one of several runs: then its events name it.
     pub(crate) several: bool,
 }
 
-/// Output of the progress.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct OutputMode {
-    /// Events as JSON.
-    pub(crate) json: bool,
-    /// Line by line, also on a terminal.
-    pub(crate) plain: bool,
+impl<'a> SessionOptions<'a> {
+    /// Shows a run that outlives this process, without a cassette.
+    pub(crate) const fn new(role: Role, actor: &'a Actor, output: OutputArgs) -> Self {
+        let cassette = &CassetteSession::None;
+        Self { cassette, plays_people: false, actor, lasts: true, role, output, several: false }
+    }
 }
 
 /// Relation of this process to the run.
@@ -106,7 +106,7 @@ pub(crate) async fn session(
     let lift = ui.command(&["resume", id.as_str()]);
     let work = ui.command(&["work", id.as_str()]);
     let named = options.several.then(|| id.clone());
-    let screen = Screen::new(ui, options.output.plain, options.output.json, named);
+    let screen = Screen::new(ui, options.output, named);
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     let mut session = Session {
@@ -367,8 +367,8 @@ impl Session<'_> {
 
     /// Asks the person, until there is an answer, an interrupt comes, or the item is settled elsewhere (`None`).
     async fn ask(&mut self, first: &Pending) -> Result<Next<Option<Answer>>, Failure> {
-        let (place, lasts) = (self.screen.trail(&first.call), self.options.lasts);
-        let mut question = Question::new(first, place, self.screen.currency(), lasts, size());
+        let (place, lasts) = (self.screen.view().trail(&first.call), self.options.lasts);
+        let mut question = Question::new(first, place, self.screen.view().currency(), lasts, size());
         let mut keyboard = Keyboard::open()?;
         let run = self.run.clone();
         let asked = loop {
@@ -412,9 +412,9 @@ impl Session<'_> {
     fn sentence(&self, pending: &Pending) -> String {
         let place = match pending.call.is_root() {
             true => asking_party(pending),
-            false => self.screen.trail(&pending.call),
+            false => self.screen.view().trail(&pending.call),
         };
-        format!("{place} {}", question_text(pending, self.screen.currency()))
+        format!("{place} {}", question_text(pending, self.screen.view().currency()))
     }
 
     async fn signal(&mut self, after: &str, kind: SignalKind) -> Result<Answered, Failure> {

@@ -12,7 +12,7 @@ mod screen;
 mod signals;
 
 pub(crate) use answers::{Answer, Command, Editor, Keyboard, Question, example_lines, from_cassette};
-pub(crate) use driver::{AT_ONCE, Ending, OutputMode, Role, SessionOptions, session};
+pub(crate) use driver::{AT_ONCE, Ending, Role, SessionOptions, session};
 pub(crate) use interrupts::{Interrupt, interrupts, survive_large_files};
 pub(crate) use outcome::{cut_short, ended, left_by};
 pub(crate) use pending::{

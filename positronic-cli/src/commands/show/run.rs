@@ -145,5 +145,5 @@ fn head(known: &Known, why: Option<&Waiting>, costs: &Costs, now: Timestamp, sty
 }
 
 fn tree(known: &Known, prices: PriceTable, now: Timestamp, style: &Style) -> String {
-    render(&View::new().priced(prices).with(&known.log, now), style)
+    render(&View::new().priced(Some(prices)).with(&known.log, now), style)
 }

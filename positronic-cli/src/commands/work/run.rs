@@ -10,7 +10,7 @@ use crate::app::{
     unhidden, write_recording,
 };
 use crate::cli::{Exit, WorkArgs};
-use crate::session::{OutputMode, Role, SessionOptions, ended, session};
+use crate::session::{Role, SessionOptions, ended, session};
 
 pub(crate) async fn work(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     ui.ignore_closed_streams();
@@ -26,16 +26,9 @@ pub(crate) async fn work(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Res
     }
     ui.prices = Some(price_table(args.model.prices.as_deref(), &ui.settings)?);
     let actor = ui.actor(None);
-    let options = SessionOptions {
-        cassette: &models.cassette,
-        // `work` never decides for people.
-        plays_people: false,
-        actor: &actor,
-        lasts: true,
-        role: Role::Works,
-        output: OutputMode { json: args.json, plain: args.plain },
-        several: false,
-    };
+    // `work` never decides for people.
+    let options =
+        SessionOptions { cassette: &models.cassette, ..SessionOptions::new(Role::Works, &actor, args.output) };
     let runner = models.runner(project, &store);
     let watch = ui.command(&["watch", row.run.as_str()]);
     let fork = ui.command(&["fork", row.run.as_str(), "--at"]);
@@ -65,7 +58,7 @@ pub(crate) async fn work(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Res
         write_recording(file, &text, &row.brain, ui)?;
     }
     let (run, ending) = ending?;
-    ended(&store, &run, ending, &CassetteSession::None, args.json, ui).await
+    ended(&store, &run, ending, &CassetteSession::None, args.output.json, ui).await
 }
 
 /// Returns the model that a fork sets instead of its brain's.

@@ -239,7 +239,7 @@ impl<'a> Shown<'a> {
     fn line(&mut self, run: &RunId, event: &Arc<Event>) -> Result<(), Failure> {
         let Some(shown) = self.shown.get_mut(run) else { return Ok(()) };
         shown.next = event.seq.next();
-        if self.args.json {
+        if self.args.output.json {
             let line = event.to_json().map_err(io::Error::other)?;
             let event: Value = serde_json::from_str(&line).map_err(io::Error::from)?;
             self.ui.json_line(&json!({"run": run, "event": event}))?;
