@@ -84,7 +84,8 @@ pub(crate) fn endpoint(wanted: &ModelArgs, settings: &Settings) -> Result<Arc<dy
 
 /// Names the flag or variable whose value the adapter refused: the first one whose removal makes the rest valid.
 fn unusable(config: &OpenAiConfig, error: &ModelError) -> Failure {
-    let removals: [(&str, fn(&mut OpenAiConfig)); 3] = [
+    type Remove = fn(&mut OpenAiConfig);
+    let removals: [(&str, Remove); 3] = [
         ("--proxy", |config| config.proxy = None),
         ("--header", |config| config.headers.clear()),
         ("OPENAI_API_KEY", |config| config.api_key.clear()),

@@ -90,8 +90,8 @@ fn rounded(number: u64) -> u64 {
         .unwrap_or(u64::MAX)
 }
 
-/// Returns the smallest round grant of money that lets the work continue.
-pub(crate) fn least_money(limit: u64, used: u64) -> u64 {
+/// Returns a round grant of money with which the work can continue.
+pub(crate) fn enough_money(limit: u64, used: u64) -> u64 {
     rounded(used.saturating_sub(limit).saturating_add(1))
 }
 
@@ -133,14 +133,14 @@ mod tests {
     }
 
     #[test]
-    fn smallest_sufficient_money_is_a_round_amount() {
+    fn sufficient_money_is_a_round_amount() {
         for (limit, used, least) in [
             (300_000_000, 330_000_000, "0.05"),
             (300_000_000, 300_000_000, "0.000000001"),
             (10_000, 15_000, "0.00001"),
             (1_000_000_000, 3_456_789_012, "3"),
         ] {
-            let more = least_money(limit, used);
+            let more = enough_money(limit, used);
             assert_eq!(Money::of_nanos(more).to_string(), least);
             assert!(limit + more > used);
         }

@@ -159,7 +159,7 @@ fn a_run_has_a_budget_of_its_own() {
     assert!(desk.call(&Project::new(), &["show", "dear"]).out.contains(asks));
     insta::assert_snapshot!(desk.refused(&["approve", "dear", "--more", "0.000003"]), @r"
     7
-    error: --more 0.000003 is too little: at least 0.0000051 EUR more is needed
+    error: --more 0.000003 is too little; 0.00001 EUR is enough
       the run asks for more money: 0.000015 of 0.00001 EUR used
     ");
     insta::assert_snapshot!(desk.refused(&["approve", "dear", "--more", "99999999999999999999999"]), @r"

@@ -32,9 +32,9 @@ pub(crate) async fn files(args: &FilesArgs, ui: &mut Ui) -> Result<Exit, Failure
     }
 }
 
-fn document(file: &RunFile) -> Value {
+fn document(file: &RunFile, path: Option<&Path>) -> Value {
     let RunFile { call, tool, at, file } = file;
-    json!({
+    let mut document = json!({
         "name": file.name,
         "media_type": file.media_type,
         "size": file.size,
@@ -43,13 +43,17 @@ fn document(file: &RunFile) -> Value {
         "tool": tool,
         "call": call,
         "at": at,
-    })
+    });
+    if let (Some(path), Some(fields)) = (path, document.as_object_mut()) {
+        fields.insert("path".to_owned(), json!(path));
+    }
+    document
 }
 
 fn list(files: &[RunFile], args: &FilesArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     if args.json {
         for file in files {
-            ui.json_line(&document(file))?;
+            ui.json_line(&document(file, None))?;
         }
         return Ok(Exit::Done);
     }
@@ -110,9 +114,7 @@ async fn save(
             continue;
         }
         if args.json {
-            let mut document = document(run_file);
-            document["path"] = json!(path);
-            ui.json_line(&document)?;
+            ui.json_line(&document(run_file, Some(&path)))?;
         } else {
             ui.print(&format!("{}  {}", one_line(&path.display().to_string()), size(file.size)))?;
         }

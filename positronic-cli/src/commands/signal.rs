@@ -7,7 +7,7 @@ use positronic_core::runner::{Clock as _, SystemClock};
 use positronic_core::store::PendingFilter;
 
 use crate::app::{Failure, Ui, currency, flag_json, open_run, parse_call};
-use crate::cli::limits::least_money;
+use crate::cli::limits::enough_money;
 use crate::cli::{ApproveArgs, By, CancelArgs, Exit, RejectArgs, RunByArgs};
 use crate::render::figures::{self, money};
 use crate::session::{WHOLE_RUN, answer_commands, question_text, send_signals};
@@ -52,8 +52,8 @@ async fn grant(args: &ApproveArgs, written: &str, ui: &mut Ui) -> Result<Exit, F
     if let [Pending { kind: PendingKind::Budget { kind: LimitKind::Money, limit, used, .. }, .. }] = meant.as_slice()
         && limit.saturating_add(more.money.nanos()) <= *used
     {
-        let least = money(least_money(*limit, *used), currency);
-        let message = format!("--more {written} is too little: at least {least} more is needed");
+        let least = money(enough_money(*limit, *used), currency);
+        let message = format!("--more {written} is too little; {least} is enough");
         return Err(Failure::refused(message).hint(format!("{} {asks}", place(&to))));
     }
     let done = format!("granted {} {}", place(&to), figures::more(kind, more.of(kind), currency));

@@ -67,95 +67,87 @@ impl<W: Write> Plain<W> {
 
     /// Appends a line that belongs to no event.
     pub(crate) fn say(&mut self, text: &str) -> io::Result<()> {
-        let text = self.line(text);
+        let text = line(text);
         writeln!(self.out, "{}", printable(text, self.style.unicode))
-    }
-
-    fn detail(&self, text: &str) -> String {
-        shorten(text, DETAIL)
-    }
-
-    fn line(&self, text: &str) -> String {
-        one_line(text.trim())
     }
 
     fn tell(&self, event: &Event) -> Option<String> {
         Some(match &event.kind {
             EventKind::BrainStart(start) => {
-                let options = self.detail(&arguments(&start.options));
+                let options = detail(&arguments(&start.options));
                 let with = if options.is_empty() { String::new() } else { format!(" with {options}") };
-                format!("{} starts{with}", self.line(&start.title))
+                format!("{} starts{with}", line(&start.title))
             }
             EventKind::BrainComplete { .. } if event.path.is_root() => format!("completed, {}", self.used()),
             EventKind::BrainComplete { .. } => "completed".to_owned(),
-            EventKind::BrainError(failure) => format!("failed: {}", self.line(&failure.message)),
+            EventKind::BrainError(failure) => format!("failed: {}", line(&failure.message)),
             EventKind::BrainCancelled { actor, reason, .. } => {
-                self.line(&format!("cancelled{}{}", by(actor), why(reason.as_deref())))
+                line(&format!("cancelled{}{}", by(actor), why(reason.as_deref())))
             }
             EventKind::BrainPaused { actor, .. } => format!("paused{}", by(actor)),
             EventKind::BrainResumed { actor, .. } => format!("goes on{}", by(actor)),
             EventKind::StepComplete { duration: took, .. } => format!("done in {}", duration(*took)),
             EventKind::StepRetry { attempt, message, due } | EventKind::LoopToolRetry { attempt, message, due } => {
-                self.again(*attempt, message, due.since(event.at))
+                again(*attempt, message, due.since(event.at))
             }
             EventKind::LoopStart { input: Some(input), from: Speaker::Person, .. } => {
-                format!("begins with: {}", self.detail(&self.line(input)))
+                format!("begins with: {}", detail(&line(input)))
             }
             EventKind::LoopStart { .. } => "begins".to_owned(),
             EventKind::LoopIteration(_) => match event.path.last() {
                 Some(Segment::Iteration(iteration)) => format!("iteration {}", u64::from(iteration) + 1),
                 _ => return None,
             },
-            EventKind::LoopModelResult { parts, metadata, duration: took } => self.answer(parts, metadata, *took),
+            EventKind::LoopModelResult { parts, metadata, duration: took } => answer(parts, metadata, *took),
             EventKind::LoopModelRetry { attempt, error, due } => {
-                self.again(*attempt, &error.to_string(), due.since(event.at))
+                again(*attempt, &error.to_string(), due.since(event.at))
             }
             EventKind::LoopAnswerRefused { message, .. } => {
-                format!("invalid structured action: {}", self.line(message))
+                format!("invalid structured action: {}", line(message))
             }
             EventKind::LoopToolCall(call) => {
-                let arguments = self.detail(&arguments(&call.arguments));
+                let arguments = detail(&arguments(&call.arguments));
                 if arguments.is_empty() { "called".to_owned() } else { format!("called with {arguments}") }
             }
-            EventKind::LoopToolResult { result, duration, .. } => self.result(result, *duration),
+            EventKind::LoopToolResult { result, duration, .. } => call_result(result, *duration),
             EventKind::LoopOutput { output: SideOutput::File(file), .. } => {
-                format!("file {}", self.line(&words::file(file)))
+                format!("file {}", line(&words::file(file)))
             }
             EventKind::LoopOutput { output: SideOutput::Custom(custom), .. } => {
-                format!("shows {}: {}", self.line(&custom.kind), self.line(&custom.fallback))
+                format!("shows {}: {}", line(&custom.kind), line(&custom.fallback))
             }
             EventKind::LoopOutput { output: SideOutput::Widget(widget), .. } => {
                 let shows = if widget.replaces.is_some() { "updated" } else { "shows" };
-                format!("{shows}: {}", self.line(&widget.fallback))
+                format!("{shows}: {}", line(&widget.fallback))
             }
-            EventKind::LoopApprovalRequested { reason, .. } => format!("needs approval: {}", self.line(reason)),
+            EventKind::LoopApprovalRequested { reason, .. } => format!("needs approval: {}", line(reason)),
             EventKind::LoopApprovalDecided { decision, arguments: edited, reason, actor, .. } => {
-                let edited = edited.as_ref().map(|edited| format!(": {}", self.detail(&arguments(edited))));
+                let edited = edited.as_ref().map(|edited| format!(": {}", detail(&arguments(edited))));
                 let decision = words::decision(*decision, edited.is_some(), reason.as_deref(), actor);
-                self.line(&decision) + &edited.unwrap_or_default()
+                line(&decision) + &edited.unwrap_or_default()
             }
-            EventKind::LoopApprovalWithdrawn { cause } => format!("approval no longer needed: {}", self.line(cause)),
+            EventKind::LoopApprovalWithdrawn { cause } => format!("approval no longer needed: {}", line(cause)),
             EventKind::LoopApprovalExpired {} => words::NO_DECISION.to_owned(),
             EventKind::LoopWait { waits, .. } => {
                 let waits: Vec<String> =
-                    waits.iter().map(|wait| format!("{} {}", wait.webhook, self.line(&wait.identifier))).collect();
+                    waits.iter().map(|wait| format!("{} {}", wait.webhook, line(&wait.identifier))).collect();
                 format!("waits for {}", waits.join(" or "))
             }
             EventKind::LoopResume { cause: ResumeCause::Answered, payload, actor, .. } => {
-                format!("answered{}: {}", by(actor), self.detail(&value_line(payload)))
+                format!("answered{}: {}", by(actor), detail(&value_line(payload)))
             }
             EventKind::LoopResume { cause: ResumeCause::Expired, .. } => "got no answer in time".to_owned(),
             EventKind::LoopMessage { text, from: Speaker::Person, .. } => {
-                format!("got the message: {}", self.line(text))
+                format!("got the message: {}", line(text))
             }
             EventKind::LoopMessage { text, from: Speaker::Engine, .. } => {
-                format!("message to the model: {}", self.line(text))
+                format!("message to the model: {}", line(text))
             }
             EventKind::LoopMaxIterations { limit } => format!("stopped after {}", many(u64::from(*limit), "iteration")),
             EventKind::LoopLimit { kind, limit, used, unpriced, .. } => {
                 let currency = self.view.currency();
                 let limit = words::limit(*kind, *used, *limit, unpriced.as_deref(), currency);
-                format!("stopped by a limit: {}", self.line(&limit))
+                format!("stopped by a limit: {}", line(&limit))
             }
             EventKind::BudgetRequested { kind, limit, used, shared, .. } => {
                 let asks = super::limits::asks(*kind, *limit, *used, *shared, self.view.currency());
@@ -163,7 +155,7 @@ impl<W: Write> Plain<W> {
             }
             EventKind::BudgetDecided { decision, more, reason, actor, .. } => {
                 let decided = words::grant(*decision, more, reason.as_deref(), actor, self.view.currency());
-                format!("{}{}", of_run(&event.path), self.line(&decided))
+                format!("{}{}", of_run(&event.path), line(&decided))
             }
             EventKind::BudgetExpired {} => words::NO_GRANT.to_owned(),
             EventKind::StepBlocked {} => "needs a model call that a limit forbids".to_owned(),
@@ -181,30 +173,6 @@ impl<W: Write> Plain<W> {
         format!("{asked}{}, {}", used(&self.view.timeline.usage), self.view.cost())
     }
 
-    fn again(&self, attempt: u32, message: &str, left: Duration) -> String {
-        format!("{}; try {} in {}", self.line(message), u64::from(attempt) + 2, seconds_or_less(left))
-    }
-
-    fn answer(&self, parts: &[Part], metadata: &ResponseMetadata, took: Duration) -> String {
-        let text: Vec<String> = parts.iter().filter_map(shown_text).map(|(text, _)| self.line(text)).collect();
-        let text = if text.is_empty() { String::new() } else { format!(": {}", text.join(" ")) };
-        let who = if metadata.provider == CODE { "code" } else { "the model" };
-        let way = way(metadata).map_or_else(String::new, |way| format!(" ({})", self.line(&way)));
-        format!("{who} answered in {}{}{way}{text}", duration(took), used(&metadata.usage))
-    }
-
-    fn result(&self, result: &ToolResult, took: Option<Duration>) -> String {
-        let took = took.map_or_else(String::new, |took| format!(" in {}", duration(took)));
-        match (result, words::without_result(result)) {
-            (ToolResult::Success { output, .. }, _) if output.is_null() => format!("ok{took}"),
-            (ToolResult::Success { output, .. }, _) => format!("ok{took}: {}", self.detail(&value_line(output))),
-            (ToolResult::Error { .. } | ToolResult::Interrupted { .. }, Some((word, rest))) => {
-                self.line(&format!("{word}{took}{rest}"))
-            }
-            (_, other) => other.map_or_else(String::new, |(word, rest)| self.line(&format!("{word}{rest}"))),
-        }
-    }
-
     fn ended(&self, outcome: &LoopOutcome, path: &Path, tokens: &str) -> String {
         let iteration = self.view.timeline.stage(path).and_then(|stage| stage.iteration);
         let iterations = iteration.map_or(0, |iteration| u64::from(iteration) + 1);
@@ -216,7 +184,7 @@ impl<W: Write> Plain<W> {
             LoopOutcome::Cancelled => ("cancelled".to_owned(), None),
             _ => ("ended".to_owned(), None),
         };
-        let why = self.line(&why.map_or_else(String::new, |message| format!(": {message}")));
+        let why = line(&why.map_or_else(String::new, |message| format!(": {message}")));
         format!("{how} after {}{tokens}{why}", many(iterations, "iteration"))
     }
 }
@@ -239,4 +207,36 @@ fn clock(since: Duration) -> String {
 
 fn seconds_or_less(length: Duration) -> String {
     if length.as_secs() == 0 { duration(length) } else { seconds(length) }
+}
+
+fn again(attempt: u32, message: &str, left: Duration) -> String {
+    format!("{}; try {} in {}", line(message), u64::from(attempt) + 2, seconds_or_less(left))
+}
+
+fn answer(parts: &[Part], metadata: &ResponseMetadata, took: Duration) -> String {
+    let text: Vec<String> = parts.iter().filter_map(shown_text).map(|(text, _)| line(text)).collect();
+    let text = if text.is_empty() { String::new() } else { format!(": {}", text.join(" ")) };
+    let who = if metadata.provider == CODE { "code" } else { "the model" };
+    let way = way(metadata).map_or_else(String::new, |way| format!(" ({})", line(&way)));
+    format!("{who} answered in {}{}{way}{text}", duration(took), used(&metadata.usage))
+}
+
+fn call_result(result: &ToolResult, took: Option<Duration>) -> String {
+    let took = took.map_or_else(String::new, |took| format!(" in {}", duration(took)));
+    match (result, words::without_result(result)) {
+        (ToolResult::Success { output, .. }, _) if output.is_null() => format!("ok{took}"),
+        (ToolResult::Success { output, .. }, _) => format!("ok{took}: {}", detail(&value_line(output))),
+        (ToolResult::Error { .. } | ToolResult::Interrupted { .. }, Some((word, rest))) => {
+            line(&format!("{word}{took}{rest}"))
+        }
+        (_, other) => other.map_or_else(String::new, |(word, rest)| line(&format!("{word}{rest}"))),
+    }
+}
+
+fn detail(text: &str) -> String {
+    shorten(text, DETAIL)
+}
+
+fn line(text: &str) -> String {
+    one_line(text.trim())
 }

@@ -160,7 +160,11 @@ pub(crate) fn overridden(overrides: &Overrides) -> String {
 
 /// Renders why a call no longer waits, from the events since.
 pub(crate) fn settlement<'a>(log: impl Iterator<Item = &'a Event>, call: &Path) -> String {
-    let was = |what: &str, actor: &Actor| Some(format!("{what}{}", by(actor)));
+    let was = |what: &str, Actor { by, channel, .. }: &Actor| {
+        let by = by.as_ref().map_or_else(String::new, |by| format!(" by {by}"));
+        let over = channel.as_ref().map_or_else(String::new, |channel| format!(" over {channel}"));
+        Some(format!("{what}{by}{over}"))
+    };
     let mut found =
         log.filter(|event| event.path == *call || event.path.is_root()).filter_map(|event| match &event.kind {
             EventKind::LoopApprovalDecided { decision: Decision::Approved, actor, .. } => was("it was approved", actor),
