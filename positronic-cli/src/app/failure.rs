@@ -64,7 +64,7 @@ impl Failure {
         Self::new(Exit::RunFailed, format!("cannot execute the run: {message}"))
     }
 
-    /// Returns what turns an error of a file into a failure: `doing` says what did not work, such as `cannot be read`.
+    /// Converts an error of a file; `doing` names the failed action, such as `cannot be read`.
     pub(crate) fn file<P: AsRef<Path>>(path: P, doing: &str) -> impl FnOnce(io::Error) -> Self + use<P> {
         let what = format!("{} {doing}", path.as_ref().display());
         move |error| Self::environment(format!("{what}: {error}"))

@@ -34,7 +34,7 @@ impl<'a> Screen<'a> {
         let Settings { stdout_is_terminal, stderr_is_terminal, dumb, .. } = ui.settings;
         let result_lines = if stdout_is_terminal && !json { 0 } else { Style::default().result_lines };
         let (style, prices) = (Style { result_lines, ..ui.style() }, ui.prices.clone());
-        // Events that go to the same terminal as data have progress in their way.
+        // Progress would mix with events that go to the same terminal.
         let is_silent = json && stdout_is_terminal && stderr_is_terminal;
         let err: Progress<'a> = if is_silent { Box::new(io::sink()) } else { Box::new(&mut *ui.err) };
         let (live, plain) = if stderr_is_terminal && !dumb && !plain && !is_silent {
