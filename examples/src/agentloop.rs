@@ -278,7 +278,7 @@ pub fn agentloop() -> Brain<Task, Work, NoServices, Report> {
             let own =
                 own.map_err(|error| Error::new(format!("the folder for its files cannot be created: {error}")))?;
             // The run may continue in a process with another working directory.
-            let place = own.place().display().to_string();
+            let place = own.path().display().to_string();
             Ok(Work { goal: cx.options.goal.clone(), folder: place, ..Work::default() })
         })
         .r#loop("Work", |cx| {

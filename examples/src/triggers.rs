@@ -47,7 +47,7 @@ struct Water {
 
 /// Builds the brain.
 pub fn gardener() -> Brain<Errand, Garden> {
-    let triggers = Triggers::new().most(5).at_least(Duration::from_hours(1));
+    let triggers = Triggers::new().limit(5).at_least(Duration::from_hours(1));
     brain(TITLE).description("Looks after a garden, also when nobody asks").options::<Errand>().state(Garden::default()).r#loop(
         "Garden",
         move |cx| {

@@ -362,7 +362,7 @@ async fn paused() {
     let mut took = Vec::new();
     for _ in 0..9 {
         let begun = Instant::now();
-        let waits = store.pending(&PendingFilter::builder().person(true).most(100).build()).await.unwrap();
+        let waits = store.pending(&PendingFilter::builder().person(true).limit(100).build()).await.unwrap();
         took.push(begun.elapsed().as_secs_f64() * 1e3);
         assert_eq!(waits.len(), 100);
     }

@@ -174,11 +174,11 @@ async fn lists() {
     };
     let run = positronic_core::record::RunId::from("run-05000");
     timed("all that waits", || waits(PendingFilter::default())).await;
-    timed("the first 100 that wait for a person", || waits(PendingFilter::builder().person(true).most(100).build()))
+    timed("the first 100 that wait for a person", || waits(PendingFilter::builder().person(true).limit(100).build()))
         .await;
     timed("what waits in one run", || waits(PendingFilter::builder().run(run.clone()).build())).await;
     timed("all rows", || runs(RunFilter::default())).await;
-    timed("the last 100 rows", || runs(RunFilter::builder().most(100).build())).await;
+    timed("the last 100 rows", || runs(RunFilter::builder().limit(100).build())).await;
     timed("the rows of one user", || runs(RunFilter::builder().user("user-7").build())).await;
     timed("the rows of one brain", || runs(RunFilter::builder().brain("Brain 7").build())).await;
     let old = positronic_core::record::Timestamp(100);

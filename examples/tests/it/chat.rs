@@ -205,7 +205,7 @@ fn question_answered_elsewhere_disappears_and_the_chat_continues() {
 
     desk.expect(&["approve", "c-1", "--by", "bob"], 0);
 
-    seat.sees("order no longer waits: it was approved by bob over cli");
+    seat.sees("order no longer waits: it was approved by bob at the command line");
     seat.sees("That is settled.");
     seat.types("/q\r");
     assert_eq!(seat.end().0, Some(0));

@@ -163,7 +163,7 @@ fn question_answered_elsewhere_disappears_and_names_the_decider() {
     desk.expect(&["approve", "v1", "--by", "bob"], 0);
     let (code, screen) = seat.end();
     assert_eq!(code, Some(0), "{screen}");
-    assert!(screen.contains("deploy no longer waits: it was approved by bob over cli"), "{screen}");
+    assert!(screen.contains("deploy no longer waits: it was approved by bob at the command line"), "{screen}");
     assert!(!screen.contains("May deploy run?"), "{screen}");
 
     let desk = Desk::new();
@@ -171,7 +171,7 @@ fn question_answered_elsewhere_disappears_and_names_the_decider() {
     desk.expect(&["cancel", "v1", "--by", "bob"], 0);
     let (code, screen) = seat.end();
     assert_eq!(code, Some(4), "{screen}");
-    assert!(screen.contains("no longer waits: the run was cancelled by bob over cli"), "{screen}");
+    assert!(screen.contains("no longer waits: the run was cancelled by bob at the command line"), "{screen}");
 }
 
 #[test]

@@ -62,7 +62,7 @@ async fn trigger_waters_the_beans_every_evening_until_it_is_removed() {
     let rains = Opening { text: "It rains now.".to_owned(), id: None };
     let options = json!({"says": ""});
     let plan = positronic_core::dsl::Runnable::definition(&gardener());
-    chat.send_plan(plan, options, rains).await.unwrap().result().await.unwrap();
+    chat.send_definition(plan, options, rains).await.unwrap().result().await.unwrap();
     tokio::time::sleep(3 * DAY).await;
 
     assert_eq!(

@@ -167,14 +167,14 @@ fn exec(executable: &Path, arguments: &[OsString]) -> Result<Exit, Failure> {
     use std::os::unix::process::CommandExt as _;
     // This name tells the binary the command line that started it.
     let source = Command::new(executable).arg0(PROGRAM).args(arguments).exec();
-    Err(Failure::file(executable, "cannot be run")(source))
+    Err(Failure::file(executable, "cannot run")(source))
 }
 
 /// Runs the project's binary and returns its exit code.
 #[cfg(not(unix))]
 fn exec(executable: &Path, arguments: &[OsString]) -> Result<Exit, Failure> {
     let status = Command::new(executable).args(arguments).status();
-    let status = status.map_err(Failure::file(executable, "cannot be run"))?;
+    let status = status.map_err(Failure::file(executable, "cannot run"))?;
     Ok(Exit::Other(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
 }
 

@@ -64,9 +64,9 @@ impl Failure {
         Self::new(Exit::RunFailed, format!("cannot execute the run: {message}"))
     }
 
-    /// Converts an error of a file; `doing` names the failed action, such as `cannot be read`.
+    /// Converts an error of a file; `doing` names the failed action, such as `cannot read`.
     pub(crate) fn file<P: AsRef<Path>>(path: P, doing: &str) -> impl FnOnce(io::Error) -> Self + use<P> {
-        let what = format!("{} {doing}", path.as_ref().display());
+        let what = format!("{doing} {}", path.as_ref().display());
         move |error| Self::environment(format!("{what}: {error}"))
     }
 

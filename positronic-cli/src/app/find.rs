@@ -67,7 +67,7 @@ pub(crate) async fn find_run(store: &ProjectStore, written: &str, ui: &Ui) -> Re
         Found::One(row) => Ok(row),
         Found::Several(candidates) => Err(ambiguous(written, "run", candidates)),
         Found::Nothing => {
-            let rows = store.client().store().runs(&RunFilter::builder().most(SEARCHED).build()).await?;
+            let rows = store.client().store().runs(&RunFilter::builder().limit(SEARCHED).build()).await?;
             Err(unknown(("run", written), store, rows.iter().map(|row| row.run.as_str()), &list))
         }
     }
@@ -83,7 +83,7 @@ pub(crate) async fn lookup_run(store: &ProjectStore, written: &str) -> Result<Fo
     let mut rows = Vec::new();
     for prefix in [Some(written.to_owned()), generated(written)].into_iter().flatten() {
         if rows.is_empty() && !prefix.is_empty() {
-            rows = client.store().runs(&RunFilter::builder().prefix(prefix).most(CANDIDATES + 1).build()).await?;
+            rows = client.store().runs(&RunFilter::builder().prefix(prefix).limit(CANDIDATES + 1).build()).await?;
         }
     }
     Ok(Found::of(rows, |row| format!("{}  {}, {}", row.run, row.brain, row.status.as_str())))
@@ -156,7 +156,7 @@ pub(crate) async fn new_id(client: &Client) -> Result<String, StoreError> {
         let drawn = UuidIds.run();
         // The last digits are random, the first ones are the time.
         let digits: String = drawn.as_str().chars().rev().filter(char::is_ascii_hexdigit).take(LENGTH).collect();
-        let taken = RunFilter::builder().conversation(digits.as_str()).most(1).build();
+        let taken = RunFilter::builder().conversation(digits.as_str()).limit(1).build();
         if client.store().runs(&taken).await?.is_empty() && !exists(client, &digits).await? {
             return Ok(digits);
         }

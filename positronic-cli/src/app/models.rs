@@ -242,7 +242,7 @@ fn play(
         None => cassette,
     });
     let again = format!(
-        "if the change is meant, record the cassette again: `run {} --record FILE` with a model, or `record RUN FILE` from a \
+        "if the change is intended, record the cassette again: `run {} --record FILE` with a model, or `record RUN FILE` from a \
          run that is in the store",
         shell_word(brain)
     );

@@ -19,5 +19,5 @@ pub(crate) fn to_file(file: Option<&Path>, force: bool) -> Result<Option<&Path>,
 
 /// Writes a file atomically.
 pub(crate) fn write_file(file: &Path, text: &str) -> Result<(), Failure> {
-    replace_file(file, text).map_err(Failure::file(file, "cannot be written"))
+    replace_file(file, text).map_err(Failure::file(file, "cannot write"))
 }

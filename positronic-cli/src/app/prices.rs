@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use positronic_core::record::BudgetRequest;
 use positronic_core::record::{LimitKind, Pending, PendingKind, PriceTable, RunId, Seq};
 use positronic_core::runner::Client;
 use positronic_core::store::StoreError;
@@ -22,7 +23,7 @@ pub(crate) fn price_table(named: Option<&Path>, settings: &Settings) -> Result<P
 /// other is TOML.
 pub(crate) fn given_prices(named: Option<&Path>, settings: &Settings) -> Result<Option<PriceTable>, Failure> {
     let Some(path) = named.or(settings.prices.as_deref()) else { return Ok(None) };
-    let text = fs::read_to_string(path).map_err(Failure::file(path, "cannot be read"))?;
+    let text = fs::read_to_string(path).map_err(Failure::file(path, "cannot read"))?;
     let is_json = path.extension().is_some_and(|extension| extension == "json");
     let table = if is_json {
         serde_json::from_str(&text).map_err(|error| error.to_string())
@@ -37,7 +38,7 @@ pub(crate) fn given_prices(named: Option<&Path>, settings: &Settings) -> Result<
 
 /// Returns the currency of a run's money limits, for a limit question.
 pub(crate) async fn currency(client: &Client, run: &RunId, pending: &Pending) -> Result<Option<String>, StoreError> {
-    if !matches!(pending.kind, PendingKind::Budget { kind: LimitKind::Money, .. }) {
+    if !matches!(pending.kind, PendingKind::Budget(BudgetRequest { kind: LimitKind::Money, .. })) {
         return Ok(None);
     }
     let log = client.events(run, Seq(0)).await?;

@@ -73,7 +73,7 @@ pub(crate) fn write_recording(file: &Path, text: &str, brain: &str, ui: &mut Ui)
 /// Writes the recorded cassette, however the run ended.
 pub(crate) fn save_recording(models: &Models, record: Option<&Path>, ui: &mut Ui) -> Result<(), Failure> {
     let (CassetteSession::Records(cassette), Some(path)) = (&models.cassette, record) else { return Ok(()) };
-    private::write(path, cassette.to_text().as_bytes()).map_err(Failure::file(path, "cannot be written"))?;
+    private::write(path, cassette.to_text().as_bytes()).map_err(Failure::file(path, "cannot write"))?;
     ui.notice(&format!("recorded to {}", path.display()))?;
     Ok(())
 }

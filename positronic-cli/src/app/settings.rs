@@ -13,6 +13,8 @@
 //! | `NO_COLOR` | no colours, unless `--color always` |
 //! | `TERM`, `LC_ALL`, `LC_CTYPE`, `LANG` | whether the terminal can move the cursor and print non-ASCII characters |
 
+use std::env::VarError;
+use std::ffi::OsString;
 use std::fmt;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
@@ -59,23 +61,28 @@ impl Settings {
             stdin_is_terminal: std::io::stdin().is_terminal(),
             stdout_is_terminal: std::io::stdout().is_terminal(),
             stderr_is_terminal: std::io::stderr().is_terminal(),
-            ..Self::from_variables(|name| std::env::var(name).ok())
+            ..Self::from_variables(|name| match std::env::var(name) {
+                Ok(value) => Some(value.into()),
+                Err(VarError::NotUnicode(value)) => Some(value),
+                Err(VarError::NotPresent) => None,
+            })
         }
     }
 
-    /// Reads variables; an empty one counts as unset.
+    /// Reads variables; an empty one counts as unset. Paths may be any bytes, as files are.
     #[must_use]
-    pub(crate) fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
-        let variable = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
+    pub(crate) fn from_variables(variable: impl Fn(&str) -> Option<OsString>) -> Self {
+        let path = |name: &str| variable(name).filter(|value| !value.to_string_lossy().trim().is_empty());
+        let variable = |name: &str| path(name).map(|value| value.to_string_lossy().into_owned());
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(variable);
         let utf8 = |locale: &String| locale.to_ascii_lowercase().replace('-', "").contains("utf8");
         Self {
             api_key: variable("OPENAI_API_KEY"),
             base_url: variable("OPENAI_BASE_URL"),
             model: variable("OPENAI_MODEL"),
-            store: variable("POSITRONIC_STORE").map(PathBuf::from),
+            store: path("POSITRONIC_STORE").map(PathBuf::from),
             cargo_package: variable("CARGO").and_then(|_| variable("CARGO_PKG_NAME")),
-            prices: variable("POSITRONIC_PRICES").map(PathBuf::from),
+            prices: path("POSITRONIC_PRICES").map(PathBuf::from),
             action_format: variable("POSITRONIC_ACTION_FORMAT"),
             user: variable("USER").or_else(|| variable("USERNAME")),
             no_color: variable("NO_COLOR").is_some(),
@@ -109,14 +116,25 @@ mod tests {
     #[test]
     fn empty_variable_counts_as_unset_and_keys_are_redacted() {
         let settings = Settings::from_variables(|name| match name {
-            "OPENAI_API_KEY" => Some("sk-secret".to_owned()),
-            "NO_COLOR" | "OPENAI_MODEL" => Some(String::new()),
-            "LANG" => Some("C".to_owned()),
+            "OPENAI_API_KEY" => Some("sk-secret".into()),
+            "NO_COLOR" | "OPENAI_MODEL" => Some(OsString::new()),
+            "LANG" => Some("C".into()),
             _ => None,
         });
 
         assert!(settings.has_endpoint() && !settings.no_color && !settings.unicode);
         assert_eq!(settings.model, None);
         assert!(!format!("{settings:?}").contains("secret"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn variable_that_is_not_utf_8_is_not_ignored() {
+        use std::os::unix::ffi::OsStringExt as _;
+
+        let settings = Settings::from_variables(|_| Some(OsString::from_vec(b"caf\xe9".to_vec())));
+
+        assert_eq!(settings.store.unwrap().into_os_string().into_vec(), b"caf\xe9");
+        assert_eq!(settings.model.unwrap(), "caf\u{fffd}");
     }
 }

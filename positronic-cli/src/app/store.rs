@@ -118,16 +118,16 @@ fn named(ui: &Ui) -> Option<PathBuf> {
 }
 
 pub(crate) fn here() -> Result<PathBuf, Failure> {
-    std::env::current_dir().map_err(Failure::file(".", "cannot be entered"))
+    std::env::current_dir().map_err(Failure::file(".", "cannot enter"))
 }
 
 /// Returns the project's store file, and creates its folder, which git ignores.
 fn own(here: &Path) -> Result<PathBuf, Failure> {
     let folder = project_folder(here);
-    private::make_folder(&folder).map_err(Failure::file(&folder, "cannot be created to store runs"))?;
+    private::make_folder(&folder).map_err(Failure::file(&folder, "cannot create the folder of the store"))?;
     let ignored = folder.join(".gitignore");
     if !ignored.exists() {
-        fs::write(&ignored, "*\n").map_err(Failure::file(&ignored, "cannot be written"))?;
+        fs::write(&ignored, "*\n").map_err(Failure::file(&ignored, "cannot write"))?;
     }
     Ok(folder.join(FILE))
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use positronic_core::definition::BrainDefinition;
+use positronic_core::record::BudgetRequest;
 use positronic_core::record::{Actor, Budget, FileOutput, LimitKind, PendingKind, PriceTable, RunId, RunSummary};
 use positronic_core::runner::{
     Busy, Client, Clock as _, Conversation, ConversationError, DueTrigger, ResumeError, RunHandle, Runner, SystemClock,
@@ -140,7 +141,8 @@ impl ChatContext {
     /// Explains how to continue a run that asks for more than its budget: a budget that is given now does not apply to it.
     pub(crate) async fn asks_for_more(&self) -> Result<Option<String>, Failure> {
         let pending = if self.given_budget.is_some() { self.pending().await? } else { Vec::new() };
-        let asks = |item: &&PendingItem| matches!(item.pending.kind, PendingKind::Budget { shared: true, .. });
+        let asks =
+            |item: &&PendingItem| matches!(item.pending.kind, PendingKind::Budget(BudgetRequest { shared: true, .. }));
         Ok(pending.iter().find(asks).and_then(|item| {
             let run = &item.run;
             let answer =
@@ -155,7 +157,7 @@ impl ChatContext {
     pub(super) async fn save(&self, file: &FileOutput) -> Result<Option<PathBuf>, Failure> {
         let (Some(folder), Some(sha256)) = (self.folder(), file.blob()) else { return Ok(None) };
         let Some(bytes) = self.client().blob(sha256).await? else { return Ok(None) };
-        folder.save(&file.name, &bytes).map(Some).map_err(Failure::file(folder.path(), "cannot take the file"))
+        folder.save(&file.name, &bytes).map(Some).map_err(Failure::file(folder.path(), "cannot save a file in"))
     }
 
     /// Returns the folder of the conversation's files.

@@ -170,7 +170,7 @@ impl PipedChat<'_> {
                 let (definition, options) = (Arc::clone(&context.definition), context.options.clone());
                 let opening = Opening { text, id: Some(UuidIds.signal().to_string()) };
                 context.wind(&runner).await?;
-                let sent = context.conversation(&runner).send_plan(definition, options, opening).await;
+                let sent = context.conversation(&runner).send_definition(definition, options, opening).await;
                 sent.map_err(context.refused())
             }
         };
@@ -256,7 +256,7 @@ impl Lines {
                 Some(interrupt) = interrupts.recv() => return Ok(Next::Interrupt(interrupt)),
                 read = reading => read.unwrap_or_else(|error| Err(error.into())),
             };
-            let (input, bytes) = read.map_err(Failure::file("stdin", "cannot be read"))?;
+            let (input, bytes) = read.map_err(Failure::file("stdin", "cannot read"))?;
             if bytes.is_empty() {
                 break;
             }

@@ -21,7 +21,7 @@ impl ChatUi<'_> {
         let refused = self.context.refused();
         self.sending = Some(tokio::spawn(async move {
             wound.await?;
-            conversation.send_plan(definition, options, opening).await.map_err(refused)
+            conversation.send_definition(definition, options, opening).await.map_err(refused)
         }));
     }
 

@@ -10,7 +10,7 @@ use crate::app::{
 use crate::cli::{
     ConversationExportArgs, ConversationListArgs, ConversationShowArgs, Conversations, ConversationsArgs, Exit, Format,
 };
-use crate::render::{ConversationRow, Style, conversation_table, only_some};
+use crate::render::{ConversationRow, Style, conversation_table, truncate};
 
 pub(crate) async fn conversations(args: &ConversationsArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     match &args.what {
@@ -24,7 +24,8 @@ pub(crate) async fn conversations(args: &ConversationsArgs, ui: &mut Ui) -> Resu
 async fn list(args: &ConversationListArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let store = ProjectStore::open_to_read(ui)?;
     let now = SystemClock.now();
-    let all = listed(&store, args).await?;
+    let mut all = listed(&store, args).await?;
+    let truncated = truncate(&mut all, args.limit, "last");
     let unclaimed = unclaimed_runs(&store.client(), all.iter().map(|talk| &talk.summary.last), now).await?;
     if args.json {
         for ConversationRow { summary, last_message } in &all {
@@ -49,18 +50,19 @@ async fn list(args: &ConversationListArgs, ui: &mut Ui) -> Result<Exit, Failure>
         })?;
     } else {
         ui.print(&conversation_table(&all, &unclaimed, now, ui.columns()))?;
-        if all.len() == args.limit.get() {
-            ui.notice(&only_some("last", args.limit.get()))?;
+        if let Some(truncated) = truncated {
+            ui.notice(&truncated)?;
         }
     }
     Ok(Exit::Done)
 }
 
+/// Lists the conversations, at least one beyond the limit if there is one.
 async fn listed(store: &ProjectStore, args: &ConversationListArgs) -> Result<Vec<ConversationRow>, Failure> {
     let client = store.client();
     let mut listed = Vec::new();
     for summary in client.conversations().await? {
-        if listed.len() >= args.limit.get() {
+        if listed.len() > args.limit.get() {
             break;
         }
         if args.user.is_some() && summary.last.user != args.user {

@@ -95,7 +95,7 @@ pub(crate) async fn import(args: &ImportArgs, ui: &mut Ui) -> Result<Exit, Failu
         true => (Path::new("stdin"), stdin(ui)),
         false => (args.file.as_path(), fs::read(&args.file)),
     };
-    let bytes = bytes.map_err(Failure::file(file, "cannot be read"))?;
+    let bytes = bytes.map_err(Failure::file(file, "cannot read"))?;
     let Exported { header, log, blobs } = read(file, &bytes)?;
     let store = ProjectStore::open(ui)?;
     // The bytes first, so that no stored run references missing ones.
@@ -208,15 +208,19 @@ fn blob(line: &str) -> Result<Vec<u8>, String> {
 
 /// Explains why a line is not an event.
 fn no_event(line: &str, error: &EventError) -> String {
-    let document: Value = match (error, serde_json::from_str(line)) {
-        (EventError::Version { .. }, _) => return error.to_string(),
-        (_, Err(error)) => return no_json(line, &error),
-        (_, Ok(document)) => document,
+    let EventError::Json(problem) = error else { return error.to_string() };
+    let document: Value = match serde_json::from_str(line) {
+        Err(error) => return no_json(line, &error),
+        Ok(document) => document,
     };
-    match document.get("type").and_then(Value::as_str) {
-        Some(name) => {
-            format!("unknown event type, or invalid fields: `{}`", shorten(name, 40))
-        }
-        None => "invalid event: it has no `type`".to_owned(),
+    let Some(name) = document.get("type").and_then(Value::as_str) else {
+        return "invalid event: it has no `type`".to_owned();
+    };
+    let problem = problem.to_string();
+    let shown = shorten(name, 40);
+    if problem.contains(&format!("unknown variant `{name}`")) {
+        return format!("unknown event type `{shown}`");
     }
+    let problem = problem.split(" at line ").next().unwrap_or_default();
+    format!("invalid fields of `{shown}`: {}", shorten(problem, 160))
 }

@@ -109,7 +109,7 @@ async fn save(
             Err(error) => return Err(error.into()),
         };
         let path = Folder(folder.to_owned()).save(&file.name, &bytes);
-        let path = path.map_err(Failure::file(folder, "cannot take the files"))?;
+        let path = path.map_err(Failure::file(folder, "cannot save a file in"))?;
         if !saved.insert(path.clone()) {
             continue;
         }

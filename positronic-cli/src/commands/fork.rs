@@ -45,7 +45,7 @@ pub(crate) async fn fork(project: Option<&Project>, args: &ForkArgs, ui: &mut Ui
     if over {
         ui.notice("the fork is over, as the original is; fork after an earlier event, or with --stage, to continue")?;
     } else {
-        ui.notice(&format!("go on with: {}", ui.command(&["work", id])))?;
+        ui.notice(&format!("continue it with: {}", ui.command(&["work", id])))?;
         ui.notice("tools run for real in the fork, also those that the original ran after that event")?;
     }
     ui.notice(&format!("then compare: {}", ui.command(&["diff", from.as_str(), id])))?;

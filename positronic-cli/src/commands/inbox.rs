@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::app::{Failure, ProjectStore, Ui, currency};
 use crate::cli::{Exit, InboxArgs};
 use crate::render::figures::age;
-use crate::render::{ShortIds, arguments, one_line, only_some};
+use crate::render::{ShortIds, arguments, one_line, truncate};
 use crate::session::{LISTED_ROWS, answer_commands, pending_entry};
 
 pub(crate) async fn inbox(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure> {
@@ -15,9 +15,10 @@ pub(crate) async fn inbox(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure
         return mail(args, ui).await;
     }
     let store = ProjectStore::open_to_read(ui)?;
-    let filter = PendingFilter::builder().person(!args.all).most(args.limit.get()).build();
+    let filter = PendingFilter::builder().person(!args.all).limit(args.limit.get().saturating_add(1)).build();
     let client = store.client();
-    let items = client.store().pending(&filter).await?;
+    let mut items = client.store().pending(&filter).await?;
+    let truncated = truncate(&mut items, args.limit, "first");
     let short = ShortIds::of(&client, items.iter().map(|item| &item.run)).await?;
     let now = SystemClock.now();
     if args.json {
@@ -40,8 +41,8 @@ pub(crate) async fn inbox(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure
         let room = (ui.columns(), (!args.full).then_some(LISTED_ROWS));
         ui.print(&pending_entry(item, short.get(&item.run), currency.as_deref(), now, room, ui))?;
     }
-    if items.len() == args.limit.get() {
-        ui.notice(&only_some("first", args.limit.get()))?;
+    if let Some(truncated) = truncated {
+        ui.notice(&truncated)?;
     }
     Ok(Exit::Done)
 }
@@ -51,14 +52,14 @@ async fn mail(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let store = ProjectStore::open_to_read(ui)?;
     let entries = store.client().store().mailbox().await?;
     let now = SystemClock.now();
-    let mails: Vec<_> = entries
+    let mut mails: Vec<_> = entries
         .iter()
         .filter_map(|entry| match &entry.delivery {
             DeliveryState::Undelivered(mail) if mail.expires > now => Some(mail),
             _ => None,
         })
-        .take(args.limit.get())
         .collect();
+    let truncated = truncate(&mut mails, args.limit, "first");
     if args.json {
         for mail in &mails {
             ui.json_line(mail)?;
@@ -76,6 +77,9 @@ async fn mail(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure> {
         ui.row(&format!("  with {payload}"))?;
         let discard = ui.command(&["send", "--discard", mail.id.as_str()]);
         ui.print(&format!("    {}", one_line(&discard)))?;
+    }
+    if let Some(truncated) = truncated {
+        ui.notice(&truncated)?;
     }
     Ok(Exit::Done)
 }

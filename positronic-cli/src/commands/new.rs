@@ -14,7 +14,7 @@ use crate::cli::{Exit, NewArgs};
 const NEW_FOLDER: &str = "name a new or an empty folder";
 
 pub(crate) fn new(args: &NewArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let dir = std::path::absolute(&args.dir).map_err(Failure::file(&args.dir, "cannot be resolved"))?;
+    let dir = std::path::absolute(&args.dir).map_err(Failure::file(&args.dir, "cannot resolve"))?;
     let folder = dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let package = package_name(&folder).ok_or_else(|| {
         Failure::usage(format!("cannot derive a package name from `{folder}`")).hint("use a folder name with a letter")
@@ -26,9 +26,9 @@ pub(crate) fn new(args: &NewArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     for (path, text) in FILES {
         let path = dir.join(path);
         if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(Failure::file(folder, "cannot be created"))?;
+            fs::create_dir_all(folder).map_err(Failure::file(folder, "cannot create"))?;
         }
-        fs::write(&path, filled(text, &package, &source)).map_err(Failure::file(&path, "cannot be written"))?;
+        fs::write(&path, filled(text, &package, &source)).map_err(Failure::file(&path, "cannot write"))?;
     }
     if args.json {
         ui.json_line(&json!({"package": package, "folder": dir}))?;
@@ -54,7 +54,7 @@ fn source(args: &NewArgs) -> Result<Source, Failure> {
             ))
             .hint("--path takes the folder that contains positronic-core"));
         }
-        let absolute = std::path::absolute(checkout).map_err(Failure::file(checkout, "cannot be resolved"))?;
+        let absolute = std::path::absolute(checkout).map_err(Failure::file(checkout, "cannot resolve"))?;
         return Ok(Source::Path(absolute));
     }
     match &args.version {
@@ -71,7 +71,7 @@ fn is_free(dir: &Path) -> Result<bool, Failure> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
         Err(source) => Err(match dir.ancestors().find(|path| path.is_file()) {
             Some(path) => Failure::usage(format!("{} is a file and not a folder", path.display())).hint(NEW_FOLDER),
-            None => Failure::file(dir, "cannot be read")(source),
+            None => Failure::file(dir, "cannot read")(source),
         }),
     }
 }

@@ -9,7 +9,7 @@ use positronic_core::store::{RunFilter, StoreError};
 
 use crate::app::{Failure, Project, ProjectStore, Ui, changed_runs, normal_title, unclaimed_runs};
 use crate::cli::{Exit, RunsArgs, earlier};
-use crate::render::{ShortIds, only_some, run_table};
+use crate::render::{ShortIds, run_table, truncate};
 
 /// Maximum number of events of a search.
 const FOUND: usize = 10_000;
@@ -18,11 +18,12 @@ pub(crate) async fn runs(project: Option<&Project>, args: &RunsArgs, ui: &mut Ui
     let store = ProjectStore::open_to_read(ui)?;
     let now = SystemClock.now();
     let client = store.client();
-    let rows = listed(&client, args, now).await?;
+    let mut rows = listed(&client, args, now).await?;
+    let truncated = truncate(&mut rows, args.limit, "last");
     let short = ShortIds::of(&client, rows.iter().map(|row| &row.run)).await?;
     let unclaimed = unclaimed_runs(&client, rows.iter(), now).await?;
     let changed = changed_runs(project, &store, rows.iter()).await;
-    let unreadable = client.store().unreadable(&RunFilter::builder().most(args.limit.get()).build()).await?;
+    let unreadable = client.store().unreadable(&RunFilter::builder().limit(args.limit.get()).build()).await?;
     let damaged = rows.iter().filter_map(|row| Some((&row.run, changed.get(&row.run)?.as_ref().err()?)));
     let damaged = damaged.map(|(run, error)| format!("{run} cannot continue: {error}"));
     let left_out = unreadable.iter().map(|(run, error)| format!("skipped {run}: {error}"));
@@ -55,13 +56,14 @@ pub(crate) async fn runs(project: Option<&Project>, args: &RunsArgs, ui: &mut Ui
         })?;
     } else {
         ui.print(&run_table(&rows, &short, &unclaimed, &changed, now, ui.columns()))?;
-        if rows.len() == args.limit.get() {
-            ui.notice(&only_some("last", args.limit.get()))?;
+        if let Some(truncated) = truncated {
+            ui.notice(&truncated)?;
         }
     }
     Ok(Exit::Done)
 }
 
+/// Lists the runs, at least one beyond the limit if there is one.
 async fn listed(client: &Client, args: &RunsArgs, now: Timestamp) -> Result<Vec<RunSummary>, StoreError> {
     let mut filter = RunFilter::builder().status(args.status.clone()).build();
     filter.brain = match &args.brain {
@@ -72,20 +74,19 @@ async fn listed(client: &Client, args: &RunsArgs, now: Timestamp) -> Result<Vec<
     filter.since = args.since.map(|age| earlier(now, age));
     filter.before = args.before.map(|age| earlier(now, age));
     let Some(text) = &args.search else {
-        filter.most = Some(args.limit.get());
+        filter.limit = Some(args.limit.get().saturating_add(1));
         return client.store().runs(&filter).await;
     };
     let found = client.store().search(text, FOUND).await?;
     let runs: HashSet<_> = found.into_iter().map(|found| found.run).collect();
     let mut rows = client.store().runs(&filter).await?;
     rows.retain(|row| runs.contains(&row.run));
-    rows.truncate(args.limit.get());
     Ok(rows)
 }
 
 /// Finds a brain's title among the runs regardless of case and punctuation; `written` itself if there is none.
 async fn title(client: &Client, written: &str) -> Result<String, StoreError> {
-    let exact = RunFilter::builder().brain(written).most(1).build();
+    let exact = RunFilter::builder().brain(written).limit(1).build();
     if !client.store().runs(&exact).await?.is_empty() {
         return Ok(written.to_owned());
     }

@@ -2,6 +2,7 @@
 //!
 //! A signal is checked and stored at once, with or without a worker; several decisions are accepted together or not at all.
 
+use positronic_core::record::BudgetRequest;
 use positronic_core::record::{LimitKind, Path, Pending, PendingKind, Segment, SignalKind};
 use positronic_core::runner::{Clock as _, SystemClock};
 use positronic_core::store::PendingFilter;
@@ -39,7 +40,9 @@ async fn grant(args: &ApproveArgs, written: &str, ui: &mut Ui) -> Result<Exit, F
     let (currency, question) = (currency.as_deref(), |pending: &Pending| question_text(pending, currency.as_deref()));
     let meant: Vec<_> = all.iter().filter(|one| named.as_ref().is_none_or(|at| one.call == *at)).collect();
     let (to, kind, asks) = match meant.as_slice() {
-        [one @ Pending { call, kind: PendingKind::Budget { kind, .. }, .. }] => (call.clone(), *kind, question(one)),
+        [one @ Pending { call, kind: PendingKind::Budget(BudgetRequest { kind, .. }), .. }] => {
+            (call.clone(), *kind, question(one))
+        }
         [_, _, ..] => {
             let several = "several loops or brains of the run ask to raise a limit; name one of them";
             return Err(Failure::usage(several).hints(all.iter().map(|one| line(one, &question(one)))));
@@ -49,7 +52,8 @@ async fn grant(args: &ApproveArgs, written: &str, ui: &mut Ui) -> Result<Exit, F
     let more = crate::cli::limits::read(kind, written).map_err(|expected| {
         Failure::usage(format!("--more {written} cannot be granted: {expected}")).hint(format!("{} {asks}", place(&to)))
     })?;
-    if let [Pending { kind: PendingKind::Budget { kind: LimitKind::Money, limit, used, .. }, .. }] = meant.as_slice()
+    if let [Pending { kind: PendingKind::Budget(BudgetRequest { kind: LimitKind::Money, limit, used, .. }), .. }] =
+        meant.as_slice()
         && limit.saturating_add(more.money.nanos()) <= *used
     {
         let least = money(enough_money(*limit, *used), currency);
@@ -84,7 +88,7 @@ fn place(path: &Path) -> String {
 async fn asking(run: &str, ui: &Ui) -> Result<(Vec<Pending>, Option<String>), Failure> {
     let (client, row) = open_run(run, ui).await?;
     let items = client.store().pending(&PendingFilter::builder().run(row.run.clone()).build()).await?;
-    let asks = |pending: &Pending| matches!(pending.kind, PendingKind::Budget { .. });
+    let asks = |pending: &Pending| matches!(pending.kind, PendingKind::Budget(_));
     let all: Vec<_> = items.into_iter().map(|item| item.pending).filter(asks).collect();
     let mut known = None;
     for pending in &all {
@@ -171,10 +175,10 @@ async fn pending(run: &str, all: bool, limits: bool, ui: &Ui) -> Result<Vec<Path
     let (client, row) = open_run(run, ui).await?;
     let items = client.store().pending(&PendingFilter::builder().run(row.run.clone()).build()).await?;
     let mut waiting: Vec<_> = items.into_iter().map(|item| item.pending).collect();
-    let asking = waiting.iter().find(|pending| matches!(pending.kind, PendingKind::Budget { .. })).cloned();
+    let asking = waiting.iter().find(|pending| matches!(pending.kind, PendingKind::Budget(_))).cloned();
     waiting.retain(|pending| match pending.kind {
         PendingKind::Approval { .. } => true,
-        PendingKind::Budget { .. } => limits,
+        PendingKind::Budget(_) => limits,
         PendingKind::Answer { .. } => false,
     });
     if let (true, Some(asking)) = (waiting.is_empty(), &asking) {

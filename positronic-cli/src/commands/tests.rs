@@ -421,7 +421,7 @@ fn all_problems_of_a_command_line_are_reported_at_once() {
     ");
     insta::assert_snapshot!(told(&["run", "help desk", "--options", "@missing.json"]), @r"
     6
-    error: missing.json cannot be read: No such file or directory (os error 2)
+    error: cannot read missing.json: No such file or directory (os error 2)
     ");
     insta::assert_snapshot!(told(&["run", "help desk", "-o", "customer=ada", "--record", "x.jsonl"]), @r"
     5

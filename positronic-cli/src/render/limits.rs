@@ -1,11 +1,12 @@
 //! Limits in words: questions for more, usage of budgets, and budgets.
 
-use positronic_core::record::{Budget, LimitKind, SharedBudget};
+use positronic_core::record::{Budget, BudgetRequest, LimitKind, SharedBudget};
 
 use super::figures::{amount, money, used_of};
 
 /// Describes a limit question, and whether the limit is the conversation's; money has its currency if known.
-pub(crate) fn asks(kind: LimitKind, limit: u64, used: u64, shared: bool, currency: Option<&str>) -> String {
+pub(crate) fn asks(request: &BudgetRequest, currency: Option<&str>) -> String {
+    let BudgetRequest { kind, limit, used, shared, .. } = *request;
     let whose = if shared { " for the conversation" } else { "" };
     if kind == LimitKind::Money && currency.is_none() {
         return format!("asks for more money{whose}: {} used, {} allowed", money(used, None), money(limit, None));
@@ -45,17 +46,23 @@ pub(crate) fn allowed(budget: &Budget, currency: Option<&str>) -> Option<String>
 mod tests {
     use super::*;
 
+    fn request(kind: LimitKind, limit: u64, used: u64) -> BudgetRequest {
+        BudgetRequest { kind, limit, used, shared: false, expires: None }
+    }
+
     #[test]
     fn question_names_the_conversations_limit() {
-        let (own, shared) =
-            (asks(LimitKind::Iterations, 3, 3, false, None), asks(LimitKind::Iterations, 3, 3, true, None));
+        let (own, shared) = (
+            asks(&request(LimitKind::Iterations, 3, 3), None),
+            asks(&BudgetRequest { shared: true, ..request(LimitKind::Iterations, 3, 3) }, None),
+        );
         assert!(own.starts_with("asks for more iterations: "), "{own}");
         assert!(shared.starts_with("asks for more iterations for the conversation: "), "{shared}");
     }
 
     #[test]
     fn requested_money_shows_its_currency_if_known() {
-        let asked = |currency| asks(LimitKind::Money, 300_000_000, 330_000_000, false, currency);
+        let asked = |currency| asks(&request(LimitKind::Money, 300_000_000, 330_000_000), currency);
 
         assert_eq!(asked(Some("EUR")), "asks for more money: 0.33 of 0.30 EUR used");
         assert_eq!(asked(None), "asks for more money: 0.33 used, 0.30 allowed");

@@ -5,6 +5,7 @@ use std::time::Duration;
 use positronic_core::projection::timeline::{
     CallNode, CallWait, Node, NodeId, NodeKind, NodeStatus, StageNode, WaitEnd,
 };
+use positronic_core::record::LimitReached;
 use positronic_core::record::{
     ApprovalOutcome, CallState, Decision, LimitKind, LoopOutcome, Path, Speaker, StageKind, Timestamp, ToolResult,
 };
@@ -84,14 +85,12 @@ impl Pen<'_> {
                 Some((text, false)) => (Tone::Plain, Sign::Output, text.to_owned()),
                 None => return Vec::new(),
             },
-            NodeKind::Limit { kind, limit, used, of, unpriced, .. } => {
+            NodeKind::Limit(LimitReached { kind, limit, used, of, unpriced, .. }) => {
                 let whose = if unpriced.is_some() { "" } else { whose(of.as_ref()) };
                 let text = words::limit(*kind, *used, *limit, unpriced.as_deref(), currency) + whose;
                 (Tone::Warn, Sign::Result, text)
             }
-            NodeKind::Budget(budget) => {
-                (Tone::Warn, Sign::Result, asks(budget.kind, budget.limit, budget.used, budget.shared, currency))
-            }
+            NodeKind::Budget(budget) => (Tone::Warn, Sign::Result, asks(&budget.request, currency)),
             NodeKind::Blocked => (Tone::Warn, Sign::Result, "it needs a model call that a limit forbids".to_owned()),
             NodeKind::Compaction { summary, .. } => {
                 (Tone::Dim, Sign::Result, words::compaction(summary.is_some()).to_owned())
@@ -344,7 +343,7 @@ impl Pen<'_> {
             .filter_map(|sibling| self.view.node(*sibling))
             .find(|node| matches!(&node.kind, NodeKind::Call(call) if call.state == CallState::Pending));
         pending.map_or_else(Vec::new, |node| {
-            self.remark(Tone::Dim, Sign::Result, &format!("behind {}", node.path), indent)
+            self.remark(Tone::Dim, Sign::Result, &format!("waits for {}", node.path), indent)
         })
     }
 

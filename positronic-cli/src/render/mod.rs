@@ -44,7 +44,7 @@ pub(crate) use live::Live;
 pub(crate) use painter::{Frame, Painter};
 pub(crate) use plain::Plain;
 pub(crate) use report::report_markdown;
-pub(crate) use run_table::{Differences, only_some, run_table};
+pub(crate) use run_table::{Differences, run_table, truncate};
 pub(crate) use short_ids::{DASHES, ShortIds};
 pub(crate) use style::{Line, Sign, Style, Tone};
 pub(crate) use table::{Table, aligned};

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
+use positronic_core::record::LimitReached;
 use positronic_core::record::{
     CODE, Event, EventKind, LoopOutcome, Part, Path, PriceTable, ResponseMetadata, ResumeCause, Segment, SideOutput,
     Speaker, ToolResult, Usage,
@@ -85,7 +86,7 @@ impl<W: Write> Plain<W> {
                 line(&format!("cancelled{}{}", by(actor), why(reason.as_deref())))
             }
             EventKind::BrainPaused { actor, .. } => format!("paused{}", by(actor)),
-            EventKind::BrainResumed { actor, .. } => format!("goes on{}", by(actor)),
+            EventKind::BrainResumed { actor, .. } => format!("resumed{}", by(actor)),
             EventKind::StepComplete { duration: took, .. } => format!("done in {}", duration(*took)),
             EventKind::StepRetry { attempt, message, due } | EventKind::LoopToolRetry { attempt, message, due } => {
                 again(*attempt, message, due.since(event.at))
@@ -144,13 +145,13 @@ impl<W: Write> Plain<W> {
                 format!("message to the model: {}", line(text))
             }
             EventKind::LoopMaxIterations { limit } => format!("stopped after {}", many(u64::from(*limit), "iteration")),
-            EventKind::LoopLimit { kind, limit, used, unpriced, .. } => {
+            EventKind::LoopLimit(LimitReached { kind, limit, used, unpriced, .. }) => {
                 let currency = self.view.currency();
                 let limit = words::limit(*kind, *used, *limit, unpriced.as_deref(), currency);
                 format!("stopped by a limit: {}", line(&limit))
             }
-            EventKind::BudgetRequested { kind, limit, used, shared, .. } => {
-                let asks = super::limits::asks(*kind, *limit, *used, *shared, self.view.currency());
+            EventKind::BudgetRequested(request) => {
+                let asks = super::limits::asks(request, self.view.currency());
                 format!("{}{asks}", of_run(&event.path))
             }
             EventKind::BudgetDecided { decision, more, reason, actor, .. } => {

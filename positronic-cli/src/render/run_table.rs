@@ -1,6 +1,7 @@
 //! The table of runs.
 
 use std::collections::{HashMap, HashSet};
+use std::num::NonZeroUsize;
 
 use positronic_core::record::{RunId, RunSummary, Status, Timestamp};
 use positronic_core::store::StoreError;
@@ -59,15 +60,18 @@ fn reason(row: &RunSummary, difference: Option<&Result<String, StoreError>>, now
         None => {}
     }
     let why = one_line(row.why.as_deref().unwrap_or_default());
-    let waits = why.strip_prefix("The run waits").and_then(|rest| rest.split_once(" for "));
+    let waits = why.split_once(" for ").filter(|_| row.status == Status::Waiting);
     let why = waits.map_or_else(|| why.clone(), |(_, what)| format!("for {what}"));
     if row.status == Status::Waiting && row.has_work(now) { format!("expired: {why}") } else { why }
 }
 
-/// Notes that a list is truncated; `which` end of it is shown.
-pub(crate) fn only_some(which: &str, shown: usize) -> String {
-    match shown {
+/// Truncates a list that was read with at least one row beyond the limit, and notes the truncation; `which` end of the
+/// list stays.
+pub(crate) fn truncate<T>(rows: &mut Vec<T>, limit: NonZeroUsize, which: &str) -> Option<String> {
+    let is_longer = rows.len() > limit.get();
+    rows.truncate(limit.get());
+    is_longer.then(|| match limit.get() {
         1 => format!("only the {which} one is shown; use --limit for more"),
         several => format!("only the {which} {several} are shown; use --limit for more"),
-    }
+    })
 }

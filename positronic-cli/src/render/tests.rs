@@ -3,8 +3,8 @@ pub(crate) mod stories;
 use std::time::Duration;
 
 use positronic_core::record::{
-    CODE, DeltaKind, EventKind, LimitKind, LoopOutcome, ModelErrorKind, Part, PriceTable, ResponseMetadata,
-    RoutingStep, StageKind, Usage,
+    CODE, DeltaKind, EventKind, LimitKind, LimitReached, LoopOutcome, ModelErrorKind, Part, PriceTable,
+    ResponseMetadata, RoutingStep, StageKind, Usage,
 };
 
 use super::text::width;
@@ -128,7 +128,8 @@ fn a_loop_that_a_limit_ended_has_no_check_mark() {
     ✓ completed · 1.5 s · 812 tokens in, 45 out · cost unknown
     "#);
     let limit = |kind, limit| {
-        let reached = EventKind::LoopLimit { kind, limit, used: limit, of: None, shared: false, unpriced: None };
+        let reached =
+            EventKind::LoopLimit(LimitReached { kind, limit, used: limit, of: None, shared: false, unpriced: None });
         let frame = frame(&stories::limited(reached, LoopOutcome::Limit { limit: kind }), 100);
         frame.lines().find(|line| line.contains("Chat")).unwrap().to_owned()
     };

@@ -12,7 +12,7 @@ use positronic_core::projection::timeline::{
     AnswerNode, AnswerOutcome, Ending, Node, NodeId, NodeKind, NodeStatus, StageNode, Timeline, WidgetNode,
 };
 use positronic_core::record::{
-    Delta, Event, LimitKind, LoopOutcome, Part, Path, PriceTable, Speaker, StageKind, Timestamp,
+    Delta, Event, LimitKind, LimitReached, LoopOutcome, Part, Path, PriceTable, Speaker, StageKind, Timestamp,
 };
 
 use super::routing::way;
@@ -130,7 +130,7 @@ impl View {
             NodeKind::Answer(answer) => is_shown(answer),
             NodeKind::Message { from, opening, .. } => !(*opening && *from == Speaker::Engine),
             NodeKind::Widget(widget) => self.widget(node.id, widget).is_some(),
-            NodeKind::Limit { kind, of, .. } => *kind != LimitKind::Iterations || of.is_some(),
+            NodeKind::Limit(LimitReached { kind, of, .. }) => *kind != LimitKind::Iterations || of.is_some(),
             NodeKind::Stopped { .. }
             | NodeKind::PluginFailure { .. }
             | NodeKind::Trigger { .. }
@@ -166,7 +166,7 @@ impl View {
     /// Returns the limit that ended a loop: its kind, its amount, and whether a price is missing for it.
     pub(crate) fn limit(&self, stage: &StageNode) -> Option<(LimitKind, u64, bool)> {
         match &self.node(stage.limit?)?.kind {
-            NodeKind::Limit { kind, limit, unpriced, .. } => Some((*kind, *limit, unpriced.is_some())),
+            NodeKind::Limit(LimitReached { kind, limit, unpriced, .. }) => Some((*kind, *limit, unpriced.is_some())),
             _ => None,
         }
     }

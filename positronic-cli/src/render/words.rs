@@ -21,9 +21,16 @@ pub(crate) fn granted(granted: &Amounts, currency: Option<&str>) -> String {
 pub(crate) fn by(actor: &Actor) -> String {
     match (&actor.by, &actor.channel) {
         (Some(by), _) => format!(" by {by}"),
-        (None, Some(channel)) if channel == "cli" => " at the command line".to_owned(),
-        (None, Some(channel)) => format!(" over {channel}"),
-        (None, None) => String::new(),
+        (None, channel) => over(channel.as_deref()),
+    }
+}
+
+/// Renders a channel with a leading blank; empty if unknown.
+pub(crate) fn over(channel: Option<&str>) -> String {
+    match channel {
+        Some("cli") => " at the command line".to_owned(),
+        Some(channel) => format!(" over {channel}"),
+        None => String::new(),
     }
 }
 
@@ -162,8 +169,7 @@ pub(crate) fn overridden(overrides: &Overrides) -> String {
 pub(crate) fn settlement<'a>(log: impl Iterator<Item = &'a Event>, call: &Path) -> String {
     let was = |what: &str, Actor { by, channel, .. }: &Actor| {
         let by = by.as_ref().map_or_else(String::new, |by| format!(" by {by}"));
-        let over = channel.as_ref().map_or_else(String::new, |channel| format!(" over {channel}"));
-        Some(format!("{what}{by}{over}"))
+        Some(format!("{what}{by}{}", over(channel.as_deref())))
     };
     let mut found =
         log.filter(|event| event.path == *call || event.path.is_root()).filter_map(|event| match &event.kind {

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use positronic_core::projection::timeline::{NodeKind, StageNode, Timeline};
+use positronic_core::record::LimitReached;
 use positronic_core::record::Path;
 use positronic_core::record::{Event, LoopOutcome, Pending, RunId, Segment, Seq};
 use positronic_core::runner::{Clock as _, SystemClock};
@@ -97,7 +98,8 @@ pub(crate) fn cut_short(log: &[Arc<Event>], ui: &mut Ui) -> io::Result<()> {
 /// Renders the limit that stopped a loop.
 fn stopped_by(timeline: &Timeline, stage: &StageNode) -> String {
     let node = stage.limit.and_then(|limit| timeline.node(limit));
-    let Some(NodeKind::Limit { kind, limit, of, shared, unpriced, .. }) = node.map(|node| &node.kind) else {
+    let Some(NodeKind::Limit(LimitReached { kind, limit, of, shared, unpriced, .. })) = node.map(|node| &node.kind)
+    else {
         return "a limit".to_owned();
     };
     if let Some(model) = unpriced {

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use positronic_core::record::BudgetRequest;
 use positronic_core::record::{Pending, PendingKind, Timestamp, WaitSpec};
 use positronic_core::store::PendingItem;
 
@@ -80,21 +81,21 @@ pub(crate) fn asking_party(pending: &Pending) -> String {
 /// Returns whether a person can answer.
 pub(crate) fn for_person(pending: &Pending) -> bool {
     match &pending.kind {
-        PendingKind::Approval { .. } | PendingKind::Budget { .. } => true,
+        PendingKind::Approval { .. } | PendingKind::Budget(_) => true,
         PendingKind::Answer { waits } => waits.iter().any(|wait| wait.person),
     }
 }
 
 /// Returns whether a decision answers.
 pub(crate) const fn is_approval(pending: &Pending) -> bool {
-    matches!(pending.kind, PendingKind::Approval { .. } | PendingKind::Budget { .. })
+    matches!(pending.kind, PendingKind::Approval { .. } | PendingKind::Budget(_))
 }
 
 /// Describes the question; money has its currency if known.
 pub(crate) fn question_text(pending: &Pending, currency: Option<&str>) -> String {
     match &pending.kind {
         PendingKind::Approval { gate, .. } => format!("needs approval: {}", gate.reason),
-        PendingKind::Budget { kind, limit, used, shared, .. } => asks(*kind, *limit, *used, *shared, currency),
+        PendingKind::Budget(request) => asks(request, currency),
         PendingKind::Answer { waits } => {
             let waits: Vec<String> = waits
                 .iter()
@@ -128,7 +129,7 @@ pub(crate) fn answer_commands(run: &str, pending: &Pending, now: Timestamp, ui: 
             commands.push(ui.command(&["reject", run, call, "--reason", "TEXT"]));
             commands
         }
-        PendingKind::Budget { kind, limit, used, .. } => {
+        PendingKind::Budget(BudgetRequest { kind, limit, used, .. }) => {
             let call = if call.is_empty() { WHOLE_RUN } else { call };
             let more = limits::suggested(*kind, *limit, *used);
             vec![
@@ -152,7 +153,7 @@ fn delivery(run: &str, call: &str, wait: &WaitSpec, ui: &Ui) -> String {
 
 fn expires(pending: &Pending) -> Option<Timestamp> {
     match &pending.kind {
-        PendingKind::Approval { expires, .. } | PendingKind::Budget { expires, .. } => *expires,
+        PendingKind::Approval { expires, .. } | PendingKind::Budget(BudgetRequest { expires, .. }) => *expires,
         PendingKind::Answer { waits } => waits.iter().filter_map(|wait| wait.expires).min(),
     }
 }

@@ -51,7 +51,7 @@ fn ui() -> Ui {
 
 #[test]
 fn table_of_runs_fits_the_width() {
-    let why = "The run waits since event 7 for a person's decision about `refund` at `Chat/0.0` (249 euros \u{1b}[2J).";
+    let why = "The run has been waiting since event 7 for a person's decision about `refund` at `Chat/0.0` (249 euros \u{1b}[2J).";
     let rows = [
         row("ticket-1", "Support", Status::Waiting, Some(why), 5 * HOUR),
         row("ticket-2", "A brain with a very long title", Status::Completed, None, 90 * HOUR),

@@ -56,9 +56,7 @@ impl StateValue {
     ///
     /// An [`Error`] that names the type, when the value cannot be decoded as it.
     pub fn owned<T: DeserializeOwned>(&self) -> Result<T> {
-        T::deserialize(&*self.0.json).map_err(|error| {
-            Error::new(format!("cannot decode the stored value as `{}`: {error}", std::any::type_name::<T>()))
-        })
+        decode("the stored value", &self.0.json)
     }
 
     /// Decodes, updates and encodes; returns the next value.
@@ -71,6 +69,12 @@ impl StateValue {
         update(&mut value);
         encode_state(&value)
     }
+}
+
+/// Decodes a value; the error contains its name and the type.
+pub(crate) fn decode<T: DeserializeOwned>(name: impl fmt::Display, value: &Value) -> Result<T> {
+    T::deserialize(value)
+        .map_err(|error| Error::new(format!("cannot decode {name} as `{}`: {error}", std::any::type_name::<T>())))
 }
 
 /// Encodes a value as canonical JSON, within the limits of the surrounding runner.

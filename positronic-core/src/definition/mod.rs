@@ -15,6 +15,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use derive_where::derive_where;
 use futures::future::BoxFuture;
 use indexmap::IndexMap;
 use serde_json::Value;
@@ -28,13 +29,14 @@ use crate::tools::Schema;
 
 pub use actions::{ActionSet, UnknownAction};
 pub use document::StateValue;
-pub(crate) use document::{encode, encode_constant_state, encode_state, recordable};
+pub(crate) use document::{decode, encode, encode_constant_state, encode_state, recordable};
 pub use plugin::{AnyPlugin, Invocation, NextCall, StateOwner};
 pub use scope::{AnyServices, Link, Scope};
 pub(crate) use size_limit::{LimitGuard, with_document_limit};
 
 /// An untyped brain.
 #[derive(Clone)]
+#[derive_where(Debug)]
 pub struct BrainDefinition {
     /// The brain's title.
     pub title: String,
@@ -45,6 +47,7 @@ pub struct BrainDefinition {
     /// The schema of its options.
     pub options: Arc<Schema>,
     /// Validates options and adds their defaults.
+    #[derive_where(skip)]
     pub read_options: OptionsFn,
     /// The initial state.
     pub initial: Arc<Value>,
@@ -53,14 +56,18 @@ pub struct BrainDefinition {
     /// The project's actions that its loops may use, by name.
     pub actions: Vec<String>,
     /// Computes the result from the final state.
+    #[derive_where(skip)]
     pub result: Option<StateFn>,
     /// Computes the public view of the state.
+    #[derive_where(skip)]
     pub public: Option<StateFn>,
     /// Computes its services from those of the outer brain.
+    #[derive_where(skip)]
     pub provide: Option<Provide>,
     /// The budget of the brain and everything below it.
     pub budget: Option<Budget>,
     /// Migrations of a state from an earlier version.
+    #[derive_where(skip)]
     pub migrations: BTreeMap<u32, MigrateFn>,
 }
 
@@ -104,12 +111,15 @@ pub enum StageBody {
 
 /// A nested brain, with the maps of its input and output.
 #[derive(Clone)]
+#[derive_where(Debug)]
 pub struct NestedDefinition {
     /// The brain.
     pub definition: Arc<BrainDefinition>,
     /// Computes its options from the outer state and, for a tool, the arguments.
+    #[derive_where(skip)]
     pub input: InputFn,
     /// Computes the next outer state from that state and the result; `None` keeps the state.
+    #[derive_where(skip)]
     pub output: Option<OutputFn>,
 }
 
@@ -117,6 +127,8 @@ pub struct NestedDefinition {
 pub type OutputFn = Arc<dyn Fn(&StateValue, &Value) -> Result<Value> + Send + Sync>;
 
 /// The settings of a loop's closure for one iteration.
+#[derive(Default)]
+#[derive_where(Debug)]
 pub struct LoopDefinition {
     /// The system prompt.
     pub system: Arc<str>,
@@ -141,12 +153,14 @@ pub struct LoopDefinition {
     /// The recorded tools of an iteration that is resumed; `None` for a new one.
     pub begun: Option<Arc<ToolSet>>,
     /// The plugins, by name, in the order of registration.
+    #[derive_where(skip)]
     pub plugins: IndexMap<&'static str, Arc<dyn AnyPlugin>>,
     /// A replacement of older messages from this iteration on; `None` changes nothing.
     pub compaction: Option<CompactionChange>,
     /// A predefined answer of this iteration, instead of a model's.
     pub answer: Option<ModelResponse>,
     /// Computes the next state when the loop ends.
+    #[derive_where(skip)]
     pub on_exit: Option<ExitFn>,
 }
 
@@ -164,6 +178,7 @@ pub type ExitFn = Arc<dyn Fn(&StateValue, &LoopOutcome) -> Result<Value> + Send 
 
 /// An untyped tool.
 #[derive(Clone)]
+#[derive_where(Debug)]
 pub struct ToolDefinition {
     /// The declaration for models and people.
     pub decl: ToolDecl,
@@ -179,8 +194,10 @@ pub struct ToolDefinition {
     /// The plugin whose state it sees and changes; `None` for a tool of the brain.
     pub owner: Option<StateOwner>,
     /// Decides whether a call needs an approval.
+    #[derive_where(skip)]
     pub gate: Option<GateFn>,
     /// Decides whether a call of an exit tool ends the loop; `None` means always.
+    #[derive_where(skip)]
     pub exits: Option<ExitsFn>,
     /// The tool's work.
     pub body: ToolBody,
@@ -197,12 +214,15 @@ pub type WaitsFn = Arc<dyn Fn(&Arc<Value>, &Scope) -> Result<Vec<WaitDefinition>
 
 /// The work of a tool.
 #[derive(Clone)]
+#[derive_where(Debug)]
 pub enum ToolBody {
     /// Calls a function.
     Function {
         /// The function. Its reply also contains the waits.
+        #[derive_where(skip)]
         execute: ToolFn,
         /// Computes the waits again when one of them is answered, to find its handler.
+        #[derive_where(skip)]
         waits: Option<WaitsFn>,
     },
     /// Runs a brain.
@@ -210,14 +230,18 @@ pub enum ToolBody {
 }
 
 /// The return value of a tool's function.
+#[derive(Default)]
+#[derive_where(Debug)]
 pub struct UntypedReply {
     /// The result.
     pub output: Value,
     /// A shorter text for the model.
     pub brief: Option<String>,
     /// The state updates, in order.
+    #[derive_where(skip)]
     pub updates: Vec<Update>,
     /// The updates of plugin states that took part in the call, in order.
+    #[derive_where(skip)]
     pub plugin_updates: Vec<(StateOwner, Update)>,
     /// What the call waits for before it has a result.
     pub waits: Vec<WaitDefinition>,
@@ -227,12 +251,14 @@ pub struct UntypedReply {
 
 /// A wait of a call, without its expiry time.
 #[derive(Clone)]
+#[derive_where(Debug)]
 pub struct WaitDefinition {
     /// The wait; `expires` is not set yet.
     pub spec: crate::record::WaitSpec,
     /// How long it may wait.
     pub valid_for: Option<Duration>,
     /// Computes the next state from the payload; `None` keeps the state.
+    #[derive_where(skip)]
     pub resume: Option<OutputFn>,
 }
 
@@ -330,15 +356,6 @@ impl LoopDefinition {
     }
 }
 
-impl fmt::Debug for BrainDefinition {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BrainDefinition")
-            .field("title", &self.title)
-            .field("stages", &self.stages)
-            .finish_non_exhaustive()
-    }
-}
-
 impl fmt::Debug for StageDefinition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {:?}", self.body.kind(), self.name)
@@ -360,50 +377,5 @@ impl StageBody {
 impl fmt::Debug for StageBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.kind())
-    }
-}
-
-impl fmt::Debug for NestedDefinition {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.definition.fmt(f)
-    }
-}
-
-impl fmt::Debug for LoopDefinition {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LoopDefinition")
-            .field("system", &self.system)
-            .field("tools", &self.tools.keys())
-            .finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for ToolDefinition {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ToolDefinition").field("decl", &self.decl).finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for ToolBody {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Function { .. } => "function",
-            Self::Brain(_) => "brain",
-        })
-    }
-}
-
-impl fmt::Debug for WaitDefinition {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WaitDefinition")
-            .field("spec", &self.spec)
-            .field("valid_for", &self.valid_for)
-            .finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for UntypedReply {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("UntypedReply").field("output", &self.output).field("waits", &self.waits).finish_non_exhaustive()
     }
 }

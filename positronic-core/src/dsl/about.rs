@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use derive_where::derive_where;
 use serde_json::Value;
 
 use super::approval::Approval;
@@ -12,6 +13,7 @@ use crate::record::{CallFlags, ToolDecl, ToolId};
 use crate::tools::Schema;
 
 /// The settings of a tool besides its work. `T` is the call data that an approval closure sees.
+#[derive_where(Debug)]
 pub(super) struct About<T> {
     pub(super) id: ToolId,
     pub(super) title: Option<String>,
@@ -19,6 +21,7 @@ pub(super) struct About<T> {
     pub(super) flags: CallFlags,
     pub(super) timeout: Duration,
     pub(super) retries: u32,
+    #[derive_where(skip)]
     pub(super) approval: Approval<T>,
 }
 
@@ -49,40 +52,17 @@ impl<T> About<T> {
     where
         T: 'static,
     {
-        About {
-            id: self.id,
-            title: self.title,
-            description: self.description,
-            flags: self.flags,
-            timeout: self.timeout,
-            retries: self.retries,
-            approval: self.approval.reading(read),
-        }
+        let Self { id, title, description, flags, timeout, retries, approval } = self;
+        About { id, title, description, flags, timeout, retries, approval: approval.reading(read) }
     }
 }
 
 impl About<Arc<Value>> {
     pub(super) fn into_definition(self, schema: Arc<Schema>, body: ToolBody) -> Arc<ToolDefinition> {
-        let decl = ToolDecl {
-            id: self.id,
-            title: self.title,
-            description: self.description,
-            parameters: Arc::clone(schema.json()),
-            flags: self.flags,
-        };
-        let gate = self.approval.into_gate();
-        let Self { timeout, retries, .. } = self;
-        Arc::new(ToolDefinition {
-            decl,
-            schema,
-            foreign: false,
-            timeout,
-            retries,
-            owner: None,
-            gate,
-            exits: None,
-            body,
-        })
+        let Self { id, title, description, flags, timeout, retries, approval } = self;
+        let decl = ToolDecl { id, title, description, parameters: Arc::clone(schema.json()), flags };
+        let (gate, foreign, owner, exits) = (approval.into_gate(), false, None, None);
+        Arc::new(ToolDefinition { decl, schema, foreign, timeout, retries, owner, gate, exits, body })
     }
 }
 

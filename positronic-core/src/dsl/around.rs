@@ -1,8 +1,8 @@
 //! A plugin's hook around a call.
 
-use std::fmt;
 use std::marker::PhantomData;
 
+use derive_where::derive_where;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -11,8 +11,10 @@ use crate::definition::{Invocation, NextCall, StateValue, UntypedReply, encode};
 use crate::error::Result;
 
 /// A try of a call, with the rest of the chain.
+#[derive_where(Debug)]
 pub struct CallAround<'a, P> {
     call: &'a Invocation,
+    #[derive_where(skip)]
     next: NextCall<'a>,
     state: PhantomData<fn(P)>,
 }
@@ -38,13 +40,8 @@ impl<'a, P> CallAround<'a, P> {
     }
 }
 
-impl<P> fmt::Debug for CallAround<'_, P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.call.fmt(f)
-    }
-}
-
 /// The reply to a call.
+#[derive_where(Debug)]
 pub struct CallReply<P> {
     reply: UntypedReply,
     state: PhantomData<fn(P)>,
@@ -57,14 +54,7 @@ impl<P> CallReply<P> {
     ///
     /// An [`Error`](crate::error::Error) when the value cannot be encoded as JSON.
     pub fn instead<T: Serialize>(value: &T) -> Result<Self> {
-        let reply = UntypedReply {
-            output: encode(value)?,
-            brief: None,
-            updates: Vec::new(),
-            plugin_updates: Vec::new(),
-            waits: Vec::new(),
-            triggers: Vec::new(),
-        };
+        let reply = UntypedReply { output: encode(value)?, ..UntypedReply::default() };
         Ok(Self { reply, state: PhantomData })
     }
 
@@ -94,11 +84,5 @@ impl<P: PluginState> CallReply<P> {
         let update = Box::new(move |document: &StateValue| document.updated(update));
         self.reply.plugin_updates.push((owner::<P>(), update));
         self
-    }
-}
-
-impl<P> fmt::Debug for CallReply<P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.reply.fmt(f)
     }
 }

@@ -1,9 +1,9 @@
 //! Brains: title, options, services, and stages in order.
 
-use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use derive_where::derive_where;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -13,7 +13,7 @@ use super::services::{IntoServices, Needs, NoServices, Requirement, Services, Wi
 use super::trait_bounds::{Options, Runnable, State};
 use super::usage_panic::usage_panic;
 use crate::definition::{
-    AnyServices, BrainDefinition, NestedDefinition, StageBody, StageDefinition, StateValue, encode,
+    AnyServices, BrainDefinition, NestedDefinition, StageBody, StageDefinition, StateValue, decode, encode,
     encode_constant_state, encode_state,
 };
 use crate::error::{Error, Result};
@@ -23,6 +23,7 @@ use crate::tools::Schema;
 /// A workflow with options `O`, stages that transform the state `S`, the services that it needs, `N` ([`NoServices`], or
 /// [`Needs`] of some), and a result `R`, which is the state unless [`Brain::result`] sets another one.
 #[must_use = "a brain does nothing until a runner runs it"]
+#[derive_where(Clone, Debug)]
 pub struct Brain<O = (), S = (), N = NoServices, R = S> {
     pub(super) definition: Arc<BrainDefinition>,
     pub(super) types: Types<O, S, N, R>,
@@ -333,13 +334,7 @@ impl<O: Options, S: State, N: Requirement> Brain<O, S, N> {
             definition: brain.definition,
             input: Arc::new(move |state, _| encode(&input(&*state.shared::<S>()?))),
             output: Some(Arc::new(move |state: &StateValue, result: &Value| {
-                let result = R2::deserialize(result).map_err(|error| {
-                    Error::new(format!(
-                        "cannot decode the brain's result as `{}`: {error}",
-                        std::any::type_name::<R2>()
-                    ))
-                })?;
-                encode_state(&output(state.owned()?, result))
+                encode_state(&output(state.owned()?, decode("the brain's result", result)?))
             })),
         };
         self.stage(name, StageBody::Brain(nested))
@@ -402,17 +397,5 @@ impl<B: Runnable> Runnable for &B {
 
     fn definition(&self) -> Arc<BrainDefinition> {
         B::definition(self)
-    }
-}
-
-impl<O, S, N, R> Clone for Brain<O, S, N, R> {
-    fn clone(&self) -> Self {
-        Self { definition: Arc::clone(&self.definition), types: PhantomData }
-    }
-}
-
-impl<O, S, N, R> fmt::Debug for Brain<O, S, N, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.definition.fmt(f)
     }
 }

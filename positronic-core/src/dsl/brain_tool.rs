@@ -1,9 +1,9 @@
 //! Brains as tools of a loop.
 
-use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use derive_where::derive_where;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -13,20 +13,22 @@ use super::brain::Brain;
 use super::context::ToolContext;
 use super::reply::NoArgs;
 use super::services::{Services, Within};
-use super::tool::{Tool, decode, read};
+use super::tool::{Tool, arguments_as};
 use super::trait_bounds::{IntoVerdict, Options, State, ToolArgs};
-use crate::definition::{BrainDefinition, InputFn, NestedDefinition, OutputFn, StateValue, ToolBody, encode};
-use crate::error::Error;
+use crate::definition::{BrainDefinition, InputFn, NestedDefinition, OutputFn, StateValue, ToolBody, decode, encode};
 use crate::record::ToolId;
 use crate::tools::Schema;
 
 /// Builds a tool that runs a brain with options `O2` and result `R`. By default, the model fills in the brain's options.
 #[must_use = "a brain becomes a tool when the closure returns it"]
+#[derive_where(Debug)]
 pub struct BrainTool<O, S, V, O2, R> {
     about: About<O2>,
     definition: Arc<BrainDefinition>,
     schema: Arc<Schema>,
+    #[derive_where(skip)]
     input: InputFn,
+    #[derive_where(skip)]
     output: Option<OutputFn>,
     around: PhantomData<fn(O, S, V)>,
     inner: PhantomData<fn(O2, R)>,
@@ -86,7 +88,8 @@ impl<O: Options, S: State, V: Services, O2: Options, R: DeserializeOwned + 'stat
     /// Computes the brain's options from the state and the model's arguments.
     pub fn map_input_with<T: ToolArgs>(mut self, map: impl Fn(&S, T) -> O2 + Send + Sync + 'static) -> Self {
         self.schema = Schema::of_arguments::<T>();
-        self.input = Arc::new(move |state, arguments| encode(&map(&*state.shared::<S>()?, decode::<T>(arguments)?)));
+        self.input =
+            Arc::new(move |state, arguments| encode(&map(&*state.shared::<S>()?, arguments_as::<T>(arguments)?)));
         self
     }
 
@@ -96,9 +99,7 @@ impl<O: Options, S: State, V: Services, O2: Options, R: DeserializeOwned + 'stat
         map: impl Fn(&mut S, R) + Send + Sync + 'static, // R is the brain's result: its last state, or what its `.result(…)` returns
     ) -> Self {
         self.output = Some(Arc::new(move |state: &StateValue, result: &Value| {
-            let result = R::deserialize(result).map_err(|error| {
-                Error::new(format!("cannot decode the brain's result as `{}`: {error}", std::any::type_name::<R>()))
-            })?;
+            let result = decode("the brain's result", result)?;
             state.updated(|state| map(state, result))
         }));
         self
@@ -118,14 +119,9 @@ impl<O: Options, S: State, V: Services, O2: Options, R: DeserializeOwned + 'stat
 impl<O, S, V, O2: Options, R> From<BrainTool<O, S, V, O2, R>> for Tool<O, S, V> {
     fn from(tool: BrainTool<O, S, V, O2, R>) -> Self {
         let input = Arc::clone(&tool.input);
-        let about = tool.about.reading(move |arguments, scope| read(&input(&scope.state, arguments)?));
+        let about =
+            tool.about.reading(move |arguments, scope| decode("the arguments", &input(&scope.state, arguments)?));
         let nested = NestedDefinition { definition: tool.definition, input: tool.input, output: tool.output };
         Self { definition: about.into_definition(tool.schema, ToolBody::Brain(nested)), types: PhantomData }
-    }
-}
-
-impl<O, S, V, O2, R> fmt::Debug for BrainTool<O, S, V, O2, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BrainTool").field("id", &self.about.id).field("brain", &self.definition).finish_non_exhaustive()
     }
 }

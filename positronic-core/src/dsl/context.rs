@@ -4,6 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use derive_where::derive_where;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -15,7 +16,7 @@ use super::read_only::ReadOnly;
 use super::reply::ToolReply;
 use super::services::{NoServices, Services, services};
 use super::trait_bounds::{Options, State};
-use crate::definition::{Scope, encode, encode_state};
+use crate::definition::{Scope, decode, encode, encode_state};
 use crate::error::{Error, Result};
 use crate::record::{
     CustomOutput, FileOutput, Path, Prompt, PublicId, RunId, Segment, SideOutput, Timer, Timestamp, Trigger, TriggerId,
@@ -127,12 +128,7 @@ macro_rules! once_method {
             ) -> Result<T> {
                 let encoded = Box::pin(async move { encode_state(&work.await?) });
                 let value = self.scope.link.once(&self.scope.path, name, encoded).await?;
-                T::deserialize(&*value).map_err(|error| {
-                    Error::new(format!(
-                        "the recorded value `{name}` cannot be decoded as `{}`: {error}",
-                        std::any::type_name::<T>()
-                    ))
-                })
+                decode(format_args!("the recorded value `{name}`"), &value)
             }
         }
     };
@@ -210,6 +206,7 @@ impl<O: Options, S: State, V: Services> LoopContext<O, S, V> {
 }
 
 /// The context of a tool. The state is that of the tool's start; the tool's result changes it.
+#[derive_where(Clone)]
 pub struct ToolContext<O = (), S = (), V = NoServices> {
     /// The state at the tool's start. It is shared with other calls and [read-only](ReadOnly): the tool's result changes
     /// it, `Ok(cx.result("done").update(|state| state.open = false))`.
@@ -243,18 +240,6 @@ impl<O, S, V> AnyToolContext for ToolContext<O, S, V> {
     type Options = O;
     type State = S;
     type Services = V;
-}
-
-impl<O, S, V> Clone for ToolContext<O, S, V> {
-    fn clone(&self) -> Self {
-        Self {
-            state: self.state.clone(),
-            options: Arc::clone(&self.options),
-            services: Arc::clone(&self.services),
-            scope: self.scope.clone(),
-            key: Arc::clone(&self.key),
-        }
-    }
 }
 
 impl<O: Options, S: State, V: Services> ToolContext<O, S, V> {

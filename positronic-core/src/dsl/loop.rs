@@ -1,11 +1,10 @@
 //! Configuration of a loop, rebuilt before every model call.
 
-use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use indexmap::IndexMap;
+use derive_where::derive_where;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -21,12 +20,11 @@ use super::trait_bounds::{Options, State};
 use super::usage_panic::usage_panic;
 use crate::definition::{Link, LoopDefinition, StateValue, ToolDefinition};
 use crate::error::{Error, Result};
-use crate::record::{
-    AskForMore, BatchPolicy, ContextItem, Limits, LoopOutcome, Money, MoneyError, OnLimit, Settings, Tier,
-};
+use crate::record::{AskForMore, BatchPolicy, ContextItem, LoopOutcome, Money, MoneyError, OnLimit, Settings, Tier};
 
 /// A loop's configuration for one iteration: the prompt and the tools.
 #[must_use = "a loop's configuration is what its closure returns"]
+#[derive_where(Debug)]
 pub struct Loop<O = (), S = (), V = NoServices> {
     pub(super) definition: LoopDefinition,
     actions: Vec<String>,
@@ -36,23 +34,7 @@ pub struct Loop<O = (), S = (), V = NoServices> {
 impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     pub(super) fn new(system: String) -> Self {
         Self {
-            definition: LoopDefinition {
-                system: system.into(),
-                input: None,
-                message_id: None,
-                hidden: false,
-                context: Vec::new(),
-                tools: IndexMap::new(),
-                exit_on: Vec::new(),
-                require_exit: false,
-                limits: Limits::default(),
-                settings: Settings::default(),
-                begun: None,
-                plugins: IndexMap::new(),
-                compaction: None,
-                answer: None,
-                on_exit: None,
-            },
+            definition: LoopDefinition { system: system.into(), ..LoopDefinition::default() },
             actions: Vec::new(),
             types: PhantomData,
         }
@@ -392,10 +374,4 @@ fn snake_case(title: &str) -> String {
         .map(str::to_ascii_lowercase)
         .collect();
     words.join("_")
-}
-
-impl<O, S, V> fmt::Debug for Loop<O, S, V> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.definition.fmt(f)
-    }
 }

@@ -3,7 +3,8 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::error::{Error, Result};
+use crate::definition::decode;
+use crate::error::Result;
 use crate::record::CustomOutput;
 
 /// A type whose values a tool can show besides its result.
@@ -61,12 +62,6 @@ impl CustomOutput {
         if self.kind != T::KIND {
             return Ok(None);
         }
-        T::deserialize(&self.data).map(Some).map_err(|error| {
-            Error::new(format!(
-                "cannot decode the recorded output `{}` as `{}`: {error}",
-                self.kind,
-                std::any::type_name::<T>()
-            ))
-        })
+        decode(format_args!("the recorded output `{}`", self.kind), &self.data).map(Some)
     }
 }

@@ -1,8 +1,8 @@
 //! Questions of a step to a model.
 
-use std::fmt;
 use std::sync::Arc;
 
+use derive_where::derive_where;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
@@ -13,7 +13,9 @@ use crate::tools::Schema;
 
 /// A recorded question of a step to a model.
 #[must_use = "a question is sent by `ask`, `ask_for` or `answer`"]
+#[derive_where(Debug)]
 pub struct ModelCall {
+    #[derive_where(skip)]
     link: Arc<dyn Link>,
     path: Path,
     system: String,
@@ -147,10 +149,4 @@ fn unfenced(answer: &str) -> &str {
     let answer = answer.trim();
     let inner = answer.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
     inner.and_then(|inner| Some(inner.split_once('\n')?.1.trim())).unwrap_or(answer)
-}
-
-impl fmt::Debug for ModelCall {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ModelCall").field("path", &self.path).field("system", &self.system).finish_non_exhaustive()
-    }
 }

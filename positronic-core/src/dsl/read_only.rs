@@ -4,6 +4,8 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
+use derive_where::derive_where;
+
 /// A shared view of the state. Cloning is cheap, and `(*cx.state).clone()` copies the state itself.
 ///
 /// It cannot be assigned to, since a change would be lost: calls run concurrently and are repeated after a crash, so a change
@@ -18,6 +20,8 @@ use std::sync::Arc;
 ///
 /// A loop changes the state with its tools and with [`Loop::on_exit`](super::Loop::on_exit); a step owns the state and returns
 /// the next one.
+#[derive(Debug)]
+#[derive_where(Clone)]
 pub struct ReadOnly<S>(Arc<S>);
 
 impl<S> ReadOnly<S> {
@@ -31,18 +35,6 @@ impl<S> Deref for ReadOnly<S> {
 
     fn deref(&self) -> &S {
         &self.0
-    }
-}
-
-impl<S> Clone for ReadOnly<S> {
-    fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
-    }
-}
-
-impl<S: fmt::Debug> fmt::Debug for ReadOnly<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
     }
 }
 

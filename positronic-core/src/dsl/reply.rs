@@ -1,7 +1,6 @@
 //! Return values of tools: a value, optionally with state changes and waits.
 
-use std::fmt;
-
+use derive_where::derive_where;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -21,11 +20,14 @@ pub struct NoArgs {}
 /// A tool's result that also changes the state of the loop's brain, or waits for an answer; see
 /// [`ToolContext::result`](super::ToolContext::result).
 #[must_use = "a reply has its effect when the tool returns it"]
+#[derive_where(Debug)]
 pub struct ToolReply<S> {
     output: Result<Value>,
     brief: Option<String>,
+    #[derive_where(skip)]
     updates: Vec<Update>,
     waits: Vec<Terms>,
+    #[derive_where(skip)]
     plugin_updates: Vec<(StateOwner, Update)>,
     triggers: Vec<TriggerChange>,
     state: std::marker::PhantomData<fn(S)>,
@@ -112,12 +114,6 @@ impl<S: State> ToolReply<S> {
     }
 }
 
-impl<S> fmt::Debug for ToolReply<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ToolReply").field("output", &self.output).field("waits", &self.waits).finish_non_exhaustive()
-    }
-}
-
 /// A return value of a tool inside its `Result`.
 #[diagnostic::on_unimplemented(
     message = "a tool cannot return `{Self}`",
@@ -137,14 +133,7 @@ pub trait IntoReply<S> {
 #[diagnostic::do_not_recommend]
 impl<S, T: Serialize> IntoReply<S> for T {
     fn into_reply(self) -> Result<UntypedReply> {
-        Ok(UntypedReply {
-            output: encode(&self)?,
-            brief: None,
-            updates: Vec::new(),
-            plugin_updates: Vec::new(),
-            waits: Vec::new(),
-            triggers: Vec::new(),
-        })
+        Ok(UntypedReply { output: encode(&self)?, ..UntypedReply::default() })
     }
 }
 

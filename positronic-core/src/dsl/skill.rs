@@ -1,9 +1,9 @@
 //! Skills: higher-level capabilities, each a brain or a function, with maps from and to the state.
 
-use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use derive_where::derive_where;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -14,12 +14,13 @@ use super::brain_tool::BrainTool;
 use super::context::ToolContext;
 use super::reply::{NoArgs, ToolReply};
 use super::services::{Services, Within};
-use super::tool::{Tool, ToolBuilder, decode};
+use super::tool::{Tool, ToolBuilder, arguments_as};
 use super::trait_bounds::{IntoVerdict, Options, State, ToolArgs};
 use crate::error::Result;
 
 /// Builds a skill: a brain with [`SkillBuilder::brain`], or a function with [`SkillBuilder::execute`].
 #[must_use = "a skill is made by `brain` or `execute`"]
+#[derive_where(Debug)]
 pub struct SkillBuilder<O, S, V> {
     name: String,
     description: String,
@@ -63,12 +64,6 @@ impl<O: Options, S: State, V: Services> SkillBuilder<O, S, V> {
     }
 }
 
-impl<O, S, V> fmt::Debug for SkillBuilder<O, S, V> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("SkillBuilder").field(&self.name).finish()
-    }
-}
-
 type SkillFn<O, S, V, T, R> =
     Arc<dyn Fn(T, ToolContext<O, S, V>) -> futures::future::BoxFuture<'static, Result<R>> + Send + Sync>;
 type PrepareFn<S, T> = Arc<dyn Fn(&S) -> T + Send + Sync>;
@@ -76,10 +71,14 @@ type HandleFn<S, R> = Arc<dyn Fn(&mut S, R) + Send + Sync>;
 
 /// A skill that is a function.
 #[must_use = "a skill becomes a tool when the closure returns it"]
+#[derive_where(Debug)]
 pub struct FunctionSkill<O, S, V, T, R> {
     about: About<T>,
+    #[derive_where(skip)]
     execute: SkillFn<O, S, V, T, R>,
+    #[derive_where(skip)]
     prepare: Option<PrepareFn<S, T>>,
+    #[derive_where(skip)]
     handle: Option<HandleFn<S, R>>,
 }
 
@@ -119,7 +118,7 @@ impl<O: Options, S: State, V: Services, T: ToolArgs, R: Serialize + Send + 'stat
     fn from(skill: FunctionSkill<O, S, V, T, R>) -> Self {
         let FunctionSkill { about, execute, prepare, handle } = skill;
         match prepare {
-            None => ToolBuilder::of(about.reading(|arguments, _| decode(arguments))).execute(
+            None => ToolBuilder::of(about.reading(|arguments, _| arguments_as(arguments))).execute(
                 move |input: T, cx: ToolContext<O, S, V>| finish(execute(input, cx.clone()), cx, handle.clone()),
             ),
             Some(prepare) => {
@@ -144,10 +143,4 @@ async fn finish<O, S: State, V, R: Serialize + Send + 'static>(
         Some(handle) => reply.update(move |state| handle(state, result)),
         None => reply,
     })
-}
-
-impl<O, S, V, T, R> fmt::Debug for FunctionSkill<O, S, V, T, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("FunctionSkill").field(&self.about.id).finish()
-    }
 }

@@ -1,9 +1,9 @@
 //! Tools, which a model can call.
 
-use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use derive_where::derive_where;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -18,12 +18,13 @@ use super::services::{NoServices, Services, Within};
 use super::trait_bounds::{Agrees, Args, IntoVerdict, Options, State, ToolArgs, Unset};
 use super::usage_panic::usage_panic;
 use super::wait::Wait;
-use crate::definition::{ActionSet, ExitsFn, StateValue, ToolBody, ToolDefinition, ToolFn, WaitsFn};
+use crate::definition::{ActionSet, ExitsFn, StateValue, ToolBody, ToolDefinition, ToolFn, WaitsFn, decode};
 use crate::error::{Error, Result};
 use crate::record::ToolDecl;
 use crate::tools::Schema;
 
 /// A tool for the loops of brains with options `O`, state `S` and services `V`.
+#[derive_where(Clone, Debug)]
 pub struct Tool<O = (), S = (), V = NoServices> {
     pub(super) definition: Arc<ToolDefinition>,
     pub(super) types: PhantomData<fn(O, S, V)>,
@@ -149,7 +150,7 @@ impl<O: Options, S: State, V: Services> Tool<O, S, V> {
         let schema = Arc::clone(&definition.schema);
         let execute: ToolFn = Arc::new(move |arguments, scope| {
             let (inner, keep) = (Arc::clone(&inner), Arc::clone(&keep));
-            let asked = read::<A>(schema.inner(&arguments));
+            let asked = decode::<A>("the arguments", schema.inner(&arguments));
             Box::pin(async move {
                 let asked = asked?;
                 let mut reply = inner(arguments, scope).await?;
@@ -214,23 +215,14 @@ impl<O, S, V> Tool<O, S, V> {
     }
 }
 
-impl<O, S, V> Clone for Tool<O, S, V> {
-    fn clone(&self) -> Self {
-        Self { definition: Arc::clone(&self.definition), types: PhantomData }
-    }
-}
-
-impl<O, S, V> fmt::Debug for Tool<O, S, V> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.definition.fmt(f)
-    }
-}
-
 /// Builds a tool. `A` is the type of its arguments, once a closure sets it.
 #[must_use = "a tool is made by `execute`"]
+#[derive_where(Debug)]
 pub struct ToolBuilder<O = (), S = (), V = NoServices, A = Unset> {
     about: About<Arc<Value>>,
+    #[derive_where(skip)]
     waits: Option<WaitsFn>,
+    #[derive_where(skip)]
     exits: Option<ExitsFn>,
     types: PhantomData<fn(O, S, V, A)>,
 }
@@ -281,7 +273,9 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
         F: Fn(&T, &ToolContext<O, S, V>) -> R + Send + Sync + 'static,
         R: IntoVerdict<When>,
     {
-        self.about.approval.only_if(reading(verdict(approval), |arguments: &Arc<Value>, _| decode::<T>(arguments)));
+        self.about
+            .approval
+            .only_if(reading(verdict(approval), |arguments: &Arc<Value>, _| arguments_as::<T>(arguments)));
         self.typed()
     }
 
@@ -309,7 +303,7 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
         I: IntoIterator<Item = Wait<S, P>>,
     {
         self.waits = Some(Arc::new(move |arguments, scope| {
-            let arguments = decode::<T>(arguments)?;
+            let arguments = arguments_as::<T>(arguments)?;
             let waits = waits(&arguments, &ToolContext::new(scope.clone())?);
             waits.into_iter().map(|wait| wait.into_terms().into_definition()).collect()
         }));
@@ -337,7 +331,7 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
         F: Fn(&T) -> bool + Send + Sync + 'static,
     {
         self.about.flags.exit = true;
-        self.exits = Some(Arc::new(move |arguments| Ok(exits(&decode::<T>(arguments)?))));
+        self.exits = Some(Arc::new(move |arguments| Ok(exits(&arguments_as::<T>(arguments)?))));
         self.typed()
     }
 
@@ -422,7 +416,7 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
                 let execute = Arc::clone(&execute);
                 Box::pin(async move {
                     let context = ToolContext::new(scope.clone())?;
-                    let running = execute(decode::<T>(&arguments)?, context);
+                    let running = execute(arguments_as::<T>(&arguments)?, context);
                     let mut reply = running.await?.into_reply()?;
                     if let Some(waits) = waits {
                         reply.waits.extend(waits(&arguments, &scope)?);
@@ -440,24 +434,9 @@ impl<O: Options, S: State, V: Services, A> ToolBuilder<O, S, V, A> {
     }
 }
 
-impl<O, S, V, A> fmt::Debug for ToolBuilder<O, S, V, A> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ToolBuilder")
-            .field("id", &self.about.id)
-            .field("flags", &self.about.flags)
-            .finish_non_exhaustive()
-    }
-}
-
 /// Decodes the arguments of a call.
-pub(super) fn decode<T: DeserializeOwned + JsonSchema + 'static>(arguments: &Value) -> Result<T> {
-    read(Schema::of_arguments::<T>().inner(arguments))
-}
-
-pub(super) fn read<T: DeserializeOwned>(value: &Value) -> Result<T> {
-    T::deserialize(value).map_err(|error| {
-        Error::new(format!("cannot decode the arguments as `{}`: {error}", std::any::type_name::<T>()))
-    })
+pub(super) fn arguments_as<T: DeserializeOwned + JsonSchema + 'static>(arguments: &Value) -> Result<T> {
+    decode("the arguments", Schema::of_arguments::<T>().inner(arguments))
 }
 
 fn describes_object(schema: &Value) -> bool {

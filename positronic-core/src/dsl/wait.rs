@@ -1,10 +1,10 @@
 //! Waits of a call after the tool has run.
 
-use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
+use derive_where::derive_where;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::trait_bounds::State;
 use super::usage_panic::usage_panic;
-use crate::definition::{OutputFn, StateValue, WaitDefinition, encode};
+use crate::definition::{OutputFn, StateValue, WaitDefinition, decode, encode};
 use crate::error::{Error, Result};
 use crate::record::WaitSpec;
 use crate::tools::Schema;
@@ -33,6 +33,7 @@ use crate::tools::Schema;
 /// let wait = slack().on::<()>("thread-7");
 /// # let _ = wait;
 /// ```
+#[derive_where(Debug)]
 pub struct Webhook<P> {
     name: String,
     payload: PhantomData<fn() -> P>,
@@ -78,12 +79,6 @@ impl<P: JsonSchema + 'static> Webhook<P> {
     }
 }
 
-impl<P> fmt::Debug for Webhook<P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Webhook").field(&self.name).finish()
-    }
-}
-
 /// A wait of a call for a payload `P`, in a loop whose brain has the state `S`.
 ///
 /// [`Wait::resume`] applies the payload to the state and erases its type, so that waits for several webhooks fit in
@@ -109,6 +104,7 @@ impl<P> fmt::Debug for Webhook<P> {
 /// # }));
 /// ```
 #[must_use = "a wait has its effect when a tool returns it"]
+#[derive_where(Clone, Debug)]
 pub struct Wait<S, P = Resumed> {
     terms: Terms,
     types: PhantomData<fn(S) -> P>,
@@ -138,6 +134,7 @@ impl<P: JsonSchema> Unresumed for P {}
 
 /// An untyped wait.
 #[derive(Clone)]
+#[derive_where(Debug)]
 pub(super) struct Terms {
     webhook: String,
     identifier: String,
@@ -146,6 +143,7 @@ pub(super) struct Terms {
     prompt: Option<String>,
     timeout: Option<Duration>,
     otherwise: Option<Result<Value, String>>,
+    #[derive_where(skip)]
     resume: Option<OutputFn>,
 }
 
@@ -172,9 +170,7 @@ impl<S: State, P: DeserializeOwned + 'static> Wait<S, P> {
     pub fn resume(self, resume: fn(&mut S, P)) -> Wait<S> {
         let mut terms = self.terms;
         terms.resume = Some(Arc::new(move |state: &StateValue, payload: &Value| {
-            let payload = P::deserialize(payload).map_err(|error| {
-                Error::new(format!("cannot decode the payload as `{}`: {error}", std::any::type_name::<P>()))
-            })?;
+            let payload = decode("the payload", payload)?;
             state.updated(|state| resume(state, payload))
         }));
         Wait { terms, types: PhantomData }
@@ -223,12 +219,6 @@ impl<S, P: Unresumed> Wait<S, P> {
     }
 }
 
-impl<S, P> Clone for Wait<S, P> {
-    fn clone(&self) -> Self {
-        Self { terms: self.terms.clone(), types: PhantomData }
-    }
-}
-
 impl Terms {
     pub(super) fn into_definition(self) -> Result<WaitDefinition> {
         let spec = WaitSpec {
@@ -241,21 +231,5 @@ impl Terms {
             otherwise: self.otherwise.transpose().map_err(Error::new)?,
         };
         Ok(WaitDefinition { spec, valid_for: self.timeout, resume: self.resume })
-    }
-}
-
-impl<S, P> fmt::Debug for Wait<S, P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.terms.fmt(f)
-    }
-}
-
-impl fmt::Debug for Terms {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Wait")
-            .field("webhook", &self.webhook)
-            .field("identifier", &self.identifier)
-            .field("timeout", &self.timeout)
-            .finish_non_exhaustive()
     }
 }

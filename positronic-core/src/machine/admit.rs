@@ -6,8 +6,8 @@
 use serde_json::Value;
 
 use crate::record::{
-    Amounts, Decision, Event, EventKind, NewEvent, Path, PendingKind, ResumeCause, Segment, Seq, Signal, SignalKind,
-    Speaker, Timestamp, ToolDecl, ToolResult,
+    Amounts, BudgetRequest, Decision, Event, EventKind, NewEvent, Path, PendingKind, ResumeCause, Segment, Seq, Signal,
+    SignalKind, Speaker, Timestamp, ToolDecl, ToolResult,
 };
 
 use super::call::{Call, CallPhase};
@@ -159,11 +159,10 @@ pub fn admit(
     match &signal.kind {
         SignalKind::Approve { call, arguments } => approve(state, signal, call, arguments.as_ref(), now, check),
         SignalKind::Grant { to, more } => grant(state, signal, to, *more, now),
-        SignalKind::Reject { call, reason } if asked_at(state, call).is_some() => {
-            let asked = asked_at(state, call).map(|(_, asked)| asked);
-            refuse(asked, signal, call, reason.as_ref(), now)
-        }
-        SignalKind::Reject { call, reason } => reject(state, signal, call, reason.as_ref(), now),
+        SignalKind::Reject { call, reason } => match asked_at(state, call) {
+            Some((_, asked)) => refuse(asked, signal, call, reason.as_ref(), now),
+            None => reject(state, signal, call, reason.as_ref(), now),
+        },
         SignalKind::Webhook { name, identifier, payload } => {
             let mut refused = Refusal::NothingWaits { name: name.clone(), identifier: identifier.clone() };
             for (call, wait) in
@@ -320,7 +319,8 @@ fn grant(
         let how = format!("{} has no limit of {}, so granting more has no effect", subject(to), kind.noun());
         return Err(Refusal::TooLittle { how });
     }
-    let (kind, (limit, used)) = (asked.kind, bound.limit(asked.kind).unwrap_or((asked.limit, asked.used)));
+    let BudgetRequest { kind, limit, used, .. } = asked.request;
+    let (limit, used) = bound.limit(kind).unwrap_or((limit, used));
     if limit.saturating_add(more.of(kind)) <= used {
         let least = (used - limit).saturating_add(1);
         let [used, limit, least] = [used, limit, least].map(|amount| kind.amount(amount, state.currency.as_deref()));
@@ -333,13 +333,13 @@ fn grant(
 }
 
 fn refuse(
-    asked: Option<&PendingGrant>,
+    asked: &PendingGrant,
     signal: &Signal,
     path: &Path,
     reason: Option<&String>,
     now: Timestamp,
 ) -> Result<Vec<NewEvent>, Refusal> {
-    if asked.is_some_and(|asked| is_void(asked, now)) {
+    if is_void(asked, now) {
         return Err(Refusal::Expired { call: path.clone() });
     }
     let (decision, more, reason) = (Decision::Rejected, Amounts::default(), reason.cloned());
@@ -348,7 +348,7 @@ fn refuse(
 }
 
 fn is_void(asked: &PendingGrant, now: Timestamp) -> bool {
-    asked.expires.is_some_and(|expires| expires <= now)
+    asked.request.expires.is_some_and(|expires| expires <= now)
 }
 
 fn pending_call<'a>(state: &'a RunState, path: &Path, now: Timestamp) -> Result<(&'a LoopFrame, &'a Call), Refusal> {
@@ -393,7 +393,9 @@ fn declared<'a>(frame: &'a LoopFrame, call: &Call) -> Option<&'a ToolDecl> {
 fn not_asked(state: &RunState, path: &Path, sent: &str) -> Refusal {
     let how = match pending(state).into_iter().find(|pending| pending.call == *path).map(|pending| pending.kind) {
         Some(PendingKind::Approval { .. }) => format!("waits for a decision, not for {sent}"),
-        Some(PendingKind::Budget { kind, .. }) => format!("asks for more {}, not for {sent}", kind.noun()),
+        Some(PendingKind::Budget(BudgetRequest { kind, .. })) => {
+            format!("asks for more {}, not for {sent}", kind.noun())
+        }
         Some(PendingKind::Answer { waits }) => {
             let what = waits.iter().map(|wait| match wait.webhook.as_str() {
                 REPLY => "a reply".to_owned(),
@@ -423,11 +425,7 @@ type Waiting = (usize, crate::record::WaitSpec);
 
 fn waiting(state: &RunState) -> impl Iterator<Item = (Path, Waiting)> {
     pending(state).into_iter().flat_map(|pending| {
-        let waits = match pending.kind {
-            PendingKind::Answer { waits } => waits,
-            PendingKind::Approval { .. } | PendingKind::Budget { .. } => Vec::new(),
-        };
-        let call = pending.call;
+        let (waits, call) = (pending.kind.waits().to_vec(), pending.call);
         waits.into_iter().enumerate().map(move |wait| (call.clone(), wait))
     })
 }

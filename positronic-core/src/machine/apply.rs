@@ -212,7 +212,7 @@ impl RunState {
                 self.add_iteration(path);
                 Ok(())
             }
-            EventKind::BudgetRequested { .. } | EventKind::BudgetDecided { .. } | EventKind::BudgetExpired {} => {
+            EventKind::BudgetRequested(_) | EventKind::BudgetDecided { .. } | EventKind::BudgetExpired {} => {
                 self.apply_budget(event)
             }
             EventKind::LoopComplete { change, outcome, .. } => {
@@ -238,7 +238,7 @@ impl RunState {
             | EventKind::LoopMessage { .. }
             | EventKind::LoopExit { .. }
             | EventKind::LoopMaxIterations { .. }
-            | EventKind::LoopLimit { .. }
+            | EventKind::LoopLimit(_)
             | EventKind::LoopStopped { .. }
             | EventKind::LoopPluginChanged { .. }
             | EventKind::LoopPluginFailed { .. }

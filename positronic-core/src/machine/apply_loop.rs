@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::record::{
-    Content, Decision, Event, EventKind, Finish, Iteration, LoopOutcome, Path, ResumeCause, Segment, Settings, Speaker,
-    StageKind, ToolCall, ToolResult, ToolSet, hash_json,
+    Content, Decision, Event, EventKind, Finish, Iteration, LimitReached, LoopOutcome, Path, ResumeCause, Segment,
+    Settings, Speaker, StageKind, ToolCall, ToolResult, ToolSet, hash_json,
 };
 
 use super::apply::{Reason, change_state};
@@ -113,7 +113,7 @@ fn loop_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
             frame.cut = false;
             frame.phase = LoopPhase::Ending(LoopOutcome::MaxIterations);
         }
-        EventKind::LoopLimit { kind, of, shared, .. } => {
+        EventKind::LoopLimit(LimitReached { kind, of, shared, .. }) => {
             all_done(frame)?;
             frame.cut = !matches!(frame.phase, LoopPhase::Prepare);
             frame.ended_by.clone_from(of);

@@ -17,22 +17,21 @@ impl RunState {
     pub(super) fn apply_budget(&mut self, event: &Event) -> Result<(), Reason> {
         let path = &event.path;
         let shared = match (&event.kind, asked_at(self, path)) {
-            (EventKind::BudgetRequested { .. }, Some(_)) => return Err("a person is asked already".to_owned()),
-            (EventKind::BudgetRequested { kind, shared, .. }, None) => {
-                let bound = bound_at(self, path, *shared).ok_or(NO_LIMITS)?;
+            (EventKind::BudgetRequested(_), Some(_)) => return Err("a person is asked already".to_owned()),
+            (EventKind::BudgetRequested(request), None) => {
+                let bound = bound_at(self, path, request.shared).ok_or(NO_LIMITS)?;
                 if bound.reached(Before::Iteration).is_none() {
-                    return Err(format!("its limit of {} is not reached", kind.noun()));
+                    return Err(format!("its limit of {} is not reached", request.kind.noun()));
                 }
-                *shared
+                request.shared
             }
             (_, None) => return Err("no request for more is open".to_owned()),
             (_, Some((bound, _))) => bound.is_shared(),
         };
         let grants = self.allowance_mut(path, shared).ok_or(NO_LIMITS)?;
         match &event.kind {
-            EventKind::BudgetRequested { kind, limit, used, expires, .. } => {
-                let (kind, limit, used, expires) = (*kind, *limit, *used, *expires);
-                grants.asked = Some(PendingGrant { since: event.seq, kind, limit, used, expires });
+            EventKind::BudgetRequested(request) => {
+                grants.asked = Some(PendingGrant { since: event.seq, request: *request });
             }
             EventKind::BudgetDecided { decision, more, signal, .. } => {
                 grants.asked = None;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::record::skip::is_default;
-use crate::record::{Amounts, LimitKind, Money, Seq, SharedBudget, Timestamp};
+use crate::record::{Amounts, BudgetRequest, Money, Seq, SharedBudget};
 
 /// The cost of model answers in a frame and everything below it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -35,19 +35,12 @@ pub struct Grants {
 }
 
 /// An open request for more.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingGrant {
     /// The event of the request.
     pub since: Seq,
-    /// The kind of limit.
-    pub kind: LimitKind,
-    /// The limit.
-    pub limit: u64,
-    /// The used amount.
-    pub used: u64,
-    /// When the request expires.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expires: Option<Timestamp>,
+    /// The request.
+    pub request: BudgetRequest,
 }
 
 /// The conversation's budget in the run's brain.

@@ -15,28 +15,21 @@
 
 use std::sync::Arc;
 
-use crate::record::{AskForMore, Budget, EventKind, LimitKind, NewEvent, OnLimit, Path, Timestamp};
+use crate::record::{
+    AskForMore, Budget, BudgetRequest, EventKind, LimitKind, LimitReached, NewEvent, OnLimit, Path, Timestamp,
+};
 
 use super::close;
 use super::effect::{Effect, Next};
 use super::grants::{Grants, PendingGrant, SharedLimits};
 use super::loop_frame::{LoopFrame, LoopPhase};
-use super::state::{BrainFrame, RunState, Stage};
+use super::state::{BrainFrame, Open, RunState, Stage};
 
 /// The next action. An iteration that has begun may call its model, whatever the limit of iterations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Before {
     Iteration,
     Request,
-}
-
-/// A reached limit.
-#[derive(Debug, Clone)]
-pub(super) struct Reached {
-    pub(super) kind: LimitKind,
-    pub(super) limit: u64,
-    pub(super) used: u64,
-    unpriced: Option<Arc<str>>,
 }
 
 /// A frame whose limits apply to everything below it, or the conversation in the brain of its prompt.
@@ -53,6 +46,16 @@ impl<'a> Bound<'a> {
         let shared = brain.shared.as_deref().map(|shared| Self::Shared(brain, shared));
         let own = brain.budget.as_deref().map(|budget| Self::Brain(brain, budget));
         shared.into_iter().chain(own)
+    }
+
+    /// Returns the budgets of a brain, or the limits of a loop.
+    pub(super) fn of(open: Open<'a>) -> impl Iterator<Item = Self> {
+        let (brain, own) = match open {
+            Open::Brain(brain) => (Some(brain), None),
+            Open::Loop(frame) => (None, Some(Self::Loop(frame))),
+            Open::Call(_) => (None, None),
+        };
+        brain.into_iter().flat_map(Self::all_of).chain(own)
     }
 
     pub(super) const fn path(self) -> &'a Path {
@@ -116,7 +119,7 @@ impl<'a> Bound<'a> {
     }
 
     /// Returns the first reached limit.
-    pub(super) fn reached(self, before: Before) -> Option<Reached> {
+    pub(super) fn reached(self, before: Before) -> Option<LimitReached> {
         let counts_iterations = match self {
             Self::Loop(frame) => matches!(frame.phase, LoopPhase::Prepare),
             Self::Brain(..) | Self::Shared(..) => true,
@@ -130,13 +133,24 @@ impl<'a> Bound<'a> {
             }
             let (limit, used) = self.limit(kind)?;
             let unpriced = self.unpriced().filter(|_| kind == LimitKind::Money).cloned();
-            (used >= limit || unpriced.is_some()).then_some(Reached { kind, limit, used, unpriced })
+            let of = || match self {
+                Self::Loop(_) => None,
+                Self::Brain(frame, _) | Self::Shared(frame, _) => Some(frame.path.clone()),
+            };
+            (used >= limit || unpriced.is_some()).then(|| LimitReached {
+                kind,
+                limit,
+                used,
+                of: of(),
+                shared: self.is_shared(),
+                unpriced,
+            })
         })
     }
 
     /// Returns whether a person is asked for more. More does not help against an unknown cost or against
     /// failing calls.
-    fn asks(self, reached: &Reached) -> Option<AskForMore> {
+    fn asks(self, reached: &LimitReached) -> Option<AskForMore> {
         let mends = reached.unpriced.is_none() && reached.kind != LimitKind::Failures;
         self.budget().ask.filter(|_| mends && !self.grants().refused)
     }
@@ -200,7 +214,7 @@ impl<'a> Around<'a> {
         outer.iter().any(|bound| bound.reached(before).is_some())
     }
 
-    fn binding_limit(&self, before: Before) -> Option<(Bound<'a>, Reached)> {
+    fn binding_limit(&self, before: Before) -> Option<(Bound<'a>, LimitReached)> {
         binding_limit(&self.0, before)
     }
 
@@ -227,12 +241,12 @@ impl<'a> Around<'a> {
 /// Returns the used-up budget of the innermost brain around, up to the next loop.
 ///
 /// Of its own and the conversation's budget, one without `ask_for_more` comes first; then one with an open request.
-fn binding_limit<'a>(around: &[Bound<'a>], before: Before) -> Option<(Bound<'a>, Reached)> {
+fn binding_limit<'a>(around: &[Bound<'a>], before: Before) -> Option<(Bound<'a>, LimitReached)> {
     let brains = around.iter().rev().take_while(|bound| !matches!(bound, Bound::Loop(_)));
     let mut reached = brains.filter_map(|bound| Some((*bound, bound.reached(before)?)));
     let first = reached.next()?;
     let Some(other) = reached.next().filter(|(other, _)| other.path() == first.0.path()) else { return Some(first) };
-    let rank = |(bound, reached): &(Bound<'_>, Reached)| match bound.asks(reached) {
+    let rank = |(bound, reached): &(Bound<'_>, LimitReached)| match bound.asks(reached) {
         None => 0,
         Some(_) if bound.grants().asked.is_some() => 1,
         Some(_) => 2,
@@ -240,19 +254,17 @@ fn binding_limit<'a>(around: &[Bound<'a>], before: Before) -> Option<(Bound<'a>,
     Some(if rank(&other) < rank(&first) { other } else { first })
 }
 
-fn ask_for_more(bound: Bound<'_>, reached: &Reached, now: Timestamp, out: &mut Next) -> bool {
+fn ask_for_more(bound: Bound<'_>, reached: &LimitReached, now: Timestamp, out: &mut Next) -> bool {
     let Some(ask) = bound.asks(reached) else { return false };
-    let event = match &bound.grants().asked {
+    let event = match bound.grants().asked.map(|asked| asked.request.expires) {
         None => {
-            let Reached { kind, limit, used, .. } = *reached;
-            let (shared, expires) = (bound.is_shared(), ask.valid_for.map(|valid| now.after(valid)));
-            EventKind::BudgetRequested { kind, limit, used, shared, expires }
+            let LimitReached { kind, limit, used, shared, .. } = *reached;
+            let expires = ask.valid_for.map(|valid| now.after(valid));
+            EventKind::BudgetRequested(BudgetRequest { kind, limit, used, shared, expires })
         }
-        Some(PendingGrant { expires: Some(expires), .. }) if *expires <= now => EventKind::BudgetExpired {},
-        Some(PendingGrant { expires, .. }) => {
-            if let Some(expires) = *expires {
-                out.wake_at(expires);
-            }
+        Some(Some(expires)) if expires <= now => EventKind::BudgetExpired {},
+        Some(expires) => {
+            expires.into_iter().for_each(|expires| out.wake_at(expires));
             return true;
         }
     };
@@ -260,23 +272,18 @@ fn ask_for_more(bound: Bound<'_>, reached: &Reached, now: Timestamp, out: &mut N
     true
 }
 
-fn end(frame: &LoopFrame, bound: Bound<'_>, reached: Reached, out: &mut Next) {
-    let Reached { kind, limit, used, unpriced } = reached;
+fn end(frame: &LoopFrame, bound: Bound<'_>, reached: LimitReached, out: &mut Next) {
     let mut new_events = Vec::new();
-    let why = match &unpriced {
+    let why = match &reached.unpriced {
         Some(model) => format!("{} has a limit of money, and the price of `{model}` is unknown", bound.name()),
-        None => format!("{} reached its limit of {}", bound.name(), kind.noun()),
+        None => format!("{} reached its limit of {}", bound.name(), reached.kind.noun()),
     };
     close::calls(frame, &why, &mut new_events);
     let event = match bound {
-        Bound::Loop(_) if kind == LimitKind::Iterations => {
-            EventKind::LoopMaxIterations { limit: u32::try_from(limit).unwrap_or(u32::MAX) }
+        Bound::Loop(_) if reached.kind == LimitKind::Iterations => {
+            EventKind::LoopMaxIterations { limit: u32::try_from(reached.limit).unwrap_or(u32::MAX) }
         }
-        Bound::Loop(_) => EventKind::LoopLimit { kind, limit, used, of: None, shared: false, unpriced },
-        Bound::Brain(brain, _) | Bound::Shared(brain, _) => {
-            let (of, shared) = (Some(brain.path.clone()), bound.is_shared());
-            EventKind::LoopLimit { kind, limit, used, of, shared, unpriced }
-        }
+        _ => EventKind::LoopLimit(reached),
     };
     new_events.push(NewEvent::new(frame.path.clone(), event));
     out.effects.push(Effect::Append(new_events));
@@ -302,7 +309,7 @@ pub(super) fn may_ask(state: &RunState, asker: &Path) -> Verdict {
     let (outer, brains) = bounds.split_at_checked(inside).unwrap_or_default();
     let binding_limit = binding_limit(brains, Before::Request);
     let outer: Vec<_> = outer.iter().filter_map(|bound| Some((*bound, bound.reached(Before::Request)?))).collect();
-    let asks = |(bound, reached): &(Bound<'_>, Reached)| bound.asks(reached).is_some();
+    let asks = |(bound, reached): &(Bound<'_>, LimitReached)| bound.asks(reached).is_some();
     // An outer loop with a reached limit ends, or continues with more: both are decided elsewhere.
     let waits = outer.iter().any(|around| matches!(around.0, Bound::Loop(_)) || asks(around));
     if waits || binding_limit.as_ref().is_some_and(asks) {
@@ -321,19 +328,8 @@ pub(crate) fn limits_money(state: &RunState, path: &Path) -> bool {
 /// Returns whether a limit of money applies to anything open in a run.
 pub(crate) fn has_limit_of_money(state: &RunState) -> bool {
     let is_limited = |bound: Bound<'_>| bound.limit(LimitKind::Money).is_some();
-    let mut open: Vec<&BrainFrame> = state.root.as_deref().into_iter().collect();
-    while let Some(brain) = open.pop() {
-        if Bound::all_of(brain).any(is_limited) {
-            return true;
-        }
-        match &brain.stage {
-            Stage::Brain(inner) => open.push(inner),
-            Stage::Loop(frame) if is_limited(Bound::Loop(frame)) => return true,
-            Stage::Loop(frame) => open.extend(frame.batch.iter().filter_map(|call| call.inner())),
-            _ => {}
-        }
-    }
-    false
+    let visit = &mut |open: Open<'_>| Bound::of(open).any(is_limited).then_some(());
+    state.root.as_deref().and_then(|root| root.find_open(visit)).is_some()
 }
 
 /// Collects the frames whose limits apply to a stage or an iteration, from the outside in.

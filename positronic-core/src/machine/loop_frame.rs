@@ -26,7 +26,7 @@ pub struct Refused {
 }
 
 /// A loop that has begun.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct LoopFrame {
     /// Its path.
     pub path: Path,
@@ -98,9 +98,10 @@ pub struct LoopFrame {
 }
 
 /// The phase of a loop's iteration.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub enum LoopPhase {
     /// The configuration closure and the plugins must run.
+    #[default]
     Prepare,
     /// The model must answer.
     Ask {
@@ -148,35 +149,7 @@ impl Prepared {
 
 impl LoopFrame {
     pub(super) fn new(path: Path, limits: Limits, projection: u32, seen: Arc<Value>) -> Self {
-        Self {
-            path,
-            projection,
-            iteration: 0,
-            phase: LoopPhase::Prepare,
-            limits,
-            grants: Grants::default(),
-            spent: Spending::default(),
-            ended_by: None,
-            ended_by_shared: false,
-            exits: false,
-            prepared: Prepared::default(),
-            seen,
-            seen_plugins: PluginStates::default(),
-            asked: Vec::new(),
-            refused: Vec::new(),
-            usage: Usage::default(),
-            active: 0,
-            batch: Vec::new(),
-            expected: 0,
-            unread: false,
-            failures: 0,
-            fault: None,
-            faults: 0,
-            cut: false,
-            wrap_up: None,
-            denials: Arc::default(),
-            known: Arc::default(),
-        }
+        Self { path, projection, limits, seen, ..Self::default() }
     }
 
     /// Returns whether the loop's next `LOOP_ITERATION` can reference this content by hash.

@@ -221,6 +221,18 @@ impl BrainFrame {
         self.current().map(|stage| self.path.stage(&stage.name))
     }
 
+    /// Calls `visit` for the brain and everything open below it, in the order of their paths, until it returns a value.
+    pub(super) fn find_open<'a, T>(&'a self, visit: &mut impl FnMut(Open<'a>) -> Option<T>) -> Option<T> {
+        visit(Open::Brain(self)).or_else(|| match &self.stage {
+            Stage::Brain(inner) => inner.find_open(visit),
+            Stage::Loop(frame) => visit(Open::Loop(frame)).or_else(|| {
+                let mut calls = frame.batch.iter();
+                calls.find_map(|call| visit(Open::Call(call)).or_else(|| call.inner()?.find_open(visit)))
+            }),
+            Stage::Ready | Stage::Step(_) | Stage::Failed(_) => None,
+        })
+    }
+
     pub(super) fn is_at(&self, name: &str, kind: StageKind) -> bool {
         self.end.is_none() && self.current().is_some_and(|stage| stage.name == name && stage.kind == kind)
     }
@@ -324,6 +336,14 @@ impl RunState {
     pub fn has_ended(&self) -> bool {
         self.root.as_ref().is_some_and(|root| root.end.is_some())
     }
+}
+
+/// A brain, the loop of its current stage, or a call of that loop's batch.
+#[derive(Clone, Copy)]
+pub(super) enum Open<'a> {
+    Brain(&'a BrainFrame),
+    Loop(&'a LoopFrame),
+    Call(&'a Call),
 }
 
 pub(super) enum Visit<'a> {

@@ -10,7 +10,7 @@ use super::grants::PendingGrant;
 use super::limits::Bound;
 use super::loop_frame::LoopPhase;
 use super::next::next;
-use super::state::{BrainEnd, BrainFrame, Intent, RunState, Stage};
+use super::state::{BrainEnd, BrainFrame, Intent, Open, RunState, Stage};
 
 /// Returns the status of a run.
 #[must_use]
@@ -29,7 +29,7 @@ pub(super) fn status_and_next(state: &RunState) -> (Status, Next) {
         None if state.paused.is_some() => over(Status::Paused),
         None => {
             let next = next(state, state.at);
-            let idle = next.effects.is_empty() && !is_in_flight(root) && has_pending(root);
+            let idle = next.effects.is_empty() && !is_in_flight(root) && !pending(state).is_empty();
             (if idle { Status::Waiting } else { Status::Running }, next)
         }
     }
@@ -126,61 +126,37 @@ const fn is_busy(intent: Intent) -> bool {
 pub fn pending(state: &RunState) -> Vec<Pending> {
     let mut out = Vec::new();
     if let Some(root) = state.root.as_deref().filter(|root| root.end.is_none()) {
-        collect(root, &mut out);
+        root.find_open(&mut |open| {
+            out.extend(Bound::of(open).filter_map(asked));
+            if let Open::Call(call) = open {
+                out.extend(waiting(call));
+            }
+            None::<()>
+        });
     }
     out
 }
 
-/// Returns whether anything in a brain waits for a person or a webhook.
-fn has_pending(brain: &BrainFrame) -> bool {
-    let asks = |bound: Bound<'_>| bound.grants().asked.is_some();
-    Bound::all_of(brain).any(asks)
-        || match &brain.stage {
-            Stage::Brain(inner) => has_pending(inner),
-            Stage::Loop(frame) => asks(Bound::Loop(frame)) || frame.batch.iter().any(|call| call_has_pending(call)),
-            Stage::Ready | Stage::Step(_) | Stage::Failed(_) => false,
+/// Returns the open request for more of a limit.
+fn asked(bound: Bound<'_>) -> Option<Pending> {
+    let PendingGrant { since, request } = bound.grants().asked?;
+    let (call, kind) = (bound.path().clone(), PendingKind::Budget(request));
+    Some(Pending { call, tool: String::new(), arguments: Arc::default(), since, kind })
+}
+
+/// Returns the approval or the answer for which a call waits.
+fn waiting(call: &Call) -> Option<Pending> {
+    let (since, kind) = match &call.phase {
+        CallPhase::Pending { since, expires } => {
+            (*since, PendingKind::Approval { gate: call.gate.clone()?, expires: *expires })
         }
-}
-
-fn call_has_pending(call: &Call) -> bool {
-    match &call.phase {
-        CallPhase::Pending { .. } => call.gate.is_some(),
-        CallPhase::Waiting { .. } => true,
-        CallPhase::Brain(inner) => has_pending(inner),
-        CallPhase::Gated | CallPhase::Open(_) | CallPhase::Resumed { .. } | CallPhase::Done(_) => false,
-    }
-}
-
-fn asked(bound: Bound<'_>, out: &mut Vec<Pending>) {
-    if let Some(PendingGrant { since, kind, limit, used, expires }) = bound.grants().asked.clone() {
-        let kind = PendingKind::Budget { kind, limit, used, shared: bound.is_shared(), expires };
-        out.push(Pending { call: bound.path().clone(), tool: String::new(), arguments: Arc::default(), since, kind });
-    }
-}
-
-fn collect(brain: &BrainFrame, out: &mut Vec<Pending>) {
-    Bound::all_of(brain).for_each(|bound| asked(bound, out));
-    match &brain.stage {
-        Stage::Brain(inner) => collect(inner, out),
-        Stage::Loop(frame) => {
-            asked(Bound::Loop(frame), out);
-            for call in &frame.batch {
-                let (since, kind) = match &call.phase {
-                    CallPhase::Pending { since, expires } => {
-                        let Some(gate) = call.gate.clone() else { continue };
-                        (*since, PendingKind::Approval { gate, expires: *expires })
-                    }
-                    CallPhase::Waiting { since, waits, .. } => (*since, PendingKind::Answer { waits: waits.clone() }),
-                    CallPhase::Brain(inner) => {
-                        collect(inner, out);
-                        continue;
-                    }
-                    CallPhase::Gated | CallPhase::Open(_) | CallPhase::Resumed { .. } | CallPhase::Done(_) => continue,
-                };
-                let (tool, arguments) = (call.tool.clone(), Arc::clone(&call.arguments));
-                out.push(Pending { call: call.path.clone(), tool, arguments, since, kind });
-            }
-        }
-        Stage::Ready | Stage::Step(_) | Stage::Failed(_) => {}
-    }
+        CallPhase::Waiting { since, waits, .. } => (*since, PendingKind::Answer { waits: waits.clone() }),
+        CallPhase::Gated
+        | CallPhase::Open(_)
+        | CallPhase::Brain(_)
+        | CallPhase::Resumed { .. }
+        | CallPhase::Done(_) => return None,
+    };
+    let (tool, arguments) = (call.tool.clone(), Arc::clone(&call.arguments));
+    Some(Pending { call: call.path.clone(), tool, arguments, since, kind })
 }

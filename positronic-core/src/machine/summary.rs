@@ -6,7 +6,7 @@ use super::admit::REPLY;
 use super::state::{BrainEnd, RunState};
 use super::status::{pending, status_and_next};
 use super::waiting::why;
-use crate::record::{PendingKind, RunId, RunSummary, Status};
+use crate::record::{RunId, RunSummary, Status};
 
 /// Computes the summary of a run; `before` is the previous one, which contains since when the status is
 /// unchanged, and when a fork was made, whose events are older.
@@ -47,8 +47,5 @@ pub fn summary(run: &RunId, state: &RunState, before: Option<&RunSummary>) -> Ru
 
 /// Returns whether anything in a run waits for a webhook that the mailbox can deliver.
 pub(crate) fn hears_mail(state: &RunState) -> bool {
-    pending(state).iter().any(|pending| match &pending.kind {
-        PendingKind::Answer { waits } => waits.iter().any(|wait| wait.webhook != REPLY),
-        PendingKind::Approval { .. } | PendingKind::Budget { .. } => false,
-    })
+    pending(state).iter().flat_map(|pending| pending.kind.waits()).any(|wait| wait.webhook != REPLY)
 }

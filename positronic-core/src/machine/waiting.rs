@@ -2,13 +2,13 @@
 
 use serde::Serialize;
 
-use crate::record::{Path, Pending, PendingKind, Seq, Timestamp, WaitSpec};
+use crate::record::{BudgetRequest, Path, Pending, PendingKind, Seq, Timestamp, WaitSpec};
 
 use super::admit::REPLY;
 use super::call::CallPhase;
 use super::loop_frame::LoopPhase;
 use super::next::next;
-use super::state::{BrainFrame, Intent, RunState, Stage};
+use super::state::{Intent, Open, RunState, Stage};
 use super::status::pending;
 
 /// The reason why a run is idle.
@@ -63,7 +63,10 @@ pub fn why(state: &RunState) -> Option<Waiting> {
     }
     let next = next(state, state.at);
     let mut idle = Idle::default();
-    idle.brain(root);
+    root.find_open(&mut |open| {
+        idle.look_at(open);
+        None::<()>
+    });
     if !next.effects.is_empty() || idle.runs {
         return None;
     }
@@ -83,8 +86,8 @@ pub fn why(state: &RunState) -> Option<Waiting> {
     let questions = pending.iter().take(NAMED).map(|pending| question(pending, state.currency.as_deref()));
     let named = questions.chain(idle.tries).take(NAMED).collect();
     let since = pending.iter().map(|pending| pending.since).min();
-    let begin = since.map_or_else(String::new, |since| format!(" since event {since}"));
-    let sentence = format!("The run waits{begin} for {}.", list(named, count));
+    let waits = since.map_or_else(|| "waits".to_owned(), |since| format!("has been waiting since event {since}"));
+    let sentence = format!("The run {waits} for {}.", list(named, count));
     let calls = pending.into_iter().map(|pending| pending.call).collect();
     Some(Waiting { sentence, since, until: next.wake, whom, calls })
 }
@@ -92,7 +95,7 @@ pub fn why(state: &RunState) -> Option<Waiting> {
 /// Returns who can answer a pending item.
 fn asks(pending: &Pending) -> Vec<WaitingOn> {
     match &pending.kind {
-        PendingKind::Approval { .. } | PendingKind::Budget { .. } => vec![WaitingOn::Person],
+        PendingKind::Approval { .. } | PendingKind::Budget(_) => vec![WaitingOn::Person],
         PendingKind::Answer { waits } => {
             waits.iter().map(|wait| if wait.person { WaitingOn::Person } else { WaitingOn::Machine }).collect()
         }
@@ -106,7 +109,7 @@ fn question(pending: &Pending, currency: Option<&str>) -> String {
         PendingKind::Approval { gate, .. } => {
             format!("a person's decision about `{tool}` at `{call}` ({})", gate.reason)
         }
-        PendingKind::Budget { kind, limit, used, shared, .. } => {
+        PendingKind::Budget(BudgetRequest { kind, limit, used, shared, .. }) => {
             let place = match call.is_root() {
                 _ if *shared => "the conversation".to_owned(),
                 true => "the run".to_owned(),
@@ -152,33 +155,24 @@ struct Idle {
 }
 
 impl Idle {
-    fn brain(&mut self, brain: &BrainFrame) {
-        match &brain.stage {
-            Stage::Step(step) => {
-                let path = brain.current_path().unwrap_or_default();
-                self.intent(step.intent, || format!("the step `{path}`"));
-            }
-            Stage::Brain(inner) => self.brain(inner),
-            Stage::Loop(frame) => match &frame.phase {
-                LoopPhase::Ask { intent, .. } => self.intent(*intent, || format!("the model of `{}`", frame.path)),
-                LoopPhase::Batch => {
-                    for call in &frame.batch {
-                        match &call.phase {
-                            CallPhase::Open(intent) => {
-                                self.intent(*intent, || format!("`{}` at `{}`", call.tool, call.path));
-                            }
-                            CallPhase::Brain(inner) => self.brain(inner),
-                            CallPhase::Gated
-                            | CallPhase::Pending { .. }
-                            | CallPhase::Waiting { .. }
-                            | CallPhase::Resumed { .. }
-                            | CallPhase::Done(_) => {}
-                        }
-                    }
+    fn look_at(&mut self, open: Open<'_>) {
+        match open {
+            Open::Brain(brain) => {
+                if let Stage::Step(step) = &brain.stage {
+                    let path = brain.current_path().unwrap_or_default();
+                    self.intent(step.intent, || format!("the step `{path}`"));
                 }
-                LoopPhase::Prepare | LoopPhase::Answered | LoopPhase::Ending(_) => {}
-            },
-            Stage::Ready | Stage::Failed(_) => {}
+            }
+            Open::Loop(frame) => {
+                if let LoopPhase::Ask { intent, .. } = &frame.phase {
+                    self.intent(*intent, || format!("the model of `{}`", frame.path));
+                }
+            }
+            Open::Call(call) => {
+                if let CallPhase::Open(intent) = &call.phase {
+                    self.intent(*intent, || format!("`{}` at `{}`", call.tool, call.path));
+                }
+            }
         }
     }
 

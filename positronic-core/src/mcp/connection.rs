@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResult, CancelledNotificationParam, ClientCapabilities,
     ClientConfig, ClientRequest, Implementation, JsonObject, PaginatedRequestParams, PingRequest,
@@ -46,12 +47,6 @@ struct Notifications {
     progress: Mutex<HashMap<ProgressToken, OnProgress>>,
 }
 
-impl Notifications {
-    fn listeners(&self) -> std::sync::MutexGuard<'_, HashMap<ProgressToken, OnProgress>> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl ClientHandler for Listener {
     fn get_info(&self) -> ClientConfig {
         // No capabilities: a server cannot ask our model, nor our users, nor look into our folders.
@@ -59,7 +54,7 @@ impl ClientHandler for Listener {
     }
 
     async fn on_progress(&self, reported: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
-        if let Some(listener) = self.0.listeners().get(&reported.progress_token) {
+        if let Some(listener) = self.0.progress.lock().get(&reported.progress_token) {
             listener(progress(&reported));
         }
     }
@@ -332,7 +327,7 @@ struct Open {
 impl Open {
     fn new(connection: &Connection, id: RequestId, token: ProgressToken, progress: Option<OnProgress>) -> Self {
         if let Some(progress) = progress {
-            connection.notifications.listeners().insert(token.clone(), progress);
+            connection.notifications.progress.lock().insert(token.clone(), progress);
         }
         Self {
             peer: connection.connected.service.peer().clone(),
@@ -349,7 +344,7 @@ impl Open {
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.notifications.listeners().remove(&self.token);
+        self.notifications.progress.lock().remove(&self.token);
         let Some(id) = self.id.take() else { return };
         // Without a runtime the connection is closed, too.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };

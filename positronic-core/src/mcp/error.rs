@@ -175,45 +175,15 @@ impl McpError {
     /// Returns whether a retry may succeed.
     #[must_use]
     pub const fn is_transient(&self) -> bool {
-        match self {
-            Self::Died { .. } => true,
-            Self::Start { transient, .. } | Self::Request { transient, .. } => *transient,
-            Self::ServerName(_)
-            | Self::Config { .. }
-            | Self::NoSuchTool { .. }
-            | Self::SameName { .. }
-            | Self::Taken { .. }
-            | Self::Renamed { .. }
-            | Self::Schema { .. }
-            | Self::TooMany { .. }
-            | Self::Resting { .. }
-            | Self::Time { .. }
-            | Self::Refused { .. }
-            | Self::Gone { .. }
-            | Self::Answer { .. } => false,
-        }
+        matches!(self, Self::Died { .. } | Self::Start { transient: true, .. } | Self::Request { transient: true, .. })
     }
 
     /// Returns whether the error may disappear with time, like any failed connection.
     pub(super) const fn may_recover(&self) -> bool {
-        match self {
-            Self::Died { .. }
-            | Self::Start { .. }
-            | Self::Request { .. }
-            | Self::Resting { .. }
-            | Self::Time { .. } => true,
-            Self::ServerName(_)
-            | Self::Config { .. }
-            | Self::NoSuchTool { .. }
-            | Self::SameName { .. }
-            | Self::Taken { .. }
-            | Self::Renamed { .. }
-            | Self::Schema { .. }
-            | Self::TooMany { .. }
-            | Self::Refused { .. }
-            | Self::Gone { .. }
-            | Self::Answer { .. } => false,
-        }
+        matches!(
+            self,
+            Self::Died { .. } | Self::Start { .. } | Self::Request { .. } | Self::Resting { .. } | Self::Time { .. }
+        )
     }
 
     /// Converts into a tool error, which is transient if a retry may succeed.

@@ -1,6 +1,5 @@
 //! The public handle of a server.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +19,7 @@ use crate::record::ToolDecl;
 /// a brain's loop may own. All iterations and runs of this process share the connection.
 ///
 /// The connection is bound to the runtime that created it, so a server must be used on one runtime.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct McpServer {
     session: Arc<Session>,
 }
@@ -103,15 +102,5 @@ impl McpServer {
         let Session { name, options, .. } = &*self.session;
         let listed = iteration.iter().filter_map(|decl| recalled(name, decl, options));
         listed.map(|listed| tool(&self.session, &Arc::new(listed), Known::Recalled)).collect()
-    }
-}
-
-impl fmt::Debug for McpServer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("McpServer")
-            .field("name", &self.session.name)
-            .field("transport", &self.session.transport)
-            .field("options", &self.session.options)
-            .finish_non_exhaustive()
     }
 }

@@ -1,6 +1,6 @@
 //! Lifecycle of a server: starting, listing again, and pausing after failures.
 
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Mutex;
@@ -34,7 +34,7 @@ pub(super) struct Session {
     pub(super) transport: McpTransport,
     pub(super) options: McpOptions,
     /// The known state of the server. The lock is never held across an await, so that a known list is available at once.
-    known: std::sync::Mutex<Known>,
+    known: parking_lot::Mutex<Known>,
     /// Locked while connecting.
     failed: Mutex<Failed>,
     /// Locked while a changed list is requested.
@@ -63,7 +63,7 @@ impl Session {
 
     /// Returns a live connection for a call, a new one if the last one has ended or does not respond.
     pub(super) async fn connection(&self) -> Result<Arc<Connection>, McpError> {
-        let live = self.known().live.clone();
+        let live = self.known.lock().live.clone();
         if let Some(live) = live.filter(|live| !live.is_closed() && !live.is_suspect()) {
             return Ok(live);
         }
@@ -74,12 +74,12 @@ impl Session {
     /// without a list is awaited up to `reconnect_timeout`.
     pub(super) async fn listing(&self, reconnect_timeout: Duration) -> Result<Arc<Listing>, McpError> {
         let (live, listed) = {
-            let known = self.known();
+            let known = self.known.lock();
             (known.live.clone(), known.listed.clone())
         };
         let Some(listed) = listed else {
             self.connect_first(reconnect_timeout).await?;
-            return self.known().listed.clone().ok_or_else(|| self.nothing_listed());
+            return self.known.lock().listed.clone().ok_or_else(|| self.nothing_listed());
         };
         let Some(live) = live.filter(|live| !live.is_closed()) else { return Ok(listed) };
         // If another run already requests the list, this one uses the old list.
@@ -88,7 +88,7 @@ impl Session {
         match self.fetch_list(&live, false).await {
             Ok(new) => {
                 change.known();
-                let mut known = self.known();
+                let mut known = self.known.lock();
                 // A newer connection has its own list.
                 if known.live.as_ref().is_some_and(|now| Arc::ptr_eq(now, &live)) {
                     known.listed = Some(new);
@@ -106,11 +106,7 @@ impl Session {
     pub(super) async fn close(&self) {
         // Waits for a connection attempt in progress.
         let _failed = self.failed.lock().await;
-        self.known().live = None;
-    }
-
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock().live = None;
     }
 
     /// Connects for the first time in this process, with retries: up to `reconnect_timeout` if the server was reachable before, since
@@ -138,7 +134,7 @@ impl Session {
     /// Connects for the first time, unless another task has done so. The lock is released between tries.
     async fn try_connect_first(&self, is_waited_for: bool) -> Result<(), McpError> {
         let mut failed = self.failed.lock().await;
-        if self.known().listed.is_some() {
+        if self.known.lock().listed.is_some() {
             return Ok(());
         }
         let tried = self.reconnect(&mut failed).await.map(drop);
@@ -150,14 +146,14 @@ impl Session {
     }
 
     async fn reconnect(&self, failed: &mut Failed) -> Result<Arc<Connection>, McpError> {
-        let live = self.known().live.clone();
+        let live = self.known.lock().live.clone();
         if let Some(live) = live {
             if !live.is_closed() && live.responds().await {
                 return Ok(live);
             }
             let last = if live.is_closed() { live.end_reason().await } else { "it stopped responding".to_owned() };
             tracing::warn!(server = &*self.name, last, "restarting an MCP server");
-            self.known().live = None;
+            self.known.lock().live = None;
             // A server that has worked before is restarted at once.
             failed.failures = if live.has_served() { 0 } else { failed.failures };
             failed.record_failure(last);
@@ -168,11 +164,11 @@ impl Session {
             let left = Duration::from_secs(u64::try_from(left.as_millis().div_ceil(1000)).unwrap_or(u64::MAX));
             return Err(McpError::Resting { server, left, times, last });
         }
-        let is_first = self.known().listed.is_none();
+        let is_first = self.known.lock().listed.is_none();
         match self.connect_and_list(is_first).await {
             Ok((live, listed)) => {
                 let live = Arc::new(live);
-                let mut known = self.known();
+                let mut known = self.known.lock();
                 match listed {
                     Ok(listed) => known.listed = Some(listed),
                     Err(error) if known.listed.is_none() => return Err(error),

@@ -25,6 +25,45 @@ use crate::record::{ActionFormat, DeltaKind, Message, ModelError, ModelRequest, 
 
 /// A language model.
 ///
+/// ```
+/// use futures::future::BoxFuture;
+/// use positronic_core::model::{DeltaSink, Model, Piece};
+/// use positronic_core::record::{DeltaKind, Message, ModelError, ModelRequest, ModelResponse, Part, ResponseMetadata};
+/// use serde_json::json;
+///
+/// /// Answers with the last message.
+/// struct Echo;
+///
+/// impl Model for Echo {
+///     fn name(&self) -> String {
+///         "echo/last".to_owned()
+///     }
+///
+///     fn wire(&self, request: &ModelRequest) -> String {
+///         let tools: Vec<_> = request.tools.tools().iter().map(|tool| (tool.id.wire_name(), &tool.parameters)).collect();
+///         json!({ "system": request.system, "tools": tools, "messages": request.messages.messages() }).to_string()
+///     }
+///
+///     fn call<'a>(
+///         &'a self,
+///         request: &'a ModelRequest,
+///         deltas: &'a dyn DeltaSink,
+///     ) -> BoxFuture<'a, Result<ModelResponse, ModelError>> {
+///         Box::pin(async move {
+///             let text = match request.messages.messages().pop() {
+///                 Some(Message::User { text }) => text,
+///                 _ => "There is nothing to echo.".to_owned(),
+///             };
+///             deltas.piece(Piece { part: 0, kind: DeltaKind::Text, call: None, tool: None, text: text.clone() });
+///             let metadata =
+///                 ResponseMetadata { provider: "echo".into(), model: "last".into(), ..ResponseMetadata::default() };
+///             Ok(ModelResponse { parts: vec![Part::Text { text }], calls: Vec::new(), metadata })
+///         })
+///     }
+/// }
+/// # let _ = Echo;
+/// ```
+///
 /// # Errors
 ///
 /// A call fails with a [`ModelError`] whose kind says whether a retry can help.

@@ -13,16 +13,17 @@
 //! ```
 //!
 //! Replies are given in order, those of a loop first. A script must be used up: replies that are left when the model is
-//! dropped fail the test.
+//! dropped fail the test. A run that still waits at the end of a test keeps its model, and the runtime drops both where
+//! a panic fails nothing; there, call [`ScriptedModel::assert_used`]. A request without a reply fails its run.
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use indexmap::IndexMap;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 
 use super::plain::{emit_pieces, plain_wire};
@@ -93,7 +94,7 @@ impl ScriptedModel {
 
     fn script(&self) -> Option<MutexGuard<'_, Script>> {
         match &self.replies {
-            Replies::Script(script) => Some(script.lock().unwrap_or_else(PoisonError::into_inner)),
+            Replies::Script(script) => Some(script.lock()),
             Replies::Function(_) => None,
         }
     }
@@ -101,7 +102,7 @@ impl ScriptedModel {
     fn next(&self, request: &ModelRequest) -> Result<Reply, ModelError> {
         match &self.replies {
             Replies::Function(reply) => Ok(reply(request)),
-            Replies::Script(script) => script.lock().unwrap_or_else(PoisonError::into_inner).next(request),
+            Replies::Script(script) => script.lock().next(request),
         }
     }
 }

@@ -5,6 +5,7 @@ mod index;
 
 use std::sync::Arc;
 
+use derive_where::derive_where;
 use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -104,7 +105,9 @@ impl<D: DocumentSource> DocumentSource for Arc<D> {
 /// ```
 #[derive(Clone)]
 #[must_use = "blueprints have their effect when they are given to a loop"]
+#[derive_where(Debug)]
 pub struct Blueprints {
+    #[derive_where(skip)]
     source: Arc<dyn AnySource>,
     top: usize,
     query: Option<String>,
@@ -191,11 +194,5 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Blueprints {
             cx.context(format!("blueprint/{name}"), format!("# {name}\n\n{text}"));
         }
         Ok(())
-    }
-}
-
-impl std::fmt::Debug for Blueprints {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Blueprints").field("top", &self.top).field("query", &self.query).finish_non_exhaustive()
     }
 }

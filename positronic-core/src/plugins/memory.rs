@@ -9,6 +9,7 @@ mod sqlite;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use derive_where::derive_where;
 use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -143,7 +144,9 @@ impl<F: FactStore> FactStore for Arc<F> {
 /// ```
 #[derive(Clone)]
 #[must_use = "a memory has its effect when it is given to a loop"]
+#[derive_where(Debug)]
 pub struct Memory {
+    #[derive_where(skip)]
     facts: Arc<dyn AnyFacts>,
     top: usize,
     owner: Option<FactOwner>,
@@ -311,11 +314,5 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Memory {
                 },
             )
         })
-    }
-}
-
-impl std::fmt::Debug for Memory {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Memory").field("top", &self.top).field("owner", &self.owner).finish_non_exhaustive()
     }
 }

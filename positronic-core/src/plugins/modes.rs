@@ -1,7 +1,6 @@
 //! Modes: a loop works in one of several ways at a time, each with its prompt, tools, and transitions.
 
-use std::fmt;
-
+use derive_where::derive_where;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -52,6 +51,7 @@ const ENTER: &str = "mode.enter";
 ///
 /// `S` is the state of the loop's brain, which [`Wait::resume`] may change.
 #[must_use = "modes have their effect when they are given to a loop"]
+#[derive_where(Clone, Debug)]
 pub struct Modes<S> {
     initial: String,
     modes: Vec<Mode<S>>,
@@ -59,6 +59,7 @@ pub struct Modes<S> {
 
 /// One mode of a loop; see [`Modes`].
 #[must_use = "a mode has its effect when the closure returns it"]
+#[derive_where(Clone, Debug)]
 pub struct Mode<S> {
     name: String,
     description: String,
@@ -253,38 +254,6 @@ impl<S: State> Modes<S> {
         let mode = self.found(name)?.name.clone();
         let reply = cx.result(format!("the mode is `{name}`"));
         Ok(reply.update_plugin(move |state: &mut CurrentMode| state.mode = mode))
-    }
-}
-
-impl<S> Clone for Modes<S> {
-    fn clone(&self) -> Self {
-        Self { initial: self.initial.clone(), modes: self.modes.clone() }
-    }
-}
-
-impl<S> Clone for Mode<S> {
-    fn clone(&self) -> Self {
-        Self {
-            name: self.name.clone(),
-            description: self.description.clone(),
-            prompt: self.prompt.clone(),
-            tools: self.tools.clone(),
-            next: self.next.clone(),
-            waits: self.waits.clone(),
-            exit: self.exit,
-        }
-    }
-}
-
-impl<S> fmt::Debug for Modes<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Modes").field("initial", &self.initial).field("modes", &self.modes).finish()
-    }
-}
-
-impl<S> fmt::Debug for Mode<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Mode").field("name", &self.name).field("next", &self.next).finish_non_exhaustive()
     }
 }
 

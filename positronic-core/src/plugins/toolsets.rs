@@ -4,8 +4,8 @@
 //! each set and activates those that it needs; their tools are available from its next answer on.
 
 use std::collections::BTreeSet;
-use std::fmt;
 
+use derive_where::derive_where;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -46,10 +46,12 @@ const DEACTIVATE: &str = "toolset.deactivate";
 ///
 /// A toolset with a tool of the same name as another tool of the loop fails the loop, even while the toolset is inactive.
 #[must_use = "toolsets have their effect when they are given to a loop"]
+#[derive_where(Clone, Debug)]
 pub struct Toolsets<O = (), S = (), V = NoServices> {
     toolsets: Vec<Toolset<O, S, V>>,
 }
 
+#[derive_where(Clone, Debug)]
 struct Toolset<O, S, V> {
     name: String,
     description: String,
@@ -242,24 +244,5 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Toolsets<O, S, V> {
             }
         }
         Ok(())
-    }
-}
-
-impl<O, S, V> Clone for Toolsets<O, S, V> {
-    fn clone(&self) -> Self {
-        Self { toolsets: self.toolsets.clone() }
-    }
-}
-
-impl<O, S, V> Clone for Toolset<O, S, V> {
-    fn clone(&self) -> Self {
-        let Self { name, description, tools, active } = self;
-        Self { name: name.clone(), description: description.clone(), tools: tools.clone(), active: *active }
-    }
-}
-
-impl<O, S, V> fmt::Debug for Toolsets<O, S, V> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.toolsets.iter().map(|toolset| &toolset.name)).finish()
     }
 }

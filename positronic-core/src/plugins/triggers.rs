@@ -55,7 +55,7 @@ const LONGEST: usize = 1000;
 #[derive(Debug, Clone)]
 #[must_use = "triggers have their effect when they are given to a loop"]
 pub struct Triggers {
-    most: usize,
+    limit: usize,
     at_least: Duration,
     busy: Busy,
     approval: Option<String>,
@@ -71,7 +71,7 @@ impl PluginState for NoTriggerState {
 
 impl Default for Triggers {
     fn default() -> Self {
-        Self { most: 20, at_least: Duration::from_mins(1), busy: Busy::Queue, approval: None }
+        Self { limit: 20, at_least: Duration::from_mins(1), busy: Busy::Queue, approval: None }
     }
 }
 
@@ -82,8 +82,8 @@ impl Triggers {
     }
 
     /// Sets the maximum number of triggers.
-    pub const fn most(mut self, triggers: usize) -> Self {
-        self.most = triggers;
+    pub const fn limit(mut self, triggers: usize) -> Self {
+        self.limit = triggers;
         self
     }
 
@@ -175,7 +175,7 @@ impl TriggerView {
         Self {
             id: trigger.id.clone(),
             what: trigger.what.clone(),
-            due: when::format_time(trigger.due),
+            due: trigger.due.to_string(),
             every: trigger.every.map(pause),
         }
     }
@@ -218,8 +218,8 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Triggers {
                         None => trigger,
                     };
                     let there = cx.triggers().await?;
-                    if there.iter().filter(|timer| timer.trigger.id != trigger.id).count() >= triggers.most {
-                        let most = triggers.most;
+                    if there.iter().filter(|timer| timer.trigger.id != trigger.id).count() >= triggers.limit {
+                        let most = triggers.limit;
                         return Err(Error::new(format!("there are {most} triggers, and no more can be set: delete one")));
                     }
                     Ok(cx.result(TriggerView::of(&trigger)).set_trigger(trigger))
@@ -231,7 +231,7 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Triggers {
             t.execute(async |List {}, cx| {
                 let there = cx.triggers().await?;
                 let views: Vec<_> = there.iter().map(|Timer { trigger, .. }| TriggerView::of(trigger)).collect();
-                Ok(json!({ "now": when::format_time(cx.now()), "triggers": views }))
+                Ok(json!({ "now": cx.now().to_string(), "triggers": views }))
             })
         })?;
         cx.tool("trigger.delete", |t| {

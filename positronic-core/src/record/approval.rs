@@ -5,7 +5,8 @@ use serde_json::Value;
 
 use super::call::Gate;
 use super::event::Event;
-use super::event_kind::{Decision, EventKind};
+use super::event_fields::Decision;
+use super::event_kind::EventKind;
 use super::ids::{SignalId, Timestamp};
 use super::signal::Actor;
 use super::skip::is_default;

@@ -87,6 +87,11 @@ pub fn encode_document<T: Serialize + ?Sized>(value: &T, max_bytes: usize) -> Re
     value.serialize(Encoder { budget: &mut budget, levels: MAX_DOCUMENT_DEPTH })
 }
 
+/// Checks a text outside of a document against the size limit of documents.
+pub(crate) const fn check_text(text: &str, max_bytes: usize) -> Result<(), DocumentError> {
+    if text.len() > max_bytes { Err(DocumentError::TooLarge { max_bytes }) } else { Ok(()) }
+}
+
 /// Checks existing JSON against the limits of [`encode_document`].
 ///
 /// # Errors

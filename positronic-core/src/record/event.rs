@@ -255,99 +255,13 @@ impl EventKind {
             | Self::BrainResumed { signal, .. }
             | Self::LoopApprovalDecided { signal, .. }
             | Self::BudgetDecided { signal, .. } => Some(signal),
-            Self::RunClaimed { .. }
-            | Self::RunReleased { .. }
-            | Self::RunNotClaimed { .. }
-            | Self::BrainMigrated { .. }
-            | Self::BrainComplete { .. }
-            | Self::BrainError(_)
-            | Self::StepStart { .. }
-            | Self::StepComplete { .. }
-            | Self::StepRetry { .. }
-            | Self::StepBlocked {}
-            | Self::ValueRecorded { .. }
-            | Self::LoopStart { .. }
-            | Self::LoopIteration(_)
-            | Self::LoopModelCall { .. }
-            | Self::LoopModelResult { .. }
-            | Self::LoopModelRetry { .. }
-            | Self::LoopAnswerRefused { .. }
-            | Self::LoopToolCall(_)
-            | Self::LoopToolStart { .. }
-            | Self::LoopToolRetry { .. }
-            | Self::LoopToolResult { .. }
-            | Self::LoopBrainStart { .. }
-            | Self::LoopBrainComplete { .. }
-            | Self::LoopOutput { .. }
-            | Self::LoopTrigger { .. }
-            | Self::LoopApprovalRequested { .. }
-            | Self::LoopApprovalWithdrawn { .. }
-            | Self::LoopApprovalExpired {}
-            | Self::LoopWait { .. }
-            | Self::LoopExit { .. }
-            | Self::LoopMaxIterations { .. }
-            | Self::LoopLimit { .. }
-            | Self::LoopStopped { .. }
-            | Self::BudgetRequested { .. }
-            | Self::BudgetExpired {}
-            | Self::LoopPluginChanged { .. }
-            | Self::LoopPluginFailed { .. }
-            | Self::LoopCompacted { .. }
-            | Self::LoopComplete { .. } => None,
+            _ => None,
         }
     }
 
     /// Returns the event's name, in `SCREAMING_SNAKE_CASE`.
     #[must_use]
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::RunClaimed { .. } => "RUN_CLAIMED",
-            Self::RunReleased { .. } => "RUN_RELEASED",
-            Self::RunNotClaimed { .. } => "RUN_NOT_CLAIMED",
-            Self::BrainStart(_) => "BRAIN_START",
-            Self::BrainMigrated { .. } => "BRAIN_MIGRATED",
-            Self::BrainComplete { .. } => "BRAIN_COMPLETE",
-            Self::BrainError(_) => "BRAIN_ERROR",
-            Self::BrainCancelled { .. } => "BRAIN_CANCELLED",
-            Self::BrainPaused { .. } => "BRAIN_PAUSED",
-            Self::BrainResumed { .. } => "BRAIN_RESUMED",
-            Self::StepStart { .. } => "STEP_START",
-            Self::StepComplete { .. } => "STEP_COMPLETE",
-            Self::StepRetry { .. } => "STEP_RETRY",
-            Self::StepBlocked {} => "STEP_BLOCKED",
-            Self::ValueRecorded { .. } => "VALUE_RECORDED",
-            Self::LoopStart { .. } => "LOOP_START",
-            Self::LoopIteration(_) => "LOOP_ITERATION",
-            Self::LoopModelCall { .. } => "LOOP_MODEL_CALL",
-            Self::LoopModelResult { .. } => "LOOP_MODEL_RESULT",
-            Self::LoopModelRetry { .. } => "LOOP_MODEL_RETRY",
-            Self::LoopAnswerRefused { .. } => "LOOP_ANSWER_REFUSED",
-            Self::LoopToolCall(_) => "LOOP_TOOL_CALL",
-            Self::LoopToolStart { .. } => "LOOP_TOOL_START",
-            Self::LoopToolRetry { .. } => "LOOP_TOOL_RETRY",
-            Self::LoopToolResult { .. } => "LOOP_TOOL_RESULT",
-            Self::LoopBrainStart { .. } => "LOOP_BRAIN_START",
-            Self::LoopBrainComplete { .. } => "LOOP_BRAIN_COMPLETE",
-            Self::LoopOutput { .. } => "LOOP_OUTPUT",
-            Self::LoopTrigger { .. } => "LOOP_TRIGGER",
-            Self::LoopApprovalRequested { .. } => "LOOP_APPROVAL_REQUESTED",
-            Self::LoopApprovalDecided { .. } => "LOOP_APPROVAL_DECIDED",
-            Self::LoopApprovalWithdrawn { .. } => "LOOP_APPROVAL_WITHDRAWN",
-            Self::LoopApprovalExpired {} => "LOOP_APPROVAL_EXPIRED",
-            Self::LoopWait { .. } => "LOOP_WAIT",
-            Self::LoopResume { .. } => "LOOP_RESUME",
-            Self::LoopMessage { .. } => "LOOP_MESSAGE",
-            Self::LoopExit { .. } => "LOOP_EXIT",
-            Self::LoopMaxIterations { .. } => "LOOP_MAX_ITERATIONS",
-            Self::LoopLimit { .. } => "LOOP_LIMIT",
-            Self::LoopStopped { .. } => "LOOP_STOPPED",
-            Self::BudgetRequested { .. } => "BUDGET_REQUESTED",
-            Self::BudgetDecided { .. } => "BUDGET_DECIDED",
-            Self::BudgetExpired {} => "BUDGET_EXPIRED",
-            Self::LoopPluginChanged { .. } => "LOOP_PLUGIN_CHANGED",
-            Self::LoopPluginFailed { .. } => "LOOP_PLUGIN_FAILED",
-            Self::LoopCompacted { .. } => "LOOP_COMPACTED",
-            Self::LoopComplete { .. } => "LOOP_COMPLETE",
-        }
+    pub fn name(&self) -> &'static str {
+        self.into()
     }
 }

@@ -3,22 +3,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::answer::AnswerFault;
-use super::budget::{Amounts, Budget};
-use super::call::{CallFlags, Gate, ToolDecl, ToolId, WaitSpec};
+use super::budget::Amounts;
+use super::call::{ToolId, WaitSpec};
 use super::canonical::{Change, ContentHash};
+use super::event_fields::{BrainStart, Decision, Failure, Iteration, Question, ResumeCause, Speaker, ToolCall};
 use super::ids::{PublicId, SignalId, Timestamp};
-use super::limits::{LimitKind, Limits};
-use super::plugin::{PluginChange, PluginStates};
+use super::limits::{BudgetRequest, LimitReached, Limits};
+use super::plugin::PluginChange;
 use super::prompt::SideOutput;
-use super::request::{ContextItem, Settings};
 use super::result::{LoopOutcome, ToolResult};
 use super::shape::Shape;
-use super::signal::{Actor, Start};
+use super::signal::Actor;
 use super::skip::is_default;
 use super::summary::ClaimRefusal;
 use super::trigger::TriggerChange;
@@ -87,8 +86,9 @@ use super::usage::{ModelError, Part, ResponseMetadata, Usage};
 ///
 /// Serialized alone, a kind is `{name: {fields}}`, which is parsed in one pass; in an event's line its fields follow
 /// `type`, see [`Event`](super::Event).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[strum(serialize_all = "SCREAMING_SNAKE_CASE")]
 #[non_exhaustive]
 pub enum EventKind {
     /// A worker claims the run; the outcome of earlier effects in flight is unknown.
@@ -414,23 +414,7 @@ pub enum EventKind {
         limit: u32,
     },
     /// Another limit ended the loop.
-    LoopLimit {
-        /// The kind of limit.
-        kind: LimitKind,
-        /// The limit: tokens, billionths of money, microseconds, or iterations.
-        limit: u64,
-        /// The used amount.
-        used: u64,
-        /// The brain whose budget it is, if it is not the loop's own limit.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        of: Option<super::path::Path>,
-        /// Whether it is the budget of the conversation, for which the run's brain is responsible.
-        #[serde(default, skip_serializing_if = "is_default")]
-        shared: bool,
-        /// The model whose answer has no known cost, if that is why a limit of money cannot be enforced.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        unpriced: Option<Arc<str>>,
-    },
+    LoopLimit(LimitReached),
     /// A useless answer ended the loop: a refusal, a filtered or cut-off one, or several empty ones.
     LoopStopped {
         /// The fault of the answer.
@@ -440,20 +424,7 @@ pub enum EventKind {
     },
     /// A loop or a brain has reached a limit, and a person is asked for more. The request is void when the loop or the brain
     /// ends for another reason.
-    BudgetRequested {
-        /// The kind of limit.
-        kind: LimitKind,
-        /// The limit: tokens, billionths of money, microseconds, or iterations.
-        limit: u64,
-        /// The used amount.
-        used: u64,
-        /// Whether it is the budget of the conversation, and not the brain's own.
-        #[serde(default, skip_serializing_if = "is_default")]
-        shared: bool,
-        /// When the request expires, which counts as a rejection.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        expires: Option<Timestamp>,
-    },
+    BudgetRequested(BudgetRequest),
     /// A person granted or rejected more.
     BudgetDecided {
         /// What was decided.
@@ -506,203 +477,4 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         change: Option<Change>,
     },
-}
-
-/// The content of `BRAIN_START`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct BrainStart {
-    /// The brain's title.
-    pub title: String,
-    /// The author's version.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub version: u32,
-    /// The hash that identifies the brain's version; see [`Shape::fingerprint`].
-    pub fingerprint: ContentHash,
-    /// Its stages.
-    pub stages: Shape,
-    /// Its options.
-    #[serde(default, skip_serializing_if = "Value::is_null")]
-    pub options: Value,
-    /// The initial state.
-    #[serde(default, skip_serializing_if = "Value::is_null")]
-    pub state: Value,
-    /// The states of its plugins from the conversation before.
-    #[serde(default, skip_serializing_if = "PluginStates::is_empty")]
-    pub plugins: PluginStates,
-    /// The budget set by its author.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub budget: Option<Budget>,
-    /// How the run was started; only for the root brain.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub start: Option<Start>,
-}
-
-/// The content of `LOOP_ITERATION`: the result of `prepare`. Absent fields are as in the previous iteration.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Iteration {
-    /// The system prompt.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub system: Option<Content<Arc<str>>>,
-    /// The context items, in order.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub context: Option<Vec<Content<ContextItem>>>,
-    /// The tools, in order.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tools: Option<Vec<ToolEntry>>,
-    /// The model settings.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub settings: Option<Content<Settings>>,
-    /// The limits.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub limits: Option<Limits>,
-    /// Whether a text answer does not end the loop: it has an exit tool, or requires an exit.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub exits: Option<bool>,
-    /// The changes of the plugins' states.
-    #[serde(skip_serializing_if = "IndexMap::is_empty")]
-    pub plugins: IndexMap<String, PluginChange>,
-}
-
-/// A content by its hash; the body is in the first event of the loop with that hash.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Content<T> {
-    /// The hash.
-    pub hash: ContentHash,
-    /// The body, if it is new.
-    #[serde(default = "none", skip_serializing_if = "Option::is_none")]
-    pub body: Option<T>,
-}
-
-const fn none<T>() -> Option<T> {
-    None
-}
-
-/// A tool of an iteration.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ToolEntry {
-    /// The tool's id.
-    pub id: ToolId,
-    /// The hash of its declaration.
-    pub hash: ContentHash,
-    /// The declaration, if it is new.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub body: Option<ToolDecl>,
-}
-
-/// A question of a step to a model.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Question {
-    /// The system prompt.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub system: String,
-    /// The text.
-    pub text: String,
-    /// The model settings.
-    #[serde(default)]
-    pub settings: Settings,
-    /// The model's earlier answers that did not match, in order.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub misfits: Vec<Misfit>,
-}
-
-/// An answer to a question that did not match the requested form.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Misfit {
-    /// The answer.
-    pub answer: String,
-    /// The mismatch, which the model reads.
-    pub message: String,
-}
-
-/// The content of `LOOP_TOOL_CALL`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ToolCall {
-    /// The tool, or the name that the model wrote if the tool does not exist.
-    pub tool: String,
-    /// The arguments; a string if the model did not write JSON.
-    pub arguments: Arc<Value>,
-    /// The provider's id.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub provider_id: Option<String>,
-    /// Provider data that is sent back unchanged.
-    #[serde(default, deserialize_with = "super::canonical::present", skip_serializing_if = "Option::is_none")]
-    pub data: Option<Value>,
-    /// The tool's flags.
-    #[serde(default, skip_serializing_if = "CallFlags::is_plain")]
-    pub flags: CallFlags,
-    /// The required approval.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gate: Option<Gate>,
-}
-
-/// The failure of a brain.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-#[error("{message}")]
-pub struct Failure {
-    /// The kind of failure; see the docs of the event table.
-    pub code: EndReason,
-    /// A message that says what happened and where.
-    pub message: String,
-    /// Whether a retry can help.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub retryable: bool,
-}
-
-/// The kinds of failures of a brain.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum EndReason {
-    /// A step returned an error or panicked.
-    Step,
-    /// A loop's configuration is wrong, or its closure failed.
-    Config,
-    /// The model could not be reached, or returned nothing usable.
-    Model,
-    /// The model returned no valid structured action, after all retries.
-    Decision,
-    /// The model's answer was useless: refused, filtered, cut off, or empty.
-    Answer,
-    /// A limit with `OnLimit::Error` was reached.
-    Limit,
-    /// A nested brain failed.
-    Brain,
-    /// The state could not be encoded or decoded.
-    State,
-    /// The process ended repeatedly at the same point.
-    Crash,
-}
-
-/// A person's decision on a call, or on more for a loop or a brain.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Decision {
-    /// Approved.
-    Approved,
-    /// Rejected.
-    Rejected,
-}
-
-/// The reason why a waiting call resumes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum ResumeCause {
-    /// An answer arrived.
-    #[default]
-    Answered,
-    /// The wait expired.
-    Expired,
-}
-
-/// The sender of a message to a loop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Speaker {
-    /// A person.
-    #[default]
-    Person,
-    /// The engine, for instance to tell the model that it has to call an exit tool.
-    Engine,
 }

@@ -1,10 +1,13 @@
 //! Limits of a loop: a budget, and what only loops have.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::budget::Budget;
+use super::ids::Timestamp;
+use super::path::Path;
 use super::price::Money;
 use super::skip::is_default;
 
@@ -84,8 +87,9 @@ pub enum OnLimit {
 }
 
 /// The kind of a limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum LimitKind {
     /// Tokens of a loop or a brain and everything below it.
     Tokens,
@@ -102,14 +106,8 @@ pub enum LimitKind {
 impl LimitKind {
     /// Returns the limited quantity, as a noun.
     #[must_use]
-    pub const fn noun(self) -> &'static str {
-        match self {
-            Self::Tokens => "tokens",
-            Self::Money => "money",
-            Self::Time => "time",
-            Self::Iterations => "iterations",
-            Self::Failures => "failures",
-        }
+    pub fn noun(self) -> &'static str {
+        self.into()
     }
 
     /// Renders an amount for people: `1200 tokens`, `2.5 EUR`, `90s of active time`, `3 iterations`; `2.5 of money` if
@@ -137,4 +135,41 @@ pub enum BatchPolicy {
     Strict,
     /// All approvals are asked at once; every call that needs none runs at once.
     Eager,
+}
+
+/// A request to a person for more of a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BudgetRequest {
+    /// The kind of limit.
+    pub kind: LimitKind,
+    /// The limit: tokens, billionths of money, microseconds, or iterations.
+    pub limit: u64,
+    /// The used amount.
+    pub used: u64,
+    /// Whether it is the budget of the conversation, and not the brain's own.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub shared: bool,
+    /// When the request expires, which counts as a rejection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<Timestamp>,
+}
+
+/// A limit that ended a loop.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LimitReached {
+    /// The kind of limit.
+    pub kind: LimitKind,
+    /// The limit: tokens, billionths of money, microseconds, or iterations.
+    pub limit: u64,
+    /// The used amount.
+    pub used: u64,
+    /// The brain whose budget it is, if it is not the loop's own limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<Path>,
+    /// Whether it is the budget of the conversation, for which the run's brain is responsible.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub shared: bool,
+    /// The model whose answer has no known cost, if that is why a limit of money cannot be enforced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unpriced: Option<Arc<str>>,
 }

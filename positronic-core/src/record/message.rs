@@ -4,8 +4,9 @@
 //! wire only once.
 
 use std::fmt;
-use std::sync::{Arc, OnceLock, RwLock, RwLockReadGuard};
+use std::sync::{Arc, OnceLock};
 
+use parking_lot::{RwLock, RwLockReadGuard};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -134,7 +135,7 @@ impl Transcript {
     pub fn push(&mut self, message: Message) {
         let entry = TranscriptEntry { message, wire: WireCache::default() };
         {
-            let mut entries = self.entries.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let mut entries = self.entries.write();
             if entries.len() == self.len {
                 entries.push(entry);
                 self.len += 1;
@@ -187,10 +188,7 @@ impl Transcript {
     /// Locks the messages for reading; do not hold the guard across an `await`.
     #[must_use]
     pub fn read(&self) -> TranscriptGuard<'_> {
-        TranscriptGuard {
-            entries: self.entries.read().unwrap_or_else(std::sync::PoisonError::into_inner),
-            len: self.len,
-        }
+        TranscriptGuard { entries: self.entries.read(), len: self.len }
     }
 
     /// Returns copies of the messages.

@@ -13,6 +13,7 @@ mod call;
 mod canonical;
 mod document;
 mod event;
+mod event_fields;
 mod event_kind;
 mod ids;
 mod invisible;
@@ -43,17 +44,19 @@ pub use budget::{Amounts, AskForMore, Budget, SharedBudget};
 pub(crate) use call::Before;
 pub use call::{CallFlags, CallState, Gate, ToolDecl, ToolId, ToolIdError, WaitSpec};
 pub use canonical::{Change, ChangeError, ContentHash, hash_json, hash_text, sha256};
+pub(crate) use document::check_text;
 pub use document::{
     DocumentError, MAX_DOCUMENT_BYTES, MAX_DOCUMENT_DEPTH, check_depth, check_document, encode_document,
 };
 pub use event::{Event, EventError, FORMAT_VERSION, NewEvent};
-pub use event_kind::{
-    BrainStart, Content, Decision, EndReason, EventKind, Failure, Iteration, Misfit, Question, ResumeCause, Speaker,
-    ToolCall, ToolEntry,
+pub use event_fields::{
+    BrainStart, Content, Decision, EndReason, Failure, Iteration, Misfit, Question, ResumeCause, Speaker, ToolCall,
+    ToolEntry,
 };
+pub use event_kind::EventKind;
 pub use ids::{Epoch, PublicId, RunId, Seq, SignalId, Timestamp, TriggerId};
 pub use invisible::is_invisible;
-pub use limits::{BatchPolicy, LimitKind, Limits, OnLimit};
+pub use limits::{BatchPolicy, BudgetRequest, LimitKind, LimitReached, Limits, OnLimit};
 pub use message::{Assistant, Message, Transcript, TranscriptEntry, TranscriptGuard, WireText};
 pub(crate) use ordered::property_order;
 pub use ordered::{OrderedJson, OrderedObject, PROPERTY_ORDERING};

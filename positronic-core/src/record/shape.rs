@@ -23,8 +23,9 @@ pub struct StageShape {
 }
 
 /// The kinds of stages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, strum::Display)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum StageKind {
     /// A function from one state to the next.
     Step,
@@ -32,16 +33,6 @@ pub enum StageKind {
     Loop,
     /// A nested brain.
     Brain,
-}
-
-impl std::fmt::Display for StageKind {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(match self {
-            Self::Step => "step",
-            Self::Loop => "loop",
-            Self::Brain => "brain",
-        })
-    }
 }
 
 impl Shape {

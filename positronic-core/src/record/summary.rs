@@ -9,14 +9,15 @@ use serde_json::Value;
 
 use super::call::{Gate, WaitSpec};
 use super::ids::{Epoch, RunId, Seq, Timestamp};
-use super::limits::LimitKind;
+use super::limits::BudgetRequest;
 use super::path::Path;
 use super::skip::is_default;
 use super::usage::Usage;
 
 /// The status of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Status {
     /// Work is in flight or can start.
     Running,
@@ -39,15 +40,8 @@ impl Status {
 
     /// Returns the status as a word, as in logs and lists.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Waiting => "waiting",
-            Self::Paused => "paused",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// Returns whether the run is over.
@@ -161,23 +155,30 @@ pub enum PendingKind {
         expires: Option<Timestamp>,
     },
     /// A higher limit.
-    Budget {
-        /// The kind of limit.
-        kind: LimitKind,
-        /// The limit: tokens, billionths of money, microseconds, or iterations.
-        limit: u64,
-        /// The used amount.
-        used: u64,
-        /// Whether it is the budget of the conversation, and not the brain's own.
-        #[serde(default, skip_serializing_if = "is_default")]
-        shared: bool,
-        /// When the request expires, which counts as a rejection.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        expires: Option<Timestamp>,
-    },
+    Budget(BudgetRequest),
     /// A webhook or a reply; the first one counts.
     Answer {
         /// The possible answers.
         waits: Vec<WaitSpec>,
     },
+}
+
+impl PendingKind {
+    /// Returns the possible answers; a decision has none.
+    #[must_use]
+    pub fn waits(&self) -> &[WaitSpec] {
+        match self {
+            Self::Answer { waits } => waits,
+            Self::Approval { .. } | Self::Budget(_) => &[],
+        }
+    }
+
+    /// Returns whether a person can decide or answer.
+    #[must_use]
+    pub fn is_for_person(&self) -> bool {
+        match self {
+            Self::Answer { waits } => waits.iter().any(|wait| wait.person),
+            Self::Approval { .. } | Self::Budget(_) => true,
+        }
+    }
 }

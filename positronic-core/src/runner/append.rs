@@ -1,19 +1,10 @@
 //! Appends of events: their numbers and times, and what the store writes with them.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::machine::{IllegalEvent, RunState, pending, summary};
 use crate::record::{Claim, Epoch, Event, NewEvent, RunId, RunSummary, Seq, SignalId, Timestamp};
 use crate::store::{Append, EventStore, Index, Snapshot, StoreError, TimerChange};
-
-/// Pauses between retries of a failed store operation: 6.35 seconds in all.
-pub(super) const PAUSES: [Duration; 7] = {
-    const fn millis(millis: u64) -> Duration {
-        Duration::from_millis(millis)
-    }
-    [millis(50), millis(100), millis(200), millis(400), millis(800), millis(1600), millis(3200)]
-};
 
 /// Numbers new events from `first` on and gives them their time and epoch.
 pub(super) fn stamp(new_events: Vec<NewEvent>, first: Seq, at: Timestamp, epoch: Option<Epoch>) -> Vec<Arc<Event>> {
@@ -32,7 +23,7 @@ pub(super) fn stamp(new_events: Vec<NewEvent>, first: Seq, at: Timestamp, epoch:
 #[derive(Default)]
 pub(super) struct Extras {
     pub(super) epoch: Option<Epoch>,
-    pub(super) takes: Vec<SignalId>,
+    pub(super) deliveries: Vec<SignalId>,
     pub(super) timers: Vec<TimerChange>,
     pub(super) snapshot: Option<Snapshot>,
 }
@@ -44,10 +35,10 @@ pub(super) fn append_of(
     after: &RunState,
     row: Option<&RunSummary>,
     events: &[Arc<Event>],
-    Extras { epoch, takes, timers, snapshot }: Extras,
+    Extras { epoch, deliveries, timers, snapshot }: Extras,
 ) -> Append {
     let index = index(run, before, after, row);
-    Append { expected: before.next, epoch, events: events.to_vec(), index, takes, timers, snapshot }
+    Append { expected: before.next, epoch, events: events.to_vec(), index, deliveries, timers, snapshot }
 }
 
 /// Folds events into a copy of a state.

@@ -19,7 +19,7 @@ use crate::machine::{Answered, Effect, RunState, Validated, given_up};
 use crate::model::Model as _;
 use crate::projection::iteration_request;
 use crate::record::{
-    AnswerFault, CODE, EventKind, Gate, ModelError, ModelResponse, NewEvent, Path, ProposedCall, Segment, Timestamp,
+    AnswerFault, CODE, EventKind, ModelError, ModelResponse, NewEvent, Path, ProposedCall, Segment, Timestamp,
     ToolCall, ToolSet, check_depth,
 };
 
@@ -53,7 +53,7 @@ impl Worker {
     }
 
     /// Starts an effect whose intent is in the log.
-    pub(super) fn fly(&mut self, effect: &Effect) {
+    pub(super) fn start_effect(&mut self, effect: &Effect) {
         match effect {
             Effect::Step { path, .. } => self.spawn_step(path),
             Effect::Ask { path, attempt } => self.spawn_ask(path, *attempt),
@@ -63,7 +63,7 @@ impl Worker {
     }
 
     fn spawn_step(&mut self, path: &Path) {
-        self.answered.remove(path);
+        self.used_answers.remove(path);
         let Some(Segment::Stage(name)) = path.last() else { return };
         let owner = path.parent().unwrap_or_default();
         let step = match self.frames.stage(&owner, name) {
@@ -231,67 +231,62 @@ async fn judge_one(
     definition: Option<&LoopDefinition>,
     scope: Scope,
 ) -> Validated {
-    let text = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
-    let (arguments, broken) = match serde_json::from_str::<Value>(text) {
-        Ok(mut json) => match check_depth(&json) {
-            Ok(()) => {
-                json.sort_all_objects();
-                (json, None)
-            }
-            Err(deep) => (Value::String(call.arguments.clone()), Some(format!("cannot be taken: {deep}"))),
-        },
-        Err(error) => (Value::String(call.arguments.clone()), Some(format!("are not valid JSON: {error}"))),
-    };
     let mut made = ToolCall {
         tool: call.name.clone(),
-        arguments: Arc::new(arguments),
+        arguments: Arc::default(),
         provider_id: call.provider_id.clone(),
         data: call.data.clone(),
         flags: crate::record::CallFlags::default(),
         gate: None,
     };
-    let decl = tools.find(&call.name);
-    let tool = decl.zip(definition).and_then(|(decl, definition)| definition.tools.get(&decl.id));
-    let Some(tool) = tool else {
+    let refused = complete(&mut made, &call.arguments, tools, definition, scope).await.err();
+    Validated { call: made, refused }
+}
+
+/// Sets the tool, the arguments, the flags and the gate of a call, up to the first that is invalid.
+async fn complete(
+    call: &mut ToolCall,
+    arguments: &str,
+    tools: &ToolSet,
+    definition: Option<&LoopDefinition>,
+    scope: Scope,
+) -> Result<(), String> {
+    let text = if arguments.trim().is_empty() { "{}" } else { arguments };
+    let parsed = serde_json::from_str::<Value>(text).map_err(|error| format!("are not valid JSON: {error}"));
+    let parsed = parsed.and_then(|mut json| {
+        check_depth(&json).map_err(|deep| format!("cannot be taken: {deep}"))?;
+        json.sort_all_objects();
+        Ok(json)
+    });
+    let (json, invalid) = match parsed {
+        Ok(json) => (json, None),
+        Err(reason) => (Value::String(arguments.to_owned()), Some(reason)),
+    };
+    call.arguments = Arc::new(json);
+    let decl = tools.find(&call.tool);
+    let tool = decl.zip(definition).and_then(|(decl, definition)| definition.tools.get(&decl.id)).ok_or_else(|| {
         let known: Vec<_> = tools.tools().iter().map(|tool| format!("`{}`", tool.id.wire_name())).collect();
-        let refused = Some(format!("there is no tool `{}`; the tools are {}", call.name, known.join(", ")));
-        return Validated { call: made, refused };
-    };
-    made.tool = tool.decl.id.as_str().to_owned();
-    if let Some(error) = broken {
-        return Validated { call: made, refused: Some(format!("the arguments {error}")) };
+        format!("there is no tool `{}`; the tools are {}", call.tool, known.join(", "))
+    })?;
+    call.tool = tool.decl.id.as_str().to_owned();
+    if let Some(reason) = invalid {
+        return Err(format!("the arguments {reason}"));
     }
-    if let Err(reason) = tool.schema.accept(Arc::make_mut(&mut made.arguments)) {
-        return Validated { call: made, refused: Some(format!("the arguments do not fit: {reason}")) };
+    let accepted = tool.schema.accept(Arc::make_mut(&mut call.arguments));
+    accepted.map_err(|reason| format!("the arguments do not fit: {reason}"))?;
+    call.flags = tool.decl.flags;
+    if let Some(exits) = tool.exits.as_ref().filter(|_| call.flags.exit) {
+        call.flags.exit = caught_now(|| exits(&call.arguments))
+            .map_err(|error| format!("cannot determine whether the call ends the loop: {error}"))?;
     }
-    made.flags = tool.decl.flags;
-    if let Some(exits) = tool.exits.as_ref().filter(|_| made.flags.exit) {
-        match caught_now(|| exits(&made.arguments)) {
-            Ok(exit) => made.flags.exit = exit,
-            Err(error) => {
-                let refused = Some(format!("cannot determine whether the call ends the loop: {error}"));
-                return Validated { call: made, refused };
-            }
-        }
+    if let Some(gate) = &tool.gate {
+        let arguments = Arc::clone(&call.arguments);
+        let verdict = match at_home(Some(tool), scope).and_then(|scope| caught_now(|| Ok(gate(arguments, scope)))) {
+            Ok(verdict) => caught(verdict).await,
+            Err(error) => Err(error),
+        };
+        // After an error, it is unknown whether the call needs an approval, so it does not run.
+        call.gate = verdict.map_err(|error| format!("cannot determine whether the call needs an approval: {error}"))?;
     }
-    let verdict: Result<Option<Gate>> = match &tool.gate {
-        Some(gate) => {
-            let arguments = Arc::clone(&made.arguments);
-            match at_home(Some(tool), scope).and_then(|scope| caught_now(|| Ok(gate(arguments, scope)))) {
-                Ok(verdict) => caught(verdict).await,
-                Err(error) => Err(error),
-            }
-        }
-        None => Ok(None),
-    };
-    match verdict {
-        Ok(gate) => Validated { call: ToolCall { gate, ..made }, refused: None },
-        Err(error) => {
-            // Whether the call needs an approval is unknown, so it does not run.
-            Validated {
-                call: made,
-                refused: Some(format!("cannot determine whether the call needs an approval: {error}")),
-            }
-        }
-    }
+    Ok(())
 }

@@ -46,15 +46,15 @@ pub(super) async fn claim(shared: &Arc<Shared>) -> Result<Box<Worker>, NoClaim> 
             (!row.has_work(shared.now()), row.mail)
         };
         if idle && !mail {
-            let_go(shared, &state).await?;
+            release_idle(shared, &state).await?;
             return Err(NoClaim::Idle);
         }
-        let grip = runner.in_hand.grip(&shared.run);
-        if runner.in_hand.is_leaving() {
+        let guard = runner.registry.guard(&shared.run);
+        if runner.registry.is_leaving() {
             return Err(NoClaim::Stopped(Stop::Leaves));
         }
         let held = |by| if idle { NoClaim::Idle } else { NoClaim::Claimed { by } };
-        let Some(grip) = grip else {
+        let Some(guard) = guard else {
             return Err(held(runner.owner().await?.name().to_owned()));
         };
         if let Some(by) = other_worker(runner, &state).await? {
@@ -67,7 +67,7 @@ pub(super) async fn claim(shared: &Arc<Shared>) -> Result<Box<Worker>, NoClaim> 
         new_events.extend(migrated.flatten().map(|kind| NewEvent::new(Path::root(), kind)));
         let events = stamp(new_events, state.next, shared.now().max(state.at), Some(epoch));
         let after = follow(&state, &events)?;
-        let Some(worker) = restored(shared, &after, definition, epoch, grip).await? else { continue };
+        let Some(worker) = restored(shared, &after, definition, epoch, guard).await? else { continue };
         let row = shared.summary().clone();
         let append = append_of(
             &shared.run,
@@ -99,14 +99,14 @@ async fn restored(
     after: &RunState,
     definition: &Arc<BrainDefinition>,
     epoch: Epoch,
-    grip: RunGuard,
+    guard: RunGuard,
 ) -> Result<Option<Box<Worker>>, Stop> {
-    let mut worker = pin!(Worker::restored(shared, after, definition, epoch, grip));
+    let mut worker = pin!(Worker::restored(shared, after, definition, epoch, guard));
     loop {
         tokio::select! {
             biased;
             worker = &mut worker => return worker.map(Some),
-            () = shared.runner.in_hand.left() => return Err(Stop::Leaves),
+            () = shared.runner.registry.left() => return Err(Stop::Leaves),
             () = shared.bell.notified() => {
                 if !shared.catch_up().await?.is_empty() {
                     return Ok(None);
@@ -117,13 +117,13 @@ async fn restored(
 }
 
 /// Releases an idle run that is still claimed by this runner, whose worker could not release it.
-async fn let_go(shared: &Shared, state: &RunState) -> Result<(), Stop> {
+async fn release_idle(shared: &Shared, state: &RunState) -> Result<(), Stop> {
     let runner = &shared.runner;
     let Some(Claim { epoch, owner, released: false }) = &state.claim else { return Ok(()) };
     if state.has_ended() || runner.owner().await?.name() != &**owner {
         return Ok(());
     }
-    let Some(_grip) = runner.in_hand.grip(&shared.run) else { return Ok(()) };
+    let Some(_guard) = runner.registry.guard(&shared.run) else { return Ok(()) };
     let released = EventKind::RunReleased { reason: "nothing to do".to_owned() };
     append_alone(shared, *epoch, released).await
 }

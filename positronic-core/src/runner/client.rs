@@ -185,7 +185,7 @@ impl Client {
         actor: Actor,
     ) -> Result<Delivered, SignalError> {
         check_document(&payload, self.max_document_bytes).map_err(|error| {
-            let what = format!("the payload of the webhook `{webhook}` cannot be kept");
+            let what = format!("the payload of the webhook `{webhook}` cannot be stored");
             Refusal::Misfit { what, reason: error.to_string() }
         })?;
         let at = self.clock.now();
@@ -198,7 +198,7 @@ impl Client {
             PostOutcome::Delivered { run, seq } => return Ok(Delivered::To { run, seq }),
             PostOutcome::New => mail,
             // The first payload under an id counts.
-            PostOutcome::Duplicate => self.kept(&mail.id).await?.unwrap_or(mail),
+            PostOutcome::Duplicate => self.stored_webhook(&mail.id).await?.unwrap_or(mail),
         };
         let waits = PendingFilter::builder().webhook((mail.webhook.clone(), mail.identifier.clone())).build();
         let (mut misfit, mut failed) = (None, None);
@@ -252,8 +252,8 @@ impl Client {
 
     async fn deliver_to(&self, run: &RunId, mail: &InboundWebhook) -> Result<Seq, SignalError> {
         let state = load::state(&*self.store, run).await?;
-        let takes = std::slice::from_ref(&mail.id);
-        let sent = send(&*self.store, &*self.clock, run, state, &[mail.signal()], takes).await?;
+        let deliveries = std::slice::from_ref(&mail.id);
+        let sent = send(&*self.store, &*self.clock, run, state, &[mail.signal()], deliveries).await?;
         Ok(sent.accepted.first().copied().unwrap_or_default())
     }
 
@@ -273,7 +273,7 @@ impl Client {
         }
     }
 
-    async fn kept(&self, id: &SignalId) -> Result<Option<InboundWebhook>, StoreError> {
+    async fn stored_webhook(&self, id: &SignalId) -> Result<Option<InboundWebhook>, StoreError> {
         Ok(self.store.mailbox_entry(id).await?.and_then(|entry| match entry.delivery {
             DeliveryState::Undelivered(mail) => Some(mail),
             DeliveryState::Delivered { .. } => None,

@@ -3,6 +3,8 @@
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, SystemTime};
 
+use backon::ExponentialBuilder;
+
 use crate::record::{RunId, SignalId, Timestamp};
 
 /// A source of time.
@@ -21,6 +23,11 @@ pub trait Ids: Send + Sync + 'static {
 
     /// Returns a number from 0 to 1 that spreads retries.
     fn jitter(&self) -> f64;
+}
+
+/// Returns the pauses between retries of a failed operation: 50 ms, doubled each time, 12.75 s in all.
+pub(super) const fn pauses() -> ExponentialBuilder {
+    ExponentialBuilder::new().with_min_delay(Duration::from_millis(50)).with_factor(2.0).with_max_times(8)
 }
 
 /// The longest sleep before the clock is read again: the runtime's own clock stands still while the machine is

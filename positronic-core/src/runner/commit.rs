@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::append::{Extras, PAUSES, append_of, follow, stamp};
+use backon::BackoffBuilder as _;
+
+use super::append::{Extras, append_of, follow, stamp};
+use super::clock::pauses;
 use super::load;
-use super::stop::Stop;
-use super::stop::passes;
+use super::stop::{Stop, passes};
 use super::timers::timers;
 use super::worker::{Announced, Worker};
 use crate::machine::{Effect, IllegalEvent, RunState, awaits};
@@ -78,7 +80,7 @@ impl Worker {
         let summary = append.index.summary.clone();
         // Events of other writers up to there make this append fail, and are read then.
         self.shared.own.store(next.0 + events.len() as u64, Ordering::Release);
-        let mut pauses = PAUSES.iter();
+        let mut pauses = pauses().build();
         let failed = loop {
             let failed = match shared.runner.store.append(&shared.run, append).await {
                 Ok(()) => {
@@ -111,7 +113,7 @@ impl Worker {
             // Effects in flight continue meanwhile, and their outcomes wait in the channel.
             let Some(pause) = pauses.next().filter(|_| passes(&failed)) else { break failed };
             tracing::warn!(run = %self.shared.run, error = %failed, "the store failed; retrying");
-            tokio::time::sleep(*pause).await;
+            tokio::time::sleep(pause).await;
             append = made(&after);
         };
         // The end of the log is unknown now: every append must wake the worker.
@@ -136,18 +138,25 @@ impl Worker {
         }
     }
 
+    /// Repeats an operation while the store fails at it.
+    pub(super) async fn retried<T>(
+        &mut self,
+        mut operation: impl AsyncFnMut(&mut Self) -> Result<T, Stop>,
+    ) -> Result<T, Stop> {
+        let mut pauses = pauses().build();
+        loop {
+            let stop = match operation(self).await {
+                Err(stop) if passes(&stop) => stop,
+                result => return result,
+            };
+            let Some(pause) = pauses.next() else { return Err(stop) };
+            tokio::time::sleep(pause).await;
+        }
+    }
+
     /// Reads and folds the events of other writers, with the same retries as an append.
     pub(super) async fn catch_up(&mut self) -> Result<(), Stop> {
-        let mut pauses = PAUSES.iter();
-        loop {
-            match self.catch_up_with().await {
-                Ok(_) => return Ok(()),
-                Err(stop) => match pauses.next().filter(|_| passes(&stop)) {
-                    Some(pause) => tokio::time::sleep(*pause).await,
-                    None => return Err(stop),
-                },
-            }
-        }
+        self.retried(Self::catch_up_with).await.map(drop)
     }
 
     async fn catch_up_with(&mut self) -> Result<Vec<Arc<Event>>, Stop> {

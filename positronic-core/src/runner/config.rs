@@ -98,7 +98,7 @@ pub struct Runner {
     #[builder(default, setter(skip))]
     pub(super) owner: Arc<OnceCell<Lease>>,
     #[builder(default, setter(skip))]
-    pub(super) in_hand: RunRegistry,
+    pub(super) registry: RunRegistry,
     #[builder(default, setter(skip))]
     pub(super) backoffs: ResumeBackoffs,
     #[builder(default, setter(skip))]
@@ -183,7 +183,8 @@ impl Runner {
     ///
     /// # Errors
     ///
-    /// As [`Runner::start`].
+    /// As [`Runner::start`]; [`StartError::NoListener`] and [`StartError::Message`] if the run cannot begin with the
+    /// message.
     pub async fn start_with<B: Runnable>(
         &self,
         brain: B,
@@ -214,7 +215,7 @@ impl Runner {
         self.owner.get_or_try_init(|| self.store.acquire_lease()).await
     }
 
-    pub(super) fn plan_of(&self, title: &str) -> Option<Arc<BrainDefinition>> {
+    pub(super) fn definition_of(&self, title: &str) -> Option<Arc<BrainDefinition>> {
         self.brains.get(title).cloned().or_else(|| self.started.get(title))
     }
 

@@ -203,7 +203,7 @@ impl Conversation {
     ) -> Result<RunHandle<B::Result>, ConversationError> {
         let opening = Opening { text: text.into(), id: None };
         let (definition, options) = erased(&brain, &options)?;
-        Ok(self.send_plan(definition, options, opening).await?.typed())
+        Ok(self.send_definition(definition, options, opening).await?.typed())
     }
 
     /// Begins the next run without a message of a person.
@@ -225,7 +225,7 @@ impl Conversation {
     /// # Errors
     ///
     /// As [`Conversation::send`].
-    pub async fn send_plan(
+    pub async fn send_definition(
         &self,
         definition: Arc<BrainDefinition>,
         options: Value,

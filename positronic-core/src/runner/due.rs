@@ -1,9 +1,10 @@
 //! The runs of a store that have work, for a server.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -51,13 +52,13 @@ struct Rung {
 
 impl Rung {
     fn take(&self) -> BTreeSet<RunId> {
-        std::mem::take(&mut self.runs.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.runs.lock())
     }
 }
 
 impl Watcher for Rung {
     fn appended(&self, run: &RunId, _: Seq) {
-        self.runs.lock().unwrap_or_else(PoisonError::into_inner).insert(run.clone());
+        self.runs.lock().insert(run.clone());
         self.bell.notify_one();
     }
 }
@@ -116,14 +117,14 @@ impl Due {
     async fn rests(&self, row: &RunSummary) -> bool {
         let Some(rest) = self.backoffs.rest(&row.run) else { return false };
         let events = self.client.store().read(&row.run, rest.since, usize::MAX).await.unwrap_or_default();
-        !self.backoffs.hear(&row.run, &events)
+        !self.backoffs.records_signal(&row.run, &events)
     }
 
     /// Returns whether no live worker has claimed a run.
     async fn is_free(&self, row: &RunSummary, alive: &mut HashMap<Arc<str>, bool>) -> Result<bool, StoreError> {
         let Some(Claim { owner, released: false, .. }) = &row.claim else { return Ok(true) };
         if let Some(runner) = self.known.get(owner) {
-            return Ok(!runner.in_hand.has(&row.run));
+            return Ok(!runner.registry.has(&row.run));
         }
         if let Some(alive) = alive.get(owner) {
             return Ok(!alive);

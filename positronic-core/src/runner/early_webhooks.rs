@@ -1,12 +1,11 @@
 //! Delivery of webhooks that arrived before a call waited for them.
 
-use super::append::PAUSES;
 use super::shared::Shared;
 use super::signals::{SignalError, send};
-use super::stop::{Stop, passes};
+use super::stop::Stop;
 use super::worker::Worker;
 use crate::machine::{REPLY, Refusal, pending};
-use crate::record::{PendingKind, Signal, SignalKind};
+use crate::record::{Signal, SignalKind};
 use crate::store::{InboundWebhook, StoreError};
 
 impl InboundWebhook {
@@ -21,25 +20,13 @@ impl InboundWebhook {
 impl Worker {
     /// Delivers the stored webhooks for which the run waits, with the same retries as an append.
     pub(super) async fn take_mail(&mut self) -> Result<(), Stop> {
-        let mut pauses = PAUSES.iter();
-        loop {
-            match self.look_for_mail().await {
-                Ok(()) => return Ok(()),
-                Err(stop) => match pauses.next().filter(|_| passes(&stop)) {
-                    Some(pause) => tokio::time::sleep(*pause).await,
-                    None => return Err(stop),
-                },
-            }
-        }
+        self.retried(Self::look_for_mail).await
     }
 
     async fn look_for_mail(&mut self) -> Result<(), Stop> {
         let waits: Vec<_> = pending(&self.shared.state())
             .into_iter()
-            .flat_map(|pending| match pending.kind {
-                PendingKind::Answer { waits } => waits,
-                PendingKind::Approval { .. } | PendingKind::Budget { .. } => Vec::new(),
-            })
+            .flat_map(|pending| pending.kind.waits().to_vec())
             .filter(|wait| wait.webhook != REPLY)
             .collect();
         self.mail_unread = true;

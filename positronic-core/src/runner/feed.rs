@@ -5,12 +5,15 @@
 //! gaps.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use backon::Retryable as _;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use super::follower::{Followed, Follower, LogBell, pauses};
+use super::clock::pauses;
+use super::follower::{Followed, Follower, LogBell};
 use super::live::LiveDeltas;
 use crate::record::{Event, EventKind, RunId, Seq};
 use crate::sink::EventSink;
@@ -62,7 +65,7 @@ impl Feeds {
         from: Seq,
         over: bool,
     ) -> Feed {
-        let mut runs = self.runs();
+        let mut runs = self.runs.lock();
         let (next, over) = match runs.known.get(run) {
             Some(Known::Fed(line)) => {
                 line.leases.fetch_add(1, Ordering::AcqRel);
@@ -84,10 +87,6 @@ impl Feeds {
             Task { feeds, line: Arc::clone(&line), store, run: run.clone(), position: sender, follower, from, over };
         tokio::spawn(task.work());
         Feed(line)
-    }
-
-    fn runs(&self) -> MutexGuard<'_, Runs> {
-        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -158,7 +157,7 @@ impl Task {
 
     /// Ends the feed if no handle shares it; the next handle begins a new one.
     fn leaves(&self) -> bool {
-        let mut runs = self.feeds.runs();
+        let mut runs = self.feeds.runs.lock();
         let leaves = self.line.leases.load(Ordering::Acquire) == 0;
         if leaves {
             self.settle(&mut runs);
@@ -202,14 +201,12 @@ impl Task {
     }
 
     async fn offer(&self, event: &Arc<Event>) -> Result<(), GivenUp> {
-        let mut pauses = pauses();
-        while let Err(error) = self.feeds.sink.event(&self.run, event).await {
-            let Some(pause) = pauses.next() else { return Err(self.give_up(&error)) };
-            let (run, sink, seq) = (&self.run, self.feeds.sink.name(), event.seq);
-            tracing::debug!(%run, sink, %seq, %error, "retrying the event");
-            tokio::time::sleep(pause).await;
-        }
-        Ok(())
+        let (run, sink, seq) = (&self.run, &self.feeds.sink, event.seq);
+        (|| sink.event(run, event))
+            .retry(pauses())
+            .notify(|error, _| tracing::debug!(%run, sink = sink.name(), %seq, %error, "retrying the event"))
+            .await
+            .map_err(|error| self.give_up(&error))
     }
 
     fn give_up(&self, error: &(dyn std::error::Error + Sync)) -> GivenUp {
@@ -226,7 +223,7 @@ impl Drop for Task {
             tracing::warn!(run = %self.run, seq = %self.taken(), "the sink panicked; gave it up, the run continues");
         }
         let feeds = Arc::clone(&self.feeds);
-        self.settle(&mut feeds.runs());
+        self.settle(&mut feeds.runs.lock());
     }
 }
 

@@ -45,25 +45,10 @@ impl Conversation {
 
 /// Returns whether a retry may succeed without a change of what the trigger starts.
 pub(super) fn may_retry(error: &FireError) -> bool {
-    match error {
-        FireError::Start { reason, .. } => match &**reason {
-            ConversationError::Start(
-                StartError::Options { .. }
-                | StartError::Started { .. }
-                | StartError::NoListener { .. }
-                | StartError::Action(_),
-            )
-            | ConversationError::NotYours { .. }
-            | ConversationError::Prices { .. } => false,
-            ConversationError::Start(StartError::Store(_) | StartError::Leaves)
-            | ConversationError::Busy { .. }
-            // The budget may be raised.
-            | ConversationError::Spent { .. }
-            | ConversationError::Open { .. }
-            | ConversationError::Resume(_)
-            | ConversationError::Signal(_)
-            | ConversationError::Store(_) => true,
-        },
-        FireError::NoBrain { .. } | FireError::Busy { .. } | FireError::Gone { .. } => false,
+    let FireError::Start { reason, .. } = error else { return false };
+    match &**reason {
+        ConversationError::Start(reason) => matches!(reason, StartError::Store(_) | StartError::Leaves),
+        // A budget may be raised.
+        reason => !matches!(reason, ConversationError::NotYours { .. } | ConversationError::Prices { .. }),
     }
 }

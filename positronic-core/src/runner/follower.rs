@@ -15,22 +15,17 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
-use backon::{BackoffBuilder as _, ExponentialBackoff, ExponentialBuilder};
+use backon::Retryable as _;
 use tokio::sync::{Notify, mpsc};
 
+use super::clock::pauses;
 use super::live::{LiveDeltas, LiveRun, Piece};
 use crate::record::{Delta, Event, RunId, Seq};
 use crate::store::{EventStore, StoreError, Watcher};
 
 /// How many events are read at once.
 const CHUNK: usize = 256;
-
-/// Returns the pauses between retries: 50 ms, doubled each time, 12.75 s in all.
-pub(super) fn pauses() -> ExponentialBackoff {
-    ExponentialBuilder::default().with_min_delay(Duration::from_millis(50)).with_factor(2.0).with_max_times(8).build()
-}
 
 /// The next item of a run.
 pub(super) enum Followed {
@@ -160,15 +155,10 @@ impl Follower {
     }
 
     async fn read(&self) -> Result<Vec<Arc<Event>>, StoreError> {
-        let mut pauses = pauses();
-        loop {
-            let failed = match self.store.read(&self.run, self.next, CHUNK).await {
-                Err(failed @ StoreError::Failed { .. }) => failed,
-                read => return read,
-            };
-            let Some(pause) = pauses.next() else { return Err(failed) };
-            tracing::debug!(run = %self.run, seq = %self.next, error = %failed, "reading the log again");
-            tokio::time::sleep(pause).await;
-        }
+        (|| self.store.read(&self.run, self.next, CHUNK))
+            .retry(pauses())
+            .when(|error| matches!(error, StoreError::Failed { .. }))
+            .notify(|error, _| tracing::debug!(run = %self.run, seq = %self.next, %error, "reading the log again"))
+            .await
     }
 }

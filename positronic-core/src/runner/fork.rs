@@ -143,7 +143,7 @@ impl Runner {
     /// [`ForkError`]; after [`ForkError::Resume`] the fork exists, and another runner can resume it.
     pub async fn fork(&self, run: &RunId, at: Seq, mut fork: Fork) -> Result<RunHandle<Value>, ForkError> {
         let brain = self.client().store().run(run).await?.brain;
-        if let (Some(options), Some(definition)) = (&fork.options, self.plan_of(&brain)) {
+        if let (Some(options), Some(definition)) = (&fork.options, self.definition_of(&brain)) {
             let read = (definition.read_options)(options).map_err(|error| ForkError::Options(error.to_string()))?;
             fork.options = Some(read);
         }
@@ -166,7 +166,7 @@ impl Runner {
         for (index, event) in log.iter().enumerate() {
             state.fold(event).map_err(|error| StoreError::corrupt_log(run, error))?;
             let Some(root) = state.root.as_deref().filter(|root| root.end.is_none()) else { continue };
-            let Some(definition) = self.plan_of(&root.title) else { return Ok(None) };
+            let Some(definition) = self.definition_of(&root.title) else { return Ok(None) };
             let parts = matches!(root.stage, Stage::Step(_))
                 || log.get(index + 1).is_some_and(|next| {
                     matches!(
@@ -212,7 +212,7 @@ fn follows_at_once(before: &Event, event: &Event) -> bool {
         | EventKind::LoopToolResult { duration: None, .. }
         | EventKind::LoopApprovalWithdrawn { .. }
         | EventKind::LoopExit { .. }
-        | EventKind::LoopLimit { .. }
+        | EventKind::LoopLimit(_)
         | EventKind::BrainCancelled { .. } => true,
         EventKind::LoopPluginChanged { .. } | EventKind::LoopPluginFailed { .. } => {
             matches!(before.kind, EventKind::LoopBrainComplete { .. }) || of_a_plugin(before)
@@ -255,7 +255,7 @@ fn follows_at_once(before: &Event, event: &Event) -> bool {
         | EventKind::LoopResume { .. }
         | EventKind::LoopMaxIterations { .. }
         | EventKind::LoopStopped { .. }
-        | EventKind::BudgetRequested { .. }
+        | EventKind::BudgetRequested(_)
         | EventKind::BudgetDecided { .. }
         | EventKind::BudgetExpired {}
         | EventKind::LoopCompacted { .. } => false,

@@ -1,11 +1,11 @@
 //! Handle of a run: its outcome, its state, and its signals.
 
-use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use derive_where::derive_where;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -18,6 +18,7 @@ use crate::record::{Actor, Amounts, Event, Failure, Path, Pending, RunId, Seq, S
 use crate::store::StoreError;
 
 /// A handle of a run. The run continues when the handle is dropped. `R` is the type of the run's result.
+#[derive_where(Clone, Debug)]
 pub struct RunHandle<R> {
     shared: Arc<Shared>,
     /// The event number after the last signal that this handle sent, so that an earlier settled state is not
@@ -145,7 +146,7 @@ impl<R> RunHandle<R> {
         let Shared { runner, definition, .. } = &*self.shared;
         let brain = self.shared.state().root.as_ref().map(|root| root.title.to_string()).unwrap_or_default();
         // An opened run has no code of its own; its runner may know the brain.
-        let Some(definition) = definition.clone().or_else(|| runner.plan_of(&brain)) else {
+        let Some(definition) = definition.clone().or_else(|| runner.definition_of(&brain)) else {
             return Err(ResumeError::NoBrain { brain }.into());
         };
         let Some(public) = &definition.public else { return Ok(None) };
@@ -345,17 +346,5 @@ impl<R: DeserializeOwned> RunHandle<R> {
             None => return Err(RunError::Stopped { reason: ResumeError::NoProgress }),
         };
         serde_json::from_value(result).map_err(|error| RunError::Result { reason: error.to_string() })
-    }
-}
-
-impl<R> Clone for RunHandle<R> {
-    fn clone(&self) -> Self {
-        Self { shared: Arc::clone(&self.shared), sent: Arc::clone(&self.sent), result: PhantomData }
-    }
-}
-
-impl<R> fmt::Debug for RunHandle<R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("RunHandle").field(&self.shared.run).finish()
     }
 }

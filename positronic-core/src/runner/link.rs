@@ -1,14 +1,15 @@
 //! The connection from the author's code to its run.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
+use backon::Retryable as _;
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::append::PAUSES;
-use super::clock::sleep;
+use super::clock::pauses;
 use super::report::{Report, Reports};
 use super::shared::Shared;
 use crate::definition::{BrainDefinition, Link, ToolDefinition, recordable};
@@ -46,7 +47,7 @@ impl RunLink {
 
     /// Removes the counts of a call that has ended.
     pub(super) fn forget(&self, call: &Path) {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner).remove(call);
+        self.counts.lock().remove(call);
     }
 
     fn turn(&self, path: &Path, name: &str) -> Arc<tokio::sync::Mutex<()>> {
@@ -54,7 +55,7 @@ impl RunLink {
     }
 
     fn count<T>(&self, call: &Path, count: impl FnOnce(&mut Counts) -> T) -> T {
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.counts.lock();
         count(counts.entry(call.clone()).or_default())
     }
 }
@@ -95,17 +96,16 @@ impl Link for RunLink {
         let shared = self.shared.upgrade();
         Box::pin(async move {
             let shared = shared.ok_or_else(|| Error::new("the run has ended, so its files are no longer stored"))?;
-            let (now, mut pauses) = (shared.now(), PAUSES.iter());
+            let now = shared.now();
             // Retried as often as the append that would fail next.
-            loop {
-                match shared.runner.store.put_blob(bytes.clone(), now).await {
-                    Err(StoreError::Failed { message }) => match pauses.next() {
-                        Some(pause) => sleep(*pause).await,
-                        None => return Err(Error::new(format!("cannot store the file: {message}"))),
-                    },
-                    kept => return kept.map_err(|error| Error::new(format!("cannot store the file: {error}"))),
-                }
-            }
+            (|| shared.runner.store.put_blob(bytes.clone(), now))
+                .retry(pauses())
+                .when(|error| matches!(error, StoreError::Failed { .. }))
+                .await
+                .map_err(|error| match error {
+                    StoreError::Failed { message } => Error::new(format!("cannot store the file: {message}")),
+                    error => Error::new(format!("cannot store the file: {error}")),
+                })
         })
     }
 

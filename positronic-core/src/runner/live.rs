@@ -4,8 +4,9 @@
 //! a delta that does not fit is dropped for that reader only.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
+use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
 use crate::record::{Delta, RunId, Seq};
@@ -28,13 +29,9 @@ pub(super) struct LiveRun {
 }
 
 impl LiveDeltas {
-    fn all(&self) -> MutexGuard<'_, HashMap<RunId, Weak<LiveRun>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns the channel of a run.
     pub(super) fn of(&self, run: &RunId) -> Arc<LiveRun> {
-        let mut all = self.all();
+        let mut all = self.0.lock();
         if let Some(known) = all.get(run).and_then(Weak::upgrade) {
             return known;
         }
@@ -45,32 +42,28 @@ impl LiveDeltas {
 }
 
 impl LiveRun {
-    fn readers(&self) -> MutexGuard<'_, Vec<mpsc::Sender<Piece>>> {
-        self.readers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Adds a reader, which gets the deltas from now on.
     pub(super) fn subscribe(&self) -> mpsc::Receiver<Piece> {
         let (sender, receiver) = mpsc::channel(ROOM);
-        self.readers().push(sender);
+        self.readers.lock().push(sender);
         receiver
     }
 
     /// Returns whether the run has readers.
     pub(super) fn is_read(&self) -> bool {
-        self.readers().iter().any(|reader| !reader.is_closed())
+        self.readers.lock().iter().any(|reader| !reader.is_closed())
     }
 
     /// Sends a delta to every reader with room for it. It precedes event `after`.
     pub(super) fn send(&self, after: Seq, delta: &Delta) {
         let has_ended = |sent| matches!(sent, Err(mpsc::error::TrySendError::Closed(_)));
-        self.readers().retain(|reader| !has_ended(reader.try_send((after, delta.clone()))));
+        self.readers.lock().retain(|reader| !has_ended(reader.try_send((after, delta.clone()))));
     }
 }
 
 impl Drop for LiveRun {
     fn drop(&mut self) {
-        let mut all = self.all.all();
+        let mut all = self.all.0.lock();
         // A new channel may have replaced it.
         if all.get(&self.run).is_some_and(|known| known.strong_count() == 0) {
             all.remove(&self.run);

@@ -11,7 +11,7 @@ use crate::record::{Event, EventKind, RunId, Seq};
 use crate::store::{EventStore, Snapshot, StoreError};
 
 /// The version of a snapshot's content. It must be increased whenever [`RunState`] changes its form.
-const VERSION: u32 = 6;
+const VERSION: u32 = 7;
 
 #[derive(Serialize, Deserialize)]
 struct Content {

@@ -23,7 +23,7 @@ use crate::machine::{RunState, has_limit_of_money};
 use crate::projection::Prompts;
 use crate::record::{
     BrainStart, EndReason, Epoch, EventKind, Failure, NewEvent, Path, PluginStates, RunId, RunSummary, Seq, Start,
-    check_document,
+    check_document, check_text,
 };
 use crate::store::StoreError;
 
@@ -51,6 +51,9 @@ impl Runner {
         plugins: PluginStates,
     ) -> Result<RunHandle<Value>, StartError> {
         self.actions.check(&definition)?;
+        if let Some(opening) = &start.message {
+            check_text(&opening.text, self.max_document_bytes).map_err(StartError::Message)?;
+        }
         if start.message.is_some() && !definition.stages.iter().any(|stage| matches!(stage.body, StageBody::Loop(_))) {
             return Err(StartError::NoListener { brain: definition.title.clone() });
         }
@@ -94,8 +97,8 @@ impl Runner {
     ) -> Result<RunHandle<Value>, StartError> {
         // Registered before another process can find it. If it is registered already, the store refuses the
         // append.
-        let grip = self.in_hand.grip(run);
-        if self.in_hand.is_leaving() {
+        let guard = self.registry.guard(run);
+        if self.registry.is_leaving() {
             return Err(StartError::Leaves);
         }
         let epoch = Epoch(1);
@@ -131,8 +134,8 @@ impl Runner {
         let shared = Shared::new(self.clone(), run.clone(), Some(Arc::clone(&definition)), served, folded);
         shared.feed(Seq(0));
         let begun = shared.state().clone();
-        let made = match grip {
-            Some(grip) => Worker::restored(&shared, &begun, &definition, epoch, grip).await.map(Some),
+        let made = match guard {
+            Some(guard) => Worker::restored(&shared, &begun, &definition, epoch, guard).await.map(Some),
             None => Ok(None),
         };
         let worker = match made {
@@ -193,7 +196,7 @@ impl Runner {
     /// [`StoreError`] if the store fails.
     pub async fn changed(&self, run: &RunId) -> Result<Option<String>, StoreError> {
         let folded = load::whole(&*self.store, run).await?;
-        let definition = self.plan_of(&folded.summary.brain);
+        let definition = self.definition_of(&folded.summary.brain);
         let open = folded.state.root.as_deref().filter(|_| !folded.state.has_ended());
         Ok(definition.zip(open).and_then(|(definition, root)| migration(root, &definition).err()))
     }
@@ -213,7 +216,7 @@ impl Runner {
             return Err(ResumeError::Over { run: run.clone() });
         }
         let title = Arc::clone(&folded.summary.brain);
-        let Some(definition) = definition.or_else(|| self.plan_of(&title)) else {
+        let Some(definition) = definition.or_else(|| self.definition_of(&title)) else {
             return Err(ResumeError::NoBrain { brain: title.to_string() });
         };
         if let Some(root) = &folded.state.root {
@@ -262,7 +265,7 @@ impl Runner {
         let worker = worker_of(&*self.store, row.claim.as_ref()).await?.map(str::to_owned);
         let own = self.owner().await?.name();
         // A worker of this runner that is not registered has left the run without releasing it.
-        Ok(worker.filter(|worker| worker != own || self.in_hand.has(&row.run)))
+        Ok(worker.filter(|worker| worker != own || self.registry.has(&row.run)))
     }
 }
 

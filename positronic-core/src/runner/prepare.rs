@@ -35,8 +35,8 @@ impl Worker {
             return Ok(false);
         }
         let Some(scope) = self.scope(path.iteration(iteration)) else { return Ok(true) };
-        let read = self.said(&path);
-        self.answered.remove(&path.iteration(iteration));
+        let read = self.output_count(&path);
+        self.used_answers.remove(&path.iteration(iteration));
         self.launch(path, true, async move {
             report::Outcome::Prepared { result: prepared(definition, scope).await.map(Box::new), iteration, read }
         });
@@ -51,7 +51,7 @@ impl Worker {
         iteration: u32,
         read: usize,
     ) -> Result<(), Stop> {
-        if self.preparing(path) != Some(iteration) || read != self.said(path) {
+        if self.preparing(path) != Some(iteration) || read != self.output_count(path) {
             return Ok(());
         }
         match result {
@@ -69,7 +69,7 @@ impl Worker {
     }
 
     /// Returns the number of a loop's outputs so far.
-    fn said(&self, path: &Path) -> usize {
+    fn output_count(&self, path: &Path) -> usize {
         self.shared.prompts().get(path).map_or(0, |prompt| prompt.output.len())
     }
 
@@ -102,7 +102,7 @@ impl Worker {
         if appended {
             // No question is asked in this iteration from now on.
             let asks = path.iteration(number);
-            self.answered.remove(&asks);
+            self.used_answers.remove(&asks);
             self.link.forget(&asks);
             self.frames.set_loop(path, Arc::new(definition));
         }

@@ -54,19 +54,19 @@ impl Worker {
         turn: Option<Turn>,
     ) -> Result<(), Stop> {
         let asking = {
-            let used = self.answered.get(&asks);
+            let used = self.used_answers.get(&asks);
             let is_used = |index| used.is_some_and(|used| used.contains(&index));
             let model = self.shared.runner.model_of(question.settings.tier).name();
-            let in_flight = |path: &Path| self.flies(path);
+            let in_flight = |path: &Path| self.is_in_flight(path);
             machine::ask(&self.shared.state(), &asks, question.clone(), model, is_used, in_flight)
         };
         match asking {
             Asking::Recorded(index, answer) => {
-                self.answered.entry(asks).or_default().insert(index);
+                self.used_answers.entry(asks).or_default().insert(index);
                 _ = reply.send(Ok(answer));
             }
             Asking::Send(index, intent) => {
-                self.answered.entry(asks.clone()).or_default().insert(index);
+                self.used_answers.entry(asks.clone()).or_default().insert(index);
                 let request = question_request(intent.path.clone(), 0, &question);
                 if self.append_outcome(&asks, vec![intent]).await? {
                     self.send_question(Asker { asks, request, reply, turn }, None);
@@ -76,7 +76,7 @@ impl Worker {
                 if !new_events.is_empty() {
                     self.append_outcome(&asks, new_events).await?;
                 }
-                self.answered.remove(&asks);
+                self.used_answers.remove(&asks);
                 // The step runs again once more is granted; the limit ends the iteration or has it prepared again.
                 self.drop_flight(&preparing_or_step(asks));
             }

@@ -1,10 +1,11 @@
 //! The runs that a runner's own workers have claimed, and the signal to release them.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 
 use crate::record::RunId;
@@ -27,14 +28,14 @@ pub(super) struct RunGuard(Arc<Registry>, RunId);
 impl RunRegistry {
     /// Registers a run, unless it is registered. The caller checks for a release only afterwards, since a release
     /// waits for the registered runs.
-    pub(super) fn grip(&self, run: &RunId) -> Option<RunGuard> {
-        let fresh = self.0.runs().insert(run.clone());
+    pub(super) fn guard(&self, run: &RunId) -> Option<RunGuard> {
+        let fresh = self.0.runs.lock().insert(run.clone());
         fresh.then(|| RunGuard(Arc::clone(&self.0), run.clone()))
     }
 
     /// Returns whether a run is registered.
     pub(super) fn has(&self, run: &RunId) -> bool {
-        self.0.runs().contains(run)
+        self.0.runs.lock().contains(run)
     }
 
     /// Returns whether the runner releases its runs and claims no more.
@@ -53,14 +54,14 @@ impl RunRegistry {
         let released = async {
             loop {
                 let empty = self.0.empty.notified();
-                if self.0.runs().is_empty() {
+                if self.0.runs.lock().is_empty() {
                     return;
                 }
                 empty.await;
             }
         };
         _ = tokio::time::timeout(patience, released).await;
-        self.0.runs().len()
+        self.0.runs.lock().len()
     }
 
     /// Returns a channel that turns true when the workers must release their runs.
@@ -69,15 +70,9 @@ impl RunRegistry {
     }
 }
 
-impl Registry {
-    fn runs(&self) -> MutexGuard<'_, HashSet<RunId>> {
-        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl Drop for RunGuard {
     fn drop(&mut self) {
-        let mut runs = self.0.runs();
+        let mut runs = self.0.runs.lock();
         runs.remove(&self.1);
         if runs.is_empty() {
             self.0.empty.notify_waiters();

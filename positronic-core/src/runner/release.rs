@@ -16,7 +16,7 @@ impl Runner {
     /// blocks its thread or the store cannot be written. A process that ends earlier leaves its work as a crash
     /// does.
     pub async fn release(&self) {
-        let left = self.in_hand.release(self.release_grace.saturating_add(LAST_WORDS)).await;
+        let left = self.registry.release(self.release_grace.saturating_add(LAST_WORDS)).await;
         if left > 0 {
             tracing::warn!(runs = left, "not all runs could be released in time");
         }

@@ -2,9 +2,10 @@
 //! doubled after each failure up to five minutes, until a signal arrives.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::stop::ResumeError;
@@ -33,14 +34,10 @@ pub(super) struct Rest {
 }
 
 impl ResumeBackoffs {
-    fn all(&self) -> MutexGuard<'_, HashMap<RunId, ResumeBackoff>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Pauses a run after a failure at event `next`.
     pub(super) fn add(&self, run: &RunId, next: Seq, reason: Option<ResumeError>) {
         let now = Instant::now();
-        let mut all = self.all();
+        let mut all = self.0.lock();
         // A failure long ago is unrelated.
         all.retain(|_, last| last.until + LONGEST > now);
         let last = all.get(run).map(|last| last.pause);
@@ -50,30 +47,30 @@ impl ResumeBackoffs {
 
     /// Returns the rest of a run's pause.
     pub(super) fn rest(&self, run: &RunId) -> Option<Rest> {
-        let all = self.all();
+        let all = self.0.lock();
         let setback = all.get(run)?;
         let left = setback.until.saturating_duration_since(Instant::now());
         (!left.is_zero()).then(|| Rest { reason: setback.reason.clone(), left, since: setback.next })
     }
 
     /// Ends the pause of a run if one of the events after its failure is a signal.
-    pub(super) fn hear(&self, run: &RunId, events: &[Arc<Event>]) -> bool {
-        let heard = events.iter().any(|event| event.epoch.is_none());
-        if heard {
+    pub(super) fn records_signal(&self, run: &RunId, events: &[Arc<Event>]) -> bool {
+        let has_signal = events.iter().any(|event| event.epoch.is_none());
+        if has_signal {
             self.end(run);
         }
-        heard
+        has_signal
     }
 
     /// Ends the pause of a run that is resumed explicitly.
     pub(super) fn end(&self, run: &RunId) {
-        if let Some(setback) = self.all().get_mut(run) {
+        if let Some(setback) = self.0.lock().get_mut(run) {
             setback.until = Instant::now();
         }
     }
 
     /// Forgets the failures of a run that has made progress.
     pub(super) fn clear(&self, run: &RunId) {
-        self.all().remove(run);
+        self.0.lock().remove(run);
     }
 }

@@ -111,7 +111,7 @@ async fn follow(shared: &Arc<Shared>) -> Result<Followed, Stop> {
         return Ok(Followed::Ended);
     }
     let backoffs = &shared.runner.backoffs;
-    if !backoffs.hear(&shared.run, &events)
+    if !backoffs.records_signal(&shared.run, &events)
         && let Some(rest) = backoffs.rest(&shared.run)
     {
         if let Some(reason) = rest.reason {

@@ -71,7 +71,7 @@ async fn serve_alone(runner: Runner) {
     loop {
         tokio::select! {
             biased;
-            () = runner.in_hand.left() => return,
+            () = runner.registry.left() => return,
             Some(event) = events.next() => log(&event),
         }
     }

@@ -12,11 +12,12 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::{BoxFuture, join_all};
 use futures::stream::{BoxStream, FuturesUnordered, StreamExt as _, unfold};
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -38,24 +39,20 @@ const LOOK: Duration = Duration::from_secs(1);
 pub(super) struct KnownRunners(Arc<Mutex<HashMap<String, Runner>>>);
 
 impl KnownRunners {
-    fn all(&self) -> MutexGuard<'_, HashMap<String, Runner>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     async fn add(&self, runner: &Runner) -> Result<(), StoreError> {
         let name = runner.worker().await?;
-        self.all().entry(name).or_insert_with(|| runner.clone());
+        self.0.lock().entry(name).or_insert_with(|| runner.clone());
         Ok(())
     }
 
     /// Returns the name of the runner if there is exactly one.
     pub(super) fn only(&self) -> Option<String> {
-        let all = self.all();
+        let all = self.0.lock();
         all.keys().next().filter(|_| all.len() == 1).cloned()
     }
 
     pub(super) fn get(&self, name: &str) -> Option<Runner> {
-        self.all().get(name).cloned()
+        self.0.lock().get(name).cloned()
     }
 }
 
@@ -133,7 +130,7 @@ impl<F: FindRunner> Server<F> {
     /// Stops claiming and releases the claimed runs, as [`Runner::release`] does, for each of its runners.
     pub async fn release(&self) {
         self.leaves.send_replace(true);
-        let runners: Vec<Runner> = self.known.all().values().cloned().collect();
+        let runners: Vec<Runner> = self.known.0.lock().values().cloned().collect();
         join_all(runners.iter().map(Runner::release)).await;
     }
 }

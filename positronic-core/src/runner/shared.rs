@@ -1,8 +1,9 @@
 //! The current state of a run, shared by its worker and its handles.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};
 
 use super::Runner;
@@ -98,15 +99,15 @@ impl Shared {
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, RunState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     pub(super) fn prompts(&self) -> MutexGuard<'_, Prompts> {
-        self.prompts.lock().unwrap_or_else(PoisonError::into_inner)
+        self.prompts.lock()
     }
 
     pub(super) fn summary(&self) -> MutexGuard<'_, RunSummary> {
-        self.summary.lock().unwrap_or_else(PoisonError::into_inner)
+        self.summary.lock()
     }
 
     pub(super) fn now(&self) -> Timestamp {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Clock;
 use super::append::{Extras, append_of, follow, stamp};
 use crate::machine::{KNOWN_SIGNALS, Refusal, RunState, admit, decided};
-use crate::record::{DocumentError, NewEvent, RunId, Seq, Signal, SignalId, SignalKind, check_document};
+use crate::record::{NewEvent, RunId, Seq, Signal, SignalId, SignalKind, check_document, check_text};
 use crate::store::{EventStore, StoreError};
 use crate::tools::check_json;
 
@@ -34,10 +34,6 @@ pub(super) struct Sent {
 
 /// Refuses a signal that is too large for a log.
 pub(super) fn recordable(signal: &Signal, max_bytes: usize) -> Result<(), Refusal> {
-    let text = |text: &str| match text.len() > max_bytes {
-        true => Err(DocumentError::TooLarge { max_bytes }),
-        false => Ok(()),
-    };
     let (what, checked) = match &signal.kind {
         SignalKind::Approve { arguments: Some(arguments), .. } => {
             ("the edited arguments", check_document(arguments, max_bytes))
@@ -45,9 +41,9 @@ pub(super) fn recordable(signal: &Signal, max_bytes: usize) -> Result<(), Refusa
         SignalKind::Webhook { payload, .. } | SignalKind::Reply { payload, .. } => {
             ("the answer", check_document(payload, max_bytes))
         }
-        SignalKind::Message { text: said, .. } => ("the message", text(said)),
+        SignalKind::Message { text: said, .. } => ("the message", check_text(said, max_bytes)),
         SignalKind::Reject { reason: Some(reason), .. } | SignalKind::Cancel { reason: Some(reason) } => {
-            ("the reason", text(reason))
+            ("the reason", check_text(reason, max_bytes))
         }
         SignalKind::Approve { arguments: None, .. }
         | SignalKind::Reject { reason: None, .. }
@@ -68,7 +64,7 @@ pub(super) async fn send(
     run: &RunId,
     mut state: RunState,
     signals: &[Signal],
-    takes: &[SignalId],
+    deliveries: &[SignalId],
 ) -> Result<Sent, SignalError> {
     loop {
         let now = clock.now().max(state.at);
@@ -77,17 +73,17 @@ pub(super) async fn send(
             Ok(folded) => folded,
             // The sender's state may lag behind the log, and only the log can refuse.
             Err(_) if catch_up(store, run, &mut state).await? => continue,
-            Err(refused) => return Err(told(store, run, refused.0, &refused.1).await?.into()),
+            Err(refused) => return Err(with_decision(store, run, refused.0, &refused.1).await?.into()),
         };
         if events.is_empty() {
-            for mail in takes {
+            for mail in deliveries {
                 // The run has received it otherwise, so no other run must get it.
                 store.discard(mail).await?;
             }
             return Ok(Sent { accepted, next: state.next, is_new: false });
         }
         let row = store.run(run).await?;
-        let extras = Extras { takes: takes.to_vec(), ..Extras::default() };
+        let extras = Extras { deliveries: deliveries.to_vec(), ..Extras::default() };
         match store.append(run, append_of(run, &state, &after, Some(&row), &events, extras)).await {
             Ok(()) => return Ok(Sent { accepted, next: after.next, is_new: true }),
             Err(StoreError::Conflict { .. }) => {
@@ -156,7 +152,12 @@ async fn catch_up(store: &dyn EventStore, run: &RunId, state: &mut RunState) -> 
 }
 
 /// Adds to the refusal of a decision what was decided, even after the end of the batch or the run.
-async fn told(store: &dyn EventStore, run: &RunId, refusal: Refusal, signal: &Signal) -> Result<Refusal, StoreError> {
+async fn with_decision(
+    store: &dyn EventStore,
+    run: &RunId,
+    refusal: Refusal,
+    signal: &Signal,
+) -> Result<Refusal, StoreError> {
     let (SignalKind::Approve { call, .. } | SignalKind::Reject { call, .. } | SignalKind::Grant { to: call, .. }) =
         &signal.kind
     else {

@@ -4,14 +4,12 @@
 //! conversation, with the same message, budget and overrides. The person and the channel may differ, because a retry
 //! may have another trace.
 
-use std::fmt;
-
 use serde_json::Value;
 
 use super::stop::LEAVES;
 use crate::definition::{BrainDefinition, UnknownAction};
 use crate::machine::RunState;
-use crate::record::{Budget, RunId, Start};
+use crate::record::{Budget, DocumentError, RunId, Start};
 use crate::store::StoreError;
 
 /// The reason why a run did not start.
@@ -40,6 +38,9 @@ pub enum StartError {
         /// The brain's title.
         brain: String,
     },
+    /// The message is too large for the log.
+    #[error("the message cannot be recorded: {0}")]
+    Message(#[source] DocumentError),
     /// The brain names an action that the runner does not have.
     #[error(transparent)]
     Action(#[from] UnknownAction),
@@ -52,43 +53,36 @@ pub enum StartError {
 }
 
 /// A difference between a run and a start with its id.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
 #[non_exhaustive]
 pub enum Difference {
     /// It was not begun by a start with that id.
+    #[strum(to_string = "it was not begun by a start with that id")]
     Id,
     /// It has another brain.
+    #[strum(to_string = "it has another brain")]
     Brain,
     /// It has other options.
+    #[strum(to_string = "it has other options")]
     Options,
     /// It has another user, or none.
+    #[strum(to_string = "it has another user")]
     User,
     /// It belongs to another conversation, or has another place in it.
+    #[strum(to_string = "it has another place in conversations")]
     Conversation,
     /// It began with another message.
+    #[strum(to_string = "it began with another message")]
     Message,
     /// It was started by another trigger, or by none.
+    #[strum(to_string = "it was started by another trigger, or by none")]
     Trigger,
     /// It has another budget.
+    #[strum(to_string = "it has another budget")]
     Budget,
     /// It has another system prompt or model override.
+    #[strum(to_string = "it has another system prompt or model")]
     Overrides,
-}
-
-impl fmt::Display for Difference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Id => "it was not begun by a start with that id",
-            Self::Brain => "it has another brain",
-            Self::Options => "it has other options",
-            Self::User => "it has another user",
-            Self::Conversation => "it has another place in conversations",
-            Self::Message => "it began with another message",
-            Self::Trigger => "it was started by another trigger, or by none",
-            Self::Budget => "it has another budget",
-            Self::Overrides => "it has another system prompt or model",
-        })
-    }
 }
 
 fn listed(differs: &[Difference]) -> String {

@@ -1,6 +1,6 @@
 //! Loops with structured actions: the request, the streamed reasoning and the answer.
 
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
 
 use super::ask::ask;
 use super::shared::Shared;
@@ -64,14 +64,14 @@ impl DeltaSink for ReasonAlone<'_> {
         if piece.kind != DeltaKind::Text {
             return self.show.piece(piece);
         }
-        let gained = self.reason.lock().unwrap_or_else(PoisonError::into_inner).feed(&piece.text);
+        let gained = self.reason.lock().feed(&piece.text);
         if !gained.is_empty() {
             self.show.piece(Piece { kind: DeltaKind::Reasoning, text: gained, ..piece });
         }
     }
 
     fn restart(&self) {
-        *self.reason.lock().unwrap_or_else(PoisonError::into_inner) = ReasoningStream::default();
+        *self.reason.lock() = ReasoningStream::default();
         self.show.restart();
     }
 

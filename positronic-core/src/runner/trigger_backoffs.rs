@@ -1,9 +1,10 @@
 //! Pauses of triggers that could not fire: until a retry, or until their next time if a retry fails again.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::record::{Timer, Timestamp, TriggerId};
@@ -25,14 +26,10 @@ enum Out {
 }
 
 impl TriggerBackoffs {
-    fn all(&self) -> MutexGuard<'_, HashMap<TriggerId, (Timestamp, Out)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns the due triggers that are not paused here.
     pub(super) fn ready(&self, mut due: Vec<Timer>) -> Vec<Timer> {
         let now = Instant::now();
-        let mut out = self.all();
+        let mut out = self.0.lock();
         // A trigger that fired elsewhere, was deleted or is due at another time starts afresh.
         out.retain(|id, (at, _)| due.iter().any(|timer| timer.trigger.id == *id && timer.trigger.due == *at));
         due.retain(|timer| match out.get(&timer.trigger.id) {
@@ -45,7 +42,7 @@ impl TriggerBackoffs {
 
     /// Excludes a trigger until its next time.
     pub(super) fn refuse(&self, timer: &Timer) {
-        self.all().insert(timer.trigger.id.clone(), (timer.trigger.due, Out::Refused));
+        self.0.lock().insert(timer.trigger.id.clone(), (timer.trigger.due, Out::Refused));
     }
 
     /// Pauses a trigger that could not fire: until its next time, or if a retry may succeed for a second, doubled
@@ -55,7 +52,7 @@ impl TriggerBackoffs {
             return self.refuse(timer);
         }
         let [first, most] = REST;
-        let mut all = self.all();
+        let mut all = self.0.lock();
         let rest = match all.get(&timer.trigger.id) {
             Some((_, Out::Rests(_, last))) => (*last * 2).min(most),
             Some((_, Out::Refused)) | None => first,

@@ -93,7 +93,7 @@ impl Runner {
         let Timer { trigger, brain, options, user, conversation, budget, origin, .. } = timer;
         let id = || trigger.id.clone();
         let definition =
-            self.plan_of(brain).ok_or_else(|| FireError::NoBrain { trigger: id(), brain: brain.to_string() })?;
+            self.definition_of(brain).ok_or_else(|| FireError::NoBrain { trigger: id(), brain: brain.to_string() })?;
         let options = options.clone();
         let because = Fired { trigger: trigger.clone(), origin: origin.clone() };
         let actor = Actor::builder().channel("trigger").build();

@@ -10,11 +10,12 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
+use parking_lot::Mutex;
 use tokio::sync::{Notify, OnceCell};
 
 use super::clock::sleep_until;
@@ -33,20 +34,16 @@ const LOOK: Duration = Duration::from_secs(1);
 pub(super) struct Started(Arc<Mutex<HashMap<String, Arc<BrainDefinition>>>>);
 
 impl Started {
-    fn all(&self) -> MutexGuard<'_, HashMap<String, Arc<BrainDefinition>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Adds a brain, replacing an earlier one with its title.
     pub(super) fn insert(&self, definition: &Arc<BrainDefinition>) {
-        let mut all = self.all();
+        let mut all = self.0.lock();
         if all.get(&definition.title).is_none_or(|known| !Arc::ptr_eq(known, definition)) {
             all.insert(definition.title.clone(), Arc::clone(definition));
         }
     }
 
     pub(super) fn get(&self, title: &str) -> Option<Arc<BrainDefinition>> {
-        self.all().get(title).cloned()
+        self.0.lock().get(title).cloned()
     }
 }
 
@@ -77,7 +74,7 @@ struct Owner(Arc<Runs>);
 impl Drop for Owner {
     fn drop(&mut self) {
         self.0.closed.store(true, Ordering::Release);
-        self.0.known().clear();
+        self.0.known.lock().clear();
         self.0.bell.notify_one();
     }
 }
@@ -113,23 +110,15 @@ impl Watcher for Watch {
 }
 
 impl Runs {
-    fn known(&self) -> MutexGuard<'_, HashMap<RunId, Known>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn rung(&self) -> MutexGuard<'_, HashSet<RunId>> {
-        self.rung.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn ring(&self, run: RunId) {
-        self.rung().insert(run);
+        self.rung.lock().insert(run);
         self.bell.notify_one();
     }
 
     /// Removes the runs to look at now, and returns the time of the next one.
     fn ready(&self, now: Timestamp) -> (Vec<(RunId, Known)>, Option<Timestamp>) {
-        let mut rung = std::mem::take(&mut *self.rung());
-        let mut known = self.known();
+        let mut rung = std::mem::take(&mut *self.rung.lock());
+        let mut known = self.known.lock();
         let timed = known.iter().filter(|(_, known)| known.wake.is_some_and(|wake| wake <= now));
         rung.extend(timed.map(|(run, _)| run.clone()));
         let ready = rung.into_iter().filter_map(|run| known.remove_entry(&run)).collect();
@@ -138,7 +127,7 @@ impl Runs {
 
     /// Adds a run, unless its runner is gone or has added it again.
     fn keep(&self, run: RunId, known: Known) {
-        let mut all = self.known();
+        let mut all = self.known.lock();
         if !self.closed.load(Ordering::Acquire) {
             all.entry(run).or_insert(known);
         }
@@ -241,14 +230,14 @@ async fn continued(
         Err(StoreError::NoSuchRun { .. }) => return Ok(Looked::Gone),
         Err(error) => return Err(error),
     };
-    if row.status.is_over() || runner.in_hand.is_leaving() || runner.in_hand.has(run) {
+    if row.status.is_over() || runner.registry.is_leaving() || runner.registry.has(run) {
         return Ok(Looked::Gone);
     }
     if !row.has_work(now) {
         return Ok(Looked::Waits(row.wake));
     }
     if let Some(rest) = runner.backoffs.rest(run)
-        && !runner.backoffs.hear(run, &runner.store.read(run, rest.since, usize::MAX).await?)
+        && !runner.backoffs.records_signal(run, &runner.store.read(run, rest.since, usize::MAX).await?)
     {
         return Ok(Looked::Waits(Some(now.after(rest.left))));
     }

@@ -32,7 +32,7 @@ pub(super) struct Worker {
     pub(super) frames: Frames,
     pub(super) link: Arc<RunLink>,
     pub(super) reports: Reports,
-    pub(super) answered: HashMap<Path, HashSet<usize>>,
+    pub(super) used_answers: HashMap<Path, HashSet<usize>>,
     /// Effects whose intents are in the log and that the worker starts next.
     pub(super) announced: Vec<Effect>,
     flights: HashMap<Path, Flight>,
@@ -47,7 +47,7 @@ pub(super) struct Worker {
     /// Whether the mailbox may have unread webhooks for the run. A worker that stops then does not release the
     /// run, so that it counts as orphaned.
     pub(super) mail_unread: bool,
-    _grip: RunGuard,
+    _guard: RunGuard,
 }
 
 /// A task that is in flight.
@@ -90,7 +90,7 @@ impl Worker {
         state: &RunState,
         definition: &Arc<BrainDefinition>,
         epoch: Epoch,
-        grip: RunGuard,
+        guard: RunGuard,
     ) -> Result<Box<Self>, Stop> {
         let (reports, incoming) = mpsc::unbounded_channel();
         let link = Arc::new(RunLink::new(shared, reports.clone()));
@@ -100,17 +100,17 @@ impl Worker {
             frames,
             link,
             reports,
-            answered: HashMap::new(),
+            used_answers: HashMap::new(),
             announced: Vec::new(),
             flights: HashMap::new(),
             incoming,
             held: Vec::new(),
             unsettled: 0,
-            leaves: shared.runner.in_hand.leaves(),
+            leaves: shared.runner.registry.leaves(),
             leaves_at: None,
             shared: Arc::clone(shared),
             mail_unread: true,
-            _grip: grip,
+            _guard: guard,
         }))
     }
 
@@ -301,12 +301,12 @@ impl Worker {
     /// Starts the effects whose intents are in the log.
     pub(super) fn spawn_announced(&mut self) {
         for effect in std::mem::take(&mut self.announced) {
-            self.fly(&effect);
+            self.start_effect(&effect);
         }
     }
 
     /// Returns whether an effect is in flight at a path.
-    pub(super) fn flies(&self, path: &Path) -> bool {
+    pub(super) fn is_in_flight(&self, path: &Path) -> bool {
         self.flights.contains_key(path)
     }
 
@@ -339,7 +339,7 @@ impl Worker {
     /// answer to a plugin's question is awaited.
     async fn give_up_iterations(&mut self) -> Result<(), Stop> {
         let is_idle =
-            |path: &&Path| self.preparing(path).is_some_and(|iteration| !self.flies(&path.iteration(iteration)));
+            |path: &&Path| self.preparing(path).is_some_and(|iteration| !self.is_in_flight(&path.iteration(iteration)));
         let paths: Vec<Path> = self.flights.keys().filter(is_idle).cloned().collect();
         for path in &paths {
             self.drop_flight(path);
@@ -436,8 +436,8 @@ impl Worker {
                 self.flights.remove(&path);
                 self.record_outcome(&path, outcome).await?;
                 // A question that is sent again is in flight under the same path.
-                if !self.flies(&path) {
-                    self.answered.remove(&path);
+                if !self.is_in_flight(&path) {
+                    self.used_answers.remove(&path);
                     self.link.forget(&path);
                 }
             }

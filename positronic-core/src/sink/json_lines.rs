@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::sync::Arc;
 
+use derive_where::derive_where;
 use futures::future::BoxFuture;
 use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
@@ -13,7 +14,9 @@ use crate::record::{Event, RunId};
 /// Writes each event as one line of JSON, and flushes after it.
 ///
 /// It may block: an unread pipe blocks the sink, but not the run.
+#[derive_where(Debug)]
 pub struct JsonLines<W> {
+    #[derive_where(skip)]
     writer: Arc<Mutex<W>>,
 }
 
@@ -41,11 +44,5 @@ impl<W: Write + Send + 'static> EventSink for JsonLines<W> {
             let write = move || writer.write_all(line.as_bytes()).and_then(|()| writer.flush());
             spawn_blocking(write).await.map_err(|error| fails(&error))?.map_err(|error| fails(&error))
         })
-    }
-}
-
-impl<W> std::fmt::Debug for JsonLines<W> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("JsonLines")
     }
 }

@@ -1,8 +1,9 @@
 //! A sink that stores everything in memory, for tests.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
 
 use super::{EventSink, SinkError};
 use crate::record::{Delta, Event, RunId};
@@ -29,13 +30,13 @@ impl Recorder {
     /// Returns the events so far.
     #[must_use]
     pub fn events(&self) -> Vec<Arc<Event>> {
-        self.recorded.lock().unwrap_or_else(PoisonError::into_inner).events.clone()
+        self.recorded.lock().events.clone()
     }
 
     /// Returns the deltas so far.
     #[must_use]
     pub fn deltas(&self) -> Vec<Delta> {
-        self.recorded.lock().unwrap_or_else(PoisonError::into_inner).deltas.clone()
+        self.recorded.lock().deltas.clone()
     }
 }
 
@@ -45,11 +46,11 @@ impl EventSink for Recorder {
     }
 
     fn event<'a>(&'a self, _: &'a RunId, event: &'a Arc<Event>) -> BoxFuture<'a, Result<(), SinkError>> {
-        self.recorded.lock().unwrap_or_else(PoisonError::into_inner).events.push(Arc::clone(event));
+        self.recorded.lock().events.push(Arc::clone(event));
         Box::pin(std::future::ready(Ok(())))
     }
 
     fn delta(&self, _: &RunId, delta: &Delta) {
-        self.recorded.lock().unwrap_or_else(PoisonError::into_inner).deltas.push(delta.clone());
+        self.recorded.lock().deltas.push(delta.clone());
     }
 }

@@ -22,7 +22,7 @@ pub struct Append {
     pub index: Index,
     /// The webhooks that the events deliver. The store refuses the append if one of them was delivered before; it ignores
     /// one that it no longer has.
-    pub takes: Vec<SignalId>,
+    pub deliveries: Vec<SignalId>,
     /// Changes to timers. A timer that fires must be due at the time in the change; else the store refuses the append.
     /// The copy of a log changes no timers, although its events mention them.
     pub timers: Vec<TimerChange>,

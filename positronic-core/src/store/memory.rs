@@ -1,7 +1,9 @@
 //! In-memory store, for tests and for runs that need not outlive their process.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
 
 use super::{
     Append, BoxFuture, DeliveryState, EventMatch, EventStore, InboundWebhook, Lease, MailboxEntry, PendingFilter,
@@ -97,22 +99,14 @@ impl MemoryStore {
 
     /// Marks a live worker as dead, as another machine that cannot see it would. For tests.
     pub fn declare_dead(&self, worker: &str) {
-        self.workers().alive.remove(worker);
-    }
-
-    fn contents(&self) -> MutexGuard<'_, Contents> {
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn workers(&self) -> MutexGuard<'_, Workers> {
-        self.workers.lock().unwrap_or_else(PoisonError::into_inner)
+        self.workers.lock().alive.remove(worker);
     }
 
     fn append_now(&self, run: &RunId, append: Append) -> Result<(), StoreError> {
         let lines = append.lines()?;
         self.reserve_names(&append.events);
         let (watchers, next) = {
-            let mut contents = self.contents();
+            let mut contents = self.shared.lock();
             let contents = &mut *contents;
             let stored = contents.runs.get(run);
             let next = stored.map_or(Seq(0), StoredRun::next);
@@ -130,7 +124,7 @@ impl MemoryStore {
             {
                 return Err(StoreError::NoRunBefore { run: run.clone(), before: before.clone() });
             }
-            for id in &append.takes {
+            for id in &append.deliveries {
                 if let Some((_, Some((run, seq)))) = contents.mail.get(id) {
                     return Err(StoreError::Taken { mail: id.clone(), run: run.clone(), seq: *seq });
                 }
@@ -145,7 +139,7 @@ impl MemoryStore {
             for change in &append.timers {
                 contents.change(change);
             }
-            for id in &append.takes {
+            for id in &append.deliveries {
                 if let Some((_, taken)) = contents.mail.get_mut(id) {
                     *taken = Some((run.clone(), append.expected));
                 }
@@ -175,14 +169,14 @@ impl MemoryStore {
             if let EventKind::RunClaimed { owner, .. } = &event.kind
                 && let Some(Ok(count)) = owner.strip_prefix("worker-").map(str::parse::<u64>)
             {
-                let mut workers = self.workers();
+                let mut workers = self.workers.lock();
                 workers.count = workers.count.max(count);
             }
         }
     }
 
     fn of<T>(&self, run: &RunId, f: impl FnOnce(&StoredRun) -> Result<T, StoreError>) -> Result<T, StoreError> {
-        match self.contents().runs.get(run) {
+        match self.shared.lock().runs.get(run) {
             Some(stored) => f(stored),
             None => Err(StoreError::NoSuchRun { run: run.clone() }),
         }
@@ -236,16 +230,16 @@ impl EventStore for MemoryStore {
     }
 
     fn runs<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunSummary>, StoreError>> {
-        let contents = self.contents();
+        let contents = self.shared.lock();
         let mut rows: Vec<_> =
             contents.runs.values().map(|stored| &stored.summary).filter(|row| filter.passes(row)).cloned().collect();
         rows.sort_by(|a, b| (b.started, &b.run).cmp(&(a.started, &a.run)));
-        rows.truncate(filter.most.unwrap_or(usize::MAX));
+        rows.truncate(filter.limit.unwrap_or(usize::MAX));
         ready(Ok(rows))
     }
 
     fn pending<'a>(&'a self, filter: &'a PendingFilter) -> BoxFuture<'a, Result<Vec<PendingItem>, StoreError>> {
-        let contents = self.contents();
+        let contents = self.shared.lock();
         let all = contents.runs.iter().flat_map(|(run, stored)| {
             stored.pending.iter().map(move |(at, pending)| PendingItem {
                 run: run.clone(),
@@ -256,13 +250,13 @@ impl EventStore for MemoryStore {
         });
         let mut items: Vec<_> = all.filter(|item| filter.passes(item)).collect();
         items.sort_by(|a, b| (a.at, &a.run, a.pending.since).cmp(&(b.at, &b.run, b.pending.since)));
-        items.truncate(filter.most.unwrap_or(usize::MAX));
+        items.truncate(filter.limit.unwrap_or(usize::MAX));
         ready(Ok(items))
     }
 
     fn search<'a>(&'a self, text: &'a str, most: usize) -> BoxFuture<'a, Result<Vec<EventMatch>, StoreError>> {
         let text = text.to_lowercase();
-        let contents = self.contents();
+        let contents = self.shared.lock();
         let mut runs: Vec<_> = contents.runs.iter().collect();
         runs.sort_by(|(a, x), (b, y)| (y.summary.started, b).cmp(&(x.summary.started, a)));
         let found = runs.into_iter().flat_map(|(run, stored)| {
@@ -277,11 +271,11 @@ impl EventStore for MemoryStore {
     }
 
     fn snapshot<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<Snapshot>, StoreError>> {
-        ready(Ok(self.contents().runs.get(run).and_then(|stored| stored.snapshot.clone())))
+        ready(Ok(self.shared.lock().runs.get(run).and_then(|stored| stored.snapshot.clone())))
     }
 
     fn remove<'a>(&'a self, runs: &'a [RunId]) -> BoxFuture<'a, Result<usize, StoreError>> {
-        let mut contents = self.contents();
+        let mut contents = self.shared.lock();
         let mut removed = 0;
         for run in runs {
             let is_needed = contents.runs.values().any(|stored| stored.summary.after.as_ref() == Some(run));
@@ -294,7 +288,7 @@ impl EventStore for MemoryStore {
     }
 
     fn post<'a>(&'a self, mail: &'a InboundWebhook) -> BoxFuture<'a, Result<PostOutcome, StoreError>> {
-        let mut contents = self.contents();
+        let mut contents = self.shared.lock();
         contents.mail.retain(|_, (stored, _)| stored.expires > mail.at);
         let posted = match contents.mail.get(&mail.id) {
             Some((_, Some((run, seq)))) => PostOutcome::Delivered { run: run.clone(), seq: *seq },
@@ -313,7 +307,7 @@ impl EventStore for MemoryStore {
         identifier: &'a str,
         now: Timestamp,
     ) -> BoxFuture<'a, Result<Option<InboundWebhook>, StoreError>> {
-        let contents = self.contents();
+        let contents = self.shared.lock();
         let fits =
             |mail: &&InboundWebhook| mail.webhook == webhook && mail.identifier == identifier && mail.expires > now;
         let free = contents.mail.values().filter(|(_, taken)| taken.is_none()).map(|(mail, _)| mail).filter(fits);
@@ -321,7 +315,7 @@ impl EventStore for MemoryStore {
     }
 
     fn mailbox(&self) -> BoxFuture<'_, Result<Vec<MailboxEntry>, StoreError>> {
-        let contents = self.contents();
+        let contents = self.shared.lock();
         let entry = |(mail, taken): &(InboundWebhook, Option<(RunId, Seq)>)| MailboxEntry {
             id: mail.id.clone(),
             webhook: mail.webhook.clone(),
@@ -339,7 +333,7 @@ impl EventStore for MemoryStore {
     }
 
     fn discard<'a>(&'a self, mail: &'a SignalId) -> BoxFuture<'a, Result<(), StoreError>> {
-        let mut contents = self.contents();
+        let mut contents = self.shared.lock();
         if contents.mail.get(mail).is_some_and(|(_, taken)| taken.is_none()) {
             contents.mail.remove(mail);
         }
@@ -347,32 +341,32 @@ impl EventStore for MemoryStore {
     }
 
     fn timers<'a>(&'a self, filter: &'a TimerFilter) -> BoxFuture<'a, Result<Vec<Timer>, StoreError>> {
-        let contents = self.contents();
+        let contents = self.shared.lock();
         let mut timers: Vec<_> = contents.timers.values().filter(|timer| filter.passes(timer)).cloned().collect();
         timers.sort_by(|a, b| (a.trigger.due, &a.trigger.id).cmp(&(b.trigger.due, &b.trigger.id)));
-        timers.truncate(filter.most.unwrap_or(usize::MAX));
+        timers.truncate(filter.limit.unwrap_or(usize::MAX));
         ready(Ok(timers))
     }
 
     fn remove_timer<'a>(&'a self, id: &'a TriggerId) -> BoxFuture<'a, Result<bool, StoreError>> {
-        ready(Ok(self.contents().timers.remove(id).is_some()))
+        ready(Ok(self.shared.lock().timers.remove(id).is_some()))
     }
 
     fn put_blob(&self, bytes: Vec<u8>, at: Timestamp) -> BoxFuture<'_, Result<String, StoreError>> {
         ready(blob::content_hash(&bytes).inspect(|name| {
-            let mut contents = self.contents();
+            let mut contents = self.shared.lock();
             let stored = contents.blobs.entry(name.clone()).or_insert_with(|| (at, bytes));
             stored.0 = stored.0.max(at);
         }))
     }
 
     fn blob<'a>(&'a self, sha256: &'a str) -> BoxFuture<'a, Result<Option<Vec<u8>>, StoreError>> {
-        let stored = self.contents().blobs.get(sha256).map(|(_, bytes)| bytes.clone());
+        let stored = self.shared.lock().blobs.get(sha256).map(|(_, bytes)| bytes.clone());
         ready(stored.map(|bytes| blob::verify(sha256, bytes)).transpose())
     }
 
     fn sweep_blobs(&self, before: Timestamp) -> BoxFuture<'_, Result<usize, StoreError>> {
-        let mut contents = self.contents();
+        let mut contents = self.shared.lock();
         let Contents { runs, blobs, .. } = &mut *contents;
         let count = blobs.len();
         blobs.retain(|name, (at, _)| *at >= before || runs.values().any(|stored| stored.blobs.contains(name)));
@@ -381,7 +375,7 @@ impl EventStore for MemoryStore {
 
     fn acquire_lease(&self) -> BoxFuture<'_, Result<Lease, StoreError>> {
         let name = {
-            let mut workers = self.workers();
+            let mut workers = self.workers.lock();
             workers.count += 1;
             let name = format!("worker-{}", workers.count);
             workers.alive.insert(name.clone());
@@ -392,11 +386,11 @@ impl EventStore for MemoryStore {
     }
 
     fn is_lease_live<'a>(&'a self, owner: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {
-        ready(Ok(self.workers().alive.contains(owner)))
+        ready(Ok(self.workers.lock().alive.contains(owner)))
     }
 
     fn watch(&self, run: Option<&RunId>, watcher: Weak<dyn Watcher>) {
-        self.contents().watchers.add(run, watcher);
+        self.shared.lock().watchers.add(run, watcher);
     }
 }
 
@@ -408,6 +402,6 @@ struct Alive {
 
 impl Drop for Alive {
     fn drop(&mut self) {
-        self.workers.lock().unwrap_or_else(PoisonError::into_inner).alive.remove(&self.name);
+        self.workers.lock().alive.remove(&self.name);
     }
 }

@@ -22,6 +22,8 @@ mod watchers;
 
 use std::sync::{Arc, Weak};
 
+use derive_where::derive_where;
+
 pub use futures::future::BoxFuture;
 
 use crate::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
@@ -197,7 +199,7 @@ pub trait EventStore: Send + Sync + 'static {
     fn post<'a>(&'a self, mail: &'a InboundWebhook) -> BoxFuture<'a, Result<PostOutcome, StoreError>>;
 
     /// Returns the oldest undelivered webhook with this name and identifier that has not expired by `now`. An append
-    /// delivers it: [`Append::takes`].
+    /// delivers it: [`Append::deliveries`].
     ///
     /// # Errors
     ///
@@ -290,8 +292,10 @@ pub trait EventStore: Send + Sync + 'static {
 }
 
 /// The proof that a worker is alive: other processes see the worker as alive until this is dropped.
+#[derive_where(Debug)]
 pub struct Lease {
     name: String,
+    #[derive_where(skip)]
     _alive: Box<dyn Send + Sync>,
 }
 
@@ -306,12 +310,6 @@ impl Lease {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
-    }
-}
-
-impl std::fmt::Debug for Lease {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Lease").field(&self.name).finish()
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::record::{Pending, PendingKind, RunId, RunSummary, Seq, Start, Status, Timer, Timestamp, TriggerId};
+use crate::record::{Pending, RunId, RunSummary, Seq, Start, Status, Timer, Timestamp, TriggerId};
 
 /// Filter for a list of runs. Unset fields do not narrow it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, typed_builder::TypedBuilder)]
@@ -37,7 +37,7 @@ pub struct RunFilter {
     /// [`RunSummary::mail`], whose worker may have died.
     pub due: Option<Timestamp>,
     /// The largest number of results.
-    pub most: Option<usize>,
+    pub limit: Option<usize>,
 }
 
 impl RunFilter {
@@ -87,7 +87,7 @@ pub struct PendingFilter {
     /// Only items that wait for a webhook with this name and identifier.
     pub webhook: Option<(String, String)>,
     /// The largest number of results.
-    pub most: Option<usize>,
+    pub limit: Option<usize>,
 }
 
 impl PendingFilter {
@@ -95,18 +95,11 @@ impl PendingFilter {
     #[must_use]
     pub fn passes(&self, item: &PendingItem) -> bool {
         let kind = &item.pending.kind;
-        let for_person = match kind {
-            PendingKind::Approval { .. } | PendingKind::Budget { .. } => true,
-            PendingKind::Answer { waits } => waits.iter().any(|wait| wait.person),
-        };
-        let for_webhook = |name: &str, identifier: &str| match kind {
-            PendingKind::Approval { .. } | PendingKind::Budget { .. } => false,
-            PendingKind::Answer { waits } => {
-                waits.iter().any(|wait| wait.webhook == name && wait.identifier == identifier)
-            }
+        let for_webhook = |name: &str, identifier: &str| {
+            kind.waits().iter().any(|wait| wait.webhook == name && wait.identifier == identifier)
         };
         self.run.as_ref().is_none_or(|run| item.run == *run)
-            && (!self.person || for_person)
+            && (!self.person || kind.is_for_person())
             && self.webhook.as_ref().is_none_or(|(name, identifier)| for_webhook(name, identifier))
     }
 }
@@ -123,7 +116,7 @@ pub struct TimerFilter {
     /// Only timers of this owner.
     pub owner: Option<TimerOwner>,
     /// The largest number of results.
-    pub most: Option<usize>,
+    pub limit: Option<usize>,
 }
 
 /// The owner of a timer.

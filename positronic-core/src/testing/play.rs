@@ -85,7 +85,7 @@ fn asked(pending: &[Pending]) -> Vec<Asked<'_>> {
     let mut asked = Vec::new();
     for Pending { call, kind, .. } in pending {
         match kind {
-            PendingKind::Approval { .. } | PendingKind::Budget { .. } => asked.push(Asked::Approval(call)),
+            PendingKind::Approval { .. } | PendingKind::Budget(_) => asked.push(Asked::Approval(call)),
             PendingKind::Answer { waits } => asked.extend(waits.iter().map(|wait| match wait.webhook.as_str() {
                 REPLY => Asked::Reply(call),
                 name => Asked::Webhook { name, identifier: &wait.identifier },

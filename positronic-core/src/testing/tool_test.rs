@@ -1,12 +1,13 @@
 //! Unit tests of single tools: one call, without a model, a store or a run.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::marker::PhantomData;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use derive_where::derive_where;
 use futures::future::BoxFuture;
 use indexmap::IndexMap;
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::clock::TestClock;
@@ -53,9 +54,11 @@ use crate::record::{
 /// # Ok(())
 /// # }
 /// ```
+#[derive_where(Debug)]
 pub struct ToolTest<O, S, V = NoServices> {
     options: Result<Arc<Value>>,
     state: Result<Arc<Value>>,
+    #[derive_where(skip)]
     services: Arc<V>,
     types: PhantomData<fn(O, S)>,
 }
@@ -187,12 +190,6 @@ impl<O: Options, S: State, V: Services> ToolTest<O, S, V> {
     }
 }
 
-impl<O, S, V> fmt::Debug for ToolTest<O, S, V> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ToolTest").field("state", &self.state).finish_non_exhaustive()
-    }
-}
-
 /// The outputs and progress messages of a call.
 #[derive(Default)]
 struct Seen {
@@ -209,7 +206,7 @@ struct Recorder(Mutex<Seen>);
 
 impl Recorder {
     fn write<T>(&self, change: impl FnOnce(&mut Seen) -> T) -> T {
-        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        change(&mut self.0.lock())
     }
 }
 

@@ -3,10 +3,11 @@
 use std::any::TypeId;
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock};
 
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::{PatternOptions, ValidationError};
+use parking_lot::RwLock;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
@@ -254,13 +255,13 @@ type Cache = RwLock<Option<HashMap<TypeId, Arc<Schema>>>>;
 
 fn cached<T: 'static>(schemas: &Cache, make: impl FnOnce() -> Schema) -> Arc<Schema> {
     let id = TypeId::of::<T>();
-    let known = schemas.read().unwrap_or_else(PoisonError::into_inner);
+    let known = schemas.read();
     if let Some(known) = known.as_ref().and_then(|known| known.get(&id)) {
         return Arc::clone(known);
     }
     drop(known);
     let made = Arc::new(make());
-    let mut known = schemas.write().unwrap_or_else(PoisonError::into_inner);
+    let mut known = schemas.write();
     Arc::clone(known.get_or_insert_default().entry(id).or_insert(made))
 }
 

@@ -43,7 +43,7 @@ fn asked(topics: [&str; 2]) -> Play {
 fn gates<R>(run: &RunHandle<R>) -> Vec<Gate> {
     let gate = |pending: Pending| match pending.kind {
         PendingKind::Approval { gate, .. } => gate,
-        PendingKind::Answer { .. } | PendingKind::Budget { .. } => panic!("{} waits for no approval", pending.call),
+        PendingKind::Answer { .. } | PendingKind::Budget(_) => panic!("{} waits for no approval", pending.call),
     };
     run.pending().into_iter().map(gate).collect()
 }

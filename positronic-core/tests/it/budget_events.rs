@@ -6,8 +6,8 @@ use positronic_core::machine::{Effect, Refusal, RunState, admit, decided, next, 
 use positronic_core::model::scripted::ScriptedModel;
 use positronic_core::prelude::*;
 use positronic_core::record::{
-    Actor, Amounts, Decision, Event, EventKind, LimitKind, NewEvent, Path, Signal, SignalId, SignalKind, Status,
-    Timestamp, Usage,
+    Actor, Amounts, BudgetRequest, Decision, Event, EventKind, LimitKind, NewEvent, Path, Signal, SignalId, SignalKind,
+    Status, Timestamp, Usage,
 };
 use positronic_core::testing::Story;
 use serde_json::Value;
@@ -61,7 +61,7 @@ fn effects(state: &RunState, now: Timestamp) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn limit_question_follows_from_the_state_and_is_asked_once() {
     let log = log(asking).await;
-    let place = log.iter().position(|event| matches!(event.kind, EventKind::BudgetRequested { .. })).unwrap();
+    let place = log.iter().position(|event| matches!(event.kind, EventKind::BudgetRequested(_))).unwrap();
 
     let before = RunState::replay(&log[..place]).unwrap();
     let after = RunState::replay(&log[..=place]).unwrap();
@@ -79,7 +79,7 @@ async fn limit_question_follows_from_the_state_and_is_asked_once() {
     assert_eq!(next(&after, after.at).wake, Some(due));
     assert_eq!(effects(&after, due), ["BUDGET_EXPIRED"]);
     assert_eq!(pending(&after)[0].since, log[place].seq);
-    let sentence = "The run waits since event {} for a person's decision about more tokens for `Work` (20 tokens used, \
+    let sentence = "The run has been waiting since event {} for a person's decision about more tokens for `Work` (20 tokens used, \
                     20 tokens allowed).";
     assert_eq!(why(&after).unwrap().sentence, sentence.replace("{}", &log[place].seq.to_string()));
 }
@@ -87,11 +87,18 @@ async fn limit_question_follows_from_the_state_and_is_asked_once() {
 #[tokio::test(start_paused = true)]
 async fn impossible_events_are_refused() {
     let log = log(asking).await;
-    let place = log.iter().position(|event| matches!(event.kind, EventKind::BudgetRequested { .. })).unwrap();
+    let place = log.iter().position(|event| matches!(event.kind, EventKind::BudgetRequested(_))).unwrap();
     let begun = RunState::replay(&log[..place - 8]).unwrap();
     let asked = RunState::replay(&log[..=place]).unwrap();
-    let request =
-        || EventKind::BudgetRequested { kind: LimitKind::Tokens, limit: 20, used: 20, shared: false, expires: None };
+    let request = || {
+        EventKind::BudgetRequested(BudgetRequest {
+            kind: LimitKind::Tokens,
+            limit: 20,
+            used: 20,
+            shared: false,
+            expires: None,
+        })
+    };
     let decided = |decision| {
         let (signal, actor) = (SignalId::new("s"), Actor::default());
         EventKind::BudgetDecided { decision, more: Amounts::tokens(9), reason: None, signal, actor }

@@ -11,7 +11,8 @@ use std::time::Duration;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{
-    Amounts, Decision, EndReason, EventKind, LimitKind, LoopOutcome, Money, Path, Pending, PendingKind, Status, Usage,
+    Amounts, BudgetRequest, Decision, EndReason, EventKind, LimitKind, LoopOutcome, Money, Path, Pending, PendingKind,
+    Status, Usage,
 };
 use positronic_core::runner::{RunHandle, Settled};
 use positronic_core::testing::Story;
@@ -171,7 +172,7 @@ fn jobs(journal: &Journal) -> usize {
 }
 
 fn asked(pending: &[Pending]) -> (String, LimitKind, u64, u64) {
-    let [Pending { call, kind: PendingKind::Budget { kind, limit, used, .. }, .. }] = pending else {
+    let [Pending { call, kind: PendingKind::Budget(BudgetRequest { kind, limit, used, .. }), .. }] = pending else {
         panic!("{pending:?}")
     };
     (call.to_string(), *kind, *limit, *used)

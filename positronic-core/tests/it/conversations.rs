@@ -290,10 +290,10 @@ async fn message_keeps_the_senders_id_and_follows_the_loops_input() {
 
     let opening = Opening { text: "hello".to_owned(), id: Some("m-1".to_owned()) };
     let definition = positronic_core::dsl::Runnable::definition(&helper());
-    chat.send_plan(definition, Value::Null, opening).await.unwrap().settled().await;
+    chat.send_definition(definition, Value::Null, opening).await.unwrap().settled().await;
     let opening = Opening { text: "and this".to_owned(), id: Some("m-2".to_owned()) };
     let definition = positronic_core::dsl::Runnable::definition(&own);
-    chat.send_plan(definition, Value::Null, opening).await.unwrap().settled().await;
+    chat.send_definition(definition, Value::Null, opening).await.unwrap().settled().await;
 
     let log = runner.client().events(&RunId::new("c-0"), Seq(0)).await.unwrap();
     let id = log.iter().find_map(|event| match &event.kind {
@@ -389,8 +389,8 @@ async fn pruning_removes_runs_in_any_order_independent_of_the_clock() {
         row.started = TestClock::BEGIN.after(std::time::Duration::from_secs(3 - number));
         let index = Index { summary: row.clone(), pending: None };
         let expected = Seq(0);
-        let (epoch, takes, timers, snapshot) = (None, Vec::new(), Vec::new(), None);
-        let append = Append { expected, epoch, events, index, takes, timers, snapshot };
+        let (epoch, deliveries, timers, snapshot) = (None, Vec::new(), Vec::new(), None);
+        let append = Append { expected, epoch, events, index, deliveries, timers, snapshot };
         there.store().append(&row.run, append).await.unwrap();
     }
     let rows = there.conversation("c").await.unwrap();

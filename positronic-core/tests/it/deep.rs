@@ -7,9 +7,11 @@ use positronic_core::machine::Refusal;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{
-    Actor, MAX_DOCUMENT_BYTES, ModelResponse, Part, ProposedCall, Signal, SignalId, SignalKind, ToolResult,
+    Actor, MAX_DOCUMENT_BYTES, ModelResponse, Opening, Part, ProposedCall, Signal, SignalId, SignalKind, Start,
+    ToolResult,
 };
 use positronic_core::runner::{Settled, SignalError, StartError};
+use positronic_core::store::RunFilter;
 use positronic_core::testing::{CountedIds, Story, Test, TestClock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -225,6 +227,26 @@ async fn overly_nested_or_large_state_fails_its_maker_and_is_not_written() {
         assert!(matches!(story.settled(), Settled::Completed(_)), "{begins}: {:?}", story.settled());
         crate::support::check_log(&story, &run.state());
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn message_that_is_too_large_starts_no_run() {
+    let helper = brain("Helper").r#loop("Chat", |cx| cx.system("Help."));
+    let runner = runner(ScriptedModel::from_fn(|_| done()));
+    let opened = async |bytes: usize| {
+        let message = Some(Opening { text: "x".repeat(bytes), id: None });
+        runner.start_with(&helper, (), Start { message, ..Start::default() }).await.map(|_| ())
+    };
+
+    let refused = opened(BYTES + 1).await.unwrap_err();
+    let runs = runner.client().store().runs(&RunFilter::default()).await.unwrap();
+
+    assert!(
+        refused.to_string().starts_with("the message cannot be recorded: it is larger than 10000 bytes"),
+        "{refused}"
+    );
+    assert!(runs.is_empty(), "{runs:?}");
+    opened(BYTES).await.unwrap();
 }
 
 /// Runs work with the stack size of a runtime's worker thread.

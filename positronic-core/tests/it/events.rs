@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use positronic_core::record::{Event, EventError, EventKind, MAX_DOCUMENT_DEPTH};
+use positronic_core::record::{Event, EventError, EventKind, MAX_DOCUMENT_DEPTH, SignalId};
 use serde_json::{Value, json};
 
 /// Stored data of every event; several examples where fields are optional.
@@ -228,6 +228,8 @@ fn every_event_is_read_and_written_unchanged() {
         let event = Event::from_json(&line(&example)).unwrap_or_else(|error| panic!("{example}: {error}"));
         let mut written: Value = serde_json::from_str(&event.to_json().unwrap()).unwrap();
         assert_eq!(event.kind.name(), example["type"], "the name is the type");
+        let signal = example.get("signal").or_else(|| example.pointer("/start/id")).and_then(Value::as_str);
+        assert_eq!(event.kind.signal().map(SignalId::as_str), signal, "{example}");
         written.as_object_mut().unwrap().remove("seq");
         written.as_object_mut().unwrap().remove("at");
         assert_eq!(written, example, "no field is lost, and none is added");

@@ -4,8 +4,8 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::plugins::Compaction;
 use positronic_core::prelude::*;
 use positronic_core::record::{
-    EndReason, EventKind, LimitKind, LoopOutcome, Message, ModelError, ModelErrorKind, ModelRequest, SignalKind,
-    ToolResult, Usage,
+    EndReason, EventKind, LimitKind, LimitReached, LoopOutcome, Message, ModelError, ModelErrorKind, ModelRequest,
+    SignalKind, ToolResult, Usage,
 };
 use positronic_core::runner::{Fork, Settled};
 use positronic_core::testing::Story;
@@ -99,7 +99,7 @@ async fn consecutive_failures_end_a_loop_and_a_success_resets_the_count() {
 
     assert_eq!(outcome(&story), LoopOutcome::Limit { limit: LimitKind::Failures });
     let reached = story.log().iter().find_map(|event| match event.kind {
-        EventKind::LoopLimit { kind, limit, used, .. } => Some((kind, limit, used)),
+        EventKind::LoopLimit(LimitReached { kind, limit, used, .. }) => Some((kind, limit, used)),
         _ => None,
     });
     assert_eq!(reached, Some((LimitKind::Failures, 3, 3)));

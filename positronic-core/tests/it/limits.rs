@@ -5,7 +5,7 @@ use std::time::Duration;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{
-    EndReason, EventKind, LimitKind, LoopOutcome, ModelError, ModelErrorKind, ToolResult, Usage,
+    EndReason, EventKind, LimitKind, LimitReached, LoopOutcome, ModelError, ModelErrorKind, ToolResult, Usage,
 };
 use positronic_core::runner::Settled;
 use positronic_core::store::MemoryStore;
@@ -27,7 +27,9 @@ fn exiting(config: ShopLoop) -> ShopLoop {
 
 fn limit_of(story: &Story) -> (String, LimitKind, u64, u64) {
     let found = story.log().iter().find_map(|event| match &event.kind {
-        EventKind::LoopLimit { kind, limit, used, .. } => Some((event.path.to_string(), *kind, *limit, *used)),
+        EventKind::LoopLimit(LimitReached { kind, limit, used, .. }) => {
+            Some((event.path.to_string(), *kind, *limit, *used))
+        }
         _ => None,
     });
     found.expect("a limit ended a loop")

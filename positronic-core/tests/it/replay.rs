@@ -122,7 +122,7 @@ async fn act(run: &RunHandle<Board>, pending: &[Pending], (what, whom): (u8, u8)
             };
             run.signal(kind, Actor::default()).await.unwrap();
         }
-        PendingKind::Budget { .. } => panic!("nothing is limited: {chosen:?}"),
+        PendingKind::Budget(_) => panic!("nothing is limited: {chosen:?}"),
         PendingKind::Answer { waits } => {
             run.webhook(&waits[0].webhook, &waits[0].identifier, json!({})).await.unwrap();
         }

@@ -63,11 +63,11 @@ async fn waiting_run_reports_its_pending_decision_and_its_pause() {
     run.settled().await;
 
     insta::assert_snapshot!(waiting_texts(&play.story(&run).await), @r#"
-    7 LOOP_APPROVAL_REQUESTED: The run waits since event 7 for a person's decision about `gated` at `Work/0.0` (it is dangerous).
+    7 LOOP_APPROVAL_REQUESTED: The run has been waiting since event 7 for a person's decision about `gated` at `Work/0.0` (it is dangerous).
       [Person] ["Work/0.0"]
     8 BRAIN_PAUSED: The run is paused since event 8, until a person resumes it.
       [Person] []
-    9 BRAIN_RESUMED: The run waits since event 7 for a person's decision about `gated` at `Work/0.0` (it is dangerous).
+    9 BRAIN_RESUMED: The run has been waiting since event 7 for a person's decision about `gated` at `Work/0.0` (it is dangerous).
       [Person] ["Work/0.0"]
     "#);
     assert_eq!(run.why(), None, "it has ended");
@@ -84,9 +84,9 @@ async fn waiting_run_reports_whose_answers_it_needs() {
     settled(&run).await;
 
     insta::assert_snapshot!(waiting_texts(&play.story(&run).await), @r#"
-    18 LOOP_WAIT: The run waits since event 14 for a person's reply (Well?) to `ask` at `Work/0.0`, the webhook `slack` or a person's answer (Name it) over `form` to `ask` at `Work/0.1`, the webhook `slack` to `ask` at `Work/0.2` and 2 more.
+    18 LOOP_WAIT: The run has been waiting since event 14 for a person's reply (Well?) to `ask` at `Work/0.0`, the webhook `slack` or a person's answer (Name it) over `form` to `ask` at `Work/0.1`, the webhook `slack` to `ask` at `Work/0.2` and 2 more.
       [Person, Machine] ["Work/0.0", "Work/0.1", "Work/0.2", "Work/0.3", "Work/0.4"] until 60s
-    20 LOOP_TOOL_RESULT: The run waits since event 14 for the webhook `slack` or a person's answer (Name it) over `form` to `ask` at `Work/0.1`, the webhook `slack` to `ask` at `Work/0.2`, a person's decision about `gated` at `Work/0.3` (it is dangerous) and 1 more.
+    20 LOOP_TOOL_RESULT: The run has been waiting since event 14 for the webhook `slack` or a person's answer (Name it) over `form` to `ask` at `Work/0.1`, the webhook `slack` to `ask` at `Work/0.2`, a person's decision about `gated` at `Work/0.3` (it is dangerous) and 1 more.
       [Machine, Person] ["Work/0.1", "Work/0.2", "Work/0.3", "Work/0.4"] until 60s
     "#);
 }
@@ -109,9 +109,9 @@ async fn retrying_run_reports_its_retry() {
     insta::assert_snapshot!(waiting_texts(&play.story(&run).await), @r#"
     5 LOOP_MODEL_RETRY: The run waits for another try of the model of `Work`.
       [Time] [] until 500ms
-    12 LOOP_TOOL_RETRY: The run waits since event 11 for a person's decision about `gated` at `Work/0.1` (it is dangerous) and another try of `flaky` at `Work/0.0`.
+    12 LOOP_TOOL_RETRY: The run has been waiting since event 11 for a person's decision about `gated` at `Work/0.1` (it is dangerous) and another try of `flaky` at `Work/0.0`.
       [Person, Time] ["Work/0.1"] until 1s
-    14 LOOP_TOOL_RESULT: The run waits since event 11 for a person's decision about `gated` at `Work/0.1` (it is dangerous).
+    14 LOOP_TOOL_RESULT: The run has been waiting since event 11 for a person's decision about `gated` at `Work/0.1` (it is dangerous).
       [Person] ["Work/0.1"]
     "#);
 }

@@ -137,7 +137,7 @@ async fn drive<R>(run: &RunHandle<R>) {
         for Pending { call, kind, .. } in pending {
             match kind {
                 PendingKind::Approval { .. } => run.approve(&call, "ann").await.unwrap(),
-                PendingKind::Budget { .. } => panic!("nothing is limited at {call}"),
+                PendingKind::Budget(_) => panic!("nothing is limited at {call}"),
                 PendingKind::Answer { waits } => run.webhook("go", &waits[0].identifier, json!({})).await.unwrap(),
             };
         }

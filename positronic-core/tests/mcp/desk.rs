@@ -44,7 +44,7 @@ pub(crate) fn shown_files(story: &Story) -> Vec<FileOutput> {
 pub(crate) fn reasons<R>(run: &RunHandle<R>) -> Vec<String> {
     let reason = |pending: Pending| match pending.kind {
         PendingKind::Approval { gate, .. } => gate.reason,
-        PendingKind::Answer { .. } | PendingKind::Budget { .. } => panic!("{} waits for something else", pending.call),
+        PendingKind::Answer { .. } | PendingKind::Budget(_) => panic!("{} waits for something else", pending.call),
     };
     run.pending().into_iter().map(reason).collect()
 }

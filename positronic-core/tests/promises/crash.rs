@@ -6,7 +6,7 @@ use std::sync::Arc;
 use positronic_core::dsl::Runnable as _;
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
-use positronic_core::record::{Event, EventKind, Path, Pending, SignalKind};
+use positronic_core::record::{BudgetRequest, Event, EventKind, Path, Pending, SignalKind};
 use serde_json::{Value, json};
 
 use crate::stories::{self, Tools};
@@ -42,7 +42,7 @@ async fn story_of_limits_asks_for_more_at_every_place() {
         .log
         .iter()
         .filter_map(|event| match &event.kind {
-            EventKind::BudgetRequested { kind, .. } => Some(format!("{} {}", event.path, kind.noun())),
+            EventKind::BudgetRequested(BudgetRequest { kind, .. }) => Some(format!("{} {}", event.path, kind.noun())),
             EventKind::StepBlocked {} => Some(format!("{} held", event.path)),
             _ => None,
         })

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
-use positronic_core::record::{Amounts, Budget, Event, EventKind, LimitKind, SignalKind, Status, ToolResult, Usage};
+use positronic_core::record::{
+    Amounts, Budget, BudgetRequest, Event, EventKind, LimitKind, LimitReached, SignalKind, Status, ToolResult, Usage,
+};
 use positronic_core::runner::Settled;
 use positronic_core::store::EventStore as _;
 use serde_json::json;
@@ -24,7 +26,7 @@ fn tokens(input: u64) -> Usage {
 
 fn limit_of(log: &[Arc<Event>]) -> Option<(LimitKind, u64)> {
     log.iter().find_map(|event| match &event.kind {
-        EventKind::LoopLimit { kind, used, .. } => Some((*kind, *used)),
+        EventKind::LoopLimit(LimitReached { kind, used, .. }) => Some((*kind, *used)),
         _ => None,
     })
 }
@@ -148,7 +150,7 @@ async fn promise_12_grants_hold_in_another_process() {
     assert_eq!((first.sent().len(), third.sent().len()), (2, 2), "twenty tokens, and twenty more");
     let log = third.checked().await;
     let asked = log.iter().filter_map(|event| match &event.kind {
-        EventKind::BudgetRequested { limit, used, .. } => Some((*limit, *used)),
+        EventKind::BudgetRequested(BudgetRequest { limit, used, .. }) => Some((*limit, *used)),
         _ => None,
     });
     assert_eq!(asked.collect::<Vec<_>>(), [(20, 20), (40, 40)]);

@@ -245,7 +245,7 @@ async fn promise_04_store_fences_a_stale_attachment<S: Fresh>() {
             epoch,
             events: vec![Arc::new(event)],
             index,
-            takes: Vec::new(),
+            deliveries: Vec::new(),
             timers: Vec::new(),
             snapshot: None,
         }

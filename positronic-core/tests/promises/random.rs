@@ -16,8 +16,8 @@ use positronic_core::machine::RunState;
 use positronic_core::model::Model as _;
 use positronic_core::model::scripted::ScriptedModel;
 use positronic_core::record::{
-    Amounts, BatchPolicy, Decision, Event, EventKind, LimitKind, ModelRequest, Pending, PendingKind, Seq, Signal,
-    SignalId, SignalKind, Start, Timestamp,
+    Amounts, BatchPolicy, BudgetRequest, Decision, Event, EventKind, LimitKind, ModelRequest, Pending, PendingKind,
+    Seq, Signal, SignalId, SignalKind, Start, Timestamp,
 };
 use positronic_core::runner::{Client, RunHandle, Runner, Settled, SignalError};
 use positronic_core::store::{EventStore as _, MemoryStore};
@@ -201,7 +201,7 @@ impl World {
                 1 => SignalKind::Reject { call, reason: None },
                 _ => SignalKind::Approve { call, arguments: None },
             },
-            PendingKind::Budget { kind, .. } => match (how % 5, kind) {
+            PendingKind::Budget(BudgetRequest { kind, .. }) => match (how % 5, kind) {
                 (0, _) => SignalKind::Reject { call, reason: None },
                 (1, _) => SignalKind::Grant { to: call, more: Amounts::tokens(1) },
                 (_, LimitKind::Iterations) => SignalKind::Grant { to: call, more: Amounts::iterations(2) },
@@ -270,7 +270,7 @@ impl World {
             let first = wires.entry(request.path.to_string()).or_insert_with(|| wire.clone());
             assert_eq!(*first, wire, "promise 5: {} is sent again as it was", request.path);
         }
-        let asks = |event: &&Arc<Event>| matches!(event.kind, EventKind::BudgetRequested { .. });
+        let asks = |event: &&Arc<Event>| matches!(event.kind, EventKind::BudgetRequested(_));
         self.asked.fetch_add(log.iter().filter(asks).count() as u64, Ordering::SeqCst);
         self.check_calls(&log);
         self.check_signals(&log);

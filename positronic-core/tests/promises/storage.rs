@@ -207,7 +207,7 @@ async fn corrupt(store: &impl EventStore, spoiled: Snapshot) {
         epoch: None,
         events: vec![Arc::new(event)],
         index,
-        takes: Vec::new(),
+        deliveries: Vec::new(),
         timers: Vec::new(),
         snapshot: Some(spoiled),
     };
@@ -369,7 +369,7 @@ async fn promise_19_pending_items_of_all_runs_are_listed_without_a_log<S: Fresh>
         list(RunFilter::builder().status(vec![Status::Failed, Status::Completed]).build()).await,
         ["failed", "done"]
     );
-    assert_eq!(list(RunFilter::builder().user("ann").most(2).build()).await, ["more", "cancelled"]);
+    assert_eq!(list(RunFilter::builder().user("ann").limit(2).build()).await, ["more", "cancelled"]);
     assert_eq!(list(RunFilter::builder().prefix("pa").build()).await, ["paused"]);
     // Timers: a run has work at its due time.
     let wait = rows.iter().find(|row| row.run.as_str() == "wait").unwrap();
@@ -401,7 +401,7 @@ async fn promise_19_pending_items_of_all_runs_are_listed_without_a_log<S: Fresh>
         let waits = matches!(row.status, Status::Waiting | Status::Paused);
         assert!(!waits || row.why.is_some(), "{row:?}");
         for pending in waiting {
-            assert_eq!(matches!(pending.kind, PendingKind::Budget { .. }), row.run.as_str() == "more");
+            assert_eq!(matches!(pending.kind, PendingKind::Budget(_)), row.run.as_str() == "more");
             assert!(log[pending.since.index()].path == pending.call);
         }
     }

@@ -9,7 +9,9 @@ use std::time::Duration;
 use positronic_core::dsl::{Runnable, ToolBuilder};
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
-use positronic_core::record::{Amounts, FileOutput, LimitKind, ModelRequest, Pending, PendingKind, SignalKind};
+use positronic_core::record::{
+    Amounts, BudgetRequest, FileOutput, LimitKind, ModelRequest, Pending, PendingKind, SignalKind,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -139,7 +141,7 @@ fn limits(tools: Tools) -> Tale {
             reply.usage(used)
         },
         |pending| {
-            let PendingKind::Budget { kind, .. } = &pending.kind else { panic!("{pending:?}") };
+            let PendingKind::Budget(BudgetRequest { kind, .. }) = &pending.kind else { panic!("{pending:?}") };
             let more = match kind {
                 LimitKind::Iterations => Amounts::iterations(2),
                 _ => Amounts::tokens(25),

@@ -242,7 +242,7 @@ impl Tale {
         for (index, kind) in kinds.into_iter().enumerate() {
             // A loop may ask for more each time it reaches a limit.
             let about = match &pending.kind {
-                PendingKind::Budget { .. } => format!("{} {} {index}", pending.call, pending.since),
+                PendingKind::Budget(_) => format!("{} {} {index}", pending.call, pending.since),
                 PendingKind::Approval { .. } | PendingKind::Answer { .. } => format!("{} {index}", pending.call),
             };
             self.send(run, &about, kind).await;
@@ -376,8 +376,8 @@ pub(crate) fn answers_as_in(log: &[Arc<Event>]) -> Answers {
                 SignalKind::Approve { call: pending.call.clone(), arguments }
             }
             (PendingKind::Approval { .. }, _) => SignalKind::Approve { call: pending.call.clone(), arguments: None },
-            (PendingKind::Budget { .. }, Some(known @ SignalKind::Grant { .. })) => known,
-            (PendingKind::Answer { .. } | PendingKind::Budget { .. }, _) => return Vec::new(),
+            (PendingKind::Budget(_), Some(known @ SignalKind::Grant { .. })) => known,
+            (PendingKind::Answer { .. } | PendingKind::Budget(_), _) => return Vec::new(),
         };
         vec![kind]
     })

@@ -38,7 +38,7 @@ impl Who {
         std::fs::write(shown.join("victim"), "as it was").unwrap();
         std::fs::set_permissions(shown.join("victim"), Permissions::from_mode(0o666)).unwrap();
         if self == Self::Nobody {
-            let inside = [place.outside.path(), place.folder.place(), &shown, &shown.join("victim")];
+            let inside = [place.outside.path(), place.folder.path(), &shown, &shown.join("victim")];
             for path in inside {
                 chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
             }
@@ -253,7 +253,7 @@ fn root_program_cannot_leave_the_folder() {
 
         if is_fully_supported(&ran) {
             assert_eq!(ran.stdout, "refused\n".repeat(3), "{who:?}: {}", ran.stderr);
-            for entry in std::fs::read_dir(place.folder.place()).unwrap().flatten() {
+            for entry in std::fs::read_dir(place.folder.path()).unwrap().flatten() {
                 assert_eq!(entry.metadata().unwrap().mode() & 0o6000, 0, "{who:?}: {:?}", entry.path());
             }
         }
@@ -269,7 +269,7 @@ fn root_program_runs_as_another_user_and_its_files_return_to_their_owners() {
     for name in ["mine", "others", "dir/.hidden/deep"] {
         place.folder.write(name, b"text").unwrap();
     }
-    let inside = |name: &str| place.folder.place().join(name);
+    let inside = |name: &str| place.folder.path().join(name);
     chown(inside("others"), Some(1234), Some(2345)).unwrap();
     let code = "id -u; cat mine; echo more >> mine; echo more >> others; echo more >> dir/.hidden/deep\n\
         touch mine made; chmod 600 made; mkdir -p new/dir; ln -s /etc/passwd link\n";
@@ -299,7 +299,7 @@ fn file_with_a_hard_link_outside_is_not_lent() {
     }
     let (place, shown) = Who::Me.place();
     std::fs::set_permissions(shown.join("victim"), Permissions::from_mode(0o600)).unwrap();
-    std::fs::hard_link(shown.join("victim"), place.folder.place().join("link")).unwrap();
+    std::fs::hard_link(shown.join("victim"), place.folder.path().join("link")).unwrap();
     let before = known(&shown.join("victim"));
 
     let ran = Who::Me.run(&place, CodeOptions::default(), "sh", "chmod 666 link || echo x > link || echo refused");

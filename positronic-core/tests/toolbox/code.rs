@@ -98,7 +98,7 @@ async fn hidden_and_nested_files_count_and_the_folder_is_removed_at_any_depth() 
 
         let ran = runner(&place).run(language, code).await.unwrap();
 
-        let left = std::fs::read_dir(place.folder.place()).unwrap().count();
+        let left = std::fs::read_dir(place.folder.path()).unwrap().count();
         match expected {
             None => assert_eq!((left, ran.notes), (0, vec![]), "{code}: {}", ran.stderr),
             Some(full) => {

@@ -97,7 +97,7 @@ fn odd_but_harmless_names_stay_inside() {
 #[test]
 fn links_lead_nowhere_else() {
     let place = Place::new();
-    let out = place.folder.place();
+    let out = place.folder.path();
     symlink(place.secret(), out.join("file")).unwrap();
     symlink(place.outside.path(), out.join("dir")).unwrap();
     symlink("../secret.txt", out.join("relative")).unwrap();
@@ -122,7 +122,7 @@ fn links_lead_nowhere_else() {
 fn special_files_are_neither_read_nor_waited_for() {
     let place = Place::new();
     place.folder.write("sub/a", b"x").unwrap();
-    let pipe = place.folder.place().join("pipe");
+    let pipe = place.folder.path().join("pipe");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
 
     assert_eq!(place.folder.read("sub", 0).unwrap_err().to_string(), "`sub` is not a file but a folder");
@@ -278,7 +278,7 @@ fn nested_folder_is_a_folder_of_its_own() {
 
     assert_eq!(place.files(), ["runs", "runs/7", "runs/7/a"]);
     assert!(run.write("../8/a", b"x").is_err());
-    assert_eq!(run.place(), place.folder.place().join("runs/7"));
+    assert_eq!(run.path(), place.folder.path().join("runs/7"));
 }
 
 #[tokio::test]
@@ -298,7 +298,7 @@ async fn deleted_file_stays_deleted_and_its_bytes_stay_with_the_run() {
     let run = first.start(&desk, ()).await.unwrap();
     waits(&run).await;
     first.release().await;
-    std::fs::remove_file(place.folder.place().join("tea.md")).unwrap();
+    std::fs::remove_file(place.folder.path().join("tea.md")).unwrap();
 
     run.approve(&path("Work/0.1"), "ann").await.unwrap();
     let read = Reply::call("read_file", json!({"path": "tea.md"}));

@@ -65,7 +65,7 @@ async fn no_files_outside_the_folder_are_read_or_written() {
         return;
     }
     let place = Place::new();
-    std::os::unix::fs::symlink(place.outside.path(), place.folder.place().join("link")).unwrap();
+    std::os::unix::fs::symlink(place.outside.path(), place.folder.path().join("link")).unwrap();
     let secret = place.secret();
     let code = format!(
         "import os\n\

@@ -15,7 +15,7 @@ use crate::cli::{Exit, ShowArgs};
 use crate::render::costs::cost_line;
 use crate::render::figures::{age, many, tokens};
 use crate::render::words::overridden;
-use crate::render::words::{code_changed, no_worker};
+use crate::render::words::{code_changed, no_worker, over};
 use crate::render::{ShortIds, Style, View, one_line, render, sanitise, wrap};
 use crate::session::{answer_commands, pending_entry};
 
@@ -108,7 +108,7 @@ fn head(known: &Known, why: Option<&Waiting>, costs: &Costs, now: Timestamp, sty
         && let Some(actor) = start.start.as_ref().map(|start| &start.actor)
     {
         _ = actor.by.as_ref().map(|by| write!(started, " by {by}"));
-        _ = actor.channel.as_ref().map(|channel| write!(started, " over {channel}"));
+        started.push_str(&over(actor.channel.as_deref()));
     }
     _ = row.user.as_ref().map(|user| write!(started, " for {user}"));
     lines.push(format!("{started}; {}, {}", many(row.next.0, "event"), tokens(&row.usage)));

@@ -88,5 +88,8 @@ fn inconsistent_export_is_refused() {
     let form = import("[]");
     assert!(form.starts_with("error: stdin, line 1: invalid header of an exported run; expected {"), "{form}");
     let event = import(&text.replacen("\"LOOP_START\"", "\"LOOP_DANCE\"", 1));
-    assert_eq!(event, "error: stdin, line 6: unknown event type, or invalid fields: `LOOP_DANCE`");
+    assert_eq!(event, "error: stdin, line 6: unknown event type `LOOP_DANCE`");
+    let field = import(&text.replacen("\"seq\":3", "\"seq\":-3", 1));
+    let expected = "error: stdin, line 5: invalid fields of `STEP_COMPLETE`: invalid value: integer `-3`, expected u64";
+    assert_eq!(field, expected);
 }

@@ -55,7 +55,7 @@ fn fork_and_its_difference_are_readable() {
     let readable = |text: &str| text.replace(&id, "FORK").replace(&id[..13], "FORK");
     insta::assert_snapshot!(readable(&forked.out), @"forked ticket-1 after event 5 into FORK");
     insta::assert_snapshot!(readable(&forked.err), @r"
-    go on with: desk work FORK
+    continue it with: desk work FORK
     tools run for real in the fork, also those that the original ran after that event
     then compare: desk diff ticket-1 FORK
     ");

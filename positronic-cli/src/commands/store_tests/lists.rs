@@ -18,6 +18,27 @@ fn empty_list_of_runs_is_reported() {
 }
 
 #[test]
+fn list_notes_its_truncation_only_when_rows_are_left_out() {
+    let desk = Desk::new();
+    begun(&desk, "ticket-1");
+    for id in ["a", "b"] {
+        let webhook = ["send", "--webhook", "slack", "--identifier", id, "--payload", "{}"];
+        assert_eq!(desk.call(&Project::new(), &webhook).code, 0);
+    }
+    let noted = |list: &[&str]| desk.call(&Project::new(), list).err.contains("use --limit for more");
+
+    assert!(
+        !noted(&["runs", "--limit", "1"]) && !noted(&["inbox", "--limit", "1"]),
+        "there is one run, and one question"
+    );
+    assert!(!noted(&["inbox", "--mail", "--limit", "2"]));
+    assert!(noted(&["inbox", "--mail", "--limit", "1"]));
+    begun(&desk, "ticket-2");
+    assert!(noted(&["runs", "--limit", "1"]) && noted(&["inbox", "--limit", "1"]));
+    assert_eq!(desk.call(&Project::new(), &["runs", "--limit", "1", "--json"]).out.lines().count(), 1);
+}
+
+#[test]
 fn a_start_with_the_same_id_is_the_same_run() {
     let desk = Desk::new();
     let start = ["run", "help desk", "-o", "customer=ada", "--id", "ticket-1", "--ask"];
@@ -74,7 +95,7 @@ fn a_runs_whole_id_is_shown_before_a_brain_whose_title_begins_so() {
 
     let shown = |what: &str| desk.call(&project(), &["show", what]).out;
 
-    assert!(shown("help").contains("The run waits"), "{}", shown("help"));
+    assert!(shown("help").contains("The run has been waiting"), "{}", shown("help"));
     assert!(shown("help d").contains("Stages"), "{}", shown("help d"));
     assert!(shown("help desk").contains("Stages"), "{}", shown("help desk"));
 }
@@ -164,6 +185,6 @@ fn run_reports_its_cost_and_unknown_prices() {
     "#);
     insta::assert_snapshot!(desk.refused(&["show", "one", "--prices", &desk.path("none.toml")]), @r"
     6
-    error: desk/none.toml cannot be read: No such file or directory (os error 2)
+    error: cannot read desk/none.toml: No such file or directory (os error 2)
     ");
 }

@@ -1,6 +1,7 @@
 //! Notes on a run, a stage, an iteration or a call, one sentence each.
 
-use positronic_core::projection::timeline::{BudgetNode, CallNode, CallWait, Node, NodeKind, WaitEnd};
+use positronic_core::projection::timeline::{CallNode, CallWait, Node, NodeKind, WaitEnd};
+use positronic_core::record::LimitReached;
 use positronic_core::record::{ResumeCause, Speaker, TriggerChange, WaitSpec};
 
 use crate::render::asks;
@@ -21,13 +22,12 @@ pub(in crate::render) fn of_node(node: &Node, currency: Option<&str>) -> Vec<Str
         NodeKind::File { file, .. } => format!("it wrote the file {}", file.name),
         NodeKind::Widget(widget) => format!("it showed: {}", widget.output.fallback),
         NodeKind::Custom { output, .. } => format!("it showed: {}", output.fallback),
-        NodeKind::Limit { kind, limit, used, unpriced, .. } => {
+        NodeKind::Limit(LimitReached { kind, limit, used, unpriced, .. }) => {
             format!("a limit was reached: {}", words::limit(*kind, *used, *limit, unpriced.as_deref(), currency))
         }
         NodeKind::Budget(budget) => {
-            let BudgetNode { kind, limit, used, shared, outcome, .. } = &**budget;
-            let outcome = outcome.as_ref().map(|outcome| words::budget(outcome, currency));
-            return std::iter::once(asks(*kind, *limit, *used, *shared, currency)).chain(outcome).collect();
+            let outcome = budget.outcome.as_ref().map(|outcome| words::budget(outcome, currency));
+            return std::iter::once(asks(&budget.request, currency)).chain(outcome).collect();
         }
         NodeKind::Blocked => "it was blocked by a limit, to run again once there is more".to_owned(),
         NodeKind::Stopped { message, .. } => message.clone(),

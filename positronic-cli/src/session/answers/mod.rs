@@ -12,7 +12,7 @@ mod question_tests;
 mod script;
 
 use positronic_core::model::cassette::{AwaitedSignal as Asked, Cassette};
-use positronic_core::record::{Pending, PendingKind};
+use positronic_core::record::{BudgetRequest, Pending, PendingKind};
 use positronic_core::record::{SignalKind, WaitSpec};
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ pub(crate) fn from_cassette(cassette: &Cassette, pending: &[Pending]) -> Option<
 
 fn asked(pending: &Pending) -> Vec<Asked<'_>> {
     match &pending.kind {
-        PendingKind::Approval { .. } | PendingKind::Budget { .. } => vec![Asked::Approval(&pending.call)],
+        PendingKind::Approval { .. } | PendingKind::Budget(_) => vec![Asked::Approval(&pending.call)],
         PendingKind::Answer { waits } => waits
             .iter()
             .map(|wait| match wait.webhook.as_str() {
@@ -57,7 +57,7 @@ pub(crate) fn example_lines(pending: &[Pending]) -> Vec<String> {
     let line = |pending: &Pending| {
         let signal = match &pending.kind {
             PendingKind::Approval { .. } => SignalKind::Approve { call: pending.call.clone(), arguments: None },
-            PendingKind::Budget { kind, limit, used, .. } => {
+            PendingKind::Budget(BudgetRequest { kind, limit, used, .. }) => {
                 let more = limits::read(*kind, &limits::suggested(*kind, *limit, *used)).ok()?;
                 SignalKind::Grant { to: pending.call.clone(), more }
             }

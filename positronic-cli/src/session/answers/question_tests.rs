@@ -1,7 +1,9 @@
 use std::sync::Arc;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use positronic_core::record::{Gate, LimitKind, Path, Pending, PendingKind, Seq, SignalKind, Timestamp, WaitSpec};
+use positronic_core::record::{
+    BudgetRequest, Gate, LimitKind, Path, Pending, PendingKind, Seq, SignalKind, Timestamp, WaitSpec,
+};
 use serde_json::{Value, json};
 
 use super::question::Question;
@@ -188,17 +190,17 @@ fn payload_is_asked_for_as_its_schema_says() {
 
 #[test]
 fn budget_question_suggests_an_amount() {
-    let kind = PendingKind::Budget {
+    let kind = PendingKind::Budget(BudgetRequest {
         kind: LimitKind::Iterations,
         limit: 10,
         used: 10,
         shared: false,
         expires: Some(Timestamp(0)),
-    };
+    });
     let mut question = Question::new(&pending(kind, Value::Null), String::new(), None, false, SIZE);
 
     let screen = draw(&mut question, 30);
-    assert!(screen.contains("? Shall it go on?\n  Grant more\n  Refuse\n  Stop the run\n"), "{screen}");
+    assert!(screen.contains("? Raise the limit?\n  Grant more\n  Refuse\n  Stop the run\n"), "{screen}");
     assert_eq!(choose(&mut question, 1), None);
     let answer = press(&mut question, &[KeyCode::Enter]);
 

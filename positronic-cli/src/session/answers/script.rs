@@ -1,6 +1,6 @@
 //! Scripts of questions: which fields a pending item asks for, one after the other, and the answer they make.
 
-use positronic_core::record::{Gate, LimitKind, Pending, PendingKind, SignalKind, WaitSpec};
+use positronic_core::record::{BudgetRequest, Gate, LimitKind, Pending, PendingKind, SignalKind, WaitSpec};
 use serde_json::{Map, Value};
 
 use super::delivery;
@@ -73,8 +73,8 @@ impl<'a> Script<'a> {
         let subject = self.subject;
         match &subject.pending.kind {
             PendingKind::Approval { gate, .. } => self.approval(gate),
-            PendingKind::Budget { kind, limit, used, shared, .. } => {
-                let problem = asks(*kind, *limit, *used, *shared, subject.currency.as_deref());
+            PendingKind::Budget(request @ BudgetRequest { kind, limit, used, .. }) => {
+                let problem = asks(request, subject.currency.as_deref());
                 self.more((*kind, *limit, *used), &problem)
             }
             PendingKind::Answer { waits } => match self.payload_of(waits) {
@@ -193,7 +193,7 @@ impl<'a> Script<'a> {
         let choices = [Some(GRANT), Some(REFUSE), self.later(), Some(STOP)];
         let call = self.subject.pending.call.clone();
         Ok(Answer::Signal(
-            match self.choose("Shall it go on?", &choices.into_iter().flatten().collect::<Vec<_>>())? {
+            match self.choose("Raise the limit?", &choices.into_iter().flatten().collect::<Vec<_>>())? {
                 GRANT => {
                     let check = move |text: &str| limits::read(kind, text).map(|_| ());
                     let suggested = limits::suggested(kind, limit, used);

@@ -8,8 +8,6 @@ mod paced;
 mod process;
 mod stream;
 
-use std::fmt;
-
 use futures::future::BoxFuture;
 use rmcp::RoleClient;
 use rmcp::service::{ClientInitializeError, RunningService, ServiceError, serve_client};
@@ -26,10 +24,10 @@ pub use http::McpHttp;
 pub use stream::McpStream;
 
 /// The transport to a server, created from an [`McpCommand`], an [`McpHttp`] or an [`McpStream`].
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct McpTransport(Kind);
 
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 enum Kind {
     Command(McpCommand),
     Http(McpHttp),
@@ -51,16 +49,6 @@ impl From<McpHttp> for McpTransport {
 impl From<McpStream> for McpTransport {
     fn from(stream: McpStream) -> Self {
         Self(Kind::Stream(stream))
-    }
-}
-
-impl fmt::Debug for McpTransport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Kind::Command(command) => command.fmt(f),
-            Kind::Http(http) => http.fmt(f),
-            Kind::Stream(stream) => stream.fmt(f),
-        }
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::watch;
@@ -156,7 +157,7 @@ struct ErrorOutput(Arc<Mutex<VecDeque<u8>>>);
 
 impl ErrorOutput {
     fn add(&self, bytes: &[u8]) {
-        let mut stored = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stored = self.0.lock();
         stored.extend(bytes);
         let more = stored.len().saturating_sub(MAX_STORED);
         stored.drain(..more);
@@ -164,7 +165,7 @@ impl ErrorOutput {
 
     /// Returns the last lines, joined into one.
     fn lines(&self) -> String {
-        let bytes: Vec<u8> = self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
+        let bytes: Vec<u8> = self.0.lock().iter().copied().collect();
         let text = String::from_utf8_lossy(&bytes);
         let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
         let shown = lines.get(lines.len().saturating_sub(SHOWN)..).unwrap_or_default().join(" / ");
@@ -196,6 +197,6 @@ mod tests {
         let lines = reported.lines();
         assert!(lines.starts_with("line 9995 / "), "{lines}");
         assert!(lines.ends_with("line 9999 /  [31mred"), "{lines}");
-        assert!(reported.0.lock().unwrap().len() <= MAX_STORED);
+        assert!(reported.0.lock().len() <= MAX_STORED);
     }
 }

@@ -1,11 +1,11 @@
 //! Transport over the author's own stream.
 
-use std::fmt;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use derive_where::derive_where;
 use futures::future::BoxFuture;
 use rmcp::RoleClient;
 use rmcp::transport::async_rw::AsyncRwTransport;
@@ -51,7 +51,9 @@ type Open = dyn Fn() -> BoxFuture<'static, io::Result<(Reading, Writing)>> + Sen
 /// ```
 #[derive(Clone)]
 #[must_use = "a stream is given to `McpServer::new`"]
+#[derive_where(Debug)]
 pub struct McpStream {
+    #[derive_where(skip)]
     open: Arc<Open>,
 }
 
@@ -79,12 +81,6 @@ impl McpStream {
 
     pub(super) async fn open(&self) -> io::Result<(Reading, Writing)> {
         (self.open)().await
-    }
-}
-
-impl fmt::Debug for McpStream {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("McpStream").finish_non_exhaustive()
     }
 }
 

@@ -45,11 +45,12 @@ mod signals;
 mod tests;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
+use parking_lot::Mutex;
 use player::Player;
 use recorder::Recorder;
 use scrub::Scrubber;
@@ -161,7 +162,7 @@ impl Cassette {
     #[must_use]
     pub fn to_text(&self) -> String {
         match &self.mode {
-            Mode::Record(_, recorder) => format::text(&self.header, lock(recorder).lines(), &self.scrubber),
+            Mode::Record(_, recorder) => format::text(&self.header, recorder.lock().lines(), &self.scrubber),
             Mode::Replay { .. } => format::text(&self.header, &[], &self.scrubber),
         }
     }
@@ -169,7 +170,7 @@ impl Cassette {
     /// Records a signal; `after` is what it responded to, such as a call's path. A replay ignores it.
     pub fn record_signal(&self, after: &str, signal: &SignalKind) {
         if let Mode::Record(_, recorder) = &self.mode {
-            lock(recorder).signal(after, signal, &self.scrubber);
+            recorder.lock().signal(after, signal, &self.scrubber);
         }
     }
 
@@ -178,7 +179,7 @@ impl Cassette {
     pub fn next_signal(&self, pending: &[AwaitedSignal<'_>]) -> Option<SignalKind> {
         match &self.mode {
             Mode::Record(..) => None,
-            Mode::Replay { signals, .. } => lock(signals).next(pending),
+            Mode::Replay { signals, .. } => signals.lock().next(pending),
         }
     }
 
@@ -188,7 +189,7 @@ impl Cassette {
         // It was parsed before, so this cannot fail.
         let Ok(file) = format::read(text) else { return };
         let Ok(rewound) = Player::new(file.exchanges) else { return };
-        (*lock(player), *lock(signals)) = (rewound, Signals::new(file.signals));
+        (*player.lock(), *signals.lock()) = (rewound, Signals::new(file.signals));
     }
 
     /// Returns the metadata of a replay's answers: the model and token usage of each. A recording has none.
@@ -196,7 +197,7 @@ impl Cassette {
     pub fn metadata(&self) -> Vec<ResponseMetadata> {
         match &self.mode {
             Mode::Record(..) => Vec::new(),
-            Mode::Replay { player, .. } => lock(player).metadata(),
+            Mode::Replay { player, .. } => player.lock().metadata(),
         }
     }
 
@@ -212,7 +213,7 @@ impl Cassette {
     pub fn unused_exchanges(&self) -> Vec<String> {
         match &self.mode {
             Mode::Record(..) => Vec::new(),
-            Mode::Replay { player, .. } => lock(player).unused(),
+            Mode::Replay { player, .. } => player.lock().unused(),
         }
     }
 
@@ -221,13 +222,9 @@ impl Cassette {
     pub fn unused_signals(&self) -> Vec<String> {
         match &self.mode {
             Mode::Record(..) => Vec::new(),
-            Mode::Replay { signals, .. } => lock(signals).unused(),
+            Mode::Replay { signals, .. } => signals.lock().unused(),
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl fmt::Debug for Cassette {
@@ -250,11 +247,11 @@ impl Model for Cassette {
             match &self.mode {
                 Mode::Record(inner, recorder) => {
                     let outcome = inner.call(request, deltas).await;
-                    lock(recorder).exchange(request, &outcome, &self.scrubber);
+                    recorder.lock().exchange(request, &outcome, &self.scrubber);
                     outcome
                 }
                 Mode::Replay { player, .. } => {
-                    let outcome = lock(player).answer(request, &self.scrubber);
+                    let outcome = player.lock().answer(request, &self.scrubber);
                     if let Ok(response) = &outcome {
                         emit_pieces(response, deltas);
                     }

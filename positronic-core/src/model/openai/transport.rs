@@ -4,10 +4,11 @@
 //! is read completely. A failure during a stream may leave a broken connection in the pool, so the pool is replaced.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use futures::FutureExt as _;
+use parking_lot::Mutex;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 use super::config::OpenAiConfig;
@@ -162,7 +163,7 @@ impl Transport {
     }
 
     async fn open(&self, body: String, request_id: &OnceLock<String>) -> Result<Opened, ModelError> {
-        let http = self.http.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let http = self.http.lock().clone();
         let request = http.post(self.endpoint.url().clone()).headers(self.headers.clone()).body(body);
         let mut response = match request.send().await {
             Ok(response) => response,
@@ -225,7 +226,7 @@ impl Transport {
 
     fn renew_connections(&self) {
         if let Ok(client) = http_client(&self.config) {
-            *self.http.lock().unwrap_or_else(PoisonError::into_inner) = client;
+            *self.http.lock() = client;
         }
     }
 

@@ -40,7 +40,7 @@ fn text_is_streamed_word_by_word() {
     struct Collected(Mutex<Vec<Piece>>);
     impl DeltaSink for Collected {
         fn piece(&self, piece: Piece) {
-            self.0.lock().unwrap().push(piece);
+            self.0.lock().push(piece);
         }
 
         fn restart(&self) {}
@@ -50,7 +50,7 @@ fn text_is_streamed_word_by_word() {
 
     let response = futures::executor::block_on(model.call(&request("Chat/0"), &collected)).unwrap();
 
-    let pieces = collected.0.into_inner().unwrap();
+    let pieces = collected.0.into_inner();
     let shown: Vec<_> = pieces.iter().map(|piece| (piece.part, piece.text.as_str())).collect();
     assert_eq!(shown, [(0, "Let "), (0, "me "), (0, "see."), (1, "{\"q\":1}")]);
     assert_eq!(pieces[3].tool.as_deref(), Some("search"));

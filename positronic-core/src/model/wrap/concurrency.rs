@@ -1,15 +1,12 @@
 //! Concurrency limit for model requests.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
-use super::after;
+use super::{after, wraps};
 use crate::model::{DeltaSink, Model};
 use crate::record::micros::whole;
 use crate::record::{ModelError, ModelErrorKind, ModelRequest, ModelResponse, RoutingStep, WaitReason};
@@ -91,30 +88,4 @@ impl<M: Model> Concurrency<M> {
     }
 }
 
-impl<M: Model> fmt::Debug for Concurrency<M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Concurrency").field("model", &self.model.name()).field("slots", &self.slots).finish()
-    }
-}
-
-impl<M: Model> Model for Concurrency<M> {
-    fn name(&self) -> String {
-        self.model.name()
-    }
-
-    fn call<'a>(
-        &'a self,
-        request: &'a ModelRequest,
-        deltas: &'a dyn DeltaSink,
-    ) -> BoxFuture<'a, Result<ModelResponse, ModelError>> {
-        self.ask(request, deltas).boxed()
-    }
-
-    fn inner(&self) -> Option<&dyn Model> {
-        Some(&self.model)
-    }
-
-    fn wire(&self, request: &ModelRequest) -> String {
-        self.model.wire(request)
-    }
-}
+wraps!(Concurrency, slots: slots);

@@ -1,15 +1,16 @@
 //! Fallback to other models after a failure.
 
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::own::{Target, mark, sent};
-use super::{after, common_form, lock};
+use super::{after, common_form};
 use crate::model::{DeltaSink, Model};
 use crate::record::micros::whole;
 use crate::record::{ActionFormat, ModelError, ModelErrorKind, ModelRequest, ModelResponse, RoutingStep};
@@ -159,36 +160,25 @@ impl Fallback {
 
 impl Member {
     fn resting(&self, now: Instant) -> Option<Rest> {
-        lock(&self.rest).filter(|rest| rest.until > now)
+        self.rest.lock().filter(|rest| rest.until > now)
     }
 
     /// Ends a rest after a successful request, if it was sent during that rest.
     fn end_rest(&self, sent: Instant) {
-        let mut rest = lock(&self.rest);
+        let mut rest = self.rest.lock();
         if rest.is_some_and(|rest| rest.since <= sent) {
             *rest = None;
         }
     }
 
     fn rest_after(&self, error: &ModelError, rest: Duration) {
-        let rest = match error.kind {
-            ModelErrorKind::RateLimited
-            | ModelErrorKind::QuotaExhausted
-            | ModelErrorKind::Server
-            | ModelErrorKind::Timeout
-            | ModelErrorKind::Connection
-            | ModelErrorKind::Auth
-            | ModelErrorKind::NotFound => rest.max(error.retry_after.unwrap_or_default()),
-            ModelErrorKind::Truncated
-            | ModelErrorKind::Malformed
-            | ModelErrorKind::ContextTooLong
-            | ModelErrorKind::BadRequest
-            | ModelErrorKind::Filtered
-            | ModelErrorKind::Unscripted => return,
-        };
+        if !may_move_on(error) || is_of_request(error) {
+            return;
+        }
+        let rest = rest.max(error.retry_after.unwrap_or_default());
         let since = Instant::now();
         let Some(until) = since.checked_add(rest) else { return };
-        let mut now = lock(&self.rest);
+        let mut now = self.rest.lock();
         // The longest requested rest wins.
         if now.is_none_or(|now| now.until < until) {
             *now = Some(Rest { since, until, kind: error.kind });
@@ -197,19 +187,12 @@ impl Member {
 }
 
 const fn may_move_on(error: &ModelError) -> bool {
-    match error.kind {
-        ModelErrorKind::RateLimited
-        | ModelErrorKind::QuotaExhausted
-        | ModelErrorKind::Server
-        | ModelErrorKind::Timeout
-        | ModelErrorKind::Connection
-        | ModelErrorKind::Truncated
-        | ModelErrorKind::Malformed
-        | ModelErrorKind::Auth
-        | ModelErrorKind::NotFound
-        | ModelErrorKind::ContextTooLong => true,
-        ModelErrorKind::BadRequest | ModelErrorKind::Filtered | ModelErrorKind::Unscripted => false,
-    }
+    !matches!(error.kind, ModelErrorKind::BadRequest | ModelErrorKind::Filtered | ModelErrorKind::Unscripted)
+}
+
+/// Returns whether the failure is one of this request or answer, and says nothing about the next one.
+const fn is_of_request(error: &ModelError) -> bool {
+    matches!(error.kind, ModelErrorKind::Truncated | ModelErrorKind::Malformed | ModelErrorKind::ContextTooLong)
 }
 
 /// Returns the retryable failure with the shortest wait, else the last failure.

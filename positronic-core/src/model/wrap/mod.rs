@@ -35,8 +35,6 @@ mod rate_limit;
 mod router;
 mod window;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 pub use concurrency::{Concurrency, Slots};
 pub use dev_cache::{DevCache, DevCacheError};
 pub use estimate::estimate_tokens;
@@ -62,12 +60,44 @@ fn after(
     outcome
 }
 
+/// Implements [`Model`](super::Model) for a wrapper of one `model` with a method `ask`, and `Debug` with one more field.
+macro_rules! wraps {
+    ($wrapper:ident, $name:ident: $($field:tt)+) => {
+        impl<M: $crate::model::Model> $crate::model::Model for $wrapper<M> {
+            fn name(&self) -> String {
+                self.model.name()
+            }
+
+            fn call<'a>(
+                &'a self,
+                request: &'a $crate::record::ModelRequest,
+                deltas: &'a dyn $crate::model::DeltaSink,
+            ) -> futures::future::BoxFuture<'a, Result<$crate::record::ModelResponse, $crate::record::ModelError>> {
+                Box::pin(self.ask(request, deltas))
+            }
+
+            fn inner(&self) -> Option<&dyn $crate::model::Model> {
+                Some(&self.model)
+            }
+
+            fn wire(&self, request: &$crate::record::ModelRequest) -> String {
+                self.model.wire(request)
+            }
+        }
+
+        impl<M: $crate::model::Model> std::fmt::Debug for $wrapper<M> {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                let name = stringify!($wrapper);
+                let mut shown = f.debug_struct(name);
+                shown.field("model", &self.model.name()).field(stringify!($name), &self.$($field)+).finish()
+            }
+        }
+    };
+}
+use wraps;
+
 /// Returns the action format that all of several models support.
 fn common_form(mut forms: impl Iterator<Item = ActionFormat>) -> ActionFormat {
     let first = forms.next().unwrap_or_default();
     if forms.all(|form| form == first) { first } else { ActionFormat::Plain }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,16 +1,14 @@
 //! Rate limiter for model requests.
 
-use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
+use parking_lot::Mutex;
 use tokio::sync::{Mutex as Gate, Notify};
 use tokio::time::Instant;
 
 use super::window::{Ceiling, Window};
-use super::{after, estimate_tokens, lock};
+use super::{after, estimate_tokens, wraps};
 use crate::model::{DeltaSink, Model};
 use crate::record::micros::whole;
 use crate::record::{ModelError, ModelErrorKind, ModelRequest, ModelResponse, RoutingStep, WaitReason};
@@ -110,7 +108,7 @@ impl Pace {
         let most = Ceiling { requests: minute.limits.requests, tokens: minute.limits.tokens };
         let mut reason = None;
         loop {
-            let admitted = lock(&minute.window).admit(minute.began.elapsed(), tokens, most);
+            let admitted = minute.window.lock().admit(minute.began.elapsed(), tokens, most);
             let blocked = match admitted {
                 Ok(id) => {
                     let time = whole(arrived.elapsed());
@@ -136,12 +134,12 @@ impl Pace {
         let minute = &*self.0;
         match outcome {
             Ok(response) if response.metadata.usage.total() > 0 => {
-                lock(&minute.window).correct(id, response.metadata.usage.total());
+                minute.window.lock().correct(id, response.metadata.usage.total());
             }
             Err(error) => {
                 let asks = matches!(error.kind, ModelErrorKind::RateLimited | ModelErrorKind::Server);
                 let Some(wait) = error.retry_after.filter(|_| asks) else { return };
-                lock(&minute.window).close(minute.began.elapsed().saturating_add(wait));
+                minute.window.lock().close(minute.began.elapsed().saturating_add(wait));
             }
             Ok(_) => return,
         }
@@ -186,30 +184,4 @@ impl<M: Model> RateLimit<M> {
     }
 }
 
-impl<M: Model> fmt::Debug for RateLimit<M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RateLimit").field("model", &self.model.name()).field("limits", &self.pace.0.limits).finish()
-    }
-}
-
-impl<M: Model> Model for RateLimit<M> {
-    fn name(&self) -> String {
-        self.model.name()
-    }
-
-    fn call<'a>(
-        &'a self,
-        request: &'a ModelRequest,
-        deltas: &'a dyn DeltaSink,
-    ) -> BoxFuture<'a, Result<ModelResponse, ModelError>> {
-        self.ask(request, deltas).boxed()
-    }
-
-    fn inner(&self) -> Option<&dyn Model> {
-        Some(&self.model)
-    }
-
-    fn wire(&self, request: &ModelRequest) -> String {
-        self.model.wire(request)
-    }
-}
+wraps!(RateLimit, limits: pace.0.limits);

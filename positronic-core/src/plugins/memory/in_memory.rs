@@ -1,7 +1,9 @@
 //! Facts in memory.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::rank::{best, words};
 use super::{Fact, FactId, FactOwner, FactStore};
@@ -11,16 +13,12 @@ use crate::error::Result;
 #[derive(Debug, Clone, Default)]
 pub struct MemoryFacts(Arc<Mutex<HashMap<FactOwner, Vec<Fact>>>>);
 
-impl MemoryFacts {
-    fn facts(&self) -> MutexGuard<'_, HashMap<FactOwner, Vec<Fact>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+impl MemoryFacts {}
 
 impl FactStore for MemoryFacts {
     async fn remember(&self, owner: &FactOwner, text: &str) -> Result<Fact> {
         let fact = Fact::new(text);
-        let mut facts = self.facts();
+        let mut facts = self.0.lock();
         let own = facts.entry(owner.clone()).or_default();
         if !own.iter().any(|known| known.id == fact.id) {
             own.push(fact.clone());
@@ -29,13 +27,13 @@ impl FactStore for MemoryFacts {
     }
 
     async fn search(&self, owner: &FactOwner, query: &str, limit: usize) -> Result<Vec<Fact>> {
-        let facts = self.facts();
+        let facts = self.0.lock();
         let own = facts.get(owner).map(Vec::as_slice).unwrap_or_default();
         Ok(best(own.to_vec(), own.len(), &words(query), limit))
     }
 
     async fn forget(&self, owner: &FactOwner, id: &FactId) -> Result<bool> {
-        let mut facts = self.facts();
+        let mut facts = self.0.lock();
         let Some(own) = facts.get_mut(owner) else { return Ok(false) };
         let before = own.len();
         own.retain(|fact| fact.id != *id);
@@ -43,6 +41,6 @@ impl FactStore for MemoryFacts {
     }
 
     async fn list(&self, owner: &FactOwner) -> Result<Vec<Fact>> {
-        Ok(self.facts().get(owner).cloned().unwrap_or_default())
+        Ok(self.0.lock().get(owner).cloned().unwrap_or_default())
     }
 }

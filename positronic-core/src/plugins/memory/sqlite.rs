@@ -1,11 +1,11 @@
 //! Facts in an SQLite file, with a full-text index.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
+use derive_where::derive_where;
 use futures::channel::oneshot;
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _, Row, TransactionBehavior, params};
 
@@ -42,7 +42,9 @@ const CANDIDATES: usize = 500;
 /// # }
 /// ```
 #[derive(Clone)]
+#[derive_where(Debug)]
 pub struct SqliteFacts {
+    #[derive_where(skip)]
     questions: Arc<Sender<Question>>,
     path: Arc<Path>,
 }
@@ -226,11 +228,5 @@ impl FactStore for SqliteFacts {
             all.query_map([&owner], fact)?.collect()
         })
         .await
-    }
-}
-
-impl fmt::Debug for SqliteFacts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SqliteFacts").field("path", &self.path).finish_non_exhaustive()
     }
 }

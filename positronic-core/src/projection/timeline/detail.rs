@@ -10,9 +10,9 @@ use super::node::NodeId;
 use crate::projection::Cost;
 use crate::record::skip::is_default;
 use crate::record::{
-    Actor, Amounts, Approval, BatchPolicy, CallFlags, CallState, Decision, DeltaKind, Failure, LimitKind, LoopOutcome,
-    ModelError, Part, PublicId, Question, ResponseMetadata, ResumeCause, SignalId, StageKind, Timestamp, ToolResult,
-    Usage, WaitSpec, WidgetOutput,
+    Actor, Amounts, Approval, BatchPolicy, BudgetRequest, CallFlags, CallState, Decision, DeltaKind, Failure,
+    LoopOutcome, ModelError, Part, PublicId, Question, ResponseMetadata, ResumeCause, SignalId, StageKind, Timestamp,
+    ToolResult, Usage, WaitSpec, WidgetOutput,
 };
 
 /// A brain: the run's own, or a nested one.
@@ -298,18 +298,9 @@ pub struct WidgetNode {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct BudgetNode {
-    /// Which limit.
-    pub kind: LimitKind,
-    /// The limit, in the unit of its kind.
-    pub limit: u64,
-    /// The used amount.
-    pub used: u64,
-    /// Whether it is the limit of the conversation.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub shared: bool,
-    /// When the request expires.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expires: Option<Timestamp>,
+    /// The request.
+    #[serde(flatten)]
+    pub request: BudgetRequest,
     /// Its outcome; `None` while it is open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<BudgetOutcome>,

@@ -4,7 +4,7 @@ use super::detail::{BrainNode, BudgetNode, BudgetOutcome, Ending, StageNode};
 use super::node::{Node, NodeId, NodeKind, NodeStatus};
 use super::tree::Timeline;
 use crate::record::{
-    BrainStart, Decision, Event, EventKind, LimitKind, LoopOutcome, Segment, Shape, StageKind, Timestamp,
+    BrainStart, Decision, Event, EventKind, LimitKind, LimitReached, LoopOutcome, Segment, Shape, StageKind, Timestamp,
 };
 
 impl Timeline {
@@ -84,14 +84,14 @@ impl Timeline {
             | EventKind::LoopModelResult { .. }
             | EventKind::LoopModelRetry { .. }
             | EventKind::LoopAnswerRefused { .. } => self.model_event(here, event),
-            EventKind::BudgetRequested { .. } | EventKind::BudgetDecided { .. } | EventKind::BudgetExpired {} => {
+            EventKind::BudgetRequested(_) | EventKind::BudgetDecided { .. } | EventKind::BudgetExpired {} => {
                 self.budget_event(here, event);
             }
             EventKind::LoopStart { .. }
             | EventKind::LoopIteration(_)
             | EventKind::LoopMessage { .. }
             | EventKind::LoopMaxIterations { .. }
-            | EventKind::LoopLimit { .. }
+            | EventKind::LoopLimit(_)
             | EventKind::LoopStopped { .. }
             | EventKind::LoopPluginFailed { .. }
             | EventKind::LoopCompacted { .. }
@@ -206,12 +206,9 @@ impl Timeline {
             EventKind::LoopMaxIterations { limit } => {
                 let limit = u64::from(*limit);
                 let kind = LimitKind::Iterations;
-                NodeKind::Limit { kind, limit, used: limit, of: None, shared: false, unpriced: None }
+                NodeKind::Limit(LimitReached { kind, limit, used: limit, of: None, shared: false, unpriced: None })
             }
-            EventKind::LoopLimit { kind, limit, used, of, shared, unpriced } => {
-                let (of, unpriced) = (of.clone(), unpriced.clone());
-                NodeKind::Limit { kind: *kind, limit: *limit, used: *used, of, shared: *shared, unpriced }
-            }
+            EventKind::LoopLimit(reached) => NodeKind::Limit(reached.clone()),
             EventKind::LoopStopped { cause, message } => {
                 NodeKind::Stopped { cause: cause.clone(), message: message.clone() }
             }
@@ -238,7 +235,7 @@ impl Timeline {
             }
             _ => return,
         };
-        let is_limit = matches!(note, NodeKind::Limit { .. });
+        let is_limit = matches!(note, NodeKind::Limit(_));
         let id = self.add(here, event, NodeStatus::Done, note);
         if let Some(stage) = self.stage_mut(here).filter(|_| is_limit) {
             stage.limit = Some(id);
@@ -248,9 +245,8 @@ impl Timeline {
     fn budget_event(&mut self, here: NodeId, event: &Event) {
         let at = event.at;
         let outcome = match &event.kind {
-            EventKind::BudgetRequested { kind, limit, used, shared, expires } => {
-                let (kind, limit, used, shared, expires) = (*kind, *limit, *used, *shared, *expires);
-                let budget = BudgetNode { kind, limit, used, shared, expires, outcome: None };
+            EventKind::BudgetRequested(request) => {
+                let budget = BudgetNode { request: *request, outcome: None };
                 let parent = self.stage_at_work(here);
                 self.add(parent, event, NodeStatus::Waiting, NodeKind::Budget(Box::new(budget)));
                 self.set_status(here, NodeStatus::Waiting);

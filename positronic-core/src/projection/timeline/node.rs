@@ -1,13 +1,11 @@
 //! The nodes of a timeline.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 
 use super::detail::{AnswerNode, BrainNode, BudgetNode, CallNode, StageNode, WidgetNode};
 use crate::record::skip::is_default;
 use crate::record::{
-    Actor, AnswerFault, ClaimRefusal, CustomOutput, FileOutput, LimitKind, Path, PublicId, Seq, Speaker, Timestamp,
+    Actor, AnswerFault, ClaimRefusal, CustomOutput, FileOutput, LimitReached, Path, PublicId, Seq, Speaker, Timestamp,
     TriggerChange,
 };
 
@@ -153,23 +151,7 @@ pub enum NodeKind {
         output: CustomOutput,
     },
     /// A limit ended a loop.
-    Limit {
-        /// Which limit.
-        kind: LimitKind,
-        /// The limit, in the unit of its kind.
-        limit: u64,
-        /// The used amount.
-        used: u64,
-        /// The brain whose limit it is; `None` for the loop's own.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        of: Option<Path>,
-        /// Whether it is the limit of the conversation.
-        #[serde(default, skip_serializing_if = "is_default")]
-        shared: bool,
-        /// The model without a known price that makes a limit of money unenforceable.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        unpriced: Option<Arc<str>>,
-    },
+    Limit(LimitReached),
     /// A request for more of a limit. Its path is that of the loop or brain with the limit.
     Budget(Box<BudgetNode>),
     /// A step called a model beyond a limit, and reruns after a grant.

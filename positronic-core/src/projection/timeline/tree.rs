@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::detail::{BrainNode, CallNode, Ending, StageNode};
 use super::node::{Node, NodeId, NodeKind};
@@ -74,7 +75,7 @@ pub struct Timeline {
 }
 
 /// The JSON form of a timeline; the rest follows from the nodes.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct Stored {
     #[serde(default)]
     seq: Option<Seq>,
@@ -89,7 +90,20 @@ struct Stored {
     currency: Option<String>,
     #[serde(default)]
     costs: Option<Costs>,
+    #[serde(deserialize_with = "nodes_in_order")]
     nodes: Vec<Node>,
+}
+
+/// Reads nodes whose ids count from 0 and whose parents precede them, so that no walk up or down the tree is endless.
+fn nodes_in_order<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Node>, D::Error> {
+    let nodes = Vec::<Node>::deserialize(deserializer)?;
+    let is_misplaced = |(index, node): &(usize, &Node)| {
+        node.id.index() != *index || node.parent.map_or(*index > 0, |parent| parent >= node.id)
+    };
+    match nodes.iter().enumerate().find(is_misplaced) {
+        Some((index, _)) => Err(D::Error::custom(format!("node {index} of the timeline is out of order"))),
+        None => Ok(nodes),
+    }
 }
 
 impl From<Stored> for Timeline {
@@ -134,17 +148,7 @@ impl Timeline {
     /// Creates the timeline of an empty log.
     #[must_use]
     pub fn new() -> Self {
-        Self::from(Stored {
-            seq: None,
-            last: Timestamp::default(),
-            start: None,
-            worker: None,
-            usage: Usage::default(),
-            answers: 0,
-            currency: None,
-            costs: None,
-            nodes: Vec::new(),
-        })
+        Self::from(Stored::default())
     }
 
     /// Folds a log or a prefix of one.

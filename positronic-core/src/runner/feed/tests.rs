@@ -20,7 +20,7 @@ async fn fed(feeds: &Arc<Feeds>, store: &Arc<dyn EventStore>, run: &RunId, from:
     let feed = feeds.feed(store, &LiveDeltas::default(), run, Seq(from), false);
     assert!(feed.reached(Seq(until)).await);
     drop(feed);
-    while matches!(feeds.runs().known.get(run), Some(Known::Fed(_))) {
+    while matches!(feeds.runs.lock().known.get(run), Some(Known::Fed(_))) {
         tokio::task::yield_now().await;
     }
 }

@@ -22,7 +22,7 @@ pub(super) struct Encoded {
     row: RunSummary,
     summary: String,
     pending: Option<Vec<Entry>>,
-    takes: Vec<SignalId>,
+    deliveries: Vec<SignalId>,
     blobs: Vec<String>,
     signals: Vec<(SignalId, Seq)>,
     timers: Vec<timers::Change>,
@@ -45,7 +45,7 @@ impl Encoded {
             summary: encode(&append.index.summary)?,
             pending: pending.map(|pending| pending.iter().map(Entry::new).collect()).transpose()?,
             row: append.index.summary,
-            takes: append.takes,
+            deliveries: append.deliveries,
             timers: append.timers.into_iter().map(timers::Change::new).collect::<Result<_, _>>()?,
             snapshot: append.snapshot,
         })
@@ -109,7 +109,7 @@ pub(super) fn write(tx: &mut Tx<'_>, append: &Encoded) -> Result<(), DbError> {
     {
         return Err(StoreError::NoRunBefore { run: append.run.clone(), before: before.clone() }.into());
     }
-    for mail in &append.takes {
+    for mail in &append.deliveries {
         if let Some((run, seq)) = mailbox::taker(db, mail)? {
             return Err(StoreError::Taken { mail: mail.clone(), run, seq }.into());
         }
@@ -137,7 +137,7 @@ pub(super) fn write(tx: &mut Tx<'_>, append: &Encoded) -> Result<(), DbError> {
     if let Some(entries) = &append.pending {
         pending::replace(db, key, &append.row, entries)?;
     }
-    for mail in &append.takes {
+    for mail in &append.deliveries {
         take(db, mail, &append.run, first)?;
     }
     for name in &append.blobs {

@@ -68,7 +68,7 @@ pub(super) fn checkpoint(mut pass: impl FnMut() -> rusqlite::Result<i64>, shared
     if length >= LONG
         && let Some(shared) = shared.upgrade()
     {
-        shared.committer().checkpoint();
+        shared.committer.lock().checkpoint();
     }
 }
 

@@ -4,10 +4,11 @@
 //! transaction fails, for instance because one job does not fit on the disk, each job is retried alone.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::channel::oneshot;
+use parking_lot::Mutex;
 use rusqlite::Connection;
 
 use super::append::Row;
@@ -288,7 +289,7 @@ impl Committer {
     }
 
     fn is_watched(&self) -> bool {
-        !self.watchers.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+        !self.watchers.lock().is_empty()
     }
 
     /// Notifies watchers of what other processes have written.
@@ -323,7 +324,7 @@ impl Committer {
 
     fn tell(&self, grown: &[(RunId, Seq)]) {
         for (run, next) in grown {
-            let watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner).of(run);
+            let watchers = self.watchers.lock().of(run);
             for watcher in watchers {
                 // A panicking watcher must not fail the writers.
                 _ = catch_panic(|| {

@@ -1,6 +1,5 @@
 //! The index of pending items.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -10,8 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::failure::DbError;
 use super::query::{Select, text};
 use super::rows::{EVENTS, column, decode, encode, event_id, seq};
-use crate::record::skip::is_default;
-use crate::record::{Gate, LimitKind, Path, Pending, PendingKind, RunId, RunSummary, Timestamp, WaitSpec};
+use crate::record::{BudgetRequest, Gate, Path, Pending, PendingKind, RunId, RunSummary, Timestamp, WaitSpec};
 use crate::store::{PendingFilter, PendingItem, StoreError};
 
 /// A pending item, encoded for the table.
@@ -28,21 +26,15 @@ pub(super) struct Entry {
 impl Entry {
     /// Encodes a pending item.
     pub(super) fn new(pending: &Pending) -> Result<Self, StoreError> {
-        let (person, waits) = match &pending.kind {
-            PendingKind::Approval { .. } | PendingKind::Budget { .. } => (true, Vec::new()),
-            PendingKind::Answer { waits } => (
-                waits.iter().any(|wait| wait.person),
-                waits.iter().map(|wait| (wait.webhook.clone(), wait.identifier.clone())).collect(),
-            ),
-        };
+        let waits = pending.kind.waits().iter();
         Ok(Self {
             since: column(pending.since.0),
-            person,
-            waits,
+            person: pending.kind.is_for_person(),
+            waits: waits.map(|wait| (wait.webhook.clone(), wait.identifier.clone())).collect(),
             call: pending.call.as_str().to_owned(),
             tool: pending.tool.clone(),
             arguments: encode(&pending.arguments)?,
-            kind: encode(&Kind::of(&pending.kind))?,
+            kind: encode(&StoredKind(pending.kind.clone()))?,
         })
     }
 
@@ -99,15 +91,13 @@ pub(super) fn remove_all(db: &Connection, key: i64) -> Result<(), DbError> {
 }
 
 fn remove(db: &Connection, old: &Row) -> Result<(), DbError> {
-    match serde_json::from_str(&old.kind).map(Kind::into_kind) {
-        Ok(PendingKind::Approval { .. } | PendingKind::Budget { .. }) => {}
-        Ok(PendingKind::Answer { waits }) => {
-            for wait in waits {
+    match serde_json::from_str::<StoredKind>(&old.kind) {
+        Ok(kind) => {
+            for wait in kind.0.waits() {
                 let sql = "DELETE FROM waits WHERE webhook = ?1 AND identifier = ?2 AND pending = ?3";
                 db.prepare_cached(sql)?.execute(params![wait.webhook, wait.identifier, old.id])?;
             }
         }
-        // An unreadable row must not block the log, so this scans all webhooks.
         Err(_) => _ = db.prepare_cached("DELETE FROM waits WHERE pending = ?1")?.execute([old.id])?,
     }
     db.prepare_cached("DELETE FROM pending WHERE id = ?1")?.execute([old.id])?;
@@ -140,8 +130,8 @@ pub(super) fn list(db: &Connection, filter: &PendingFilter) -> Result<Vec<Pendin
         select.and(waits, [webhook.clone().into(), identifier.clone().into()]);
     }
     // Reading all of them is faster in table order than in index order.
-    let order = if filter.most.is_some() { "at, run, since, id" } else { "id" };
-    select.order(order, filter.most);
+    let order = if filter.limit.is_some() { "at, run, since, id" } else { "id" };
+    select.order(order, filter.limit);
     let mut items = Vec::new();
     select.each(db, |row| {
         match item(row) {
@@ -150,7 +140,7 @@ pub(super) fn list(db: &Connection, filter: &PendingFilter) -> Result<Vec<Pendin
         }
         Ok(())
     })?;
-    if filter.most.is_none() {
+    if filter.limit.is_none() {
         // Sorts by cached keys, since items are large.
         items.sort_by_cached_key(|item| (item.at, item.run.clone(), item.pending.since));
     }
@@ -165,56 +155,28 @@ fn item(row: &rusqlite::Row<'_>) -> Result<PendingItem, DbError> {
         tool: row.get(4)?,
         arguments: Arc::new(decode(what, text(row, 5)?)?),
         since: seq(row.get(6)?),
-        kind: decode::<Kind<'_>>(what, text(row, 7)?)?.into_kind(),
+        kind: decode::<StoredKind>(what, text(row, 7)?)?.0,
     };
     Ok(PendingItem { run: RunId::from(text(row, 0)?), brain: row.get(1)?, at: Timestamp(row.get(2)?), pending })
 }
 
-/// What a call waits for, as a column. The tag is external, so that serde reads it in one pass: decoding takes most of
-/// the time of a list.
+/// What a call waits for, as a column.
 #[derive(Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Kind<'a> {
-    /// A person's approval.
+#[serde(transparent)]
+struct StoredKind(#[serde(with = "Kind")] PendingKind);
+
+/// The form of the column. The tag is external, so that serde reads it in one pass: decoding takes most of the time of a
+/// list.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "PendingKind", rename_all = "snake_case")]
+enum Kind {
     Approval {
-        gate: Cow<'a, Gate>,
+        gate: Gate,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expires: Option<Timestamp>,
     },
-    /// A higher limit.
-    Budget {
-        kind: LimitKind,
-        limit: u64,
-        used: u64,
-        #[serde(default, skip_serializing_if = "is_default")]
-        shared: bool,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        expires: Option<Timestamp>,
+    Budget(BudgetRequest),
+    Answer {
+        waits: Vec<WaitSpec>,
     },
-    /// A webhook or a reply.
-    Answer { waits: Cow<'a, [WaitSpec]> },
-}
-
-impl<'a> Kind<'a> {
-    /// Converts to the column.
-    fn of(kind: &'a PendingKind) -> Self {
-        match kind {
-            PendingKind::Approval { gate, expires } => Self::Approval { gate: Cow::Borrowed(gate), expires: *expires },
-            PendingKind::Budget { kind, limit, used, shared, expires } => {
-                Self::Budget { kind: *kind, limit: *limit, used: *used, shared: *shared, expires: *expires }
-            }
-            PendingKind::Answer { waits } => Self::Answer { waits: Cow::Borrowed(waits) },
-        }
-    }
-
-    /// Converts from the column.
-    fn into_kind(self) -> PendingKind {
-        match self {
-            Self::Approval { gate, expires } => PendingKind::Approval { gate: gate.into_owned(), expires },
-            Self::Budget { kind, limit, used, shared, expires } => {
-                PendingKind::Budget { kind, limit, used, shared, expires }
-            }
-            Self::Answer { waits } => PendingKind::Answer { waits: waits.into_owned() },
-        }
-    }
 }

@@ -117,7 +117,7 @@ fn select_runs(filter: &RunFilter) -> Select {
         // Few of many are due, so an index finds these first; then they are sorted.
         select.and("key IN (SELECT key FROM runs WHERE wake <= ?)", [due.0.into()]);
     }
-    select.order("started DESC, run DESC", filter.most);
+    select.order("started DESC, run DESC", filter.limit);
     select
 }
 

@@ -1,10 +1,11 @@
 //! The threads that read.
 
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use futures::channel::oneshot;
+use parking_lot::Mutex;
 use rusqlite::{Connection, InterruptHandle};
 
 use super::failure::{DbError, StoreFile, catch_panic, store_closed};
@@ -65,7 +66,7 @@ impl Readers {
 
 fn work(mut db: Connection, queries: &Mutex<Receiver<Query>>) {
     loop {
-        let query = queries.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let query = queries.lock().recv();
         match query {
             Ok(query) => query(&mut db),
             Err(_) => return,

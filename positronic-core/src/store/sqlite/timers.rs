@@ -1,10 +1,10 @@
 //! The table of timers.
 
-use rusqlite::types::Value;
-use rusqlite::{Connection, params, params_from_iter};
+use rusqlite::{Connection, params};
 
 use super::failure::DbError;
-use super::rows::{decode, encode, limit};
+use super::query::{Select, text};
+use super::rows::{decode, encode};
 use crate::record::{Timer, Timestamp, TriggerId};
 use crate::store::{StoreError, TimerChange, TimerFilter, TimerOwner};
 
@@ -64,38 +64,28 @@ pub(super) fn remove(db: &Connection, id: &TriggerId) -> Result<bool, DbError> {
 
 /// Lists timers, earliest due time first.
 pub(super) fn list(db: &Connection, filter: &TimerFilter) -> Result<Vec<Timer>, DbError> {
-    let (mut conditions, mut values) = (vec!["1"], Vec::new());
-    let TimerFilter { id, due, owner, most } = filter;
-    if let Some(id) = id {
-        conditions.push("id = ?");
-        values.push(Value::from(id.as_str().to_owned()));
+    let mut select = Select::new("SELECT id, due, fired, content FROM timers");
+    if let Some(id) = &filter.id {
+        select.and("id = ?", [id.as_str().to_owned().into()]);
     }
-    if let Some(due) = due {
-        conditions.push("due <= ?");
-        values.push(Value::from(due.0));
+    if let Some(due) = filter.due {
+        select.and("due <= ?", [due.0.into()]);
     }
-    if let Some(owner) = owner {
+    if let Some(owner) = &filter.owner {
         let (condition, name) = match owner {
             TimerOwner::Conversation(id) => ("conversation = ?", id.as_str()),
             TimerOwner::User(name) => ("conversation IS NULL AND user = ?", name.as_str()),
             TimerOwner::Origin(run) => ("conversation IS NULL AND user IS NULL AND origin = ?", run.as_str()),
         };
-        conditions.push(condition);
-        values.push(Value::from(name.to_owned()));
+        select.and(condition, [name.to_owned().into()]);
     }
-    values.push(Value::from(most.map_or(-1, limit)));
-    let sql = format!(
-        "SELECT id, due, fired, content FROM timers WHERE {} ORDER BY due, id LIMIT ?",
-        conditions.join(" AND ")
-    );
-    let mut statement = db.prepare_cached(&sql)?;
-    let mut rows = statement.query(params_from_iter(values))?;
+    select.order("due, id", filter.limit);
     let mut timers = Vec::new();
-    while let Some(row) = rows.next()? {
-        let id: String = row.get(0)?;
-        let mut timer: Timer = decode(&format!("the timer `{id}`"), &row.get::<_, String>(3)?)?;
+    select.each(db, |row| {
+        let mut timer: Timer = decode(&format!("the timer `{}`", text(row, 0)?), text(row, 3)?)?;
         (timer.trigger.due, timer.fired) = (Timestamp(row.get(1)?), row.get(2)?);
         timers.push(timer);
-    }
+        Ok(())
+    })?;
     Ok(timers)
 }

@@ -6,13 +6,14 @@
 //!
 //! The thread also polls for commits of other processes: before each group, and, while there are watchers, when idle.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use futures::channel::oneshot;
+use parking_lot::Mutex;
 use rusqlite::Connection;
 
 use super::checkpointer::{self, CheckpointRequests};
@@ -44,15 +45,9 @@ pub(super) struct Writer {
 
 /// State shared by the threads and their callers.
 pub(super) struct Shared {
-    committer: Mutex<Committer>,
+    pub(super) committer: Mutex<Committer>,
     /// The number of queued jobs. Callers do not overtake them.
     waiting: AtomicUsize,
-}
-
-impl Shared {
-    pub(super) fn committer(&self) -> MutexGuard<'_, Committer> {
-        self.committer.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Writer {
@@ -100,14 +95,14 @@ impl Writer {
 
     /// Adds a watcher of later appends.
     pub(super) fn watch(&self, add: impl FnOnce(&mut Watchers)) {
-        add(&mut self.watchers.lock().unwrap_or_else(PoisonError::into_inner));
+        add(&mut self.watchers.lock());
         _ = self.jobs.send(Message::Watched);
     }
 
     /// Commits a job on this thread, or returns it if it would have to wait.
     fn commit_here(&self, run: &RunId, job: Box<dyn Job>) -> Option<Box<dyn Job>> {
         let committed = match self.shared.committer.try_lock() {
-            Ok(mut committer) if self.shared.waiting.load(Ordering::Acquire) == 0 => committer.commit_alone(run, job),
+            Some(mut committer) if self.shared.waiting.load(Ordering::Acquire) == 0 => committer.commit_alone(run, job),
             _ => Err(job),
         };
         committed.map(Answers::send).err()
@@ -129,7 +124,7 @@ struct Thread {
 impl Thread {
     fn work(self) {
         while let Some(first) = self.next() {
-            let mut committer = self.shared.committer();
+            let mut committer = self.shared.committer.lock();
             let mut group = vec![first];
             while group.len() < GROUP
                 && let Ok(message) = self.jobs.try_recv()
@@ -143,10 +138,10 @@ impl Thread {
             drop(committer);
             answers.send();
         }
-        self.shared.committer().stop_checkpoints();
+        self.shared.committer.lock().stop_checkpoints();
         _ = self.checkpointer.join();
         // Closing the last connection to the file checkpoints it; another process may have one open.
-        self.shared.committer().checkpoint();
+        self.shared.committer.lock().checkpoint();
     }
 
     /// Waits for a job, and polls for changes of other processes meanwhile. Returns `None` at the end.
@@ -156,7 +151,7 @@ impl Thread {
                 match self.jobs.recv_timeout(LOOK) {
                     Ok(message) => message,
                     Err(RecvTimeoutError::Timeout) => {
-                        self.shared.committer().look();
+                        self.shared.committer.lock().look();
                         continue;
                     }
                     Err(RecvTimeoutError::Disconnected) => return None,
@@ -171,7 +166,7 @@ impl Thread {
     }
 
     fn is_watched(&self) -> bool {
-        !self.watchers.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+        !self.watchers.lock().is_empty()
     }
 }
 

@@ -6,7 +6,8 @@ use serde_json::json;
 
 use super::Sample;
 use crate::record::{
-    Gate, LimitKind, Path, Pending, PendingKind, RunId, RunSummary, Seq, Status, Timestamp, Usage, WaitSpec,
+    BudgetRequest, Gate, LimitKind, Path, Pending, PendingKind, RunId, RunSummary, Seq, Status, Timestamp, Usage,
+    WaitSpec,
 };
 use crate::store::{EventMatch, EventStore, PendingFilter, PendingItem, RunFilter, StoreError};
 
@@ -26,8 +27,13 @@ pub(super) fn approval(call: &str, since: u64) -> Pending {
 
 /// Makes a pending request for more than a limit allows.
 fn more(at: &str, since: u64) -> Pending {
-    let kind =
-        PendingKind::Budget { kind: LimitKind::Money, limit: 9, used: 10, shared: true, expires: Some(Timestamp(78)) };
+    let kind = PendingKind::Budget(BudgetRequest {
+        kind: LimitKind::Money,
+        limit: 9,
+        used: 10,
+        shared: true,
+        expires: Some(Timestamp(78)),
+    });
     Pending { tool: String::new(), arguments: Arc::default(), kind, ..approval(at, since) }
 }
 
@@ -98,13 +104,13 @@ pub async fn runs_are_listed_by_any_filter<S: EventStore>(open: impl Fn() -> S) 
     let builder = RunFilter::builder;
     for filter in [
         RunFilter::default(),
-        builder().most(7).build(),
-        builder().most(0).build(),
+        builder().limit(7).build(),
+        builder().limit(0).build(),
         builder().prefix("other-").build(),
         builder().prefix("run-1").build(),
         builder().prefix("%").build(),
         builder().status(vec![Status::Paused]).build(),
-        builder().status(vec![Status::Paused, Status::Failed]).most(5).build(),
+        builder().status(vec![Status::Paused, Status::Failed]).limit(5).build(),
         builder().brain("Support").build(),
         builder().brain("Support").user("user-1").build(),
         builder().user("nobody").build(),
@@ -113,9 +119,9 @@ pub async fn runs_are_listed_by_any_filter<S: EventStore>(open: impl Fn() -> S) 
         builder().before(Timestamp(110)).status(vec![Status::Completed]).build(),
         builder().due(Timestamp(30)).build(),
         builder().due(Timestamp(0)).build(),
-        builder().due(Timestamp(30)).brain("Sales").most(3).build(),
+        builder().due(Timestamp(30)).brain("Sales").limit(3).build(),
     ] {
-        let passing = rows.iter().filter(|row| filter.passes(row)).take(filter.most.unwrap_or(usize::MAX));
+        let passing = rows.iter().filter(|row| filter.passes(row)).take(filter.limit.unwrap_or(usize::MAX));
         let passing: Vec<_> = passing.map(|row| &row.run).collect();
         let listed = store.runs(&filter).await.unwrap();
         assert_eq!(listed.iter().map(|row| &row.run).collect::<Vec<_>>(), passing, "{filter:?}");
@@ -150,17 +156,17 @@ pub async fn pending_items_are_listed_by_any_filter<S: EventStore>(open: impl Fn
     let webhook = |name: &str, identifier: &str| (name.to_owned(), identifier.to_owned());
     for filter in [
         PendingFilter::default(),
-        builder().most(4).build(),
+        builder().limit(4).build(),
         builder().run(RunId::from("run-10")).build(),
         builder().run(RunId::from("none")).build(),
         builder().person(true).build(),
-        builder().person(true).most(3).build(),
+        builder().person(true).limit(3).build(),
         builder().webhook(webhook("slack", "thread-1")).build(),
         builder().webhook(webhook("slack", "thread-0")).person(true).build(),
         builder().webhook(webhook("email", "ann")).run(RunId::from("run-1")).build(),
         builder().webhook(webhook("slack", "")).build(),
     ] {
-        let passing = waiters.iter().filter(|waiter| filter.passes(waiter)).take(filter.most.unwrap_or(usize::MAX));
+        let passing = waiters.iter().filter(|waiter| filter.passes(waiter)).take(filter.limit.unwrap_or(usize::MAX));
         let listed = store.pending(&filter).await.unwrap();
         assert_eq!(listed, passing.cloned().collect::<Vec<_>>(), "{filter:?}");
     }

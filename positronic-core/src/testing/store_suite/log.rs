@@ -65,7 +65,7 @@ pub async fn refused_append_leaves_nothing<S: EventStore>(open: impl Fn() -> S) 
         .says("other")
         .row(|row| row.brain = "Other".into())
         .waits(vec![super::lists::approval("Loop/0.0", 0)])
-        .takes(&mail.id)
+        .delivers(&mail.id)
         .snapshot(1, "other");
     assert_eq!(refused.append(&store).await, Err(StoreError::Conflict { next: Seq(1) }));
 

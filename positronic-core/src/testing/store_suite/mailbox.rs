@@ -45,7 +45,7 @@ pub async fn repeated_webhook_counts_once<S: EventStore>(open: impl Fn() -> S) {
     assert_eq!(store.mail("slack", "thread", Timestamp(50)).await, Ok(Some(first.clone())));
 
     let run = Sample::new("run-1").says("one").says("two").appended(&store).await;
-    let run = run.says("the answer").takes(&first.id).appended(&store).await;
+    let run = run.says("the answer").delivers(&first.id).appended(&store).await;
     assert_eq!(store.mail("slack", "thread", Timestamp(50)).await, Ok(None));
     assert_eq!(store.post(&again).await, Ok(PostOutcome::Delivered { run: run.run, seq: Seq(2) }));
 }
@@ -56,7 +56,7 @@ pub async fn webhook_expires<S: EventStore>(open: impl Fn() -> S) {
     let (taken, free) = (mail("mail-1", 10, 100), mail("mail-2", 10, 100));
     assert_eq!(store.post(&taken).await, Ok(PostOutcome::New));
     assert_eq!(store.post(&free).await, Ok(PostOutcome::New));
-    _ = Sample::new("run-1").says("one").takes(&taken.id).appended(&store).await;
+    _ = Sample::new("run-1").says("one").delivers(&taken.id).appended(&store).await;
 
     assert_eq!(store.post(&mail("mail-3", 99, 200)).await, Ok(PostOutcome::New));
     assert_eq!(store.post(&mail("mail-2", 99, 200)).await, Ok(PostOutcome::Duplicate));
@@ -72,15 +72,15 @@ pub async fn webhook_is_taken_once<S: EventStore>(open: impl Fn() -> S) {
     store.post(&mail).await.unwrap();
     store.post(&free).await.unwrap();
 
-    let first = Sample::new("run-1").says("one").takes(&mail.id).appended(&store).await;
-    let late = Sample::new("run-2").says("one").takes(&free.id).takes(&mail.id).append(&store).await;
+    let first = Sample::new("run-1").says("one").delivers(&mail.id).appended(&store).await;
+    let late = Sample::new("run-2").says("one").delivers(&free.id).delivers(&mail.id).append(&store).await;
 
     let (id, run) = (mail.id.clone(), first.run.clone());
     assert_eq!(late, Err(StoreError::Taken { mail: id, run: run.clone(), seq: Seq(0) }));
     assert_eq!(store.run(&"run-2".into()).await, Err(StoreError::NoSuchRun { run: "run-2".into() }));
     assert_eq!(store.mail("slack", "thread", Timestamp(50)).await, Ok(Some(free)));
     assert_eq!(store.post(&mail).await, Ok(PostOutcome::Delivered { run, seq: Seq(0) }));
-    _ = Sample::new("run-2").says("one").takes(&SignalId::from("none")).appended(&store).await;
+    _ = Sample::new("run-2").says("one").delivers(&SignalId::from("none")).appended(&store).await;
 }
 
 /// One of many runs that take a webhook concurrently gets it, and nothing is written for the others.
@@ -89,11 +89,11 @@ pub async fn one_of_many_takers_gets_the_webhook<S: EventStore>(open: impl Fn() 
     let mail = mail("mail-1", 10, 100);
     stores[0].post(&mail).await.unwrap();
 
-    let takes = stores.iter().enumerate().map(|(number, store)| {
-        let mut sample = Sample::new(&format!("run-{number}")).says("the answer").takes(&mail.id);
+    let deliveries = stores.iter().enumerate().map(|(number, store)| {
+        let mut sample = Sample::new(&format!("run-{number}")).says("the answer").delivers(&mail.id);
         async move { sample.append(store).await.map(|()| sample.run) }
     });
-    let taken = futures::future::join_all(takes).await;
+    let taken = futures::future::join_all(deliveries).await;
 
     let has: Vec<_> = taken.iter().filter_map(|taken| taken.as_ref().ok()).collect();
     assert_eq!(has.len(), 1, "{taken:?}");
@@ -108,7 +108,7 @@ pub async fn webhook_is_discarded<S: EventStore>(open: impl Fn() -> S) {
     let (refused, taken) = (mail("mail-1", 10, 100), mail("mail-2", 10, 100));
     store.post(&refused).await.unwrap();
     store.post(&taken).await.unwrap();
-    _ = Sample::new("run-1").says("one").takes(&taken.id).appended(&store).await;
+    _ = Sample::new("run-1").says("one").delivers(&taken.id).appended(&store).await;
 
     for mail in [&refused, &taken] {
         assert_eq!(store.discard(&mail.id).await, Ok(()));
@@ -126,7 +126,7 @@ pub async fn webhooks_are_listed<S: EventStore>(open: impl Fn() -> S) {
     let (kept, taken) = (mail("mail-1", 20, 100), mail("mail-2", 10, 100));
     store.post(&kept).await.unwrap();
     store.post(&taken).await.unwrap();
-    let run = Sample::new("run-1").says("one").takes(&taken.id).appended(&store).await;
+    let run = Sample::new("run-1").says("one").delivers(&taken.id).appended(&store).await;
 
     let entry = |mail: &InboundWebhook, delivery: DeliveryState| MailboxEntry {
         id: mail.id.clone(),

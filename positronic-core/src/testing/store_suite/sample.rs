@@ -60,7 +60,7 @@ impl Sample {
             epoch: None,
             events: Vec::new(),
             index: Index { summary, pending: None },
-            takes: Vec::new(),
+            deliveries: Vec::new(),
             timers: Vec::new(),
             snapshot: None,
         };
@@ -133,8 +133,8 @@ impl Sample {
 
     /// Takes a webhook from the mailbox.
     #[must_use]
-    pub fn takes(mut self, mail: &SignalId) -> Self {
-        self.append.takes.push(mail.clone());
+    pub fn delivers(mut self, mail: &SignalId) -> Self {
+        self.append.deliveries.push(mail.clone());
         self
     }
 
@@ -162,7 +162,7 @@ impl Sample {
         self.append.expected = Seq(self.append.expected.0 + self.append.events.len() as u64);
         self.append.events.clear();
         self.append.index.pending = None;
-        self.append.takes.clear();
+        self.append.deliveries.clear();
         self.append.timers.clear();
         self.append.snapshot = None;
         Ok(())

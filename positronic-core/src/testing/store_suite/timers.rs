@@ -73,18 +73,18 @@ pub async fn timers_are_listed_by_any_filter<S: EventStore>(open: impl Fn() -> S
     let builder = TimerFilter::builder;
     for filter in [
         TimerFilter::default(),
-        builder().most(3).build(),
+        builder().limit(3).build(),
         builder().id(TriggerId::new("t-7")).build(),
         builder().id(TriggerId::new("none")).build(),
         builder().due(Timestamp(0)).build(),
-        builder().due(Timestamp(5)).most(4).build(),
+        builder().due(Timestamp(5)).limit(4).build(),
         builder().due(Timestamp(-1)).build(),
         builder().owner(TimerOwner::Conversation("c-1".to_owned())).build(),
         builder().owner(TimerOwner::Conversation("user-1".to_owned())).build(),
         builder().owner(TimerOwner::User("user-1".to_owned())).due(Timestamp(8)).build(),
         builder().owner(TimerOwner::Origin(RunId::from("run-3"))).build(),
     ] {
-        let passing = timers.iter().filter(|timer| filter.passes(timer)).take(filter.most.unwrap_or(usize::MAX));
+        let passing = timers.iter().filter(|timer| filter.passes(timer)).take(filter.limit.unwrap_or(usize::MAX));
         let listed = store.timers(&filter).await.unwrap();
         assert_eq!(listed, passing.cloned().collect::<Vec<_>>(), "{filter:?}");
     }

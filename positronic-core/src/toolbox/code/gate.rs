@@ -66,7 +66,7 @@ fn shell(job: &Job<'_>, group: Pid, lent: Option<&Lent>) -> Result<Option<(Child
             .args(&job.command)
             .env_clear()
             .envs(job.environment.iter().map(|(name, value)| (name, value)))
-            .current_dir(job.folder.place())
+            .current_dir(job.folder.path())
             .process_group(group.as_raw_nonzero().get())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -135,7 +135,7 @@ fn give_up_rights(job: Option<&Job<'_>>, group: i32, user: Option<&ProgramUser>)
     use super::sandbox::{Confinement, give_up_rights};
 
     let reached: Vec<&Path> = job
-        .map(|job| [Some(job.folder.place()), job.command.first().map(Path::new)])
+        .map(|job| [Some(job.folder.path()), job.command.first().map(Path::new)])
         .into_iter()
         .flatten()
         .flatten()

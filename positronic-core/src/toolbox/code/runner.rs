@@ -183,7 +183,7 @@ impl Drop for StopOnDrop {
 
 /// Builds the environment of a program.
 fn environment(folder: &OutputFolder, own: &str, options: &CodeOptions) -> Vec<(OsString, OsString)> {
-    let home = folder.place().join(own);
+    let home = folder.path().join(own);
     let mut environment: Vec<(OsString, OsString)> = vec![
         ("PATH".into(), SEARCHED.join(":").into()),
         ("LANG".into(), "C.UTF-8".into()),
@@ -201,7 +201,7 @@ fn ran(folder: &OutputFolder, own: &str, file: &str, code: &str, job: &Job<'_>, 
     let ended = folder.dir().write(file, code).map_err(failed).and_then(|()| supervise::run(job, stop));
     // The program's temporary folder may be hard to remove; it is hidden and harmless.
     if let Err(error) = remove_folder(folder.dir(), own) {
-        tracing::warn!(folder = %folder.place().display(), own, %error, "what a program left behind cannot be removed");
+        tracing::warn!(folder = %folder.path().display(), own, %error, "what a program left behind cannot be removed");
     }
     let Ended { exit_code, stdout, stderr, stopped, not_enforced } = ended?;
     let after = folder.stamps()?;

@@ -32,348 +32,104 @@ pub(super) struct Metadata {
 /// The number of `fchmodat2`, the same on every architecture; some versions of `libc` lack it.
 const FCHMODAT2: i64 = 452;
 
+/// The numbers of system calls, by their names in `libc`.
+macro_rules! calls {
+    ($($call:ident)*) => { &[$(libc::$call),*] };
+}
+
 /// Files, memory, time, threads and processes of the program's own, on every architecture.
-const ALLOWED: &[i64] = &[
+const ALLOWED: &[i64] = calls! {
     // Files by descriptor.
-    libc::SYS_read,
-    libc::SYS_write,
-    libc::SYS_readv,
-    libc::SYS_writev,
-    libc::SYS_pread64,
-    libc::SYS_pwrite64,
-    libc::SYS_preadv,
-    libc::SYS_pwritev,
-    libc::SYS_preadv2,
-    libc::SYS_pwritev2,
-    libc::SYS_lseek,
-    libc::SYS_close,
-    libc::SYS_close_range,
-    libc::SYS_dup,
-    libc::SYS_dup3,
-    libc::SYS_fcntl,
-    libc::SYS_ioctl,
-    libc::SYS_flock,
-    libc::SYS_fsync,
-    libc::SYS_fdatasync,
-    libc::SYS_sync_file_range,
-    libc::SYS_fallocate,
-    libc::SYS_ftruncate,
-    libc::SYS_fadvise64,
-    libc::SYS_readahead,
-    libc::SYS_sendfile,
-    libc::SYS_copy_file_range,
-    libc::SYS_pipe2,
-    libc::SYS_fstat,
-    libc::SYS_fstatfs,
-    libc::SYS_getdents64,
+    SYS_read SYS_write SYS_readv SYS_writev SYS_pread64 SYS_pwrite64 SYS_preadv SYS_pwritev SYS_preadv2
+    SYS_pwritev2 SYS_lseek SYS_close SYS_close_range SYS_dup SYS_dup3 SYS_fcntl SYS_ioctl SYS_flock SYS_fsync
+    SYS_fdatasync SYS_sync_file_range SYS_fallocate SYS_ftruncate SYS_fadvise64 SYS_readahead SYS_sendfile
+    SYS_copy_file_range SYS_pipe2 SYS_fstat SYS_fstatfs SYS_getdents64
     // Files by path, which Landlock confines.
-    libc::SYS_openat,
-    libc::SYS_truncate,
-    libc::SYS_mkdirat,
-    libc::SYS_unlinkat,
-    libc::SYS_renameat2,
-    libc::SYS_linkat,
-    libc::SYS_symlinkat,
-    libc::SYS_readlinkat,
-    libc::SYS_newfstatat,
-    libc::SYS_statx,
-    libc::SYS_statfs,
-    libc::SYS_faccessat,
-    libc::SYS_faccessat2,
-    libc::SYS_getcwd,
-    libc::SYS_chdir,
-    libc::SYS_fchdir,
-    libc::SYS_umask,
+    SYS_openat SYS_truncate SYS_mkdirat SYS_unlinkat SYS_renameat2 SYS_linkat SYS_symlinkat SYS_readlinkat
+    SYS_newfstatat SYS_statx SYS_statfs SYS_faccessat SYS_faccessat2 SYS_getcwd SYS_chdir SYS_fchdir SYS_umask
     // Metadata, with certain arguments.
-    libc::SYS_fchmod,
-    libc::SYS_fchmodat,
-    FCHMODAT2,
-    libc::SYS_utimensat,
+    SYS_fchmod SYS_fchmodat SYS_utimensat
     // Waiting for descriptors.
-    libc::SYS_ppoll,
-    libc::SYS_pselect6,
-    libc::SYS_epoll_create1,
-    libc::SYS_epoll_ctl,
-    libc::SYS_epoll_pwait,
-    libc::SYS_epoll_pwait2,
-    libc::SYS_eventfd2,
-    libc::SYS_signalfd4,
-    libc::SYS_timerfd_create,
-    libc::SYS_timerfd_settime,
-    libc::SYS_timerfd_gettime,
+    SYS_ppoll SYS_pselect6 SYS_epoll_create1 SYS_epoll_ctl SYS_epoll_pwait SYS_epoll_pwait2 SYS_eventfd2
+    SYS_signalfd4 SYS_timerfd_create SYS_timerfd_settime SYS_timerfd_gettime
     // A connected pair of sockets, and what is done with it.
-    libc::SYS_socketpair,
-    libc::SYS_sendto,
-    libc::SYS_recvfrom,
-    libc::SYS_sendmsg,
-    libc::SYS_recvmsg,
-    libc::SYS_shutdown,
-    libc::SYS_getsockname,
-    libc::SYS_getpeername,
-    libc::SYS_getsockopt,
-    libc::SYS_setsockopt,
+    SYS_socketpair SYS_sendto SYS_recvfrom SYS_sendmsg SYS_recvmsg SYS_shutdown SYS_getsockname SYS_getpeername
+    SYS_getsockopt SYS_setsockopt
     // Memory.
-    libc::SYS_brk,
-    libc::SYS_mmap,
-    libc::SYS_munmap,
-    libc::SYS_mprotect,
-    libc::SYS_mremap,
-    libc::SYS_madvise,
-    libc::SYS_mincore,
-    libc::SYS_msync,
-    libc::SYS_mlock,
-    libc::SYS_mlock2,
-    libc::SYS_munlock,
-    libc::SYS_membarrier,
-    libc::SYS_pkey_alloc,
-    libc::SYS_pkey_free,
-    libc::SYS_pkey_mprotect,
+    SYS_brk SYS_mmap SYS_munmap SYS_mprotect SYS_mremap SYS_madvise SYS_mincore SYS_msync SYS_mlock SYS_mlock2
+    SYS_munlock SYS_membarrier SYS_pkey_alloc SYS_pkey_free SYS_pkey_mprotect
     // Threads and processes.
-    libc::SYS_clone,
-    libc::SYS_execve,
-    libc::SYS_execveat,
-    libc::SYS_exit,
-    libc::SYS_exit_group,
-    libc::SYS_wait4,
-    libc::SYS_waitid,
-    libc::SYS_set_tid_address,
-    libc::SYS_set_robust_list,
-    libc::SYS_rseq,
-    libc::SYS_futex,
-    libc::SYS_futex_waitv,
-    libc::SYS_sched_yield,
-    libc::SYS_sched_getaffinity,
-    libc::SYS_sched_setaffinity,
-    libc::SYS_sched_getscheduler,
-    libc::SYS_sched_getparam,
-    libc::SYS_sched_getattr,
-    libc::SYS_sched_get_priority_max,
-    libc::SYS_sched_get_priority_min,
-    libc::SYS_sched_rr_get_interval,
-    libc::SYS_getcpu,
-    libc::SYS_getpriority,
-    libc::SYS_setpriority,
-    libc::SYS_prctl,
+    SYS_clone SYS_execve SYS_execveat SYS_exit SYS_exit_group SYS_wait4 SYS_waitid SYS_set_tid_address
+    SYS_set_robust_list SYS_rseq SYS_futex SYS_futex_waitv SYS_sched_yield SYS_sched_getaffinity
+    SYS_sched_setaffinity SYS_sched_getscheduler SYS_sched_getparam SYS_sched_getattr SYS_sched_get_priority_max
+    SYS_sched_get_priority_min SYS_sched_rr_get_interval SYS_getcpu SYS_getpriority SYS_setpriority SYS_prctl
     // For adding the other filters to this one; they refuse it.
-    libc::SYS_seccomp,
-    libc::SYS_pidfd_open,
-    libc::SYS_pidfd_send_signal,
-    libc::SYS_getpid,
-    libc::SYS_getppid,
-    libc::SYS_gettid,
-    libc::SYS_getpgid,
-    libc::SYS_setpgid,
-    libc::SYS_getsid,
-    libc::SYS_getuid,
-    libc::SYS_geteuid,
-    libc::SYS_getgid,
-    libc::SYS_getegid,
-    libc::SYS_getresuid,
-    libc::SYS_getresgid,
-    libc::SYS_getgroups,
-    libc::SYS_prlimit64,
-    libc::SYS_getrusage,
-    libc::SYS_times,
+    SYS_seccomp SYS_pidfd_open SYS_pidfd_send_signal SYS_getpid SYS_getppid SYS_gettid SYS_getpgid SYS_setpgid
+    SYS_getsid SYS_getuid SYS_geteuid SYS_getgid SYS_getegid SYS_getresuid SYS_getresgid SYS_getgroups
+    SYS_prlimit64 SYS_getrusage SYS_times
     // Signals. Landlock, or a user of the program's own, keeps them from other processes.
-    libc::SYS_kill,
-    libc::SYS_tkill,
-    libc::SYS_tgkill,
-    libc::SYS_rt_sigaction,
-    libc::SYS_rt_sigprocmask,
-    libc::SYS_rt_sigreturn,
-    libc::SYS_rt_sigpending,
-    libc::SYS_rt_sigsuspend,
-    libc::SYS_rt_sigtimedwait,
-    libc::SYS_rt_sigqueueinfo,
-    libc::SYS_rt_tgsigqueueinfo,
-    libc::SYS_sigaltstack,
-    libc::SYS_restart_syscall,
+    SYS_kill SYS_tkill SYS_tgkill SYS_rt_sigaction SYS_rt_sigprocmask SYS_rt_sigreturn SYS_rt_sigpending
+    SYS_rt_sigsuspend SYS_rt_sigtimedwait SYS_rt_sigqueueinfo SYS_rt_tgsigqueueinfo SYS_sigaltstack
+    SYS_restart_syscall
     // Time.
-    libc::SYS_nanosleep,
-    libc::SYS_clock_nanosleep,
-    libc::SYS_clock_gettime,
-    libc::SYS_clock_getres,
-    libc::SYS_gettimeofday,
-    libc::SYS_getitimer,
-    libc::SYS_setitimer,
-    libc::SYS_timer_create,
-    libc::SYS_timer_settime,
-    libc::SYS_timer_gettime,
-    libc::SYS_timer_getoverrun,
-    libc::SYS_timer_delete,
+    SYS_nanosleep SYS_clock_nanosleep SYS_clock_gettime SYS_clock_getres SYS_gettimeofday SYS_getitimer
+    SYS_setitimer SYS_timer_create SYS_timer_settime SYS_timer_gettime SYS_timer_getoverrun SYS_timer_delete
     // The system.
-    libc::SYS_uname,
-    libc::SYS_sysinfo,
-    libc::SYS_getrandom,
-];
+    SYS_uname SYS_sysinfo SYS_getrandom
+};
 
 /// Older calls for the same purposes, only on this architecture.
 #[cfg(target_arch = "x86_64")]
-const ALLOWED_HERE: &[i64] = &[
-    libc::SYS_open,
-    libc::SYS_creat,
-    libc::SYS_stat,
-    libc::SYS_lstat,
-    libc::SYS_access,
-    libc::SYS_readlink,
-    libc::SYS_mkdir,
-    libc::SYS_rmdir,
-    libc::SYS_unlink,
-    libc::SYS_rename,
-    libc::SYS_renameat,
-    libc::SYS_link,
-    libc::SYS_symlink,
-    libc::SYS_getdents,
-    libc::SYS_chmod,
-    libc::SYS_dup2,
-    libc::SYS_pipe,
-    libc::SYS_poll,
-    libc::SYS_select,
-    libc::SYS_epoll_create,
-    libc::SYS_epoll_wait,
-    libc::SYS_eventfd,
-    libc::SYS_fork,
-    libc::SYS_vfork,
-    libc::SYS_arch_prctl,
-    libc::SYS_getpgrp,
-    libc::SYS_getrlimit,
-    libc::SYS_setrlimit,
-    libc::SYS_alarm,
-    libc::SYS_pause,
-    libc::SYS_time,
-];
+const ALLOWED_HERE: &[i64] = calls! {
+    SYS_open SYS_creat SYS_stat SYS_lstat SYS_access SYS_readlink SYS_mkdir SYS_rmdir SYS_unlink SYS_rename
+    SYS_renameat SYS_link SYS_symlink SYS_getdents SYS_chmod SYS_dup2 SYS_pipe SYS_poll SYS_select
+    SYS_epoll_create SYS_epoll_wait SYS_eventfd SYS_fork SYS_vfork SYS_arch_prctl SYS_getpgrp SYS_getrlimit
+    SYS_setrlimit SYS_alarm SYS_pause SYS_time
+};
 #[cfg(not(target_arch = "x86_64"))]
 const ALLOWED_HERE: &[i64] = &[];
 
 /// Calls that fail with `EPERM`, so that a program sees a refusal and not an old kernel.
-const REFUSED: &[i64] = &[
+const REFUSED: &[i64] = calls! {
     // Ways to the network, and around this filter to it.
-    libc::SYS_socket,
-    libc::SYS_bind,
-    libc::SYS_connect,
-    libc::SYS_listen,
-    libc::SYS_accept,
-    libc::SYS_accept4,
-    libc::SYS_io_uring_setup,
-    libc::SYS_io_uring_enter,
-    libc::SYS_io_uring_register,
+    SYS_socket SYS_bind SYS_connect SYS_listen SYS_accept SYS_accept4 SYS_io_uring_setup SYS_io_uring_enter
+    SYS_io_uring_register
     // Owners and other metadata of files.
-    libc::SYS_fchown,
-    libc::SYS_fchownat,
+    SYS_fchown SYS_fchownat
     // A way out of the group.
-    libc::SYS_setsid,
+    SYS_setsid
     // Ways to other processes, their priorities and their memory.
-    libc::SYS_ptrace,
-    libc::SYS_process_vm_readv,
-    libc::SYS_process_vm_writev,
-    libc::SYS_process_madvise,
-    libc::SYS_pidfd_getfd,
-    libc::SYS_kcmp,
-    libc::SYS_perf_event_open,
-    libc::SYS_bpf,
-    libc::SYS_userfaultfd,
-    libc::SYS_sched_setscheduler,
-    libc::SYS_sched_setparam,
-    libc::SYS_sched_setattr,
-    libc::SYS_ioprio_set,
+    SYS_ptrace SYS_process_vm_readv SYS_process_vm_writev SYS_process_madvise SYS_pidfd_getfd SYS_kcmp
+    SYS_perf_event_open SYS_bpf SYS_userfaultfd SYS_sched_setscheduler SYS_sched_setparam SYS_sched_setattr
+    SYS_ioprio_set
     // Shared memory, queues and semaphores that any process can find.
-    libc::SYS_shmget,
-    libc::SYS_shmat,
-    libc::SYS_shmctl,
-    libc::SYS_msgget,
-    libc::SYS_msgsnd,
-    libc::SYS_msgrcv,
-    libc::SYS_msgctl,
-    libc::SYS_semget,
-    libc::SYS_semop,
-    libc::SYS_semctl,
-    libc::SYS_mq_open,
-    libc::SYS_mq_unlink,
+    SYS_shmget SYS_shmat SYS_shmctl SYS_msgget SYS_msgsnd SYS_msgrcv SYS_msgctl SYS_semget SYS_semop SYS_semctl
+    SYS_mq_open SYS_mq_unlink
     // Other users and rights, and other filters.
-    libc::SYS_setuid,
-    libc::SYS_setgid,
-    libc::SYS_setreuid,
-    libc::SYS_setregid,
-    libc::SYS_setresuid,
-    libc::SYS_setresgid,
-    libc::SYS_setgroups,
-    libc::SYS_setfsuid,
-    libc::SYS_setfsgid,
-    libc::SYS_capset,
-    libc::SYS_seccomp,
-    libc::SYS_personality,
+    SYS_setuid SYS_setgid SYS_setreuid SYS_setregid SYS_setresuid SYS_setresgid SYS_setgroups SYS_setfsuid
+    SYS_setfsgid SYS_capset SYS_seccomp SYS_personality
     // Ways to other file systems and namespaces.
-    libc::SYS_unshare,
-    libc::SYS_setns,
-    libc::SYS_mount,
-    libc::SYS_umount2,
-    libc::SYS_pivot_root,
-    libc::SYS_chroot,
-    libc::SYS_open_tree,
-    libc::SYS_move_mount,
-    libc::SYS_fsopen,
-    libc::SYS_fsconfig,
-    libc::SYS_fsmount,
-    libc::SYS_fspick,
-    libc::SYS_mount_setattr,
-    libc::SYS_open_by_handle_at,
-    libc::SYS_name_to_handle_at,
-    libc::SYS_fanotify_init,
-    libc::SYS_inotify_add_watch,
-    libc::SYS_mknodat,
+    SYS_unshare SYS_setns SYS_mount SYS_umount2 SYS_pivot_root SYS_chroot SYS_open_tree SYS_move_mount
+    SYS_fsopen SYS_fsconfig SYS_fsmount SYS_fspick SYS_mount_setattr SYS_open_by_handle_at SYS_name_to_handle_at
+    SYS_fanotify_init SYS_inotify_add_watch SYS_mknodat
     // The kernel's keys, and the machine itself.
-    libc::SYS_keyctl,
-    libc::SYS_add_key,
-    libc::SYS_request_key,
-    libc::SYS_kexec_load,
-    libc::SYS_init_module,
-    libc::SYS_finit_module,
-    libc::SYS_delete_module,
-    libc::SYS_reboot,
-    libc::SYS_swapon,
-    libc::SYS_swapoff,
-    libc::SYS_acct,
-    libc::SYS_quotactl,
-    libc::SYS_syslog,
-    libc::SYS_settimeofday,
-    libc::SYS_clock_settime,
-    libc::SYS_adjtimex,
-    libc::SYS_clock_adjtime,
-    libc::SYS_sethostname,
-    libc::SYS_setdomainname,
-    libc::SYS_vhangup,
-];
+    SYS_keyctl SYS_add_key SYS_request_key SYS_kexec_load SYS_init_module SYS_finit_module SYS_delete_module
+    SYS_reboot SYS_swapon SYS_swapoff SYS_acct SYS_quotactl SYS_syslog SYS_settimeofday SYS_clock_settime
+    SYS_adjtimex SYS_clock_adjtime SYS_sethostname SYS_setdomainname SYS_vhangup
+};
 
 #[cfg(target_arch = "x86_64")]
-const REFUSED_HERE: &[i64] = &[
-    libc::SYS_chown,
-    libc::SYS_lchown,
-    libc::SYS_utime,
-    libc::SYS_utimes,
-    libc::SYS_futimesat,
-    libc::SYS_mknod,
-    libc::SYS_iopl,
-    libc::SYS_ioperm,
-    libc::SYS_kexec_file_load,
-];
+const REFUSED_HERE: &[i64] = calls! {
+    SYS_chown SYS_lchown SYS_utime SYS_utimes SYS_futimesat SYS_mknod SYS_iopl SYS_ioperm SYS_kexec_file_load
+};
 #[cfg(not(target_arch = "x86_64"))]
 const REFUSED_HERE: &[i64] = &[];
 
 /// Calls that fail with `ENOTSUP`.
-const ATTRIBUTES: &[i64] = &[
-    libc::SYS_setxattr,
-    libc::SYS_lsetxattr,
-    libc::SYS_fsetxattr,
-    libc::SYS_getxattr,
-    libc::SYS_lgetxattr,
-    libc::SYS_fgetxattr,
-    libc::SYS_listxattr,
-    libc::SYS_llistxattr,
-    libc::SYS_flistxattr,
-    libc::SYS_removexattr,
-    libc::SYS_lremovexattr,
-    libc::SYS_fremovexattr,
-];
+const ATTRIBUTES: &[i64] = calls! {
+    SYS_setxattr SYS_lsetxattr SYS_fsetxattr SYS_getxattr SYS_lgetxattr SYS_fgetxattr SYS_listxattr
+    SYS_llistxattr SYS_flistxattr SYS_removexattr SYS_lremovexattr SYS_fremovexattr
+};
 
 /// The allowed requests of `ioctl`: queries of terminals and pipes, and descriptor flags. Others set attributes of files
 /// that are open for reading only, type for the person at a terminal, or send signals.
@@ -433,7 +189,7 @@ const TMPFILE: u64 = 0o20_000_000;
 
 /// Restricts the system calls of this thread and its children. A process may only join the group of its run.
 pub(super) fn give_up(group: i32, metadata: Metadata) -> Result<(), seccompiler::Error> {
-    let allowed = unconditional(ALLOWED.iter().chain(ALLOWED_HERE));
+    let allowed = unconditional(ALLOWED.iter().chain(ALLOWED_HERE).chain(&[FCHMODAT2]));
     apply(allowed, SeccompAction::Errno(libc::ENOSYS.unsigned_abs()), SeccompAction::Allow)?;
     // If several filters refuse a call, the last one sets the error.
     let attributes = unconditional(ATTRIBUTES);

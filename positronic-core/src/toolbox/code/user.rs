@@ -12,9 +12,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use cap_std::fs::{Dir, MetadataExt as _};
+use parking_lot::Mutex;
 use rustix::fs::{AtFlags, Gid, Uid, chownat};
 use rustix::thread::{
     CapabilitySet, CapabilitySets, capabilities, configure_capability_in_ambient_set, set_capabilities,
@@ -41,7 +42,7 @@ struct Reserved(u32);
 
 impl Drop for Reserved {
     fn drop(&mut self) {
-        IN_USE.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.0);
+        IN_USE.lock().remove(&self.0);
     }
 }
 
@@ -53,7 +54,7 @@ impl ProgramUser {
             return None;
         }
         let mut taken = owners_of_processes();
-        let mut in_use = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut in_use = IN_USE.lock();
         taken.extend(in_use.iter());
         let count = LAST - FIRST + 1;
         let start = u32::try_from(random() % u64::from(count)).unwrap_or(0);

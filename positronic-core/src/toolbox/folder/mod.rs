@@ -161,7 +161,7 @@ impl OutputFolder {
 
     /// Returns its path.
     #[must_use]
-    pub fn place(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.inner.place
     }
 

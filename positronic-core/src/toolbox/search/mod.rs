@@ -2,9 +2,9 @@
 
 mod duckduckgo;
 
-use std::fmt;
 use std::sync::Arc;
 
+use derive_where::derive_where;
 use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -121,7 +121,9 @@ impl Default for SearchOptions {
 
 /// A search engine with its options. Clones share it.
 #[derive(Clone)]
+#[derive_where(Debug)]
 pub struct WebSearch {
+    #[derive_where(skip)]
     provider: Arc<dyn SearchProvider>,
     options: SearchOptions,
 }
@@ -158,12 +160,6 @@ impl WebSearch {
         let mut hits = self.provider.search(query, self.options.max_hits).await?;
         hits.truncate(self.options.max_hits);
         Ok(hits)
-    }
-}
-
-impl fmt::Debug for WebSearch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WebSearch").field("options", &self.options).finish_non_exhaustive()
     }
 }
 

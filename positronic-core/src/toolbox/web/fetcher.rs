@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use derive_where::derive_where;
 use reqwest::header::{CONTENT_TYPE, LOCATION};
 use reqwest::{Client, Response, redirect};
 use serde::Serialize;
@@ -21,6 +22,7 @@ use crate::toolbox::blocking::blocking;
 /// Options of a fetcher.
 #[derive(Clone, TypedBuilder)]
 #[non_exhaustive]
+#[derive_where(Debug)]
 pub struct FetchOptions {
     /// The allowed hosts: `docs.rs`, `*.example.org` for all subdomains, `127.0.0.1:8080` for a non-default port;
     /// none by default.
@@ -53,23 +55,13 @@ pub struct FetchOptions {
     #[builder(default = Arc::new(SystemResolver), setter(transform = |resolver: impl HostResolver| {
         Arc::new(resolver) as Arc<dyn HostResolver>
     }))]
+    #[derive_where(skip)]
     pub resolver: Arc<dyn HostResolver>,
 }
 
 impl Default for FetchOptions {
     fn default() -> Self {
         Self::builder().build()
-    }
-}
-
-impl fmt::Debug for FetchOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FetchOptions")
-            .field("hosts", &self.hosts)
-            .field("unlisted", &self.unlisted)
-            .field("private", &self.private)
-            .field("time", &self.time)
-            .finish_non_exhaustive()
     }
 }
 

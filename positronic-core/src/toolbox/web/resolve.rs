@@ -1,9 +1,9 @@
 //! DNS resolution with address checks.
 
-use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use derive_where::derive_where;
 use futures::future::BoxFuture;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
@@ -27,7 +27,9 @@ impl HostResolver for SystemResolver {
 
 /// Filters the addresses of a host. Connections only use the remaining ones.
 #[derive(Clone)]
+#[derive_where(Debug)]
 pub(super) struct Checked {
+    #[derive_where(skip)]
     pub(super) resolver: Arc<dyn HostResolver>,
     pub(super) private: PrivateAddresses,
 }
@@ -63,11 +65,5 @@ impl Resolve for Checked {
             let addresses: Addrs = Box::new(kept.into_iter().map(|address| SocketAddr::new(address, 0)));
             Ok(addresses)
         })
-    }
-}
-
-impl fmt::Debug for Checked {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Checked").field("private", &self.private).finish_non_exhaustive()
     }
 }

@@ -6,38 +6,12 @@ use crate::toolbox::html::{Piece, read};
 const UNREAD: [&str; 7] = ["script", "style", "noscript", "template", "svg", "iframe", "object"];
 
 /// Block elements.
-const LINES: [&str; 30] = [
-    "address",
-    "article",
-    "aside",
-    "blockquote",
-    "br",
-    "dd",
-    "div",
-    "dl",
-    "dt",
-    "fieldset",
-    "figure",
-    "footer",
-    "form",
-    "h1",
-    "h2",
-    "h3",
-    "h4",
-    "h5",
-    "h6",
-    "header",
-    "hr",
-    "li",
-    "main",
-    "nav",
-    "ol",
-    "p",
-    "pre",
-    "section",
-    "tr",
-    "ul",
-];
+const LINES: &str = "address article aside blockquote br dd div dl dt fieldset figure footer form h1 h2 h3 h4 h5 h6 \
+    header hr li main nav ol p pre section tr ul";
+
+fn breaks_line(name: &str) -> bool {
+    LINES.split(' ').any(|line| line == name)
+}
 
 /// Returns a page's title and its text, with a line for every block.
 pub(super) fn readable(html: &str) -> String {
@@ -82,7 +56,7 @@ impl Page {
 
     /// Ends a line, or a cell of a table: both at start and end tags, since either may be missing.
     fn boundary(&mut self, name: &str) {
-        if LINES.contains(&name) {
+        if breaks_line(name) {
             self.lines.push(std::mem::take(&mut self.line));
         } else if matches!(name, "td" | "th") {
             self.line.push('\t');
@@ -95,7 +69,7 @@ impl Page {
         match piece {
             Piece::Start(tag) if tag.name == *unread && !(unread == "svg" && tag.self_closing) => *open += 1,
             // Browsers end an SVG at the first block, too.
-            Piece::Start(tag) if unread == "svg" && LINES.contains(&tag.name.as_str()) => {
+            Piece::Start(tag) if unread == "svg" && breaks_line(&tag.name) => {
                 self.unread = None;
                 self.boundary(&tag.name);
             }

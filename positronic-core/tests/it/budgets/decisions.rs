@@ -6,7 +6,8 @@ use positronic_core::machine::Refusal;
 use positronic_core::prelude::*;
 use positronic_core::projection::timeline::{BudgetOutcome, NodeKind, Timeline};
 use positronic_core::record::{
-    Actor, Amounts, Decision, LimitKind, LoopOutcome, Path, PendingKind, Seq, Signal, SignalId, SignalKind,
+    Actor, Amounts, BudgetRequest, Decision, LimitKind, LoopOutcome, Path, PendingKind, Seq, Signal, SignalId,
+    SignalKind,
 };
 use positronic_core::runner::{RunHandle, Settled, SignalError};
 use serde_json::json;
@@ -64,7 +65,7 @@ async fn money_messages_name_the_currency() {
     let timeline = Timeline::of(log.iter().map(|event| &**event));
     assert_eq!(timeline.currency.as_deref(), Some("EUR"));
     let mut asked = timeline.nodes().filter_map(|node| match &node.kind {
-        NodeKind::Budget(budget) => Some((budget.kind, &budget.outcome)),
+        NodeKind::Budget(budget) => Some((budget.request.kind, &budget.outcome)),
         _ => None,
     });
     let granted = asked.find(|(kind, _)| *kind == LimitKind::Money).and_then(|(_, outcome)| outcome.clone());
@@ -105,7 +106,7 @@ async fn expired_limit_question_accepts_no_answer() {
     let then = Then::Expired(OnLimit::Exit);
     let (play, run) = play(&journal, LimitKind::Tokens, Depth::Own, Whose::Loops, then, true).await;
     waits(&run).await;
-    let PendingKind::Budget { expires: Some(expires), .. } = run.pending()[0].kind else { panic!() };
+    let PendingKind::Budget(BudgetRequest { expires: Some(expires), .. }) = run.pending()[0].kind else { panic!() };
     assert_eq!(run.why().unwrap().until, Some(expires));
 
     tokio::time::advance(WEEK).await;

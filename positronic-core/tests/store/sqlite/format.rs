@@ -246,7 +246,7 @@ async fn fixture(store: &SqliteStore) {
     for mail in [mail("mail-1", "thread"), mail("mail-2", "another")] {
         store.post(&mail).await.unwrap();
     }
-    let run = Sample::new("run-1").says("one").claimed(1).takes(&SignalId::from("mail-1")).snapshot(2, "a snapshot");
+    let run = Sample::new("run-1").says("one").claimed(1).delivers(&SignalId::from("mail-1")).snapshot(2, "a snapshot");
     store.put_blob(b"a file".to_vec(), Timestamp(1)).await.unwrap();
     let run = run.saves("a.txt", b"a file").changes(TimerChange::Set(timer()));
     _ = run.row(|row| row.status = Status::Completed).appended(store).await;

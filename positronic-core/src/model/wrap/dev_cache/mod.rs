@@ -2,13 +2,9 @@
 
 mod entry;
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
-
-use super::after;
+use super::{after, wraps};
 use crate::model::plain::emit_pieces;
 use crate::model::{DeltaSink, Model};
 use crate::record::{ModelError, ModelRequest, ModelResponse, ResponseMetadata, RoutingStep, hash_text};
@@ -93,30 +89,4 @@ fn cacheable(response: &ModelResponse) -> ModelResponse {
     ModelResponse { metadata, ..response.clone() }
 }
 
-impl<M: Model> fmt::Debug for DevCache<M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DevCache").field("model", &self.model.name()).field("folder", &self.folder).finish()
-    }
-}
-
-impl<M: Model> Model for DevCache<M> {
-    fn name(&self) -> String {
-        self.model.name()
-    }
-
-    fn call<'a>(
-        &'a self,
-        request: &'a ModelRequest,
-        deltas: &'a dyn DeltaSink,
-    ) -> BoxFuture<'a, Result<ModelResponse, ModelError>> {
-        self.ask(request, deltas).boxed()
-    }
-
-    fn inner(&self) -> Option<&dyn Model> {
-        Some(&self.model)
-    }
-
-    fn wire(&self, request: &ModelRequest) -> String {
-        self.model.wire(request)
-    }
-}
+wraps!(DevCache, folder: folder);
