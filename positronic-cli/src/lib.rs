@@ -25,5 +25,5 @@ mod render;
 mod session;
 mod start;
 
-pub use app::project::Project;
+pub use app::Project;
 pub use start::positronic;

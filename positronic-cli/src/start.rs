@@ -8,17 +8,11 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
-use crate::app::failure::Failure;
-use crate::app::project::Project;
-use crate::app::project::usage_panic;
-use crate::app::runtime::block_on;
-use crate::app::settings::Settings;
-use crate::app::ui::Ui;
-use crate::cli::exit::Exit;
+use crate::app::{Failure, Project, Settings, Ui, block_on, cargo, usage_panic};
 use crate::cli::options::shell_word;
-use crate::cli::{Cli, Command};
+use crate::cli::{Cli, Command, Exit};
 use crate::commands;
-use crate::render::text::sanitise;
+use crate::render::sanitise;
 
 /// The usual stack size of a process's first thread.
 const STACK: usize = 8 << 20;
@@ -34,26 +28,23 @@ pub(crate) fn project(project: &Project) -> ExitCode {
 pub fn positronic() -> ExitCode {
     process(|arguments, ui| {
         with_command(arguments, ui, |command, ui| {
-            if !command.needs_brains() {
-                return block_on(without_brains(command, ui));
+            if command.needs_brains()
+                && let Some(exit) = cargo::delegate(arguments.get(1..).unwrap_or_default(), ui)?
+            {
+                return Ok(exit);
             }
-            match (crate::app::cargo::delegate(arguments.get(1..).unwrap_or_default(), ui), command) {
-                // Runs can be inspected without a project.
-                (Err(Failure::NoProject { .. }), Command::Show(args)) => block_on(commands::show_run(None, args, ui)),
-                (Err(Failure::NoProject { .. }), Command::Fork(args)) => block_on(commands::fork(None, args, ui)),
-                (outcome, _) => outcome,
-            }
+            block_on(dispatch(None, command, ui))
         })
     })
 }
 
 /// Runs a command of a project, given the arguments with the program's name before them.
 pub(crate) fn in_project(project: &Project, arguments: &[OsString], ui: &mut Ui) -> u8 {
-    with_command(arguments, ui, |command, ui| match command {
-        command if command.needs_brains() => project.check().and_then(|()| block_on(of_brains(project, command, ui))),
-        // With the brains it shows code changes, too.
-        Command::Runs(args) => block_on(commands::runs(Some(project), args, ui)),
-        other => block_on(without_brains(other, ui)),
+    with_command(arguments, ui, |command, ui| {
+        if command.needs_brains() {
+            project.check()?;
+        }
+        block_on(dispatch(Some(project), command, ui))
     })
 }
 
@@ -112,52 +103,46 @@ pub(crate) async fn on_thread<T: Send + 'static>(command: impl FnOnce() -> T + S
     ended.await.ok()
 }
 
-async fn of_brains(project: &Project, command: &Command, ui: &mut Ui) -> Result<Exit, Failure> {
+/// Runs a command, with the brains of a project if there is one.
+async fn dispatch(project: Option<&Project>, command: &Command, ui: &mut Ui) -> Result<Exit, Failure> {
+    let with_brains = || project.map_or_else(cargo::no_project, Ok);
     match command {
-        Command::List(args) => commands::list(project, args, ui),
-        Command::Show(args) => commands::show(project, args, ui).await,
-        Command::Run(args) => commands::run(project, args, ui).await,
-        Command::Chat(args) => commands::chat(project, args, ui).await,
-        Command::Work(args) => commands::work(project, args, ui).await,
-        Command::Fork(args) => commands::fork(Some(project), args, ui).await,
-        other => without_brains(other, ui).await,
-    }
-}
-
-async fn without_brains(command: &Command, ui: &mut Ui) -> Result<Exit, Failure> {
-    match command {
-        Command::New(args) => commands::new(args, ui),
-        Command::Conversations(args) => commands::conversations(args, ui).await,
-        Command::Runs(args) => commands::runs(None, args, ui).await,
-        Command::Inbox(args) => commands::inbox(args, ui).await,
-        Command::Watch(args) => commands::watch(args, ui).await,
-        Command::Events(args) => commands::events(args, ui).await,
-        Command::Triggers(args) => commands::triggers(args, ui).await,
-        Command::Files(args) => commands::files(args, ui).await,
-        Command::Approve(args) => commands::approve(args, ui).await,
-        Command::Reject(args) => commands::reject(args, ui).await,
-        Command::Send(args) => commands::send(args, ui).await,
-        Command::Pause(args) => commands::pause(args, ui).await,
-        Command::Resume(args) => commands::resume(args, ui).await,
-        Command::Cancel(args) => commands::cancel(args, ui).await,
-        Command::State(args) => commands::state(args, ui).await,
-        Command::Record(args) => commands::record(args, ui).await,
-        Command::Report(args) => commands::report(args, ui).await,
-        Command::Diff(args) => commands::diff(args, ui).await,
-        Command::Export(args) => commands::export(args, ui).await,
-        Command::Import(args) => commands::import(args, ui).await,
-        Command::Prune(args) => commands::prune(args, ui).await,
-        Command::List(_)
-        | Command::Show(_)
-        | Command::Run(_)
-        | Command::Chat(_)
-        | Command::Work(_)
-        | Command::Fork(_) => Err(Failure::NoProject { from: std::env::current_dir()? }),
+        Command::List(args) => commands::list::list(with_brains()?, args, ui),
+        Command::Show(args) => match project {
+            Some(project) => commands::show::show(project, args, ui).await,
+            // Runs can be inspected without a project.
+            None => commands::show::show_run(None, args, ui).await,
+        },
+        Command::Run(args) => commands::run::run(with_brains()?, args, ui).await,
+        Command::Chat(args) => commands::chat::chat(with_brains()?, args, ui).await,
+        Command::Work(args) => commands::work::work(with_brains()?, args, ui).await,
+        Command::Fork(args) => commands::fork::fork(project, args, ui).await,
+        Command::New(args) => commands::new::new(args, ui),
+        Command::Conversations(args) => commands::conversations::conversations(args, ui).await,
+        Command::Runs(args) => commands::runs::runs(project, args, ui).await,
+        Command::Inbox(args) => commands::inbox::inbox(args, ui).await,
+        Command::Watch(args) => commands::watch::watch(args, ui).await,
+        Command::Events(args) => commands::events::events(args, ui).await,
+        Command::Triggers(args) => commands::triggers::triggers(args, ui).await,
+        Command::Files(args) => commands::files::files(args, ui).await,
+        Command::Approve(args) => commands::signal::approve(args, ui).await,
+        Command::Reject(args) => commands::signal::reject(args, ui).await,
+        Command::Send(args) => commands::send::send(args, ui).await,
+        Command::Pause(args) => commands::signal::pause(args, ui).await,
+        Command::Resume(args) => commands::signal::resume(args, ui).await,
+        Command::Cancel(args) => commands::signal::cancel(args, ui).await,
+        Command::State(args) => commands::state::state(args, ui).await,
+        Command::Record(args) => commands::record::record(args, ui).await,
+        Command::Report(args) => commands::report::report(args, ui).await,
+        Command::Diff(args) => commands::diff::diff(args, ui).await,
+        Command::Export(args) => commands::file::export(args, ui).await,
+        Command::Import(args) => commands::file::import(args, ui).await,
+        Command::Prune(args) => commands::prune::prune(args, ui).await,
     }
 }
 
 fn process(run: impl FnOnce(&[OsString], &mut Ui) -> u8) -> ExitCode {
-    crate::session::interrupts::survive_large_files();
+    crate::session::survive_large_files();
     escape_panics();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     ExitCode::from(run(&arguments, &mut Ui::standard(Settings::from_env())))
@@ -180,7 +165,7 @@ fn escape_panics() {
 }
 
 fn said_of_panic(thread: &str, panic: &impl std::fmt::Display) -> String {
-    format!("thread '{}' {}", sanitise(thread, true), sanitise(&panic.to_string(), true))
+    format!("thread '{}' {}", sanitise(thread), sanitise(&panic.to_string()))
 }
 
 fn with_command(
@@ -191,7 +176,7 @@ fn with_command(
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(error) => {
-            let error = harmless(error, arguments, ui.settings.unicode);
+            let error = harmless(error, arguments);
             // A closed stream leaves nowhere to report to.
             _ = error.print();
             return u8::try_from(error.exit_code()).unwrap_or(Exit::Usage.code());
@@ -220,25 +205,25 @@ fn called(path: &OsStr, cargo_package: Option<&str>) -> Option<String> {
 }
 
 /// Rebuilds a usage error with the terminal control characters of the arguments escaped.
-fn harmless(error: clap::Error, arguments: &[OsString], unicode: bool) -> clap::Error {
-    let safe: Vec<_> = arguments.iter().map(|argument| sanitise(&argument.to_string_lossy(), unicode)).collect();
+fn harmless(error: clap::Error, arguments: &[OsString]) -> clap::Error {
+    let safe: Vec<_> = arguments.iter().map(|argument| sanitise(&argument.to_string_lossy())).collect();
     if arguments.iter().zip(&safe).all(|(argument, safe)| argument == safe.as_str()) {
         return error;
     }
     // The escaped arguments may be valid: then the message itself is escaped, without colours.
     Cli::try_parse_from(safe).err().unwrap_or_else(|| {
-        let message = sanitise(&error.to_string(), unicode);
+        let message = sanitise(&error.to_string());
         clap::Error::raw(error.kind(), message.trim_start_matches("error: "))
     })
 }
 
 /// Reports a failure; a closed output pipe, as with `head`, is not a failure.
 fn report(failure: &Failure, ui: &mut Ui) -> Exit {
-    if matches!(failure, Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe) {
+    if failure.output == Some(io::ErrorKind::BrokenPipe) {
         return Exit::Done;
     }
     _ = ui.failure(failure);
-    failure.exit()
+    failure.exit
 }
 
 #[cfg(test)]
@@ -311,14 +296,14 @@ mod tests {
         let arguments = ["desk", "run", "idle", "\u{1b}[2J\u{9b}31m"].map(OsString::from);
         let error = Cli::try_parse_from(&arguments).unwrap_err();
 
-        let said = harmless(error, &arguments, true).to_string();
+        let said = harmless(error, &arguments).to_string();
 
         assert!(said.starts_with("error: unexpected argument '␛[2J\u{fffd}31m' found"), "{said}");
 
         // Only its control characters make the value invalid.
         let arguments = ["desk", "run", "idle", "--reasoning", "lo\u{9b}2Jw"].map(OsString::from);
         let error = Cli::try_parse_from(&arguments).unwrap_err();
-        let said = harmless(error, &arguments, true).render().ansi().to_string();
+        let said = harmless(error, &arguments).render().ansi().to_string();
         assert!(!said.contains('\u{9b}') && said.contains("--reasoning"), "{said:?}");
     }
 

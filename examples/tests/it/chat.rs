@@ -348,6 +348,8 @@ fn terminated_chat_keeps_the_conversation() {
 fn another_conversation_plays_the_recording_from_its_beginning() {
     let desk = Desk::new();
     let mut seat = talking(&desk);
+    // The last text is visible before the answer is over.
+    seat.sees("say something, or /help");
 
     seat.types("/new\r");
     seat.sees("new conversation ");
@@ -368,6 +370,7 @@ fn in_memory_conversation_leaves_no_files() {
     seat.sees("say something, or /help");
     seat.types("What can I cook tonight?\r");
     seat.sees("which is missing.");
+    seat.sees("say something, or /help");
     seat.types("/new\r");
     seat.sees("new conversation ");
     seat.types("/id\r");

@@ -7,7 +7,7 @@ use std::path::Path;
 use positronic_core::private;
 
 /// Creates or replaces a file. Only its owner can read a new one.
-pub(crate) fn replace(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
+pub(crate) fn replace_file(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     let mut beside = name.to_owned();
     beside.push(format!(".{}.new", std::process::id()));
@@ -39,12 +39,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("run.jsonl");
 
-        replace(&path, "one").unwrap();
-        replace(&path, "two").unwrap();
+        replace_file(&path, "one").unwrap();
+        replace_file(&path, "two").unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "two");
         fs::create_dir(folder.path().join("full")).unwrap();
         fs::write(folder.path().join("full/inside"), "").unwrap();
-        assert!(replace(&folder.path().join("full"), "three").is_err());
+        assert!(replace_file(&folder.path().join("full"), "three").is_err());
 
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
     }

@@ -4,6 +4,7 @@
 //! upwards, or the only one of the workspace around.
 
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,9 +12,8 @@ use std::process::{Command, Stdio};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::app::failure::Failure;
-use crate::app::ui::{PROGRAM, Ui};
-use crate::cli::exit::Exit;
+use crate::app::{Failure, PROGRAM, Ui, here};
+use crate::cli::Exit;
 
 /// A binary of a package.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,32 +50,36 @@ struct Target {
     kind: Vec<String>,
 }
 
-/// Builds the project of the current folder and runs the command in its binary.
-pub(crate) fn delegate(arguments: &[OsString], ui: &mut Ui) -> Result<Exit, Failure> {
-    let here = std::env::current_dir().map_err(|source| Failure::File {
-        path: PathBuf::from("."),
-        doing: "cannot enter",
-        source,
-    })?;
-    let binary = find(&here)?;
+/// Builds the project of the current folder and runs the command in its binary. Returns `None` without a project.
+pub(crate) fn delegate(arguments: &[OsString], ui: &mut Ui) -> Result<Option<Exit>, Failure> {
+    let Some(binary) = find(&here()?)? else { return Ok(None) };
     let executable = build(&binary, ui)?;
-    exec(&executable, arguments)
+    exec(&executable, arguments).map(Some)
 }
 
-fn find(here: &Path) -> Result<Binary, Failure> {
+fn find(here: &Path) -> Result<Option<Binary>, Failure> {
     let output = cargo(&["metadata", "--no-deps", "--format-version", "1"], here).stderr(Stdio::piped()).output();
-    let output = output.map_err(|error| Failure::Cargo { message: error.to_string() })?;
+    let output = output.map_err(cannot_run)?;
     if !output.status.success() {
         let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
         if message.contains("could not find `Cargo.toml`") {
-            return Err(Failure::NoProject { from: here.to_owned() });
+            return Ok(None);
         }
-        return Err(Failure::Cargo { message });
+        return Err(cannot_run(message));
     }
-    let metadata: Metadata =
-        serde_json::from_slice(&output.stdout).map_err(|error| Failure::Cargo { message: error.to_string() })?;
-    let package = choose(metadata.packages, here).ok_or_else(|| Failure::NoProject { from: here.to_owned() })?;
-    binary(package)
+    let metadata: Metadata = serde_json::from_slice(&output.stdout).map_err(cannot_run)?;
+    choose(metadata.packages, here).map(binary).transpose()
+}
+
+fn cannot_run(error: impl Display) -> Failure {
+    Failure::environment(format!("cannot run cargo: {error}"))
+}
+
+/// Explains that there is no project.
+pub(crate) fn no_project<T>() -> Result<T, Failure> {
+    Err(Failure::environment("no project found")
+        .hint(format!("looked for a package that depends on positronic-cli, from {} upwards", here()?.display()))
+        .hint("create a project with: positronic new my-project"))
 }
 
 /// Selects the nearest project upwards, or else the only one.
@@ -111,7 +115,10 @@ fn binary(package: Package) -> Result<Binary, Failure> {
     let name = match (package.default_run, names.as_slice()) {
         (Some(name), _) => name,
         (None, [only]) => only.clone(),
-        (None, _) => return Err(Failure::SeveralBinaries { names }),
+        (None, _) => {
+            return Err(Failure::environment(format!("the project has several binaries: {}", names.join(", ")))
+                .hint("set `default-run` in the package's Cargo.toml"));
+        }
     };
     Ok(Binary { manifest: package.manifest_path, package: package.name, name })
 }
@@ -127,16 +134,16 @@ fn build(binary: &Binary, ui: &mut Ui) -> Result<PathBuf, Failure> {
     let arguments =
         ["build", "--quiet", "--message-format", "json-render-diagnostics", "--package", &binary.package, "--bin"];
     let child = cargo(&arguments, folder).arg(&binary.name).stderr(Stdio::piped()).output();
-    let output = child.map_err(|error| Failure::Cargo { message: error.to_string() })?;
+    let output = child.map_err(cannot_run)?;
     if terminal {
         write!(ui.err, "\r{}\r", " ".repeat(binary.name.chars().count() + 11))?;
     }
     if !output.status.success() {
         ui.err.write_all(&output.stderr)?;
-        return Err(Failure::Build);
+        return Err(Failure::environment("cannot build the project's binary"));
     }
     executable(&output.stdout, &binary.name)
-        .ok_or_else(|| Failure::Cargo { message: format!("the build produced no binary `{}`", binary.name) })
+        .ok_or_else(|| cannot_run(format!("the build produced no binary `{}`", binary.name)))
 }
 
 /// Finds the built binary in cargo's artifact messages.
@@ -160,17 +167,14 @@ fn exec(executable: &Path, arguments: &[OsString]) -> Result<Exit, Failure> {
     use std::os::unix::process::CommandExt as _;
     // This name tells the binary the command line that started it.
     let source = Command::new(executable).arg0(PROGRAM).args(arguments).exec();
-    Err(Failure::File { path: executable.to_owned(), doing: "cannot run", source })
+    Err(Failure::file(executable, "cannot run")(source))
 }
 
 /// Runs the project's binary and returns its exit code.
 #[cfg(not(unix))]
 fn exec(executable: &Path, arguments: &[OsString]) -> Result<Exit, Failure> {
-    let status = Command::new(executable).args(arguments).status().map_err(|source| Failure::File {
-        path: executable.to_owned(),
-        doing: "cannot run",
-        source,
-    })?;
+    let status = Command::new(executable).args(arguments).status();
+    let status = status.map_err(Failure::file(executable, "cannot run"))?;
     Ok(Exit::Other(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
 }
 
@@ -211,10 +215,7 @@ mod tests {
     #[test]
     fn one_of_several_binaries_must_be_named() {
         let mut several = package("a", "positronic-cli", &["one", "two"]);
-        assert!(matches!(
-            binary(package("a", "positronic-cli", &["one", "two"])),
-            Err(Failure::SeveralBinaries { .. })
-        ));
+        assert!(binary(package("a", "positronic-cli", &["one", "two"])).is_err());
         several.default_run = Some("two".to_owned());
         assert_eq!(binary(several).unwrap().name, "two");
     }

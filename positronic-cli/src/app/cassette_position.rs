@@ -11,12 +11,15 @@ use positronic_core::store::StoreError;
 use serde_json::Value;
 use tokio::sync::Mutex;
 
-use crate::app::failure::Failure;
-use crate::app::store::ProjectStore;
-use crate::render::text::{shorten, value_line};
+use crate::app::{Failure, ProjectStore};
+use crate::render::{shorten, value_line};
 
 /// Maximum length of a quoted option.
 const RECORDED: usize = 200;
+
+/// How to configure a model.
+pub(crate) const SET_ENDPOINT: &str =
+    "set OPENAI_API_KEY for OpenAI, or OPENAI_BASE_URL for another compatible endpoint";
 
 /// The webhook name of a wait for a reply that is addressed to the call itself.
 pub(crate) const REPLY: &str = "reply";
@@ -96,7 +99,10 @@ async fn wind(
         log => log?,
     };
     if let Some(model) = answered_by_another(&log, &cassette.name()) {
-        return Err(Failure::OtherModel { run: run.clone(), model });
+        return Err(Failure::model(format!(
+            "`{model}` has answered in the run `{run}`, and a recording cannot continue for it"
+        ))
+        .hint("set OPENAI_API_KEY or OPENAI_BASE_URL as at the start of the run"));
     }
     if let Some(EventKind::BrainStart(start)) = log.first().map(|event| &event.kind) {
         answers_for(cassette.header(), &start.options, || format!("of `{}`", start.title))?;
@@ -149,11 +155,12 @@ pub(crate) fn goes_on(cassette: &Cassette) -> bool {
 pub(crate) fn answers_for(header: &Header, options: &Value, name: impl FnOnce() -> String) -> Result<(), Failure> {
     match header.unanswered(options) {
         None => Ok(()),
-        Some((option, recorded)) => Err(Failure::OtherOption {
-            name: name(),
-            option: option.to_owned(),
-            recorded: shorten(&value_line(recorded, true), RECORDED, true),
-        }),
+        Some((option, recorded)) => Err(Failure::model(format!(
+            "the cassette {} only answers for its own `{option}`, and no model is configured for another one",
+            name()
+        ))
+        .hint(format!("it was recorded with: {}", shorten(&value_line(recorded), RECORDED)))
+        .hint(SET_ENDPOINT)),
     }
 }
 

@@ -5,14 +5,12 @@ use std::collections::HashMap;
 use positronic_core::record::RunSummary;
 use positronic_core::store::StoreError;
 
-use crate::app::models::Models;
-use crate::app::project::Project;
-use crate::app::store::ProjectStore;
-use crate::render::run_table::Differences;
+use crate::app::{Models, Project, ProjectStore};
+use crate::render::Differences;
 
 /// Compares the code of unfinished runs with the project's code; an error explains an unreadable log. Only a
 /// project's own binary can do this: the `positronic` command does not build the project for it.
-pub(crate) async fn changed(
+pub(crate) async fn changed_runs(
     project: Option<&Project>,
     store: &ProjectStore,
     rows: impl Iterator<Item = &RunSummary>,

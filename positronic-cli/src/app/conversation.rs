@@ -5,19 +5,16 @@ use std::sync::Arc;
 
 use positronic_core::machine::RunState;
 use positronic_core::projection::Prompts;
+use positronic_core::record::Speaker;
 use positronic_core::record::{
-    Event, EventKind, FileOutput, OutputKind, Prompt, RunId, RunSummary, Seq, SharedBudget, SideOutput, Timestamp,
-    ToolDecl,
+    Event, EventKind, FileOutput, RunSummary, Seq, SharedBudget, SideOutput, Timestamp, ToolDecl,
 };
 use positronic_core::runner::Client;
 use serde_json::{Value, json};
 
-use crate::app::atomic_write::replace;
-use crate::app::failure::Failure;
+use crate::app::{Failure, write_file};
 use crate::cli::Format;
-use crate::render::conversation::{Chapter, is_own, markdown};
-use crate::render::limits::standing;
-use crate::render::{Style, View, talk_text};
+use crate::render::{Style, View, conversation_markdown, is_own, standing, talk_text};
 
 /// The version of the exported JSON.
 const VERSION: u32 = 1;
@@ -30,13 +27,6 @@ pub(crate) struct Recorded {
     pub(crate) runs: Vec<(RunSummary, Vec<Arc<Event>>)>,
     /// The budget of all its prompts, with its usage.
     budget: Option<SharedBudget>,
-}
-
-/// A prompt with its run.
-#[derive(Debug)]
-struct Answered<'a> {
-    row: &'a RunSummary,
-    prompt: Prompt,
 }
 
 impl Recorded {
@@ -53,18 +43,7 @@ impl Recorded {
     /// Renders the last `most` runs as a transcript; with `all`, also hidden prompts.
     pub(crate) fn text(&self, most: usize, style: &Style, all: bool, now: Timestamp) -> String {
         let older = self.runs.len().saturating_sub(most);
-        let mut text = String::new();
-        for (_, log) in self.runs.iter().skip(older) {
-            let mut view = View::new();
-            for event in log {
-                view.apply(event);
-            }
-            if !view.is_ended() {
-                view.tick(now);
-            }
-            text.push_str(&talk_text(&view, style, all));
-        }
-        text
+        self.runs.iter().skip(older).map(|(_, log)| talk_text(&View::replay(log, now), style, all)).collect()
     }
 
     /// Renders the usage of its budget, if it has one.
@@ -72,36 +51,24 @@ impl Recorded {
         standing(self.budget.as_ref()?, None).map(|standing| format!("budget of the conversation: {standing}"))
     }
 
-    /// Lists the prompts of the runs' own brains in order; with `all`, also hidden ones.
-    fn prompts(&self, all: bool) -> Vec<Answered<'_>> {
-        let mut prompts = Vec::new();
-        for (row, log) in &self.runs {
-            prompts.extend(own_prompts(&row.run, log, all).into_iter().map(|prompt| Answered { row, prompt }));
-        }
-        prompts
-    }
-
     /// Renders the conversation as Markdown.
     pub(crate) fn markdown(&self, all: bool) -> String {
-        let chapters =
-            self.runs.iter().map(|(row, log)| Chapter { row, log, prompts: own_prompts(&row.run, log, all) });
-        markdown(&self.id, &chapters.collect::<Vec<_>>())
+        let runs = self.runs.iter().map(|(row, log)| (row, View::replay(log, Timestamp::default())));
+        conversation_markdown(&self.id, runs, all)
     }
 
     /// Renders the conversation as JSON with every recorded prompt.
     pub(crate) fn json(&self) -> Value {
-        let prompt = |one: &Answered<'_>| {
-            let row = one.row;
-            json!({
-                "run": row.run,
-                "brain": row.brain,
-                "started": row.started,
-                "status": row.status,
-                "prompt": one.prompt,
-            })
-        };
+        let mut prompts = Vec::new();
+        for (row, log) in &self.runs {
+            let recorded = Prompts::default().in_run(&row.run).with(log.iter().map(|event| &**event));
+            for prompt in recorded.iter().filter(|prompt| is_own(&prompt.path)) {
+                let (run, brain, started, status) = (&row.run, &row.brain, row.started, row.status);
+                prompts
+                    .push(json!({"run": run, "brain": brain, "started": started, "status": status, "prompt": prompt}));
+            }
+        }
         let user = self.runs.last().and_then(|(row, _)| row.user.clone());
-        let prompts: Vec<Value> = self.prompts(true).iter().map(prompt).collect();
         let mut json = json!({"positronic_conversation": VERSION, "id": self.id, "user": user, "prompts": prompts});
         if let (Some(fields), Some(budget)) = (json.as_object_mut(), &self.budget) {
             fields.insert("budget".to_owned(), json!(budget));
@@ -117,7 +84,7 @@ impl Recorded {
                 // Not those of the request: with structured actions it describes the tools in its text.
                 let before = log.iter().take_while(|event| event.seq < asked.seq).map(|event| &**event);
                 let state = RunState::replay(before);
-                let state = state.map_err(|error| Failure::store(format!("the log of {}: {error}", row.run)))?;
+                let state = state.map_err(|error| Failure::environment(format!("the log of {}: {error}", row.run)))?;
                 return Ok(state.loop_at(&asked.path).map(|frame| frame.prepared.tools.tools().to_vec()));
             }
         }
@@ -139,20 +106,17 @@ impl Recorded {
 
     /// Returns the last message of a person.
     pub(crate) fn last_message(&self) -> Option<String> {
-        let prompts = self.prompts(false);
-        let said = |prompt: &Prompt| {
-            let later = prompt.output.iter().rev().find_map(|output| match &output.kind {
-                OutputKind::Message { text, engine: false } => Some(text.clone()),
-                _ => None,
-            });
-            later.or_else(|| prompt.input.clone())
-        };
-        prompts.iter().rev().find_map(|one| said(&one.prompt))
+        let mut events = self.runs.iter().flat_map(|(_, log)| log).rev().filter(|event| is_own(&event.path));
+        events.find_map(|event| match &event.kind {
+            EventKind::LoopStart { input: Some(text), from: Speaker::Person, hidden: false, .. }
+            | EventKind::LoopMessage { text, from: Speaker::Person, .. } => Some(text.clone()),
+            _ => None,
+        })
     }
 }
 
 /// Returns the format that a file's name suggests.
-pub(crate) fn form(file: Option<&Path>) -> Format {
+pub(crate) fn format_of(file: Option<&Path>) -> Format {
     let ending = file.and_then(Path::extension).map(|ending| ending.to_string_lossy().to_lowercase());
     match ending.as_deref() {
         Some("md" | "markdown") => Format::Markdown,
@@ -161,16 +125,10 @@ pub(crate) fn form(file: Option<&Path>) -> Format {
 }
 
 /// Writes a conversation to a file atomically.
-pub(crate) fn write(file: &Path, recorded: &Recorded, format: Format, all: bool) -> Result<(), Failure> {
+pub(crate) fn write_conversation(file: &Path, recorded: &Recorded, format: Format, all: bool) -> Result<(), Failure> {
     let text = match format {
         Format::Markdown => recorded.markdown(all),
-        Format::Json => serde_json::to_string_pretty(&recorded.json()).map_err(Failure::store)? + "\n",
+        Format::Json => serde_json::to_string_pretty(&recorded.json()).map_err(Failure::environment)? + "\n",
     };
-    replace(file, &text).map_err(|source| Failure::File { path: file.to_owned(), doing: "cannot write", source })
-}
-
-/// Lists the prompts of a run's own brain in order; with `all`, also hidden ones.
-fn own_prompts(run: &RunId, log: &[Arc<Event>], all: bool) -> Vec<Prompt> {
-    let prompts = Prompts::default().in_run(run).with(log.iter().map(|event| &**event));
-    prompts.iter().filter(|prompt| is_own(&prompt.path) && (all || prompt.visible)).cloned().collect()
+    write_file(file, &text)
 }

@@ -10,8 +10,7 @@ use positronic_core::model::openai::{OpenAiChat, OpenAiConfig, OpenAiResponses};
 use positronic_core::model::{DeltaSink, Model};
 use positronic_core::record::{ActionFormat, ModelError, ModelErrorKind, ModelRequest, ModelResponse};
 
-use crate::app::failure::Failure;
-use crate::app::settings::Settings;
+use crate::app::{Failure, Settings};
 use crate::cli::{ActionFormatArg, ModelArgs};
 
 /// Default model of OpenAI's own endpoint.
@@ -30,8 +29,8 @@ pub(crate) fn endpoint(wanted: &ModelArgs, settings: &Settings) -> Result<Arc<dy
         (Some(name), _) => name,
         (None, None) => DEFAULT_MODEL,
         (None, Some(_)) => {
-            let message = "OPENAI_BASE_URL is set without a model; set --model or OPENAI_MODEL";
-            return Err(Failure::Model { message: message.to_owned() });
+            let message = "cannot use the model: OPENAI_BASE_URL is set without a model; set --model or OPENAI_MODEL";
+            return Err(Failure::model(message));
         }
     };
     let (name, responses) = match name.strip_prefix(RESPONSES) {
@@ -40,12 +39,9 @@ pub(crate) fn endpoint(wanted: &ModelArgs, settings: &Settings) -> Result<Arc<dy
     };
     if name.trim().is_empty() {
         let from = if wanted.model.is_some() { "--model" } else { "OPENAI_MODEL" };
-        return Err(Failure::Misused {
-            message: format!("{from} contains no model name"),
-            hint: format!(
-                "write its name, such as {DEFAULT_MODEL}, or {RESPONSES}{DEFAULT_MODEL} for the Responses API"
-            ),
-        });
+        return Err(Failure::usage(format!("{from} contains no model name")).hint(format!(
+            "write its name, such as {DEFAULT_MODEL}, or {RESPONSES}{DEFAULT_MODEL} for the Responses API"
+        )));
     }
     if let Some(url) = &settings.base_url {
         up_to_the_version(url)?;
@@ -53,9 +49,10 @@ pub(crate) fn endpoint(wanted: &ModelArgs, settings: &Settings) -> Result<Arc<dy
     let action_format = match (wanted.action_format, &settings.action_format) {
         (Some(form), _) => form.into(),
         (None, Some(written)) => ActionFormatArg::from_str(written, true)
-            .map_err(|_| Failure::Misused {
-                message: format!("invalid POSITRONIC_ACTION_FORMAT `{written}`: expected schema, grammar or plain"),
-                hint: "set it to one of them, or unset it".to_owned(),
+            .map_err(|_| {
+                let expected = "expected schema, grammar or plain";
+                Failure::usage(format!("invalid POSITRONIC_ACTION_FORMAT `{written}`: {expected}"))
+                    .hint("set it to one of them, or unset it")
             })?
             .into(),
         (None, None) => ActionFormat::default(),
@@ -87,26 +84,20 @@ pub(crate) fn endpoint(wanted: &ModelArgs, settings: &Settings) -> Result<Arc<dy
 
 /// Names the flag or variable whose value the adapter refused: the first one whose removal makes the rest valid.
 fn unusable(config: &OpenAiConfig, error: &ModelError) -> Failure {
-    let is_usable = |config: &OpenAiConfig| OpenAiChat::new(config.clone()).is_ok();
-    let without = |config: &OpenAiConfig, remove: fn(&mut OpenAiConfig)| {
-        let mut rest = config.clone();
+    type Remove = fn(&mut OpenAiConfig);
+    let removals: [(&str, Remove); 3] = [
+        ("--proxy", |config| config.proxy = None),
+        ("--header", |config| config.headers.clear()),
+        ("OPENAI_API_KEY", |config| config.api_key.clear()),
+    ];
+    let mut rest = config.clone();
+    let found = removals.into_iter().find(|(_, remove)| {
         remove(&mut rest);
-        rest
-    };
-    let without_proxy = without(config, |config| config.proxy = None);
-    let without_headers = without(&without_proxy, |config| config.headers.clear());
-    let without_key = without(&without_headers, |config| config.api_key.clear());
-    let from = if is_usable(&without_proxy) {
-        "--proxy"
-    } else if is_usable(&without_headers) {
-        "--header"
-    } else if is_usable(&without_key) {
-        "OPENAI_API_KEY"
-    } else {
-        "OPENAI_BASE_URL"
-    };
+        OpenAiChat::new(rest.clone()).is_ok()
+    });
+    let from = found.map_or("OPENAI_BASE_URL", |(from, _)| from);
     let (problem, remedy) = error.message.split_once("; ").unwrap_or((&error.message, "correct its value"));
-    Failure::Misused { message: format!("cannot use {from}: {problem}"), hint: remedy.to_owned() }
+    Failure::usage(format!("cannot use {from}: {problem}")).hint(remedy)
 }
 
 /// Refuses a base URL that already ends with the path of a request.
@@ -114,19 +105,15 @@ fn up_to_the_version(url: &str) -> Result<(), Failure> {
     let bare = url.trim().trim_end_matches('/');
     let end = ["/chat/completions", "/responses"].into_iter().find_map(|end| Some((bare.strip_suffix(end)?, end)));
     end.map_or(Ok(()), |(base, end)| {
-        Err(Failure::Misused {
-            message: format!("OPENAI_BASE_URL ends with {end}, which each request appends"),
-            hint: format!("set it to the URL up to and including the version: {base}"),
-        })
+        Err(Failure::usage(format!("OPENAI_BASE_URL ends with {end}, which each request appends"))
+            .hint(format!("set it to the URL up to and including the version: {base}")))
     })
 }
 
 /// Parses a header, `Name: value`. The error does not quote it, since it may contain a key.
 fn header(text: &str) -> Result<(String, String), Failure> {
-    let refuse = || Failure::Misused {
-        message: "--header takes a name, a colon and a value".to_owned(),
-        hint: "such as --header 'X-Title: Help Desk'".to_owned(),
-    };
+    let refuse =
+        || Failure::usage("--header takes a name, a colon and a value").hint("such as --header 'X-Title: Help Desk'");
     let (name, value) = text.split_once(':').ok_or_else(refuse)?;
     Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
@@ -244,7 +231,7 @@ mod tests {
             let (model, set) = (model.map(str::to_owned), set.map(str::to_owned));
             let settings = Settings { base_url: Some(url.to_owned()), model: set, ..Settings::default() };
             let failure = endpoint(&ModelArgs { model, ..ModelArgs::default() }, &settings).err().unwrap();
-            assert_eq!(failure.exit(), crate::cli::exit::Exit::Usage);
+            assert_eq!(failure.exit, crate::cli::Exit::Usage);
             failure.prose()
         };
         let local = "http://127.0.0.1:4030/v1";
@@ -334,7 +321,7 @@ mod tests {
             let settings = Settings { api_key: key, base_url: url, ..Settings::default() };
             let flags = EndpointArgs { headers: vec!["X-Title: Desk".to_owned()], ..EndpointArgs::default() };
             let failure = endpoint(&wanted(flags), &settings).err().unwrap();
-            assert_eq!(failure.exit(), crate::cli::exit::Exit::Usage);
+            assert_eq!(failure.exit, crate::cli::Exit::Usage);
             failure.prose()
         };
 

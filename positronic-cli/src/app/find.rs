@@ -1,56 +1,92 @@
-//! Lookup of runs by id or unambiguous prefix.
+//! Lookup of runs and conversations by id or unambiguous prefix.
 
 use positronic_core::record::{Path, RunId, RunSummary};
+use positronic_core::runner::{Client, Ids as _, UuidIds};
 use positronic_core::store::{RunFilter, StoreError};
 
-use crate::app::failure::Failure;
-use crate::app::store::ProjectStore;
-use crate::app::ui::Ui;
-use crate::cli::suggest::nearest;
-use crate::render::short_ids::DASHES;
+use crate::app::{Failure, ProjectStore, Ui};
+use crate::cli::did_you_mean;
+use crate::render::DASHES;
 
 /// Maximum number of listed candidates, and of runs searched for a similar id.
 const CANDIDATES: usize = 8;
 const SEARCHED: usize = 1000;
 
+/// Length of a generated id of a conversation, and minimum length of a prefix that continues a chat.
+const LENGTH: usize = 8;
+const SHORTEST: usize = 4;
+
+/// What an id or a prefix names.
+pub(crate) enum Found<T> {
+    One(T),
+    /// Several, each as a line.
+    Several(Vec<String>),
+    Nothing,
+}
+
+impl<T> Found<T> {
+    fn of(mut all: Vec<T>, line: impl Fn(&T) -> String) -> Self {
+        if all.len() > 1 {
+            let more = (all.len() > CANDIDATES).then(|| "and more; use a longer prefix".to_owned());
+            return Self::Several(all.iter().take(CANDIDATES).map(line).chain(more).collect());
+        }
+        all.pop().map_or(Self::Nothing, Self::One)
+    }
+}
+
+fn ambiguous(written: &str, what: &str, candidates: Vec<String>) -> Failure {
+    Failure::usage(format!("`{written}` is an ambiguous prefix of several {what}s")).hints(candidates)
+}
+
+fn unknown<'a>(
+    (what, written): (&str, &str),
+    store: &ProjectStore,
+    known: impl IntoIterator<Item = &'a str>,
+    list: &str,
+) -> Failure {
+    Failure::usage(format!("unknown {what} `{written}` in {}", store.location))
+        .hints(did_you_mean(written, known, ""))
+        .hint(format!("`{list}` lists the {what}s"))
+}
+
+/// Opens the store for reading, and finds a run in it.
+pub(crate) async fn open_run(written: &str, ui: &Ui) -> Result<(Client, RunSummary), Failure> {
+    let store = ProjectStore::open_to_read(ui)?;
+    let row = find_run(&store, written, ui).await?;
+    Ok((store.client(), row))
+}
+
 /// Finds a run by its id or a prefix of it.
-pub(crate) async fn find(store: &ProjectStore, written: &str, ui: &Ui) -> Result<RunSummary, Failure> {
+pub(crate) async fn find_run(store: &ProjectStore, written: &str, ui: &Ui) -> Result<RunSummary, Failure> {
+    let list = ui.command(&["runs"]);
     if written.trim().is_empty() {
         // An unset shell variable expands to nothing.
-        let hint = format!("`{}` lists the runs", ui.command(&["runs"]));
-        return Err(Failure::Misused { message: "the id of the run is empty".to_owned(), hint });
+        return Err(Failure::usage("the id of the run is empty").hint(format!("`{list}` lists the runs")));
     }
+    match lookup_run(store, written).await? {
+        Found::One(row) => Ok(row),
+        Found::Several(candidates) => Err(ambiguous(written, "run", candidates)),
+        Found::Nothing => {
+            let rows = store.client().store().runs(&RunFilter::builder().limit(SEARCHED).build()).await?;
+            Err(unknown(("run", written), store, rows.iter().map(|row| row.run.as_str()), &list))
+        }
+    }
+}
+
+/// Looks up a run by its id or a prefix of it.
+pub(crate) async fn lookup_run(store: &ProjectStore, written: &str) -> Result<Found<RunSummary>, StoreError> {
     let client = store.client();
     match client.store().run(&RunId::new(written)).await {
         Err(StoreError::NoSuchRun { .. }) => {}
-        found => return Ok(found?),
+        found => return found.map(Found::One),
     }
     let mut rows = Vec::new();
-    for written in [Some(written.to_owned()), generated(written)].into_iter().flatten() {
-        if rows.is_empty() {
-            rows = client.store().runs(&RunFilter::builder().prefix(written).limit(CANDIDATES + 1).build()).await?;
+    for prefix in [Some(written.to_owned()), generated(written)].into_iter().flatten() {
+        if rows.is_empty() && !prefix.is_empty() {
+            rows = client.store().runs(&RunFilter::builder().prefix(prefix).limit(CANDIDATES + 1).build()).await?;
         }
     }
-    match rows.as_slice() {
-        [only] => Ok(only.clone()),
-        [] => {
-            let rows = client.store().runs(&RunFilter::builder().limit(SEARCHED).build()).await?;
-            let near = nearest(written, rows.iter().map(|row| row.run.as_str())).into_iter().map(str::to_owned);
-            let (place, list) = (store.location.clone(), ui.command(&["runs"]));
-            Err(Failure::UnknownRun { written: written.to_owned(), place, near: near.collect(), list })
-        }
-        several => {
-            let mut candidates: Vec<String> = several
-                .iter()
-                .take(CANDIDATES)
-                .map(|row| format!("{}  {}, {}", row.run, row.brain, row.status.as_str()))
-                .collect();
-            if several.len() > CANDIDATES {
-                candidates.push("and more; use a longer prefix".to_owned());
-            }
-            Err(Failure::AmbiguousRun { written: written.to_owned(), candidates })
-        }
-    }
+    Ok(Found::of(rows, |row| format!("{}  {}, {}", row.run, row.brain, row.status.as_str())))
 }
 
 /// Normalizes an id as the runtime generates it: lower case, with dashes.
@@ -71,8 +107,69 @@ fn generated(written: &str) -> Option<String> {
 }
 
 /// Parses the path of a call.
-pub(crate) fn call(written: &str) -> Result<Path, Failure> {
-    Path::parse(written).map_err(|error| Failure::NoCall { written: written.to_owned(), reason: error.to_string() })
+pub(crate) fn parse_call(written: &str) -> Result<Path, Failure> {
+    Path::parse(written)
+        .map_err(|error| Failure::usage(format!("invalid call path `{written}`")).hint(error.to_string()))
+}
+
+/// Finds a conversation by its id or a prefix of it.
+pub(crate) async fn find_conversation(store: &ProjectStore, written: &str, ui: &Ui) -> Result<String, Failure> {
+    match lookup_conversation(&store.client(), written).await? {
+        Found::One(id) => Ok(id),
+        Found::Several(candidates) => Err(ambiguous(written, "conversation", candidates)),
+        Found::Nothing => {
+            let all = store.client().conversations().await?;
+            let list = ui.command(&["conversations"]);
+            Err(unknown(("conversation", written), store, all.iter().map(|one| one.id.as_str()), &list))
+        }
+    }
+}
+
+async fn lookup_conversation(client: &Client, written: &str) -> Result<Found<String>, StoreError> {
+    let mut all = client.conversations().await?;
+    if all.iter().any(|one| one.id == written) {
+        return Ok(Found::One(written.to_owned()));
+    }
+    all.retain(|one| !written.is_empty() && one.id.starts_with(written));
+    let line = |id: &String| {
+        let last = all.iter().find(|one| one.id == *id).map(|one| &one.last);
+        last.map_or_else(String::new, |last| format!("{id}  {}, {}", last.brain, last.status.as_str()))
+    };
+    Ok(Found::of(all.iter().map(|one| one.id.clone()).collect(), line))
+}
+
+/// Finds the conversation that a chat continues. An unknown name begins a conversation; an unambiguous prefix of a
+/// generated id is that id.
+pub(crate) async fn continued_conversation(store: &ProjectStore, written: &str) -> Result<String, Failure> {
+    let is_hex = |id: &str| id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_beginning = (SHORTEST..LENGTH).contains(&written.len()) && is_hex(written);
+    match lookup_conversation(&store.client(), written).await? {
+        Found::One(id) if is_beginning && id.len() == LENGTH && is_hex(&id) => Ok(id),
+        Found::Several(candidates) if is_beginning => Err(ambiguous(written, "conversation", candidates)),
+        Found::One(_) | Found::Several(_) | Found::Nothing => Ok(written.to_owned()),
+    }
+}
+
+/// Generates an unused id: short enough to type, and random from its first digit, so that a prefix is enough.
+pub(crate) async fn new_id(client: &Client) -> Result<String, StoreError> {
+    loop {
+        let drawn = UuidIds.run();
+        // The last digits are random, the first ones are the time.
+        let digits: String = drawn.as_str().chars().rev().filter(char::is_ascii_hexdigit).take(LENGTH).collect();
+        let taken = RunFilter::builder().conversation(digits.as_str()).limit(1).build();
+        if client.store().runs(&taken).await?.is_empty() && !exists(client, &digits).await? {
+            return Ok(digits);
+        }
+    }
+}
+
+/// Returns whether the id of the conversation's first run is used.
+async fn exists(client: &Client, id: &str) -> Result<bool, StoreError> {
+    match client.store().run(&RunId::new(format!("{id}-0"))).await {
+        Ok(_) => Ok(true),
+        Err(StoreError::NoSuchRun { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 #[cfg(test)]

@@ -5,18 +5,17 @@ use std::io::{self, Read};
 
 use serde_json::Value;
 
-use crate::app::failure::Failure;
-use crate::app::ui::Ui;
-use crate::cli::json::no_json;
+use crate::app::{Failure, Ui};
+use crate::cli::no_json;
 
 /// The largest text of a flag, in bytes: eight times the largest document of a run. An endless file or pipe ends here.
 const MAX_BYTES: usize = 64 << 20;
 
 /// Reads the text of a flag: literal, from the file of `@FILE`, or from stdin with `-`.
-pub(crate) fn text(given: &str, ui: &mut Ui) -> Result<String, Failure> {
+pub(crate) fn flag_text(given: &str, ui: &mut Ui) -> Result<String, Failure> {
     match (given, given.strip_prefix('@')) {
-        ("-" | "@-", _) => read(&mut ui.input).map_err(|source| unreadable("stdin", source)),
-        (_, Some(path)) => File::open(path).and_then(read).map_err(|source| unreadable(path, source)),
+        ("-" | "@-", _) => read(&mut ui.input).map_err(Failure::file("stdin", "cannot read")),
+        (_, Some(path)) => File::open(path).and_then(read).map_err(Failure::file(path, "cannot read")),
         (text, None) => Ok(text.to_owned()),
     }
 }
@@ -30,16 +29,12 @@ fn read(input: impl Read) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"))
 }
 
-fn unreadable(path: &str, source: io::Error) -> Failure {
-    Failure::File { path: path.into(), doing: "cannot read", source }
-}
-
 /// Reads the JSON of a flag, as [`text`] does.
-pub(crate) fn value(flag: &str, given: &str, ui: &mut Ui) -> Result<Value, Failure> {
-    let text = text(given, ui)?;
-    serde_json::from_str(&text).map_err(|error| Failure::Misused {
-        message: format!("{flag}: {}", no_json(&text, &error)),
-        hint: r#"write a text as '"text"'; @FILE reads a file, and - reads stdin"#.to_owned(),
+pub(crate) fn flag_json(flag: &str, given: &str, ui: &mut Ui) -> Result<Value, Failure> {
+    let text = flag_text(given, ui)?;
+    serde_json::from_str(&text).map_err(|error| {
+        Failure::usage(format!("{flag}: {}", no_json(&text, &error)))
+            .hint(r#"write a text as '"text"'; @FILE reads a file, and - reads stdin"#)
     })
 }
 

@@ -1,28 +1,59 @@
 //! What a command opens and configures: the project, its store, its models and their prices, the streams, and errors as
 //! prose.
 
-pub(crate) mod atomic_write;
+mod atomic_write;
 pub(crate) mod cargo;
-pub(crate) mod cassette_position;
-pub(crate) mod changed;
-pub(crate) mod conversation;
-pub(crate) mod endpoint;
-pub(crate) mod failure;
-pub(crate) mod file_names;
-pub(crate) mod find;
-pub(crate) mod find_conversation;
-pub(crate) mod json;
-pub(crate) mod models;
-pub(crate) mod money_limit;
-pub(crate) mod output_file;
-pub(crate) mod prices;
-pub(crate) mod project;
-pub(crate) mod project_dir;
-pub(crate) mod recording;
-pub(crate) mod run_options;
-pub(crate) mod runtime;
-pub(crate) mod settings;
-pub(crate) mod store;
+mod cassette_position;
+mod changed;
+mod conversation;
+mod endpoint;
+mod failure;
+mod file_names;
+mod find;
+mod json;
+mod models;
+mod money_limit;
+mod output_file;
+mod prices;
+mod project;
+mod project_dir;
+mod recording;
+mod run_options;
+mod runtime;
+mod saved_files;
+mod settings;
+mod store;
 pub(crate) mod template;
-pub(crate) mod ui;
-pub(crate) mod unclaimed;
+mod ui;
+mod unclaimed;
+
+pub(crate) use atomic_write::replace_file;
+pub(crate) use cassette_position::{
+    CassetteFollower, NO_ANSWER_LEFT, REPLY, SET_ENDPOINT, answers_for, goes_on, rewind,
+};
+pub(crate) use changed::changed_runs;
+pub(crate) use conversation::{Recorded, format_of, write_conversation};
+pub(crate) use endpoint::{Advised, endpoint, secrets, unhidden};
+pub(crate) use failure::Failure;
+pub(crate) use file_names::{numbered, safe};
+pub(crate) use find::{
+    Found, continued_conversation, find_conversation, find_run, lookup_run, new_id, open_run, parse_call,
+};
+pub(crate) use json::{flag_json, flag_text};
+pub(crate) use models::{
+    CassetteSession, ChosenCassette, ModelSettings, Models, choose_models, chosen_cassette, models_for_run,
+};
+pub(crate) use money_limit::check_enforceable;
+pub(crate) use output_file::{to_file, write_file};
+pub(crate) use prices::{PRICE_TABLE, currency, given_prices, price_table};
+pub use project::Project;
+pub(crate) use project::{Entry, normal_title, usage_panic};
+pub(crate) use project_dir::project_folder;
+pub(crate) use recording::{recording, save_recording, write_recording};
+pub(crate) use run_options::{Prepared, check_accepts_messages, open_store, parse_options, prepare};
+pub(crate) use runtime::block_on;
+pub(crate) use saved_files::Folder;
+pub(crate) use settings::Settings;
+pub(crate) use store::{Backend, ProjectStore, here, relative};
+pub(crate) use ui::{PROGRAM, Ui, size};
+pub(crate) use unclaimed::unclaimed_runs;

@@ -13,13 +13,10 @@ use positronic_core::record::{
 use positronic_core::runner::Runner;
 use serde_json::Value;
 
-use crate::app::cassette_position::{answers_for, rewind};
-use crate::app::endpoint::{Advised, endpoint, secrets, unhidden};
-use crate::app::failure::Failure;
-use crate::app::prices::given;
-use crate::app::project::{Entry, Project};
-use crate::app::settings::Settings;
-use crate::app::store::{Backend, ProjectStore};
+use crate::app::{
+    Advised, Backend, Entry, Failure, Project, ProjectStore, SET_ENDPOINT, Settings, answers_for, endpoint,
+    given_prices, rewind, secrets, unhidden,
+};
 use crate::cli::ModelArgs;
 use crate::cli::options::shell_word;
 
@@ -107,7 +104,7 @@ impl Models {
 }
 
 /// Returns the cassette to play: the named one, or the brain's bundled one if no model is configured.
-pub(crate) fn cassette(
+pub(crate) fn chosen_cassette(
     project: &Project,
     entry: &Entry,
     wanted: ModelSettings<'_>,
@@ -116,12 +113,9 @@ pub(crate) fn cassette(
     if let Some(path) = &wanted.model.cassette {
         let name = path.display().to_string();
         let what = format!("playing the cassette {name}");
-        let cassette = Cassette::load(path).map_err(|error| Failure::Cassette {
-            name: name.clone(),
-            message: match error {
-                CassetteError::File { source, .. } => source.to_string(),
-                other => other.to_string(),
-            },
+        let cassette = Cassette::load(path).map_err(|error| match error {
+            CassetteError::File { source, .. } => unplayable(&name, &source),
+            other => unplayable(&name, &other),
         })?;
         return Ok(Some(ChosenCassette { cassette, name, what, advice: "; tools run for real" }));
     }
@@ -132,15 +126,18 @@ pub(crate) fn cassette(
     };
     let title = &entry.definition.title;
     let name = format!("of `{title}`");
-    let cassette =
-        Cassette::replay(text).map_err(|error| Failure::Cassette { name: name.clone(), message: error.to_string() })?;
+    let cassette = Cassette::replay(text).map_err(|error| unplayable(&name, &error))?;
     let what = format!("no key set: playing the bundled cassette of `{title}`");
     let advice = "; tools run for real; set OPENAI_API_KEY or OPENAI_BASE_URL to talk to a real endpoint";
     Ok(Some(ChosenCassette { cassette, name, what, advice }))
 }
 
+fn unplayable(name: &str, error: &dyn std::fmt::Display) -> Failure {
+    Failure::model(format!("cannot play the cassette {name}: {error}"))
+}
+
 /// Selects the models: the played cassette, the project's own models, or the endpoint.
-pub(crate) fn choose(
+pub(crate) fn choose_models(
     project: &Project,
     entry: &Entry,
     wanted: ModelSettings<'_>,
@@ -148,12 +145,10 @@ pub(crate) fn choose(
     playing: Option<ChosenCassette>,
     settings: &Settings,
 ) -> Result<Models, Failure> {
-    let prices = given(wanted.model.prices.as_deref(), settings)?;
+    let prices = given_prices(wanted.model.prices.as_deref(), settings)?;
     if let Some(flag) = endpoint_flag(wanted.model).filter(|_| !settings.has_endpoint()) {
-        return Err(Failure::Misused {
-            message: format!("{flag} needs an endpoint, and none is configured"),
-            hint: "set OPENAI_API_KEY or OPENAI_BASE_URL, or remove the flag".to_owned(),
-        });
+        return Err(Failure::usage(format!("{flag} needs an endpoint, and none is configured"))
+            .hint("set OPENAI_API_KEY or OPENAI_BASE_URL, or remove the flag"));
     }
     let models = match playing {
         Some(playing) => {
@@ -177,8 +172,8 @@ pub(crate) fn models_for_run(
 ) -> Result<Models, Failure> {
     let entry = project.titled(brain)?;
     let wanted = ModelSettings { model, record: None };
-    let playing = cassette(project, entry, wanted, settings)?;
-    choose(project, entry, wanted, &Value::Null, playing, settings)
+    let playing = chosen_cassette(project, entry, wanted, settings)?;
+    choose_models(project, entry, wanted, &Value::Null, playing, settings)
 }
 
 /// Returns the first flag that needs an endpoint.
@@ -196,18 +191,31 @@ fn asked(
 ) -> Result<Models, Failure> {
     let name = &wanted.model.model;
     let (normal, high) = match own(project, Tier::Normal).filter(|_| name.is_none()) {
-        Some(normal) if wanted.model.endpoint.first_given().is_some() => {
-            let flag = wanted.model.endpoint.first_given().unwrap_or_default();
-            return Err(Failure::Misused {
-                message: format!("{flag} needs an endpoint, but the project's own model {} answers", normal.name()),
-                hint: "name a model of the endpoint with --model, or remove the flag".to_owned(),
-            });
-        }
-        Some(normal) => (normal, own(project, Tier::High)),
+        Some(normal) => match wanted.model.endpoint.first_given() {
+            Some(flag) => {
+                let own = format!("{flag} needs an endpoint, but the project's own model {} answers", normal.name());
+                return Err(Failure::usage(own).hint("name a model of the endpoint with --model, or remove the flag"));
+            }
+            None => (normal, own(project, Tier::High)),
+        },
         None if settings.has_endpoint() => (endpoint(wanted.model, settings)?, None),
-        None if wanted.record.is_some() => return Err(Failure::NothingToRecord),
-        None if name.is_some() => return Err(Failure::NoEndpoint { model: name.clone().unwrap_or_default() }),
-        None if has_loop(&entry.definition) => return Err(Failure::NoModel { brain: entry.definition.title.clone() }),
+        None if wanted.record.is_some() => {
+            return Err(Failure::model("cannot record: no model is configured").hint(SET_ENDPOINT));
+        }
+        None if name.is_some() => {
+            return Err(Failure::model(format!(
+                "no endpoint is configured for the model `{}`",
+                name.as_deref().unwrap_or_default()
+            ))
+            .hint("set OPENAI_API_KEY or OPENAI_BASE_URL")
+            .hint("without `--model`, the bundled cassette answers if there is one"));
+        }
+        None if has_loop(&entry.definition) => {
+            let title = &entry.definition.title;
+            return Err(Failure::model(format!("no model is configured, and `{title}` has no bundled cassette"))
+                .hint(SET_ENDPOINT)
+                .hint("or run without a key: --cassette FILE plays a recording of --record FILE"));
+        }
         None => (Arc::new(NoModel) as Arc<dyn Model>, None),
     };
     match wanted.record {
@@ -348,7 +356,7 @@ mod tests {
         let project = Project::new().brain(agent);
         let model = ModelArgs { action_format, ..ModelArgs::default() };
         let wanted = ModelSettings { model: &model, record: None };
-        let models = choose(&project, &project.brains[0], wanted, &Value::Null, None, settings);
+        let models = choose_models(&project, &project.brains[0], wanted, &Value::Null, None, settings);
         models.map(|models| models.normal.action_format()).map_err(|failure| failure.prose())
     }
 
@@ -372,7 +380,7 @@ mod tests {
         let with = |endpoint: EndpointArgs, model: Option<&str>, project: &Project, settings: &Settings| {
             let model = ModelArgs { endpoint, model: model.map(str::to_owned), ..ModelArgs::default() };
             let wanted = ModelSettings { model: &model, record: None };
-            let chosen = choose(project, &project.brains[0], wanted, &Value::Null, None, settings);
+            let chosen = choose_models(project, &project.brains[0], wanted, &Value::Null, None, settings);
             chosen.map(|models| models.normal.name()).map_err(|failure| failure.to_string())
         };
         let agent = || Project::new().brain(positronic_core::dsl::brain("Agent"));

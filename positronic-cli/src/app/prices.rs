@@ -3,31 +3,37 @@
 use std::fs;
 use std::path::Path;
 
-use positronic_core::record::{BudgetRequest, LimitKind, Pending, PendingKind, PriceTable, RunId, Seq};
+use positronic_core::record::BudgetRequest;
+use positronic_core::record::{LimitKind, Pending, PendingKind, PriceTable, RunId, Seq};
 use positronic_core::runner::Client;
 use positronic_core::store::StoreError;
 
-use crate::app::failure::Failure;
-use crate::app::settings::Settings;
+use crate::app::{Failure, Settings};
+
+/// The format of a price table, by example.
+pub(crate) const PRICE_TABLE: &str = "`as_of = \"2026-11-01\"` and, under `[prices]`, lines such as `\"openai/gpt-5\" = \
+                                      { input = 1.25, output = 10 }`";
 
 /// Reads the named table, else the environment's, else the bundled one.
-pub(crate) fn prices(named: Option<&Path>, settings: &Settings) -> Result<PriceTable, Failure> {
-    Ok(given(named, settings)?.unwrap_or_else(PriceTable::bundled))
+pub(crate) fn price_table(named: Option<&Path>, settings: &Settings) -> Result<PriceTable, Failure> {
+    Ok(given_prices(named, settings)?.unwrap_or_else(PriceTable::bundled))
 }
 
 /// Reads the named table, else the environment's, if there is one. A file with the extension `.json` is JSON, any
 /// other is TOML.
-pub(crate) fn given(named: Option<&Path>, settings: &Settings) -> Result<Option<PriceTable>, Failure> {
+pub(crate) fn given_prices(named: Option<&Path>, settings: &Settings) -> Result<Option<PriceTable>, Failure> {
     let Some(path) = named.or(settings.prices.as_deref()) else { return Ok(None) };
-    let text = fs::read_to_string(path);
-    let text = text.map_err(|source| Failure::File { path: path.to_owned(), doing: "cannot read", source })?;
+    let text = fs::read_to_string(path).map_err(Failure::file(path, "cannot read"))?;
     let is_json = path.extension().is_some_and(|extension| extension == "json");
     let table = if is_json {
         serde_json::from_str(&text).map_err(|error| error.to_string())
     } else {
         toml::from_str(&text).map_err(|error| error.to_string())
     };
-    table.map(Some).map_err(|reason| Failure::Prices { path: path.to_owned(), reason: reason.trim_end().to_owned() })
+    table.map(Some).map_err(|reason: String| {
+        Failure::environment(format!("invalid price table {}: {}", path.display(), reason.trim_end()))
+            .hint(format!("a price table is {PRICE_TABLE}"))
+    })
 }
 
 /// Returns the currency of a run's money limits, for a limit question.

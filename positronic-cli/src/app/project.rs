@@ -8,8 +8,8 @@ use positronic_core::dsl::{Action, Runnable};
 use positronic_core::model::Model;
 use positronic_core::record::Tier;
 
-use crate::app::failure::Failure;
-use crate::cli::suggest::nearest;
+use crate::app::Failure;
+use crate::cli::did_you_mean;
 
 /// The brains of a project, with what they need to run.
 ///
@@ -56,7 +56,7 @@ impl Project {
     #[track_caller]
     pub fn brain(mut self, brain: impl Runnable) -> Self {
         let definition = brain.definition();
-        if self.brains.iter().any(|entry| normal(&entry.definition.title) == normal(&definition.title)) {
+        if self.brains.iter().any(|entry| normal_title(&entry.definition.title) == normal_title(&definition.title)) {
             usage_panic(&format!(
                 "the project has two brains named `{}`; give one of them another title",
                 definition.title
@@ -115,8 +115,15 @@ impl Project {
     pub(crate) fn check(&self) -> Result<(), Failure> {
         for entry in &self.brains {
             self.actions.check(&entry.definition).map_err(|UnknownAction { brain, action, known }| {
-                let near = nearest(&action, known.iter().map(String::as_str)).into_iter().map(str::to_owned).collect();
-                Failure::UnknownAction { brain, action, near, known }
+                let has = match known.as_slice() {
+                    [] => "the project has no actions; add one with `Project::action`".to_owned(),
+                    known => format!("the project has the actions {}", known.join(", ")),
+                };
+                Failure::usage(format!(
+                    "the brain `{brain}` names the action `{action}`, which the project does not have"
+                ))
+                .hints(did_you_mean(&action, known.iter().map(String::as_str), ""))
+                .hint(has)
             })?;
         }
         Ok(())
@@ -137,29 +144,37 @@ impl Project {
 
     /// Finds the brain of a run.
     pub(crate) fn titled(&self, title: &str) -> Result<&Entry, Failure> {
-        self.brains.iter().find(|entry| entry.definition.title == title).ok_or_else(|| {
-            let known = self.brains.iter().map(|entry| entry.definition.title.clone()).collect();
-            Failure::UnknownBrain { written: title.to_owned(), near: Vec::new(), known }
-        })
+        let entry = self.brains.iter().find(|entry| entry.definition.title == title);
+        entry.ok_or_else(|| Failure::usage(format!("unknown brain `{title}`")).hint(self.known_brains()))
     }
 
     /// Finds a brain by its title or an unambiguous prefix of it.
     pub(crate) fn find(&self, written: &str) -> Result<&Entry, Failure> {
-        let wanted = normal(written);
-        let exact = self.brains.iter().find(|entry| normal(&entry.definition.title) == wanted);
-        let begins = |entry: &&Entry| wanted.len() >= SHORTEST && normal(&entry.definition.title).starts_with(&wanted);
+        let wanted = normal_title(written);
+        let exact = self.brains.iter().find(|entry| normal_title(&entry.definition.title) == wanted);
+        let begins =
+            |entry: &&Entry| wanted.len() >= SHORTEST && normal_title(&entry.definition.title).starts_with(&wanted);
         let mut beginning = self.brains.iter().filter(begins);
         let only = beginning.next().filter(|_| beginning.next().is_none());
         exact.or(only).ok_or_else(|| {
-            let known: Vec<String> = self.brains.iter().map(|entry| entry.definition.title.clone()).collect();
-            let near = nearest(written, known.iter().map(String::as_str)).into_iter().map(str::to_owned).collect();
-            Failure::UnknownBrain { written: written.to_owned(), near, known }
+            let titles = self.brains.iter().map(|entry| entry.definition.title.as_str());
+            let near = did_you_mean(written, titles, "");
+            Failure::usage(format!("unknown brain `{written}`")).hints(near).hint(self.known_brains())
         })
+    }
+
+    /// Lists the brains for an error.
+    fn known_brains(&self) -> String {
+        if self.brains.is_empty() {
+            return "the project has no brains; add one with `Project::brain`".to_owned();
+        }
+        let titles: Vec<_> = self.brains.iter().map(|entry| format!("`{}`", entry.definition.title)).collect();
+        format!("the project has the brains {}", titles.join(", "))
     }
 }
 
 /// Normalizes a title: letters and digits in lower case.
-pub(crate) fn normal(title: &str) -> String {
+pub(crate) fn normal_title(title: &str) -> String {
     title.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 

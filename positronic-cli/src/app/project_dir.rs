@@ -13,7 +13,7 @@ const FOLDER: &str = ".positronic";
 const MANIFEST: &str = "Cargo.toml";
 
 /// Finds the folder for a project's runs; it may not exist yet.
-pub(crate) fn folder(here: &Path) -> PathBuf {
+pub(crate) fn project_folder(here: &Path) -> PathBuf {
     let known = here.ancestors().map(|folder| folder.join(FOLDER)).find(|folder| folder.is_dir());
     known.unwrap_or_else(|| root(here).unwrap_or_else(|| here.to_owned()).join(FOLDER))
 }
@@ -85,7 +85,7 @@ mod tests {
 
         /// Finds the project folder from `here`, relative to the disk.
         fn from(&self, here: &str) -> String {
-            let found = folder(&self.made(here));
+            let found = project_folder(&self.made(here));
             let root = fs::canonicalize(self.0.path()).unwrap();
             let inside = found.strip_prefix(self.0.path()).or_else(|_| found.strip_prefix(root));
             inside.unwrap().to_str().unwrap().to_owned()

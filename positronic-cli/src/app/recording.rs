@@ -3,26 +3,22 @@
 use positronic_core::model::cassette::{Header, Recording};
 use positronic_core::projection::{Exchange, Traffic, traffic};
 use positronic_core::record::{EventKind, Message, Output, RunId, Seq};
+use positronic_core::runner::Client;
 
-use crate::app::atomic_write::replace;
-use crate::app::failure::Failure;
-use crate::app::models::{CassetteSession, Models};
-use crate::app::store::ProjectStore;
-use crate::app::ui::Ui;
+use crate::app::{CassetteSession, Failure, Models, Ui, write_file};
 use positronic_core::private;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Renders the cassette of a run. `project` makes messages as the asked model does, and `secrets` are redacted.
 pub(crate) async fn recording(
-    store: &ProjectStore,
+    client: &Client,
     run: &RunId,
     secrets: Vec<String>,
     project: impl FnMut(&[Output]) -> Option<Vec<Message>>,
 ) -> Result<String, Failure> {
-    let client = store.client();
     let log = client.events(run, Seq(0)).await?;
     let history = client.history(run).await?;
-    let traffic = traffic(log.iter().map(|event| &**event), history, project).map_err(Failure::store)?;
+    let traffic = traffic(log.iter().map(|event| &**event), history, project).map_err(Failure::environment)?;
     let exchanges = || {
         traffic.iter().filter_map(|one| match one {
             Traffic::Exchange(exchange) => Some(&**exchange),
@@ -30,10 +26,7 @@ pub(crate) async fn recording(
         })
     };
     let Some(first) = exchanges().next() else {
-        return Err(Failure::Refused {
-            message: format!("the run {run} asked no model; there is nothing to record"),
-            hints: Vec::new(),
-        });
+        return Err(Failure::refused(format!("the run {run} asked no model; there is nothing to record")));
     };
     let options = match log.first().map(|event| &event.kind) {
         Some(EventKind::BrainStart(start)) => Some(start.options.clone()),
@@ -69,9 +62,8 @@ fn models<'a>(exchanges: impl Iterator<Item = &'a Exchange>) -> String {
 }
 
 /// Writes a cassette, and prints the command that plays it.
-pub(crate) fn written(file: &Path, text: &str, brain: &str, ui: &mut Ui) -> Result<(), Failure> {
-    let refuse = |source| Failure::File { path: PathBuf::from(file), doing: "cannot write", source };
-    replace(file, text).map_err(refuse)?;
+pub(crate) fn write_recording(file: &Path, text: &str, brain: &str, ui: &mut Ui) -> Result<(), Failure> {
+    write_file(file, text)?;
     let file = file.display().to_string();
     let play = ui.command(&["run", brain, "--cassette", &file]);
     ui.notice(&format!("recorded to {file}; play it with: {play}"))?;
@@ -79,13 +71,9 @@ pub(crate) fn written(file: &Path, text: &str, brain: &str, ui: &mut Ui) -> Resu
 }
 
 /// Writes the recorded cassette, however the run ended.
-pub(crate) fn save(models: &Models, record: Option<&Path>, ui: &mut Ui) -> Result<(), Failure> {
+pub(crate) fn save_recording(models: &Models, record: Option<&Path>, ui: &mut Ui) -> Result<(), Failure> {
     let (CassetteSession::Records(cassette), Some(path)) = (&models.cassette, record) else { return Ok(()) };
-    private::write(path, cassette.to_text().as_bytes()).map_err(|source| Failure::File {
-        path: path.to_owned(),
-        doing: "cannot write",
-        source,
-    })?;
+    private::write(path, cassette.to_text().as_bytes()).map_err(Failure::file(path, "cannot write"))?;
     ui.notice(&format!("recorded to {}", path.display()))?;
     Ok(())
 }

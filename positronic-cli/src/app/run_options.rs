@@ -3,19 +3,12 @@
 use positronic_core::definition::StageBody;
 use serde_json::Value;
 
-use crate::app::failure::Failure;
-use crate::app::models::{ChosenCassette, ModelSettings, Models, cassette, choose};
-use crate::app::project::{Entry, Project};
-use crate::app::store::{ProjectStore, with_alternatives};
-use crate::app::ui::Ui;
-use crate::cli::options::parse;
-
-/// The options of the command line.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct GivenOptions<'a> {
-    pub(crate) pairs: &'a [String],
-    pub(crate) document: Option<&'a str>,
-}
+use crate::app::{
+    ChosenCassette, Entry, Failure, ModelSettings, Models, Project, ProjectStore, Ui, choose_models, chosen_cassette,
+};
+use crate::cli::OptionArgs;
+use crate::cli::options::{OptionsError, parse};
+use crate::render::figures::many;
 
 /// What a run starts with.
 pub(crate) struct Prepared {
@@ -30,36 +23,45 @@ pub(crate) fn prepare(
     project: &Project,
     entry: &Entry,
     settings: ModelSettings<'_>,
-    given: GivenOptions<'_>,
+    given: &OptionArgs,
     ui: &mut Ui,
 ) -> Result<Prepared, Failure> {
-    let playing = cassette(project, entry, settings, &ui.settings)?;
+    let playing = chosen_cassette(project, entry, settings, &ui.settings)?;
     let goal = playing.as_ref().and_then(ChosenCassette::goal);
     let options = options(entry, given, playing.as_ref().and_then(ChosenCassette::options), ui)?;
-    let models = choose(project, entry, settings, &options, playing, &ui.settings)?;
+    let models = choose_models(project, entry, settings, &options, playing, &ui.settings)?;
     Ok(Prepared { options, models, goal })
 }
 
 /// Opens the store of a run, or one in memory.
 pub(crate) fn open_store(in_memory: bool, ui: &Ui) -> Result<ProjectStore, Failure> {
     match &ui.store_args.store {
-        Some(store) if in_memory => Err(Failure::Misused {
-            message: format!("--memory stores nothing in {}", store.display()),
-            hint: "use either --memory or --store FILE".to_owned(),
-        }),
+        Some(store) if in_memory => Err(Failure::usage(format!("--memory stores nothing in {}", store.display()))
+            .hint("use either --memory or --store FILE")),
         _ if in_memory => Ok(ProjectStore::memory()),
-        _ => ProjectStore::open(ui).map_err(|failure| with_alternatives(&failure)),
+        _ => ProjectStore::open(ui).map_err(|failure| {
+            failure.hints(["use --store FILE for another store, or --memory to run without one".to_owned()])
+        }),
     }
 }
 
 /// Parses the options, with the recorded ones of the cassette as defaults.
-fn options(entry: &Entry, given: GivenOptions<'_>, recorded: Option<&Value>, ui: &mut Ui) -> Result<Value, Failure> {
-    let document = match given.document {
-        Some(given) => Some(crate::app::json::text(given, ui)?),
+fn options(entry: &Entry, given: &OptionArgs, recorded: Option<&Value>, ui: &mut Ui) -> Result<Value, Failure> {
+    let document = match &given.document {
+        Some(given) => Some(crate::app::flag_text(given, ui)?),
         None => recorded.map(Value::to_string),
     };
-    let options = parse(entry.definition.options.json(), given.pairs, document.as_deref());
-    options.map_err(|source| Failure::Options { brain: entry.definition.title.clone(), source })
+    parse_options(entry, &given.pairs, document.as_deref())
+}
+
+/// Parses options by the schema of a brain.
+pub(crate) fn parse_options(entry: &Entry, pairs: &[String], document: Option<&str>) -> Result<Value, Failure> {
+    let definition = &entry.definition;
+    parse(definition.options.json(), pairs, document).map_err(|OptionsError { problems, example }| {
+        let count = many(problems.len(), "problem");
+        let head = format!("{count} with the options of `{}`:\n{}", definition.title, problems.join("\n"));
+        Failure::usage(head).hints((!example.is_empty()).then(|| format!("for example: {example}")))
+    })
 }
 
 /// Refuses a brain without a loop that could receive a message.
@@ -67,6 +69,6 @@ pub(crate) fn check_accepts_messages(entry: &Entry, hint: impl FnOnce() -> Strin
     if entry.definition.stages.iter().any(|stage| matches!(stage.body, StageBody::Loop(_))) {
         return Ok(());
     }
-    let message = format!("`{}` accepts no message: it has no loop of its own", entry.definition.title);
-    Err(Failure::Misused { message, hint: hint() })
+    let title = &entry.definition.title;
+    Err(Failure::usage(format!("`{title}` accepts no message: it has no loop of its own")).hint(hint()))
 }

@@ -5,7 +5,6 @@
 //! memory until the command ends.
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use positronic_core::runner::Client;
@@ -13,9 +12,7 @@ use positronic_core::store::MemoryStore;
 #[cfg(feature = "sqlite")]
 use positronic_core::store::{SqliteOptions, SqliteStore, StoreError};
 
-use crate::app::failure::Failure;
-use crate::app::project_dir::folder;
-use crate::app::ui::Ui;
+use crate::app::{Failure, Ui, project_folder};
 use positronic_core::private;
 
 const FILE: &str = "runs.db";
@@ -63,12 +60,13 @@ impl ProjectStore {
     fn existing(ui: &Ui, read_only: bool) -> Result<Self, Failure> {
         let here = here()?;
         let named = named(ui);
-        let path = named.clone().unwrap_or_else(|| folder(&here).join(FILE));
+        let path = named.clone().unwrap_or_else(|| project_folder(&here).join(FILE));
         if path.exists() {
             return Self::file(&path, &here, read_only);
         }
         match named {
-            Some(path) => Err(Failure::NoStore { place: shown(&path, &here) }),
+            Some(path) => Err(Failure::environment(format!("no store found at {}", shown(&path, &here)))
+                .hint("check --store and POSITRONIC_STORE; `run` and `import` create a missing store")),
             None => Ok(Self { location: shown(&path, &here), ..Self::memory() }),
         }
     }
@@ -80,10 +78,9 @@ impl ProjectStore {
 
     #[cfg(not(feature = "sqlite"))]
     fn file(path: &Path, here: &Path, _: bool) -> Result<Self, Failure> {
-        Err(Failure::Store {
-            message: format!("{} cannot be opened: this command was built without SQLite", shown(path, here)),
-            hints: vec!["build it with the feature `sqlite` of positronic-cli, or use --memory".to_owned()],
-        })
+        let path = shown(path, here);
+        Err(Failure::environment(format!("{path} cannot be opened: this command was built without SQLite"))
+            .hint("build it with the feature `sqlite` of positronic-cli, or use --memory"))
     }
 
     #[cfg(feature = "sqlite")]
@@ -97,8 +94,7 @@ impl ProjectStore {
         }
         if matches!(opened, Err(StoreError::Older { .. })) && !holds_something() {
             let message = format!("{} is an empty file without an event store", shown(path, here));
-            let hints = vec!["`run` and `import` create the store in it".to_owned()];
-            return Err(Failure::Store { message, hints });
+            return Err(Failure::environment(message).hint("`run` and `import` create the store in it"));
         }
         Ok(Self { backend: Backend::File(opened?), location: shown(path, here), path: Some(path.to_owned()) })
     }
@@ -117,33 +113,23 @@ impl ProjectStore {
     }
 }
 
-/// Adds the alternatives to a failure to open the store.
-pub(crate) fn with_alternatives(failure: &Failure) -> Failure {
-    let hint = "use --store FILE for another store, or --memory to run without one";
-    Failure::Store { message: failure.to_string(), hints: vec![hint.to_owned()] }
-}
-
 fn named(ui: &Ui) -> Option<PathBuf> {
     ui.store_args.store.clone().or_else(|| ui.settings.store.clone())
 }
 
-fn here() -> Result<PathBuf, Failure> {
-    std::env::current_dir().map_err(|source| file(Path::new("."), "cannot enter", source))
+pub(crate) fn here() -> Result<PathBuf, Failure> {
+    std::env::current_dir().map_err(Failure::file(".", "cannot enter"))
 }
 
 /// Returns the project's store file, and creates its folder, which git ignores.
 fn own(here: &Path) -> Result<PathBuf, Failure> {
-    let folder = folder(here);
-    private::make_folder(&folder).map_err(|source| file(&folder, "cannot create the folder of the store", source))?;
+    let folder = project_folder(here);
+    private::make_folder(&folder).map_err(Failure::file(&folder, "cannot create the folder of the store"))?;
     let ignored = folder.join(".gitignore");
     if !ignored.exists() {
-        fs::write(&ignored, "*\n").map_err(|source| file(&ignored, "cannot write", source))?;
+        fs::write(&ignored, "*\n").map_err(Failure::file(&ignored, "cannot write"))?;
     }
     Ok(folder.join(FILE))
-}
-
-fn file(path: &Path, doing: &'static str, source: io::Error) -> Failure {
-    Failure::File { path: path.to_owned(), doing, source }
 }
 
 /// Renders a path relative to the current folder.

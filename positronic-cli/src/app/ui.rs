@@ -6,12 +6,10 @@ use anstyle::{AnsiColor, Style as Ansi};
 use positronic_core::record::{Actor, PriceTable};
 use serde::Serialize;
 
-use crate::app::failure::Failure;
-use crate::app::settings::Settings;
+use crate::app::{Failure, Settings};
 use crate::cli::options::shell_word;
 use crate::cli::{Color, StoreArgs};
-use crate::render::Style;
-use crate::render::text::{harmless_json, sanitise, wrap};
+use crate::render::{Style, harmless_json, one_line, printable, sanitise, shorten, wrap};
 
 /// Columns of a list that does not go to a terminal.
 const WIDE: usize = 160;
@@ -139,9 +137,19 @@ impl Ui {
         std::iter::once(self.program.clone()).chain(words).collect::<Vec<_>>().join(" ")
     }
 
+    /// Escapes terminal control characters, and signs that the terminal cannot print.
+    fn safe(&self, text: &str) -> String {
+        printable(sanitise(text), self.settings.unicode)
+    }
+
+    /// Writes an entry of a list as data, in one line that fits.
+    pub(crate) fn row(&mut self, text: &str) -> io::Result<()> {
+        self.print(&shorten(&one_line(text), self.columns()))
+    }
+
     /// Writes text as data, with terminal control characters escaped.
     pub(crate) fn print(&mut self, text: &str) -> io::Result<()> {
-        let text = sanitise(text, self.settings.unicode);
+        let text = self.safe(text);
         if text.is_empty() { Ok(()) } else { writeln!(self.out, "{}", text.trim_end_matches('\n')) }
     }
 
@@ -167,7 +175,7 @@ impl Ui {
 
     /// Writes messages without wrapping them, since they contain commands.
     pub(crate) fn lines(&mut self, text: &str) -> io::Result<()> {
-        let text = sanitise(text, self.settings.unicode);
+        let text = self.safe(text);
         writeln!(self.err, "{}", text.trim_end_matches('\n'))
     }
 
@@ -175,7 +183,7 @@ impl Ui {
     pub(crate) fn notice(&mut self, text: &str) -> io::Result<()> {
         let columns = if self.settings.stderr_is_terminal { size().0 } else { usize::MAX };
         let ansi = if self.colour() { Ansi::new().dimmed() } else { Ansi::new() };
-        for line in wrap(&sanitise(text, self.settings.unicode), columns.saturating_sub(1)) {
+        for line in wrap(&self.safe(text), columns.saturating_sub(1)) {
             writeln!(self.err, "{ansi}{line}{ansi:#}")?;
         }
         Ok(())
@@ -183,7 +191,7 @@ impl Ui {
 
     /// Prints why the command failed.
     pub(crate) fn failure(&mut self, failure: &Failure) -> io::Result<()> {
-        let prose = sanitise(&failure.prose(), self.settings.unicode);
+        let prose = self.safe(&failure.prose());
         match prose.strip_prefix("error:").filter(|_| self.colour()) {
             Some(rest) => {
                 let ansi = AnsiColor::Red.on_default().bold();

@@ -8,7 +8,7 @@ use positronic_core::runner::Client;
 use positronic_core::store::StoreError;
 
 /// Finds the runs that have work and no live worker.
-pub(crate) async fn unclaimed(
+pub(crate) async fn unclaimed_runs(
     client: &Client,
     rows: impl Iterator<Item = &RunSummary>,
     now: Timestamp,

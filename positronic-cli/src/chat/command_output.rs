@@ -3,29 +3,24 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use positronic_core::record::ToolDecl;
 use positronic_core::runner::{Clock as _, SystemClock};
 use positronic_core::store::PendingItem;
 
 use super::context::ChatContext;
 use super::slash_commands::{Slash, help};
-use crate::app::conversation::{form, write};
-use crate::app::failure::Failure;
-use crate::app::output_file::refuse_known;
-use crate::app::store::relative;
-use crate::render::Style;
-use crate::render::costs;
+use crate::app::{Failure, format_of, relative, to_file, write_conversation};
 use crate::render::figures::{many, size, tokens};
-use crate::render::limits::{allowed, standing};
-use crate::render::text::{one_line, shorten, width};
-use crate::session::pending::{named, question};
+use crate::render::{Style, aligned, allowed, costs, one_line, shorten, standing};
+use crate::session::{asking_party, question_text};
 
 impl ChatContext {
     /// Carries out a command, and returns what it prints.
     pub(super) async fn output(&self, slash: Slash, argument: &str, style: &Style) -> Result<String, Failure> {
         match slash {
-            Slash::Tools => self.tools(style.width, style.unicode).await,
+            Slash::Tools => self.tools(style.width).await,
             Slash::Usage => self.usage().await,
-            Slash::Files => self.files(style.unicode).await,
+            Slash::Files => self.files().await,
             Slash::Pending => self.pending_items().await,
             Slash::Export => self.export(argument).await,
             Slash::Id => Ok(self.identity()),
@@ -44,9 +39,9 @@ impl ChatContext {
     /// Renders the conversation as a transcript, or its last messages.
     pub(super) async fn history(&self, argument: &str, style: &Style) -> Result<String, Failure> {
         let most = if argument.is_empty() { Some(usize::MAX) } else { argument.parse().ok().filter(|most| *most > 0) };
-        let most = most.ok_or_else(|| Failure::Misused {
-            message: format!("/history: expected a number of messages, got `{argument}`"),
-            hint: "/history shows the whole conversation, and /history 3 the last three messages".to_owned(),
+        let most = most.ok_or_else(|| {
+            Failure::usage(format!("/history: expected a number of messages, got `{argument}`"))
+                .hint("/history shows the whole conversation, and /history 3 the last three messages")
         })?;
         let text = self.recorded().await?.text(most, style, false, SystemClock.now());
         Ok(if text.is_empty() { "\nno message yet".to_owned() } else { text })
@@ -57,25 +52,20 @@ impl ChatContext {
         if items.is_empty() {
             return Ok("nothing waits".to_owned());
         }
-        let line = |item: &PendingItem| format!("{} {}", named(&item.pending), question(&item.pending, None));
+        let line =
+            |item: &PendingItem| format!("{} {}", asking_party(&item.pending), question_text(&item.pending, None));
         Ok(items.iter().map(line).collect::<Vec<_>>().join("\n"))
     }
 
     /// Lists the tools of the last model request.
-    async fn tools(&self, columns: usize, unicode: bool) -> Result<String, Failure> {
+    async fn tools(&self, columns: usize) -> Result<String, Failure> {
         let Some(tools) = self.recorded().await?.tools()? else { return Ok("no model was asked yet".to_owned()) };
         if tools.is_empty() {
             return Ok("the last model request had no tools".to_owned());
         }
-        let names: Vec<String> = tools.iter().map(|tool| one_line(tool.id.as_str(), unicode)).collect();
-        let column = names.iter().map(|name| width(name)).max().unwrap_or(0).min(columns / 3);
-        let mut text = String::new();
-        for (tool, name) in tools.iter().zip(names) {
-            let gap = " ".repeat(column.saturating_sub(width(&name)));
-            let line = format!("{name}{gap}  {}", one_line(&tool.description, unicode));
-            _ = writeln!(text, "{}", shorten(line.trim_end(), columns, unicode));
-        }
-        Ok(text)
+        let pair = |tool: &ToolDecl| (one_line(tool.id.as_str()), one_line(&tool.description));
+        let lines = aligned(&tools.iter().map(pair).collect::<Vec<_>>());
+        Ok(lines.iter().map(|line| shorten(line, columns) + "\n").collect())
     }
 
     /// Renders what the last answer and the conversation used and cost, and their budgets.
@@ -94,7 +84,7 @@ impl ChatContext {
         let Some(last) = bill.runs.values().last() else { return Ok(format!("no message yet\n{limits}")) };
         let mut text = String::new();
         for (what, spent, cost) in
-            [("last answer", last.total(), costs::cost(last)), ("conversation", bill.total(), costs::bill(&bill))]
+            [("last answer", last.total(), costs::cost_line(last)), ("conversation", bill.total(), costs::bill(&bill))]
         {
             let usage = spent.usage;
             let mut line = format!("{what}: {}, {}", many(spent.calls, "model answer"), tokens(&usage));
@@ -114,7 +104,7 @@ impl ChatContext {
     }
 
     /// Saves the files that are not saved, and lists all of them.
-    async fn files(&self, unicode: bool) -> Result<String, Failure> {
+    async fn files(&self) -> Result<String, Failure> {
         let files = self.recorded().await?.files();
         if files.is_empty() {
             return Ok(match self.folder() {
@@ -131,7 +121,7 @@ impl ChatContext {
                 Err(failure) => failure.to_string(),
             };
             let what = format!("{} ({}, {})", file.name, file.media_type, size(file.size));
-            _ = writeln!(text, "{}  {}", one_line(&what, unicode), one_line(&place, unicode));
+            _ = writeln!(text, "{}  {}", one_line(&what), one_line(&place));
         }
         Ok(text)
     }
@@ -142,10 +132,10 @@ impl ChatContext {
             return Ok("name a file: /export talk.md, or /export talk.json".to_owned());
         }
         let file = Path::new(file);
-        if refuse_known(Some(file), false).is_err() {
+        if to_file(Some(file), false).is_err() {
             return Ok(format!("{} exists: name another file", file.display()));
         }
-        write(file, &self.recorded().await?, form(Some(file)), false)?;
+        write_conversation(file, &self.recorded().await?, format_of(Some(file)), false)?;
         Ok(format!("wrote the conversation to {}", file.display()))
     }
 }

@@ -4,23 +4,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use positronic_core::definition::BrainDefinition;
-use positronic_core::record::{
-    Actor, Budget, BudgetRequest, FileOutput, LimitKind, PendingKind, PriceTable, RunId, RunSummary,
-};
+use positronic_core::record::BudgetRequest;
+use positronic_core::record::{Actor, Budget, FileOutput, LimitKind, PendingKind, PriceTable, RunId, RunSummary};
 use positronic_core::runner::{
     Busy, Client, Clock as _, Conversation, ConversationError, DueTrigger, ResumeError, RunHandle, Runner, SystemClock,
 };
 use positronic_core::store::{PendingFilter, PendingItem};
 use serde_json::Value;
 
-use super::saved_files::Folder;
-use crate::app::cassette_position::{CassetteFollower, NO_ANSWER_LEFT};
-use crate::app::conversation::Recorded;
-use crate::app::failure::Failure;
-use crate::app::find_conversation::new_id;
-use crate::app::store::ProjectStore;
-use crate::app::ui::Ui;
-use crate::session::pending::answers;
+use crate::app::{CassetteFollower, Failure, Folder, NO_ANSWER_LEFT, ProjectStore, Recorded, Ui, new_id};
+use crate::session::answer_commands;
 
 /// The conversation of a chat.
 pub(crate) struct ChatContext {
@@ -102,7 +95,7 @@ impl ChatContext {
             Err(ResumeError::Claimed { .. } | ResumeError::Over { .. } | ResumeError::NoBrain { .. }) => {
                 Ok(runner.open(run).await?)
             }
-            Err(error) => Err(Failure::Refused { message: error.to_string(), hints: Vec::new() }),
+            Err(error) => Err(Failure::refused(error)),
         }
     }
 
@@ -152,7 +145,8 @@ impl ChatContext {
             |item: &&PendingItem| matches!(item.pending.kind, PendingKind::Budget(BudgetRequest { shared: true, .. }));
         Ok(pending.iter().find(asks).and_then(|item| {
             let run = &item.run;
-            let answer = answers(run.as_str(), &item.pending, SystemClock.now(), &self.ui).into_iter().next()?;
+            let answer =
+                answer_commands(run.as_str(), &item.pending, SystemClock.now(), &self.ui).into_iter().next()?;
             Some(format!(
                 "the budget applies to runs that begin with it; `{run}`, which asks for more, continues with: {answer}"
             ))
@@ -163,27 +157,22 @@ impl ChatContext {
     pub(super) async fn save(&self, file: &FileOutput) -> Result<Option<PathBuf>, Failure> {
         let (Some(folder), Some(sha256)) = (self.folder(), file.blob()) else { return Ok(None) };
         let Some(bytes) = self.client().blob(sha256).await? else { return Ok(None) };
-        let saved = folder.save(&file.name, &bytes);
-        saved.map(Some).map_err(|source| Failure::File {
-            path: folder.path().to_owned(),
-            doing: "cannot save a file in",
-            source,
-        })
+        folder.save(&file.name, &bytes).map(Some).map_err(Failure::file(folder.path(), "cannot save a file in"))
     }
 
     /// Returns the folder of the conversation's files.
     pub(super) fn folder(&self) -> Option<Folder> {
-        self.files_dir.as_ref().map(|around| Folder::new(around, &self.id))
+        self.files_dir.as_ref().map(|around| Folder::of_conversation(around, &self.id))
     }
 }
 
 /// Explains why a message was refused, and how to continue the conversation.
 fn refused(error: ConversationError, back: &str, inbox: &str) -> Failure {
     match error {
-        ConversationError::Busy { run, reason } => Failure::Refused {
-            message: format!("the run `{run}` is not over and accepts no message now: {reason}"),
-            hints: vec![format!("`{inbox}` lists what it waits for, and how to answer")],
-        },
+        ConversationError::Busy { run, reason } => {
+            Failure::refused(format!("the run `{run}` is not over and accepts no message now: {reason}"))
+                .hint(format!("`{inbox}` lists what it waits for, and how to answer"))
+        }
         ConversationError::Spent { kind, .. } => {
             let option = match kind {
                 LimitKind::Money => "--max-money AMOUNT",
@@ -191,20 +180,19 @@ fn refused(error: ConversationError, back: &str, inbox: &str) -> Failure {
                 LimitKind::Time => "--max-time TIME",
                 LimitKind::Iterations | LimitKind::Failures => "--max-iterations NUMBER",
             };
-            Failure::Refused { message: error.to_string(), hints: vec![format!("{back} {option}")] }
+            Failure::refused(&error).hint(format!("{back} {option}"))
         }
-        ConversationError::NotYours { conversation } => Failure::Refused {
-            message: format!("the conversation `{conversation}` belongs to another user"),
-            hints: vec!["name the user with --user, or begin another one with --conversation".to_owned()],
-        },
-        ConversationError::Prices { .. } => Failure::Refused {
-            message: error.to_string(),
-            hints: vec!["name a table that fits with --prices FILE or in POSITRONIC_PRICES".to_owned()],
-        },
+        ConversationError::NotYours { conversation } => {
+            Failure::refused(format!("the conversation `{conversation}` belongs to another user"))
+                .hint("name the user with --user, or begin another one with --conversation")
+        }
+        ConversationError::Prices { .. } => {
+            Failure::refused(error).hint("name a table that fits with --prices FILE or in POSITRONIC_PRICES")
+        }
         ConversationError::Start(error) => error.into(),
         ConversationError::Store(error) => error.into(),
         ConversationError::Signal(error) => error.into(),
         ConversationError::Resume(ResumeError::Store(error)) => error.into(),
-        other => Failure::Refused { message: other.to_string(), hints: Vec::new() },
+        other => Failure::refused(other),
     }
 }

@@ -1,35 +1,29 @@
 //! Drawing of a chat's state: what stands below the answer.
 
 use super::state::{ChatState, Phase};
-use crate::render::text::{one_line, shorten};
-use crate::render::{Frame, Line, Sign, Tone};
-use crate::session::pending::{named, question};
+use crate::render::{Frame, Line, Sign, Tone, one_line, shorten};
+use crate::session::{asking_party, question_text};
 
 /// How many messages that no run has received yet are shown.
 const UNHEARD: usize = 3;
 
 impl ChatState {
     /// Draws what stands below the answer; returns the lines that scroll away above it, too.
-    pub(super) fn draw(
-        &mut self,
-        currency: Option<&str>,
-        (columns, rows): (usize, usize),
-        unicode: bool,
-    ) -> (Vec<Line>, Frame) {
+    pub(super) fn draw(&mut self, currency: Option<&str>, (columns, rows): (usize, usize)) -> (Vec<Line>, Frame) {
         let columns = columns.saturating_sub(1).clamp(2, 200);
         if let Some(question) = &mut self.question {
             return question.draw(columns, rows);
         }
-        let one = |tone: Tone, text: &str| Line::new(0).with(tone, shorten(&one_line(text, unicode), columns, unicode));
+        let one = |tone: Tone, text: &str| Line::new(0).with(tone, shorten(&one_line(text), columns));
         let mut lines = vec![Line::default()];
-        let said = Sign::Said.text(unicode);
+        let said = Sign::Said.text();
         let unheard = self.unheard.iter().map(|opening| one(Tone::Dim, &format!("{said} {}", opening.text)));
         lines.extend(unheard.take(UNHEARD));
         if let Some(later) = self.unheard.len().checked_sub(UNHEARD).filter(|later| *later > 0) {
             lines.push(one(Tone::Dim, &format!("and {later} more to be sent")));
         }
         let status = self.status(currency);
-        lines.extend(status.map(|status| one(Tone::Warn, &format!("{} {status}", Sign::Waiting.text(unicode)))));
+        lines.extend(status.map(|status| one(Tone::Warn, &format!("{} {status}", Sign::Waiting.text()))));
         lines.extend(self.hint.as_ref().map(|hint| one(Tone::Dim, hint)));
         let is_running = matches!(self.phase, Phase::Running);
         if self.is_elsewhere && is_running {
@@ -42,12 +36,11 @@ impl ChatState {
         } else {
             "say something, or /help"
         };
-        let mut input =
-            self.editor.draw((Tone::Active, &format!("{said} ")), columns.max(4), (rows / 2).max(1), unicode);
+        let mut input = self.editor.draw((Tone::Active, &format!("{said} ")), columns.max(4), (rows / 2).max(1));
         if self.editor.is_empty()
             && let Some(line) = input.lines.first_mut()
         {
-            *line = std::mem::take(line).with(Tone::Dim, shorten(help, columns.saturating_sub(3), unicode));
+            *line = std::mem::take(line).with(Tone::Dim, shorten(help, columns.saturating_sub(3)));
         }
         // The answer has a row above, and a frame leaves one free.
         lines.drain(..lines.len().saturating_sub(rows.saturating_sub(input.lines.len() + 2)));
@@ -64,7 +57,7 @@ impl ChatState {
                     0 => String::new(),
                     more => format!(", and {more} more"),
                 };
-                Some(format!("{} {}{more} (/pending)", named(first), question(first, currency)))
+                Some(format!("{} {}{more} (/pending)", asking_party(first), question_text(first, currency)))
             }
             Phase::Over | Phase::Running => None,
         }

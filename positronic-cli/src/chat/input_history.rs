@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use crate::app::atomic_write::replace;
+use crate::app::replace_file;
 
 /// How many texts are read, and with how many lines the file is rewritten.
 const KEPT: usize = 500;
@@ -74,7 +74,7 @@ impl HistoryFile {
         let is_long = lines.len() > TOO_MANY;
         lines.drain(..older);
         if let (true, Some(path)) = (is_long, &self.0) {
-            _ = replace(path, &(lines.join("\n") + "\n"));
+            _ = replace_file(path, &(lines.join("\n") + "\n"));
         }
         lines.into_iter().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }

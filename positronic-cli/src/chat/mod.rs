@@ -17,7 +17,6 @@ mod input_history;
 mod piped;
 mod protocol;
 mod runs;
-mod saved_files;
 mod slash_commands;
 mod state;
 #[cfg(test)]

@@ -13,24 +13,18 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::context::ChatContext;
 use super::slash_commands::{Slash, Written, parse};
-use crate::app::failure::Failure;
-use crate::app::models::CassetteSession;
-use crate::app::store::relative;
-use crate::app::ui::Ui;
-use crate::cli::exit::Exit;
-use crate::render::Style;
-use crate::render::conversation::plain;
-use crate::render::text::sanitise;
-use crate::session::driver::{Ending, OutputMode, Role, SessionOptions, session};
-use crate::session::interrupts::{Interrupt, interrupts};
-use crate::session::outcome::{cut_short, ended, left_by};
+use crate::app::{CassetteSession, Failure, Ui, relative};
+use crate::cli::Exit;
+use crate::cli::OutputArgs;
+use crate::render::{Style, plain};
+use crate::session::{Ending, Interrupt, Role, SessionOptions, cut_short, ended, interrupts, left_by, session};
 
 /// Sends the messages of stdin one after the other, each after the answer to the one before.
 pub(crate) async fn piped(
     context: &mut ChatContext,
     runner: &Runner,
     cassette: &CassetteSession,
-    mode: OutputMode,
+    mode: OutputArgs,
     ui: &mut Ui,
 ) -> Result<Exit, Failure> {
     let input = std::mem::replace(&mut ui.input, Box::new(std::io::empty()));
@@ -41,7 +35,7 @@ struct PipedChat<'a> {
     context: &'a mut ChatContext,
     runner: &'a Runner,
     cassette: &'a CassetteSession,
-    mode: OutputMode,
+    mode: OutputArgs,
     /// Why a trigger does not fire here, as it was printed last.
     unfired: Option<String>,
     ui: &'a mut Ui,
@@ -96,7 +90,7 @@ impl PipedChat<'_> {
                 Written::Command(slash, argument) => match self.command(slash, &argument).await {
                     Ok(Some(again)) => again,
                     Ok(None) => continue,
-                    Err(Failure::Output(error)) => return Err(error.into()),
+                    Err(failure) if failure.output.is_some() => return Err(failure),
                     Err(failure) => {
                         self.ui.failure(&failure)?;
                         continue;
@@ -149,8 +143,7 @@ impl PipedChat<'_> {
             },
             Slash::Cancel => "no answer is running".to_owned(),
             other => {
-                let unicode = self.ui.settings.unicode;
-                let style = Style { width: self.ui.err_columns(), unicode, ..Style::default() };
+                let style = Style { width: self.ui.err_columns(), ..Style::default() };
                 self.context.output(other, argument, &style).await?
             }
         };
@@ -167,12 +160,9 @@ impl PipedChat<'_> {
         let (context, ui) = (&*self.context, &mut *self.ui);
         let options = SessionOptions {
             cassette: self.cassette,
-            plays_people: false,
-            actor: &context.actor,
             lasts: context.store.is_persistent(),
-            role: Role::Runs,
-            output: self.mode,
             several: true,
+            ..SessionOptions::new(Role::Runs, &context.actor, self.mode)
         };
         let begin = async |runner: Runner| match message {
             Message::Open(run) | Message::Fired(run) => context.resume(&runner, &run).await,
@@ -204,7 +194,7 @@ impl PipedChat<'_> {
             let status = context.client().store().run(&run).await?.status;
             ui.json_line(&json!({"run": run, "status": status, "text": answer}))?;
         } else if !answer.is_empty() {
-            ui.print(&sanitise(&answer, ui.settings.unicode))?;
+            ui.print(&answer)?;
         }
         let is_left = matches!(ending, Ending::Left(_)) && context.store.is_persistent();
         let exit = match ending {
@@ -266,8 +256,7 @@ impl Lines {
                 Some(interrupt) = interrupts.recv() => return Ok(Next::Interrupt(interrupt)),
                 read = reading => read.unwrap_or_else(|error| Err(error.into())),
             };
-            let (input, bytes) =
-                read.map_err(|source| Failure::File { path: "stdin".into(), doing: "cannot read", source })?;
+            let (input, bytes) = read.map_err(Failure::file("stdin", "cannot read"))?;
             if bytes.is_empty() {
                 break;
             }

@@ -6,8 +6,7 @@ use positronic_core::runner::Settled;
 
 use super::slash_commands::Slash;
 use crate::render::{Line, Tone};
-use crate::session::answers::Question;
-use crate::session::interrupts::Interrupt;
+use crate::session::{Interrupt, Question};
 
 /// What happens to a chat.
 pub(super) enum Input<'a> {

@@ -1,5 +1,6 @@
 //! Runs of a chat at a terminal: sends messages, finds the runs that answer, and follows the shown one.
 
+use futures::{StreamExt as _, stream};
 use std::io::Write as _;
 use std::sync::Arc;
 
@@ -9,12 +10,9 @@ use serde_json::Value;
 
 use super::protocol::Input;
 use super::ui::ChatUi;
-use crate::app::failure::Failure;
-use crate::app::store::relative;
-use crate::render::Tone;
-use crate::render::conversation::plain;
-use crate::render::text::sanitise;
+use crate::app::{Failure, relative};
 use crate::render::words::settlement;
+use crate::render::{Tone, plain, sanitise};
 
 impl ChatUi<'_> {
     pub(super) fn send(&mut self, opening: Opening) {
@@ -46,7 +44,7 @@ impl ChatUi<'_> {
             self.seen = Seq(0);
             self.known = Some(run.id().clone());
         }
-        self.updates = Some(run.follow(self.seen));
+        self.updates = run.follow(self.seen).chain(stream::pending()).boxed();
         let resume = self.context.ui.command(&["resume", run.id().as_str()]);
         self.run = Some(run);
         self.input(Input::Shown { is_new, resume });
@@ -159,7 +157,7 @@ impl ChatUi<'_> {
         if let (Some(out), Some(run)) = (&mut self.out, &self.run) {
             let answer = plain(&run.prompts(), |_| 0);
             let answer = if answer.is_empty() { result.map(Value::to_string).unwrap_or_default() } else { answer };
-            writeln!(out, "{}", sanitise(&answer, true))?;
+            writeln!(out, "{}", sanitise(&answer))?;
             out.flush()?;
         }
         Ok(())

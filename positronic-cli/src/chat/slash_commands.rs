@@ -1,8 +1,7 @@
 //! Slash commands of a chat: parsing, completion and help.
 
-use std::fmt::Write as _;
-
-use crate::cli::suggest::{did_you_mean, nearest};
+use crate::cli::did_you_mean;
+use crate::render::aligned;
 
 /// A command of a chat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,10 +61,8 @@ pub(super) fn parse(text: &str) -> Written {
     match named(&name.to_lowercase()) {
         Some(slash) => Written::Command(slash, argument.trim().to_owned()),
         None => {
-            let near = nearest(name, ALL.iter().map(|(_, known, _, _)| *known));
-            let near: Vec<String> = near.iter().map(|name| format!("/{name}")).collect();
-            let near: Vec<&str> = near.iter().map(String::as_str).collect();
-            let meant = did_you_mean(&near).unwrap_or_else(|| "`/help` lists the commands".to_owned());
+            let near = did_you_mean(name, ALL.iter().map(|(_, known, _, _)| *known), "/");
+            let meant = near.unwrap_or_else(|| "`/help` lists the commands".to_owned());
             Written::Unknown(format!("unknown command `/{name}`; {meant} (`//` sends a slash)"))
         }
     }
@@ -104,13 +101,11 @@ pub(super) fn complete(text: &str) -> Option<(String, Vec<String>)> {
 
 /// Lists the commands and the keys.
 pub(super) fn help() -> String {
-    let called: Vec<String> = ALL.iter().map(|(_, name, argument, _)| format!("/{name} {argument}")).collect();
-    let column = called.iter().map(|called| called.trim_end().len()).max().unwrap_or(0);
-    let mut text = String::new();
-    for (called, (_, _, _, what)) in called.iter().zip(ALL) {
-        _ = writeln!(text, "{:<column$}  {what}", called.trim_end());
-    }
-    text + "\nEnter sends, Alt-Enter or Ctrl-J begins a line, the arrow keys recall earlier input. Ctrl-C ends the answer \
+    let called = |name: &str, argument: &str| format!("/{name} {argument}").trim_end().to_owned();
+    let pairs: Vec<_> =
+        ALL.iter().map(|(_, name, argument, what)| (called(name, argument), (*what).to_owned())).collect();
+    aligned(&pairs).join("\n")
+        + "\n\nEnter sends, Alt-Enter or Ctrl-J begins a line, the arrow keys recall earlier input. Ctrl-C ends the answer \
             that is running, else leaves; Ctrl-D leaves. Two slashes send a message that begins with one."
 }
 

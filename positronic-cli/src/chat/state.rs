@@ -13,10 +13,7 @@ use super::input_history::InputHistory;
 use super::protocol::{Action, Input};
 use super::slash_commands::{Slash, Written, complete, parse};
 use crate::render::Tone;
-use crate::session::answers::{Answer, Command, Editor, Question};
-use crate::session::driver::AT_ONCE;
-use crate::session::interrupts::Interrupt;
-use crate::session::pending::{for_person, is_approval, named};
+use crate::session::{AT_ONCE, Answer, Command, Editor, Interrupt, Question, asking_party, for_person, is_approval};
 
 /// Every so many ticks, the chat looks for runs that other processes or triggers begin.
 const LOOK: u32 = 12;
@@ -119,7 +116,7 @@ impl ChatState {
             Input::Question(question) => self.question = Some(*question),
             Input::Withdrawn(reason) => {
                 if let Some(question) = self.question.take() {
-                    self.print(Tone::Warn, format!("{} no longer waits: {reason}", named(question.pending())));
+                    self.print(Tone::Warn, format!("{} no longer waits: {reason}", asking_party(question.pending())));
                     self.goes_on();
                 }
             }
@@ -340,7 +337,7 @@ impl ChatState {
             Answer::Later | Answer::Interrupted => {
                 let pending = question.pending();
                 self.left.insert((pending.call.clone(), pending.since));
-                self.print(Tone::Dim, format!("{} is left for later: /pending asks again", named(pending)));
+                self.print(Tone::Dim, format!("{} is left for later: /pending asks again", asking_party(pending)));
             }
         }
     }

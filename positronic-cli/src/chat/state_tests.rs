@@ -9,8 +9,7 @@ use super::protocol::{Action, Input};
 use super::slash_commands::Slash;
 use super::state::ChatState;
 use crate::render::{Style, Tone};
-use crate::session::answers::Question;
-use crate::session::interrupts::Interrupt;
+use crate::session::{Interrupt, Question};
 
 const SIZE: (usize, usize) = (60, 20);
 
@@ -92,7 +91,7 @@ fn enter(chat: &mut ChatState, text: &str) -> Vec<Action> {
 }
 
 fn screen(chat: &mut ChatState, size: (usize, usize)) -> String {
-    let (gone, frame) = chat.draw(None, size, true);
+    let (gone, frame) = chat.draw(None, size);
     assert!(gone.is_empty());
     assert!(frame.lines.len() < size.1 && frame.lines.iter().all(|line| line.width() < size.0), "{frame:?}");
     frame.lines.iter().map(|line| line.paint(&Style::default()) + "\n").collect()
@@ -427,7 +426,7 @@ proptest! {
                 }
                 kind => key(&mut chat, keys[usize::from(kind) % keys.len()]),
             };
-            let (_, frame) = chat.draw(None, (columns, rows), true);
+            let (_, frame) = chat.draw(None, (columns, rows));
             prop_assert!(frame.lines.len() < rows, "{} lines in {rows} rows", frame.lines.len());
             let widest = frame.lines.iter().map(crate::render::Line::width).max().unwrap_or(0);
             prop_assert!(widest < columns, "{widest} of {columns} columns: {frame:?}");

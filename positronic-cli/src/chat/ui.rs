@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crossterm::event::Event as Typed;
 use futures::StreamExt as _;
-use futures::stream::BoxStream;
+use futures::stream::{self, BoxStream};
 use positronic_core::record::{RunId, Seq};
 use positronic_core::runner::{Clock as _, Ids as _, RunHandle, RunUpdate, Runner, SystemClock, UuidIds};
 use positronic_core::store::StoreError;
@@ -21,12 +21,9 @@ use super::input_history::HistoryFile;
 use super::protocol::{Action, Input};
 use super::slash_commands::Slash;
 use super::state::ChatState;
-use crate::app::failure::Failure;
-use crate::app::ui::{Ui, size};
+use crate::app::{Failure, Ui, size};
 use crate::render::{Line, Live, Style, Tone};
-use crate::session::answers::{Keyboard, Question};
-use crate::session::interrupts::{Interrupt, interrupts};
-use crate::session::pending::for_person;
+use crate::session::{Interrupt, Keyboard, Question, for_person, interrupts};
 
 /// How often the screen is repainted.
 const TICK: Duration = Duration::from_millis(80);
@@ -66,7 +63,7 @@ pub(crate) async fn chat_ui(
         keyboard: Keyboard::open()?,
         interrupts: interrupts(),
         run: None,
-        updates: None,
+        updates: stream::pending().boxed(),
         seen: Seq(0),
         known,
         sending: None,
@@ -115,7 +112,7 @@ pub(super) struct ChatUi<'a> {
     history: HistoryFile,
     /// The shown run, and what happens in it.
     pub(super) run: Option<RunHandle<Value>>,
-    pub(super) updates: Option<Updates>,
+    pub(super) updates: Updates,
     /// The number of the run's next event.
     pub(super) seen: Seq,
     /// The last run of the conversation that was shown.
@@ -137,18 +134,6 @@ async fn ready<F: Future + Unpin>(future: &mut Option<F>) -> F::Output {
 
 /// What happens in the shown run.
 type Updates = BoxStream<'static, Result<RunUpdate, StoreError>>;
-
-/// Waits for the next update of the shown run, or forever after its end.
-async fn next(updates: &mut Option<Updates>) -> Result<RunUpdate, StoreError> {
-    let update = match updates {
-        Some(updates) => updates.next().await,
-        None => None,
-    };
-    match update {
-        Some(update) => update,
-        None => std::future::pending().await,
-    }
-}
 
 impl ChatUi<'_> {
     async fn run(&mut self) -> Result<Left, Failure> {
@@ -176,14 +161,14 @@ impl ChatUi<'_> {
                 }
                 sent = ready(&mut self.sending) => {
                     self.sending = None;
-                    self.sent(sent.map_err(|error| Failure::Run { message: error.to_string() })?).await?;
+                    self.sent(sent.map_err(Failure::run)?).await?;
                 }
                 () = ready(&mut self.released) => break,
                 _ = ticks.tick() => {
                     self.input(Input::Tick);
                     self.repaint()?;
                 }
-                update = next(&mut self.updates) => self.update(update?).await?,
+                Some(update) = self.updates.next() => self.update(update?).await?,
             }
             if !self.carry_out().await? {
                 break;
@@ -200,8 +185,7 @@ impl ChatUi<'_> {
 
     fn repaint(&mut self) -> Result<(), Failure> {
         let screen = size();
-        let unicode = self.live.style().unicode;
-        let (gone, frame) = self.state.draw(self.live.view().currency(), screen, unicode);
+        let (gone, frame) = self.state.draw(self.live.view().currency(), screen);
         let painted = self.live.paint(gone, frame, SystemClock.now(), screen);
         self.shown(painted)
     }
@@ -246,7 +230,7 @@ impl ChatUi<'_> {
                     }));
                 }
                 Action::Command(slash, argument) => match self.command(slash, &argument).await {
-                    Err(Failure::Output(error)) => return Err(error.into()),
+                    Err(failure) if failure.output.is_some() => return Err(failure),
                     Err(failure) => self.fail(&failure)?,
                     Ok(()) => {}
                 },
@@ -292,7 +276,7 @@ impl ChatUi<'_> {
             },
             Slash::New => {
                 self.context.restart().await?;
-                (self.run, self.updates, self.known) = (None, None, None);
+                (self.run, self.updates, self.known) = (None, stream::pending().boxed(), None);
                 format!("new conversation {}", self.context.id)
             }
             other => self.context.output(other, argument, &style).await?,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Args, ValueEnum};
 use positronic_core::record::{ActionFormat, AskForMore, Budget, Money, OnLimit};
 
-use super::values::{iterations, message, money, name, output_tokens, time, tokens};
+use super::values::{iterations, money, name, output_tokens, text, time, tokens};
 
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("source").multiple(false).args(["version", "git", "path"]))]
@@ -90,6 +90,28 @@ finish, and the runs are released for another worker; a second Ctrl-C ends at on
 for later.
 
 A cassette replaces only the model: people answer approvals and waits, as in `run --ask`.";
+
+/// Output of the progress.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub(crate) struct OutputArgs {
+    /// Write every event as one line of JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Read and write line by line, even on a terminal
+    #[arg(long)]
+    pub(crate) plain: bool,
+}
+
+/// Options of a brain.
+#[derive(Debug, Args)]
+pub(crate) struct OptionArgs {
+    /// An option, parsed by the brain's schema; `a.b=1` sets a nested field, a repeated key fills a list
+    #[arg(short = 'o', value_name = "KEY=VALUE")]
+    pub(crate) pairs: Vec<String>,
+    /// All options as JSON, @FILE, or - for stdin; -o overrides them
+    #[arg(long = "options", value_name = "JSON")]
+    pub(crate) document: Option<String>,
+}
 
 /// Which model answers.
 #[derive(Debug, Clone, Default, Args)]
@@ -246,23 +268,15 @@ impl BudgetArgs {
 pub(crate) struct RunArgs {
     /// The brain's title or a prefix of it; case, spaces and dashes are ignored
     pub(crate) brain: String,
-    /// An option, parsed by the brain's schema; `a.b=1` sets a nested field, a repeated key fills a list
-    #[arg(short = 'o', value_name = "KEY=VALUE")]
-    pub(crate) pairs: Vec<String>,
-    /// All options as JSON, @FILE, or - for stdin; -o overrides them
-    #[arg(long, value_name = "JSON")]
-    pub(crate) options: Option<String>,
+    #[command(flatten)]
+    pub(crate) options: OptionArgs,
     /// Message to the brain: its first loop begins with it, as with a message in `chat`
-    #[arg(long, value_name = "TEXT", value_parser = message)]
+    #[arg(long, value_name = "TEXT", value_parser = text)]
     pub(crate) message: Option<String>,
     #[command(flatten)]
     pub(crate) model: ModelArgs,
-    /// Write every event as one line of JSON instead of the result
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Print the progress line by line
-    #[arg(long)]
-    pub(crate) plain: bool,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
     /// Record the run's model traffic and the answers of people
     #[arg(long, value_name = "FILE", conflicts_with = "cassette")]
     pub(crate) record: Option<PathBuf>,
@@ -295,10 +309,6 @@ pub(crate) struct WorkArgs {
     /// Write the whole run as a cassette when the command ends, as `record` does
     #[arg(long, value_name = "FILE", requires = "run", conflicts_with = "cassette")]
     pub(crate) record: Option<PathBuf>,
-    /// Write every event as one line of JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Print the progress line by line
-    #[arg(long)]
-    pub(crate) plain: bool,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
 }

@@ -9,7 +9,7 @@ use super::{
     ImportArgs, InboxArgs, ListArgs, NewArgs, PruneArgs, RecordArgs, RejectArgs, ReportArgs, RunArgs, RunByArgs,
     RunsArgs, SendArgs, ShowArgs, StateArgs, TriggersArgs, WatchArgs, WorkArgs,
 };
-use crate::cli::exit::EXIT_CODES;
+use crate::cli::EXIT_CODES;
 
 /// Notes about runs in `--help`.
 const RUNS: &str = "\

@@ -2,7 +2,7 @@
 
 use serde_json::error::Category;
 
-use crate::render::text::{one_line, shorten};
+use crate::render::{one_line, shorten};
 
 /// Maximum length of the quoted part of invalid JSON.
 const SHOWN: usize = 40;
@@ -19,7 +19,7 @@ pub(crate) fn no_json(text: &str, error: &serde_json::Error) -> String {
     // The column counts bytes, and the invalid character is before it.
     let start = error.column().saturating_sub(1).min(line.len());
     let start = (0..=start).rev().find(|at| line.is_char_boundary(*at)).unwrap_or(0);
-    let rest = shorten(&one_line(line.get(start..).unwrap_or_default(), true), SHOWN, true);
+    let rest = shorten(&one_line(line.get(start..).unwrap_or_default()), SHOWN);
     let line = if text.lines().nth(1).is_some() { format!(" in line {}", error.line()) } else { String::new() };
     format!("invalid JSON at `{rest}`{line}")
 }

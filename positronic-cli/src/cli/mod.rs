@@ -2,27 +2,34 @@
 
 mod brains;
 mod command;
-pub(crate) mod exit;
-pub(crate) mod json;
+mod exit;
+mod json;
 pub(crate) mod limits;
-pub(crate) mod names;
+mod names;
 pub(crate) mod options;
 mod runs;
 mod signals;
-pub(crate) mod suggest;
+mod suggest;
 mod talks;
-pub(crate) mod values;
+mod values;
 
 #[cfg(test)]
 pub(crate) use brains::EndpointArgs;
-pub(crate) use brains::{ActionFormatArg, ListArgs, ModelArgs, NewArgs, RunArgs, ShowArgs, WorkArgs};
+pub(crate) use brains::{
+    ActionFormatArg, ListArgs, ModelArgs, NewArgs, OptionArgs, OutputArgs, RunArgs, ShowArgs, WorkArgs,
+};
 pub(crate) use command::{Cli, Color, Command, StoreArgs};
+pub(crate) use exit::{EXIT_CODES, Exit};
+pub(crate) use json::no_json;
+pub(crate) use names::check_name;
 pub(crate) use runs::{
     DiffArgs, EventsArgs, ExportArgs, FilesArgs, ForkArgs, ImportArgs, InboxArgs, PruneArgs, RecordArgs, ReportArgs,
     RunsArgs, StateArgs, TriggersArgs, WatchArgs,
 };
 pub(crate) use signals::{ApproveArgs, By, CancelArgs, RejectArgs, RunByArgs, SendArgs};
+pub(crate) use suggest::did_you_mean;
 pub(crate) use talks::{
     ChatArgs, ConversationExportArgs, ConversationListArgs, ConversationShowArgs, Conversations, ConversationsArgs,
     Format,
 };
+pub(crate) use values::earlier;

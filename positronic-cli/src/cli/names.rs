@@ -6,7 +6,7 @@ use positronic_core::record::is_invisible;
 const LONGEST: usize = 200;
 
 /// Checks a name: names are displayed and parsed as one short line.
-pub(crate) fn sound(what: &str, name: &str) -> Result<(), String> {
+pub(crate) fn check_name(what: &str, name: &str) -> Result<(), String> {
     if name.trim().is_empty() {
         return Err(format!("{what} is empty"));
     }
@@ -28,10 +28,16 @@ mod tests {
 
     #[test]
     fn name_is_a_short_line() {
-        assert_eq!(sound("the id", "order 17 / ü"), Ok(()));
-        assert_eq!(sound("the id", " ").unwrap_err(), "the id is empty");
-        assert_eq!(sound("the id", "a\nb").unwrap_err(), "the id contains a line break or another control character");
-        assert_eq!(sound("the id", "a\u{200b}").unwrap_err(), "the id contains an invisible character: U+200B");
-        assert_eq!(sound("the id", &"x".repeat(5000)).unwrap_err(), "the id has 5000 characters; the maximum is 200");
+        assert_eq!(check_name("the id", "order 17 / ü"), Ok(()));
+        assert_eq!(check_name("the id", " ").unwrap_err(), "the id is empty");
+        assert_eq!(
+            check_name("the id", "a\nb").unwrap_err(),
+            "the id contains a line break or another control character"
+        );
+        assert_eq!(check_name("the id", "a\u{200b}").unwrap_err(), "the id contains an invisible character: U+200B");
+        assert_eq!(
+            check_name("the id", &"x".repeat(5000)).unwrap_err(),
+            "the id has 5000 characters; the maximum is 200"
+        );
     }
 }

@@ -1,12 +1,14 @@
 //! Arguments of the commands for runs: listing, inspecting, copying.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args};
 use positronic_core::record::Status;
 
-use super::values::{age, most, name, number, over, status};
+use super::brains::OutputArgs;
+use super::values::{age, name, over, status};
 
 /// Notes in `runs --help`.
 const RUNS: &str = "\
@@ -35,8 +37,8 @@ pub(crate) struct RunsArgs {
     #[arg(long, value_name = "TEXT")]
     pub(crate) search: Option<String>,
     /// Maximum number of entries
-    #[arg(long, value_name = "NUMBER", default_value_t = 50, value_parser = most, allow_negative_numbers = true)]
-    pub(crate) limit: usize,
+    #[arg(long, value_name = "NUMBER", default_value = "50", allow_negative_numbers = true)]
+    pub(crate) limit: NonZeroUsize,
     /// Write JSON, one run per line
     #[arg(long)]
     pub(crate) json: bool,
@@ -57,8 +59,8 @@ impl RunsArgs {
 #[derive(Debug, Args)]
 pub(crate) struct InboxArgs {
     /// Maximum number of entries
-    #[arg(long, value_name = "NUMBER", default_value_t = 50, value_parser = most, allow_negative_numbers = true)]
-    pub(crate) limit: usize,
+    #[arg(long, value_name = "NUMBER", default_value = "50", allow_negative_numbers = true)]
+    pub(crate) limit: NonZeroUsize,
     /// Also items that wait for webhooks
     #[arg(long)]
     pub(crate) all: bool,
@@ -80,12 +82,8 @@ pub(crate) struct WatchArgs {
     /// Also exit when the run waits
     #[arg(long)]
     pub(crate) until_waiting: bool,
-    /// Write every event as one line of JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Print the progress line by line
-    #[arg(long)]
-    pub(crate) plain: bool,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
 }
 
 #[derive(Debug, Args)]
@@ -93,7 +91,7 @@ pub(crate) struct EventsArgs {
     /// The run
     pub(crate) run: String,
     /// First event number
-    #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = number, allow_negative_numbers = true)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, allow_negative_numbers = true)]
     pub(crate) from: u64,
     /// Write JSON, one event per line
     #[arg(long)]
@@ -105,7 +103,7 @@ pub(crate) struct StateArgs {
     /// The run
     pub(crate) run: String,
     /// As of this event [default: the last one]
-    #[arg(long, value_name = "NUMBER", value_parser = number, allow_negative_numbers = true)]
+    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
     pub(crate) at: Option<u64>,
     /// Show the next request to the model, as it was sent
     #[arg(long)]
@@ -140,7 +138,7 @@ pub(crate) struct ForkArgs {
     /// The run
     pub(crate) run: String,
     /// Last common event; events of the same append stay together
-    #[arg(long, value_name = "NUMBER", value_parser = number, allow_negative_numbers = true)]
+    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
     pub(crate) at: Option<u64>,
     /// Run this stage and all later ones again; a nested brain's stage is written as Survey/Ask
     #[arg(long, value_name = "NAME")]
@@ -230,12 +228,9 @@ pub(crate) struct FilesArgs {
     pub(crate) run: String,
     /// Only files with these names
     pub(crate) names: Vec<String>,
-    /// Save the files to this folder; it is created if missing
+    /// Save the files to this folder, which is created if missing; other content under a known name gets a number
     #[arg(long, value_name = "DIR")]
     pub(crate) save: Option<PathBuf>,
-    /// Replace existing files
-    #[arg(long, requires = "save")]
-    pub(crate) force: bool,
     /// Write JSON, one file per line
     #[arg(long)]
     pub(crate) json: bool,

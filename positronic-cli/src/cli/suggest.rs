@@ -5,7 +5,7 @@ const AT_MOST: usize = 3;
 
 /// Finds the names nearest to `written`, the best first. Case is ignored; a name
 /// that begins with `written` or contains it counts as near.
-pub(crate) fn nearest<'a>(written: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+fn nearest<'a>(written: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let written = normal(written);
     let mut near: Vec<(usize, &str)> =
         names.into_iter().filter_map(|name| distance(&written, &normal(name)).map(|far| (far, name))).collect();
@@ -13,15 +13,16 @@ pub(crate) fn nearest<'a>(written: &str, names: impl IntoIterator<Item = &'a str
     near.into_iter().take(AT_MOST).map(|(_, name)| name).collect()
 }
 
-/// Renders suggestions as a question: `` did you mean `a` or `b`? ``; `None` without suggestions.
-pub(crate) fn did_you_mean(names: &[&str]) -> Option<String> {
-    let (last, before) = names.split_last()?;
-    let quoted = |name: &&str| format!("`{name}`");
-    Some(if before.is_empty() {
-        format!("did you mean `{last}`?")
-    } else {
-        format!("did you mean {} or `{last}`?", before.iter().map(quoted).collect::<Vec<_>>().join(", "))
-    })
+/// Suggests the names nearest to `written`, each after `prefix`: `` did you mean `a` or `b`? ``; `None` without similar names.
+pub(crate) fn did_you_mean<'a>(
+    written: &str,
+    names: impl IntoIterator<Item = &'a str>,
+    prefix: &str,
+) -> Option<String> {
+    let mut quoted: Vec<String> = nearest(written, names).iter().map(|name| format!("`{prefix}{name}`")).collect();
+    let last = quoted.pop()?;
+    let before = if quoted.is_empty() { String::new() } else { format!("{} or ", quoted.join(", ")) };
+    Some(format!("did you mean {before}{last}?"))
 }
 
 fn normal(name: &str) -> String {
@@ -61,8 +62,8 @@ mod tests {
 
     #[test]
     fn suggestions_form_a_question() {
-        assert_eq!(did_you_mean(&[]), None);
-        assert_eq!(did_you_mean(&["a"]).unwrap(), "did you mean `a`?");
-        assert_eq!(did_you_mean(&["a", "b", "c"]).unwrap(), "did you mean `a`, `b` or `c`?");
+        assert_eq!(did_you_mean("weather", NAMES, ""), None);
+        assert_eq!(did_you_mean("surv", NAMES, "/").unwrap(), "did you mean `/Survey`?");
+        assert_eq!(did_you_mean("ab", ["abc", "abd", "abe"], "").unwrap(), "did you mean `abc`, `abd` or `abe`?");
     }
 }

@@ -1,5 +1,6 @@
 //! Arguments of the commands for conversations: chatting, listing, reading.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -7,7 +8,8 @@ use positronic_core::runner;
 
 use super::ModelArgs;
 use super::brains::{AnswerBudgetArgs, BudgetArgs, ENVIRONMENT};
-use super::values::{count, most, name};
+use super::brains::{OptionArgs, OutputArgs};
+use super::values::name;
 
 /// Notes in `chat --help`.
 const CHAT: &str = "\
@@ -42,12 +44,8 @@ pub(crate) struct ChatArgs {
     /// The user that the conversation belongs to; it can then only be continued with this flag
     #[arg(long, value_name = "NAME", value_parser = name)]
     pub(crate) user: Option<String>,
-    /// An option of the brain, parsed by its schema; see `run`
-    #[arg(short = 'o', value_name = "KEY=VALUE")]
-    pub(crate) pairs: Vec<String>,
-    /// All options as JSON, or @FILE; -o overrides them
-    #[arg(long, value_name = "JSON")]
-    pub(crate) options: Option<String>,
+    #[command(flatten)]
+    pub(crate) options: OptionArgs,
     #[command(flatten)]
     pub(crate) model: ModelArgs,
     /// Effect of a message during an answer
@@ -58,14 +56,10 @@ pub(crate) struct ChatArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) files: Option<PathBuf>,
     /// Number of earlier messages to show at the start
-    #[arg(long, value_name = "NUMBER", default_value_t = 3, value_parser = count, allow_negative_numbers = true)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 3, allow_negative_numbers = true)]
     pub(crate) history: usize,
-    /// Write every event as one line of JSON, with its run
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Read and write line by line, even on a terminal
-    #[arg(long)]
-    pub(crate) plain: bool,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
     /// Record the model traffic
     #[arg(long, value_name = "FILE", conflicts_with = "cassette")]
     pub(crate) record: Option<PathBuf>,
@@ -122,8 +116,8 @@ pub(crate) struct ConversationListArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) user: Option<String>,
     /// Maximum number of entries
-    #[arg(long, value_name = "NUMBER", default_value_t = 50, value_parser = most, allow_negative_numbers = true)]
-    pub(crate) limit: usize,
+    #[arg(long, value_name = "NUMBER", default_value = "50", allow_negative_numbers = true)]
+    pub(crate) limit: NonZeroUsize,
     /// Write JSON, one conversation per line
     #[arg(long)]
     pub(crate) json: bool,

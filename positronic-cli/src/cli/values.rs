@@ -1,6 +1,5 @@
 //! Parsers for the values of flags.
 
-use std::num::{IntErrorKind, ParseIntError};
 use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -66,29 +65,6 @@ pub(super) fn age(text: &str) -> Result<Duration, String> {
     number.checked_mul(seconds).map(Duration::from_secs).ok_or_else(expected)
 }
 
-/// Parses a non-negative number; the error states the valid range.
-pub(super) fn number(text: &str) -> Result<u64, String> {
-    text.trim().parse().map_err(|error: ParseIntError| match error.kind() {
-        IntErrorKind::PosOverflow => format!("expected a whole number, at most {}", u64::MAX),
-        _ => "expected a whole number, at least 0".to_owned(),
-    })
-}
-
-/// Parses a maximum.
-pub(super) fn count(text: &str) -> Result<usize, String> {
-    let count = number(text)?;
-    usize::try_from(count).map_err(|_| format!("expected a whole number, at most {}", usize::MAX))
-}
-
-/// Parses a positive maximum.
-pub(super) fn most(text: &str) -> Result<usize, String> {
-    match count(text) {
-        Ok(most) if most > 0 => Ok(most),
-        Err(expected) if expected.contains("at most") => Err(expected),
-        Ok(_) | Err(_) => Err("expected a whole number, at least 1".to_owned()),
-    }
-}
-
 /// Parses a text that is not blank.
 pub(super) fn text(text: &str) -> Result<String, String> {
     if text.trim().is_empty() { Err("it is empty".to_owned()) } else { Ok(text.to_owned()) }
@@ -96,12 +72,7 @@ pub(super) fn text(text: &str) -> Result<String, String> {
 
 /// Parses a name: not empty, one line.
 pub(super) fn name(text: &str) -> Result<String, String> {
-    crate::cli::names::sound("it", text).map(|()| text.to_owned())
-}
-
-/// Parses a message that is not blank.
-pub(super) fn message(text: &str) -> Result<String, String> {
-    if text.trim().is_empty() { Err("the message is empty".to_owned()) } else { Ok(text.to_owned()) }
+    crate::cli::check_name("it", text).map(|()| text.to_owned())
 }
 
 /// Returns the moment that lies `age` before `now`.
@@ -112,18 +83,6 @@ pub(crate) fn earlier(now: Timestamp, age: Duration) -> Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn empty_page_is_refused() {
-        assert_eq!((most("1"), most("20")), (Ok(1), Ok(20)));
-        for wrong in ["0", "-1", "many", ""] {
-            assert_eq!(most(wrong).unwrap_err(), "expected a whole number, at least 1", "{wrong}");
-        }
-        let too_large = "99999999999999999999";
-        for expected in [number(too_large).unwrap_err(), most(too_large).unwrap_err()] {
-            assert_eq!(expected, "expected a whole number, at most 18446744073709551615");
-        }
-    }
 
     #[test]
     fn age_is_a_number_and_a_unit() {

@@ -8,7 +8,7 @@ use positronic_core::record::{Tier, Usage};
 use serde_json::json;
 
 use super::store_tests::Desk;
-use crate::app::project::Project;
+use crate::app::Project;
 
 /// A desk whose loop may use twenty tokens, and asks for more.
 fn thrifty() -> Brain<(), u32> {
@@ -58,12 +58,12 @@ fn a_loop_that_asks_for_more_is_granted_it_from_anywhere() {
     ");
     insta::assert_snapshot!(desk.refused(&["approve", "count-1", "--more", "2.50"]), @r"
     2
-    error: --more 2.50 cannot be granted: expected a number of tokens, such as 20000 or 20k
+    error: --more 2.50 cannot be granted: expected a positive number of tokens, such as 20000 or 20k
       `Work` asks for more tokens: 20 of 20 tokens used
     ");
     insta::assert_snapshot!(desk.refused(&["approve", "count-1", "--more", "-1"]), @r"
     2
-    error: --more -1 cannot be granted: expected a number of tokens, such as 20000 or 20k, greater than zero
+    error: --more -1 cannot be granted: expected a positive number of tokens, such as 20000 or 20k
       `Work` asks for more tokens: 20 of 20 tokens used
     ");
     insta::assert_snapshot!(desk.refused(&["approve", "count-1", "Play", "--more", "20"]), @r"
@@ -159,12 +159,12 @@ fn a_run_has_a_budget_of_its_own() {
     assert!(desk.call(&Project::new(), &["show", "dear"]).out.contains(asks));
     insta::assert_snapshot!(desk.refused(&["approve", "dear", "--more", "0.000003"]), @r"
     7
-    error: --more 0.000003 is too little: at least 0.0000051 EUR more is needed
+    error: --more 0.000003 is too little; 0.00001 EUR is enough
       the run asks for more money: 0.000015 of 0.00001 EUR used
     ");
     insta::assert_snapshot!(desk.refused(&["approve", "dear", "--more", "99999999999999999999999"]), @r"
     2
-    error: --more 99999999999999999999999 cannot be granted: expected an amount of money, such as 2.50; this value is too large
+    error: --more 99999999999999999999999 cannot be granted: expected a positive amount of money without its currency, such as 2.50
       the run asks for more money: 0.000015 of 0.00001 EUR used
     ");
     let granted = desk.call(&Project::new(), &["approve", "dear", "--more", "1000"]);
@@ -226,15 +226,15 @@ fn the_options_of_run_read_amounts_as_more_does() {
     };
 
     for (option, text, why) in [
-        ("--max-money", "2,5", "expected an amount of money, such as 2.50, without a comma"),
-        ("--max-money", "$2", "expected an amount of money, such as 2.50, without a currency: the price table sets it"),
-        ("--max-tokens", "lots", "expected a number of tokens, such as 20000 or 20k"),
-        ("--max-money", "-1", "expected an amount of money, such as 2.50, greater than zero"),
-        ("--max-tokens", "-20", "expected a number of tokens, such as 20000 or 20k, greater than zero"),
-        ("--max-iterations", "-1", "expected a number of iterations, such as 10, greater than zero"),
-        ("--max-time", "-1", "expected a time, such as 90s, 10m or 2h, greater than zero"),
-        ("--max-iterations", "0", "expected a number of iterations, such as 10, greater than zero"),
-        ("--max-time", "1d", "expected a time, such as 90s, 10m or 2h"),
+        ("--max-money", "2,5", "expected a positive amount of money without its currency, such as 2.50"),
+        ("--max-money", "$2", "expected a positive amount of money without its currency, such as 2.50"),
+        ("--max-tokens", "lots", "expected a positive number of tokens, such as 20000 or 20k"),
+        ("--max-money", "-1", "expected a positive amount of money without its currency, such as 2.50"),
+        ("--max-tokens", "-20", "expected a positive number of tokens, such as 20000 or 20k"),
+        ("--max-iterations", "-1", "expected a positive number of iterations, such as 10"),
+        ("--max-time", "-1", "expected a positive time, such as 90s, 10m or 2h"),
+        ("--max-iterations", "0", "expected a positive number of iterations, such as 10"),
+        ("--max-time", "1d", "expected a positive time, such as 90s, 10m or 2h"),
     ] {
         let said = refused(option, text);
         assert!(said.starts_with("error: invalid value ") && said.ends_with(why), "{said}");

@@ -5,21 +5,13 @@ use std::sync::Arc;
 use positronic_core::record::RunSummary;
 use positronic_core::runner::Runner;
 
-use crate::app::cassette_position::CassetteFollower;
-use crate::app::failure::Failure;
-use crate::app::find_conversation::{known, new_id};
-use crate::app::models::{CassetteSession, ModelSettings, Models};
-use crate::app::money_limit::{MoneyLimit, check_enforceable};
-use crate::app::project::{Entry, Project};
-use crate::app::recording::save;
-use crate::app::run_options::{GivenOptions, Prepared, check_accepts_messages, open_store, prepare};
-use crate::app::store::ProjectStore;
-use crate::app::ui::Ui;
+use crate::app::{
+    CassetteFollower, CassetteSession, Entry, Failure, ModelSettings, Models, Prepared, Project, ProjectStore, Ui,
+    check_accepts_messages, check_enforceable, continued_conversation, new_id, open_store, prepare, save_recording,
+};
 use crate::chat::{ChatContext, Left, chat_ui, piped};
-use crate::cli::ChatArgs;
-use crate::cli::exit::Exit;
-use crate::session::driver::OutputMode;
-use crate::session::outcome::left_by;
+use crate::cli::{ChatArgs, Exit};
+use crate::session::left_by;
 
 /// The folder next to the store for the conversations' files.
 const FILES: &str = "files";
@@ -28,11 +20,15 @@ pub(crate) async fn chat(project: &Project, args: &ChatArgs, ui: &mut Ui) -> Res
     let entry = project.find(&args.brain)?;
     check_accepts_messages(entry, || format!("run it with: {}", ui.command(&["run", &entry.definition.title])))?;
     let settings = ModelSettings { model: &args.model, record: args.record.as_deref() };
-    let given = GivenOptions { pairs: &args.pairs, document: args.options.as_deref() };
-    let Prepared { options, models, goal } = prepare(project, entry, settings, given, ui)?;
+    let Prepared { options, models, goal } = prepare(project, entry, settings, &args.options, ui)?;
     let (given_budget, answer_budget) = (args.budget.budget(), args.each.budget());
-    let given = [("--max-money", given_budget.as_ref()), ("--answer-max-money", answer_budget.as_ref())];
-    check_enforceable(MoneyLimit::of(&given, &entry.definition), &models)?;
+    let (title, brain_budget) = (&entry.definition.title, entry.definition.budget.as_ref());
+    let limits = [
+        ("--max-money is a money limit", given_budget.as_ref()),
+        ("--answer-max-money is a money limit", answer_budget.as_ref()),
+        (&*format!("`{title}` has a money limit"), brain_budget),
+    ];
+    check_enforceable(&limits, &models)?;
     let store = open_store(args.memory, ui)?;
     if let Some(notice) = &models.notice {
         ui.notice(notice)?;
@@ -40,10 +36,10 @@ pub(crate) async fn chat(project: &Project, args: &ChatArgs, ui: &mut Ui) -> Res
     if let Some(goal) = goal {
         ui.notice(&goal)?;
     }
-    let id = conversation(&store, entry, args, ui).await?;
+    let id = conversation(&store, entry, args).await?;
     let known = store.client().budget(&id, None).await?;
     let known = known.map(|known| known.budget);
-    check_enforceable(MoneyLimit::before(&id, known.as_ref()), &models)?;
+    check_enforceable(&[(&*format!("the conversation `{id}` has a money limit"), known.as_ref())], &models)?;
     let budget = match (&given_budget, &known) {
         // Limits without a flag keep their amount.
         (Some(given_budget), Some(known)) => Some(given_budget.or(known)),
@@ -68,7 +64,7 @@ pub(crate) async fn chat(project: &Project, args: &ChatArgs, ui: &mut Ui) -> Res
             Some(folder) => Some(folder.clone()),
             None => store.path.as_ref().and_then(|store| store.parent()).map(|beside| beside.join(FILES)),
         },
-        prices: crate::app::prices::prices(args.model.prices.as_deref(), &ui.settings)?,
+        prices: crate::app::price_table(args.model.prices.as_deref(), &ui.settings)?,
         ui: ui.silent(),
         store: store.clone(),
     };
@@ -77,7 +73,7 @@ pub(crate) async fn chat(project: &Project, args: &ChatArgs, ui: &mut Ui) -> Res
     }
     let runner = models.runner(project, &store);
     let left = converse(context, runner, &models, args, ui).await;
-    save(&models, args.record.as_deref(), ui)?;
+    save_recording(&models, args.record.as_deref(), ui)?;
     left
 }
 
@@ -92,14 +88,13 @@ async fn converse(
     let terminal = settings.stdin_is_terminal && settings.stderr_is_terminal && !settings.dumb;
     // Recorded answers are not played again.
     context.wind(&runner).await?;
-    if terminal && !args.plain && !args.json {
+    if terminal && !args.output.plain && !args.output.json {
         let left = chat_ui(&mut context, runner, args.history, ui).await;
         left.and_then(|left| say_goodbye(&context, &left, ui))
     } else {
         ui.ignore_closed_streams();
         ui.prices = Some(context.prices.clone());
-        let output = OutputMode { json: args.json, plain: args.plain };
-        piped(&mut context, &runner, &models.cassette, output, ui).await
+        piped(&mut context, &runner, &models.cassette, args.output, ui).await
     }
 }
 
@@ -118,30 +113,21 @@ fn say_goodbye(context: &ChatContext, left: &Left, ui: &mut Ui) -> Result<Exit, 
 }
 
 /// Finds the named conversation, or generates the id of a new one.
-async fn conversation(store: &ProjectStore, entry: &Entry, args: &ChatArgs, ui: &Ui) -> Result<String, Failure> {
+async fn conversation(store: &ProjectStore, entry: &Entry, args: &ChatArgs) -> Result<String, Failure> {
     let client = store.client();
     let id = match &args.conversation {
-        Some(written) => known(store, written, ui).await?,
+        Some(written) => continued_conversation(store, written).await?,
         None if args.last => {
             let mut all = client.conversations().await?.into_iter();
             let is_meant = |last: &RunSummary| *last.brain == *entry.definition.title && last.user == args.user;
             let last = all.find(|one| is_meant(&one.last));
-            last.map(|last| last.id).ok_or_else(|| Failure::Misused {
-                message: match &args.user {
-                    Some(user) => {
-                        format!(
-                            "{user} has no conversation with `{}` in {} yet",
-                            entry.definition.title, store.location
-                        )
-                    }
-                    None => {
-                        format!(
-                            "no conversation with `{}` in {} is without a user",
-                            entry.definition.title, store.location
-                        )
-                    }
-                },
-                hint: "leave out --last to begin a new one; --user NAME finds the conversations of a user".to_owned(),
+            last.map(|last| last.id).ok_or_else(|| {
+                let with = format!("conversation with `{}` in {}", entry.definition.title, store.location);
+                Failure::usage(match &args.user {
+                    Some(user) => format!("{user} has no {with} yet"),
+                    None => format!("no {with} is without a user"),
+                })
+                .hint("leave out --last to begin a new one; --user NAME finds the conversations of a user")
             })?
         }
         None => new_id(&client).await?,
@@ -157,14 +143,10 @@ async fn conversation(store: &ProjectStore, entry: &Entry, args: &ChatArgs, ui: 
 /// enough to speak as another user. A message checks that two named users are the same.
 fn belongs(id: &str, owner: Option<&str>, user: Option<&str>) -> Result<(), Failure> {
     match (owner, user) {
-        (Some(_), None) => Err(Failure::Misused {
-            message: format!("the conversation `{id}` belongs to a user"),
-            hint: "use --user NAME to continue it as that user, or leave out -c to begin a new one".to_owned(),
-        }),
-        (None, Some(_)) => Err(Failure::Misused {
-            message: format!("the conversation `{id}` belongs to no user"),
-            hint: "leave out --user to continue it, or name another conversation to begin a new one".to_owned(),
-        }),
+        (Some(_), None) => Err(Failure::usage(format!("the conversation `{id}` belongs to a user"))
+            .hint("use --user NAME to continue it as that user, or leave out -c to begin a new one")),
+        (None, Some(_)) => Err(Failure::usage(format!("the conversation `{id}` belongs to no user"))
+            .hint("leave out --user to continue it, or name another conversation to begin a new one")),
         (None, None) | (Some(_), Some(_)) => Ok(()),
     }
 }

@@ -9,8 +9,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::tests::{Outcome, at_desk, call_given};
-use crate::app::project::Project;
-use crate::app::settings::Settings;
+use crate::app::{Project, Settings};
 
 /// What the model looks once for.
 const LOOK: &str = "Look.";

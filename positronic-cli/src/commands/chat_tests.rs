@@ -11,8 +11,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::tests::{Outcome, at_desk, call_given};
-use crate::app::project::Project;
-use crate::app::settings::Settings;
+use crate::app::{Project, Settings};
 
 struct Desk(TempDir);
 

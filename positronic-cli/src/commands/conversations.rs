@@ -4,21 +4,13 @@ use positronic_core::record::{EventKind, Seq};
 use positronic_core::runner::{Clock as _, SystemClock};
 use serde_json::json;
 
-use crate::app::conversation::Recorded;
-use crate::app::conversation::{form, write};
-use crate::app::failure::Failure;
-use crate::app::find_conversation::find;
-use crate::app::output_file::refuse_known;
-use crate::app::store::ProjectStore;
-use crate::app::ui::Ui;
-use crate::app::unclaimed::unclaimed;
-use crate::cli::exit::Exit;
-use crate::cli::{
-    ConversationExportArgs, ConversationListArgs, ConversationShowArgs, Conversations, ConversationsArgs, Format,
+use crate::app::{
+    Failure, ProjectStore, Recorded, Ui, find_conversation, format_of, to_file, unclaimed_runs, write_conversation,
 };
-use crate::render::Style;
-use crate::render::conversation_table::{ConversationRow, conversation_table};
-use crate::render::run_table::truncate;
+use crate::cli::{
+    ConversationExportArgs, ConversationListArgs, ConversationShowArgs, Conversations, ConversationsArgs, Exit, Format,
+};
+use crate::render::{ConversationRow, Style, conversation_table, truncate};
 
 pub(crate) async fn conversations(args: &ConversationsArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     match &args.what {
@@ -34,7 +26,7 @@ async fn list(args: &ConversationListArgs, ui: &mut Ui) -> Result<Exit, Failure>
     let now = SystemClock.now();
     let mut all = listed(&store, args).await?;
     let truncated = truncate(&mut all, args.limit, "last");
-    let unclaimed = unclaimed(&store.client(), all.iter().map(|talk| &talk.summary.last), now).await?;
+    let unclaimed = unclaimed_runs(&store.client(), all.iter().map(|talk| &talk.summary.last), now).await?;
     if args.json {
         for ConversationRow { summary, last_message } in &all {
             let last = &summary.last;
@@ -57,8 +49,7 @@ async fn list(args: &ConversationListArgs, ui: &mut Ui) -> Result<Exit, Failure>
             }),
         })?;
     } else {
-        let (columns, unicode) = (ui.columns(), ui.settings.unicode);
-        ui.print(&conversation_table(&all, &unclaimed, now, columns, unicode))?;
+        ui.print(&conversation_table(&all, &unclaimed, now, ui.columns()))?;
         if let Some(truncated) = truncated {
             ui.notice(&truncated)?;
         }
@@ -71,7 +62,7 @@ async fn listed(store: &ProjectStore, args: &ConversationListArgs) -> Result<Vec
     let client = store.client();
     let mut listed = Vec::new();
     for summary in client.conversations().await? {
-        if listed.len() > args.limit {
+        if listed.len() > args.limit.get() {
             break;
         }
         if args.user.is_some() && summary.last.user != args.user {
@@ -110,15 +101,14 @@ async fn show(args: &ConversationShowArgs, ui: &mut Ui) -> Result<Exit, Failure>
 }
 
 async fn export(args: &ConversationExportArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let to_file = args.out.as_deref().filter(|file| file.as_os_str() != "-");
-    refuse_known(to_file, args.force)?;
+    let to_file = to_file(args.out.as_deref(), args.force)?;
     let recorded = recorded(&args.conversation, ui).await?;
-    let format = args.format.unwrap_or_else(|| form(to_file));
+    let format = args.format.unwrap_or_else(|| format_of(to_file));
     match to_file {
         None if format == Format::Markdown => ui.print(&recorded.markdown(args.all))?,
         None => ui.document(&recorded.json())?,
         Some(file) => {
-            write(file, &recorded, format, args.all)?;
+            write_conversation(file, &recorded, format, args.all)?;
             ui.print(&format!("wrote the conversation {} to {}", recorded.id, file.display()))?;
         }
     }
@@ -127,6 +117,6 @@ async fn export(args: &ConversationExportArgs, ui: &mut Ui) -> Result<Exit, Fail
 
 async fn recorded(written: &str, ui: &Ui) -> Result<Recorded, Failure> {
     let store = ProjectStore::open_to_read(ui)?;
-    let id = find(&store, written, ui).await?;
+    let id = find_conversation(&store, written, ui).await?;
     Recorded::read(&store.client(), &id).await
 }

@@ -6,27 +6,22 @@ use positronic_core::projection::{DivergentEvent, Inputs, RunDiff, diff as diffe
 use positronic_core::record::{RunSummary, Seq};
 use serde_json::Value;
 
-use crate::app::failure::Failure;
-use crate::app::find::find;
-use crate::app::store::ProjectStore;
-use crate::app::ui::Ui;
-use crate::cli::DiffArgs;
-use crate::cli::exit::Exit;
+use crate::app::{Failure, Ui, open_run};
+use crate::cli::{DiffArgs, Exit};
 use crate::render::figures::{many, tokens};
-use crate::render::text::{arguments, one_line, shorten, wrap};
 use crate::render::words::overridden;
+use crate::render::{arguments, one_line, shorten, wrap};
 
 pub(crate) async fn diff(args: &DiffArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let store = ProjectStore::open_to_read(ui)?;
-    let runs = [find(&store, &args.one, ui).await?, find(&store, &args.other, ui).await?];
-    let client = store.client();
+    let (client, one) = open_run(&args.one, ui).await?;
+    let runs = [one, open_run(&args.other, ui).await?.1];
     let one = client.events(&runs[0].run, Seq(0)).await?;
     let other = client.events(&runs[1].run, Seq(0)).await?;
-    let diff = differences(&one, &other).map_err(Failure::store)?;
+    let diff = differences(&one, &other).map_err(Failure::environment)?;
     if args.json {
         ui.document(&diff)?;
     } else {
-        ui.print(&text(&runs, &diff, ui.columns(), ui.settings.unicode))?;
+        ui.print(&text(&runs, &diff, ui.columns()))?;
     }
     Ok(Exit::Done)
 }
@@ -34,10 +29,10 @@ pub(crate) async fn diff(args: &DiffArgs, ui: &mut Ui) -> Result<Exit, Failure> 
 /// Maximum lines of one entry; --json has all.
 const LINES: usize = 4;
 
-fn text(runs: &[RunSummary; 2], diff: &RunDiff, columns: usize, unicode: bool) -> String {
+fn text(runs: &[RunSummary; 2], diff: &RunDiff, columns: usize) -> String {
     let mut text = String::new();
     let mut line = |sign: &str, said: &str| {
-        let said = shorten(&one_line(said, unicode), LINES * columns, unicode);
+        let said = shorten(&one_line(said), LINES * columns);
         for (index, part) in wrap(&said, columns.saturating_sub(2)).iter().enumerate() {
             _ = writeln!(text, "{} {part}", if index == 0 { sign } else { " " });
         }
@@ -46,10 +41,10 @@ fn text(runs: &[RunSummary; 2], diff: &RunDiff, columns: usize, unicode: bool) -
         line(sign, &format!("{} {}, {}, {}", run.run, run.brain, status.as_str(), tokens(usage)));
     }
     if let Some([one, other]) = &diff.given {
-        line("-", &format!("given {}", given(one, other, unicode)));
-        line("+", &format!("given {}", given(other, one, unicode)));
+        line("-", &format!("given {}", given(one, other)));
+        line("+", &format!("given {}", given(other, one)));
     }
-    let same = many(u64::try_from(diff.same).unwrap_or(u64::MAX), "event");
+    let same = many(diff.same, "event");
     let Some(parting) = &diff.parts else {
         line(" ", &format!("identical: {same}"));
         return text;
@@ -61,7 +56,7 @@ fn text(runs: &[RunSummary; 2], diff: &RunDiff, columns: usize, unicode: bool) -
     if changes.is_empty() {
         line(" ", "the state is the same");
     } else {
-        line(" ", &format!("in the state, {}", many(u64::try_from(changes.len()).unwrap_or(u64::MAX), "change")));
+        line(" ", &format!("in the state, {}", many(changes.len(), "change")));
     }
     for change in changes {
         let field =
@@ -75,12 +70,12 @@ fn text(runs: &[RunSummary; 2], diff: &RunDiff, columns: usize, unicode: bool) -
 }
 
 /// Renders the inputs of a run that differ from those of another run.
-fn given(one: &Inputs, other: &Inputs, unicode: bool) -> String {
+fn given(one: &Inputs, other: &Inputs) -> String {
     let mut options = one.options.clone();
     if let (Some(fields), Some(others)) = (options.as_object_mut(), other.options.as_object()) {
         fields.retain(|name, value| others.get(name) != Some(value));
     }
-    let options = if one.options == other.options { String::new() } else { arguments(&options, unicode) };
+    let options = if one.options == other.options { String::new() } else { arguments(&options) };
     let said = [options, overridden(&one.overrides)];
     let said: Vec<&str> = said.iter().map(String::as_str).filter(|said| !said.is_empty()).collect();
     if said.is_empty() { "nothing else".to_owned() } else { said.join(", ") }

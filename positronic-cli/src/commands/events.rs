@@ -6,19 +6,13 @@ use std::sync::Arc;
 
 use positronic_core::record::{Event, EventKind, Seq, TriggerChange};
 
-use crate::app::failure::Failure;
-use crate::app::find::find;
-use crate::app::store::ProjectStore;
-use crate::app::ui::Ui;
-use crate::cli::EventsArgs;
-use crate::cli::exit::Exit;
-use crate::render::text::{harmless_json, one_line, shorten};
-use crate::render::{Plain, Style};
+use crate::app::{Failure, Ui, open_run};
+use crate::cli::{EventsArgs, Exit};
+use crate::render::{Plain, Style, harmless_json, one_line, shorten};
 
 pub(crate) async fn events(args: &EventsArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let store = ProjectStore::open_to_read(ui)?;
-    let row = find(&store, &args.run, ui).await?;
-    let log = store.client().events(&row.run, Seq(0)).await?;
+    let (client, row) = open_run(&args.run, ui).await?;
+    let log = client.events(&row.run, Seq(0)).await?;
     let from = Seq(args.from);
     if args.json {
         for event in log.iter().filter(|event| event.seq >= from) {
@@ -26,7 +20,7 @@ pub(crate) async fn events(args: &EventsArgs, ui: &mut Ui) -> Result<Exit, Failu
             writeln!(ui.out, "{}", harmless_json(&line))?;
         }
     } else {
-        ui.print(&lines(&log, from, ui.columns(), ui.settings.unicode))?;
+        ui.print(&lines(&log, from, ui.columns()))?;
     }
     if from.index() >= log.len() {
         ui.notice(&format!("the run has {} events, the last is {}", log.len(), log.len().saturating_sub(1)))?;
@@ -35,48 +29,45 @@ pub(crate) async fn events(args: &EventsArgs, ui: &mut Ui) -> Result<Exit, Failu
 }
 
 /// Renders one line per event: its number, the time since the start, its type, its path and its text.
-fn lines(log: &[Arc<Event>], from: Seq, columns: usize, unicode: bool) -> String {
+fn lines(log: &[Arc<Event>], from: Seq, columns: usize) -> String {
     let mut text = String::new();
-    let mut lines = Plain::new(io::sink(), Style { unicode, ..Style::default() });
+    let mut lines = Plain::new(io::sink(), Style::default());
     let started = log.first().map(|event| event.at).unwrap_or_default();
     let digits = log.len().saturating_sub(1).to_string().len();
     let names = log.iter().filter(|event| event.seq >= from).map(|event| event.kind.name().len());
     let widest = names.max().unwrap_or(0);
     for event in log {
-        let shown = lines.apply(event).or_else(|| named(event, unicode)).unwrap_or_default();
+        let shown = lines.apply(event).or_else(|| named(event)).unwrap_or_default();
         if event.seq < from {
             continue;
         }
         let since = event.at.since(started);
-        let (seq, name, path) = (event.seq.0, event.kind.name(), one_line(event.path.as_str(), unicode));
+        let (seq, name, path) = (event.seq.0, event.kind.name(), one_line(event.path.as_str()));
         let time = format!("{}.{:03}", since.as_secs(), since.subsec_millis());
         let gap = if path.is_empty() || shown.is_empty() { "" } else { "  " };
         let line = format!("{seq:>digits$}  {time:>8}  {name:<widest$}  {path}{gap}{shown}");
-        _ = writeln!(text, "{}", shorten(line.trim_end(), columns, unicode));
+        _ = writeln!(text, "{}", shorten(line.trim_end(), columns));
     }
     text
 }
 
 /// Renders the text of an event that the progress does not show.
-fn named(event: &Event, unicode: bool) -> Option<String> {
-    Some(one_line(
-        match &event.kind {
-            EventKind::ValueRecorded { name, .. } => name,
-            EventKind::RunClaimed { owner, .. } => owner,
-            EventKind::RunReleased { reason } => reason,
-            EventKind::RunNotClaimed { message, .. } => message,
-            EventKind::LoopTrigger { change: TriggerChange::Set(trigger) } => &trigger.what,
-            EventKind::LoopTrigger { change: TriggerChange::Deleted(id) } => id.as_str(),
-            _ => return None,
-        },
-        unicode,
-    ))
+fn named(event: &Event) -> Option<String> {
+    Some(one_line(match &event.kind {
+        EventKind::ValueRecorded { name, .. } => name,
+        EventKind::RunClaimed { owner, .. } => owner,
+        EventKind::RunReleased { reason } => reason,
+        EventKind::RunNotClaimed { message, .. } => message,
+        EventKind::LoopTrigger { change: TriggerChange::Set(trigger) } => &trigger.what,
+        EventKind::LoopTrigger { change: TriggerChange::Deleted(id) } => id.as_str(),
+        _ => return None,
+    }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::render::stories::{Beat, waiting};
+    use crate::render::tests::stories::{Beat, waiting};
 
     #[test]
     fn every_event_is_a_line_that_fits() {
@@ -86,7 +77,7 @@ mod tests {
         };
         let log: Vec<_> = waiting().beats.into_iter().filter_map(event).collect();
 
-        insta::assert_snapshot!("events_60", lines(&log, Seq(0), 60, true));
-        insta::assert_snapshot!("events_100", lines(&log, Seq(3), 100, true));
+        insta::assert_snapshot!("events_60", lines(&log, Seq(0), 60));
+        insta::assert_snapshot!("events_100", lines(&log, Seq(3), 100));
     }
 }

@@ -8,7 +8,7 @@
 use std::collections::HashSet;
 use std::fs;
 use std::io::{self, Read as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -21,18 +21,10 @@ use positronic_core::store::StoreError;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::app::atomic_write::replace;
-use crate::app::failure::Failure;
-use crate::app::find::find;
-use crate::app::output_file::refuse_known;
-use crate::app::store::ProjectStore;
-use crate::app::ui::Ui;
-use crate::cli::exit::Exit;
-use crate::cli::json::no_json;
-use crate::cli::names::sound;
-use crate::cli::{ExportArgs, ImportArgs};
+use crate::app::{Failure, ProjectStore, Ui, open_run, to_file, write_file};
+use crate::cli::{Exit, ExportArgs, ImportArgs, check_name, no_json};
 use crate::render::figures::many;
-use crate::render::text::{harmless_json, shorten};
+use crate::render::{harmless_json, shorten};
 
 /// The version of the file's format, without and with files.
 const PLAIN: u32 = 1;
@@ -43,13 +35,13 @@ struct Header {
     positronic_run: u32,
     run: RunId,
     brain: String,
-    events: u64,
+    events: usize,
     #[serde(default, skip_serializing_if = "is_none")]
-    blobs: u64,
+    blobs: usize,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
-const fn is_none(count: &u64) -> bool {
+const fn is_none(count: &usize) -> bool {
     *count == 0
 }
 
@@ -69,27 +61,22 @@ struct Exported {
 }
 
 pub(crate) async fn export(args: &ExportArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let to_file = args.file.as_ref().filter(|file| file.as_os_str() != "-");
-    refuse_known(to_file.map(PathBuf::as_path), args.force)?;
-    let store = ProjectStore::open_to_read(ui)?;
-    let row = find(&store, &args.run, ui).await?;
-    let log = store.client().events(&row.run, Seq(0)).await?;
-    let files = blobs(&store.client(), &log).await?;
-    let (blobs, left_out) = files;
-    let count = |length: usize| u64::try_from(length).unwrap_or(u64::MAX);
+    let to_file = to_file(args.file.as_deref(), args.force)?;
+    let (client, row) = open_run(&args.run, ui).await?;
+    let log = client.events(&row.run, Seq(0)).await?;
+    let (blobs, left_out) = blobs(&client, &log).await?;
     let positronic_run = if blobs.is_empty() { PLAIN } else { WITH_FILES };
-    let (events, files) = (count(log.len()), count(blobs.len()));
-    let header = Header { positronic_run, run: row.run, brain: row.brain.to_string(), events, blobs: files };
-    let unreadable = |error: &dyn std::fmt::Display| Failure::store(error);
-    let mut text = serde_json::to_string(&header).map_err(|error| unreadable(&error))?;
+    let (run, brain) = (row.run, row.brain.to_string());
+    let header = Header { positronic_run, run, brain, events: log.len(), blobs: blobs.len() };
+    let mut text = serde_json::to_string(&header).map_err(Failure::environment)?;
     for event in &log {
         text.push('\n');
-        text.push_str(&event.to_json().map_err(|error| unreadable(&error))?);
+        text.push_str(&event.to_json().map_err(Failure::environment)?);
     }
     for (sha256, bytes) in &blobs {
         let blob = Blob { blob: sha256.clone(), bytes: BASE64.encode(bytes) };
         text.push('\n');
-        text.push_str(&serde_json::to_string(&blob).map_err(|error| unreadable(&error))?);
+        text.push_str(&serde_json::to_string(&blob).map_err(Failure::environment)?);
     }
     text.push('\n');
     for reason in left_out {
@@ -99,7 +86,7 @@ pub(crate) async fn export(args: &ExportArgs, ui: &mut Ui) -> Result<Exit, Failu
         write!(ui.out, "{}", harmless_json(&text))?;
         return Ok(Exit::Done);
     };
-    replace(file, &text).map_err(|source| Failure::File { path: file.clone(), doing: "cannot write", source })?;
+    write_file(file, &text)?;
     report(&header, args.json, &format!("wrote the run {} to {}", header.run, file.display()), ui)
 }
 
@@ -108,7 +95,7 @@ pub(crate) async fn import(args: &ImportArgs, ui: &mut Ui) -> Result<Exit, Failu
         true => (Path::new("stdin"), stdin(ui)),
         false => (args.file.as_path(), fs::read(&args.file)),
     };
-    let bytes = bytes.map_err(|source| Failure::File { path: file.to_owned(), doing: "cannot read", source })?;
+    let bytes = bytes.map_err(Failure::file(file, "cannot read"))?;
     let Exported { header, log, blobs } = read(file, &bytes)?;
     let store = ProjectStore::open(ui)?;
     // The bytes first, so that no stored run references missing ones.
@@ -116,11 +103,11 @@ pub(crate) async fn import(args: &ImportArgs, ui: &mut Ui) -> Result<Exit, Failu
         store.client().put_blob(bytes).await?;
     }
     store.client().import(&header.run, &log).await.map_err(|error| match error {
-        StoreError::Conflict { .. } => Failure::Refused {
-            message: format!("{} already has the run {}", store.location, header.run),
-            hints: vec![format!("`{}` shows it", ui.command(&["show", header.run.as_str()]))],
-        },
-        StoreError::NoRunBefore { .. } => Failure::Refused { message: error.to_string(), hints: Vec::new() },
+        StoreError::Conflict { .. } => {
+            Failure::refused(format!("{} already has the run {}", store.location, header.run))
+                .hint(format!("`{}` shows it", ui.command(&["show", header.run.as_str()])))
+        }
+        StoreError::NoRunBefore { .. } => Failure::refused(error),
         other => other.into(),
     })?;
     report(&header, args.json, &format!("imported the run {} of {}", header.run, header.brain), ui)
@@ -160,7 +147,10 @@ fn report(header: &Header, json: bool, done: &str, ui: &mut Ui) -> Result<Exit, 
 
 /// Reads an exported run, and folds its events, so that an error can name the invalid line.
 fn read(file: &Path, bytes: &[u8]) -> Result<Exported, Failure> {
-    let broken = |line: usize, reason: String| Failure::Import { path: file.to_owned(), line, reason };
+    let broken = |line: usize, reason: String| {
+        Failure::environment(format!("{}, line {line}: {reason}", file.display()))
+            .hint("nothing was imported; export the run again, and copy the complete file")
+    };
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let line = bytes.iter().take(error.valid_up_to()).filter(|byte| **byte == b'\n').count() + 1;
         broken(line, "invalid UTF-8".to_owned())
@@ -172,14 +162,16 @@ fn read(file: &Path, bytes: &[u8]) -> Result<Exported, Failure> {
         broken(1, format!("invalid header of an exported run; expected {form}"))
     })?;
     if header.positronic_run > WITH_FILES {
-        let (path, format) = (file.to_owned(), header.positronic_run);
-        return Err(Failure::ImportNewer { path, format, known: WITH_FILES });
+        let newer = format!("written by a newer release (format {})", header.positronic_run);
+        let reads = format!("this release reads formats up to {WITH_FILES}");
+        return Err(Failure::environment(format!("{}, line 1: {newer}; {reads}", file.display()))
+            .hint("nothing was imported; use a newer release of positronic"));
     }
-    sound("the run's id", header.run.as_str()).map_err(|reason| broken(1, reason))?;
+    check_name("the run's id", header.run.as_str()).map_err(|reason| broken(1, reason))?;
     let (mut state, mut log, mut last, mut blobs) = (RunState::default(), Vec::new(), 1, Vec::new());
     for (index, line) in lines {
         last = index + 1;
-        if u64::try_from(log.len()).ok() == Some(header.events) && header.blobs > 0 {
+        if log.len() == header.events && header.blobs > 0 {
             blobs.push(blob(line).map_err(|reason| broken(last, reason))?);
             continue;
         }
@@ -187,11 +179,11 @@ fn read(file: &Path, bytes: &[u8]) -> Result<Exported, Failure> {
         state.apply(&event).map_err(|error| broken(last, error.to_string()))?;
         log.push(Arc::new(event));
     }
-    if u64::try_from(log.len()).ok() != Some(header.events) {
+    if log.len() != header.events {
         let reason = format!("the file ends after {} of {}", log.len(), many(header.events, "event"));
         return Err(broken(last, reason));
     }
-    if u64::try_from(blobs.len()).ok() != Some(header.blobs) {
+    if blobs.len() != header.blobs {
         let reason = format!("the file ends after {} of {}", blobs.len(), many(header.blobs, "file"));
         return Err(broken(last, reason));
     }
@@ -210,7 +202,7 @@ fn blob(line: &str) -> Result<Vec<u8>, String> {
     let bytes = BASE64.decode(bytes).map_err(|error| format!("invalid base64 in a file entry: {error}"))?;
     match sha256(&bytes) {
         hash if hash == blob => Ok(bytes),
-        hash => Err(format!("a file is damaged: its hash is `{hash}`, expected `{}`", shorten(&blob, 64, true))),
+        hash => Err(format!("a file is damaged: its hash is `{hash}`, expected `{}`", shorten(&blob, 64))),
     }
 }
 
@@ -225,10 +217,10 @@ fn no_event(line: &str, error: &EventError) -> String {
         return "invalid event: it has no `type`".to_owned();
     };
     let problem = problem.to_string();
-    let shown = shorten(name, 40, true);
+    let shown = shorten(name, 40);
     if problem.contains(&format!("unknown variant `{name}`")) {
         return format!("unknown event type `{shown}`");
     }
     let problem = problem.split(" at line ").next().unwrap_or_default();
-    format!("invalid fields of `{shown}`: {}", shorten(problem, 160, true))
+    format!("invalid fields of `{shown}`: {}", shorten(problem, 160))
 }

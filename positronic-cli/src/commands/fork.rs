@@ -4,25 +4,17 @@ use positronic_core::record::{Event, EventKind, Overrides, Path, RunId, Seq, Too
 use positronic_core::runner::{Client, Fork, ForkError};
 use serde_json::{Value, json};
 
-use crate::app::failure::Failure;
-use crate::app::find::{call, find};
-use crate::app::json::value;
-use crate::app::project::Project;
-use crate::app::store::ProjectStore;
-use crate::app::ui::Ui;
-use crate::cli::ForkArgs;
-use crate::cli::exit::Exit;
-use crate::cli::options::parse;
-use crate::cli::suggest::nearest;
-use crate::render::short_ids::ShortIds;
+use crate::app::{Failure, Project, ProjectStore, Ui, find_run, flag_json, parse_call, parse_options};
+use crate::cli::{Exit, ForkArgs, did_you_mean};
+use crate::render::ShortIds;
 
 pub(crate) async fn fork(project: Option<&Project>, args: &ForkArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let mut results = Vec::new();
     for (written, output) in &args.results {
-        results.push((call(written)?, value(&format!("--result {written}"), output, ui)?));
+        results.push((parse_call(written)?, flag_json(&format!("--result {written}"), output, ui)?));
     }
     let store = ProjectStore::open_existing(ui)?;
-    let row = find(&store, &args.run, ui).await?;
+    let row = find_run(&store, &args.run, ui).await?;
     let client = store.client();
     let at = match &args.stage {
         Some(stage) => before(&client, &row.run, stage).await?,
@@ -65,16 +57,16 @@ async fn before(client: &Client, run: &RunId, written: &str) -> Result<Seq, Fail
     let log = client.events(run, Seq(0)).await?;
     let stages = stages(log.iter().map(|event| &**event));
     let stage = Path::parse(written).ok().filter(|path| stages.contains(path)).ok_or_else(|| {
-        let near = nearest(written, stages.iter().map(Path::as_str)).into_iter().map(str::to_owned).collect();
-        let known = stages.iter().map(ToString::to_string).collect();
-        Failure::UnknownStage { written: written.to_owned(), run: run.to_string(), near, known }
+        let known: Vec<_> = stages.iter().map(|stage| format!("`{stage}`")).collect();
+        Failure::usage(format!("the brain of {run} has no stage `{written}`"))
+            .hints(did_you_mean(written, stages.iter().map(Path::as_str), ""))
+            .hint(format!("its stages are {}", known.join(", ")))
     })?;
     client.before(run, &stage).await?.ok_or_else(|| {
         let entered = |stage: &&Path| log.iter().any(|event| event.path.is_within(stage));
         let entered: Vec<String> = stages.iter().filter(entered).map(|stage| format!("`{stage}`")).collect();
-        let hints =
-            if entered.is_empty() { Vec::new() } else { vec![format!("it has entered {}", entered.join(", "))] };
-        Failure::Refused { message: format!("the run {run} has not entered the stage `{written}`"), hints }
+        Failure::refused(format!("the run {run} has not entered the stage `{written}`"))
+            .hints((!entered.is_empty()).then(|| format!("it has entered {}", entered.join(", "))))
     })
 }
 
@@ -93,22 +85,21 @@ fn options(project: Option<&Project>, args: &ForkArgs, brain: &str, before: &Val
     if args.pairs.is_empty() {
         return Ok(None);
     }
-    let project = project.ok_or_else(|| Failure::Misused {
-        message: format!("the options of `{brain}` can only be parsed with its code, which is not available here"),
-        hint: "fork it in the brain's project, or without -o".to_owned(),
+    let project = project.ok_or_else(|| {
+        Failure::usage(format!(
+            "the options of `{brain}` can only be parsed with its code, which is not available here"
+        ))
+        .hint("fork it in the brain's project, or without -o")
     })?;
-    let schema = project.titled(brain)?.definition.options.json();
-    let read = parse(schema, &args.pairs, Some(&before.to_string()));
-    read.map(Some).map_err(|source| Failure::Options { brain: brain.to_owned(), source })
+    parse_options(project.titled(brain)?, &args.pairs, Some(&before.to_string())).map(Some)
 }
 
 fn refused(error: ForkError) -> Failure {
     match error {
         ForkError::Store(error) => error.into(),
-        ForkError::NoSuchEvent { at, last } => Failure::Misused {
-            message: format!("the run has no event {at}"),
-            hint: format!("its last event is {last}"),
-        },
-        other => Failure::Refused { message: other.to_string(), hints: Vec::new() },
+        ForkError::NoSuchEvent { at, last } => {
+            Failure::usage(format!("the run has no event {at}")).hint(format!("its last event is {last}"))
+        }
+        other => Failure::refused(other),
     }
 }

@@ -4,24 +4,18 @@ use positronic_core::runner::{Clock as _, SystemClock};
 use positronic_core::store::{DeliveryState, PendingFilter};
 use serde_json::json;
 
-use crate::app::failure::Failure;
-use crate::app::prices::currency;
-use crate::app::store::ProjectStore;
-use crate::app::ui::Ui;
-use crate::cli::InboxArgs;
-use crate::cli::exit::Exit;
+use crate::app::{Failure, ProjectStore, Ui, currency};
+use crate::cli::{Exit, InboxArgs};
 use crate::render::figures::age;
-use crate::render::run_table::truncate;
-use crate::render::short_ids::ShortIds;
-use crate::render::text::{arguments, one_line, shorten};
-use crate::session::pending::{LISTED_ROWS, answers, entry};
+use crate::render::{ShortIds, arguments, one_line, truncate};
+use crate::session::{LISTED_ROWS, answer_commands, pending_entry};
 
 pub(crate) async fn inbox(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     if args.mail {
         return mail(args, ui).await;
     }
     let store = ProjectStore::open_to_read(ui)?;
-    let filter = PendingFilter::builder().person(!args.all).limit(args.limit.saturating_add(1)).build();
+    let filter = PendingFilter::builder().person(!args.all).limit(args.limit.get().saturating_add(1)).build();
     let client = store.client();
     let mut items = client.store().pending(&filter).await?;
     let truncated = truncate(&mut items, args.limit, "first");
@@ -29,7 +23,7 @@ pub(crate) async fn inbox(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure
     let now = SystemClock.now();
     if args.json {
         for item in &items {
-            let answers = answers(item.run.as_str(), &item.pending, now, ui);
+            let answers = answer_commands(item.run.as_str(), &item.pending, now, ui);
             let (run, brain, at, pending) = (&item.run, &item.brain, item.at, &item.pending);
             ui.json_line(&json!({"run": run, "brain": brain, "at": at, "pending": pending, "answers": answers}))?;
         }
@@ -45,7 +39,7 @@ pub(crate) async fn inbox(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure
         }
         let currency = currency(&store.client(), &item.run, &item.pending).await?;
         let room = (ui.columns(), (!args.full).then_some(LISTED_ROWS));
-        ui.print(&entry(item, short.get(&item.run), currency.as_deref(), now, room, ui))?;
+        ui.print(&pending_entry(item, short.get(&item.run), currency.as_deref(), now, room, ui))?;
     }
     if let Some(truncated) = truncated {
         ui.notice(&truncated)?;
@@ -78,12 +72,11 @@ async fn mail(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     for mail in mails {
         let (since, left) = (age(now.since(mail.at)), age(mail.expires.since(now)));
         let head = format!("{} {}, for {since}; {left} left", mail.webhook, mail.identifier);
-        let payload = arguments(&mail.payload, ui.settings.unicode);
-        let (columns, unicode) = (ui.columns(), ui.settings.unicode);
-        ui.print(&shorten(&one_line(&head, unicode), columns, unicode))?;
-        ui.print(&shorten(&format!("  with {payload}"), columns, unicode))?;
+        let payload = arguments(&mail.payload);
+        ui.row(&head)?;
+        ui.row(&format!("  with {payload}"))?;
         let discard = ui.command(&["send", "--discard", mail.id.as_str()]);
-        ui.print(&format!("    {}", one_line(&discard, unicode)))?;
+        ui.print(&format!("    {}", one_line(&discard)))?;
     }
     if let Some(truncated) = truncated {
         ui.notice(&truncated)?;

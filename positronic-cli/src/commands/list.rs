@@ -4,12 +4,9 @@ use std::io::Write as _;
 
 use serde_json::json;
 
-use crate::app::failure::Failure;
-use crate::app::project::Project;
-use crate::app::ui::Ui;
-use crate::cli::ListArgs;
-use crate::cli::exit::Exit;
-use crate::render::text::width;
+use crate::app::{Failure, Project, Ui};
+use crate::cli::{Exit, ListArgs};
+use crate::render::aligned;
 
 pub(crate) fn list(project: &Project, args: &ListArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     if args.json {
@@ -21,13 +18,10 @@ pub(crate) fn list(project: &Project, args: &ListArgs, ui: &mut Ui) -> Result<Ex
         }
         return Ok(Exit::Done);
     }
-    let titles = project.brains.iter().map(|entry| width(&entry.definition.title));
-    let column = titles.max().unwrap_or(0);
-    for entry in &project.brains {
-        let definition = &entry.definition;
-        let gap = " ".repeat(column - width(&definition.title).min(column));
-        let line = format!("{}{gap}  {}", definition.title, definition.description);
-        writeln!(ui.out, "{}", line.trim_end())?;
+    let pairs = project.brains.iter().map(|entry| &entry.definition);
+    let pairs: Vec<_> = pairs.map(|brain| (brain.title.clone(), brain.description.clone())).collect();
+    for line in aligned(&pairs) {
+        writeln!(ui.out, "{line}")?;
     }
     if project.brains.is_empty() {
         ui.notice("the project has no brains; add one with `Project::brain`")?;

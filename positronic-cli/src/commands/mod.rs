@@ -1,63 +1,40 @@
-//! The verbs, one a file or a family a file. Each writes through the [`Ui`](crate::app::ui::Ui) and returns how it ended.
+//! The verbs, one a file or a family a file. Each writes through the [`Ui`](crate::app::Ui) and returns how it ended.
 
 #[cfg(test)]
 mod budget_tests;
-mod chat;
+pub(crate) mod chat;
 #[cfg(test)]
 mod chat_budget_tests;
 #[cfg(test)]
 mod chat_tests;
-mod conversations;
-mod diff;
-mod events;
-mod file;
-mod files;
-mod fork;
-mod inbox;
-mod list;
-mod new;
-mod prune;
-mod record;
+pub(crate) mod conversations;
+pub(crate) mod diff;
+pub(crate) mod events;
+pub(crate) mod file;
+pub(crate) mod files;
+pub(crate) mod fork;
+pub(crate) mod inbox;
+pub(crate) mod list;
+pub(crate) mod new;
+pub(crate) mod prune;
+pub(crate) mod record;
 #[cfg(test)]
 mod record_tests;
-mod report;
+pub(crate) mod report;
 #[cfg(test)]
 mod report_tests;
-mod run;
+pub(crate) mod run;
 #[cfg(test)]
 mod run_tests;
-mod runs;
-mod send;
-mod show;
-mod signal;
-mod state;
+pub(crate) mod runs;
+pub(crate) mod send;
+pub(crate) mod show;
+pub(crate) mod signal;
+pub(crate) mod state;
 #[cfg(test)]
 mod store_tests;
 #[cfg(test)]
 mod tests;
-mod triggers;
-mod watch;
-mod work;
-
-pub(crate) use chat::chat;
-pub(crate) use conversations::conversations;
-pub(crate) use diff::diff;
-pub(crate) use events::events;
-pub(crate) use file::{export, import};
-pub(crate) use files::files;
-pub(crate) use fork::fork;
-pub(crate) use inbox::inbox;
-pub(crate) use list::list;
-pub(crate) use new::new;
-pub(crate) use prune::prune;
-pub(crate) use record::record;
-pub(crate) use report::report;
-pub(crate) use run::run;
-pub(crate) use runs::runs;
-pub(crate) use send::send;
-pub(crate) use show::{show, show_run};
-pub(crate) use signal::{approve, cancel, pause, reject, resume};
-pub(crate) use state::state;
-pub(crate) use triggers::triggers;
-pub(crate) use watch::watch;
-pub(crate) use work::work;
+pub(crate) mod triggers;
+pub(crate) mod watch;
+pub(crate) mod work;

@@ -2,31 +2,33 @@
 
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::json;
 
-use crate::app::failure::Failure;
 use crate::app::template::{FILES, Source, filled, package_name};
-use crate::app::ui::Ui;
-use crate::cli::NewArgs;
-use crate::cli::exit::Exit;
+use crate::app::{Failure, Ui};
 use crate::cli::options::shell_word;
+use crate::cli::{Exit, NewArgs};
+
+const NEW_FOLDER: &str = "name a new or an empty folder";
 
 pub(crate) fn new(args: &NewArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let dir = std::path::absolute(&args.dir).map_err(|source| file(&args.dir, "cannot resolve", source))?;
+    let dir = std::path::absolute(&args.dir).map_err(Failure::file(&args.dir, "cannot resolve"))?;
     let folder = dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let package = package_name(&folder).ok_or(Failure::NoPackageName { name: folder })?;
+    let package = package_name(&folder).ok_or_else(|| {
+        Failure::usage(format!("cannot derive a package name from `{folder}`")).hint("use a folder name with a letter")
+    })?;
     if !is_free(&dir)? {
-        return Err(Failure::NotEmpty { dir: args.dir.clone() });
+        return Err(Failure::usage(format!("{} is not empty", args.dir.display())).hint(NEW_FOLDER));
     }
     let source = source(args)?;
     for (path, text) in FILES {
         let path = dir.join(path);
         if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(|source| file(folder, "cannot create", source))?;
+            fs::create_dir_all(folder).map_err(Failure::file(folder, "cannot create"))?;
         }
-        fs::write(&path, filled(text, &package, &source)).map_err(|source| file(&path, "cannot write", source))?;
+        fs::write(&path, filled(text, &package, &source)).map_err(Failure::file(&path, "cannot write"))?;
     }
     if args.json {
         ui.json_line(&json!({"package": package, "folder": dir}))?;
@@ -46,17 +48,19 @@ fn source(args: &NewArgs) -> Result<Source, Failure> {
     }
     if let Some(checkout) = &args.path {
         if !checkout.join("positronic-core").join("Cargo.toml").is_file() {
-            return Err(Failure::NoCheckout { dir: checkout.clone() });
+            let checkout = checkout.display();
+            return Err(Failure::usage(format!(
+                "{checkout} is not a checkout of the framework: it has no folder positronic-core"
+            ))
+            .hint("--path takes the folder that contains positronic-core"));
         }
-        let absolute = std::path::absolute(checkout).map_err(|source| file(checkout, "cannot resolve", source))?;
+        let absolute = std::path::absolute(checkout).map_err(Failure::file(checkout, "cannot resolve"))?;
         return Ok(Source::Path(absolute));
     }
     match &args.version {
         Some(version) => Ok(Source::Version(version.clone())),
-        None => Err(Failure::Misused {
-            message: "the framework is not published yet, so the project needs its source".to_owned(),
-            hint: "use --path CHECKOUT, the folder that contains positronic-core, or --git URL".to_owned(),
-        }),
+        None => Err(Failure::usage("the framework is not published yet, so the project needs its source")
+            .hint("use --path CHECKOUT, the folder that contains positronic-core, or --git URL")),
     }
 }
 
@@ -66,12 +70,8 @@ fn is_free(dir: &Path) -> Result<bool, Failure> {
         Ok(mut entries) => Ok(entries.next().is_none()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
         Err(source) => Err(match dir.ancestors().find(|path| path.is_file()) {
-            Some(path) => Failure::NoFolder { file: path.to_owned() },
-            None => file(dir, "cannot read", source),
+            Some(path) => Failure::usage(format!("{} is a file and not a folder", path.display())).hint(NEW_FOLDER),
+            None => Failure::file(dir, "cannot read")(source),
         }),
     }
-}
-
-fn file(path: &Path, doing: &'static str, source: io::Error) -> Failure {
-    Failure::File { path: PathBuf::from(path), doing, source }
 }

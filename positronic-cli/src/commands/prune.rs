@@ -7,15 +7,10 @@ use positronic_core::runner::{Clock as _, SystemClock};
 use positronic_core::store::RunFilter;
 use serde_json::json;
 
-use crate::app::failure::Failure;
-use crate::app::store::ProjectStore;
-use crate::app::ui::Ui;
-use crate::cli::PruneArgs;
-use crate::cli::exit::Exit;
-use crate::cli::values::earlier;
+use crate::app::{Failure, ProjectStore, Ui};
+use crate::cli::{Exit, PruneArgs, earlier};
 use crate::render::figures::many;
-use crate::render::run_table::table;
-use crate::render::short_ids::ShortIds;
+use crate::render::{ShortIds, run_table};
 
 pub(crate) async fn prune(args: &PruneArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let over = Status::ALL.into_iter().filter(|status| status.is_over());
@@ -39,10 +34,9 @@ pub(crate) async fn prune(args: &PruneArgs, ui: &mut Ui) -> Result<Exit, Failure
         ui.json_line(&json!({"removed": removed, "files": files, "dry_run": args.dry_run, "runs": runs}))?;
         return Ok(Exit::Done);
     }
-    let count = |runs| many(u64::try_from(runs).unwrap_or(u64::MAX), "run");
+    let count = |runs| many(runs, "run");
     if !rows.is_empty() {
-        let (columns, unicode) = (ui.columns(), ui.settings.unicode);
-        ui.print(&table(&rows, &short, &HashSet::new(), &HashMap::new(), now, columns, unicode))?;
+        ui.print(&run_table(&rows, &short, &HashSet::new(), &HashMap::new(), now, ui.columns()))?;
     }
     if needed > 0 {
         let text = format!("{} retained: their prompts are the history of retained runs", count(needed));
@@ -51,7 +45,6 @@ pub(crate) async fn prune(args: &PruneArgs, ui: &mut Ui) -> Result<Exit, Failure
     ui.notice(&if args.dry_run {
         format!("{} would be removed", count(rows.len()))
     } else {
-        let files = u64::try_from(files).unwrap_or(u64::MAX);
         let files =
             if files > 0 { format!(" and {} that no run references", many(files, "file")) } else { String::new() };
         format!("removed {}{files}", count(removed))

@@ -2,29 +2,19 @@
 
 use std::io::Write as _;
 
-use crate::app::endpoint::{secrets, unhidden};
-use crate::app::failure::Failure;
-use crate::app::find::find;
-use crate::app::output_file::refuse_known;
-use crate::app::recording::recording;
-use crate::app::recording::written;
-use crate::app::store::ProjectStore;
-use crate::app::ui::Ui;
-use crate::cli::exit::Exit;
-use crate::cli::{ModelArgs, RecordArgs};
+use crate::app::{Failure, Ui, open_run, recording, secrets, to_file, unhidden, write_recording};
+use crate::cli::{Exit, ModelArgs, RecordArgs};
 
 pub(crate) async fn record(args: &RecordArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let to_file = args.file.as_deref().filter(|file| file.as_os_str() != "-");
-    refuse_known(to_file, args.force)?;
-    let store = ProjectStore::open_to_read(ui)?;
+    let to_file = to_file(args.file.as_deref(), args.force)?;
     let secrets = secrets(&ModelArgs::default(), &ui.settings);
     if let Some(warning) = unhidden(&secrets) {
         ui.notice(&warning)?;
     }
-    let row = find(&store, &args.run, ui).await?;
-    let text = recording(&store, &row.run, secrets, |_| None).await?;
+    let (client, row) = open_run(&args.run, ui).await?;
+    let text = recording(&client, &row.run, secrets, |_| None).await?;
     match to_file {
-        Some(file) => written(file, &text, &row.brain, ui)?,
+        Some(file) => write_recording(file, &text, &row.brain, ui)?,
         None => write!(ui.out, "{text}")?,
     }
     Ok(Exit::Done)

@@ -5,7 +5,7 @@ use positronic_core::record::{ModelError, ModelErrorKind};
 use serde_json::json;
 
 use super::store_tests::{Desk, scripted};
-use crate::app::project::Project;
+use crate::app::Project;
 use crate::commands::tests::project;
 
 /// Plays a cassette in memory, with its own options.

@@ -5,28 +5,20 @@ use std::sync::Arc;
 use positronic_core::projection::timeline::Timeline;
 use positronic_core::record::Seq;
 
-use crate::app::atomic_write::replace;
-use crate::app::failure::Failure;
-use crate::app::find::find;
-use crate::app::output_file::refuse_known;
-use crate::app::store::ProjectStore;
-use crate::app::ui::Ui;
-use crate::cli::ReportArgs;
-use crate::cli::exit::Exit;
-use crate::render::report::markdown;
+use crate::app::{Failure, Ui, open_run, to_file, write_file};
+use crate::cli::{Exit, ReportArgs};
+use crate::render::report_markdown;
 
 pub(crate) async fn report(args: &ReportArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let to_file = args.out.as_deref().filter(|file| file.as_os_str() != "-");
-    refuse_known(to_file, args.force)?;
-    let prices = crate::app::prices::prices(args.prices.as_deref(), &ui.settings)?;
-    let store = ProjectStore::open_to_read(ui)?;
-    let row = find(&store, &args.run, ui).await?;
-    let log = store.client().events(&row.run, Seq(0)).await?;
+    let to_file = to_file(args.out.as_deref(), args.force)?;
+    let prices = crate::app::price_table(args.prices.as_deref(), &ui.settings)?;
+    let (client, row) = open_run(&args.run, ui).await?;
+    let log = client.events(&row.run, Seq(0)).await?;
     let mut timeline = Timeline::new().priced(Arc::new(prices));
     log.iter().for_each(|event| timeline.apply(event));
     let text = || {
-        let text = markdown(&timeline, &row);
-        text.ok_or_else(|| Failure::store(format!("the log of {} does not begin with a brain", row.run)))
+        let text = report_markdown(&timeline, &row);
+        text.ok_or_else(|| Failure::environment(format!("the log of {} does not begin with a brain", row.run)))
     };
     let document = || serde_json::json!({"run": row, "timeline": timeline});
     let Some(file) = to_file else {
@@ -37,9 +29,12 @@ pub(crate) async fn report(args: &ReportArgs, ui: &mut Ui) -> Result<Exit, Failu
         }
         return Ok(Exit::Done);
     };
-    let text =
-        if args.json { serde_json::to_string_pretty(&document()).map_err(Failure::store)? + "\n" } else { text()? };
-    replace(file, &text).map_err(|source| Failure::File { path: file.to_owned(), doing: "cannot write", source })?;
+    let text = if args.json {
+        serde_json::to_string_pretty(&document()).map_err(Failure::environment)? + "\n"
+    } else {
+        text()?
+    };
+    write_file(file, &text)?;
     ui.print(&format!("wrote the report of the run {} to {}", row.run, file.display()))?;
     Ok(Exit::Done)
 }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::store_tests::Desk;
-use crate::app::project::Project;
+use crate::app::Project;
 
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct Wish {

@@ -6,20 +6,12 @@ use positronic_core::record::{Event, EventKind, LoopOutcome, Opening, RunId, Seq
 use positronic_core::runner::Runner;
 use positronic_core::store::StoreError;
 
-use crate::app::cassette_position::rewind;
-use crate::app::failure::Failure;
-use crate::app::models::{CassetteSession, ModelSettings};
-use crate::app::money_limit::{MoneyLimit, check_enforceable};
-use crate::app::prices::prices;
-use crate::app::project::Project;
-use crate::app::recording::save;
-use crate::app::run_options::{GivenOptions, Prepared, check_accepts_messages, open_store, prepare};
-use crate::app::store::ProjectStore;
-use crate::app::ui::Ui;
-use crate::cli::RunArgs;
-use crate::cli::exit::Exit;
-use crate::session::driver::{OutputMode, Role, SessionOptions, session};
-use crate::session::outcome::ended;
+use crate::app::{
+    CassetteSession, Failure, ModelSettings, Prepared, Project, ProjectStore, Ui, check_accepts_messages,
+    check_enforceable, open_store, prepare, price_table, rewind, save_recording,
+};
+use crate::cli::{Exit, RunArgs};
+use crate::session::{Role, SessionOptions, ended, session};
 
 pub(crate) async fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     ui.ignore_closed_streams();
@@ -28,15 +20,16 @@ pub(crate) async fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Resul
         check_accepts_messages(entry, || "remove --message".to_owned())?;
     }
     let settings = ModelSettings { model: &args.model, record: args.record.as_deref() };
-    let given = GivenOptions { pairs: &args.pairs, document: args.options.as_deref() };
-    let Prepared { options, models, .. } = prepare(project, entry, settings, given, ui)?;
+    let Prepared { options, models, .. } = prepare(project, entry, settings, &args.options, ui)?;
     let budget = args.budget.budget();
-    check_enforceable(MoneyLimit::of(&[("--max-money", budget.as_ref())], &entry.definition), &models)?;
+    let of_brain = format!("`{}` has a money limit", entry.definition.title);
+    let budgets = [("--max-money is a money limit", budget.as_ref()), (&of_brain, entry.definition.budget.as_ref())];
+    check_enforceable(&budgets, &models)?;
     let store = open_store(args.memory, ui)?;
     if let Some(notice) = &models.notice {
         ui.notice(notice)?;
     }
-    ui.prices = Some(prices(args.model.prices.as_deref(), &ui.settings)?);
+    ui.prices = Some(price_table(args.model.prices.as_deref(), &ui.settings)?);
     let actor = ui.actor(None);
     let id = args.id.as_deref().map(SignalId::new);
     // Without an id of its own, the same message counts as the same start.
@@ -45,11 +38,8 @@ pub(crate) async fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Resul
     let session_options = SessionOptions {
         cassette: &models.cassette,
         plays_people: !args.ask,
-        actor: &actor,
         lasts: store.is_persistent(),
-        role: Role::Runs,
-        output: OutputMode { json: args.json, plain: args.plain },
-        several: false,
+        ..SessionOptions::new(Role::Runs, &actor, args.output)
     };
     let runner = models.runner(project, &store);
     let definition = Arc::clone(&entry.definition);
@@ -62,7 +52,7 @@ pub(crate) async fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Resul
         Ok(runner.start_definition(definition, options, start).await?)
     };
     let ending = session(&runner, begin, &session_options, ui).await;
-    save(&models, args.record.as_deref(), ui)?;
+    save_recording(&models, args.record.as_deref(), ui)?;
     let (run, ending) = ending?;
     if over {
         let show = ui.command(&["show", run.as_str()]);
@@ -70,7 +60,7 @@ pub(crate) async fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Resul
     }
     // If people answer, the cassette's signals are unused.
     let cassette = if args.ask || over { &CassetteSession::None } else { &models.cassette };
-    let exit = ended(&store, &run, ending, cassette, args.json, ui).await?;
+    let exit = ended(&store, &run, ending, cassette, args.output.json, ui).await?;
     if over {
         return Ok(exit);
     }

@@ -8,8 +8,7 @@ use positronic_core::record::{Message, Tier};
 use serde_json::json;
 
 use super::tests::{Outcome, call_given};
-use crate::app::project::Project;
-use crate::app::settings::Settings;
+use crate::app::{Project, Settings};
 
 fn talker() -> Brain<(), ()> {
     brain("Talker").r#loop("Talk", |cx| cx.system("You help."))

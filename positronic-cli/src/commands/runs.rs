@@ -7,17 +7,9 @@ use positronic_core::record::{RunSummary, Timestamp};
 use positronic_core::runner::{Client, Clock as _, SystemClock};
 use positronic_core::store::{RunFilter, StoreError};
 
-use crate::app::changed::changed;
-use crate::app::failure::Failure;
-use crate::app::project::{Project, normal};
-use crate::app::store::ProjectStore;
-use crate::app::ui::Ui;
-use crate::app::unclaimed::unclaimed;
-use crate::cli::RunsArgs;
-use crate::cli::exit::Exit;
-use crate::cli::values::earlier;
-use crate::render::run_table::{table, truncate};
-use crate::render::short_ids::ShortIds;
+use crate::app::{Failure, Project, ProjectStore, Ui, changed_runs, normal_title, unclaimed_runs};
+use crate::cli::{Exit, RunsArgs, earlier};
+use crate::render::{ShortIds, run_table, truncate};
 
 /// Maximum number of events of a search.
 const FOUND: usize = 10_000;
@@ -29,9 +21,9 @@ pub(crate) async fn runs(project: Option<&Project>, args: &RunsArgs, ui: &mut Ui
     let mut rows = listed(&client, args, now).await?;
     let truncated = truncate(&mut rows, args.limit, "last");
     let short = ShortIds::of(&client, rows.iter().map(|row| &row.run)).await?;
-    let unclaimed = unclaimed(&client, rows.iter(), now).await?;
-    let changed = changed(project, &store, rows.iter()).await;
-    let unreadable = client.store().unreadable(&RunFilter::builder().limit(args.limit).build()).await?;
+    let unclaimed = unclaimed_runs(&client, rows.iter(), now).await?;
+    let changed = changed_runs(project, &store, rows.iter()).await;
+    let unreadable = client.store().unreadable(&RunFilter::builder().limit(args.limit.get()).build()).await?;
     let damaged = rows.iter().filter_map(|row| Some((&row.run, changed.get(&row.run)?.as_ref().err()?)));
     let damaged = damaged.map(|(run, error)| format!("{run} cannot continue: {error}"));
     let left_out = unreadable.iter().map(|(run, error)| format!("skipped {run}: {error}"));
@@ -63,8 +55,7 @@ pub(crate) async fn runs(project: Option<&Project>, args: &RunsArgs, ui: &mut Ui
             format!("there are no runs in {} yet", store.location)
         })?;
     } else {
-        let (columns, unicode) = (ui.columns(), ui.settings.unicode);
-        ui.print(&table(&rows, &short, &unclaimed, &changed, now, columns, unicode))?;
+        ui.print(&run_table(&rows, &short, &unclaimed, &changed, now, ui.columns()))?;
         if let Some(truncated) = truncated {
             ui.notice(&truncated)?;
         }
@@ -83,7 +74,7 @@ async fn listed(client: &Client, args: &RunsArgs, now: Timestamp) -> Result<Vec<
     filter.since = args.since.map(|age| earlier(now, age));
     filter.before = args.before.map(|age| earlier(now, age));
     let Some(text) = &args.search else {
-        filter.limit = Some(args.limit.saturating_add(1));
+        filter.limit = Some(args.limit.get().saturating_add(1));
         return client.store().runs(&filter).await;
     };
     let found = client.store().search(text, FOUND).await?;
@@ -100,6 +91,6 @@ async fn title(client: &Client, written: &str) -> Result<String, StoreError> {
         return Ok(written.to_owned());
     }
     let rows = client.store().runs(&RunFilter::default()).await?;
-    let meant = rows.iter().map(|row| &*row.brain).find(|title| normal(title) == normal(written));
+    let meant = rows.iter().map(|row| &*row.brain).find(|title| normal_title(title) == normal_title(written));
     Ok(meant.unwrap_or(written).to_owned())
 }

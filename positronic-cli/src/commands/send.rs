@@ -5,15 +5,10 @@ use positronic_core::runner::{Client, Delivered, Ids as _, UuidIds};
 use positronic_core::store::{DeliveryState, MailboxEntry, StoreError};
 use serde_json::{Value, json};
 
-use crate::app::failure::Failure;
-use crate::app::find::call;
-use crate::app::json::value;
-use crate::app::store::ProjectStore;
-use crate::app::ui::Ui;
-use crate::cli::SendArgs;
-use crate::cli::exit::Exit;
+use crate::app::{Failure, ProjectStore, Ui, flag_json, parse_call};
+use crate::cli::{Exit, SendArgs};
 use crate::render::figures::age;
-use crate::session::signals::send_signals;
+use crate::session::send_signals;
 
 pub(crate) async fn send(args: &SendArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     match (&args.run, &args.discard) {
@@ -32,8 +27,8 @@ fn kind(args: &SendArgs, ui: &mut Ui) -> Result<(SignalKind, String), Failure> {
         return Ok((kind, "sent the message".to_owned()));
     }
     if let Some([written, payload]) = args.reply.as_deref() {
-        let call = call(written)?;
-        let payload = value("--reply", payload, ui)?;
+        let call = parse_call(written)?;
+        let payload = flag_json("--reply", payload, ui)?;
         let done = format!("answered {call}");
         return Ok((SignalKind::Reply { call, payload }, done));
     }
@@ -44,7 +39,7 @@ fn kind(args: &SendArgs, ui: &mut Ui) -> Result<(SignalKind, String), Failure> {
 
 fn webhook(args: &SendArgs, ui: &mut Ui) -> Result<(String, String, Value), Failure> {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
-    let payload = args.payload.as_ref().map(|given| value("--payload", given, ui)).transpose()?;
+    let payload = args.payload.as_ref().map(|given| flag_json("--payload", given, ui)).transpose()?;
     Ok((text(&args.webhook), text(&args.identifier), payload.unwrap_or_default()))
 }
 
@@ -127,7 +122,7 @@ async fn discard(id: &str, json: bool, ui: &mut Ui) -> Result<Exit, Failure> {
     if let Some(MailboxEntry { delivery: DeliveryState::Undelivered(mail), .. }) = &entry {
         client.store().discard(&mail.id).await?;
     }
-    let hints = vec![format!("`{}` lists the stored webhooks", ui.command(&["inbox", "--mail"]))];
+    let list = format!("`{}` lists the stored webhooks", ui.command(&["inbox", "--mail"]));
     match entry {
         Some(MailboxEntry { delivery: DeliveryState::Undelivered(mail), .. }) if json => {
             ui.json_line(&json!({"discarded": mail.id}))?;
@@ -138,9 +133,8 @@ async fn discard(id: &str, json: bool, ui: &mut Ui) -> Result<Exit, Failure> {
             Ok(Exit::Done)
         }
         Some(MailboxEntry { delivery: DeliveryState::Delivered { run, seq }, .. }) => {
-            let message = format!("the webhook `{id}` was delivered as event {seq} of {run}");
-            Err(Failure::Refused { message, hints })
+            Err(Failure::refused(format!("the webhook `{id}` was delivered as event {seq} of {run}")).hint(list))
         }
-        None => Err(Failure::Refused { message: format!("no stored webhook `{id}`"), hints }),
+        None => Err(Failure::refused(format!("no stored webhook `{id}`")).hint(list)),
     }
 }

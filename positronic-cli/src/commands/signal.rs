@@ -2,33 +2,26 @@
 //!
 //! A signal is checked and stored at once, with or without a worker; several decisions are accepted together or not at all.
 
-use positronic_core::record::{BudgetRequest, LimitKind, Path, Pending, PendingKind, Segment, SignalKind};
+use positronic_core::record::BudgetRequest;
+use positronic_core::record::{LimitKind, Path, Pending, PendingKind, Segment, SignalKind};
 use positronic_core::runner::{Clock as _, SystemClock};
 use positronic_core::store::PendingFilter;
 
-use crate::app::failure::Failure;
-use crate::app::find::{call, find};
-use crate::app::json::value;
-use crate::app::prices::currency;
-use crate::app::store::ProjectStore;
-use crate::app::ui::Ui;
-use crate::cli::exit::Exit;
-use crate::cli::limits::least_money;
-use crate::cli::{ApproveArgs, By, CancelArgs, RejectArgs, RunByArgs};
+use crate::app::{Failure, Ui, currency, flag_json, open_run, parse_call};
+use crate::cli::limits::enough_money;
+use crate::cli::{ApproveArgs, By, CancelArgs, Exit, RejectArgs, RunByArgs};
 use crate::render::figures::{self, money};
-use crate::session::pending::{RUN, answers, question};
-use crate::session::signals::send_signals;
+use crate::session::{WHOLE_RUN, answer_commands, question_text, send_signals};
 
 pub(crate) async fn approve(args: &ApproveArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     if args.args.is_some() && args.calls.len() > 1 {
-        let message = "--args replaces the arguments of one call, but several calls are named".to_owned();
-        let hint = "approve that call alone, then the others".to_owned();
-        return Err(Failure::Misused { message, hint });
+        return Err(Failure::usage("--args replaces the arguments of one call, but several calls are named")
+            .hint("approve that call alone, then the others"));
     }
     if let Some(written) = &args.more {
         return grant(args, written, ui).await;
     }
-    let arguments = args.args.as_ref().map(|given| value("--args", given, ui)).transpose()?;
+    let arguments = args.args.as_ref().map(|given| flag_json("--args", given, ui)).transpose()?;
     let kind = |call: &Path| SignalKind::Approve { call: call.clone(), arguments: arguments.clone() };
     decide(&args.run, &args.calls, (args.all, false), &args.by, kind, |call| format!("approved {call}"), ui).await
 }
@@ -39,34 +32,33 @@ async fn grant(args: &ApproveArgs, written: &str, ui: &mut Ui) -> Result<Exit, F
         [] => None,
         [one] => Some(frame(one)?),
         [_, _, ..] => {
-            let message = "--more applies to one loop or brain, but several are named".to_owned();
-            let hint = "grant it to one at a time".to_owned();
-            return Err(Failure::Misused { message, hint });
+            return Err(Failure::usage("--more applies to one loop or brain, but several are named")
+                .hint("grant it to one at a time"));
         }
     };
     let (all, currency) = asking(&args.run, ui).await?;
-    let (currency, question) = (currency.as_deref(), |pending: &Pending| question(pending, currency.as_deref()));
+    let (currency, question) = (currency.as_deref(), |pending: &Pending| question_text(pending, currency.as_deref()));
     let meant: Vec<_> = all.iter().filter(|one| named.as_ref().is_none_or(|at| one.call == *at)).collect();
     let (to, kind, asks) = match meant.as_slice() {
         [one @ Pending { call, kind: PendingKind::Budget(BudgetRequest { kind, .. }), .. }] => {
             (call.clone(), *kind, question(one))
         }
         [_, _, ..] => {
-            return Err(Failure::SeveralAsk { asking: all.iter().map(|one| line(one, &question(one))).collect() });
+            let several = "several loops or brains of the run ask to raise a limit; name one of them";
+            return Err(Failure::usage(several).hints(all.iter().map(|one| line(one, &question(one)))));
         }
         _ => return Err(asks_nothing(&args.run, named.as_ref(), &all, ui)),
     };
-    let more = crate::cli::limits::read(kind, written).map_err(|expected| Failure::Misused {
-        message: format!("--more {written} cannot be granted: {expected}"),
-        hint: format!("{} {asks}", place(&to)),
+    let more = crate::cli::limits::read(kind, written).map_err(|expected| {
+        Failure::usage(format!("--more {written} cannot be granted: {expected}")).hint(format!("{} {asks}", place(&to)))
     })?;
     if let [Pending { kind: PendingKind::Budget(BudgetRequest { kind: LimitKind::Money, limit, used, .. }), .. }] =
         meant.as_slice()
         && limit.saturating_add(more.money.nanos()) <= *used
     {
-        let least = money(least_money(*limit, *used), currency);
-        let message = format!("--more {written} is too little: at least {least} more is needed");
-        return Err(Failure::Refused { message, hints: vec![format!("{} {asks}", place(&to))] });
+        let least = money(enough_money(*limit, *used), currency);
+        let message = format!("--more {written} is too little; {least} is enough");
+        return Err(Failure::refused(message).hint(format!("{} {asks}", place(&to))));
     }
     let done = format!("granted {} {}", place(&to), figures::more(kind, more.of(kind), currency));
     send_signals(&args.run, None, &[(SignalKind::Grant { to, more }, done)], &args.by, ui).await
@@ -79,11 +71,12 @@ fn asks_nothing(run: &str, named: Option<&Path>, all: &[Pending], ui: &Ui) -> Fa
         Some(at) => format!("{} of the run `{run}` does not ask for more", place(at)),
         None => format!("nothing in the run `{run}` asks for more"),
     };
-    let mut hints: Vec<String> = all.iter().flat_map(|asking| answers(run, asking, SystemClock.now(), ui)).collect();
+    let mut hints: Vec<String> =
+        all.iter().flat_map(|asking| answer_commands(run, asking, SystemClock.now(), ui)).collect();
     if hints.is_empty() {
         hints.push(format!("`{}` shows more", ui.command(&["show", run])));
     }
-    Failure::Refused { message, hints }
+    Failure::refused(message).hints(hints)
 }
 
 /// Renders the path of a loop, a brain or a call as a sentence subject.
@@ -93,15 +86,14 @@ fn place(path: &Path) -> String {
 
 /// Lists the limit questions of a run, with the currency of its money limits if known.
 async fn asking(run: &str, ui: &Ui) -> Result<(Vec<Pending>, Option<String>), Failure> {
-    let store = ProjectStore::open_to_read(ui)?;
-    let row = find(&store, run, ui).await?;
-    let items = store.client().store().pending(&PendingFilter::builder().run(row.run.clone()).build()).await?;
+    let (client, row) = open_run(run, ui).await?;
+    let items = client.store().pending(&PendingFilter::builder().run(row.run.clone()).build()).await?;
     let asks = |pending: &Pending| matches!(pending.kind, PendingKind::Budget(_));
     let all: Vec<_> = items.into_iter().map(|item| item.pending).filter(asks).collect();
     let mut known = None;
     for pending in &all {
         if known.is_none() {
-            known = currency(&store.client(), &row.run, pending).await?;
+            known = currency(&client, &row.run, pending).await?;
         }
     }
     Ok((all, known))
@@ -110,18 +102,17 @@ async fn asking(run: &str, ui: &Ui) -> Result<(Vec<Pending>, Option<String>), Fa
 /// Parses the path of a call, a loop or a brain; a dot is the run's own brain.
 fn frame(written: &str) -> Result<Path, Failure> {
     match written {
-        RUN => Ok(Path::root()),
+        WHOLE_RUN => Ok(Path::root()),
         // An unset shell variable expands to nothing.
-        "" => Err(Failure::Misused {
-            message: "the name of a call is empty".to_owned(),
-            hint: format!("name a call such as Chat/0.1, {RUN} for the run itself, or nothing if only one waits"),
-        }),
-        call_or_loop => call(call_or_loop),
+        "" => Err(Failure::usage("the name of a call is empty").hint(format!(
+            "name a call such as Chat/0.1, {WHOLE_RUN} for the run itself, or nothing if only one waits"
+        ))),
+        call_or_loop => parse_call(call_or_loop),
     }
 }
 
 fn line(pending: &Pending, question: &str) -> String {
-    let at = if pending.call.is_root() { RUN } else { pending.call.as_str() };
+    let at = if pending.call.is_root() { WHOLE_RUN } else { pending.call.as_str() };
     format!("{at}  {} {}", pending.tool, question).replace("   ", "  ")
 }
 
@@ -181,9 +172,8 @@ async fn decide(
 
 /// Finds the calls that wait for a decision, and limit questions with `limits`: the only one, or all.
 async fn pending(run: &str, all: bool, limits: bool, ui: &Ui) -> Result<Vec<Path>, Failure> {
-    let store = ProjectStore::open_to_read(ui)?;
-    let row = find(&store, run, ui).await?;
-    let items = store.client().store().pending(&PendingFilter::builder().run(row.run.clone()).build()).await?;
+    let (client, row) = open_run(run, ui).await?;
+    let items = client.store().pending(&PendingFilter::builder().run(row.run.clone()).build()).await?;
     let mut waiting: Vec<_> = items.into_iter().map(|item| item.pending).collect();
     let asking = waiting.iter().find(|pending| matches!(pending.kind, PendingKind::Budget(_))).cloned();
     waiting.retain(|pending| match pending.kind {
@@ -192,25 +182,26 @@ async fn pending(run: &str, all: bool, limits: bool, ui: &Ui) -> Result<Vec<Path
         PendingKind::Answer { .. } => false,
     });
     if let (true, Some(asking)) = (waiting.is_empty(), &asking) {
-        let currency = currency(&store.client(), &row.run, asking).await?;
-        let (asks, question) = (place(&asking.call), question(asking, currency.as_deref()));
+        let currency = currency(&client, &row.run, asking).await?;
+        let (asks, question) = (place(&asking.call), question_text(asking, currency.as_deref()));
         let message = format!("no call of the run `{}` waits for a decision; {asks} {question}", row.run);
-        return Err(Failure::Refused { message, hints: answers(run, asking, SystemClock.now(), ui) });
+        return Err(Failure::refused(message).hints(answer_commands(run, asking, SystemClock.now(), ui)));
     }
     match waiting.as_slice() {
         [] => {
             let message =
                 format!("no call of the run `{}` waits for a decision; it is {}", row.run, row.status.as_str());
             let why = row.why.into_iter().chain([format!("`{}` shows more", ui.command(&["show", run]))]);
-            Err(Failure::Refused { message, hints: why.collect() })
+            Err(Failure::refused(message).hints(why))
         }
         [_, _, ..] if !all => {
             let mut calls = Vec::new();
             for pending in &waiting {
-                let currency = currency(&store.client(), &row.run, pending).await?;
-                calls.push(line(pending, &question(pending, currency.as_deref())));
+                let currency = currency(&client, &row.run, pending).await?;
+                calls.push(line(pending, &question_text(pending, currency.as_deref())));
             }
-            Err(Failure::SeveralCalls { calls })
+            Err(Failure::usage("several calls of the run wait for a decision; name the calls, or use --all")
+                .hints(calls))
         }
         some => Ok(some.iter().map(|pending| pending.call.clone()).collect()),
     }

@@ -6,30 +6,26 @@ use positronic_core::machine::{RunState, pending, status, why};
 use positronic_core::projection::timeline::Timeline;
 use positronic_core::projection::{request_at, transcript};
 use positronic_core::record::{EventKind, ModelRequest, RunId, Seq};
+use positronic_core::runner::Client;
 use serde_json::{Value, json};
 
-use crate::app::failure::Failure;
-use crate::app::find::find;
-use crate::app::store::ProjectStore;
-use crate::app::ui::Ui;
-use crate::cli::StateArgs;
-use crate::cli::exit::Exit;
+use crate::app::{Failure, Ui, open_run};
+use crate::cli::{Exit, StateArgs};
 
 pub(crate) async fn state(args: &StateArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let store = ProjectStore::open_to_read(ui)?;
-    let row = find(&store, &args.run, ui).await?;
+    let (client, row) = open_run(&args.run, ui).await?;
     let last = Seq(row.next.0.saturating_sub(1));
     let at = args.at.map_or(last, Seq);
     if at > last {
-        let message = format!("the run `{}` has no event {at}", row.run);
-        return Err(Failure::Misused { message, hint: format!("its last event is {last}") });
+        return Err(Failure::usage(format!("the run `{}` has no event {at}", row.run))
+            .hint(format!("its last event is {last}")));
     }
     if args.request {
         let from = args.at.map_or(Seq(0), Seq);
-        let (seq, request) = next_request(&store, &row.run, from, args.at.is_none()).await?;
+        let (seq, request) = next_request(&client, &row.run, from, args.at.is_none()).await?;
         ui.document(&document(seq, &request))?;
     } else {
-        let (state, prompts) = store.client().state_at(&row.run, at).await?;
+        let (state, prompts) = client.state_at(&row.run, at).await?;
         if args.json {
             ui.document(&json!({
                 "run": row.run,
@@ -41,7 +37,7 @@ pub(crate) async fn state(args: &StateArgs, ui: &mut Ui) -> Result<Exit, Failure
                 "record": prompts.iter().collect::<Vec<_>>(),
             }))?;
         } else {
-            let log = store.client().events(&row.run, Seq(0)).await?;
+            let log = client.events(&row.run, Seq(0)).await?;
             let timeline = Timeline::of(log.iter().map(|event| &**event).take_while(|event| event.seq <= at));
             ui.print(&text(at, &state, &timeline))?;
         }
@@ -68,23 +64,17 @@ fn text(at: Seq, state: &RunState, timeline: &Timeline) -> String {
 }
 
 /// Finds the first model request from an event on; with `last`, the last one of the run.
-async fn next_request(
-    store: &ProjectStore,
-    run: &RunId,
-    from: Seq,
-    last: bool,
-) -> Result<(Seq, ModelRequest), Failure> {
-    let log = store.client().events(run, Seq(0)).await?;
+async fn next_request(client: &Client, run: &RunId, from: Seq, last: bool) -> Result<(Seq, ModelRequest), Failure> {
+    let log = client.events(run, Seq(0)).await?;
     let mut requests =
         log.iter().filter(|event| matches!(event.kind, EventKind::LoopModelCall { .. })).map(|event| event.seq);
     let found = if last { requests.next_back() } else { requests.find(|seq| *seq >= from) };
     let Some(seq) = found else {
-        let message = format!("no request was sent to a model from event {from} on");
-        let hint = "without --at, the last request is shown".to_owned();
-        return Err(Failure::Misused { message, hint });
+        return Err(Failure::usage(format!("no request was sent to a model from event {from} on"))
+            .hint("without --at, the last request is shown"));
     };
     let request = request_at(log.iter().map(|event| &**event), seq);
-    Ok((seq, request.map_err(|error| Failure::store(format!("the log of {run}: {error}")))?))
+    Ok((seq, request.map_err(|error| Failure::environment(format!("the log of {run}: {error}")))?))
 }
 
 fn document(seq: Seq, request: &ModelRequest) -> Value {

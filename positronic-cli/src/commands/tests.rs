@@ -12,9 +12,7 @@ use serde_json::{Value, json};
 
 use clap::Parser as _;
 
-use crate::app::project::Project;
-use crate::app::settings::Settings;
-use crate::app::ui::Ui;
+use crate::app::{Project, Settings, Ui};
 use crate::cli::{Color, StoreArgs};
 use crate::start::in_project;
 
@@ -250,7 +248,7 @@ pub(super) fn call_given(project: &Project, arguments: &[&str], input: &str, set
 /// Writes `desk` for a test's folder, also where it is shown as a relative path.
 pub(super) fn at_desk(mut outcome: Outcome, folder: &std::path::Path) -> Outcome {
     for text in [&mut outcome.out, &mut outcome.err] {
-        for told in [crate::app::store::relative(folder), folder.display().to_string()] {
+        for told in [crate::app::relative(folder), folder.display().to_string()] {
             *text = text.replace(&told, "desk");
         }
     }
@@ -428,7 +426,7 @@ fn all_problems_of_a_command_line_are_reported_at_once() {
     insta::assert_snapshot!(told(&["run", "help desk", "-o", "customer=ada", "--record", "x.jsonl"]), @r"
     5
     error: cannot record: no model is configured
-      set OPENAI_API_KEY, or OPENAI_BASE_URL for another compatible endpoint
+      set OPENAI_API_KEY for OpenAI, or OPENAI_BASE_URL for another compatible endpoint
     ");
 }
 
@@ -455,6 +453,8 @@ fn invalid_name_is_refused() {
         assert!(error.contains(said), "{error}");
         assert_eq!(call(&project, &["run", "idle", flag, name]).code, 2);
     }
-    let error = crate::cli::Cli::try_parse_from(["desk", "state", "x", "--at", "-1"]).unwrap_err().to_string();
-    assert!(error.contains("expected a whole number, at least 0"), "{error}");
+    for wrong in [["desk", "state", "x", "--at", "-1"], ["desk", "runs", "--limit", "0", "--json"]] {
+        let error = crate::cli::Cli::try_parse_from(wrong).unwrap_err().to_string();
+        assert!(error.contains("invalid value"), "{error}");
+    }
 }

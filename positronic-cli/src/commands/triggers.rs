@@ -7,13 +7,10 @@ use positronic_core::runner::{Clock as _, SystemClock};
 use positronic_core::store::TimerFilter;
 use serde_json::json;
 
-use crate::app::failure::Failure;
-use crate::app::store::ProjectStore;
-use crate::app::ui::Ui;
-use crate::cli::TriggersArgs;
-use crate::cli::exit::Exit;
+use crate::app::{Failure, ProjectStore, Ui};
+use crate::cli::{Exit, TriggersArgs};
 use crate::render::figures::{age, duration};
-use crate::render::text::{one_line, shorten};
+use crate::render::one_line;
 
 pub(crate) async fn triggers(args: &TriggersArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     match &args.delete {
@@ -26,13 +23,10 @@ async fn delete(id: &str, args: &TriggersArgs, ui: &mut Ui) -> Result<Exit, Fail
     let store = ProjectStore::open_existing(ui)?;
     let was_there = store.client().delete_trigger(&TriggerId::new(id)).await?;
     if !was_there {
-        return Err(Failure::Misused {
-            message: format!("there is no trigger `{}` in {}", one_line(id, ui.settings.unicode), store.location),
-            hint: format!(
-                "`{}` lists them; a trigger without an interval is deleted when it fires",
-                ui.command(&["triggers"])
-            ),
-        });
+        let list = ui.command(&["triggers"]);
+        let id = one_line(id);
+        return Err(Failure::usage(format!("there is no trigger `{id}` in {}", store.location))
+            .hint(format!("`{list}` lists them; a trigger without an interval is deleted when it fires")));
     }
     if args.json {
         ui.json_line(&json!({"deleted": id}))?;
@@ -58,11 +52,10 @@ async fn list(args: &TriggersArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     }
     let now = SystemClock.now();
     for timer in &timers {
-        let (columns, unicode) = (ui.columns(), ui.settings.unicode);
-        ui.print(&shorten(&one_line(&head(timer, now), unicode), columns, unicode))?;
-        ui.print(&shorten(&format!("  {}", one_line(&timer.trigger.what, unicode)), columns, unicode))?;
+        ui.row(&head(timer, now))?;
+        ui.row(&format!("  {}", timer.trigger.what))?;
         let delete = ui.command(&["triggers", "--delete", timer.trigger.id.as_str()]);
-        ui.print(&format!("    {}", one_line(&delete, unicode)))?;
+        ui.print(&format!("    {}", one_line(&delete)))?;
     }
     Ok(Exit::Done)
 }

@@ -2,37 +2,21 @@
 
 use positronic_core::runner::Runner;
 
-use crate::app::failure::Failure;
-use crate::app::find::find;
-use crate::app::models::{CassetteSession, Models};
-use crate::app::prices::prices;
-use crate::app::project::Project;
-use crate::app::store::ProjectStore;
-use crate::app::ui::Ui;
-use crate::cli::WatchArgs;
-use crate::cli::exit::Exit;
-use crate::session::driver::{Ending, OutputMode, Role, SessionOptions, session};
-use crate::session::outcome::{ended, left_by};
+use crate::app::{CassetteSession, Failure, Models, Project, ProjectStore, Ui, find_run, price_table};
+use crate::cli::{Exit, WatchArgs};
+use crate::session::{Ending, Role, SessionOptions, ended, left_by, session};
 
 pub(crate) async fn watch(args: &WatchArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let store = ProjectStore::open_to_read(ui)?;
-    let row = find(&store, &args.run, ui).await?;
-    ui.prices = Some(prices(None, &ui.settings)?);
+    let row = find_run(&store, &args.run, ui).await?;
+    ui.prices = Some(price_table(None, &ui.settings)?);
     let actor = ui.actor(None);
-    let options = SessionOptions {
-        cassette: &CassetteSession::None,
-        plays_people: false,
-        actor: &actor,
-        lasts: true,
-        role: Role::Watches { until_waiting: args.until_waiting },
-        output: OutputMode { json: args.json, plain: args.plain },
-        several: false,
-    };
+    let options = SessionOptions::new(Role::Watches { until_waiting: args.until_waiting }, &actor, args.output);
     // A watcher needs no brain and no model.
     let runner = Models::none().runner(&Project::new(), &store);
     let begin = async |runner: Runner| Ok(runner.open(&row.run).await?);
     match session(&runner, begin, &options, ui).await? {
         (_, Ending::Released(interrupt)) => Ok(left_by(interrupt)),
-        (run, ending) => ended(&store, &run, ending, &CassetteSession::None, args.json, ui).await,
+        (run, ending) => ended(&store, &run, ending, &CassetteSession::None, args.output.json, ui).await,
     }
 }

@@ -5,9 +5,8 @@ use positronic_core::record::DeltaKind;
 
 use super::lines::Pen;
 use super::routing::{failed_over, way};
-use super::style::{Line, Sign, Tone};
-use super::text::{one_line, sanitise, shorten, width, wrap};
 use super::view::shown_text;
+use super::{Line, Sign, Tone, one_line, sanitise, shorten, width, wrap};
 
 /// Number of visible lines of reasoning.
 const THOUGHT_LINES: usize = 3;
@@ -53,14 +52,13 @@ impl Pen<'_> {
     }
 
     fn stream_part(&self, part: &StreamPart, indent: usize) -> Vec<Line> {
-        let unicode = self.style.unicode;
         match part.kind {
             DeltaKind::Text => self.text_lines(&part.text, Tone::Plain, self.style.stream_lines, indent),
             DeltaKind::Reasoning => self.text_lines(&part.text, Tone::Dim, THOUGHT_LINES, indent),
             DeltaKind::Arguments => {
-                let line = Line::new(indent).with(Tone::Active, self.spinner().text(unicode));
-                let tool = one_line(part.tool.as_deref().unwrap_or_default(), unicode);
-                let text = shorten(&one_line(&part.text, unicode), self.room(indent + 3 + width(&tool)), unicode);
+                let line = Line::new(indent).with(Tone::Active, self.spinner().text());
+                let tool = one_line(part.tool.as_deref().unwrap_or_default());
+                let text = shorten(&one_line(&part.text), self.room(indent + 3 + width(&tool)));
                 vec![line.with(Tone::Plain, format!(" {tool} ")).with(Tone::Dim, text)]
             }
             _ => Vec::new(),
@@ -69,7 +67,7 @@ impl Pen<'_> {
 
     /// Writes the last lines of a text, at most `limit`.
     fn text_lines(&self, text: &str, tone: Tone, limit: usize, indent: usize) -> Vec<Line> {
-        let text = sanitise(text.trim(), self.style.unicode);
+        let text = sanitise(text.trim());
         let lines = wrap(&text, self.room(indent));
         let hidden = lines.len().saturating_sub(limit);
         lines

@@ -18,7 +18,6 @@ const NARROWEST: usize = 20;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Room {
     pub(crate) columns: usize,
-    pub(crate) unicode: bool,
 }
 
 impl Room {
@@ -39,7 +38,7 @@ impl Room {
 
     /// Renders arguments in full, in one row if they fit.
     pub(crate) fn compact(self, given: &Value) -> Vec<String> {
-        let line = arguments(given, self.unicode);
+        let line = arguments(given);
         if line.is_empty() {
             return Vec::new();
         }
@@ -48,7 +47,7 @@ impl Room {
     }
 
     fn field(self, rows: &mut Vec<String>, name: &str, value: &Value, indent: usize) {
-        let label = format!("{}:", one_line(name, self.unicode));
+        let label = format!("{}:", one_line(name));
         let below = indent + STEP;
         match value {
             value if !has_lines(value) => return self.json(rows, &format!("{label} "), value, indent),
@@ -82,14 +81,14 @@ impl Room {
 
     fn rows(self, rows: &mut Vec<String>, text: &str, indent: usize) {
         let (margin, width) = (" ".repeat(indent), self.columns.saturating_sub(indent).max(NARROWEST));
-        let safe = sanitise(text, self.unicode);
+        let safe = sanitise(text);
         rows.extend(wrap(&safe, width).iter().map(|row| format!("{margin}{row}").trim_end().to_owned()));
     }
 }
 
 /// Renders the extent of arguments of more than one line: `12 lines, 345 bytes`.
 pub(crate) fn extent(given: &Value) -> Option<String> {
-    let lines = Room { columns: usize::MAX, unicode: true }.whole(given).len();
+    let lines = Room { columns: usize::MAX }.whole(given).len();
     let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
     (lines > 1).then(|| format!("{}, {}", many(number(lines), "line"), size(number(given.to_string().len()))))
 }
@@ -110,7 +109,7 @@ mod tests {
 
     use super::*;
 
-    const ROOM: Room = Room { columns: 40, unicode: true };
+    const ROOM: Room = Room { columns: 40 };
 
     #[test]
     fn code_that_is_decided_about_reads_as_code() {

@@ -5,7 +5,7 @@ use positronic_core::projection::{Bill, Cost, Costs, Counted, Spent};
 use super::figures::many;
 
 /// Renders a run's cost, with its price table and unpriced answers.
-pub(crate) fn cost(costs: &Costs) -> String {
+pub(crate) fn cost_line(costs: &Costs) -> String {
     let total = costs.total();
     let counted = match costs.counted() {
         Some(Counted { currency, spent, .. }) if spent.known != total.known || currency != costs.currency => {

@@ -45,7 +45,8 @@ pub(crate) fn count(number: u64) -> String {
 }
 
 /// Writes a number of things.
-pub(crate) fn many(number: u64, one: &str) -> String {
+pub(crate) fn many(number: impl TryInto<u64>, one: &str) -> String {
+    let number = number.try_into().unwrap_or(u64::MAX);
     if number == 1 { format!("1 {one}") } else { format!("{} {one}s", count(number)) }
 }
 

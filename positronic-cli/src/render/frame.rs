@@ -2,8 +2,7 @@
 
 use super::figures::many;
 use super::layout::{Scrolled, blocks};
-use super::style::{Line, Style, Tone};
-use super::view::View;
+use super::{Line, Style, Tone, View};
 
 /// Renders a run line by line. If the style limits the height, settled lines are dropped first, oldest first.
 #[must_use]
@@ -42,9 +41,8 @@ pub(crate) fn fit(lines: Vec<(bool, Line)>, style: &Style) -> Vec<Line> {
         }
     }
     if let Some(at) = remark {
-        let hidden = many(u64::try_from(excess).unwrap_or(0), "line");
-        let sign = if style.unicode { "⋯" } else { "..." };
-        shown.insert(at, Line::new(0).with(Tone::Dim, format!("{sign} {hidden} not shown")));
+        let hidden = many(excess, "line");
+        shown.insert(at, Line::new(0).with(Tone::Dim, format!("⋯ {hidden} not shown")));
     }
     shown.truncate(height);
     shown

@@ -3,19 +3,18 @@
 use std::time::Duration;
 
 use positronic_core::projection::timeline::{
-    BudgetNode, BudgetOutcome, CallNode, CallWait, Node, NodeId, NodeKind, NodeStatus, StageNode, WaitEnd,
+    CallNode, CallWait, Node, NodeId, NodeKind, NodeStatus, StageNode, WaitEnd,
 };
+use positronic_core::record::LimitReached;
 use positronic_core::record::{
-    ApprovalOutcome, CallState, Decision, LimitKind, LimitReached, LoopOutcome, Path, ResumeCause, Speaker, StageKind,
-    Timestamp, ToolResult,
+    ApprovalOutcome, CallState, Decision, LimitKind, LoopOutcome, Path, Speaker, StageKind, Timestamp, ToolResult,
 };
 use serde_json::Value;
 
-use super::figures::{amount, duration, many, seconds, size, tokens, used_of};
-use super::style::{Line, Sign, Style, Tone};
-use super::text::{arguments, one_line, sanitise, shorten, value_line, width, wrap};
-use super::view::{View, failure};
-use super::words::{by, granted, why};
+use super::figures::{amount, duration, many, seconds, tokens};
+use super::view::failure;
+use super::words::{self, why};
+use super::{Line, Sign, Style, Tone, View, arguments, asks, one_line, sanitise, shorten, value_line, width, wrap};
 
 /// A countdown rounds up to seconds.
 const ALMOST_A_SECOND: Duration = Duration::from_millis(999);
@@ -68,72 +67,44 @@ impl Pen<'_> {
 
     /// Renders the lines above a node's children.
     pub(crate) fn head(&self, id: NodeId, node: &Node, depth: usize) -> Vec<Line> {
-        let indent = self.indent(depth);
-        match &node.kind {
-            NodeKind::Brain(brain) => self.title(&brain.title, &brain.options),
-            NodeKind::Stage(stage) => self.stage_line(id, node, stage, indent, self.sign(id, node.status)),
-            NodeKind::Call(call) => self.call_line(node, call, indent, self.sign(id, node.status)),
-            NodeKind::Answer(answer) => self.answer_head(answer, indent),
+        let (indent, currency) = (self.indent(depth), self.view.currency());
+        let (tone, sign, text) = match &node.kind {
+            NodeKind::Brain(brain) => return self.title(&brain.title, &brain.options),
+            NodeKind::Stage(stage) => return self.stage_line(id, node, stage, indent, self.sign(id, node.status)),
+            NodeKind::Call(call) => return self.call_line(node, call, indent, self.sign(id, node.status)),
+            NodeKind::Answer(answer) => return self.answer_head(answer, indent),
+            NodeKind::Retry { attempt, message, due } => return self.retry(*attempt, message, *due, indent),
             NodeKind::Message { text, from: Speaker::Engine, .. } => {
-                self.remark(Tone::Dim, Sign::Said, &format!("message to the model: {text}"), indent)
+                (Tone::Dim, Sign::Said, format!("message to the model: {text}"))
             }
-            NodeKind::Message { text, .. } => self.remark(Tone::Strong, Sign::Said, text, indent),
-            NodeKind::Retry { attempt, message, due } => self.retry(*attempt, message, *due, indent),
-            NodeKind::File { file, .. } => {
-                // The hash of a stored file does not help a reader.
-                let place = if file.uri.starts_with("blob:") { "" } else { &file.uri };
-                let text = format!("{} ({}, {}) {place}", file.name, file.media_type, size(file.size));
-                let mut lines = self.remark(Tone::Plain, Sign::Output, &text, indent);
-                let notes = self.view.notes(id).iter();
-                lines.extend(notes.flat_map(|note| self.remark(Tone::Dim, Sign::Result, note, indent)));
-                lines
-            }
-            NodeKind::Custom { output, .. } => self.remark(Tone::Plain, Sign::Output, &output.fallback, indent),
+            NodeKind::Message { text, .. } => (Tone::Strong, Sign::Said, text.clone()),
+            NodeKind::File { file, .. } => (Tone::Plain, Sign::Output, words::file(file)),
+            NodeKind::Custom { output, .. } => (Tone::Plain, Sign::Output, output.fallback.clone()),
             NodeKind::Widget(widget) => match self.view.widget(id, widget) {
-                Some((text, true)) => self.remark(Tone::Plain, Sign::Output, &format!("updated: {text}"), indent),
-                Some((text, false)) => self.remark(Tone::Plain, Sign::Output, text, indent),
-                None => Vec::new(),
+                Some((text, true)) => (Tone::Plain, Sign::Output, format!("updated: {text}")),
+                Some((text, false)) => (Tone::Plain, Sign::Output, text.to_owned()),
+                None => return Vec::new(),
             },
             NodeKind::Limit(LimitReached { kind, limit, used, of, unpriced, .. }) => {
-                let text = match unpriced {
-                    Some(model) => format!("the price of {model} is unknown, so the money limit cannot be enforced"),
-                    None => {
-                        format!("used {}{}", used_of(*kind, *used, *limit, self.view.currency()), whose(of.as_ref()))
-                    }
-                };
-                self.remark(Tone::Warn, Sign::Result, &text, indent)
+                let whose = if unpriced.is_some() { "" } else { whose(of.as_ref()) };
+                let text = words::limit(*kind, *used, *limit, unpriced.as_deref(), currency) + whose;
+                (Tone::Warn, Sign::Result, text)
             }
-            NodeKind::Budget(budget) => self.budget(budget, indent),
-            NodeKind::Blocked => {
-                self.remark(Tone::Warn, Sign::Result, "it needs a model call that a limit forbids", indent)
+            NodeKind::Budget(budget) => (Tone::Warn, Sign::Result, asks(&budget.request, currency)),
+            NodeKind::Blocked => (Tone::Warn, Sign::Result, "it needs a model call that a limit forbids".to_owned()),
+            NodeKind::Compaction { summary, .. } => {
+                (Tone::Dim, Sign::Result, words::compaction(summary.is_some()).to_owned())
             }
-            NodeKind::Compaction { keep, summary: Some(_) } => {
-                let text = format!("older messages were summarised, the last {keep} stay");
-                self.remark(Tone::Dim, Sign::Result, &text, indent)
-            }
-            NodeKind::Compaction { summary: None, .. } => {
-                self.remark(Tone::Dim, Sign::Result, "the full messages are sent again", indent)
-            }
-            _ => Vec::new(),
-        }
-    }
-
-    fn budget(&self, budget: &BudgetNode, indent: usize) -> Vec<Line> {
-        let currency = self.view.currency();
-        let asks = super::limits::asks(&budget.request, currency);
-        let mut lines = self.remark(Tone::Warn, Sign::Result, &asks, indent);
-        let (tone, outcome) = match &budget.outcome {
-            None => return lines,
-            Some(BudgetOutcome::Decided { decision, more, reason, actor, .. }) => {
-                let what = match decision {
-                    Decision::Approved => format!("granted {}", granted(more, currency)),
-                    Decision::Rejected => "refused more".to_owned(),
-                };
-                (Tone::Dim, format!("{what}{}{}", by(actor), why(reason.as_deref())))
-            }
-            Some(_) => (Tone::Warn, "no grant in time".to_owned()),
+            _ => return Vec::new(),
         };
-        lines.extend(self.remark(tone, Sign::Result, &outcome, indent));
+        let mut lines = self.remark(tone, sign, &text, indent);
+        if let NodeKind::Budget(budget) = &node.kind
+            && let Some(outcome) = &budget.outcome
+        {
+            lines.extend(self.remark(Tone::Dim, Sign::Result, &words::budget(outcome, currency), indent));
+        }
+        let notes = self.view.notes(id).iter().filter(|_| matches!(node.kind, NodeKind::File { .. }));
+        lines.extend(notes.flat_map(|note| self.remark(Tone::Dim, Sign::Result, note, indent)));
         lines
     }
 
@@ -150,7 +121,7 @@ impl Pen<'_> {
                     && asking.stream.is_none()
                 {
                     let since = seconds(self.view.now.since(since));
-                    let text = format!("{} is answering, {since}", one_line(&asking.model, self.style.unicode));
+                    let text = format!("{} is answering, {since}", one_line(&asking.model));
                     lines.extend(self.remark(Tone::Dim, self.spinner(), &text, self.indent(depth + 1)));
                 }
                 if !node.status.is_open() && closing {
@@ -178,15 +149,14 @@ impl Pen<'_> {
         if title.is_empty() {
             return Vec::new();
         }
-        let unicode = self.style.unicode;
-        let title = shorten(&one_line(title, unicode), self.style.width, unicode);
-        let options = arguments(&given(options), unicode);
+        let title = shorten(&one_line(title), self.style.width);
+        let options = arguments(&given(options));
         let room = self.room(width(&title) + 2);
         let line = Line::new(0).with(Tone::Strong, title);
         vec![if options.is_empty() || room < 8 {
             line
         } else {
-            line.with(Tone::Dim, format!("  {}", shorten(&options, room, unicode)))
+            line.with(Tone::Dim, format!("  {}", shorten(&options, room)))
         }]
     }
 
@@ -259,7 +229,7 @@ impl Pen<'_> {
             None if node.status == NodeStatus::Running => self.took(node, true),
             None => None,
         };
-        let arguments = arguments(call.edited().unwrap_or(&call.arguments), self.style.unicode);
+        let arguments = arguments(call.edited().unwrap_or(&call.arguments));
         let metadata: Vec<String> = took.into_iter().collect();
         self.headline(indent, sign, (Tone::Plain, &call.tool), &arguments, &metadata)
     }
@@ -273,32 +243,30 @@ impl Pen<'_> {
         detail: &str,
         metadata: &[String],
     ) -> Vec<Line> {
-        let unicode = self.style.unicode;
-        let sign = sign.text(unicode);
-        let name = shorten(&one_line(name, unicode), self.room(indent + 2), unicode);
+        let sign = sign.text();
+        let name = shorten(&one_line(name), self.room(indent + 2));
         let mut line = Line::new(indent).with(tone, sign).with(name_tone, format!(" {name}"));
-        let mut metadata_text = metadata.join(if unicode { " · " } else { ", " });
+        let mut metadata_text = metadata.join(" · ");
         if !metadata_text.is_empty() {
             metadata_text.insert_str(0, "  ");
         }
         let room = self.room(line.width());
         let for_detail = room.saturating_sub(width(&metadata_text) + 1);
         if !detail.is_empty() && for_detail >= 4 {
-            line = line.with(Tone::Dim, format!(" {}", shorten(detail, for_detail, unicode)));
+            line = line.with(Tone::Dim, format!(" {}", shorten(detail, for_detail)));
         }
         let room = self.room(line.width());
         if room >= 6 {
-            line = line.with(Tone::Dim, shorten(&metadata_text, room, unicode));
+            line = line.with(Tone::Dim, shorten(&metadata_text, room));
         }
         vec![line]
     }
 
     /// Wraps a text behind a sign.
     pub(crate) fn remark(&self, tone: Tone, sign: Sign, text: &str, indent: usize) -> Vec<Line> {
-        let unicode = self.style.unicode;
-        let sign = sign.text(unicode);
+        let sign = sign.text();
         let hang = indent + width(sign) + 1;
-        let text = sanitise(text.trim(), unicode);
+        let text = sanitise(text.trim());
         wrap(&text, self.room(hang))
             .into_iter()
             .enumerate()
@@ -321,13 +289,12 @@ impl Pen<'_> {
     }
 
     fn outcome(&self, call: &CallNode, indent: usize) -> Vec<Line> {
-        let unicode = self.style.unicode;
         let mut lines = Vec::new();
         if let Some(decided) = decided(call) {
             lines.extend(self.remark(Tone::Dim, Sign::Result, &decided, indent));
         }
         if let Some(progress) = &call.progress {
-            let progress = shorten(&one_line(progress, unicode), self.room(indent + 2), unicode);
+            let progress = shorten(&one_line(progress), self.room(indent + 2));
             lines.extend(self.remark(Tone::Dim, Sign::Result, &progress, indent));
         }
         if let Some(approval) = call.approval.as_ref().filter(|approval| approval.is_pending()) {
@@ -347,27 +314,20 @@ impl Pen<'_> {
             lines.extend(self.remark(Tone::Warn, Sign::Result, &text, indent));
         }
         match &call.result {
-            None => {}
-            Some(ToolResult::Success { output: Value::Null, .. }) => {}
-            Some(ToolResult::Success { output, .. }) => {
-                let output = shorten(&value_line(output, unicode), self.room(indent + 3), unicode);
+            Some(ToolResult::Success { output, .. }) if !output.is_null() => {
+                let output = shorten(&value_line(output), self.room(indent + 3));
                 lines.extend(self.remark(Tone::Dim, Sign::Result, &output, indent));
             }
-            Some(ToolResult::Error { message }) => {
-                lines.extend(self.remark(Tone::Bad, Sign::Result, &format!("error: {message}"), indent));
+            Some(result) => {
+                let tone = match result {
+                    ToolResult::Error { .. } | ToolResult::Denied { .. } => Tone::Bad,
+                    ToolResult::Skipped { .. } => Tone::Dim,
+                    _ => Tone::Warn,
+                };
+                let text = words::without_result(result).map(|(word, rest)| format!("{word}{rest}"));
+                lines.extend(text.iter().flat_map(|text| self.remark(tone, Sign::Result, text, indent)));
             }
-            Some(ToolResult::Denied { reason, by }) => {
-                let by = by.as_ref().map_or_else(String::new, |by| format!(" by {by}"));
-                let reason = reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
-                lines.extend(self.remark(Tone::Bad, Sign::Result, &format!("denied{by}{reason}"), indent));
-            }
-            Some(ToolResult::Skipped { reason }) => {
-                lines.extend(self.remark(Tone::Dim, Sign::Result, &format!("skipped: {reason}"), indent));
-            }
-            Some(ToolResult::Interrupted { reason }) => {
-                lines.extend(self.remark(Tone::Warn, Sign::Result, &format!("interrupted: {reason}"), indent));
-            }
-            Some(_) => {}
+            None => {}
         }
         lines
     }
@@ -402,7 +362,7 @@ impl Pen<'_> {
             NodeKind::Brain(brain) => self.title(&brain.title, &brain.options),
             NodeKind::Stage(stage) => self.headline(indent, sign, (Tone::Strong, &stage.name), "", &[]),
             NodeKind::Call(call) => {
-                let arguments = arguments(call.edited().unwrap_or(&call.arguments), self.style.unicode);
+                let arguments = arguments(call.edited().unwrap_or(&call.arguments));
                 self.headline(indent, sign, (Tone::Plain, &call.tool), &arguments, &[])
             }
             _ => Vec::new(),
@@ -425,27 +385,16 @@ fn decided(call: &CallNode) -> Option<String> {
         let WaitEnd { cause, wait, actor, .. } = resumed.as_ref()?;
         let wait = usize::try_from(*wait).ok().and_then(|wait| waits.get(wait));
         let what = wait.map_or_else(String::new, |wait| format!("{}: ", wait.webhook));
-        let answered = match cause {
-            ResumeCause::Answered => "answered",
-            ResumeCause::Expired => "no answer in time",
-            _ => "ended",
-        };
-        Some(format!("{what}{answered}{}", by(actor)))
+        Some(what + &words::resumed(*cause, actor))
     };
     if let Some(resumed) = call.waits.iter().rev().find_map(resumed) {
         return Some(resumed);
     }
-    match call.approval.as_ref()?.outcome.as_ref()? {
-        ApprovalOutcome::Decided { decision: Decision::Approved, arguments: edited, actor, .. } => {
-            let approved = format!("approved{}", by(actor));
-            Some(match edited {
-                Some(_) => {
-                    let proposed = arguments(&call.arguments, true);
-                    format!("{approved} with other arguments; the model asked for {proposed}")
-                }
-                None => approved,
-            })
-        }
-        _ => None,
-    }
+    let approval = call.approval.as_ref()?;
+    let ApprovalOutcome::Decided { decision: Decision::Approved, arguments: edited, .. } = approval.outcome.as_ref()?
+    else {
+        return None;
+    };
+    let proposed = edited.as_ref().map(|_| format!("; the model asked for {}", arguments(&call.arguments)));
+    Some(words::approval(approval)? + &proposed.unwrap_or_default())
 }

@@ -12,11 +12,8 @@ use positronic_core::record::{Delta, Event, PriceTable, Timestamp};
 
 use super::frame::fit;
 use super::layout::{Block, Scrolled, blocks};
-use super::painter::{Frame, Painter};
-use super::style::{Line, Style, Tone};
 use super::talk::talk;
-use super::text::{sanitise, wrap};
-use super::view::View;
+use super::{Frame, Line, Painter, Style, Tone, View, sanitise, wrap};
 
 /// Lays out the blocks that have not scrolled away.
 type Blocks = fn(&View, &Style, &Scrolled) -> Vec<Block>;
@@ -54,7 +51,7 @@ impl<W: Write> Live<W> {
 
     /// Computes model costs with these prices.
     #[must_use]
-    pub(crate) fn priced(mut self, prices: PriceTable) -> Self {
+    pub(crate) fn priced(mut self, prices: Option<PriceTable>) -> Self {
         self.view = std::mem::take(&mut self.view).priced(prices);
         self
     }
@@ -153,7 +150,7 @@ impl<W: Write> Live<W> {
     ///
     /// The terminal cannot be written to.
     pub(crate) fn say(&mut self, tone: Tone, text: &str) -> io::Result<()> {
-        let text = sanitise(text, self.style.unicode);
+        let text = sanitise(text);
         let remark = wrap(&text, self.style.width).into_iter().map(|line| Line::new(0).with(tone, line));
         self.print(remark.collect())
     }

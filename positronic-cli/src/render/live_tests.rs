@@ -3,7 +3,7 @@ use std::io;
 use positronic_core::record::{DeltaKind, LoopOutcome, StageKind, Timestamp};
 use serde_json::{Value, json};
 
-use super::stories::{self, Beat, Story};
+use super::tests::stories::{self, Beat, Story};
 use super::{Frame, Line, Live, Style, Tone, render};
 
 /// A terminal in memory that keeps what has scrolled away.

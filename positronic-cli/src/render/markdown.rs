@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::render::figures::count;
-use crate::render::text::{one_line, sanitise, shorten, width};
+use crate::render::{one_line, sanitise, shorten, width};
 
 /// Maximum columns of inline text.
 const DETAIL: usize = 200;
@@ -14,7 +14,7 @@ const CHARACTERS: usize = 4_000;
 
 /// Renders a text as inline code, with any backticks.
 pub(crate) fn code(text: &str) -> String {
-    let text = shorten(&one_line(text, true), DETAIL, true);
+    let text = shorten(&one_line(text), DETAIL);
     let fence = "`".repeat(longest_run(&text) + 1);
     let pad = if text.starts_with('`') || text.ends_with('`') || text.is_empty() { " " } else { "" };
     format!("{fence}{pad}{text}{pad}{fence}")
@@ -27,7 +27,7 @@ pub(crate) fn fits_in_line(text: &str) -> bool {
 
 /// Renders a text as a code block, each line after `indent`. A long text is truncated with a note.
 pub(crate) fn block(out: &mut String, text: &str, indent: &str) {
-    let text = sanitise(text.trim_end_matches('\n'), true);
+    let text = sanitise(text.trim_end_matches('\n'));
     let shown = beginning(&text);
     fenced(out, shown, indent);
     if shown.len() < text.len() {
@@ -38,7 +38,7 @@ pub(crate) fn block(out: &mut String, text: &str, indent: &str) {
 
 /// Renders a text as a code block like [`block`], without truncation.
 pub(crate) fn whole_block(out: &mut String, text: &str, indent: &str) {
-    fenced(out, &sanitise(text.trim_end_matches('\n'), true), indent);
+    fenced(out, &sanitise(text.trim_end_matches('\n')), indent);
 }
 
 /// Returns the part of a text that fits into a block.
@@ -59,7 +59,7 @@ fn fenced(out: &mut String, shown: &str, indent: &str) {
 
 /// Renders a text as a quotation, each line after `indent`.
 pub(crate) fn quoted(out: &mut String, text: &str, indent: &str) {
-    for line in sanitise(text.trim(), true).lines() {
+    for line in sanitise(text.trim()).lines() {
         _ = writeln!(out, "{}", format!("{indent}> {}", escaped(line.trim())).trim_end());
     }
 }
@@ -69,7 +69,7 @@ pub(crate) fn quoted(out: &mut String, text: &str, indent: &str) {
 /// Every line begins with `> `, and nothing in it ends the quotation: HTML could, so it is escaped, except in a
 /// fenced code block that begins at the start of a line.
 pub(crate) fn quoted_markdown(out: &mut String, text: &str) {
-    let text = sanitise(text.trim_matches('\n'), true);
+    let text = sanitise(text.trim_matches('\n'));
     let mut fence: Option<usize> = None;
     for line in text.trim_end().lines() {
         // In Markdown, a closing fence may be indented by three spaces and has no text after it.
@@ -112,7 +112,7 @@ fn without_html(line: &str) -> String {
 
 /// Renders inline text with the special characters of Markdown and HTML escaped.
 pub(crate) fn escaped(text: &str) -> String {
-    let text = one_line(text, true);
+    let text = one_line(text);
     let mut safe = String::with_capacity(text.len());
     let letters: Vec<char> = text.chars().collect();
     let is_word =

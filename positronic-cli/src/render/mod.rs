@@ -5,43 +5,49 @@
 //! line for each event worth telling. A recorded run is shown by the same code.
 
 mod answers;
-pub(crate) mod arguments;
-pub(crate) mod conversation;
-pub(crate) mod conversation_table;
+mod arguments;
+mod conversation;
+mod conversation_table;
 pub(crate) mod costs;
 pub(crate) mod figures;
 mod frame;
 mod layout;
-pub(crate) mod limits;
+mod limits;
 mod lines;
 mod live;
 pub(crate) mod markdown;
 mod painter;
 mod plain;
-pub(crate) mod report;
+mod report;
 mod routing;
-pub(crate) mod run_table;
-pub(crate) mod short_ids;
+mod run_table;
+mod short_ids;
 mod style;
 mod summary;
-pub(crate) mod table;
+mod table;
 mod talk;
-pub(crate) mod text;
+mod text;
 mod view;
 pub(crate) mod words;
 
 #[cfg(test)]
 mod live_tests;
 #[cfg(test)]
-pub(crate) mod stories;
-#[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
+pub(crate) use arguments::{Room, extent};
+pub(crate) use conversation::{conversation_markdown, is_own, plain};
+pub(crate) use conversation_table::{ConversationRow, conversation_table};
 pub(crate) use frame::render;
+pub(crate) use limits::{allowed, asks, standing};
 pub(crate) use live::Live;
 pub(crate) use painter::{Frame, Painter};
 pub(crate) use plain::Plain;
+pub(crate) use report::report_markdown;
+pub(crate) use run_table::{Differences, run_table, truncate};
+pub(crate) use short_ids::{DASHES, ShortIds};
 pub(crate) use style::{Line, Sign, Style, Tone};
+pub(crate) use table::{Table, aligned};
 pub(crate) use talk::shown as talk_text;
+pub(crate) use text::{arguments, harmless_json, one_line, printable, sanitise, shorten, value_line, width, wrap};
 pub(crate) use view::View;
-pub(crate) use words::{by, granted, why};

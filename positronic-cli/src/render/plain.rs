@@ -3,17 +3,17 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
+use positronic_core::record::LimitReached;
 use positronic_core::record::{
-    Actor, CODE, Decision, Event, EventKind, LimitReached, LoopOutcome, Part, Path, PriceTable, ResponseMetadata,
-    ResumeCause, Segment, SideOutput, Speaker, ToolResult, Usage,
+    CODE, Event, EventKind, LoopOutcome, Part, Path, PriceTable, ResponseMetadata, ResumeCause, Segment, SideOutput,
+    Speaker, ToolResult, Usage,
 };
 
-use super::figures::{duration, many, seconds, size, tokens, used_of};
+use super::figures::{duration, many, seconds, tokens};
 use super::routing::way;
-use super::style::Style;
-use super::text::{arguments, one_line, shorten, value_line};
-use super::view::View;
-use super::words::{by, granted};
+use super::view::shown_text;
+use super::words::{self, by, why};
+use super::{Style, View, arguments, one_line, printable, shorten, value_line};
 
 /// Reports a run line by line.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl<W: Write> Plain<W> {
 
     /// Calculates costs with these prices.
     #[must_use]
-    pub(crate) fn priced(mut self, prices: PriceTable) -> Self {
+    pub(crate) fn priced(mut self, prices: Option<PriceTable>) -> Self {
         self.view = self.view.priced(prices);
         self
     }
@@ -54,11 +54,10 @@ impl<W: Write> Plain<W> {
         self.view.apply(event);
         let started = *self.started.get_or_insert(event.at);
         let Some(text) = self.tell(event) else { return Ok(()) };
-        let place = one_line(&self.view.trail(&event.path), self.style.unicode);
-        let place = if self.style.unicode { place } else { place.replace(" › ", " > ") };
+        let place = one_line(&self.view.trail(&event.path));
         let colon = if place.is_empty() { "" } else { ": " };
         let since = clock(event.at.since(started));
-        writeln!(self.out, "{since} {place}{colon}{text}")
+        writeln!(self.out, "{}", printable(format!("{since} {place}{colon}{text}"), self.style.unicode))
     }
 
     /// Applies the next event, and returns its text, without place and time.
@@ -69,111 +68,99 @@ impl<W: Write> Plain<W> {
 
     /// Appends a line that belongs to no event.
     pub(crate) fn say(&mut self, text: &str) -> io::Result<()> {
-        let text = self.line(text);
-        writeln!(self.out, "{text}")
-    }
-
-    fn detail(&self, text: &str) -> String {
-        shorten(text, DETAIL, self.style.unicode)
-    }
-
-    fn line(&self, text: &str) -> String {
-        one_line(text.trim(), self.style.unicode)
+        let text = line(text);
+        writeln!(self.out, "{}", printable(text, self.style.unicode))
     }
 
     fn tell(&self, event: &Event) -> Option<String> {
-        let unicode = self.style.unicode;
         Some(match &event.kind {
             EventKind::BrainStart(start) => {
-                let options = self.detail(&arguments(&start.options, unicode));
+                let options = detail(&arguments(&start.options));
                 let with = if options.is_empty() { String::new() } else { format!(" with {options}") };
-                format!("{} starts{with}", self.line(&start.title))
+                format!("{} starts{with}", line(&start.title))
             }
             EventKind::BrainComplete { .. } if event.path.is_root() => format!("completed, {}", self.used()),
             EventKind::BrainComplete { .. } => "completed".to_owned(),
-            EventKind::BrainError(failure) => format!("failed: {}", self.line(&failure.message)),
+            EventKind::BrainError(failure) => format!("failed: {}", line(&failure.message)),
             EventKind::BrainCancelled { actor, reason, .. } => {
-                format!("cancelled{}{}", by(actor), self.why(reason.as_ref()))
+                line(&format!("cancelled{}{}", by(actor), why(reason.as_deref())))
             }
             EventKind::BrainPaused { actor, .. } => format!("paused{}", by(actor)),
             EventKind::BrainResumed { actor, .. } => format!("resumed{}", by(actor)),
             EventKind::StepComplete { duration: took, .. } => format!("done in {}", duration(*took)),
             EventKind::StepRetry { attempt, message, due } | EventKind::LoopToolRetry { attempt, message, due } => {
-                self.again(*attempt, message, due.since(event.at))
+                again(*attempt, message, due.since(event.at))
             }
             EventKind::LoopStart { input: Some(input), from: Speaker::Person, .. } => {
-                format!("begins with: {}", self.detail(&self.line(input)))
+                format!("begins with: {}", detail(&line(input)))
             }
             EventKind::LoopStart { .. } => "begins".to_owned(),
             EventKind::LoopIteration(_) => match event.path.last() {
                 Some(Segment::Iteration(iteration)) => format!("iteration {}", u64::from(iteration) + 1),
                 _ => return None,
             },
-            EventKind::LoopModelResult { parts, metadata, duration: took } => self.answer(parts, metadata, *took),
+            EventKind::LoopModelResult { parts, metadata, duration: took } => answer(parts, metadata, *took),
             EventKind::LoopModelRetry { attempt, error, due } => {
-                self.again(*attempt, &error.to_string(), due.since(event.at))
+                again(*attempt, &error.to_string(), due.since(event.at))
             }
             EventKind::LoopAnswerRefused { message, .. } => {
-                format!("invalid structured action: {}", self.line(message))
+                format!("invalid structured action: {}", line(message))
             }
             EventKind::LoopToolCall(call) => {
-                let arguments = self.detail(&arguments(&call.arguments, unicode));
+                let arguments = detail(&arguments(&call.arguments));
                 if arguments.is_empty() { "called".to_owned() } else { format!("called with {arguments}") }
             }
-            EventKind::LoopToolResult { result, duration, .. } => self.result(result, *duration),
+            EventKind::LoopToolResult { result, duration, .. } => call_result(result, *duration),
             EventKind::LoopOutput { output: SideOutput::File(file), .. } => {
-                let name = self.line(&file.name);
-                format!("file {name} ({}, {}) {}", file.media_type, size(file.size), self.line(&file.uri))
+                format!("file {}", line(&words::file(file)))
             }
             EventKind::LoopOutput { output: SideOutput::Custom(custom), .. } => {
-                format!("shows {}: {}", self.line(&custom.kind), self.line(&custom.fallback))
+                format!("shows {}: {}", line(&custom.kind), line(&custom.fallback))
             }
             EventKind::LoopOutput { output: SideOutput::Widget(widget), .. } => {
                 let shows = if widget.replaces.is_some() { "updated" } else { "shows" };
-                format!("{shows}: {}", self.line(&widget.fallback))
+                format!("{shows}: {}", line(&widget.fallback))
             }
-            EventKind::LoopApprovalRequested { reason, .. } => format!("needs approval: {}", self.line(reason)),
+            EventKind::LoopApprovalRequested { reason, .. } => format!("needs approval: {}", line(reason)),
             EventKind::LoopApprovalDecided { decision, arguments: edited, reason, actor, .. } => {
-                self.decision(*decision, edited.as_ref(), reason.as_ref(), actor)
+                let edited = edited.as_ref().map(|edited| format!(": {}", detail(&arguments(edited))));
+                let decision = words::decision(*decision, edited.is_some(), reason.as_deref(), actor);
+                line(&decision) + &edited.unwrap_or_default()
             }
-            EventKind::LoopApprovalWithdrawn { cause } => format!("approval no longer needed: {}", self.line(cause)),
-            EventKind::LoopApprovalExpired {} => "no decision in time".to_owned(),
+            EventKind::LoopApprovalWithdrawn { cause } => format!("approval no longer needed: {}", line(cause)),
+            EventKind::LoopApprovalExpired {} => words::NO_DECISION.to_owned(),
             EventKind::LoopWait { waits, .. } => {
                 let waits: Vec<String> =
-                    waits.iter().map(|wait| format!("{} {}", wait.webhook, self.line(&wait.identifier))).collect();
+                    waits.iter().map(|wait| format!("{} {}", wait.webhook, line(&wait.identifier))).collect();
                 format!("waits for {}", waits.join(" or "))
             }
             EventKind::LoopResume { cause: ResumeCause::Answered, payload, actor, .. } => {
-                format!("answered{}: {}", by(actor), self.detail(&value_line(payload, unicode)))
+                format!("answered{}: {}", by(actor), detail(&value_line(payload)))
             }
             EventKind::LoopResume { cause: ResumeCause::Expired, .. } => "got no answer in time".to_owned(),
             EventKind::LoopMessage { text, from: Speaker::Person, .. } => {
-                format!("got the message: {}", self.line(text))
+                format!("got the message: {}", line(text))
             }
             EventKind::LoopMessage { text, from: Speaker::Engine, .. } => {
-                format!("message to the model: {}", self.line(text))
+                format!("message to the model: {}", line(text))
             }
             EventKind::LoopMaxIterations { limit } => format!("stopped after {}", many(u64::from(*limit), "iteration")),
-            EventKind::LoopLimit(LimitReached { unpriced: Some(model), .. }) => {
-                format!("stopped: the price of {} is unknown, so the money limit cannot be enforced", self.line(model))
-            }
-            EventKind::LoopLimit(LimitReached { kind, limit, used, .. }) => {
-                format!("stopped by a limit: {} used", used_of(*kind, *used, *limit, self.view.currency()))
+            EventKind::LoopLimit(LimitReached { kind, limit, used, unpriced, .. }) => {
+                let currency = self.view.currency();
+                let limit = words::limit(*kind, *used, *limit, unpriced.as_deref(), currency);
+                format!("stopped by a limit: {}", line(&limit))
             }
             EventKind::BudgetRequested(request) => {
                 let asks = super::limits::asks(request, self.view.currency());
                 format!("{}{asks}", of_run(&event.path))
             }
-            EventKind::BudgetDecided { decision: Decision::Approved, more, actor, .. } => {
-                format!("{}granted {}{}", of_run(&event.path), granted(more, self.view.currency()), by(actor))
+            EventKind::BudgetDecided { decision, more, reason, actor, .. } => {
+                let decided = words::grant(*decision, more, reason.as_deref(), actor, self.view.currency());
+                format!("{}{}", of_run(&event.path), line(&decided))
             }
-            EventKind::BudgetDecided { decision: Decision::Rejected, reason, actor, .. } => {
-                format!("{}refused more{}{}", of_run(&event.path), by(actor), self.why(reason.as_ref()))
-            }
-            EventKind::BudgetExpired {} => "no grant in time".to_owned(),
+            EventKind::BudgetExpired {} => words::NO_GRANT.to_owned(),
             EventKind::StepBlocked {} => "needs a model call that a limit forbids".to_owned(),
-            EventKind::LoopCompacted { summary: Some(_), .. } => "older messages were summarised".to_owned(),
-            EventKind::LoopCompacted { summary: None, .. } => "the full messages are sent again".to_owned(),
+            EventKind::LoopCompacted { summary, .. } => words::compaction(summary.is_some()).to_owned(),
             EventKind::LoopComplete { outcome, usage, .. } => self.ended(outcome, &event.path, &used(usage)),
             _ => return None,
         })
@@ -187,79 +174,18 @@ impl<W: Write> Plain<W> {
         format!("{asked}{}, {}", used(&self.view.timeline.usage), self.view.cost())
     }
 
-    fn why(&self, reason: Option<&String>) -> String {
-        reason.map_or_else(String::new, |reason| format!(": {}", self.line(reason)))
-    }
-
-    fn again(&self, attempt: u32, message: &str, left: Duration) -> String {
-        format!("{}; try {} in {}", self.line(message), u64::from(attempt) + 2, seconds_or_less(left))
-    }
-
-    fn answer(&self, parts: &[Part], metadata: &ResponseMetadata, took: Duration) -> String {
-        let text: Vec<String> = parts
-            .iter()
-            .filter_map(|part| match part {
-                Part::Text { text } | Part::Refusal { text } | Part::Reasoning { text, data: None }
-                    if !text.trim().is_empty() =>
-                {
-                    Some(self.line(text))
-                }
-                _ => None,
-            })
-            .collect();
-        let text = if text.is_empty() { String::new() } else { format!(": {}", text.join(" ")) };
-        let who = if metadata.provider == CODE { "code" } else { "the model" };
-        let way = way(metadata).map_or_else(String::new, |way| format!(" ({})", self.line(&way)));
-        format!("{who} answered in {}{}{way}{text}", duration(took), used(&metadata.usage))
-    }
-
-    fn result(&self, result: &ToolResult, took: Option<Duration>) -> String {
-        let took = took.map_or_else(String::new, |took| format!(" in {}", duration(took)));
-        match result {
-            ToolResult::Success { output, .. } if output.is_null() => format!("ok{took}"),
-            ToolResult::Success { output, .. } => {
-                format!("ok{took}: {}", self.detail(&value_line(output, self.style.unicode)))
-            }
-            ToolResult::Error { message } => format!("error{took}: {}", self.line(message)),
-            ToolResult::Denied { reason, by } => {
-                let by = by.as_ref().map_or_else(String::new, |by| format!(" by {}", self.line(by)));
-                format!("denied{by}{}", self.why(reason.as_ref()))
-            }
-            ToolResult::Skipped { reason } => format!("skipped: {}", self.line(reason)),
-            ToolResult::Interrupted { reason } => format!("interrupted{took}: {}", self.line(reason)),
-            _ => String::new(),
-        }
-    }
-
-    fn decision(
-        &self,
-        decision: Decision,
-        edited: Option<&serde_json::Value>,
-        reason: Option<&String>,
-        actor: &Actor,
-    ) -> String {
-        let by = self.line(&by(actor));
-        let by = if by.is_empty() { by } else { format!(" {by}") };
-        match (decision, edited) {
-            (Decision::Approved, None) => format!("approved{by}"),
-            (Decision::Approved, Some(edited)) => {
-                format!("approved{by} with other arguments: {}", self.detail(&arguments(edited, self.style.unicode)))
-            }
-            (Decision::Rejected, _) => format!("rejected{by}{}", self.why(reason)),
-        }
-    }
-
     fn ended(&self, outcome: &LoopOutcome, path: &Path, tokens: &str) -> String {
         let iteration = self.view.timeline.stage(path).and_then(|stage| stage.iteration);
         let iterations = iteration.map_or(0, |iteration| u64::from(iteration) + 1);
         let (how, why) = match outcome {
-            LoopOutcome::Exited { tool } => (format!("ended by {tool}"), String::new()),
-            LoopOutcome::MaxIterations | LoopOutcome::Limit { .. } => ("ended by a limit".to_owned(), String::new()),
-            LoopOutcome::Stopped { message, .. } => ("stopped".to_owned(), self.why(Some(message))),
-            LoopOutcome::Failed { message, .. } => ("failed".to_owned(), self.why(Some(message))),
-            LoopOutcome::Cancelled => ("cancelled".to_owned(), String::new()),
-            _ => ("ended".to_owned(), String::new()),
+            LoopOutcome::Exited { tool } => (format!("ended by {tool}"), None),
+            LoopOutcome::MaxIterations | LoopOutcome::Limit { .. } => ("ended by a limit".to_owned(), None),
+            LoopOutcome::Stopped { message, .. } => ("stopped".to_owned(), Some(message)),
+            LoopOutcome::Failed { message, .. } => ("failed".to_owned(), Some(message)),
+            LoopOutcome::Cancelled => ("cancelled".to_owned(), None),
+            _ => ("ended".to_owned(), None),
         };
+        let why = line(&why.map_or_else(String::new, |message| format!(": {message}")));
         format!("{how} after {}{tokens}{why}", many(iterations, "iteration"))
     }
 }
@@ -282,4 +208,36 @@ fn clock(since: Duration) -> String {
 
 fn seconds_or_less(length: Duration) -> String {
     if length.as_secs() == 0 { duration(length) } else { seconds(length) }
+}
+
+fn again(attempt: u32, message: &str, left: Duration) -> String {
+    format!("{}; try {} in {}", line(message), u64::from(attempt) + 2, seconds_or_less(left))
+}
+
+fn answer(parts: &[Part], metadata: &ResponseMetadata, took: Duration) -> String {
+    let text: Vec<String> = parts.iter().filter_map(shown_text).map(|(text, _)| line(text)).collect();
+    let text = if text.is_empty() { String::new() } else { format!(": {}", text.join(" ")) };
+    let who = if metadata.provider == CODE { "code" } else { "the model" };
+    let way = way(metadata).map_or_else(String::new, |way| format!(" ({})", line(&way)));
+    format!("{who} answered in {}{}{way}{text}", duration(took), used(&metadata.usage))
+}
+
+fn call_result(result: &ToolResult, took: Option<Duration>) -> String {
+    let took = took.map_or_else(String::new, |took| format!(" in {}", duration(took)));
+    match (result, words::without_result(result)) {
+        (ToolResult::Success { output, .. }, _) if output.is_null() => format!("ok{took}"),
+        (ToolResult::Success { output, .. }, _) => format!("ok{took}: {}", detail(&value_line(output))),
+        (ToolResult::Error { .. } | ToolResult::Interrupted { .. }, Some((word, rest))) => {
+            line(&format!("{word}{took}{rest}"))
+        }
+        (_, other) => other.map_or_else(String::new, |(word, rest)| line(&format!("{word}{rest}"))),
+    }
+}
+
+fn detail(text: &str) -> String {
+    shorten(text, DETAIL)
+}
+
+fn line(text: &str) -> String {
+    one_line(text.trim())
 }

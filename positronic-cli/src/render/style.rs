@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style as Ansi};
 
-use super::text::width;
+use super::text::{printable, width};
 
 /// The capabilities of the medium, and the limits of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,10 +79,11 @@ impl Line {
         let mut painted = String::new();
         for (tone, text) in &self.0 {
             let ansi = tone.ansi();
+            let text = printable(text.clone(), style.unicode);
             if style.colour && *tone != Tone::Plain && !text.is_empty() {
                 _ = write!(painted, "{ansi}{text}{ansi:#}");
             } else {
-                painted.push_str(text);
+                painted.push_str(&text);
             }
         }
         if !style.colour {
@@ -110,38 +111,21 @@ pub(crate) enum Sign {
 }
 
 impl Sign {
-    pub(crate) fn text(self, unicode: bool) -> &'static str {
+    pub(crate) fn text(self) -> &'static str {
         const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
-        const ASCII_SPINNER: [&str; 4] = ["|", "/", "-", "\\"];
-        match (self, unicode) {
-            (Self::Ahead, true) => "○",
-            (Self::Ahead | Self::Scrolled, false) => ".",
-            (Self::Spinner(turn), true) => pick(&SPINNER, turn),
-            (Self::Spinner(turn), false) => pick(&ASCII_SPINNER, turn),
-            (Self::Waiting, true) => "⏸",
-            (Self::Waiting, false) => "?",
-            (Self::Done, true) => "✓",
-            (Self::Done, false) => "+",
-            (Self::Failed, true) => "✗",
-            (Self::Failed, false) => "x",
-            (Self::Cut, true) => "■",
-            (Self::Cut, false) => "#",
-            (Self::Limited, true) => "◌",
-            (Self::Limited, false) => "!",
-            (Self::Scrolled, true) => "▸",
-            (Self::Result, true) => "→",
-            (Self::Result, false) => "->",
-            (Self::Retry, true) => "↻",
-            (Self::Retry, false) => "~",
-            (Self::Said, true) => "›",
-            (Self::Said, false) => ">",
-            (Self::Output, true) => "▪",
-            (Self::Output, false) => "*",
+        match self {
+            Self::Ahead => "○",
+            Self::Spinner(turn) => usize::try_from(turn % 10).ok().and_then(|turn| SPINNER.get(turn)).unwrap_or(&" "),
+            Self::Waiting => "⏸",
+            Self::Done => "✓",
+            Self::Failed => "✗",
+            Self::Cut => "■",
+            Self::Limited => "◌",
+            Self::Scrolled => "▸",
+            Self::Result => "→",
+            Self::Retry => "↻",
+            Self::Said => "›",
+            Self::Output => "▪",
         }
     }
-}
-
-fn pick(signs: &[&'static str], turn: u64) -> &'static str {
-    let turns = u64::try_from(signs.len()).unwrap_or(1);
-    usize::try_from(turn % turns).ok().and_then(|turn| signs.get(turn)).copied().unwrap_or(" ")
 }

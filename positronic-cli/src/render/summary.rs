@@ -5,9 +5,9 @@ use serde_json::Value;
 
 use super::figures::{duration, many, seconds, tokens};
 use super::lines::Pen;
-use super::style::{Line, Sign, Tone};
-use super::text::{one_line, sanitise, shorten, width};
 use super::view::ROOT;
+use super::words::ended;
+use super::{Line, Sign, Tone, one_line, sanitise, shorten, width};
 
 impl Pen<'_> {
     /// Renders the last lines of a frame: status and usage, and finally the result.
@@ -30,9 +30,7 @@ impl Pen<'_> {
         let mut metadata: Vec<String> = view
             .at_work()
             .filter(|_| !view.is_ended())
-            .map(|(name, iteration)| {
-                format!("{} iteration {}", one_line(name, self.style.unicode), u64::from(iteration) + 1)
-            })
+            .map(|(name, iteration)| format!("{} iteration {}", one_line(name), u64::from(iteration) + 1))
             .into_iter()
             .collect();
         metadata.push(took);
@@ -44,13 +42,9 @@ impl Pen<'_> {
         }
         let mut lines = self.packed((tone, sign), word, &metadata);
         match view.timeline.ending() {
-            Some(Ending::Failed(failure)) => lines.extend(self.remark(Tone::Bad, Sign::Result, &failure.message, 2)),
-            Some(Ending::Cancelled { actor, reason }) => {
-                let by = actor.by.as_ref().map(|by| format!("by {by}"));
-                let why: Vec<String> = by.into_iter().chain(reason.clone()).collect();
-                if !why.is_empty() {
-                    lines.extend(self.remark(Tone::Warn, Sign::Result, &why.join(": "), 2));
-                }
+            Some(ending @ (Ending::Failed(_) | Ending::Cancelled { .. })) => {
+                let why = ended(ending).map(|(_, rest)| rest).unwrap_or_default();
+                lines.extend(self.remark(tone, Sign::Result, why.trim_start_matches([':', ' ']), 2));
             }
             Some(Ending::Completed { result }) => lines.extend(self.result(result)),
             _ => {}
@@ -60,14 +54,13 @@ impl Pen<'_> {
 
     /// Fills lines with as much metadata as fits.
     fn packed(&self, (tone, sign): (Tone, Sign), word: &str, metadata: &[String]) -> Vec<Line> {
-        let unicode = self.style.unicode;
-        let between = if unicode { " · " } else { ", " };
+        let between = " · ";
         let mut lines = Vec::new();
-        let mut line = Line::new(0).with(tone, sign.text(unicode)).with(tone, format!(" {word}"));
+        let mut line = Line::new(0).with(tone, sign.text()).with(tone, format!(" {word}"));
         for fact in metadata {
             if line.width() + width(between) + width(fact) > self.style.width {
                 lines.push(std::mem::replace(&mut line, Line::new(2)));
-                line = line.with(Tone::Dim, shorten(fact, self.room(2), unicode));
+                line = line.with(Tone::Dim, shorten(fact, self.room(2)));
             } else {
                 line = line.with(Tone::Dim, format!("{between}{fact}"));
             }
@@ -81,14 +74,13 @@ impl Pen<'_> {
         if limit == 0 || result.is_null() {
             return Vec::new();
         }
-        let unicode = self.style.unicode;
         let text = serde_json::to_string_pretty(result).unwrap_or_default();
         let all: Vec<&str> = text.lines().collect();
         let mut lines: Vec<Line> = all
             .iter()
             .take(if all.len() > limit { limit.saturating_sub(1) } else { limit })
             .map(|line| {
-                let line = shorten(&sanitise(line, unicode), self.room(2), unicode);
+                let line = shorten(&sanitise(line), self.room(2));
                 Line::new(2).with(Tone::Plain, line)
             })
             .collect();

@@ -1,9 +1,14 @@
 //! Layout of a table in the columns of a terminal.
 
+use std::fmt;
+
 use super::text::{shorten, width};
 
+/// Minimum width of the last column.
+const ROOM: usize = 24;
+
 /// Separates two columns.
-pub(super) const GAP: &str = "  ";
+const GAP: &str = "  ";
 
 /// Rows of cells, in columns as wide as their widest cell.
 pub(crate) struct Table {
@@ -11,16 +16,17 @@ pub(crate) struct Table {
     /// The width of each column; 0 hides it.
     widths: Vec<usize>,
     columns: usize,
-    unicode: bool,
+    /// The last column, which takes the remaining width or its own line.
+    rest: Option<Vec<String>>,
 }
 
 impl Table {
-    pub(crate) fn new(heads: &[&str], rows: impl Iterator<Item = Vec<String>>, columns: usize, unicode: bool) -> Self {
+    pub(crate) fn new(heads: &[&str], rows: impl Iterator<Item = Vec<String>>, columns: usize) -> Self {
         let mut all = vec![heads.iter().map(|head| (*head).to_owned()).collect::<Vec<_>>()];
         all.extend(rows);
         let widest = |column: usize| all.iter().filter_map(|row| row.get(column)).map(|cell| width(cell)).max();
         let widths = (0..heads.len()).map(|column| widest(column).unwrap_or(0)).collect();
-        Self { rows: all, widths, columns, unicode }
+        Self { rows: all, widths, columns, rest: None }
     }
 
     fn taken(&self) -> usize {
@@ -29,11 +35,6 @@ impl Table {
 
     fn excess(&self) -> usize {
         self.taken().saturating_sub(self.columns + GAP.len())
-    }
-
-    /// Returns the remaining width behind the last column.
-    pub(super) fn room(&self) -> usize {
-        self.columns.saturating_sub(self.taken())
     }
 
     /// Limits the width of a column.
@@ -58,19 +59,37 @@ impl Table {
         }
     }
 
-    /// Renders the rows, the heads first, each with a gap at its end.
-    pub(super) fn lines(&self) -> impl Iterator<Item = String> {
-        self.rows.iter().map(|row| {
-            let shown = row.iter().zip(&self.widths).filter(|(_, width)| **width > 0);
-            shown.map(|(cell, columns)| padded(&shorten(cell, *columns, self.unicode), *columns) + GAP).collect()
-        })
+    /// Adds a last column, which takes the remaining width or its own line.
+    pub(super) fn rest(&mut self, head: &str, cells: impl Iterator<Item = String>) {
+        self.rest = Some(std::iter::once(head.to_owned()).chain(cells).collect());
     }
 }
 
-impl std::fmt::Display for Table {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.lines().try_for_each(|line| writeln!(f, "{}", shorten(line.trim_end(), self.columns, self.unicode)))
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let room = self.columns.saturating_sub(self.taken());
+        for (index, row) in self.rows.iter().enumerate() {
+            let shown = row.iter().zip(&self.widths).filter(|(_, width)| **width > 0);
+            let mut line: String =
+                shown.map(|(cell, columns)| padded(&shorten(cell, *columns), *columns) + GAP).collect();
+            let rest = self.rest.as_ref().and_then(|rest| rest.get(index)).map_or("", String::as_str);
+            if room >= ROOM {
+                line.push_str(&shorten(rest, room));
+            }
+            writeln!(f, "{}", shorten(line.trim_end(), self.columns))?;
+            if room < ROOM && index > 0 && !rest.is_empty() {
+                writeln!(f, "{}", shorten(&format!("{GAP}{rest}"), self.columns))?;
+            }
+        }
+        Ok(())
     }
+}
+
+/// Renders pairs as lines, the second parts below each other.
+pub(crate) fn aligned(pairs: &[(String, String)]) -> Vec<String> {
+    let column = pairs.iter().map(|(first, _)| width(first)).max().unwrap_or(0);
+    let line = |(first, second): &(String, String)| format!("{}{GAP}{second}", padded(first, column));
+    pairs.iter().map(|pair| line(pair).trim_end().to_owned()).collect()
 }
 
 fn padded(cell: &str, columns: usize) -> String {

@@ -199,7 +199,7 @@ mod tests {
     use positronic_core::record::{DeltaKind, EventKind};
     use serde_json::{Value, json};
 
-    use super::super::stories::{Beat, Story};
+    use super::super::tests::stories::{Beat, Story};
     use super::*;
 
     fn seen(story: &Story, all: bool) -> String {
@@ -289,7 +289,7 @@ mod tests {
 
     #[test]
     fn end_is_shown_once_and_the_result_only_without_an_answer() {
-        let failed = seen(&super::super::stories::failed(), false);
+        let failed = seen(&super::super::tests::stories::failed(), false);
         assert_eq!(failed.matches("✗ too many requests (429), tried 4 times").count(), 1, "{failed}");
         let silent = brain(&[("Count", StageKind::Step)]).step("Count", 5).complete("", json!({"sum": 3}));
 
@@ -299,7 +299,7 @@ mod tests {
             "sum": 3
           }
         "#);
-        let cancelled = seen(&super::super::stories::cancelled(), false);
+        let cancelled = seen(&super::super::tests::stories::cancelled(), false);
         assert_eq!(cancelled.matches("■ cancelled").count(), 1, "{cancelled}");
     }
 }

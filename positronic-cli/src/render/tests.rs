@@ -1,3 +1,5 @@
+pub(crate) mod stories;
+
 use std::time::Duration;
 
 use positronic_core::record::{
@@ -5,9 +7,9 @@ use positronic_core::record::{
     ResponseMetadata, RoutingStep, StageKind, Usage,
 };
 
-use super::stories::{self, Beat, Story};
 use super::text::width;
 use super::{Plain, Style, View, render};
+use stories::{Beat, Story};
 
 fn told(story: &Story) -> View {
     let mut view = View::new();
@@ -96,7 +98,7 @@ fn only_models_are_counted_and_an_answer_that_was_refused_is_paid_for() {
         metadata: metadata("openai", 1_000_000).into(),
         duration: Duration::ZERO,
     };
-    let mut view = View::new().priced(PriceTable::bundled());
+    let mut view = View::new().priced(Some(PriceTable::bundled()));
 
     for beat in &Story::default().event("Chat/0", code.clone()).event("Chat/1", code).beats {
         if let Beat::Event(event) = beat {

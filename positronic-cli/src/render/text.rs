@@ -22,7 +22,7 @@ fn grapheme_width(grapheme: &str) -> usize {
 /// Escapes a text: line breaks stay, a tab becomes spaces, every other control character becomes a visible sign. Characters
 /// that are invisible or reorder text are named, such as `<U+200B>`, so that a person sees what they approve. Only joiners
 /// within an emoji stay.
-pub(crate) fn sanitise(text: &str, unicode: bool) -> String {
+pub(crate) fn sanitise(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     let mut characters = text.chars().peekable();
     let mut before = None;
@@ -32,7 +32,7 @@ pub(crate) fn sanitise(text: &str, unicode: bool) -> String {
             '\n' => safe.push('\n'),
             '\r' if next == Some('\n') => {}
             '\t' => safe.push_str("    "),
-            character if character.is_control() => safe.push(control_picture(character, unicode)),
+            character if character.is_control() => safe.push(control_picture(character)),
             character if is_invisible(character) && !makes_emoji(before, character, next) => {
                 _ = write!(safe, "<U+{:04X}>", u32::from(character));
             }
@@ -44,24 +44,47 @@ pub(crate) fn sanitise(text: &str, unicode: bool) -> String {
 }
 
 /// Escapes a text and joins its lines.
-pub(crate) fn one_line(text: &str, unicode: bool) -> String {
-    let safe = sanitise(text, unicode);
+pub(crate) fn one_line(text: &str) -> String {
+    let safe = sanitise(text);
     if safe.contains('\n') {
-        let mark = if unicode { " ⏎ " } else { " | " };
-        safe.trim().lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(mark)
+        safe.trim().lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ⏎ ")
     } else {
         safe
     }
 }
 
-fn control_picture(character: char, unicode: bool) -> char {
+fn control_picture(character: char) -> char {
     let code = u32::from(character);
     match code {
-        _ if !unicode => '?',
         0..0x20 => char::from_u32(0x2400 + code).unwrap_or('\u{fffd}'),
         0x7f => '␡',
         _ => '\u{fffd}',
     }
+}
+
+/// Replaces the signs of this command on a terminal without Unicode, each by one ASCII character.
+pub(crate) fn printable(text: String, unicode: bool) -> String {
+    let ascii = |letter: char| match letter {
+        '○' | '⋯' => '.',
+        '⠋' | '⠼' | '⠇' => '|',
+        '⠙' | '⠴' | '⠏' => '/',
+        '⠹' | '⠦' => '-',
+        '⠸' | '⠧' => '\\',
+        '⏸' | '\u{2400}'..='\u{2421}' | '\u{fffd}' => '?',
+        '✓' => '+',
+        '✗' => 'x',
+        '■' => '#',
+        '◌' => '!',
+        '▸' | '→' | '›' => '>',
+        '↻' | '…' => '~',
+        '▪' => '*',
+        '·' | '⏎' => '|',
+        '–' => '-',
+        '↑' => '^',
+        '↓' => 'v',
+        letter => letter,
+    };
+    if unicode { text } else { text.chars().map(ascii).collect() }
 }
 
 /// Returns whether an invisible character joins an emoji or selects its colour.
@@ -84,12 +107,11 @@ fn is_pictograph(character: char) -> bool {
 }
 
 /// Truncates a line to `columns`, with an ellipsis.
-pub(crate) fn shorten(line: &str, columns: usize, unicode: bool) -> String {
+pub(crate) fn shorten(line: &str, columns: usize) -> String {
     if width(line) <= columns {
         return line.to_owned();
     }
-    let ellipsis = if unicode { "…" } else { "..." };
-    let room = columns.saturating_sub(ellipsis.width());
+    let room = columns.saturating_sub(1);
     let mut short = String::new();
     let mut used = 0;
     for grapheme in line.graphemes(true) {
@@ -100,8 +122,8 @@ pub(crate) fn shorten(line: &str, columns: usize, unicode: bool) -> String {
         short.push_str(grapheme);
     }
     short.truncate(short.trim_end().len());
-    if ellipsis.width() <= columns {
-        short.push_str(ellipsis);
+    if columns > 0 {
+        short.push('…');
     }
     short
 }
@@ -162,7 +184,7 @@ fn words(line: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Renders a call's arguments as `name=value` pairs on one line, anything else as compact JSON.
-pub(crate) fn arguments(value: &Value, unicode: bool) -> String {
+pub(crate) fn arguments(value: &Value) -> String {
     let text = match value {
         Value::Object(fields) => {
             fields.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
@@ -170,14 +192,14 @@ pub(crate) fn arguments(value: &Value, unicode: bool) -> String {
         Value::Null => String::new(),
         other => other.to_string(),
     };
-    one_line(&text, unicode)
+    one_line(&text)
 }
 
 /// Renders a value on one line: a text as it is, anything else as compact JSON.
-pub(crate) fn value_line(value: &Value, unicode: bool) -> String {
+pub(crate) fn value_line(value: &Value) -> String {
     match value {
-        Value::String(text) => one_line(text, unicode),
-        other => one_line(&other.to_string(), unicode),
+        Value::String(text) => one_line(text),
+        other => one_line(&other.to_string()),
     }
 }
 
@@ -213,20 +235,20 @@ mod tests {
     fn a_models_escape_sequences_never_reach_the_terminal() {
         let evil = "\u{1b}]0;owned\u{7}\u{1b}[2Jhi\u{9b}31m\rthere\r\nline\tend\u{7f}";
 
-        let safe = sanitise(evil, true);
+        let safe = sanitise(evil);
 
         assert_eq!(safe, "␛]0;owned␇␛[2Jhi\u{fffd}31m␍there\nline    end␡");
-        assert!(sanitise(evil, false).chars().all(|character| character == '\n' || !character.is_control()));
+        assert_eq!(printable(safe, false), "?]0;owned??[2Jhi?31m?there\nline    end?");
     }
 
     #[test]
     fn characters_that_reorder_or_hide_text_are_made_visible() {
-        assert_eq!(sanitise("pay \u{202e}001\u{202c} now\u{200b}", true), "pay <U+202E>001<U+202C> now<U+200B>");
+        assert_eq!(sanitise("pay \u{202e}001\u{202c} now\u{200b}"), "pay <U+202E>001<U+202C> now<U+200B>");
         for letter in
             "\u{ad}\u{34f}\u{115f}\u{1160}\u{180e}\u{200c}\u{200d}\u{2800}\u{3164}\u{fe0f}\u{ffa0}\u{e0100}".chars()
         {
             let marked = format!("a<U+{:04X}>b", u32::from(letter));
-            assert_eq!(sanitise(&format!("a{letter}b"), false), marked);
+            assert_eq!(sanitise(&format!("a{letter}b")), marked);
         }
     }
 
@@ -234,10 +256,10 @@ mod tests {
     fn emoji_of_several_characters_stay_whole() {
         for emoji in ["👩‍👩‍👧", "❤\u{fe0f}", "1\u{fe0f}\u{20e3}", "👩🏽‍💻", "🏳\u{fe0f}‍🌈"]
         {
-            assert_eq!(sanitise(emoji, true), emoji);
+            assert_eq!(sanitise(emoji), emoji);
         }
-        assert_eq!(sanitise("1\u{fe0f}a👩\u{200d}rm", true), "1<U+FE0F>a👩<U+200D>rm");
-        assert_eq!(sanitise("❤\u{fe0f}\u{fe0f}", true), "❤\u{fe0f}<U+FE0F>");
+        assert_eq!(sanitise("1\u{fe0f}a👩\u{200d}rm"), "1<U+FE0F>a👩<U+200D>rm");
+        assert_eq!(sanitise("❤\u{fe0f}\u{fe0f}"), "❤\u{fe0f}<U+FE0F>");
     }
 
     #[test]
@@ -257,8 +279,8 @@ mod tests {
         assert_eq!(width("你好"), 4);
         assert_eq!(width("👩‍👩‍👧"), 2);
         assert_eq!(wrap("你好世界", 5), ["你好", "世界"]);
-        assert_eq!(shorten("你好世界", 5, true), "你好…");
-        assert_eq!(shorten("hello world", 7, false), "hell...");
+        assert_eq!(shorten("你好世界", 5), "你好…");
+        assert_eq!(printable(shorten("hello world", 7), false), "hello~");
     }
 
     #[test]
@@ -266,13 +288,13 @@ mod tests {
         let text = "A 文字 mixture of 👩‍👩‍👧 and verylongwordsthatneverend and-some-dashes, ok? ".repeat(5);
         for columns in 2..60 {
             assert!(wrap(&text, columns).iter().all(|line| width(line) <= columns), "{columns}");
-            assert!(width(&shorten(&text, columns, true)) <= columns, "{columns}");
+            assert!(width(&shorten(&text, columns)) <= columns, "{columns}");
         }
     }
 
     #[test]
     fn arguments_read_as_pairs() {
-        let arguments = arguments(&serde_json::json!({"limit": 3, "query": "re\nfunds"}), true);
+        let arguments = arguments(&serde_json::json!({"limit": 3, "query": "re\nfunds"}));
 
         assert_eq!(arguments, r#"limit=3 query="re\nfunds""#);
     }
@@ -282,20 +304,18 @@ mod tests {
         fn fuzz_terminal_text(parts in proptest::collection::vec(proptest::sample::select(PARTS), 0..60), rest in ".{0,20}") {
             let text = parts.concat() + &rest;
 
-            for unicode in [true, false] {
-                let safe = sanitise(&text, unicode);
-                let letters: Vec<char> = safe.chars().collect();
-                for (at, letter) in letters.iter().enumerate() {
-                    let before = at.checked_sub(1).map(|at| letters[at]);
-                    let hidden = is_invisible(*letter) && !makes_emoji(before, *letter, letters.get(at + 1).copied());
-                    proptest::prop_assert!((!letter.is_control() || *letter == '\n') && !hidden, "{:?}", safe);
-                }
-                proptest::prop_assert_eq!(sanitise(&safe, unicode), safe.as_str(), "what is harmless stays as it is");
-                proptest::prop_assert!(!one_line(&text, unicode).contains('\n'));
-                for columns in [8, 80] {
-                    proptest::prop_assert!(wrap(&safe, columns).iter().all(|line| width(line) <= columns), "{:?}", safe);
-                    proptest::prop_assert!(width(&shorten(&one_line(&text, unicode), columns, unicode)) <= columns);
-                }
+            let safe = sanitise(&text);
+            let letters: Vec<char> = safe.chars().collect();
+            for (at, letter) in letters.iter().enumerate() {
+                let before = at.checked_sub(1).map(|at| letters[at]);
+                let hidden = is_invisible(*letter) && !makes_emoji(before, *letter, letters.get(at + 1).copied());
+                proptest::prop_assert!((!letter.is_control() || *letter == '\n') && !hidden, "{:?}", safe);
+            }
+            proptest::prop_assert_eq!(sanitise(&safe), safe.as_str(), "what is harmless stays as it is");
+            proptest::prop_assert!(!one_line(&text).contains('\n'));
+            for columns in [8, 80] {
+                proptest::prop_assert!(wrap(&safe, columns).iter().all(|line| width(line) <= columns), "{:?}", safe);
+                proptest::prop_assert!(width(&shorten(&one_line(&text), columns)) <= columns);
             }
             let json = serde_json::to_string(&text).unwrap();
             let harmless = harmless_json(&json);

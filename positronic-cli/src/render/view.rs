@@ -40,9 +40,24 @@ impl View {
         Self::default()
     }
 
+    /// Creates the view of a log, at a time unless the run has ended.
+    pub(crate) fn replay(log: &[Arc<Event>], now: Timestamp) -> Self {
+        Self::new().with(log, now)
+    }
+
+    /// Applies a log, and advances the time unless the run has ended.
+    pub(crate) fn with(mut self, log: &[Arc<Event>], now: Timestamp) -> Self {
+        log.iter().for_each(|event| self.apply(event));
+        if !self.is_ended() {
+            self.tick(now);
+        }
+        self
+    }
+
     /// Calculates costs with these prices.
     #[must_use]
-    pub(crate) fn priced(self, prices: PriceTable) -> Self {
+    pub(crate) fn priced(self, prices: Option<PriceTable>) -> Self {
+        let Some(prices) = prices else { return self };
         Self { timeline: self.timeline.priced(Arc::new(prices)), ..self }
     }
 

@@ -2,9 +2,14 @@
 
 use std::collections::HashSet;
 
-use positronic_core::record::{Actor, Amounts, Decision, Event, EventKind, Overrides, Path, RunId, RunSummary};
+use positronic_core::record::{
+    Actor, Amounts, Approval, ApprovalOutcome, Decision, Event, EventKind, FileOutput, LimitKind, Overrides, Path,
+    ResumeCause, RunId, RunSummary, ToolResult,
+};
 
-use super::figures::more;
+use positronic_core::projection::timeline::{BudgetOutcome, Ending};
+
+use super::figures::{more, size, used_of};
 
 /// Renders a grant: `20 tokens more`.
 pub(crate) fn granted(granted: &Amounts, currency: Option<&str>) -> String {
@@ -34,6 +39,110 @@ pub(crate) fn why(reason: Option<&str>) -> String {
     reason.map_or_else(String::new, |reason| format!(": {reason}"))
 }
 
+/// Renders how a call ended without a result: a word, and the rest of the sentence.
+pub(crate) fn without_result(result: &ToolResult) -> Option<(&'static str, String)> {
+    Some(match result {
+        ToolResult::Error { message } => ("error", why(Some(message))),
+        ToolResult::Denied { reason, by } => {
+            let by = by.as_ref().map_or_else(String::new, |by| format!(" by {by}"));
+            ("denied", by + &why(reason.as_deref()))
+        }
+        ToolResult::Skipped { reason } => ("skipped", why(Some(reason))),
+        ToolResult::Interrupted { reason } => ("interrupted", why(Some(reason))),
+        _ => return None,
+    })
+}
+
+/// Renders how a brain ended without a result: a word, and the rest of the sentence.
+pub(crate) fn ended(ending: &Ending) -> Option<(&'static str, String)> {
+    match ending {
+        Ending::Failed(failure) => Some(("failed", why(Some(&failure.message)))),
+        Ending::Cancelled { actor, reason } => Some(("cancelled", by(actor) + &why(reason.as_deref()))),
+        _ => None,
+    }
+}
+
+/// Renders a decision about a call; `edited` if the arguments were edited.
+pub(crate) fn decision(decision: Decision, edited: bool, reason: Option<&str>, actor: &Actor) -> String {
+    let (what, how) = match (decision, edited) {
+        (Decision::Approved, false) => ("approved", ""),
+        (Decision::Approved, true) => ("approved", " with other arguments"),
+        (Decision::Rejected, _) => ("rejected", ""),
+    };
+    format!("{what}{}{how}{}", by(actor), why(reason))
+}
+
+/// Renders the outcome of an approval.
+pub(crate) fn approval(approval: &Approval) -> Option<String> {
+    Some(match approval.outcome.as_ref()? {
+        ApprovalOutcome::Decided { decision: decided, arguments, reason, actor, .. } => {
+            decision(*decided, arguments.is_some(), reason.as_deref(), actor)
+        }
+        ApprovalOutcome::Expired { .. } => NO_DECISION.to_owned(),
+        ApprovalOutcome::Withdrawn { cause, .. } => format!("approval no longer needed: {cause}"),
+        _ => return None,
+    })
+}
+
+/// An approval has expired.
+pub(crate) const NO_DECISION: &str = "no decision in time";
+
+/// Renders a decision about a limit.
+pub(crate) fn grant(
+    decision: Decision,
+    more: &Amounts,
+    reason: Option<&str>,
+    actor: &Actor,
+    currency: Option<&str>,
+) -> String {
+    match decision {
+        Decision::Approved => format!("granted {}{}{}", granted(more, currency), by(actor), why(reason)),
+        Decision::Rejected => format!("refused more{}{}", by(actor), why(reason)),
+    }
+}
+
+/// Renders the outcome of a limit question.
+pub(crate) fn budget(outcome: &BudgetOutcome, currency: Option<&str>) -> String {
+    match outcome {
+        BudgetOutcome::Decided { decision, more, reason, actor, .. } => {
+            grant(*decision, more, reason.as_deref(), actor, currency)
+        }
+        _ => NO_GRANT.to_owned(),
+    }
+}
+
+/// A limit question has expired.
+pub(crate) const NO_GRANT: &str = "no grant in time";
+
+/// Renders the end of a wait, without its answer.
+pub(crate) fn resumed(cause: ResumeCause, actor: &Actor) -> String {
+    match cause {
+        ResumeCause::Answered => format!("answered{}", by(actor)),
+        ResumeCause::Expired => "no answer in time".to_owned(),
+        _ => "ended".to_owned(),
+    }
+}
+
+/// Renders a reached limit; `unpriced` is a model without a price.
+pub(crate) fn limit(kind: LimitKind, used: u64, limit: u64, unpriced: Option<&str>, currency: Option<&str>) -> String {
+    match unpriced {
+        Some(model) => format!("the price of {model} is unknown, so the money limit cannot be enforced"),
+        None => format!("used {}", used_of(kind, used, limit, currency)),
+    }
+}
+
+/// Renders a change of the messages that the model gets.
+pub(crate) const fn compaction(is_summarised: bool) -> &'static str {
+    if is_summarised { "older messages were summarised" } else { "the full messages are sent again" }
+}
+
+/// Renders a saved file.
+pub(crate) fn file(file: &FileOutput) -> String {
+    // The hash of a stored file does not help a reader.
+    let place = if file.uri.starts_with("blob:") { String::new() } else { format!(" {}", file.uri) };
+    format!("{} ({}, {}){place}", file.name, file.media_type, size(file.size))
+}
+
 /// Reports that no worker has claimed a run, and how to continue it; a `run` that asks releases its run meanwhile.
 pub(crate) fn no_worker(work: &str) -> String {
     format!("no worker has claimed the run; unless a `run` or `work` is open for it, continue it with: {work}")
@@ -58,27 +167,19 @@ pub(crate) fn overridden(overrides: &Overrides) -> String {
 
 /// Renders why a call no longer waits, from the events since.
 pub(crate) fn settlement<'a>(log: impl Iterator<Item = &'a Event>, call: &Path) -> String {
-    let by = |actor: &Actor| {
-        let by = actor.by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
-        format!("{by}{}", over(actor.channel.as_deref()))
+    let was = |what: &str, Actor { by, channel, .. }: &Actor| {
+        let by = by.as_ref().map_or_else(String::new, |by| format!(" by {by}"));
+        Some(format!("{what}{by}{}", over(channel.as_deref())))
     };
     let mut found =
         log.filter(|event| event.path == *call || event.path.is_root()).filter_map(|event| match &event.kind {
-            EventKind::LoopApprovalDecided { decision: Decision::Approved, actor, .. } => {
-                Some(format!("it was approved{}", by(actor)))
-            }
-            EventKind::LoopApprovalDecided { decision: Decision::Rejected, actor, .. } => {
-                Some(format!("it was rejected{}", by(actor)))
-            }
-            EventKind::BudgetDecided { decision: Decision::Approved, actor, .. } => {
-                Some(format!("it was granted more{}", by(actor)))
-            }
-            EventKind::BudgetDecided { decision: Decision::Rejected, actor, .. } => {
-                Some(format!("it was refused more{}", by(actor)))
-            }
-            EventKind::LoopApprovalExpired {} | EventKind::BudgetExpired {} => Some("no decision in time".to_owned()),
-            EventKind::LoopResume { actor, .. } => Some(format!("it was answered{}", by(actor))),
-            EventKind::BrainCancelled { actor, .. } => Some(format!("the run was cancelled{}", by(actor))),
+            EventKind::LoopApprovalDecided { decision: Decision::Approved, actor, .. } => was("it was approved", actor),
+            EventKind::LoopApprovalDecided { actor, .. } => was("it was rejected", actor),
+            EventKind::BudgetDecided { decision: Decision::Approved, actor, .. } => was("it was granted more", actor),
+            EventKind::BudgetDecided { actor, .. } => was("it was refused more", actor),
+            EventKind::LoopApprovalExpired {} | EventKind::BudgetExpired {} => Some(NO_DECISION.to_owned()),
+            EventKind::LoopResume { actor, .. } => was("it was answered", actor),
+            EventKind::BrainCancelled { actor, .. } => was("the run was cancelled", actor),
             _ => None,
         });
     found.next().unwrap_or_else(|| "it was settled elsewhere".to_owned())

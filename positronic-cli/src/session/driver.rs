@@ -16,14 +16,14 @@ use serde_json::Value;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Interval, MissedTickBehavior};
 
-use crate::app::failure::Failure;
-use crate::app::models::CassetteSession;
-use crate::app::ui::{Ui, size};
+use crate::app::{CassetteSession, Failure, Ui, size};
+use crate::cli::Exit;
+use crate::cli::OutputArgs;
 use crate::render::words::{no_worker, settlement};
-use crate::session::answers::{Answer, Keyboard, Question, example_lines, from_cassette};
-use crate::session::interrupts::{Interrupt, interrupts};
-use crate::session::pending::{named, question};
-use crate::session::screen::Screen;
+use crate::session::{
+    Answer, Interrupt, Keyboard, Question, Screen, asking_party, example_lines, from_cassette, interrupts,
+    question_text,
+};
 
 /// How a session ended.
 #[derive(Debug)]
@@ -59,18 +59,17 @@ pub(crate) struct SessionOptions<'a> {
     /// Whether the run outlives this process, so that an answer can come later.
     pub(crate) lasts: bool,
     pub(crate) role: Role,
-    pub(crate) output: OutputMode,
+    pub(crate) output: OutputArgs,
     /// Whether the session shows one of several runs: then its events name it.
     pub(crate) several: bool,
 }
 
-/// Output of the progress.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct OutputMode {
-    /// Events as JSON.
-    pub(crate) json: bool,
-    /// Line by line, also on a terminal.
-    pub(crate) plain: bool,
+impl<'a> SessionOptions<'a> {
+    /// Shows a run that outlives this process, without a cassette.
+    pub(crate) const fn new(role: Role, actor: &'a Actor, output: OutputArgs) -> Self {
+        let cassette = &CassetteSession::None;
+        Self { cassette, plays_people: false, actor, lasts: true, role, output, several: false }
+    }
 }
 
 /// Relation of this process to the run.
@@ -107,7 +106,7 @@ pub(crate) async fn session(
     let lift = ui.command(&["resume", id.as_str()]);
     let work = ui.command(&["work", id.as_str()]);
     let named = options.several.then(|| id.clone());
-    let screen = Screen::new(ui, options.output.plain, options.output.json, named);
+    let screen = Screen::new(ui, options.output, named);
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     let mut session = Session {
@@ -203,11 +202,10 @@ impl Session<'_> {
                 }
                 Settled::Paused => _ = self.signal("", SignalKind::Resume).await?,
                 Settled::Stopped(reason) if self.options.lasts => {
-                    let message = format!("the run stopped: {reason}");
-                    let hints = vec!["its log is complete up to that point; `work` continues the run".to_owned()];
-                    return Err(Failure::Store { message, hints });
+                    return Err(Failure::environment(format!("the run stopped: {reason}"))
+                        .hint("its log is complete up to that point; `work` continues the run"));
                 }
-                Settled::Stopped(reason) => return Err(Failure::Run { message: reason.to_string() }),
+                Settled::Stopped(reason) => return Err(Failure::run(reason)),
             }
         }
     }
@@ -345,10 +343,11 @@ impl Session<'_> {
             if lasts {
                 return left();
             }
-            return Err(Failure::Unanswered {
-                waiting: pending.iter().map(|pending| self.sentence(pending)).collect(),
-                lines: example_lines(pending),
-            });
+            let waiting: Vec<_> = pending.iter().map(|pending| self.sentence(pending)).collect();
+            let message = "the run waits for an answer, and there is no terminal to ask on";
+            return Err(Failure::new(Exit::Unanswered, format!("{message}:\n{}", waiting.join("\n")))
+                .hint("run it on a terminal, or with a --cassette FILE that contains an answer, such as")
+                .hints(example_lines(pending).into_iter().map(|line| format!("  {line}"))));
         };
         match self.ask(&first).await? {
             Next::Ready(Some(Answer::Signal(kind))) => return self.signal(first.call.as_str(), kind).await,
@@ -368,8 +367,8 @@ impl Session<'_> {
 
     /// Asks the person, until there is an answer, an interrupt comes, or the item is settled elsewhere (`None`).
     async fn ask(&mut self, first: &Pending) -> Result<Next<Option<Answer>>, Failure> {
-        let (place, lasts) = (self.screen.trail(&first.call), self.options.lasts);
-        let mut question = Question::new(first, place, self.screen.currency(), lasts, size());
+        let (place, lasts) = (self.screen.view().trail(&first.call), self.options.lasts);
+        let mut question = Question::new(first, place, self.screen.view().currency(), lasts, size());
         let mut keyboard = Keyboard::open()?;
         let run = self.run.clone();
         let asked = loop {
@@ -405,17 +404,17 @@ impl Session<'_> {
         if matches!(asked, Next::Ready(None)) {
             let log = self.run.events(first.since).await?;
             let what = settlement(log.iter().map(|event| &**event), &first.call);
-            self.screen.say(&format!("{} no longer waits: {what}", named(first)))?;
+            self.screen.say(&format!("{} no longer waits: {what}", asking_party(first)))?;
         }
         Ok(asked)
     }
 
     fn sentence(&self, pending: &Pending) -> String {
         let place = match pending.call.is_root() {
-            true => named(pending),
-            false => self.screen.trail(&pending.call),
+            true => asking_party(pending),
+            false => self.screen.view().trail(&pending.call),
         };
-        format!("{place} {}", question(pending, self.screen.currency()))
+        format!("{place} {}", question_text(pending, self.screen.view().currency()))
     }
 
     async fn signal(&mut self, after: &str, kind: SignalKind) -> Result<Answered, Failure> {
@@ -434,7 +433,7 @@ impl Session<'_> {
                 self.screen.say(&refusal.to_string())?;
                 Ok(Answered::Refused)
             }
-            Err(error) => Err(Failure::Run { message: error.to_string() }),
+            Err(error) => Err(Failure::run(error)),
         }
     }
 
@@ -448,7 +447,7 @@ impl Session<'_> {
         match self.run.signal(kind, self.options.actor.clone()).await {
             // A refusal means that the run has ended.
             Ok(_) | Err(SignalError::Refused(_)) => Ok(()),
-            Err(error) => Err(Failure::Run { message: error.to_string() }),
+            Err(error) => Err(Failure::run(error)),
         }
     }
 }

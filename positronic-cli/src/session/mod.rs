@@ -1,12 +1,22 @@
 //! One run at the command line: its events to the screen, its questions to the person or the cassette that answers, and
 //! interrupts to the run.
 
-pub(crate) mod answers;
-pub(crate) mod driver;
-pub(crate) mod interrupts;
-pub(crate) mod outcome;
-pub(crate) mod pending;
+mod answers;
+mod driver;
+mod interrupts;
+mod outcome;
+mod pending;
 #[cfg(test)]
 mod pending_tests;
-pub(crate) mod screen;
-pub(crate) mod signals;
+mod screen;
+mod signals;
+
+pub(crate) use answers::{Answer, Command, Editor, Keyboard, Question, example_lines, from_cassette};
+pub(crate) use driver::{AT_ONCE, Ending, Role, SessionOptions, session};
+pub(crate) use interrupts::{Interrupt, interrupts, survive_large_files};
+pub(crate) use outcome::{cut_short, ended, left_by};
+pub(crate) use pending::{
+    LISTED_ROWS, WHOLE_RUN, answer_commands, asking_party, for_person, is_approval, pending_entry, question_text,
+};
+pub(crate) use screen::Screen;
+pub(crate) use signals::send_signals;

@@ -1,25 +1,21 @@
 //! The end of a command that showed a run: the result as data, the exit code, and the command that continues the run.
 
-use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
-use positronic_core::record::{Event, EventKind, LimitReached, LoopOutcome, Pending, RunId, Segment, Seq};
+use positronic_core::projection::timeline::{NodeKind, StageNode, Timeline};
+use positronic_core::record::LimitReached;
+use positronic_core::record::Path;
+use positronic_core::record::{Event, LoopOutcome, Pending, RunId, Segment, Seq};
 use positronic_core::runner::{Clock as _, SystemClock};
 use positronic_core::store::PendingFilter;
 use serde_json::Value;
 
-use crate::app::failure::Failure;
-use crate::app::models::CassetteSession;
-use crate::app::prices::currency;
-use crate::app::store::ProjectStore;
-use crate::app::ui::Ui;
-use crate::cli::exit::Exit;
+use crate::app::{CassetteSession, Failure, ProjectStore, Ui, currency};
+use crate::cli::Exit;
+use crate::render::ShortIds;
 use crate::render::figures::{amount, many};
-use crate::render::short_ids::ShortIds;
-use crate::session::driver::Ending;
-use crate::session::interrupts::Interrupt;
-use crate::session::pending::{LISTED_ROWS, entry};
+use crate::session::{Ending, Interrupt, LISTED_ROWS, pending_entry};
 
 /// Prints the outcome of a run, and returns the exit code.
 pub(crate) async fn ended(
@@ -74,7 +70,7 @@ fn completed(result: &Value, cassette: &CassetteSession, json: bool, ui: &mut Ui
     // A brain with other options may ask less.
     let signals = cassette.unused_signals();
     if let Some(first) = signals.first() {
-        let count = many(u64::try_from(signals.len()).unwrap_or(u64::MAX), "decision");
+        let count = many(signals.len(), "decision");
         ui.notice(&format!("nothing waited for {count} of people in the cassette, the first after `{first}`"))?;
     }
     Ok(())
@@ -83,44 +79,39 @@ fn completed(result: &Value, cassette: &CassetteSession, json: bool, ui: &mut Ui
 /// Reports the loops of a run that a limit has stopped, except those of calls: the run still counts as completed, since its
 /// brain continues.
 pub(crate) fn cut_short(log: &[Arc<Event>], ui: &mut Ui) -> io::Result<()> {
-    let (mut limits, mut currency) = (HashMap::new(), None);
-    for event in log {
-        currency = currency.or_else(|| event.currency());
-        let whose = match &event.kind {
-            EventKind::LoopMaxIterations { limit } => format!("its limit of {}", many(u64::from(*limit), "iteration")),
-            EventKind::LoopLimit(LimitReached { unpriced: Some(model), .. }) => {
-                format!("a money limit, since the price of {model} is unknown")
+    let timeline = Timeline::of(log.iter().map(|event| &**event));
+    let is_called = |path: &Path| path.segments().any(|segment| matches!(segment, Segment::Call(..)));
+    for node in timeline.nodes().filter(|node| !is_called(&node.path)) {
+        let NodeKind::Stage(stage) = &node.kind else { continue };
+        let how = match &stage.outcome {
+            Some(LoopOutcome::MaxIterations | LoopOutcome::Limit { .. }) => {
+                format!(" by {} before it was complete", stopped_by(&timeline, stage))
             }
-            EventKind::LoopLimit(LimitReached { kind, limit, of, shared, .. }) => {
-                let whose = match of {
-                    _ if *shared => "the conversation's".to_owned(),
-                    None => "its".to_owned(),
-                    Some(brain) if brain.is_root() => "the run's".to_owned(),
-                    Some(brain) => format!("`{brain}`'s"),
-                };
-                format!("{whose} limit of {}", amount(*kind, *limit, currency))
-            }
-            EventKind::LoopComplete { outcome: LoopOutcome::MaxIterations | LoopOutcome::Limit { .. }, .. } => {
-                let limit = limits.remove(&event.path).unwrap_or_else(|| "a limit".to_owned());
-                let is_called = event.path.segments().any(|segment| matches!(segment, Segment::Call(..)));
-                if !is_called {
-                    let path = &event.path;
-                    ui.notice(&format!("the loop `{path}` was stopped by {limit} before it was complete"))?;
-                }
-                continue;
-            }
-            EventKind::LoopComplete { outcome: LoopOutcome::Stopped { message, .. }, .. } => {
-                let is_called = event.path.segments().any(|segment| matches!(segment, Segment::Call(..)));
-                if !is_called {
-                    ui.notice(&format!("the loop `{}` was stopped: {message}", event.path))?;
-                }
-                continue;
-            }
+            Some(LoopOutcome::Stopped { message, .. }) => format!(": {message}"),
             _ => continue,
         };
-        limits.insert(event.path.clone(), whose);
+        ui.notice(&format!("the loop `{}` was stopped{how}", node.path))?;
     }
     Ok(())
+}
+
+/// Renders the limit that stopped a loop.
+fn stopped_by(timeline: &Timeline, stage: &StageNode) -> String {
+    let node = stage.limit.and_then(|limit| timeline.node(limit));
+    let Some(NodeKind::Limit(LimitReached { kind, limit, of, shared, unpriced, .. })) = node.map(|node| &node.kind)
+    else {
+        return "a limit".to_owned();
+    };
+    if let Some(model) = unpriced {
+        return format!("a money limit, since the price of {model} is unknown");
+    }
+    let whose = match of {
+        _ if *shared => "the conversation's".to_owned(),
+        None => "its".to_owned(),
+        Some(brain) if brain.is_root() => "the run's".to_owned(),
+        Some(brain) => format!("`{brain}`'s"),
+    };
+    format!("{whose} limit of {}", amount(*kind, *limit, timeline.currency.as_deref()))
 }
 
 /// Prints the pending items of a run, and the command that continues it.
@@ -141,7 +132,7 @@ async fn left(store: &ProjectStore, run: &RunId, pending: &[Pending], ui: &mut U
     }
     for item in &items {
         let currency = currency(&client, run, &item.pending).await?;
-        let text = entry(item, id, currency.as_deref(), now, (ui.err_columns(), Some(LISTED_ROWS)), ui);
+        let text = pending_entry(item, id, currency.as_deref(), now, (ui.err_columns(), Some(LISTED_ROWS)), ui);
         ui.lines(&text)?;
     }
     let work = ui.command(&["work", id]);

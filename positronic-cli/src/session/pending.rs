@@ -2,20 +2,18 @@
 
 use std::fmt::Write as _;
 
-use positronic_core::record::{BudgetRequest, Pending, PendingKind, Timestamp, WaitSpec};
+use positronic_core::record::BudgetRequest;
+use positronic_core::record::{Pending, PendingKind, Timestamp, WaitSpec};
 use positronic_core::store::PendingItem;
 
-use crate::app::cassette_position::REPLY;
-use crate::app::ui::Ui;
+use crate::app::{REPLY, Ui};
 use crate::cli::limits;
 use crate::cli::options::sample;
-use crate::render::arguments::{Room, extent};
 use crate::render::figures::{age, many};
-use crate::render::limits::asks;
-use crate::render::text::{one_line, shorten};
+use crate::render::{Room, asks, extent, one_line, shorten};
 
 /// The path of the whole run, in place of a call.
-pub(crate) const RUN: &str = ".";
+pub(crate) const WHOLE_RUN: &str = ".";
 
 /// Maximum rows of a call's arguments in a list.
 pub(crate) const LISTED_ROWS: usize = 20;
@@ -25,7 +23,7 @@ pub(crate) const LISTED_ROWS: usize = 20;
 ///
 /// Arguments of several lines begin with their size. They are shown in full, or as the first `most` rows with the
 /// command that shows the rest.
-pub(crate) fn entry(
+pub(crate) fn pending_entry(
     item: &PendingItem,
     run: &str,
     currency: Option<&str>,
@@ -33,25 +31,23 @@ pub(crate) fn entry(
     (columns, most): (usize, Option<usize>),
     ui: &Ui,
 ) -> String {
-    let unicode = ui.settings.unicode;
-    let fit = |line: &str| shorten(&one_line(line, unicode), columns, unicode);
+    let fit = |line: &str| shorten(&one_line(line), columns);
     let place = match (item.pending.tool.as_str(), item.pending.call.is_root()) {
         ("", true) => String::new(),
         ("", false) => format!(" › {}", item.pending.call),
         (tool, _) => format!(" › {tool} at {}", item.pending.call),
     };
     let head = format!("{run} {}{place}", item.brain);
-    let head = if unicode { head } else { head.replace(" › ", " > ") };
     let mut text = format!("{}\n", fit(&format!("{head}, for {}", age(now.since(item.at)))));
     let until = expires(&item.pending);
     let left = until.map_or_else(String::new, |until| match until.since(now) {
         left if left.is_zero() => "; expired: the run continues without an answer".to_owned(),
         left => format!("; {} left", age(left)),
     });
-    text.push_str(&fit(&format!("  {}{left}", question(&item.pending, currency))));
+    text.push_str(&fit(&format!("  {}{left}", question_text(&item.pending, currency))));
     text.push('\n');
     let arguments = &item.pending.arguments;
-    let rows = Room { columns, unicode }.compact(arguments);
+    let rows = Room { columns }.compact(arguments);
     if rows.len() > 1
         && let Some(extent) = extent(arguments)
     {
@@ -62,20 +58,19 @@ pub(crate) fn entry(
         _ = writeln!(text, "{row}");
     }
     if shown < rows.len() {
-        let (mark, left) = (if unicode { "…" } else { "..." }, rows.len() - shown);
         let command = ui.command(&["show", run]);
-        let rows = many(u64::try_from(left).unwrap_or(u64::MAX), "more row");
-        _ = writeln!(text, "  {mark} {rows}: {}", one_line(&command, unicode));
+        let rows = many(rows.len() - shown, "more row");
+        _ = writeln!(text, "  … {rows}: {}", one_line(&command));
     }
-    for command in answers(run, &item.pending, now, ui) {
+    for command in answer_commands(run, &item.pending, now, ui) {
         // A truncated command would be useless.
-        _ = writeln!(text, "    {}", one_line(&command, unicode));
+        _ = writeln!(text, "    {}", one_line(&command));
     }
     text
 }
 
 /// Names the asking party as a sentence subject: a tool by its name, a loop by its path, or the run.
-pub(crate) fn named(pending: &Pending) -> String {
+pub(crate) fn asking_party(pending: &Pending) -> String {
     match (pending.tool.as_str(), pending.call.is_root()) {
         ("", true) => "the run".to_owned(),
         ("", false) => pending.call.to_string(),
@@ -97,7 +92,7 @@ pub(crate) const fn is_approval(pending: &Pending) -> bool {
 }
 
 /// Describes the question; money has its currency if known.
-pub(crate) fn question(pending: &Pending, currency: Option<&str>) -> String {
+pub(crate) fn question_text(pending: &Pending, currency: Option<&str>) -> String {
     match &pending.kind {
         PendingKind::Approval { gate, .. } => format!("needs approval: {}", gate.reason),
         PendingKind::Budget(request) => asks(request, currency),
@@ -118,7 +113,7 @@ pub(crate) fn question(pending: &Pending, currency: Option<&str>) -> String {
 const LONGEST_ARGUMENTS: usize = 400;
 
 /// Returns the commands that answer a pending item, or that continue the run after its expiry.
-pub(crate) fn answers(run: &str, pending: &Pending, now: Timestamp, ui: &Ui) -> Vec<String> {
+pub(crate) fn answer_commands(run: &str, pending: &Pending, now: Timestamp, ui: &Ui) -> Vec<String> {
     let call = pending.call.as_str();
     if expires(pending).is_some_and(|until| until <= now) {
         return vec![ui.command(&["work", run])];
@@ -135,7 +130,7 @@ pub(crate) fn answers(run: &str, pending: &Pending, now: Timestamp, ui: &Ui) -> 
             commands
         }
         PendingKind::Budget(BudgetRequest { kind, limit, used, .. }) => {
-            let call = if call.is_empty() { RUN } else { call };
+            let call = if call.is_empty() { WHOLE_RUN } else { call };
             let more = limits::suggested(*kind, *limit, *used);
             vec![
                 ui.command(&["approve", run, call, "--more", &more]),

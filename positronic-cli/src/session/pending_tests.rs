@@ -7,13 +7,10 @@ use positronic_core::record::{
 use positronic_core::store::PendingItem;
 use serde_json::json;
 
-use super::pending::{LISTED_ROWS, entry};
-use crate::app::settings::Settings;
-use crate::app::ui::Ui;
+use super::pending::{LISTED_ROWS, pending_entry};
+use crate::app::{Settings, Ui};
 use crate::cli::{Color, StoreArgs};
-use crate::render::run_table::table;
-use crate::render::short_ids::ShortIds;
-use crate::render::text::width;
+use crate::render::{ShortIds, run_table, width};
 
 const HOUR: i64 = 3_600_000_000;
 
@@ -63,14 +60,13 @@ fn table_of_runs_fits_the_width() {
     ];
 
     for columns in [20, 60, 100] {
-        let text = table(
+        let text = run_table(
             &rows,
             &ShortIds::default(),
             &HashSet::from([RunId::new("ticket-4")]),
             &HashMap::new(),
             Timestamp(100 * HOUR),
             columns,
-            true,
         );
         assert!(text.lines().all(|line| width(line) <= columns), "{text}");
         insta::assert_snapshot!(format!("runs_{columns}"), text);
@@ -106,7 +102,7 @@ fn pending_items_show_the_commands_that_answer_them() {
             at: Timestamp(95 * HOUR),
             pending: pending(kind),
         };
-        entry(&waiter, "ticket-1", None, Timestamp(98 * HOUR), (60, Some(LISTED_ROWS)), &ui())
+        pending_entry(&waiter, "ticket-1", None, Timestamp(98 * HOUR), (60, Some(LISTED_ROWS)), &ui())
     });
 
     insta::assert_snapshot!(written.join("\n"));
@@ -128,7 +124,7 @@ fn long_arguments_show_their_size_first_and_print_in_full() {
             kind: PendingKind::Approval { gate, expires: None },
         },
     };
-    let written = |most| entry(&waiter, "ticket-1", None, Timestamp(HOUR), (60, most), &ui());
+    let written = |most| pending_entry(&waiter, "ticket-1", None, Timestamp(HOUR), (60, most), &ui());
 
     let listed = written(Some(LISTED_ROWS));
     assert!(listed.contains("\n  with arguments of 101 lines, 901 bytes:\n  code:\n    line 0\n"), "{listed}");

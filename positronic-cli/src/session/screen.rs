@@ -2,56 +2,48 @@
 
 use std::io::{self, Write};
 
-use positronic_core::record::{Delta, Event, Path, RunId, Timestamp};
+use positronic_core::record::{Delta, Event, RunId, Timestamp};
 use positronic_core::runner::{Clock as _, SystemClock};
 
 use super::answers::Question;
-use crate::app::ui::Ui;
-use crate::app::ui::size;
-use crate::render::text::harmless_json;
-use crate::render::{Frame, Line, Live, Painter, Plain, Style, Tone, View};
+use crate::app::Settings;
+use crate::app::{Ui, size};
+use crate::cli::OutputArgs;
+use crate::render::{Frame, Line, Live, Painter, Plain, Style, Tone, View, harmless_json};
+
+/// Where progress goes.
+type Progress<'a> = Box<dyn Write + Send + 'a>;
 
 /// Shows a run to a person, and writes its events as data.
 pub(crate) struct Screen<'a> {
-    reporter: Reporter<'a>,
+    /// Repaints a terminal, in place of `plain`.
+    live: Option<Live<Progress<'a>>>,
+    plain: Plain<Progress<'a>>,
     /// Receives every event as one line of JSON.
     json: Option<&'a mut (dyn Write + Send)>,
     /// The run, if events name it.
     named: Option<RunId>,
     style: Style,
-    /// Paints questions where the reporter does not repaint.
+    /// Paints questions where nothing else repaints.
     painter: Painter,
 }
 
-enum Reporter<'a> {
-    Live(Live<&'a mut (dyn Write + Send)>),
-    Plain(Plain<&'a mut (dyn Write + Send)>),
-    /// Events go to the same terminal as data; progress would be in their way.
-    Silent(View),
-}
-
 impl<'a> Screen<'a> {
-    /// Chooses the reporter: live on a terminal, else plain.
-    pub(crate) fn new(ui: &'a mut Ui, plain: bool, json: bool, named: Option<RunId>) -> Self {
-        let both = ui.settings.stdout_is_terminal && ui.settings.stderr_is_terminal;
-        let result_lines = if ui.settings.stdout_is_terminal && !json { 0 } else { Style::default().result_lines };
-        let style = Style { result_lines, ..ui.style() };
-        let live = ui.settings.stderr_is_terminal && !ui.settings.dumb && !plain;
-        let prices = ui.prices.clone();
-        let reporter = if json && both {
-            Reporter::Silent(View::new())
-        } else if live {
+    /// Chooses the display: live on a terminal, else plain.
+    pub(crate) fn new(ui: &'a mut Ui, OutputArgs { json, plain }: OutputArgs, named: Option<RunId>) -> Self {
+        let Settings { stdout_is_terminal, stderr_is_terminal, dumb, .. } = ui.settings;
+        let result_lines = if stdout_is_terminal && !json { 0 } else { Style::default().result_lines };
+        let (style, prices) = (Style { result_lines, ..ui.style() }, ui.prices.clone());
+        // Progress would mix with events that go to the same terminal.
+        let is_silent = json && stdout_is_terminal && stderr_is_terminal;
+        let err: Progress<'a> = if is_silent { Box::new(io::sink()) } else { Box::new(&mut *ui.err) };
+        let (live, plain) = if stderr_is_terminal && !dumb && !plain && !is_silent {
             let (columns, rows) = size();
-            Reporter::Live(Live::new(&mut *ui.err, style, columns, rows))
+            (Some(Live::new(err, style, columns, rows).priced(prices)), Plain::new(Box::new(io::sink()) as _, style))
         } else {
-            Reporter::Plain(Plain::new(&mut *ui.err, style))
+            (None, Plain::new(err, style).priced(prices))
         };
-        let reporter = match (reporter, prices) {
-            (Reporter::Live(live), Some(prices)) => Reporter::Live(live.priced(prices)),
-            (Reporter::Plain(plain), Some(prices)) => Reporter::Plain(plain.priced(prices)),
-            (reporter, _) => reporter,
-        };
-        Self { reporter, json: json.then_some(&mut *ui.out), named, style, painter: Painter::default() }
+        Self { live, plain, json: json.then_some(&mut *ui.out), named, style, painter: Painter::default() }
     }
 
     pub(crate) fn event(&mut self, event: &Event) -> io::Result<()> {
@@ -64,29 +56,23 @@ impl<'a> Screen<'a> {
             writeln!(out, "{}", harmless_json(&line))?;
             out.flush()?;
         }
-        match &mut self.reporter {
-            Reporter::Live(live) => live.event(event),
-            Reporter::Plain(plain) => plain.event(event)?,
-            Reporter::Silent(view) => view.apply(event),
+        match &mut self.live {
+            Some(live) => live.event(event),
+            None => self.plain.event(event)?,
         }
         Ok(())
     }
 
     pub(crate) fn delta(&mut self, delta: &Delta) {
-        if let Reporter::Live(live) = &mut self.reporter {
+        if let Some(live) = &mut self.live {
             live.delta(delta);
         }
     }
 
-    /// Advances the time; a live reporter repaints.
+    /// Advances the time; a live display repaints.
     pub(crate) fn tick(&mut self, now: Timestamp) -> io::Result<()> {
-        match &mut self.reporter {
-            Reporter::Live(live) => {
-                let (columns, rows) = size();
-                live.tick(now, columns, rows)
-            }
-            Reporter::Plain(_) | Reporter::Silent(_) => Ok(()),
-        }
+        let (columns, rows) = size();
+        self.live.as_mut().map_or(Ok(()), |live| live.tick(now, columns, rows))
     }
 
     /// Paints an open question below the run.
@@ -102,46 +88,26 @@ impl<'a> Screen<'a> {
     }
 
     fn foot(&mut self, gone: Vec<Line>, frame: Frame) -> io::Result<()> {
-        match &mut self.reporter {
-            Reporter::Live(live) => live.paint(gone, frame, SystemClock.now(), size()),
-            Reporter::Plain(_) | Reporter::Silent(_) => {
-                self.painter.paint(&mut io::stderr(), &self.style, &gone, &frame, size())
-            }
+        match &mut self.live {
+            Some(live) => live.paint(gone, frame, SystemClock.now(), size()),
+            None => self.painter.paint(&mut io::stderr(), &self.style, &gone, &frame, size()),
         }
     }
 
     /// Prints a message between two questions.
     pub(crate) fn say(&mut self, text: &str) -> io::Result<()> {
-        match &mut self.reporter {
-            Reporter::Live(live) => live.say(Tone::Warn, text),
-            Reporter::Plain(plain) => plain.say(text),
-            Reporter::Silent(_) => Ok(()),
+        match &mut self.live {
+            Some(live) => live.say(Tone::Warn, text),
+            None => self.plain.say(text),
         }
     }
 
-    /// Renders a path in the run: its stages and calls.
-    pub(crate) fn trail(&self, path: &Path) -> String {
-        self.view().trail(path)
-    }
-
-    /// Returns the currency of money limits, if known.
-    pub(crate) fn currency(&self) -> Option<&str> {
-        self.view().currency()
-    }
-
-    fn view(&self) -> &View {
-        match &self.reporter {
-            Reporter::Live(live) => live.view(),
-            Reporter::Plain(plain) => plain.view(),
-            Reporter::Silent(view) => view,
-        }
+    pub(crate) fn view(&self) -> &View {
+        self.live.as_ref().map_or_else(|| self.plain.view(), Live::view)
     }
 
     /// Paints the last frame, and releases the terminal.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
-        match &mut self.reporter {
-            Reporter::Live(live) => live.finish(),
-            Reporter::Plain(_) | Reporter::Silent(_) => Ok(()),
-        }
+        self.live.as_mut().map_or(Ok(()), Live::finish)
     }
 }

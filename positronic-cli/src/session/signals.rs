@@ -6,14 +6,10 @@ use positronic_core::runner::{Client, Clock as _, Ids as _, SignalError, SystemC
 use positronic_core::store::{PendingFilter, StoreError};
 use serde_json::json;
 
-use super::pending::answers;
-use crate::app::failure::Failure;
-use crate::app::find::find;
-use crate::app::store::ProjectStore;
-use crate::app::ui::Ui;
-use crate::cli::By;
-use crate::cli::exit::Exit;
-use crate::render::short_ids::ShortIds;
+use super::pending::answer_commands;
+use crate::app::{Failure, ProjectStore, Ui, find_run};
+use crate::cli::{By, Exit};
+use crate::render::ShortIds;
 use crate::render::words::no_worker;
 
 /// Sends signals to a run, all or none, and prints the event that accepts each.
@@ -25,7 +21,7 @@ pub(crate) async fn send_signals(
     ui: &mut Ui,
 ) -> Result<Exit, Failure> {
     let store = ProjectStore::open_existing(ui)?;
-    let row = find(&store, run, ui).await?;
+    let row = find_run(&store, run, ui).await?;
     let client = store.client();
     let actor = ui.actor(by.by.as_deref());
     let signal = |(kind, _): &(SignalKind, String)| Signal {
@@ -90,7 +86,10 @@ async fn refused(error: SignalError, client: &Client, row: &RunSummary, ui: &Ui)
         SignalError::Refused(Refusal::Unasked { call, .. }) => Some(call.clone()),
         _ => None,
     };
-    let Failure::Refused { message, .. } = Failure::from(error.clone()) else { return Ok(error.into()) };
+    let failure = Failure::from(error.clone());
+    if failure.exit != Exit::Refused {
+        return Ok(failure);
+    }
     let show = ui.command(&["show", row.run.as_str()]);
     let mut hints = vec![format!("nothing was changed; `{show}` shows the run")];
     if let SignalError::Refused(Refusal::Ended) = &error {
@@ -105,9 +104,9 @@ async fn refused(error: SignalError, client: &Client, row: &RunSummary, ui: &Ui)
         let filter = PendingFilter::builder().run(row.run.clone()).build();
         let items = client.store().pending(&filter).await?;
         let waits = items.iter().filter(|item| item.pending.call == call);
-        hints.extend(waits.flat_map(|item| answers(row.run.as_str(), &item.pending, SystemClock.now(), ui)));
+        hints.extend(waits.flat_map(|item| answer_commands(row.run.as_str(), &item.pending, SystemClock.now(), ui)));
     }
-    Ok(Failure::Refused { message, hints })
+    Ok(failure.hints(hints))
 }
 
 /// Renders the command that continues an unclaimed run with work.

@@ -57,12 +57,8 @@ pub(crate) fn filled(text: &str, package: &str, source: &Source) -> String {
 pub(crate) fn package_name(folder: &str) -> Option<String> {
     let mut name = String::new();
     for letter in folder.chars().flat_map(char::to_lowercase) {
-        let unmarked = MARKED.iter().find(|(marked, _)| marked.contains(letter));
-        match (letter, unmarked) {
-            (_, Some((_, unmarked))) => name.push_str(unmarked),
-            ('a'..='z' | '0'..='9' | '_', None) => name.push(letter),
-            // Drop combining marks.
-            ('\u{300}'..='\u{36f}', None) => {}
+        match letter {
+            'a'..='z' | '0'..='9' | '_' => name.push(letter),
             _ if !name.is_empty() && !name.ends_with('-') => name.push('-'),
             _ => {}
         }
@@ -71,105 +67,18 @@ pub(crate) fn package_name(folder: &str) -> Option<String> {
     if !name.contains(|letter: char| letter.is_ascii_alphabetic()) {
         return None;
     }
-    let refused =
-        REFUSED.contains(&name) || name.starts_with("positronic") || name.starts_with(|l: char| l.is_ascii_digit());
+    let refused = REFUSED.split(' ').any(|refused| refused == name)
+        || name.starts_with("positronic")
+        || name.starts_with(|letter: char| letter.is_ascii_digit());
     Some(if refused { format!("my-{name}") } else { name.to_owned() })
 }
 
-/// Latin letters with diacritics, and their base letters.
-const MARKED: [(&str, &str); 21] = [
-    ("àáâãäåāăą", "a"),
-    ("æ", "ae"),
-    ("çćčċ", "c"),
-    ("ďđð", "d"),
-    ("èéêëēĕėęě", "e"),
-    ("ğģġ", "g"),
-    ("ħ", "h"),
-    ("ìíîïīĭįı", "i"),
-    ("ķ", "k"),
-    ("ĺļľł", "l"),
-    ("ñńņň", "n"),
-    ("òóôõöøōŏő", "o"),
-    ("œ", "oe"),
-    ("ŕŗř", "r"),
-    ("śşšș", "s"),
-    ("ß", "ss"),
-    ("ťţțŧ", "t"),
-    ("þ", "th"),
-    ("ùúûüūŭůűų", "u"),
-    ("ýÿ", "y"),
-    ("źżž", "z"),
-];
-
 /// Names that a package cannot have: Rust's keywords, Cargo's own names, and those of the template's dependencies.
-const REFUSED: [&str; 66] = [
-    "abstract",
-    "as",
-    "async",
-    "await",
-    "become",
-    "box",
-    "break",
-    "const",
-    "continue",
-    "crate",
-    "do",
-    "dyn",
-    "else",
-    "enum",
-    "extern",
-    "false",
-    "final",
-    "fn",
-    "for",
-    "gen",
-    "if",
-    "impl",
-    "in",
-    "let",
-    "loop",
-    "macro",
-    "match",
-    "mod",
-    "move",
-    "mut",
-    "override",
-    "priv",
-    "pub",
-    "ref",
-    "return",
-    "self",
-    "static",
-    "struct",
-    "super",
-    "trait",
-    "true",
-    "try",
-    "type",
-    "typeof",
-    "unsafe",
-    "unsized",
-    "use",
-    "virtual",
-    "where",
-    "while",
-    "yield",
-    "test",
-    "core",
-    "std",
-    "alloc",
-    "proc-macro",
-    "build",
-    "deps",
-    "examples",
-    "incremental",
-    "proc_macro",
-    "serde",
-    "serde_json",
-    "tokio",
-    "schemars",
-    "insta",
-];
+const REFUSED: &str = "\
+    abstract as async await become box break const continue crate do dyn else enum extern false final fn for gen if \
+    impl in let loop macro match mod move mut override priv pub ref return self static struct super trait true try \
+    type typeof unsafe unsized use virtual where while yield test core std alloc proc-macro build deps examples \
+    incremental proc_macro serde serde_json tokio schemars insta";
 
 #[cfg(test)]
 mod tests {
@@ -177,12 +86,12 @@ mod tests {
 
     #[test]
     fn folder_name_becomes_a_package_name() {
-        let names = ["My Agent", "support_agent", "2nd try", "Ünïcode bots!", "loop", "positronic", "a--b", "_x_"];
+        let names = ["My Agent", "support_agent", "2nd try", "Café bots!", "loop", "positronic", "a--b", "_x_"];
         let packages: Vec<_> = names.iter().map(|name| package_name(name).unwrap()).collect();
 
         assert_eq!(
             packages,
-            ["my-agent", "support_agent", "my-2nd-try", "unicode-bots", "my-loop", "my-positronic", "a-b", "x"]
+            ["my-agent", "support_agent", "my-2nd-try", "caf-bots", "my-loop", "my-positronic", "a-b", "x"]
         );
         assert_eq!(package_name("42"), None);
         assert_eq!(package_name("日本"), None);

@@ -16,32 +16,45 @@ use serde_json::{Map, Value};
 
 pub(crate) use entries::{Entry, entries, read_entry, sample};
 pub(crate) use example::{example, fields, shell_word};
-pub(crate) use problem::{OptionsError, Problem};
+use problem::{Problem, quoted};
 use schema::{Kind, Shape, ranged};
 
-use crate::cli::json::no_json;
+use crate::cli::no_json;
+
+/// Invalid options: all problems, and valid example flags.
+#[derive(Debug)]
+pub(crate) struct OptionsError {
+    /// One sentence each, in the order of the options.
+    pub(crate) problems: Vec<String>,
+    pub(crate) example: String,
+}
 
 /// Parses options from `key=value` pairs and a JSON document.
 ///
 /// # Errors
 ///
-/// [`OptionsError`] with every [`Problem`].
+/// [`OptionsError`] with every problem.
 pub(crate) fn parse(schema: &Value, pairs: &[String], document: Option<&str>) -> Result<Value, OptionsError> {
     let schema = &ranged(schema);
+    let refuse = |problems| Err(OptionsError { problems, example: example(schema) });
+    let mut options = match document.map(|text| (text, serde_json::from_str(text))) {
+        None if matches!(Shape::of(schema, schema).kind, Kind::Null) => Value::Null,
+        None => Value::Object(Map::new()),
+        Some((_, Ok(document))) => document,
+        Some((text, Err(error))) => return refuse(vec![format!("--options: {}", no_json(text, &error))]),
+    };
     let mut reader = Reader { schema, problems: Vec::new(), given: Vec::new() };
-    let mut options = reader.document(document);
     for pair in pairs {
         match pair.split_once('=') {
             Some((key, text)) if !key.trim().is_empty() => reader.assign(&mut options, key.trim(), text),
-            _ => reader.problems.push(Problem::NotAPair { given: pair.clone() }),
+            _ => reader.problems.push(Problem::general(format!("{} is not of the form key=value", quoted(pair)))),
         }
     }
     reader.check(&options);
     if reader.problems.is_empty() {
-        Ok(options)
-    } else {
-        Err(OptionsError { problems: reader.problems, example: example(schema) })
+        return Ok(options);
     }
+    refuse(reader.problems.into_iter().map(|problem| problem.message).collect())
 }
 
 struct Reader<'a> {
@@ -52,22 +65,6 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Parses the document; the default is an empty object, or `null` for a brain without options.
-    fn document(&mut self, text: Option<&str>) -> Value {
-        let empty = match Shape::of(self.schema, self.schema).kind {
-            Kind::Null => Value::Null,
-            _ => Value::Object(Map::new()),
-        };
-        let Some(text) = text else { return empty };
-        match serde_json::from_str(text) {
-            Ok(document) => document,
-            Err(error) => {
-                self.problems.push(Problem::NoJson { message: no_json(text, &error) });
-                empty
-            }
-        }
-    }
-
     fn assign(&mut self, options: &mut Value, key: &str, text: &str) {
         let repeated = self.given.iter().any(|given| given == key);
         self.given.push(key.to_owned());
@@ -90,13 +87,10 @@ impl Reader<'_> {
         };
         let shape = Shape::of(self.schema, inner);
         match shape.read(text) {
-            Err(expected) => {
-                let (key, given) = (key.to_owned(), text.to_owned());
-                self.problems.push(Problem::Unfit { key, given, expected });
-            }
+            Err(expected) => self.problems.push(Problem::unfit(key, text, &expected)),
             Ok(value) if repeated => match (shape.is_list(), entry(place, last), value) {
                 (true, Value::Array(items), Value::Array(more)) => items.extend(more),
-                _ => self.problems.push(Problem::Twice { key: key.to_owned() }),
+                _ => self.problems.push(Problem::of(key, "given twice, but it is not a list")),
             },
             Ok(value) => *entry(place, last) = value,
         }
@@ -105,10 +99,7 @@ impl Reader<'_> {
     fn unknown(&mut self, schema: &Value, key: &str, part: &str) {
         let known = schema::names(self.schema, schema);
         let prefix = key.strip_suffix(part).unwrap_or_default();
-        let near = crate::cli::suggest::nearest(part, known.iter().copied());
-        let near = near.iter().map(|name| format!("{prefix}{name}")).collect();
-        let known = known.iter().map(|name| format!("{prefix}{name}")).collect();
-        self.problems.push(Problem::Unknown { key: key.to_owned(), near, known });
+        self.problems.push(Problem::unknown(key, prefix, part, &known));
     }
 
     /// Validates all options by the schema, and reports new problems.
@@ -116,12 +107,12 @@ impl Reader<'_> {
         let validator = match jsonschema::validator_for(self.schema) {
             Ok(validator) => validator,
             Err(error) => {
-                self.problems.push(Problem::Schema { message: error.to_string() });
-                return;
+                let message = format!("the brain's options have a broken schema: {error}");
+                return self.problems.push(Problem::general(message));
             }
         };
         for error in validator.iter_errors(options) {
-            let problem = problem::of(self.schema, &error);
+            let problem = Problem::from_validator(self.schema, &error);
             if !self.problems.iter().any(|known| known.covers(&problem)) {
                 self.problems.push(problem);
             }

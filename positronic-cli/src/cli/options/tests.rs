@@ -40,7 +40,7 @@ fn schema() -> Value {
 
 fn read(pairs: &[&str], document: Option<&str>) -> Result<Value, String> {
     let pairs: Vec<String> = pairs.iter().map(|pair| (*pair).to_owned()).collect();
-    parse(&schema(), &pairs, document).map_err(|error| error.to_string())
+    parse(&schema(), &pairs, document).map_err(|error| error.problems.join("\n"))
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn brain_without_options_accepts_none() {
     let none = json!({"type": "null"});
 
     assert_eq!(parse(&none, &[], None).unwrap(), Value::Null);
-    insta::assert_snapshot!(parse(&none, &["a=1".to_owned()], None).unwrap_err(), @"a: unknown option; the brain has no options");
+    insta::assert_snapshot!(parse(&none, &["a=1".to_owned()], None).unwrap_err().problems.join("\n"), @"a: unknown option; the brain has no options");
 }
 
 #[test]

@@ -6,29 +6,29 @@ use positronic_core::definition::{BrainDefinition, StageBody};
 use positronic_core::record::RunId;
 use serde_json::json;
 
-use crate::app::failure::Failure;
-use crate::app::project::{Entry, Project, normal};
-use crate::app::store::ProjectStore;
-use crate::app::ui::Ui;
-use crate::cli::ShowArgs;
-use crate::cli::exit::Exit;
+use crate::app::{Entry, Failure, Found, Project, ProjectStore, Ui, lookup_run, normal_title};
 use crate::cli::options::{example, fields, shell_word};
-use crate::render::text::{one_line, width};
+use crate::cli::{Exit, ShowArgs};
+use crate::render::{aligned, one_line};
 
 pub(crate) async fn show(project: &Project, args: &ShowArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let entry = match project.find(&args.what) {
         // Precedence: a full title, a full run id, a prefix of a title, a prefix of an id.
-        Ok(entry) if normal(&entry.definition.title) != normal(&args.what) && is_run(&args.what, ui).await => {
+        Ok(entry)
+            if normal_title(&entry.definition.title) != normal_title(&args.what) && is_run(&args.what, ui).await =>
+        {
             return super::show_run(Some(project), args, ui).await;
         }
         Ok(entry) => entry,
         Err(no_brain) => {
-            return super::show_run(Some(project), args, ui).await.map_err(|no_run| match (no_run, no_brain) {
-                (Failure::UnknownRun { place, .. }, Failure::UnknownBrain { written, near, known }) => {
-                    Failure::UnknownBrainOrRun { written, place, near, known }
+            let store = ProjectStore::open_to_read(ui)?;
+            return match lookup_run(&store, &args.what).await? {
+                Found::Nothing if !args.what.trim().is_empty() => {
+                    let message = format!("{no_brain}, and no such run in {}", store.location);
+                    Err(Failure::usage(message).hints(no_brain.hints))
                 }
-                (no_run, _) => no_run,
-            });
+                _ => super::show_run(Some(project), args, ui).await,
+            };
         }
     };
     let definition = &entry.definition;
@@ -69,15 +69,15 @@ fn write(out: &mut dyn Write, entry: &Entry, program: &str) -> io::Result<()> {
     if !fields.is_empty() {
         writeln!(out, "\nOptions")?;
     }
-    let column = fields.iter().map(|field| width(&field.key)).max().unwrap_or(0);
+    let mut pairs = Vec::new();
     for field in &fields {
-        let gap = " ".repeat(column - width(&field.key).min(column));
         let required = if field.required { "; required" } else { "" };
         let default = field.default.as_ref().map_or_else(String::new, |default| format!("; default {default}"));
-        writeln!(out, "  {}{gap}  {}{required}{default}", field.key, field.expected)?;
-        if let Some(description) = &field.description {
-            writeln!(out, "  {}  {}", " ".repeat(column), one_line(description, true))?;
-        }
+        pairs.push((field.key.clone(), format!("{}{required}{default}", field.expected)));
+        pairs.extend(field.description.as_ref().map(|description| (String::new(), one_line(description))));
+    }
+    for line in aligned(&pairs) {
+        writeln!(out, "  {line}")?;
     }
     writeln!(out, "\nExample\n  {}", example_call(definition, program))?;
     if entry.cassette.is_some() {

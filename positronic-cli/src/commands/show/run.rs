@@ -10,21 +10,14 @@ use positronic_core::runner::{Clock as _, SystemClock};
 use positronic_core::store::{PendingFilter, PendingItem};
 use serde_json::json;
 
-use crate::app::changed::changed;
-use crate::app::failure::Failure;
-use crate::app::find::find;
-use crate::app::project::Project;
-use crate::app::store::ProjectStore;
-use crate::app::ui::Ui;
-use crate::cli::ShowArgs;
-use crate::cli::exit::Exit;
-use crate::render::costs::cost;
+use crate::app::{Failure, Project, ProjectStore, Ui, changed_runs, find_run};
+use crate::cli::{Exit, ShowArgs};
+use crate::render::costs::cost_line;
 use crate::render::figures::{age, many, tokens};
-use crate::render::short_ids::ShortIds;
-use crate::render::text::{one_line, sanitise, wrap};
-use crate::render::words::{code_changed, no_worker, over, overridden};
-use crate::render::{Style, View, render};
-use crate::session::pending::{answers, entry};
+use crate::render::words::overridden;
+use crate::render::words::{code_changed, no_worker, over};
+use crate::render::{ShortIds, Style, View, one_line, render, sanitise, wrap};
+use crate::session::{answer_commands, pending_entry};
 
 /// Everything that is shown of a run.
 struct Known {
@@ -39,15 +32,14 @@ struct Known {
 }
 
 pub(crate) async fn show_run(project: Option<&Project>, args: &ShowArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let prices = crate::app::prices::prices(args.prices.as_deref(), &ui.settings)?;
+    let prices = crate::app::price_table(args.prices.as_deref(), &ui.settings)?;
     let store = ProjectStore::open_to_read(ui)?;
     let known = known(project, &store, &args.what, ui).await?;
     let now = SystemClock.now();
     let costs = Costs::of(known.log.iter().map(|event| &**event), &prices);
     if args.json {
         let id = known.row.run.as_str();
-        let waiting =
-            |item: &PendingItem| json!({"pending": item.pending, "answers": answers(id, &item.pending, now, ui)});
+        let waiting = |item: &PendingItem| json!({"pending": item.pending, "answers": answer_commands(id, &item.pending, now, ui)});
         let mut document = json!({
             "run": known.row,
             "why": why(&state(&known)?),
@@ -72,19 +64,19 @@ pub(crate) async fn show_run(project: Option<&Project>, args: &ShowArgs, ui: &mu
 }
 
 async fn known(project: Option<&Project>, store: &ProjectStore, written: &str, ui: &Ui) -> Result<Known, Failure> {
-    let row = find(store, written, ui).await?;
+    let row = find_run(store, written, ui).await?;
     let client = store.client();
     let log = client.events(&row.run, Seq(0)).await?;
     let items = client.store().pending(&PendingFilter::builder().run(row.run.clone()).build()).await?;
     let short = ShortIds::of(&client, [&row.run]).await?;
     let worker = client.worker(&row).await?;
-    let changed = changed(project, store, std::iter::once(&row)).await.remove(&row.run).transpose()?;
+    let changed = changed_runs(project, store, std::iter::once(&row)).await.remove(&row.run).transpose()?;
     Ok(Known { row, log, items, short, worker, changed })
 }
 
 fn state(known: &Known) -> Result<RunState, Failure> {
     let state = RunState::replay(known.log.iter().map(|event| &**event));
-    state.map_err(|error| Failure::store(format!("the log of {}: {error}", known.row.run)))
+    state.map_err(|error| Failure::environment(format!("the log of {}: {error}", known.row.run)))
 }
 
 /// Renders the lines above the tree.
@@ -121,7 +113,7 @@ fn head(known: &Known, why: Option<&Waiting>, costs: &Costs, now: Timestamp, sty
     _ = row.user.as_ref().map(|user| write!(started, " for {user}"));
     lines.push(format!("{started}; {}, {}", many(row.next.0, "event"), tokens(&row.usage)));
     if costs.total().calls > 0 {
-        lines.push(cost(costs));
+        lines.push(cost_line(costs));
     }
     if let Some(EventKind::BrainStart(begin)) = known.log.first().map(|event| &event.kind)
         && let Some(fired) = begin.start.as_ref().and_then(|start| start.fired.as_ref())
@@ -139,26 +131,19 @@ fn head(known: &Known, why: Option<&Waiting>, costs: &Costs, now: Timestamp, sty
     }
     let mut text = String::new();
     for line in &lines {
-        for line in wrap(&one_line(line, style.unicode), style.width) {
+        for line in wrap(&one_line(line), style.width) {
             _ = writeln!(text, "{line}");
         }
     }
     let currency = known.log.iter().find_map(|event| event.currency());
     for item in &known.items {
         text.push('\n');
-        text.push_str(&sanitise(&entry(item, id, currency, now, (style.width, None), ui), style.unicode));
+        text.push_str(&sanitise(&pending_entry(item, id, currency, now, (style.width, None), ui)));
     }
     text.push('\n');
     text
 }
 
 fn tree(known: &Known, prices: PriceTable, now: Timestamp, style: &Style) -> String {
-    let mut view = View::new().priced(prices);
-    for event in &known.log {
-        view.apply(event);
-    }
-    if !view.is_ended() {
-        view.tick(now);
-    }
-    render(&view, style)
+    render(&View::new().priced(Some(prices)).with(&known.log, now), style)
 }

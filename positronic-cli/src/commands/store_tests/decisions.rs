@@ -9,7 +9,7 @@ use positronic_core::record::Tier;
 use serde_json::{Value, json};
 
 use super::desk::{Desk, begun, begun_batch, refund, scripted};
-use crate::app::project::Project;
+use crate::app::Project;
 
 #[test]
 fn waiting_run_is_stored_and_prints_how_to_continue() {

@@ -10,8 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::app::project::Project;
-use crate::app::settings::Settings;
+use crate::app::{Project, Settings};
 use crate::commands::tests::{Outcome, at_desk, call_given, call_with, desk};
 
 /// A folder with a store.

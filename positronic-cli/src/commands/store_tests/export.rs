@@ -1,7 +1,7 @@
 //! Runs that move from store to store as a file.
 
 use super::desk::{Desk, begun, scripted};
-use crate::app::project::Project;
+use crate::app::Project;
 use crate::commands::tests::call_given;
 
 #[test]

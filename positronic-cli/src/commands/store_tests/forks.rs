@@ -4,7 +4,7 @@ use positronic_core::model::scripted::Reply;
 use serde_json::{Value, json};
 
 use super::desk::{Desk, begun, refund, scripted};
-use crate::app::project::Project;
+use crate::app::Project;
 use crate::commands::tests::project;
 
 #[test]

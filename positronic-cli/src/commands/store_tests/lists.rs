@@ -5,7 +5,7 @@ use positronic_core::record::Usage;
 use serde_json::{Value, json};
 
 use super::desk::{Desk, begun, refund, scripted};
-use crate::app::project::Project;
+use crate::app::Project;
 use crate::commands::tests::{project, without_times};
 
 #[test]

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::desk::{Desk, begun, begun_batch, scripted};
-use crate::app::project::Project;
+use crate::app::Project;
 use crate::commands::tests::{DeskOptions, call_unread, project};
 
 #[test]

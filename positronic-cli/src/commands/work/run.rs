@@ -5,27 +5,18 @@ use positronic_core::runner::{ResumeError, Runner};
 use positronic_core::store::StoreError;
 
 use super::serve::serve;
-use crate::app::endpoint::{secrets, unhidden};
-use crate::app::failure::Failure;
-use crate::app::find::find;
-use crate::app::models::CassetteSession;
-use crate::app::models::models_for_run;
-use crate::app::prices::prices;
-use crate::app::project::Project;
-use crate::app::recording::recording;
-use crate::app::recording::written;
-use crate::app::store::ProjectStore;
-use crate::app::ui::Ui;
-use crate::cli::WorkArgs;
-use crate::cli::exit::Exit;
-use crate::session::driver::{OutputMode, Role, SessionOptions, session};
-use crate::session::outcome::ended;
+use crate::app::{
+    CassetteSession, Failure, Project, ProjectStore, Ui, find_run, models_for_run, price_table, recording, secrets,
+    unhidden, write_recording,
+};
+use crate::cli::{Exit, WorkArgs};
+use crate::session::{Role, SessionOptions, ended, session};
 
 pub(crate) async fn work(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     ui.ignore_closed_streams();
     let Some(run) = &args.run else { return serve(project, args, ui).await };
     let store = ProjectStore::open_existing(ui)?;
-    let row = find(&store, run, ui).await?;
+    let row = find_run(&store, run, ui).await?;
     let models = models_for_run(project, &args.model, &row.brain, &ui.settings)?;
     if let Some(notice) = &models.notice {
         ui.notice(notice)?;
@@ -33,18 +24,11 @@ pub(crate) async fn work(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Res
     if let (CassetteSession::Plays(_), Some(model)) = (&models.cassette, wanted(&store, &row).await?) {
         ui.notice(&format!("the fork is set to the model {model}, but a cassette answers in its place"))?;
     }
-    ui.prices = Some(prices(args.model.prices.as_deref(), &ui.settings)?);
+    ui.prices = Some(price_table(args.model.prices.as_deref(), &ui.settings)?);
     let actor = ui.actor(None);
-    let options = SessionOptions {
-        cassette: &models.cassette,
-        // `work` never decides for people.
-        plays_people: false,
-        actor: &actor,
-        lasts: true,
-        role: Role::Works,
-        output: OutputMode { json: args.json, plain: args.plain },
-        several: false,
-    };
+    // `work` never decides for people.
+    let options =
+        SessionOptions { cassette: &models.cassette, ..SessionOptions::new(Role::Works, &actor, args.output) };
     let runner = models.runner(project, &store);
     let watch = ui.command(&["watch", row.run.as_str()]);
     let fork = ui.command(&["fork", row.run.as_str(), "--at"]);
@@ -53,17 +37,13 @@ pub(crate) async fn work(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Res
         models.wind(&store, &row.run).await?;
         match runner.resume(&row.run).await {
             Err(error @ ResumeError::Changed { .. }) => {
-                let mut failure = refused(&error, &watch);
-                if let Failure::Refused { hints, .. } = &mut failure {
-                    hints.push(match runner.fork_point(&row.run).await? {
-                        Some(at) => format!("the new code matches the log up to event {at}; fork the run there with: {fork} {at}"),
-                        None => format!(
-                            "the new code matches no part of the log: declare a migration with Brain::migrate, or start a new run \
-                             with: {restart}"
-                        ),
-                    });
-                }
-                Err(failure)
+                Err(refused(&error, &watch).hint(match runner.fork_point(&row.run).await? {
+                    Some(at) => format!("the new code matches the log up to event {at}; fork the run there with: {fork} {at}"),
+                    None => format!(
+                        "the new code matches no part of the log: declare a migration with Brain::migrate, or start a new run \
+                         with: {restart}"
+                    ),
+                }))
             }
             resumed => resumed.map_err(|error| refused(&error, &watch)),
         }
@@ -74,11 +54,11 @@ pub(crate) async fn work(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Res
         if let Some(warning) = unhidden(&hidden) {
             ui.notice(&warning)?;
         }
-        let text = recording(&store, &row.run, hidden, |outputs| models.normal.project(outputs)).await?;
-        written(file, &text, &row.brain, ui)?;
+        let text = recording(&store.client(), &row.run, hidden, |outputs| models.normal.project(outputs)).await?;
+        write_recording(file, &text, &row.brain, ui)?;
     }
     let (run, ending) = ending?;
-    ended(&store, &run, ending, &CassetteSession::None, args.json, ui).await
+    ended(&store, &run, ending, &CassetteSession::None, args.output.json, ui).await
 }
 
 /// Returns the model that a fork sets instead of its brain's.
@@ -96,13 +76,12 @@ fn refused(error: &ResumeError, watch: &str) -> Failure {
     let hint = match error {
         ResumeError::Store(error) => return error.clone().into(),
         ResumeError::Illegal(_) | ResumeError::Panicked { .. } | ResumeError::Services { .. } => {
-            return Failure::Run { message: error.to_string() };
+            return Failure::run(error);
         }
         ResumeError::Claimed { .. } => format!("`{watch}` shows what it does"),
         ResumeError::Over { .. } => format!("`{watch}` shows how it ended"),
         ResumeError::Prices { .. } => "name its table with --prices FILE or in POSITRONIC_PRICES".to_owned(),
-        _ => String::new(),
+        _ => return Failure::refused(error),
     };
-    let hints = if hint.is_empty() { Vec::new() } else { vec![hint] };
-    Failure::Refused { message: error.to_string(), hints }
+    Failure::refused(error).hint(hint)
 }

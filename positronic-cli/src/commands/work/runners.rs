@@ -7,15 +7,10 @@ use futures::future::BoxFuture;
 use positronic_core::record::{ClaimRefusal, RunSummary, Timer};
 use positronic_core::runner::{FindRunner, NoRunner, Runner};
 
-use crate::app::cassette_position::NO_ANSWER_LEFT;
-use crate::app::cassette_position::{goes_on, rewind};
-use crate::app::failure::Failure;
-use crate::app::models::models_for_run;
-use crate::app::models::{CassetteSession, Models};
-use crate::app::project::Project;
-use crate::app::settings::Settings;
-use crate::app::store::ProjectStore;
-use crate::cli::ModelArgs;
+use crate::app::{
+    CassetteSession, Failure, Models, NO_ANSWER_LEFT, Project, ProjectStore, Settings, goes_on, models_for_run, rewind,
+};
+use crate::cli::{Exit, ModelArgs};
 
 /// Finds the runner with the models of a brain.
 pub(super) struct Runners<'a> {
@@ -59,7 +54,7 @@ impl<'a> Runners<'a> {
         self.project.titled(&row.brain).map_err(|failure| none(&failure, Some(ClaimRefusal::NoBrain)))?;
         let models = self.models(&row.brain).map_err(|failure| none(&failure, Some(ClaimRefusal::NoModel)))?;
         models.wind(self.store, &row.run).await.map_err(|failure| {
-            let refusal = matches!(failure, Failure::OtherModel { .. }).then_some(ClaimRefusal::NoModel);
+            let refusal = (failure.exit == Exit::NoModel).then_some(ClaimRefusal::NoModel);
             none(&failure, refusal)
         })?;
         Ok(self.runner(&models, &row.brain))

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
+use futures::future::OptionFuture;
 use futures::stream::{BoxStream, FuturesUnordered};
 use positronic_core::record::{Event, EventKind, RunId, Seq};
 use positronic_core::runner::{FindRunner, NotFired, RunUpdate, ServeEvent, Server};
@@ -18,16 +19,10 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::runners::Runners;
-use crate::app::failure::Failure;
-use crate::app::project::Project;
-use crate::app::store::ProjectStore;
-use crate::app::ui::Ui;
-use crate::cli::WorkArgs;
-use crate::cli::exit::Exit;
-use crate::render::short_ids::ShortIds;
-use crate::render::{Plain, Style};
-use crate::session::driver::AT_ONCE;
-use crate::session::interrupts::{Interrupt, interrupts};
+use crate::app::{Failure, Project, ProjectStore, Ui};
+use crate::cli::{Exit, WorkArgs};
+use crate::render::{Plain, ShortIds, Style};
+use crate::session::{AT_ONCE, Interrupt, interrupts};
 
 /// Maximum wait for the last events of all runs.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -74,62 +69,48 @@ impl<'a> Shown<'a> {
         Self { args, store, ui, busy, updates, shown: HashMap::new(), positions: HashMap::new() }
     }
 
+    /// Shows the work until the server ends. An interrupt releases every run after its effects in flight; a second one exits at
+    /// once.
     async fn serve<F: FindRunner>(
         mut self,
         server: &Server<F>,
         mut interrupts: UnboundedReceiver<Interrupt>,
     ) -> Result<Exit, Failure> {
         let mut events = server.events();
-        loop {
+        let (mut is_leaving, mut is_released, mut has_ended) = (false, false, false);
+        let mut released = pin!(OptionFuture::from(None));
+        // A tool that blocks its thread never releases its run.
+        let mut last_words = pin!(OptionFuture::from(None));
+        while !has_ended || is_leaving != is_released {
             // Without `biased`, a busy run starves neither interrupts nor other runs.
             tokio::select! {
-                Some(_) = interrupts.recv() => break,
-                Some((run, update, updates)) = self.updates.next() => self.show(run, update, updates)?,
-                event = events.next() => match event {
-                    Some(ServeEvent::Failed(error)) if self.args.once => return Err(error.into()),
-                    Some(event) => self.event(event).await?,
-                    None => {
-                        self.catch_up().await?;
-                        return Ok(Exit::Done);
+                Some(_) = interrupts.recv() => {
+                    if is_leaving {
+                        return Ok(Exit::Interrupted);
                     }
+                    is_leaving = true;
+                    if !self.busy.is_empty() {
+                        self.ui.notice(AT_ONCE)?;
+                    }
+                    released.set(Some(server.release()).into());
                 }
-            }
-        }
-        self.leave(server, events, interrupts).await
-    }
-
-    /// Releases every run after its effects in flight; a second interrupt exits at once.
-    async fn leave<F: FindRunner>(
-        mut self,
-        server: &Server<F>,
-        mut events: BoxStream<'_, ServeEvent>,
-        mut interrupts: UnboundedReceiver<Interrupt>,
-    ) -> Result<Exit, Failure> {
-        if !self.busy.is_empty() {
-            self.ui.notice(AT_ONCE)?;
-        }
-        let mut released = pin!(server.release());
-        let (mut is_released, mut has_ended) = (false, false);
-        // A tool that blocks its thread never releases its run.
-        let mut last_words = pin!(futures::future::OptionFuture::from(None));
-        while !is_released || !has_ended {
-            tokio::select! {
-                biased;
-                Some(_) = interrupts.recv() => return Ok(Exit::Interrupted),
                 Some((run, update, updates)) = self.updates.next() => self.show(run, update, updates)?,
                 event = events.next(), if !has_ended => match event {
+                    Some(ServeEvent::Failed(error)) if self.args.once && !is_leaving => return Err(error.into()),
                     Some(event) => self.event(event).await?,
                     None => has_ended = true,
                 },
-                () = &mut released, if !is_released => {
+                Some(()) = &mut released, if is_leaving && !is_released => {
                     is_released = true;
                     last_words.set(Some(tokio::time::sleep(2 * PATIENCE)).into());
                 }
-                Some(()) = &mut last_words => break,
+                Some(()) = &mut last_words, if is_released => break,
             }
         }
         self.catch_up().await?;
-        self.ui.notice("released all runs; another `work` can continue them")?;
+        if is_leaving {
+            self.ui.notice("released all runs; another `work` can continue them")?;
+        }
         Ok(Exit::Done)
     }
 
@@ -189,8 +170,8 @@ impl<'a> Shown<'a> {
         }
         let from = self.positions.remove(&run).unwrap_or(from);
         let client = self.store.client();
-        let style = Style { unicode: self.ui.settings.unicode, ..Style::default() };
-        let mut shown = ShownRun { name: self.name(&run).await?, lines: Plain::new(io::sink(), style), next: from };
+        let mut shown =
+            ShownRun { name: self.name(&run).await?, lines: Plain::new(io::sink(), Style::default()), next: from };
         // Earlier events only update the view.
         for before in client.store().read(&run, Seq(0), from.index()).await? {
             _ = shown.lines.apply(&before);
@@ -245,7 +226,7 @@ impl<'a> Shown<'a> {
     fn line(&mut self, run: &RunId, event: &Arc<Event>) -> Result<(), Failure> {
         let Some(shown) = self.shown.get_mut(run) else { return Ok(()) };
         shown.next = event.seq.next();
-        if self.args.json {
+        if self.args.output.json {
             let line = event.to_json().map_err(io::Error::other)?;
             let event: Value = serde_json::from_str(&line).map_err(io::Error::from)?;
             self.ui.json_line(&json!({"run": run, "event": event}))?;

@@ -4,55 +4,27 @@
 //! module's: who spoke, what was called, who decided.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
 use std::time::Duration;
 
 use positronic_core::projection::result_text;
-use positronic_core::projection::timeline::Timeline;
-use positronic_core::record::{
-    CallState, Event, Output, OutputKind, Path, Prompt, PromptState, RunSummary, Timestamp, ToolOutput,
-};
+use positronic_core::projection::timeline::{AnswerOutcome, CallNode, NodeId, NodeKind, StageNode};
+use positronic_core::record::{CallState, LoopOutcome, RunSummary, Speaker, StageKind};
 
-use super::remarks::{Remarks, decision};
-use crate::render::arguments::extent;
 use crate::render::figures::{duration, size};
 use crate::render::markdown::{code, escaped, fits_in_line, quoted_markdown, whole_block};
+use crate::render::view::{ROOT, shown_text};
+use crate::render::words::{approval, ended};
+use crate::render::{View, extent, report};
 
-/// After every event.
-const LAST: Timestamp = Timestamp(i64::MAX);
-
-/// A run of a conversation, with its prompts to render.
-pub(crate) struct Chapter<'a> {
-    pub(crate) row: &'a RunSummary,
-    pub(crate) log: &'a [Arc<Event>],
-    pub(crate) prompts: Vec<Prompt>,
-}
-
-pub(crate) fn markdown(id: &str, chapters: &[Chapter<'_>]) -> String {
+/// Renders the runs of a conversation; with `all`, also hidden prompts.
+pub(crate) fn conversation_markdown<'a>(
+    id: &str,
+    runs: impl Iterator<Item = (&'a RunSummary, View)>,
+    all: bool,
+) -> String {
     let mut text = format!("# Conversation {}\n", escaped(id));
-    for Chapter { row, log, prompts } in chapters {
-        let remarks = Remarks::of(&Timeline::of(log.iter().map(|event| &**event)));
-        for one in prompts {
-            _ = write!(text, "\n---\n\n");
-            prompt(&mut text, one, &remarks);
-            let open = match one.state {
-                PromptState::Completed => None,
-                PromptState::WaitingForApproval => Some("it waits for an approval"),
-                PromptState::WaitingForWebhook => Some("it waits for an answer"),
-                _ => Some("it is not over"),
-            };
-            if let Some(open) = open.filter(|_| remarks.end.is_none()) {
-                _ = write!(text, "\n*{open}: run `{}`, {}*\n", row.run, row.status.as_str());
-            }
-        }
-        let apart: Vec<&str> = remarks.between(&Path::root(), Timestamp(0), LAST).collect();
-        if prompts.is_empty() && !(apart.is_empty() && remarks.end.is_none()) {
-            _ = write!(text, "\n---\n");
-        }
-        remarked(&mut text, apart.into_iter(), false);
-        if let Some(end) = &remarks.end {
-            _ = write!(text, "\n*the run `{}` {}*\n", row.run, escaped(end));
-        }
+    for (row, view) in runs {
+        text.push_str(&Run { view: &view, text: String::new(), listed: false }.render(row, all));
     }
     while text.contains("\n\n\n") {
         text = text.replace("\n\n\n", "\n\n");
@@ -60,91 +32,144 @@ pub(crate) fn markdown(id: &str, chapters: &[Chapter<'_>]) -> String {
     text
 }
 
-fn prompt(text: &mut String, prompt: &Prompt, remarks: &Remarks) {
-    if !prompt.visible {
-        _ = write!(text, "*This prompt is hidden from people.*\n\n");
-    }
-    match &prompt.input {
-        Some(input) => said(text, "User", input),
-        None => _ = writeln!(text, "*Begun by the system.*"),
-    }
-    let (mut listed, mut last) = (false, Timestamp(0));
-    for output in prompt.shown() {
-        let item = item(output);
-        let words = output.kind.text().unwrap_or_default();
-        let is_said = matches!(output.kind, OutputKind::Message { engine: false, .. });
-        if item.is_none() && words.trim().is_empty() && !is_said {
-            continue;
-        }
-        listed = remarked(text, remarks.between(&prompt.path, last, output.at), listed);
-        last = last.max(output.at);
-        // Items of a list have no empty lines between them.
-        if !(listed && item.is_some()) {
-            text.push('\n');
-        }
-        listed = item.is_some();
-        match (item, &output.kind) {
-            (Some(item), _) => _ = writeln!(text, "- {item}"),
-            (None, OutputKind::Message { text: message, engine: false }) => said(text, "User", message),
-            (None, _) => said(text, "Assistant", &words),
-        }
-    }
-    remarked(text, remarks.between(&prompt.path, last, LAST), listed);
+struct Run<'a> {
+    view: &'a View,
+    text: String,
+    /// Whether the text ends with an item of a list.
+    listed: bool,
 }
 
-/// Renders remarks as list items, and returns whether the text ends with a list.
-fn remarked<'a>(text: &mut String, remarks: impl Iterator<Item = &'a str>, mut listed: bool) -> bool {
-    for remark in remarks {
-        if !listed {
-            text.push('\n');
+impl Run<'_> {
+    fn render(mut self, row: &RunSummary, all: bool) -> String {
+        let end = self.view.timeline.ending().and_then(ended);
+        for id in self.view.children(ROOT) {
+            let Some(node) = self.view.node(id).filter(|node| node.started.is_some()) else { continue };
+            let NodeKind::Stage(stage) = &node.kind else { continue };
+            if stage.hidden && !all {
+                continue;
+            }
+            self.stage(id, stage);
+            if stage.stage == StageKind::Loop && node.status.is_open() && end.is_none() {
+                let why = escaped(row.why.as_deref().unwrap_or("it is not over"));
+                self.apart(&format!("*{why} Run `{}`, {}.*", row.run, row.status.as_str()));
+            }
         }
-        _ = writeln!(text, "- *{}*", escaped(remark));
-        listed = true;
+        if let Some((word, rest)) = end {
+            let was = if word == "cancelled" { "was " } else { "" };
+            self.apart(&format!("*the run `{}` {was}{word}{}*", row.run, escaped(&rest)));
+        }
+        self.text
     }
-    listed
-}
 
-fn said(text: &mut String, speaker: &str, said: &str) {
-    _ = write!(text, "**{speaker}:**\n\n");
-    quoted_markdown(text, said.trim_end());
-}
-
-/// Renders a call or its output as a list item.
-fn item(output: &Output) -> Option<String> {
-    Some(match &output.kind {
-        OutputKind::Tool(tool) => {
-            let decided = tool.approval.as_ref().and_then(decision).map(|said| format!("\n  - *{}*", escaped(&said)));
-            call(tool, output.duration) + &decided.unwrap_or_default()
+    fn stage(&mut self, id: NodeId, stage: &StageNode) {
+        let children = self.view.children(id);
+        let nodes = || children.iter().filter_map(|child| self.view.node(*child));
+        let is_loop = stage.stage == StageKind::Loop;
+        if is_loop {
+            let is_opened =
+                nodes().next().is_some_and(|node| matches!(node.kind, NodeKind::Message { from: Speaker::Person, .. }));
+            self.apart("---");
+            if stage.hidden {
+                self.apart("*This prompt is hidden from people.*");
+            }
+            if !is_opened {
+                self.apart("*Begun by the system.*");
+            }
         }
-        OutputKind::File(file) => {
-            let (name, kind) = (code(&file.name), escaped(&file.media_type));
-            format!("file {name} ({kind}, {}), {}", size(file.size), code(&file.uri))
+        for child in children {
+            self.node(child, is_loop);
         }
-        OutputKind::Widget(widget) => format!("shown: {}", code(&widget.fallback)),
-        OutputKind::Custom(custom) => format!("shown: {}", code(&custom.fallback)),
-        _ => return None,
-    })
+        match &stage.outcome {
+            Some(LoopOutcome::MaxIterations) => self.remark("ended by its limit of iterations"),
+            Some(LoopOutcome::Limit { limit }) => self.remark(&format!("ended by a limit of {}", limit.noun())),
+            Some(LoopOutcome::Stopped { message, .. }) => self.remark(message),
+            // A failed loop fails its brain, whose end has the reason.
+            _ => {}
+        }
+    }
+
+    /// Renders a node of a loop, or a limit question of another stage.
+    fn node(&mut self, id: NodeId, in_loop: bool) {
+        let Some(node) = self.view.node(id) else { return };
+        match &node.kind {
+            NodeKind::Budget(_) => {
+                let notes = report::notes::of_node(node, self.view.currency());
+                notes.iter().for_each(|note| self.remark(note));
+            }
+            _ if !in_loop => {}
+            NodeKind::Message { text, from: Speaker::Person, .. } => self.said("User", text),
+            NodeKind::Answer(answer) => {
+                if let Some(AnswerOutcome::Answered(answer)) = &answer.outcome {
+                    let texts = answer.parts.iter().filter_map(shown_text).filter(|(_, is_reason)| !is_reason);
+                    self.said("Assistant", &texts.map(|(text, _)| text).collect::<Vec<_>>().join("\n\n"));
+                }
+            }
+            NodeKind::Call(call) => {
+                let decided = call.approval.as_ref().and_then(approval);
+                let decided = decided.map_or_else(String::new, |said| format!("\n  - *{}*", escaped(&said)));
+                self.item(&(self::call(call) + &decided));
+                for child in self.view.children(id) {
+                    let is_output = |kind: &NodeKind| !matches!(kind, NodeKind::Stage(_) | NodeKind::Budget(_));
+                    self.node(child, self.view.node(child).is_some_and(|node| is_output(&node.kind)));
+                }
+            }
+            NodeKind::File { file, .. } => {
+                let kind = escaped(&file.media_type);
+                self.item(&format!("file {} ({kind}, {}), {}", code(&file.name), size(file.size), code(&file.uri)));
+            }
+            NodeKind::Widget(widget) => {
+                if let Some((text, _)) = self.view.widget(id, widget) {
+                    self.item(&format!("shown: {}", code(text)));
+                }
+            }
+            NodeKind::Custom { output, .. } => self.item(&format!("shown: {}", code(&output.fallback))),
+            _ => {}
+        }
+    }
+
+    fn said(&mut self, speaker: &str, said: &str) {
+        if !said.trim().is_empty() {
+            self.apart(&format!("**{speaker}:**\n"));
+            quoted_markdown(&mut self.text, said.trim_end());
+        }
+    }
+
+    fn remark(&mut self, remark: &str) {
+        self.item(&format!("*{}*", escaped(remark)));
+    }
+
+    /// Appends an item of a list. Items have no empty lines between them.
+    fn item(&mut self, item: &str) {
+        if !self.listed {
+            self.text.push('\n');
+        }
+        _ = writeln!(self.text, "- {item}");
+        self.listed = true;
+    }
+
+    /// Appends a line after an empty line.
+    fn apart(&mut self, line: &str) {
+        _ = writeln!(self.text, "\n{line}");
+        self.listed = false;
+    }
 }
 
-fn call(tool: &ToolOutput, took: Option<Duration>) -> String {
-    let took = took.filter(|took| *took >= Duration::from_millis(1));
+fn call(call: &CallNode) -> String {
+    let took = call.duration.filter(|took| *took >= Duration::from_millis(1));
     let took = took.map_or_else(String::new, |took| format!(" ({})", duration(took)));
-    let arguments = tool.edited.as_ref().unwrap_or(&tool.arguments).to_string();
-    let came = match (&tool.result, tool.state) {
+    let came = match (&call.result, call.state) {
         (Some(result), _) => code(&result_text(result)),
         (None, CallState::Pending) => "waits for an approval".to_owned(),
         (None, CallState::Waiting) => "waits for an answer".to_owned(),
         (None, _) => "is not over".to_owned(),
     };
     // Arguments that do not fit in a line follow in full: a person may have decided about them.
-    match fits_in_line(&arguments) {
-        true => format!("{} {} → {came}{took}", code(&tool.tool), code(&arguments)),
-        false => {
-            let given = tool.edited.as_ref().unwrap_or(&tool.arguments);
-            let mut below = String::new();
-            whole_block(&mut below, &serde_json::to_string_pretty(given).unwrap_or_default(), "  ");
-            let size = extent(given).map_or_else(String::new, |extent| format!(" ({extent})"));
-            format!("{}{size} → {came}{took}\n\n{}", code(&tool.tool), below.trim_end_matches('\n'))
-        }
+    let (given, tool) = (call.edited().unwrap_or(&call.arguments), code(&call.tool));
+    if fits_in_line(&given.to_string()) {
+        return format!("{tool} {} → {came}{took}", code(&given.to_string()));
     }
+    let mut below = String::new();
+    whole_block(&mut below, &serde_json::to_string_pretty(given).unwrap_or_default(), "  ");
+    let size = extent(given).map_or_else(String::new, |extent| format!(" ({extent})"));
+    format!("{tool}{size} → {came}{took}\n\n{}", below.trim_end_matches('\n'))
 }

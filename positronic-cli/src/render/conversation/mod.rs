@@ -2,7 +2,6 @@
 
 mod answer;
 mod markdown;
-mod remarks;
 
 pub(crate) use answer::{is_own, plain};
-pub(crate) use markdown::{Chapter, markdown};
+pub(crate) use markdown::conversation_markdown;

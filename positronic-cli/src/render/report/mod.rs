@@ -1,6 +1,6 @@
 //! A run's timeline as Markdown: every stage with its iterations, reasons, calls and results.
 
-mod notes;
+pub(super) mod notes;
 mod values;
 
 use std::fmt::Write as _;
@@ -12,12 +12,14 @@ use positronic_core::projection::{Cost, Spent};
 use positronic_core::record::{LoopOutcome, Part, RunSummary, Speaker, StageKind, ToolResult, Usage};
 
 use self::values::{Length, fields, labelled};
-use crate::render::costs::cost as spent;
+use crate::render::costs::cost_line;
+use crate::render::figures::many;
 use crate::render::figures::{duration, size, tokens};
 use crate::render::markdown::{code, escaped, quoted};
+use crate::render::words::{ended, without_result};
 
 /// Renders a run; `None` if its log does not begin with a brain.
-pub(crate) fn markdown(timeline: &Timeline, row: &RunSummary) -> Option<String> {
+pub(crate) fn report_markdown(timeline: &Timeline, row: &RunSummary) -> Option<String> {
     let brain = timeline.brain()?;
     let mut report = Report { timeline, text: format!("# {}\n\n", escaped(&brain.title)) };
     report.head(row);
@@ -77,14 +79,9 @@ impl<'t> Report<'t> {
     fn head(&mut self, row: &RunSummary) {
         let text = &mut self.text;
         _ = writeln!(text, "- Run: {}", code(row.run.as_str()));
-        let outcome = match self.timeline.ending() {
-            Some(Ending::Completed { .. }) => "**completed**".to_owned(),
-            Some(Ending::Failed(failure)) => format!("**failed**: {}", escaped(&failure.message)),
-            Some(Ending::Cancelled { actor, reason }) => {
-                let by = actor.by.as_ref().map_or_else(String::new, |by| format!(" by {}", escaped(by)));
-                let reason = reason.as_ref().map_or_else(String::new, |reason| format!(": {}", escaped(reason)));
-                format!("**cancelled**{by}{reason}")
-            }
+        let outcome = match (self.timeline.ending(), self.timeline.ending().and_then(ended)) {
+            (Some(Ending::Completed { .. }), _) => "**completed**".to_owned(),
+            (_, Some((word, rest))) => format!("**{word}**{}", escaped(&rest)),
             _ => {
                 let why = row.why.as_ref().map_or_else(String::new, |why| format!(": {}", escaped(why)));
                 format!("**not over**, {}{why}", row.status.as_str())
@@ -104,7 +101,7 @@ impl<'t> Report<'t> {
         let total = self.timeline.spent();
         if let Some(costs) = self.timeline.costs.as_ref().filter(|_| total.calls > 0) {
             _ = writeln!(text, "- Used: {}", used(&total.usage));
-            let cost = spent(costs);
+            let cost = cost_line(costs);
             let cost = cost.strip_prefix("cost").unwrap_or(&cost).trim_start_matches([':', ' ']);
             _ = writeln!(text, "- Cost: {}", escaped(cost));
         }
@@ -137,7 +134,8 @@ impl<'t> Report<'t> {
             quoted(&mut self.text, opening, "");
         }
         let mut notes = self.notes(self.below(node.id));
-        notes.extend(stage.brain.as_ref().and_then(|brain| notes::failure(brain.ending.as_ref()?)));
+        let ending = stage.brain.as_ref().and_then(|brain| brain.ending.as_ref());
+        notes.extend(ending.and_then(ended).map(|(word, rest)| format!("the brain {word}{rest}")));
         notes.extend(match &stage.outcome {
             Some(LoopOutcome::Failed { message, .. }) => Some(format!("it failed: {message}")),
             None if node.status == NodeStatus::Failed && stage.brain.is_none() => Some("it failed".to_owned()),
@@ -274,16 +272,10 @@ impl<'t> Report<'t> {
             Some(ToolResult::Error { message }) => {
                 labelled(text, &format!("**error**{took}"), &message.as_str().into(), indent, Length::Cut);
             }
-            Some(ToolResult::Denied { reason, by }) => {
-                let by = by.as_ref().map_or_else(String::new, |by| format!(" by {}", escaped(by)));
-                let reason = reason.as_ref().map_or_else(String::new, |reason| format!(": {}", escaped(reason)));
-                _ = writeln!(text, "{indent}- **denied**{by}{reason}");
+            Some(other) => {
+                let (word, rest) = without_result(other).unwrap_or_default();
+                _ = writeln!(text, "{indent}- **{word}**{}", escaped(&rest));
             }
-            Some(ToolResult::Skipped { reason }) => _ = writeln!(text, "{indent}- **skipped**: {}", escaped(reason)),
-            Some(ToolResult::Interrupted { reason }) => {
-                _ = writeln!(text, "{indent}- **interrupted**: {}", escaped(reason));
-            }
-            Some(_) => {}
         }
     }
 
@@ -322,8 +314,8 @@ fn counted(timeline: &Timeline) -> String {
     let refused = count(
         |kind| matches!(kind, NodeKind::Answer(answer) if matches!(answer.outcome, Some(AnswerOutcome::Refused { .. }))),
     );
-    let iterations = notes::number(count(|kind| matches!(kind, NodeKind::Iteration { .. })), "iteration");
-    let calls = notes::number(timeline.calls().count(), "call");
+    let iterations = many(count(|kind| matches!(kind, NodeKind::Iteration { .. })), "iteration");
+    let calls = many(timeline.calls().count(), "call");
     let kinds = notes::counted(&[
         ("failed", ended(|result| matches!(result, ToolResult::Error { .. }))),
         ("denied", ended(|result| matches!(result, ToolResult::Denied { .. }))),
@@ -331,7 +323,7 @@ fn counted(timeline: &Timeline) -> String {
         ("interrupted", ended(|result| matches!(result, ToolResult::Interrupted { .. }))),
         ("open", timeline.calls().filter(|call| call.result.is_none()).count()),
     ]);
-    let refused = if refused > 0 { format!(", {} refused", notes::number(refused, "answer")) } else { String::new() };
+    let refused = if refused > 0 { format!(", {} refused", many(refused, "answer")) } else { String::new() };
     format!("{iterations}, {calls}{kinds}{refused}")
 }
 

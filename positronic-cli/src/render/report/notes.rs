@@ -1,15 +1,14 @@
 //! Notes on a run, a stage, an iteration or a call, one sentence each.
 
-use positronic_core::projection::timeline::{BudgetOutcome, CallNode, CallWait, Ending, Node, NodeKind};
-use positronic_core::record::{
-    Actor, ApprovalOutcome, BudgetRequest, Decision, LimitReached, ResumeCause, Speaker, TriggerChange, WaitSpec,
-};
+use positronic_core::projection::timeline::{CallNode, CallWait, Node, NodeKind, WaitEnd};
+use positronic_core::record::LimitReached;
+use positronic_core::record::{ResumeCause, Speaker, TriggerChange, WaitSpec};
 
-use crate::render::figures::{amount, many, used_of};
-use crate::render::{by, granted, why};
+use crate::render::asks;
+use crate::render::words::{self, by, ended};
 
 /// Renders a node below a run, a stage, an iteration or a call.
-pub(super) fn of_node(node: &Node, currency: Option<&str>) -> Vec<String> {
+pub(in crate::render) fn of_node(node: &Node, currency: Option<&str>) -> Vec<String> {
     vec![match &node.kind {
         NodeKind::Retry { attempt, message, .. } => retried(*attempt, message),
         NodeKind::Message { from: Speaker::Person, opening: true, .. } => return Vec::new(),
@@ -23,37 +22,16 @@ pub(super) fn of_node(node: &Node, currency: Option<&str>) -> Vec<String> {
         NodeKind::File { file, .. } => format!("it wrote the file {}", file.name),
         NodeKind::Widget(widget) => format!("it showed: {}", widget.output.fallback),
         NodeKind::Custom { output, .. } => format!("it showed: {}", output.fallback),
-        NodeKind::Limit(LimitReached { unpriced: Some(model), .. }) => {
-            format!("the price of {model} is unknown, so the money limit cannot be enforced")
-        }
-        NodeKind::Limit(LimitReached { kind, limit, used, of: None, .. }) if used == limit => {
-            format!("its limit of {} was reached", amount(*kind, *limit, currency))
-        }
-        NodeKind::Limit(LimitReached { kind, limit, used, .. }) => {
-            format!("a limit was reached: {} used", used_of(*kind, *used, *limit, currency))
+        NodeKind::Limit(LimitReached { kind, limit, used, unpriced, .. }) => {
+            format!("a limit was reached: {}", words::limit(*kind, *used, *limit, unpriced.as_deref(), currency))
         }
         NodeKind::Budget(budget) => {
-            let BudgetRequest { kind, limit, used, .. } = budget.request;
-            let used = used_of(kind, used, limit, currency);
-            let asked = format!("a person was asked for more {}: {used} are used", kind.noun());
-            let decided = match &budget.outcome {
-                Some(BudgetOutcome::Decided { decision: Decision::Approved, more, reason, actor, .. }) => {
-                    format!("{} were granted{}{}", granted(more, currency), by(actor), why(reason.as_deref()))
-                }
-                Some(BudgetOutcome::Decided { reason, actor, .. }) => {
-                    format!("more was refused{}{}", by(actor), why(reason.as_deref()))
-                }
-                Some(_) => "no grant in time".to_owned(),
-                None => return vec![asked],
-            };
-            return vec![asked, decided];
+            let outcome = budget.outcome.as_ref().map(|outcome| words::budget(outcome, currency));
+            return std::iter::once(asks(&budget.request, currency)).chain(outcome).collect();
         }
         NodeKind::Blocked => "it was blocked by a limit, to run again once there is more".to_owned(),
         NodeKind::Stopped { message, .. } => message.clone(),
-        NodeKind::Compaction { summary: Some(_), .. } => {
-            "older messages were summarised for the model from here on".to_owned()
-        }
-        NodeKind::Compaction { summary: None, .. } => "from here on, all messages were sent in full again".to_owned(),
+        NodeKind::Compaction { summary, .. } => words::compaction(summary.is_some()).to_owned(),
         NodeKind::PluginFailure { plugin, message } => format!("the plugin {plugin} failed: {message}"),
         NodeKind::Trigger { change: TriggerChange::Set(trigger) } => {
             format!("it set the trigger {}: {}", trigger.id, trigger.what)
@@ -77,29 +55,20 @@ pub(super) fn of_call(call: &CallNode) -> Vec<String> {
         if approval.requested.is_some() {
             notes.push(format!("a person was asked: {}", approval.reason));
         }
-        notes.extend(approval.outcome.as_ref().and_then(approval_outcome));
+        notes.extend(words::approval(approval));
     }
     for CallWait { waits, resumed, .. } in &call.waits {
         notes.push(format!("it waited for {}", waits.iter().map(awaited).collect::<Vec<_>>().join(" or ")));
-        notes.extend(resumed.as_ref().map(|end| match end.cause {
-            ResumeCause::Expired => "no answer came in time".to_owned(),
-            ResumeCause::Answered => format!("an answer came{}: {}", by(&end.actor), end.payload),
-            _ => "the wait ended".to_owned(),
+        notes.extend(resumed.as_ref().map(|WaitEnd { cause, actor, payload, .. }| {
+            let answer = if *cause == ResumeCause::Answered { format!(": {payload}") } else { String::new() };
+            words::resumed(*cause, actor) + &answer
         }));
     }
     if let Some(brain) = &call.brain {
         notes.push(format!("it ran the brain {}", brain.title));
-        notes.extend(brain.ending.as_ref().and_then(failure));
+        notes.extend(brain.ending.as_ref().and_then(ended).map(|(word, rest)| format!("the brain {word}{rest}")));
     }
     notes
-}
-
-/// Renders the failure of a nested brain.
-pub(super) fn failure(ending: &Ending) -> Option<String> {
-    match ending {
-        Ending::Failed(failure) => Some(format!("the brain failed: {}", failure.message)),
-        _ => None,
-    }
 }
 
 /// Renders a failed attempt of a model.
@@ -111,24 +80,6 @@ pub(super) fn model_failed(attempt: u32, message: &str) -> String {
 pub(super) fn counted(kinds: &[(&str, usize)]) -> String {
     let some = kinds.iter().filter(|(_, count)| *count > 0);
     some.map(|(kind, count)| format!(", {count} {kind}")).collect()
-}
-
-/// Writes a number of things.
-pub(super) fn number(count: usize, one: &str) -> String {
-    many(u64::try_from(count).unwrap_or(u64::MAX), one)
-}
-
-fn approval_outcome(outcome: &ApprovalOutcome) -> Option<String> {
-    let decided = |what: &str, actor: &Actor, reason: Option<&str>| format!("{what}{}{}", by(actor), why(reason));
-    Some(match outcome {
-        ApprovalOutcome::Decided { decision: Decision::Approved, actor, reason, .. } => {
-            decided("it was approved", actor, reason.as_deref())
-        }
-        ApprovalOutcome::Decided { actor, reason, .. } => decided("it was refused", actor, reason.as_deref()),
-        ApprovalOutcome::Withdrawn { cause, .. } => format!("the question is void: {cause}"),
-        ApprovalOutcome::Expired { .. } => "no decision in time".to_owned(),
-        _ => return None,
-    })
 }
 
 fn retried(attempt: u32, message: &str) -> String {

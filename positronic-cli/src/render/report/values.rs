@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::render::arguments::extent;
+use crate::render::extent;
 use crate::render::markdown::{block, code, fits_in_line, whole_block};
 
 /// Length of a rendered value.

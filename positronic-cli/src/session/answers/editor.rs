@@ -6,8 +6,7 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use unicode_segmentation::UnicodeSegmentation as _;
 
-use crate::render::text::{one_line, width};
-use crate::render::{Frame, Line, Tone};
+use crate::render::{Frame, Line, Tone, one_line, width};
 
 /// What the owner of an editor has to do about a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -220,7 +219,7 @@ impl Editor {
     }
 
     /// Draws the text behind a prompt, in so many columns and rows: those around the cursor where there are too few rows.
-    pub(crate) fn draw(&self, prompt: (Tone, &str), columns: usize, rows: usize, unicode: bool) -> Frame {
+    pub(crate) fn draw(&self, prompt: (Tone, &str), columns: usize, rows: usize) -> Frame {
         let mut lines = vec![String::new()];
         let mut at = width(prompt.1);
         let mut cursor = (0, at);
@@ -229,7 +228,7 @@ impl Editor {
         let after = after.graphemes(true).map(|piece| (false, piece));
         for (is_cursor, piece) in pieces.chain(std::iter::once((true, ""))).chain(after) {
             // A control character is drawn as a sign.
-            let seen = if piece == "\n" { String::new() } else { one_line(piece, unicode) };
+            let seen = if piece == "\n" { String::new() } else { one_line(piece) };
             if piece == "\n" || at + width(&seen).max(usize::from(is_cursor)) > columns {
                 lines.push(String::new());
                 at = width(INDENT);
@@ -279,7 +278,7 @@ mod tests {
     }
 
     fn draw(editor: &Editor, columns: usize, rows: usize) -> String {
-        let frame = editor.draw((Tone::Active, "› "), columns, rows, true);
+        let frame = editor.draw((Tone::Active, "› "), columns, rows);
         let lines: Vec<String> = frame.lines.iter().map(|line| line.paint(&Style::default())).collect();
         format!("{}\n{:?}", lines.join("\n"), frame.cursor)
     }

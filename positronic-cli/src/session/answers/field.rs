@@ -3,8 +3,7 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::editor::{Command, Editor};
-use crate::render::text::{one_line, shorten, width, wrap};
-use crate::render::{Frame, Line, Tone};
+use crate::render::{Frame, Line, Tone, one_line, shorten, width, wrap};
 
 /// What a person entered in a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,7 +51,7 @@ pub(super) struct Menu {
 
 impl Menu {
     pub(super) fn new(message: &str, choices: Vec<String>) -> Self {
-        Self { message: one_line(message, true), choices, at: None }
+        Self { message: one_line(message), choices, at: None }
     }
 
     /// Moves to the next choice; from none, to the first or the last.
@@ -100,7 +99,7 @@ impl Field for Menu {
         let first = self.at.map_or(0, |at| (at + 1).saturating_sub(room));
         for (index, choice) in self.choices.iter().enumerate().skip(first).take(room) {
             let (sign, tone) = if Some(index) == self.at { (ANSWERED, Tone::Active) } else { ("  ", Tone::Plain) };
-            lines.push(Line::new(0).with(tone, shorten(&format!("{sign}{}", one_line(choice, true)), columns, true)));
+            lines.push(Line::new(0).with(tone, shorten(&format!("{sign}{}", one_line(choice)), columns)));
         }
         let help = if self.at.is_none() {
             "nothing is chosen: ↑↓ to move, then Enter"
@@ -116,7 +115,7 @@ impl Field for Menu {
             Entered::Choice(at) => self.choices.get(*at),
             Entered::Text(_) | Entered::Back => None,
         };
-        format!("{ANSWERED}{} {}", self.message, one_line(chosen.map_or("", String::as_str), true))
+        format!("{ANSWERED}{} {}", self.message, one_line(chosen.map_or("", String::as_str)))
     }
 }
 
@@ -140,8 +139,8 @@ impl TextField {
         check: impl Fn(&str) -> Result<(), String> + 'static,
     ) -> Self {
         Self {
-            message: one_line(message, true),
-            help: one_line(help, true),
+            message: one_line(message),
+            help: one_line(help),
             check: Box::new(check),
             editor: Editor::new(initial),
             problem: None,
@@ -177,10 +176,10 @@ impl Field for TextField {
             message.push(std::mem::take(&mut prompt));
         }
         let room = rows.saturating_sub(message.len() + 1);
-        let mut frame = self.editor.draw((Tone::Plain, &prompt), columns, room, true);
+        let mut frame = self.editor.draw((Tone::Plain, &prompt), columns, room);
         match &self.problem {
             Some(problem) => {
-                frame.lines.push(Line::new(0).with(Tone::Bad, shorten(&one_line(problem, true), columns, true)));
+                frame.lines.push(Line::new(0).with(Tone::Bad, shorten(&one_line(problem), columns)));
             }
             None if self.help.is_empty() => {}
             None => frame.lines.push(dimmed(&self.help, columns)),
@@ -190,12 +189,12 @@ impl Field for TextField {
 
     fn answered(&self, entered: &Entered) -> String {
         let text = if let Entered::Text(text) = entered { text } else { "" };
-        one_line(&format!("{ANSWERED}{} {text}", self.message), true)
+        one_line(&format!("{ANSWERED}{} {text}", self.message))
     }
 }
 
 fn dimmed(help: &str, columns: usize) -> Line {
-    Line::new(0).with(Tone::Dim, shorten(&format!("[{help}]"), columns, true))
+    Line::new(0).with(Tone::Dim, shorten(&format!("[{help}]"), columns))
 }
 
 #[cfg(test)]

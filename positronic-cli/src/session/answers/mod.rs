@@ -16,7 +16,7 @@ use positronic_core::record::{BudgetRequest, Pending, PendingKind};
 use positronic_core::record::{SignalKind, WaitSpec};
 use serde_json::{Value, json};
 
-use crate::app::cassette_position::REPLY;
+use crate::app::REPLY;
 use crate::cli::limits;
 
 pub(crate) use editor::{Command, Editor};

@@ -8,8 +8,7 @@ use positronic_core::record::Pending;
 
 use super::field::{Entered, Field, Menu, Step};
 use super::script::{Answer, Script, Subject, Unanswered, columns};
-use crate::render::text::wrap;
-use crate::render::{Frame, Line, Tone};
+use crate::render::{Frame, Line, Tone, wrap};
 
 /// An open question.
 pub(crate) struct Question {

@@ -5,12 +5,9 @@ use serde_json::{Map, Value};
 
 use super::delivery;
 use super::field::{Entered, Field, Menu, TextField};
-use crate::cli::json::no_json;
-use crate::cli::limits;
 use crate::cli::options::{Entry, entries, read_entry};
-use crate::render::arguments::{Room, extent};
-use crate::render::limits::asks;
-use crate::render::text::{one_line, sanitise, shorten};
+use crate::cli::{limits, no_json};
+use crate::render::{Room, asks, extent, one_line, sanitise, shorten};
 
 /// What a person answered.
 #[derive(Debug, PartialEq)]
@@ -89,7 +86,7 @@ impl<'a> Script<'a> {
 
     /// Adds lines above the next field.
     fn say(&mut self, text: &str) {
-        self.transcript.push(sanitise(text, true));
+        self.transcript.push(sanitise(text));
     }
 
     fn ask(&mut self, field: impl Field + 'static) -> Asked<&'a Entered> {
@@ -97,7 +94,7 @@ impl<'a> Script<'a> {
             None => Err(Unanswered::Open(Box::new(field))),
             Some(Entered::Back) => Err(Unanswered::Back),
             Some(entered) => {
-                self.transcript.push(shorten(&field.answered(entered), columns(self.subject.size), true));
+                self.transcript.push(shorten(&field.answered(entered), columns(self.subject.size)));
                 Ok(entered)
             }
         }
@@ -129,7 +126,7 @@ impl<'a> Script<'a> {
     }
 
     fn place(&self) -> String {
-        one_line(&self.subject.place, true)
+        one_line(&self.subject.place)
     }
 
     /// Asks what to do about a question that a person went back from.
@@ -143,10 +140,10 @@ impl<'a> Script<'a> {
 
     fn approval(&mut self, gate: &Gate) -> Asked<Answer> {
         let Subject { pending, size, .. } = self.subject;
-        let rows = Room { columns: columns(*size), unicode: true }.whole(&pending.arguments);
+        let rows = Room { columns: columns(*size) }.whole(&pending.arguments);
         // The size stands before the arguments, which may try to look as if they ended.
         let extent = extent(&pending.arguments).map_or_else(String::new, |extent| format!(" ({extent})"));
-        self.say(&format!("{} asks{extent}: {}", self.place(), one_line(&gate.reason, true)));
+        self.say(&format!("{} asks{extent}: {}", self.place(), one_line(&gate.reason)));
         let mut unread = rows.as_slice();
         let mut has_pages = false;
         let decision = loop {
@@ -244,7 +241,7 @@ impl<'a> Script<'a> {
         };
         let Some(wait) = wait else { return Ok(Answer::Stop) };
         let message = match &wait.prompt {
-            Some(prompt) => one_line(prompt, true),
+            Some(prompt) => one_line(prompt),
             None => format!("{} waits for {}", self.place(), named(wait)),
         };
         let payload = self.payload(&message, &wait.schema)?;
@@ -303,7 +300,7 @@ impl<'a> Script<'a> {
 }
 
 fn named(wait: &WaitSpec) -> String {
-    one_line(format!("{} {}", wait.webhook, wait.identifier).trim(), true)
+    one_line(format!("{} {}", wait.webhook, wait.identifier).trim())
 }
 
 /// The last column stays free: some terminals wrap a line that fills it.

@@ -11,8 +11,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::*;
-use crate::app::store::Backend;
+use crate::app::Backend;
 use crate::cli::ModelArgs;
+use crate::cli::OutputArgs;
 use crate::commands::tests::paper_ui;
 
 /// A plugin that answers the first time, and not when a run is taken up.
@@ -61,8 +62,8 @@ async fn hanging_plugin_does_not_block_the_exit() {
     let row = memory.run(run.id()).await.unwrap();
     let project = Project::new().brain(asking).model(Tier::Normal, Arc::new(ScriptedModel::new([])));
     let args =
-        WorkArgs { run: None, model: ModelArgs::default(), once: false, record: None, json: false, plain: false };
-    let (mut ui, ..) = paper_ui(crate::app::settings::Settings::default());
+        WorkArgs { run: None, model: ModelArgs::default(), once: false, record: None, output: OutputArgs::default() };
+    let (mut ui, ..) = paper_ui(crate::app::Settings::default());
     let runners = Runners::new(&project, &args.model, &store, ui.settings.clone());
     let server = Server::new(store.client(), runners);
     let (told, interrupts) = tokio::sync::mpsc::unbounded_channel();
@@ -84,7 +85,13 @@ async fn hanging_plugin_does_not_block_the_exit() {
 async fn a_run_is_shown_on_from_where_it_was_released() {
     let (store, args) = (
         ProjectStore::memory(),
-        WorkArgs { run: None, model: ModelArgs::default(), once: true, record: None, json: true, plain: false },
+        WorkArgs {
+            run: None,
+            model: ModelArgs::default(),
+            once: true,
+            record: None,
+            output: OutputArgs { json: true, plain: false },
+        },
     );
     let Backend::Memory(memory) = store.backend.clone() else { panic!("the store is in memory") };
     let asking = brain("Asking").r#loop("Work", |cx| {
@@ -98,7 +105,7 @@ async fn a_run_is_shown_on_from_where_it_was_released() {
     let runner = Runner::builder().model(model).store(memory).linger(Duration::ZERO).build();
     let run = runner.start(asking, ()).await.unwrap();
     run.settled().await;
-    let (mut ui, out, _err) = paper_ui(crate::app::settings::Settings::default());
+    let (mut ui, out, _err) = paper_ui(crate::app::Settings::default());
     let mut shown = Shown::new(&args, &store, &mut ui);
     let client = store.client();
     let is_released = async || client.store().run(run.id()).await.unwrap().claim.is_some_and(|claim| claim.released);

@@ -1,4 +1,5 @@
-//! Saved files of a conversation, in a folder of its own, under names that cannot lead out of it.
+//! Folder for the files of runs, under names that cannot lead out of it: the original names come from tools, possibly from
+//! a model.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -6,20 +7,20 @@ use std::path::{Path, PathBuf};
 
 use positronic_core::record::sha256;
 
-use crate::app::file_names::{numbered, safe};
+use crate::app::{numbered, safe};
 use positronic_core::private;
 
 /// How many files of one name there may be.
 const MOST: usize = 1000;
 
-/// The folder of a conversation's files.
+/// A folder of saved files.
 #[derive(Debug, Clone)]
-pub(super) struct Folder(PathBuf);
+pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
     /// Returns the folder of a conversation. An id that cannot be a file name becomes one with a hash of the id, so that no two
     /// conversations share a folder.
-    pub(super) fn new(around: &Path, conversation: &str) -> Self {
+    pub(crate) fn of_conversation(around: &Path, conversation: &str) -> Self {
         let mut name = safe(&conversation.replace(['/', '\\'], "_"));
         if name != conversation {
             name.push('-');
@@ -28,13 +29,13 @@ impl Folder {
         Self(around.join(name))
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.0
     }
 
     /// Saves a file, and returns its path. A file is never replaced: the same content is saved once, and other content under
     /// the same name gets a number.
-    pub(super) fn save(&self, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
+    pub(crate) fn save(&self, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
         private::make_folder(&self.0)?;
         let name = safe(name);
         for number in 1..=MOST {
@@ -73,7 +74,7 @@ mod tests {
     #[test]
     fn save_replaces_no_file_and_saves_the_same_content_once() {
         let around = tempfile::tempdir().unwrap();
-        let folder = Folder::new(around.path(), "c-1");
+        let folder = Folder::of_conversation(around.path(), "c-1");
         let save = |bytes: &[u8]| folder.save("list.md", bytes).unwrap();
 
         let (first, second, again) = (save(b"eggs"), save(b"milk"), save(b"eggs"));
@@ -103,7 +104,7 @@ mod tests {
             &long[1..],
         ];
 
-        let folders = ids.map(|id| Folder::new(around, id).0);
+        let folders = ids.map(|id| Folder::of_conversation(around, id).0);
 
         assert_eq!((&folders[0], &folders[4]), (&around.join("x"), &around.join("alice_x")), "a plain name stays");
         assert!(folders.iter().all(|folder| folder.parent() == Some(around)), "{folders:?}");
@@ -115,7 +116,7 @@ mod tests {
     #[cfg(unix)]
     fn save_follows_no_link() {
         let around = tempfile::tempdir().unwrap();
-        let folder = Folder::new(around.path(), "c");
+        let folder = Folder::of_conversation(around.path(), "c");
         fs::create_dir_all(folder.path()).unwrap();
         let outside = around.path().join("outside");
         std::os::unix::fs::symlink(&outside, folder.path().join("list.md")).unwrap();
