@@ -91,7 +91,10 @@ impl IndexedColumns {
 /// Writes an append, or returns the reason for its refusal.
 pub(super) fn write(tx: &mut Tx<'_>, append: &Encoded) -> Result<(), DbError> {
     let db = tx.db();
-    let row = find(db, &append.run)?;
+    let row = match tx.known(&append.run) {
+        Some(row) => Some(row),
+        None => find(db, &append.run)?,
+    };
     let next = seq(row.as_ref().map_or(0, |row| row.next));
     if next != append.expected {
         return Err(StoreError::Conflict { next }.into());
@@ -149,6 +152,7 @@ pub(super) fn write(tx: &mut Tx<'_>, append: &Encoded) -> Result<(), DbError> {
         let row = params![key, column(snapshot.next.0), snapshot.version, snapshot.content];
         db.prepare_cached(sql)?.execute(row)?;
     }
+    tx.knows(&append.run, Row { key, next: after, epoch, indexed });
     Ok(())
 }
 

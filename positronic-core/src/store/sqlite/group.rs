@@ -3,6 +3,7 @@
 //! Each of several jobs has a savepoint, so that a refused one leaves no trace while the others are committed. When the
 //! transaction fails, for instance because one job does not fit on the disk, each job is retried alone.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use futures::channel::oneshot;
 use parking_lot::Mutex;
 use rusqlite::Connection;
 
+use super::append::Row;
 use super::checkpointer::CheckpointRequests;
 use super::failure::{DbError, StoreFile, catch_panic, store_closed};
 use super::file_identity::OpenedFile;
@@ -21,6 +23,12 @@ use crate::store::watchers::Watchers;
 /// After how many jobs a checkpoint is requested: about 4,000 pages of small events. With very large events, SQLite
 /// checkpoints earlier, within a commit.
 const CHECKPOINT_EVERY: usize = 1024;
+
+/// How many run rows are cached at most.
+const ROWS: usize = 1024;
+
+/// Cache of run rows as last written by this process; valid while no other process writes.
+type Rows = HashMap<RunId, Row>;
 
 /// A write operation.
 pub(super) trait Job: Send {
@@ -59,6 +67,7 @@ impl<T: Send, F: FnMut(&mut Tx<'_>) -> Result<T, DbError> + Send> Job for Task<T
 /// The transaction of a job.
 pub(super) struct Tx<'a> {
     db: &'a Connection,
+    rows: &'a mut Rows,
     change: i64,
     grown: Vec<(RunId, Seq)>,
     freed: bool,
@@ -68,6 +77,24 @@ impl<'a> Tx<'a> {
     /// Returns the connection.
     pub(super) const fn db(&self) -> &'a Connection {
         self.db
+    }
+
+    /// Removes the cached row of a run and returns it.
+    pub(super) fn known(&mut self, run: &RunId) -> Option<Row> {
+        self.rows.remove(run)
+    }
+
+    /// Caches a row that was just written.
+    pub(super) fn knows(&mut self, run: &RunId, row: Row) {
+        if self.rows.len() >= ROWS {
+            self.rows.clear();
+        }
+        self.rows.insert(run.clone(), row);
+    }
+
+    /// Clears the cache, since runs were removed.
+    pub(super) fn forgets(&mut self) {
+        self.rows.clear();
     }
 
     /// Records a run's new next number, and returns the number of the change.
@@ -102,6 +129,7 @@ pub(super) struct Committer {
     checkpoints: Option<CheckpointRequests>,
     /// The run that was last written to.
     last: Option<RunId>,
+    rows: Rows,
     opened: OpenedFile,
 }
 
@@ -148,6 +176,7 @@ impl Committer {
             jobs_since_checkpoint: 0,
             checkpoints: Some(checkpoints),
             last: None,
+            rows: Rows::new(),
             opened,
         })
     }
@@ -228,6 +257,7 @@ impl Committer {
                 Ok(outcomes)
             }
             Err(db_error) => {
+                self.rows.clear();
                 if !self.db.is_autocommit() {
                     _ = self.db.execute_batch("ROLLBACK");
                 }
@@ -240,12 +270,13 @@ impl Committer {
         let version = data_version(&self.db)?;
         let (mut change, mut grown) = (self.seen, Vec::new());
         if version != self.version {
+            self.rows.clear();
             change = last_change(&self.db)?;
             if change != self.seen && self.is_watched() {
                 grown = self.changed()?;
             }
         }
-        let mut tx = Tx { db: &self.db, change, grown, freed: false };
+        let mut tx = Tx { db: &self.db, rows: &mut self.rows, change, grown, freed: false };
         let outcomes = match group {
             [job] => {
                 job.attempt(&mut tx)?;
@@ -274,6 +305,7 @@ impl Committer {
             Ok(None) => {}
             Ok(Some((version, change, grown))) => {
                 (self.version, self.seen) = (version, change);
+                self.rows.clear();
                 self.tell(&grown);
             }
             Err(db_error) => tracing::debug!(?db_error, "polling for changes of other processes failed; retrying"),

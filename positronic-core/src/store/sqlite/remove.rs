@@ -21,6 +21,7 @@ const NEEDED: &str = "
 
 /// Removes the runs that are over and not continued, and returns their count.
 pub(super) fn runs(tx: &mut Tx<'_>, runs: &[RunId]) -> Result<usize, DbError> {
+    tx.forgets();
     runs.iter().try_fold(0, |removed, one| Ok(removed + usize::from(run(tx, one)?)))
 }
 
