@@ -8,6 +8,8 @@
 //! without an API key.
 
 pub mod cassette;
+#[cfg(feature = "http")]
+pub mod http;
 #[cfg(feature = "openai")]
 pub mod openai;
 mod plain;

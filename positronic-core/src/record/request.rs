@@ -33,6 +33,20 @@ pub struct ModelRequest {
     pub settings: Arc<Settings>,
 }
 
+impl ModelRequest {
+    /// Renders the context as text for the model, each item with its name; `None` if there is none.
+    #[must_use]
+    pub fn context_text(&self) -> Option<String> {
+        let items = self.context.iter().filter(|item| !item.text.is_empty());
+        let items: Vec<_> = items
+            .map(|ContextItem { name, text }| {
+                format!("<context name=\"{}\">\n{text}\n</context>", name.replace('"', "'"))
+            })
+            .collect();
+        (!items.is_empty()).then(|| items.join("\n\n"))
+    }
+}
+
 /// A context item: a named text that follows the messages.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContextItem {

@@ -5,7 +5,8 @@
 
 use std::path::Path;
 
-use positronic_core::model::openai::{ChatAssembler, ResponsesAssembler, SseDecoder};
+use positronic_core::model::http::SseDecoder;
+use positronic_core::model::openai::{ChatAssembler, ResponsesAssembler};
 use positronic_core::model::schema::{SchemaRole, WireSchema};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;

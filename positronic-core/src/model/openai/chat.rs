@@ -6,14 +6,15 @@ use futures::future::BoxFuture;
 use super::chat_assembler::ChatAssembler;
 use super::chat_wire;
 use super::config::OpenAiConfig;
-use super::transport::{Api, Assemble, Transport};
+use super::server::Server;
+use crate::model::http::Assemble;
 use crate::model::{DeltaSink, Model, Piece};
 use crate::record::{ActionFormat, ModelError, ModelRequest, ModelResponse};
 
 /// A model behind a chat completions API.
 #[derive(Debug)]
 pub struct OpenAiChat {
-    transport: Transport,
+    server: Server,
 }
 
 impl OpenAiChat {
@@ -24,13 +25,13 @@ impl OpenAiChat {
     /// [`Auth`](crate::record::ModelErrorKind::Auth) for a key that is not a valid header value, and
     /// [`BadRequest`](crate::record::ModelErrorKind::BadRequest) for an invalid URL or header.
     pub fn new(config: OpenAiConfig) -> Result<Self, ModelError> {
-        Ok(Self { transport: Transport::new(config, Api::Chat)? })
+        Ok(Self { server: Server::new(config, &["chat", "completions"])? })
     }
 }
 
 impl Model for OpenAiChat {
     fn name(&self) -> String {
-        self.transport.name()
+        self.server.name()
     }
 
     fn call<'a>(
@@ -38,15 +39,15 @@ impl Model for OpenAiChat {
         request: &'a ModelRequest,
         deltas: &'a dyn DeltaSink,
     ) -> BoxFuture<'a, Result<ModelResponse, ModelError>> {
-        self.transport.send(request, self.wire(request), ChatAssembler::default(), deltas).boxed()
+        self.server.send(request, self.wire(request), ChatAssembler::default(), deltas).boxed()
     }
 
     fn action_format(&self) -> ActionFormat {
-        self.transport.config().action_format
+        self.server.config.action_format
     }
 
     fn wire(&self, request: &ModelRequest) -> String {
-        chat_wire::body(self.transport.config(), request)
+        chat_wire::body(&self.server.config, request)
     }
 }
 

@@ -8,10 +8,10 @@
 use serde_json::{Map, Value, json};
 
 use super::chat_chunk::{arguments, content, usage};
-use super::fault::{MAX_ITEMS, shorten, too_many_items};
-use super::lenient::{any, document, list, object, objects, text};
 use super::wrapper::unwrap_parallel;
 use crate::model::Piece;
+use crate::model::http::lenient::{any, document, list, object, objects, text};
+use crate::model::http::{MAX_ITEMS, shorten, too_many_items};
 use crate::record::{
     DeltaKind, Finish, ModelError, ModelErrorKind, ModelResponse, Part, ProposedCall, ResponseMetadata,
 };

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::lenient::{count, object, objects};
+use crate::model::http::lenient::{count, object, objects};
 use crate::record::Usage;
 
 /// Returns the text pieces of a delta's `content`, a string or a list of typed parts, and whether each is reasoning.

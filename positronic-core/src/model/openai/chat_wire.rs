@@ -9,16 +9,18 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
-use super::body::{Body, sendable_arguments, wire_format, wire_parameters};
 use super::config::{OpenAiConfig, ReasoningBack};
 use super::context::{Tail, tail};
+use super::formats::{wire_format, wire_parameters};
+use crate::model::http::{RequestBody, sendable_arguments};
 use crate::record::{Assistant, Message, ModelRequest, OrderedJson, ToolChoice, ToolDecl};
 
 /// Encodes a request.
 pub(super) fn body(config: &OpenAiConfig, request: &ModelRequest) -> String {
     let settings = &*request.settings;
     let back = config.reasoning_back;
-    let mut body = Body::begin(settings, &config.model);
+    let mut body = RequestBody::new(settings);
+    body.field("model", settings.model.as_ref().unwrap_or(&config.model));
     body.list("messages", |message| {
         if !request.system.is_empty() {
             let prompt = WirePrompt { role: "system", content: &request.system };

@@ -1,8 +1,8 @@
 //! Configuration of a server: its URL and its capabilities.
 
 use std::fmt;
-use std::time::Duration;
 
+use crate::model::http::{HttpOptions, Timeouts};
 use crate::record::{ActionFormat, Settings};
 
 /// The configuration of a server and its differences from OpenAI's API.
@@ -67,6 +67,23 @@ pub struct OpenAiConfig {
 }
 
 impl OpenAiConfig {
+    /// Returns the part for the transport.
+    pub(super) fn http(&self) -> HttpOptions {
+        let key =
+            Some(&self.api_key).filter(|key| !key.is_empty()).map(|key| ("authorization", format!("Bearer {key}")));
+        let organization = self.organization.clone().map(|name| ("openai-organization", name));
+        HttpOptions {
+            provider: self.provider.clone(),
+            model: self.model.clone(),
+            version: "v1".to_owned(),
+            credentials: key.into_iter().chain(organization).collect(),
+            headers: self.headers.clone(),
+            proxy: self.proxy.clone(),
+            stream: self.stream,
+            timeouts: self.timeouts,
+        }
+    }
+
     /// Returns the lower limit of the request and the adapter.
     pub(super) fn output_limit(&self, request: Option<u32>) -> Option<u32> {
         [request, self.max_output_tokens].into_iter().flatten().min()
@@ -173,30 +190,6 @@ fn thinks(model: &str) -> bool {
     let version = |prefix: &str| name.strip_prefix(prefix)?.split(['-', '.', '_']).next()?.parse::<u32>().ok();
     let is_o_series = version("o").is_some();
     is_o_series || (version("gpt-").is_some_and(|version| version >= 5) && !name.contains("chat"))
-}
-
-/// Timeouts of a request. Exceeding one fails with [`Timeout`](crate::record::ModelErrorKind::Timeout).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, typed_builder::TypedBuilder)]
-#[non_exhaustive]
-pub struct Timeouts {
-    /// Until the connection is established; 10 s.
-    #[builder(default = Duration::from_secs(10))]
-    pub connect: Duration,
-    /// From the start to the first chunk of a streamed answer; 3 minutes.
-    #[builder(default = Duration::from_mins(3))]
-    pub first_chunk: Duration,
-    /// Between two chunks; 2 minutes.
-    #[builder(default = Duration::from_mins(2))]
-    pub idle: Duration,
-    /// From the start to the end; 15 minutes.
-    #[builder(default = Duration::from_mins(15))]
-    pub total: Duration,
-}
-
-impl Default for Timeouts {
-    fn default() -> Self {
-        Self::builder().build()
-    }
 }
 
 #[cfg(test)]

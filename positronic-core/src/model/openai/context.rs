@@ -5,7 +5,7 @@
 //! two requests share their bytes up to the end of its text.
 
 use super::config::OpenAiConfig;
-use crate::record::{ContextItem, Message, ModelRequest};
+use crate::record::{Message, ModelRequest};
 
 /// The end of a request's messages, with the context.
 pub(super) enum Tail {
@@ -17,7 +17,7 @@ pub(super) enum Tail {
 
 /// Places the context; `None` if there is none.
 pub(super) fn tail(config: &OpenAiConfig, request: &ModelRequest) -> Option<Tail> {
-    let context = text(&request.context)?;
+    let context = request.context_text()?;
     let messages = request.messages.read();
     let with = |text: &str| if text.is_empty() { context.clone() } else { format!("{text}\n\n{context}") };
     Some(match messages.last().map(|entry| &entry.message) {
@@ -27,13 +27,4 @@ pub(super) fn tail(config: &OpenAiConfig, request: &ModelRequest) -> Option<Tail
         }
         Some(Message::Tool { .. } | Message::Assistant { .. }) | None => Tail::Behind(Message::User { text: context }),
     })
-}
-
-/// Renders the items, each with its name.
-fn text(items: &[ContextItem]) -> Option<String> {
-    let items = items.iter().filter(|item| !item.text.is_empty());
-    let items: Vec<_> = items
-        .map(|ContextItem { name, text }| format!("<context name=\"{}\">\n{text}\n</context>", name.replace('"', "'")))
-        .collect();
-    (!items.is_empty()).then(|| items.join("\n\n"))
 }

@@ -7,14 +7,15 @@ use futures::future::BoxFuture;
 use super::config::OpenAiConfig;
 use super::responses_assembler::ResponsesAssembler;
 use super::responses_wire;
-use super::transport::{Api, Assemble, Transport};
+use super::server::Server;
+use crate::model::http::Assemble;
 use crate::model::{DeltaSink, Model, Piece};
 use crate::record::{ActionFormat, ModelError, ModelRequest, ModelResponse};
 
 /// A model behind a Responses API.
 #[derive(Debug)]
 pub struct OpenAiResponses {
-    transport: Transport,
+    server: Server,
 }
 
 impl OpenAiResponses {
@@ -25,13 +26,13 @@ impl OpenAiResponses {
     /// [`Auth`](crate::record::ModelErrorKind::Auth) for a key that is not a valid header value, and
     /// [`BadRequest`](crate::record::ModelErrorKind::BadRequest) for an invalid URL or header.
     pub fn new(config: OpenAiConfig) -> Result<Self, ModelError> {
-        Ok(Self { transport: Transport::new(config, Api::Responses)? })
+        Ok(Self { server: Server::new(config, &["responses"])? })
     }
 }
 
 impl Model for OpenAiResponses {
     fn name(&self) -> String {
-        self.transport.name()
+        self.server.name()
     }
 
     fn call<'a>(
@@ -39,15 +40,15 @@ impl Model for OpenAiResponses {
         request: &'a ModelRequest,
         deltas: &'a dyn DeltaSink,
     ) -> BoxFuture<'a, Result<ModelResponse, ModelError>> {
-        self.transport.send(request, self.wire(request), ResponsesAssembler::default(), deltas).boxed()
+        self.server.send(request, self.wire(request), ResponsesAssembler::default(), deltas).boxed()
     }
 
     fn action_format(&self) -> ActionFormat {
-        self.transport.config().action_format
+        self.server.config.action_format
     }
 
     fn wire(&self, request: &ModelRequest) -> String {
-        responses_wire::body(self.transport.config(), request)
+        responses_wire::body(&self.server.config, request)
     }
 }
 

@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::chat_chunk::cache;
-use super::fault::{Fault, MAX_ITEMS, shorten, too_many_items};
-use super::lenient::{any, count, document, list, object, text};
 use super::responses_item::{Item, Kind, unanswerable};
 use super::wrapper::unwrap_parallel;
 use crate::model::Piece;
+use crate::model::http::lenient::{any, count, document, list, object, text};
+use crate::model::http::{MAX_ITEMS, reported_error, shorten, too_many_items};
 use crate::record::{DeltaKind, Finish, ModelError, ModelErrorKind, ModelResponse, ResponseMetadata, Usage};
 
 /// Assembles a Responses answer without I/O: events go in, pieces and finally the answer come out.
@@ -37,7 +37,7 @@ impl ResponsesAssembler {
         }
         let event = document(event)?;
         if text(&event, "type") == Some("error") {
-            return Err(Fault::of(&event).into_error());
+            return Err(reported_error(&event));
         }
         self.event(&event)
     }
@@ -163,7 +163,7 @@ impl ResponsesAssembler {
             };
         }
         if let Some(error) = any(response, "error") {
-            return Err(Fault::of(error).into_error());
+            return Err(reported_error(error));
         }
         self.finish = Some(match text(response, "status") {
             Some("failed" | "cancelled") => {

@@ -10,10 +10,11 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
-use super::body::{Body, WireFormat, sendable_arguments, wire_format, wire_parameters};
 use super::config::OpenAiConfig;
 use super::context::{Tail, tail};
+use super::formats::{WireFormat, wire_format, wire_parameters};
 use super::responses_item::{CALL_FIELDS, MESSAGE_MARK, PHASE_MARK, is_sendable_thought};
+use crate::model::http::{RequestBody, sendable_arguments};
 use crate::model::schema::WireSchema;
 use crate::record::{Assistant, Message, ModelRequest, OrderedJson, ToolChoice, ToolDecl};
 
@@ -22,7 +23,8 @@ const DIALECT: &str = "openai-responses";
 /// Encodes a request.
 pub(super) fn body(config: &OpenAiConfig, request: &ModelRequest) -> String {
     let settings = &*request.settings;
-    let mut body = Body::begin(settings, &config.model);
+    let mut body = RequestBody::new(settings);
+    body.field("model", settings.model.as_ref().unwrap_or(&config.model));
     body.some("instructions", Some(&*request.system).filter(|system| !system.is_empty()));
     body.list("input", |item| {
         let mut add = |items: &RawValue| {

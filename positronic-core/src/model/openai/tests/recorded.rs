@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::model::Piece;
-use crate::model::openai::{ChatAssembler, ResponsesAssembler, SseDecoder};
+use crate::model::http::SseDecoder;
+use crate::model::openai::{ChatAssembler, ResponsesAssembler};
 use crate::record::{DeltaKind, ModelError, ModelErrorKind, ModelResponse, Part};
 
 const CHAT: [&str; 6] = [

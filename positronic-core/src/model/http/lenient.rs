@@ -5,13 +5,13 @@ use serde_json::{Map, Value};
 use super::fault::{Fault, shorten};
 use crate::record::{ModelError, ModelErrorKind};
 
-/// Parses a chunk or an answer.
+/// Parses a chunk or an answer of a server.
 ///
 /// # Errors
 ///
 /// A [`ModelError`] of the kind that the server reports if it is an error object, and
 /// [`Malformed`](ModelErrorKind::Malformed) if it is not a JSON object.
-pub(super) fn document(text: &str) -> Result<Value, ModelError> {
+pub fn document(text: &str) -> Result<Value, ModelError> {
     let fields: Map<String, Value> = serde_json::from_str(text).map_err(|error| {
         let sentence = format!("the server sent an invalid answer ({error}): {}", shorten(text));
         ModelError::new(ModelErrorKind::Malformed, sentence)
@@ -24,32 +24,38 @@ pub(super) fn document(text: &str) -> Result<Value, ModelError> {
 }
 
 /// Reads a non-empty string.
-pub(super) fn text<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
+#[must_use]
+pub fn text<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
     object.get(name)?.as_str().filter(|text| !text.is_empty())
 }
 
 /// Reads an object.
-pub(super) fn object<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {
+#[must_use]
+pub fn object<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {
     object.get(name).filter(|value| value.is_object())
 }
 
 /// Reads a list.
-pub(super) fn list<'a>(object: &'a Value, name: &str) -> Option<&'a [Value]> {
+#[must_use]
+pub fn list<'a>(object: &'a Value, name: &str) -> Option<&'a [Value]> {
     object.get(name)?.as_array().map(Vec::as_slice)
 }
 
 /// Reads a list of objects.
-pub(super) fn objects<'a>(object: &'a Value, name: &str) -> &'a [Value] {
+#[must_use]
+pub fn objects<'a>(object: &'a Value, name: &str) -> &'a [Value] {
     list(object, name).filter(|list| list.iter().all(Value::is_object)).unwrap_or_default()
 }
 
 /// Reads any value that is not `null`.
-pub(super) fn any<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {
+#[must_use]
+pub fn any<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {
     object.get(name).filter(|value| !value.is_null())
 }
 
 /// Reads a count, which may be a float.
-pub(super) fn count(object: &Value, name: &str) -> Option<u64> {
+#[must_use]
+pub fn count(object: &Value, name: &str) -> Option<u64> {
     let value = object.get(name)?;
     #[expect(
         clippy::cast_possible_truncation,

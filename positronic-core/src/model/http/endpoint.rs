@@ -2,22 +2,22 @@
 
 use reqwest::Url;
 
-use super::transport::Api;
 use crate::record::{ModelError, ModelErrorKind};
 
-/// The URL that requests are sent to.
+/// A URL that requests are sent to. It is shown without credentials.
 #[derive(Clone)]
-pub(super) struct Endpoint {
+pub struct Endpoint {
     url: Url,
 }
 
 impl Endpoint {
-    /// Appends the API's path to a base URL, before its query if it has one.
+    /// Appends the segments of a path to a base URL, before its query if it has one. The base URL includes the version of the
+    /// API; a trailing slash is ignored.
     ///
     /// # Errors
     ///
     /// [`BadRequest`](ModelErrorKind::BadRequest) when the base URL is not an `http` or `https` URL.
-    pub(super) fn new(base: &str, api: Api) -> Result<Self, ModelError> {
+    pub fn new(base: &str, path: &[&str]) -> Result<Self, ModelError> {
         let refuse = || {
             let sentence = format!("invalid base URL `{}`; write it as https://host/v1", without_user(base));
             ModelError::new(ModelErrorKind::BadRequest, sentence)
@@ -26,12 +26,15 @@ impl Endpoint {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(refuse());
         }
-        let path: &[&str] = match api {
-            Api::Chat => &["chat", "completions"],
-            Api::Responses => &["responses"],
-        };
         url.path_segments_mut().map_err(|()| refuse())?.pop_if_empty().extend(path);
         Ok(Self { url })
+    }
+
+    /// Adds a parameter to the query.
+    #[must_use]
+    pub fn query(mut self, name: &str, value: &str) -> Self {
+        self.url.query_pairs_mut().append_pair(name, value);
+        self
     }
 
     pub(super) const fn url(&self) -> &Url {
@@ -83,20 +86,21 @@ mod tests {
 
     #[test]
     fn api_path_is_appended_before_the_query() {
-        let url = |base: &str, api| Endpoint::new(base, api).unwrap().url().to_string();
+        let url = |base: &str| Endpoint::new(base, &["chat", "completions"]).unwrap();
 
-        assert_eq!(url("http://h:8080/v1", Api::Chat), "http://h:8080/v1/chat/completions");
-        assert_eq!(url(" https://h/v1/ ", Api::Responses), "https://h/v1/responses");
-        assert_eq!(url("https://h/d?api-version=1", Api::Chat), "https://h/d/chat/completions?api-version=1");
+        assert_eq!(url("http://h:8080/v1").url().as_str(), "http://h:8080/v1/chat/completions");
+        assert_eq!(url(" https://h/v1/ ").url().as_str(), "https://h/v1/chat/completions");
+        let versioned = url("https://h/d?api-version=1").query("alt", "sse");
+        assert_eq!(versioned.url().as_str(), "https://h/d/chat/completions?api-version=1&alt=sse");
     }
 
     #[test]
     fn messages_show_no_credentials() {
-        let endpoint = Endpoint::new("https://ann:pass@h:8443/v1?key=k", Api::Chat).unwrap();
+        let endpoint = Endpoint::new("https://ann:pass@h:8443/v1?key=k", &["chat", "completions"]).unwrap();
 
         assert_eq!(endpoint.to_string(), "https://h:8443/v1/chat/completions");
         assert_eq!(endpoint.origin(true), "http://h:8443");
-        let error = Endpoint::new("ftp://ann:pass@h/v1?key=k", Api::Chat).unwrap_err();
+        let error = Endpoint::new("ftp://ann:pass@h/v1?key=k", &[]).unwrap_err();
         assert_eq!(error.message, "invalid base URL `ftp://h/v1`; write it as https://host/v1");
     }
 }

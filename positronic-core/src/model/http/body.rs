@@ -5,26 +5,35 @@
 
 use serde::Serialize;
 
-use super::config::OpenAiConfig;
-use crate::model::schema::{SchemaRole, WireSchema};
-use crate::record::{OrderedJson, OutputFormat, Settings, ToolDecl};
+use crate::record::Settings;
 
-/// A partially written JSON object.
-pub(super) struct Body<'a> {
+/// A partially written request body, a JSON object.
+///
+/// ```
+/// use positronic_core::model::http::RequestBody;
+/// use positronic_core::record::Settings;
+///
+/// let settings = Settings::default();
+/// let mut body = RequestBody::new(&settings);
+/// body.field("model", "m");
+/// body.list("messages", |push| push(r#"{"role":"user"}"#));
+/// assert_eq!(body.end(), r#"{"model":"m","messages":[{"role":"user"}]}"#);
+/// ```
+#[derive(Debug)]
+pub struct RequestBody<'a> {
     out: String,
     settings: &'a Settings,
 }
 
-impl<'a> Body<'a> {
-    /// Begins a request's body with the model's name.
-    pub(super) fn begin(settings: &'a Settings, model: &str) -> Self {
-        let mut body = Self { out: String::from("{"), settings };
-        body.field("model", settings.model.as_deref().unwrap_or(model));
-        body
+impl<'a> RequestBody<'a> {
+    /// Begins the body of a request with these settings.
+    #[must_use]
+    pub fn new(settings: &'a Settings) -> Self {
+        Self { out: String::from("{"), settings }
     }
 
     /// Writes a field.
-    pub(super) fn field<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) {
+    pub fn field<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) {
         // Only maps with non-string keys fail to encode; there are none here.
         if let Ok(text) = serde_json::to_string(value) {
             self.raw(name, &text);
@@ -32,21 +41,21 @@ impl<'a> Body<'a> {
     }
 
     /// Writes a field if it is set.
-    pub(super) fn some<T: Serialize>(&mut self, name: &str, value: Option<T>) {
+    pub fn some<T: Serialize>(&mut self, name: &str, value: Option<T>) {
         if let Some(value) = value {
             self.field(name, &value);
         }
     }
 
     /// Writes a field that is already encoded.
-    pub(super) fn raw(&mut self, name: &str, text: &str) {
+    pub fn raw(&mut self, name: &str, text: &str) {
         if self.key(name) {
             self.out.push_str(text);
         }
     }
 
     /// Writes a list field; `items` calls its argument with each encoded element.
-    pub(super) fn list(&mut self, name: &str, items: impl FnOnce(&mut dyn FnMut(&str))) {
+    pub fn list(&mut self, name: &str, items: impl FnOnce(&mut dyn FnMut(&str))) {
         if !self.key(name) {
             return;
         }
@@ -63,7 +72,8 @@ impl<'a> Body<'a> {
     }
 
     /// Writes the request's `extra` fields and closes the object.
-    pub(super) fn end(mut self) -> String {
+    #[must_use]
+    pub fn end(mut self) -> String {
         for (name, value) in &self.settings.extra {
             separate(&mut self.out, name);
             self.out.push_str(&value.to_string());
@@ -92,7 +102,8 @@ fn separate(out: &mut String, name: &str) {
 
 /// Returns arguments that every server accepts. Some parse them for a template and reject the full request if they are
 /// not JSON, so malformed arguments are wrapped.
-pub(super) fn sendable_arguments(arguments: &str) -> std::borrow::Cow<'_, str> {
+#[must_use]
+pub fn sendable_arguments(arguments: &str) -> std::borrow::Cow<'_, str> {
     if arguments.trim().is_empty() {
         return "{}".into();
     }
@@ -100,33 +111,6 @@ pub(super) fn sendable_arguments(arguments: &str) -> std::borrow::Cow<'_, str> {
         return arguments.into();
     }
     serde_json::json!({ "malformed_arguments": arguments }).to_string().into()
-}
-
-/// An output format: the schema's name, the schema, and whether the server must enforce it.
-#[derive(Serialize)]
-pub(super) struct WireFormat<'a> {
-    pub(super) name: &'a str,
-    pub(super) schema: OrderedJson,
-    pub(super) strict: bool,
-}
-
-/// Returns the output format of the settings; `None` for natural language.
-pub(super) fn wire_format<'a>(config: &OpenAiConfig, output: &'a OutputFormat) -> Option<WireFormat<'a>> {
-    let (name, schema) = match output {
-        OutputFormat::Text => return None,
-        OutputFormat::JsonSchema { name, schema } => (name, OrderedJson::of_schema(schema)),
-        // The server rejects text that is not JSON, with its reason.
-        OutputFormat::JsonText { name, schema } => {
-            (name, serde_json::from_str(schema).unwrap_or_else(|_| OrderedJson::from(&**schema)))
-        }
-    };
-    let WireSchema { json, strict } = WireSchema::new(&schema, SchemaRole::Answer, config.is_strict());
-    Some(WireFormat { name, schema: json, strict })
-}
-
-/// Returns the schema of a tool's arguments as sent.
-pub(super) fn wire_parameters(tool: &ToolDecl, strict: bool) -> WireSchema {
-    WireSchema::new(&OrderedJson::of_schema(&tool.parameters), SchemaRole::Arguments, strict)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! HTTP transport: sends a request once and feeds the answer to an assembler.
+//! Transport: sends a request once and feeds the answer to an assembler.
 //!
 //! An answer with a failure status becomes a [`ModelError`] with information from its headers; an answer that is not streamed
 //! is read completely. A failure during a stream may leave a broken connection in the pool, so the pool is replaced.
@@ -11,11 +11,11 @@ use futures::FutureExt as _;
 use parking_lot::Mutex;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
-use super::config::OpenAiConfig;
 use super::endpoint::Endpoint;
 use super::fault::{http_error, is_web_page, shorten};
+use super::options::HttpOptions;
 use super::retry_after::retry_after;
-use super::secrets::{redacted, without_secrets};
+use super::secrets::{Secrets, is_secret};
 use super::sse::{SseDecoder, SseError};
 use super::stopwatch::{Stopwatch, unix_seconds};
 use super::unreachable::{explain, root_cause};
@@ -39,73 +39,96 @@ const DONE: &str = "[DONE]";
 /// The user agent of requests.
 const USER_AGENT: &str = concat!("positronic/", env!("CARGO_PKG_VERSION"));
 
-/// Assembles an answer from its chunks.
-pub(super) trait Assemble: Send {
+/// Assembles an answer from its chunks, as a pure value.
+pub trait Assemble: Send {
+    /// Reads the data of one event of a stream and returns the pieces for people who watch.
+    ///
+    /// # Errors
+    ///
+    /// The failure that the server reports in the stream, or [`Malformed`](ModelErrorKind::Malformed).
     fn feed(&mut self, chunk: &str) -> Result<Vec<Piece>, ModelError>;
+
+    /// Reads an answer that the server did not stream.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Assemble::feed`].
     fn feed_complete(&mut self, answer: &str) -> Result<Vec<Piece>, ModelError>;
-    /// Processes `[DONE]`, the end of the stream.
+
+    /// Processes `[DONE]`, which ends the streams of some servers.
     fn done(&mut self) {}
+
+    /// Returns whether the model has finished; only usage may follow.
     fn is_finished(&self) -> bool;
+
+    /// Returns the answer.
+    ///
+    /// # Errors
+    ///
+    /// [`Truncated`](ModelErrorKind::Truncated) if the stream ended too early, or [`Malformed`](ModelErrorKind::Malformed).
     fn finish(self) -> Result<ModelResponse, ModelError>;
 }
 
-/// The API of a server.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Api {
-    Chat,
-    Responses,
-}
-
-/// A connection to one server.
+/// Sends requests to one server, each once.
 #[derive(Debug)]
-pub(super) struct Transport {
-    config: OpenAiConfig,
-    endpoint: Endpoint,
+pub struct Transport {
+    options: HttpOptions,
     headers: HeaderMap,
     http: Mutex<reqwest::Client>,
 }
 
 impl Transport {
-    pub(super) fn new(config: OpenAiConfig, api: Api) -> Result<Self, ModelError> {
-        let endpoint = Endpoint::new(&config.base_url, api)?;
-        let headers = headers(&config)?;
-        let http = Mutex::new(http_client(&config)?);
-        Ok(Self { config, endpoint, headers, http })
+    /// Creates a transport. It connects with the first request.
+    ///
+    /// # Errors
+    ///
+    /// [`Auth`](ModelErrorKind::Auth) for a credential that is not a valid header value, and
+    /// [`BadRequest`](ModelErrorKind::BadRequest) for an invalid header or proxy.
+    pub fn new(options: HttpOptions) -> Result<Self, ModelError> {
+        let headers = headers(&options)?;
+        let http = Mutex::new(http_client(&options)?);
+        Ok(Self { options, headers, http })
     }
 
-    pub(super) const fn config(&self) -> &OpenAiConfig {
-        &self.config
+    /// Returns the names of provider and model, as `provider/model`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        format!("{}/{}", self.options.provider, self.options.model)
     }
 
-    pub(super) fn name(&self) -> String {
-        format!("{}/{}", self.config.provider, self.config.model)
-    }
-
-    /// Sends the body once and assembles the answer.
-    pub(super) async fn send<A: Assemble>(
+    /// Sends the body once to an endpoint of the server and assembles the answer. The metadata of the answer names the
+    /// provider and the model.
+    ///
+    /// # Errors
+    ///
+    /// The failure of the connection, of a timeout, of an answer with a failure status, or of the assembler. It shows no
+    /// credentials.
+    pub async fn send<A: Assemble>(
         &self,
+        endpoint: &Endpoint,
         request: &ModelRequest,
         body: String,
         assembler: A,
         deltas: &dyn DeltaSink,
     ) -> Result<ModelResponse, ModelError> {
         let request_id = OnceLock::new();
-        let exchange = self.exchange(body, assembler, deltas, &request_id);
-        match self.within(self.config.timeouts.total, "the full answer", exchange).await {
+        let exchange = self.exchange(endpoint, body, assembler, deltas, &request_id);
+        match within(endpoint, self.options.timeouts.total, "the full answer", exchange).await {
             Ok(mut response) => {
-                let asked = request.settings.model.as_ref().unwrap_or(&self.config.model);
-                response.metadata.provider.clone_from(&self.config.provider);
+                let asked = request.settings.model.as_ref().unwrap_or(&self.options.model);
+                response.metadata.provider.clone_from(&self.options.provider);
                 response.metadata.model.clone_from(asked);
                 response.metadata.answered_by = response.metadata.answered_by.filter(|answering| answering != asked);
                 Ok(response)
             }
             Err(error) => {
-                let error = without_secrets(error, &self.headers, &self.config.api_key);
+                let secrets = Secrets::of(&self.headers);
+                let error = secrets.hide_in(error);
                 // An answer with a failure status was read to its end.
                 if error.status.is_none() {
                     self.renew_connections();
                 }
-                let seen = || request_id.get().map(|id| redacted(id, &self.config.api_key));
+                let seen = || request_id.get().map(|id| secrets.hide(id));
                 Err(ModelError { request_id: error.request_id.or_else(seen), ..error })
             }
         }
@@ -113,16 +136,17 @@ impl Transport {
 
     async fn exchange<A: Assemble>(
         &self,
+        endpoint: &Endpoint,
         body: String,
         mut assembler: A,
         deltas: &dyn DeltaSink,
         request_id: &OnceLock<String>,
     ) -> Result<ModelResponse, ModelError> {
-        let timeouts = self.config.timeouts;
+        let timeouts = self.options.timeouts;
         let watch = Stopwatch::start();
-        let first_limit = if self.config.stream { timeouts.first_chunk } else { timeouts.total };
+        let first_limit = if self.options.stream { timeouts.first_chunk } else { timeouts.total };
         let opening = async {
-            match self.open(body, request_id).await? {
+            match self.open(endpoint, body, request_id).await? {
                 Opened::Complete(answer) => Ok((Events::default(), Some(Event::Complete(answer)))),
                 Opened::Stream(response) => {
                     let mut events = Events { response: Some(response), ..Events::default() };
@@ -131,7 +155,7 @@ impl Transport {
                 }
             }
         };
-        let (mut events, mut next) = self.within(first_limit, "the first chunk", opening).await?;
+        let (mut events, mut next) = within(endpoint, first_limit, "the first chunk", opening).await?;
         let first_chunk = next.is_some().then(|| watch.elapsed());
         while let Some(event) = next {
             let pieces = match event {
@@ -151,7 +175,7 @@ impl Transport {
             pieces.into_iter().for_each(|piece| deltas.piece(piece));
             // Only the usage may follow, and some servers leave the connection open.
             let limit = if assembler.is_finished() { timeouts.idle.min(AFTER_THE_END) } else { timeouts.idle };
-            next = match self.within(limit, "the next chunk", events.next()).await {
+            next = match within(endpoint, limit, "the next chunk", events.next()).await {
                 Ok(next) => next,
                 Err(_) if assembler.is_finished() => None,
                 Err(error) => return Err(error),
@@ -162,12 +186,17 @@ impl Transport {
         Ok(response)
     }
 
-    async fn open(&self, body: String, request_id: &OnceLock<String>) -> Result<Opened, ModelError> {
+    async fn open(
+        &self,
+        endpoint: &Endpoint,
+        body: String,
+        request_id: &OnceLock<String>,
+    ) -> Result<Opened, ModelError> {
         let http = self.http.lock().clone();
-        let request = http.post(self.endpoint.url().clone()).headers(self.headers.clone()).body(body);
+        let request = http.post(endpoint.url().clone()).headers(self.headers.clone()).body(body);
         let mut response = match request.send().await {
             Ok(response) => response,
-            Err(error) => return Err(explain(error, &self.endpoint, self.config.proxy.as_deref(), &http).await),
+            Err(error) => return Err(explain(error, endpoint, self.options.proxy.as_deref(), &http).await),
         };
         let headers = response.headers().clone();
         let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
@@ -177,100 +206,96 @@ impl Transport {
         }
         let status = response.status();
         if status.is_redirection() {
-            return Err(self.redirected(status.as_u16(), header("location")));
+            return Err(redirected(endpoint, status.as_u16(), header("location")));
         }
         if !status.is_success() {
             // A partial body is still useful.
             let (body, _) = read(&mut response, LARGEST_FAILURE).await;
             let error = http_error(status.as_u16(), &body, retry_after(header, unix_seconds), id.map(str::to_owned));
-            return Err(self.with_address(error));
+            return Err(self.with_address(endpoint, error));
         }
         let media_type = header("content-type").unwrap_or_default().to_ascii_lowercase();
         let is_event_stream = media_type.contains("event-stream");
-        if is_event_stream || (self.config.stream && !media_type.contains("json") && !media_type.contains("html")) {
+        if is_event_stream || (self.options.stream && !media_type.contains("json") && !media_type.contains("html")) {
             return Ok(Opened::Stream(response));
         }
         let (answer, end) = read(&mut response, LARGEST_ANSWER).await;
         end?;
         if is_web_page(&answer) {
-            let sentence = format!("{} answered with a web page; {}", self.endpoint, advice_on_address(&self.endpoint));
+            let sentence = format!("{endpoint} answered with a web page; {}", self.advice_on_address(endpoint));
             return Err(ModelError::new(ModelErrorKind::NotFound, sentence));
         }
         Ok(Opened::Complete(answer))
     }
 
-    fn redirected(&self, status: u16, location: Option<&str>) -> ModelError {
-        let to = location.map_or_else(String::new, |to| format!(" to {}", shorten(to)));
-        let sentence =
-            format!("{} redirects{to}; redirects are not followed: write the final URL as the base URL", self.endpoint);
-        ModelError { status: Some(status), ..ModelError::new(ModelErrorKind::NotFound, sentence) }
-    }
-
     /// Adds the URL and advice to an error that a wrong URL may explain.
-    fn with_address(&self, error: ModelError) -> ModelError {
+    fn with_address(&self, endpoint: &Endpoint, error: ModelError) -> ModelError {
         let names_model = error.message.to_ascii_lowercase().contains("model");
         let tls = error.status == Some(400) && error.message.to_ascii_lowercase().contains("https");
         let advice = match error.status {
-            Some(404 | 405) if !names_model => advice_on_address(&self.endpoint),
-            Some(400) if tls && !self.endpoint.is_tls() => "write the base URL as https://…".to_owned(),
-            Some(401 | 403) if self.config.api_key.is_empty() && !self.headers.contains_key("authorization") => {
+            Some(404 | 405) if !names_model => self.advice_on_address(endpoint),
+            Some(400) if tls && !endpoint.is_tls() => "write the base URL as https://…".to_owned(),
+            Some(401 | 403) if !self.headers.keys().any(|name| is_secret(name.as_str())) => {
                 "no API key was sent".to_owned()
             }
-            Some(500..) => return ModelError { message: format!("{} ({})", error.message, self.endpoint), ..error },
+            Some(500..) => return ModelError { message: format!("{} ({endpoint})", error.message), ..error },
             _ => return error,
         };
         let kind = if tls { ModelErrorKind::NotFound } else { error.kind };
-        let message = format!("{} ({}; {advice})", error.message, self.endpoint);
+        let message = format!("{} ({endpoint}; {advice})", error.message);
         ModelError { kind, message, ..error }
     }
 
     fn renew_connections(&self) {
-        if let Ok(client) = http_client(&self.config) {
+        if let Ok(client) = http_client(&self.options) {
             *self.http.lock() = client;
         }
     }
 
-    /// Limits the duration of a future. It is not an `async fn`, which would store its argument twice.
-    fn within<T>(
-        &self,
-        limit: Duration,
-        what: &str,
-        work: impl Future<Output = Result<T, ModelError>>,
-    ) -> impl Future<Output = Result<T, ModelError>> {
-        tokio::time::timeout(limit, work).map(move |outcome| {
-            outcome.unwrap_or_else(|_| {
-                let sentence = format!("{}: timed out after {limit:?} waiting for {what}", self.endpoint);
-                Err(ModelError::new(ModelErrorKind::Timeout, sentence))
-            })
-        })
+    fn advice_on_address(&self, endpoint: &Endpoint) -> String {
+        let version = &self.options.version;
+        let usual = endpoint.origin(false);
+        format!("check the path of the base URL, which usually ends with the API version: {usual}/{version}")
     }
+}
+
+/// Limits the duration of a future. It is not an `async fn`, which would store its argument twice.
+fn within<T>(
+    endpoint: &Endpoint,
+    limit: Duration,
+    what: &str,
+    work: impl Future<Output = Result<T, ModelError>>,
+) -> impl Future<Output = Result<T, ModelError>> {
+    tokio::time::timeout(limit, work).map(move |outcome| {
+        outcome.unwrap_or_else(|_| {
+            let sentence = format!("{endpoint}: timed out after {limit:?} waiting for {what}");
+            Err(ModelError::new(ModelErrorKind::Timeout, sentence))
+        })
+    })
+}
+
+fn redirected(endpoint: &Endpoint, status: u16, location: Option<&str>) -> ModelError {
+    let to = location.map_or_else(String::new, |to| format!(" to {}", shorten(to)));
+    let sentence = format!("{endpoint} redirects{to}; redirects are not followed: write the final URL as the base URL");
+    ModelError { status: Some(status), ..ModelError::new(ModelErrorKind::NotFound, sentence) }
 }
 
 /// Headers that say where a request ends and what its connection is for: another value breaks the request.
 const FRAMING_HEADERS: [&str; 6] = ["connection", "content-length", "te", "trailer", "transfer-encoding", "upgrade"];
 
-fn advice_on_address(endpoint: &Endpoint) -> String {
-    format!("check the path of the base URL, which usually ends with the API version: {}/v1", endpoint.origin(false))
-}
-
-fn headers(config: &OpenAiConfig) -> Result<HeaderMap, ModelError> {
-    let value = |text: &str| HeaderValue::from_str(text);
-    let unsendable = |_| {
-        let sentence =
-            "the API key or the organization contains a character that is invalid in a header, such as a newline";
-        ModelError::new(ModelErrorKind::Auth, sentence)
-    };
+fn headers(options: &HttpOptions) -> Result<HeaderMap, ModelError> {
     let mut headers = HeaderMap::new();
     headers.insert("content-type", HeaderValue::from_static("application/json"));
-    if !config.api_key.is_empty() {
-        let mut key = value(&format!("Bearer {}", config.api_key)).map_err(unsendable)?;
-        key.set_sensitive(true);
-        headers.insert("authorization", key);
+    for (name, text) in &options.credentials {
+        let mut value = HeaderValue::from_str(text).map_err(|_| {
+            let sentence =
+                "the API key or the organization contains a character that is invalid in a header, such as a newline";
+            ModelError::new(ModelErrorKind::Auth, sentence)
+        })?;
+        value.set_sensitive(true);
+        headers.insert(HeaderName::from_static(name), value);
     }
-    if let Some(organization) = &config.organization {
-        headers.insert("openai-organization", value(organization).map_err(unsendable)?);
-    }
-    for (name, text) in &config.headers {
+    for (name, text) in &options.headers {
         let refuse = || {
             let sentence = format!(
                 "the header `{}` has an invalid name or value; use letters, digits and dashes in the name, and no \
@@ -285,20 +310,20 @@ fn headers(config: &OpenAiConfig) -> Result<HeaderMap, ModelError> {
                 format!("the header `{name}` frames each request and is set by the HTTP client; leave it out");
             return Err(ModelError::new(ModelErrorKind::BadRequest, sentence));
         }
-        let mut text = value(text).map_err(|_| refuse())?;
+        let mut text = HeaderValue::from_str(text).map_err(|_| refuse())?;
         text.set_sensitive(true);
         headers.insert(name, text);
     }
     Ok(headers)
 }
 
-fn http_client(config: &OpenAiConfig) -> Result<reqwest::Client, ModelError> {
+fn http_client(options: &HttpOptions) -> Result<reqwest::Client, ModelError> {
     let mut builder = reqwest::Client::builder()
         .user_agent(USER_AGENT)
-        .connect_timeout(config.timeouts.connect)
+        .connect_timeout(options.timeouts.connect)
         .redirect(reqwest::redirect::Policy::none())
         .no_proxy();
-    if let Some(proxy) = &config.proxy {
+    if let Some(proxy) = &options.proxy {
         builder = builder.proxy(read_proxy(proxy)?);
     }
     builder.build().map_err(|error| ModelError::new(ModelErrorKind::BadRequest, root_cause(&error)))

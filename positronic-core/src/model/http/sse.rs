@@ -6,13 +6,13 @@
 //! events with blank data are skipped.
 //!
 //! ```
-//! use positronic_core::model::openai::SseDecoder;
+//! use positronic_core::model::http::SseDecoder;
 //!
 //! let mut decoder = SseDecoder::default();
 //! assert_eq!(decoder.feed(b"data: {\"a\":")?, Vec::<String>::new());
 //! assert_eq!(decoder.feed(b"1}\r\n\r\ndata: [DONE]")?, ["{\"a\":1}"]);
 //! assert_eq!(decoder.finish().as_deref(), Some("[DONE]"));
-//! # Ok::<(), positronic_core::model::openai::SseError>(())
+//! # Ok::<(), positronic_core::model::http::SseError>(())
 //! ```
 
 /// The default maximum size of an event in bytes: 32 MiB, enough for an image in base64.

@@ -7,10 +7,11 @@ use serde_json::Value;
 use crate::record::{ModelError, ModelErrorKind};
 
 /// The maximum number of calls or items in an answer, far above what models produce. Each piece searches its call among them.
-pub(super) const MAX_ITEMS: usize = 4096;
+pub const MAX_ITEMS: usize = 4096;
 
 /// Creates the error for an answer with too many calls or items.
-pub(super) fn too_many_items() -> ModelError {
+#[must_use]
+pub fn too_many_items() -> ModelError {
     ModelError::new(ModelErrorKind::Malformed, format!("the answer has more than {MAX_ITEMS} calls or items"))
 }
 
@@ -84,6 +85,12 @@ fn is_bare(document: &Value) -> bool {
     object == Some("error") || (object.is_none() && document.get("detail").is_some())
 }
 
+/// Makes the error of an error object, or of a string instead of one, that a server sends during an answer.
+#[must_use]
+pub fn reported_error(error: &Value) -> ModelError {
+    Fault::of(error).into_error()
+}
+
 /// Makes the error of an answer with a failure status.
 pub(super) fn http_error(status: u16, body: &str, wait: Option<Duration>, request_id: Option<String>) -> ModelError {
     let document: Option<Value> = serde_json::from_str(body).ok();
@@ -128,7 +135,8 @@ pub(super) fn is_web_page(body: &str) -> bool {
 }
 
 /// Truncates a text for use in a message.
-pub(super) fn shorten(text: &str) -> String {
+#[must_use]
+pub fn shorten(text: &str) -> String {
     const LONGEST: usize = 300;
     match text.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),

@@ -1,0 +1,26 @@
+//! HTTP for adapters of models: one request, one answer, one classified failure.
+//!
+//! This module is for adapters of models, such as [`openai`](super::openai). [`RequestBody`] writes a request's body from
+//! fragments that were encoded once. [`Transport`] sends it, splits the answer into events with [`SseDecoder`] and feeds an
+//! [`Assemble`], a pure value of the adapter. Failures that a server reports and failed connections become
+//! [`ModelError`](crate::record::ModelError)s whose kind decides about retries; [`lenient`] reads JSON of servers that deviate
+//! from their own documentation.
+
+mod body;
+mod endpoint;
+mod fault;
+pub mod lenient;
+mod options;
+mod retry_after;
+mod secrets;
+mod sse;
+mod stopwatch;
+mod transport;
+mod unreachable;
+
+pub use body::{RequestBody, sendable_arguments};
+pub use endpoint::Endpoint;
+pub use fault::{MAX_ITEMS, reported_error, shorten, too_many_items};
+pub use options::{HttpOptions, Timeouts};
+pub use sse::{SseDecoder, SseError};
+pub use transport::{Assemble, Transport};

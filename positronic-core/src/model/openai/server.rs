@@ -1,0 +1,37 @@
+//! A server as its adapter uses it.
+
+use super::config::OpenAiConfig;
+use crate::model::DeltaSink;
+use crate::model::http::{Assemble, Endpoint, Transport};
+use crate::record::{ModelError, ModelRequest, ModelResponse};
+
+/// A server: its configuration, and how requests reach it.
+#[derive(Debug)]
+pub(super) struct Server {
+    pub(super) config: OpenAiConfig,
+    endpoint: Endpoint,
+    transport: Transport,
+}
+
+impl Server {
+    /// Creates a server whose API is at `path`.
+    pub(super) fn new(config: OpenAiConfig, path: &[&str]) -> Result<Self, ModelError> {
+        let endpoint = Endpoint::new(&config.base_url, path)?;
+        let transport = Transport::new(config.http())?;
+        Ok(Self { config, endpoint, transport })
+    }
+
+    pub(super) fn name(&self) -> String {
+        self.transport.name()
+    }
+
+    pub(super) async fn send<A: Assemble>(
+        &self,
+        request: &ModelRequest,
+        body: String,
+        assembler: A,
+        deltas: &dyn DeltaSink,
+    ) -> Result<ModelResponse, ModelError> {
+        self.transport.send(&self.endpoint, request, body, assembler, deltas).await
+    }
+}
