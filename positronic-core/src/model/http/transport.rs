@@ -10,9 +10,11 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use parking_lot::Mutex;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::Value;
 
 use super::endpoint::Endpoint;
 use super::fault::{http_error, is_web_page, shorten};
+use super::lenient::document;
 use super::options::HttpOptions;
 use super::retry_after::retry_after;
 use super::secrets::{Secrets, is_secret};
@@ -132,6 +134,27 @@ impl Transport {
                 Err(ModelError { request_id: error.request_id.or_else(seen), ..error })
             }
         }
+    }
+
+    /// Sends the body once to an endpoint of the server and returns the answer, a JSON object that is not streamed: a count of
+    /// tokens, an uploaded file.
+    ///
+    /// # Errors
+    ///
+    /// See [`Transport::send`], and [`Malformed`](ModelErrorKind::Malformed) if the answer is not a JSON object.
+    pub async fn post(&self, endpoint: &Endpoint, body: String) -> Result<Value, ModelError> {
+        let request_id = OnceLock::new();
+        let exchange = async {
+            match self.open(endpoint, body, &request_id).await? {
+                Opened::Complete(answer) => document(&answer),
+                Opened::Stream(mut response) => {
+                    let (answer, end) = read(&mut response, LARGEST_ANSWER).await;
+                    end.and_then(|()| document(&answer))
+                }
+            }
+        };
+        let answer = within(endpoint, self.options.timeouts.total, "the full answer", exchange).await;
+        answer.map_err(|error| Secrets::of(&self.headers).hide_in(error))
     }
 
     async fn exchange<A: Assemble>(

@@ -1,0 +1,167 @@
+//! A content block of an answer: text, thinking, a call, or an item that only the provider understands.
+
+use positronic_core::record::{DeltaKind, Part, ProposedCall};
+use serde_json::{Map, Value, json};
+
+use crate::wire::ITEM;
+
+/// The field of the opaque part after a text that stores the text's citations.
+pub(crate) const CITATIONS: &str = "citations";
+
+/// The fields of a call that are parts of the record; the others are provider data.
+const CALL_FIELDS: [&str; 4] = ["type", "id", "name", "input"];
+
+/// A block as it streams in.
+#[derive(Debug, Default)]
+pub(crate) struct Block {
+    /// The block with all fields but those that stream.
+    value: Map<String, Value>,
+    /// The text, the thinking, or the JSON of a tool's input so far.
+    text: String,
+    /// Whether a piece has named the tool.
+    pub(crate) announced: bool,
+}
+
+/// The kind of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Text,
+    Thinking,
+    Call,
+    Other,
+}
+
+impl Block {
+    /// Creates a block from its first version, or from the complete block of an answer that is not streamed.
+    pub(crate) fn new(value: Map<String, Value>) -> Self {
+        let mut block = Self { value, ..Self::default() };
+        if let Some(Value::String(text)) = block.field().and_then(|field| block.value.remove(field)) {
+            block.text = text;
+        }
+        // A call that streams begins with an empty input.
+        if let Some(input) =
+            block.value.get("input").filter(|input| input.as_object().is_some_and(|input| !input.is_empty()))
+        {
+            block.text = input.to_string();
+        }
+        block
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        match self.value.get("type").and_then(Value::as_str) {
+            Some("text") => Kind::Text,
+            Some("thinking") => Kind::Thinking,
+            Some("tool_use") => Kind::Call,
+            _ => Kind::Other,
+        }
+    }
+
+    /// Returns the field whose text streams.
+    fn field(&self) -> Option<&'static str> {
+        match self.kind() {
+            Kind::Text => Some("text"),
+            Kind::Thinking => Some("thinking"),
+            Kind::Call | Kind::Other => None,
+        }
+    }
+
+    pub(crate) fn streamed(&self) -> Option<DeltaKind> {
+        match self.kind() {
+            Kind::Text => Some(DeltaKind::Text),
+            Kind::Thinking => Some(DeltaKind::Reasoning),
+            Kind::Call => Some(DeltaKind::Arguments),
+            Kind::Other => None,
+        }
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.value.get("name").and_then(Value::as_str)
+    }
+
+    /// Adds a delta and returns its text, if people read it.
+    pub(crate) fn add(&mut self, delta: &Value) -> Option<String> {
+        let text = |name: &str| delta.get(name).and_then(Value::as_str);
+        let kind = text("type")?;
+        if let ("text_delta" | "thinking_delta" | "input_json_delta", Some(piece)) =
+            (kind, text("text").or_else(|| text("thinking")).or_else(|| text("partial_json")))
+        {
+            self.text.push_str(piece);
+            return Some(piece.to_owned());
+        }
+        if kind == "citations_delta" {
+            let citation = delta.get("citation")?.clone();
+            match self.value.get_mut(CITATIONS) {
+                Some(Value::Array(list)) => list.push(citation),
+                _ => _ = self.value.insert(CITATIONS.to_owned(), json!([citation])),
+            }
+            return None;
+        }
+        // `signature_delta` has a `signature`; deltas of later versions are read in the same way.
+        let field = kind.strip_suffix("_delta")?;
+        let more = text(field)?;
+        match self.value.get_mut(field) {
+            Some(Value::String(known)) => known.push_str(more),
+            _ => _ = self.value.insert(field.to_owned(), more.into()),
+        }
+        None
+    }
+
+    /// Returns the number of parts that the block becomes.
+    pub(crate) fn parts(&self) -> u32 {
+        match self.kind() {
+            Kind::Text if self.text.is_empty() => 0,
+            Kind::Text => 1 + u32::from(self.citations().is_some()),
+            Kind::Thinking | Kind::Call | Kind::Other => 1,
+        }
+    }
+
+    fn citations(&self) -> Option<&Value> {
+        self.value.get(CITATIONS).filter(|list| list.as_array().is_some_and(|list| !list.is_empty()))
+    }
+
+    /// Converts the block into parts, and adds its call to `calls`.
+    pub(crate) fn into_parts(mut self, calls: &mut Vec<ProposedCall>) -> Vec<Part> {
+        match self.kind() {
+            // An empty text block cannot be sent back.
+            Kind::Text if self.text.is_empty() => Vec::new(),
+            Kind::Text => {
+                let citations = self.citations().map(|list| Part::Opaque { data: json!({ CITATIONS: list }) });
+                [Part::Text { text: self.text }].into_iter().chain(citations).collect()
+            }
+            Kind::Thinking => vec![Part::Reasoning { text: self.text, data: Some(Value::Object(self.value)) }],
+            Kind::Call => {
+                let index = u32::try_from(calls.len()).unwrap_or(u32::MAX);
+                calls.push(self.into_call());
+                vec![Part::Call { index }]
+            }
+            Kind::Other if self.value.get("type").and_then(Value::as_str) == Some("redacted_thinking") => {
+                vec![Part::Reasoning { text: String::new(), data: Some(Value::Object(self.value)) }]
+            }
+            Kind::Other => {
+                self.put_input();
+                let kind = self.value.get("type").cloned();
+                vec![Part::Opaque { data: json!({ "type": kind, ITEM: self.value }) }]
+            }
+        }
+    }
+
+    /// Puts the streamed input into a call of the provider's own tools.
+    fn put_input(&mut self) {
+        if let Ok(input) = serde_json::from_str(&self.text) {
+            self.value.insert("input".to_owned(), input);
+        }
+    }
+
+    fn into_call(mut self) -> ProposedCall {
+        let text = |name: &str| self.value.get(name).and_then(Value::as_str).map(str::to_owned);
+        let (provider_id, name) = (text("id"), text("name").unwrap_or_default());
+        let arguments = if self.text.trim().is_empty() { "{}".to_owned() } else { self.text };
+        self.value.retain(|field, _| !CALL_FIELDS.contains(&field.as_str()));
+        let data = (!self.value.is_empty()).then_some(Value::Object(self.value));
+        ProposedCall { provider_id, name, arguments, data }
+    }
+}

@@ -1,0 +1,24 @@
+//! Anthropic's Messages API as a [`Model`](positronic_core::model::Model) of Positronic.
+//!
+//! `wire` writes a request, `cache` decides which of its blocks end a cached prefix, and `assembler` reads the stream of an
+//! answer. Thinking with its signatures, citations, and what the provider's own tools did are stored with the answer and sent
+//! back as they came. The HTTP part is [`positronic_core::model::http`].
+//!
+//! ```no_run
+//! use positronic_anthropic::{Anthropic, AnthropicConfig};
+//!
+//! let config = AnthropicConfig::builder().api_key("sk-ant-…").model("claude-sonnet-4-5").build();
+//! let model = Anthropic::new(config)?;
+//! # Ok::<(), positronic_core::record::ModelError>(())
+//! ```
+
+mod assembler;
+mod block;
+mod cache;
+mod config;
+mod model;
+mod wire;
+
+pub use assembler::MessagesAssembler;
+pub use config::{AnthropicConfig, CacheLife, Thinking};
+pub use model::Anthropic;

@@ -1,0 +1,289 @@
+//! Encoder for requests.
+//!
+//! What stays the same comes first and the history last, so that a request begins with the bytes of the one before. Messages of
+//! one role in a row become one message with several blocks: the API expects all results of an answer's calls in one.
+
+use std::borrow::Cow;
+
+use positronic_core::model::http::{RequestBody, sendable_arguments};
+use positronic_core::model::schema::{SchemaRole, WireSchema, strict_schema};
+use positronic_core::record::{
+    Assistant, Message, ModelRequest, OrderedJson, OutputFormat, Settings, ToolChoice, ToolDecl,
+};
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
+
+use crate::block::CITATIONS;
+use crate::cache;
+use crate::config::AnthropicConfig;
+
+/// The field in which an item of the provider is stored beside its type.
+pub(crate) const ITEM: &str = "anthropic";
+
+/// Encodes a request.
+pub(crate) fn body(config: &AnthropicConfig, request: &ModelRequest) -> String {
+    let settings = &*request.settings;
+    let mut body = RequestBody::new(settings);
+    body.field("model", settings.model.as_ref().unwrap_or(&config.model));
+    body.field("max_tokens", &config.output_limit(settings.max_output_tokens));
+    body.field("stream", &config.stream);
+    body.some("temperature", settings.temperature);
+    write_prompt(&mut body, config, request);
+    body.end()
+}
+
+/// Encodes a request for the number of tokens of another one.
+pub(crate) fn count_body(config: &AnthropicConfig, request: &ModelRequest) -> String {
+    let settings = &*request.settings;
+    let mut body = RequestBody::new(settings);
+    body.field("model", settings.model.as_ref().unwrap_or(&config.model));
+    write_prompt(&mut body, config, request);
+    body.end()
+}
+
+/// Writes everything that counts as tokens.
+fn write_prompt(body: &mut RequestBody<'_>, config: &AnthropicConfig, request: &ModelRequest) {
+    let settings = &*request.settings;
+    let format = format(&settings.output);
+    body.some("thinking", config.thinking(settings.tool_choice));
+    write_output_config(body, config, format.as_ref().ok());
+    if !request.tools.tools().is_empty() {
+        let (streams, strict) = (config.streams_arguments(), config.strict_tools);
+        let dialect = match (streams, strict) {
+            (false, false) => "anthropic",
+            (false, true) => "anthropic strict",
+            (true, false) => "anthropic streamed",
+            (true, true) => "anthropic streamed strict",
+        };
+        let tools = request.tools.wire(dialect, |tools| encode_tools(tools, streams, strict));
+        body.raw("tools", &config.cache.mark(tools.get()));
+        write_tool_choice(body, settings);
+    }
+    if !request.system.trim().is_empty() {
+        let system = to_raw_value(&[Block::Text { text: &request.system, citations: None }]).unwrap_or_default();
+        body.raw("system", &config.cache.mark(system.get()));
+    }
+    let wanted =
+        format.err().flatten().map(|schema| format!("Answer only with JSON that matches this schema:\n{schema}"));
+    let tail: Vec<_> = [request.context_text(), wanted].into_iter().flatten().collect();
+    body.raw("messages", &messages(config, request, &tail));
+}
+
+fn write_output_config(body: &mut RequestBody<'_>, config: &AnthropicConfig, schema: Option<&OrderedJson>) {
+    #[derive(Serialize)]
+    struct OutputConfig<'a> {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        effort: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        format: Option<Format<'a>>,
+    }
+    #[derive(Serialize)]
+    struct Format<'a> {
+        r#type: &'static str,
+        schema: &'a OrderedJson,
+    }
+    let format = schema.map(|schema| Format { r#type: "json_schema", schema });
+    let effort = config.effort.as_deref();
+    if effort.is_some() || format.is_some() {
+        body.field("output_config", &OutputConfig { effort, format });
+    }
+}
+
+/// Returns the schema that the provider enforces, or else the one that the model is asked to follow, if any.
+fn format(output: &OutputFormat) -> Result<OrderedJson, Option<String>> {
+    let schema = match output {
+        OutputFormat::Text => return Err(None),
+        OutputFormat::JsonSchema { schema, .. } => OrderedJson::of_schema(schema),
+        OutputFormat::JsonText { schema, .. } => {
+            serde_json::from_str(schema).map_err(|_| Some(schema.as_ref().to_owned()))?
+        }
+    };
+    strict_schema(&schema, SchemaRole::Answer).map_err(|_| serde_json::to_string(&schema).ok())
+}
+
+fn write_tool_choice(body: &mut RequestBody<'_>, settings: &Settings) {
+    let kind = match settings.tool_choice {
+        ToolChoice::Auto => "auto",
+        ToolChoice::Required => "any",
+        ToolChoice::None => "none",
+    };
+    match settings.parallel_tool_calls {
+        Some(parallel) if settings.tool_choice != ToolChoice::None => {
+            body.field("tool_choice", &json!({ "type": kind, "disable_parallel_tool_use": !parallel }));
+        }
+        _ if settings.tool_choice == ToolChoice::Auto => {}
+        _ => body.field("tool_choice", &json!({ "type": kind })),
+    }
+}
+
+/// Encodes the history, with marks for the cache, and the texts that follow it.
+fn messages(config: &AnthropicConfig, request: &ModelRequest, tail: &[String]) -> String {
+    let history = request.messages.read();
+    let marked = cache::marked(&history);
+    let mut turns = Turns::default();
+    for (index, entry) in history.iter().enumerate() {
+        let blocks = entry.wire("anthropic", encode_message);
+        let role = match entry.message {
+            Message::Assistant { .. } => "assistant",
+            Message::User { .. } | Message::Tool { .. } => "user",
+        };
+        if marked.contains(&Some(index)) {
+            turns.add(role, &config.cache.mark(blocks.get()));
+        } else {
+            turns.add(role, blocks.get());
+        }
+    }
+    for text in tail {
+        turns.add("user", to_raw_value(&[Block::Text { text, citations: None }]).unwrap_or_default().get());
+    }
+    turns.end()
+}
+
+/// The list of messages as it is written.
+#[derive(Default)]
+struct Turns {
+    out: String,
+    role: Option<&'static str>,
+}
+
+impl Turns {
+    /// Adds an encoded list of blocks to the last message, if it has the same role, or else to a new one.
+    fn add(&mut self, role: &'static str, blocks: &str) {
+        let blocks = blocks.trim_start_matches('[').trim_end_matches(']');
+        if !blocks.starts_with('{') {
+            return;
+        }
+        if self.role == Some(role) {
+            self.out.push(',');
+        } else {
+            self.out.push_str(if self.role.is_some() { "]}," } else { "[" });
+            self.out.extend([r#"{"role":""#, role, r#"","content":["#]);
+            self.role = Some(role);
+        }
+        self.out.push_str(blocks);
+    }
+
+    fn end(mut self) -> String {
+        self.out.push_str(if self.role.is_some() { "]}]" } else { "[]" });
+        self.out
+    }
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Block<'a> {
+    Text {
+        text: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        citations: Option<&'a Value>,
+    },
+    ToolUse {
+        id: Cow<'a, str>,
+        name: &'a str,
+        input: Box<RawValue>,
+        #[serde(flatten)]
+        more: Option<&'a Value>,
+    },
+    ToolResult {
+        tool_use_id: Cow<'a, str>,
+        #[serde(skip_serializing_if = "str::is_empty")]
+        content: &'a str,
+    },
+}
+
+/// Encodes the blocks of a message.
+fn encode_message(message: &Message) -> Box<RawValue> {
+    let encode = |block: Block<'_>| to_raw_value(&block).unwrap_or_default();
+    let blocks: Vec<Box<RawValue>> = match message {
+        Message::User { text } => text_block(text, None).map(encode).into_iter().collect(),
+        Message::Tool { call, text, .. } => {
+            vec![encode(Block::ToolResult { tool_use_id: sendable_id(call), content: text })]
+        }
+        Message::Assistant { parts } => {
+            let next = parts.iter().skip(1).map(Some).chain([None]);
+            parts.iter().zip(next).filter_map(|(part, next)| encode_part(part, next)).collect()
+        }
+    };
+    to_raw_value(&blocks).unwrap_or_default()
+}
+
+/// Returns a text block. The API refuses one without a visible character.
+fn text_block<'a>(text: &'a str, citations: Option<&'a Value>) -> Option<Block<'a>> {
+    (!text.trim().is_empty()).then_some(Block::Text { text, citations })
+}
+
+/// Encodes a part of an answer. `next` is the part after it, which stores the citations of a text.
+fn encode_part(part: &Assistant, next: Option<&Assistant>) -> Option<Box<RawValue>> {
+    match part {
+        Assistant::Text { text } => {
+            let citations = match next {
+                Some(Assistant::Opaque { data }) => data.get(CITATIONS),
+                _ => None,
+            };
+            to_raw_value(&text_block(text, citations)?).ok()
+        }
+        Assistant::Reasoning { text, data } => encode_thinking(text, data.as_ref()?),
+        Assistant::Call { call, name, arguments, data } => {
+            let input = RawValue::from_string(sendable_arguments(arguments).into_owned()).ok()?;
+            // The API takes an object.
+            let input = if input.get().trim_start().starts_with('{') {
+                input
+            } else {
+                to_raw_value(&json!({ "malformed_arguments": arguments })).ok()?
+            };
+            let more = data.as_ref().filter(|data| data.is_object());
+            to_raw_value(&Block::ToolUse { id: sendable_id(call), name, input, more }).ok()
+        }
+        Assistant::Opaque { data } => to_raw_value(data.get(ITEM)?).ok(),
+    }
+}
+
+/// Encodes thinking as it came; that of other providers has no signature and is left out.
+fn encode_thinking(text: &str, data: &Value) -> Option<Box<RawValue>> {
+    let has = |name: &str| data.get(name).is_some_and(Value::is_string);
+    match data.get("type").and_then(Value::as_str)? {
+        "thinking" if has("signature") => {
+            let mut block = data.as_object()?.clone();
+            block.insert("thinking".to_owned(), text.into());
+            to_raw_value(&block).ok()
+        }
+        "redacted_thinking" if has("data") => to_raw_value(data).ok(),
+        _ => None,
+    }
+}
+
+/// Returns an id of a call that the API accepts; those of other providers may contain other characters.
+fn sendable_id(id: &str) -> Cow<'_, str> {
+    let is_valid = |char: char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-');
+    if !id.is_empty() && id.chars().all(is_valid) {
+        return id.into();
+    }
+    let valid: String = id.chars().map(|char| if is_valid(char) { char } else { '_' }).collect();
+    format!("call_{valid}").into()
+}
+
+fn encode_tools(tools: &[ToolDecl], streams: bool, strict: bool) -> Box<RawValue> {
+    #[derive(Serialize)]
+    struct WireTool<'a> {
+        name: Cow<'a, str>,
+        #[serde(skip_serializing_if = "str::is_empty")]
+        description: &'a str,
+        input_schema: OrderedJson,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        strict: bool,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        eager_input_streaming: bool,
+    }
+    let encoded = tools.iter().map(|tool| {
+        let schema = WireSchema::new(&OrderedJson::of_schema(&tool.parameters), SchemaRole::Arguments, strict);
+        WireTool {
+            name: tool.id.wire_name(),
+            description: &tool.description,
+            input_schema: schema.json,
+            strict: schema.strict,
+            eager_input_streaming: streams && !schema.strict,
+        }
+    });
+    to_raw_value(&encoded.collect::<Vec<_>>()).unwrap_or_default()
+}

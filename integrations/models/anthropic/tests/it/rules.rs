@@ -1,0 +1,93 @@
+//! The published rules of the Messages API, as far as a body shows them.
+//!
+//! Sources: Anthropic's documentation of the Messages API, tool use, extended thinking, prompt caching and PDF support, as of
+//! 2026-11.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+/// Checks a request.
+pub(crate) fn check(body: &Value) -> Result<(), String> {
+    require(body["model"].is_string(), "model: field required")?;
+    require(body["max_tokens"].as_u64().is_some_and(|tokens| tokens > 0), "max_tokens: field required")?;
+    let budget = body["thinking"]["budget_tokens"].as_u64();
+    require(budget.is_none_or(|budget| budget >= 1024), "thinking.budget_tokens: at least 1024")?;
+    require(
+        budget.is_none_or(|budget| budget < body["max_tokens"].as_u64().unwrap_or(0)),
+        "max_tokens must be greater than thinking.budget_tokens",
+    )?;
+    let forced = matches!(body["tool_choice"]["type"].as_str(), Some("any" | "tool"));
+    let thinks = matches!(body["thinking"]["type"].as_str(), Some("enabled" | "adaptive"));
+    require(!(forced && thinks), "Thinking may not be enabled when tool_choice forces tool use")?;
+    require(marks(body) <= 4, "A maximum of 4 blocks with cache_control may be provided")?;
+    for tool in body["tools"].as_array().into_iter().flatten() {
+        let name = tool["name"].as_str().unwrap_or_default();
+        require(is_name(name) && name.len() <= 128, "tools.name: must match ^[a-zA-Z0-9_-]{1,128}$")?;
+        require(tool["input_schema"]["type"] == "object", "tools.input_schema.type: field required")?;
+    }
+    messages(body["messages"].as_array().ok_or("messages: field required")?)
+}
+
+fn messages(messages: &[Value]) -> Result<(), String> {
+    require(messages.first().is_some_and(|first| first["role"] == "user"), "first message must use the user role")?;
+    let mut open: HashSet<&str> = HashSet::new();
+    for message in messages {
+        let blocks = message["content"].as_array().ok_or("content: must be a list here")?;
+        require(!blocks.is_empty(), "messages: all messages must have non-empty content")?;
+        let mut after_results = false;
+        for block in blocks {
+            let kind = block["type"].as_str().unwrap_or_default();
+            match (message["role"].as_str(), kind) {
+                (_, "text") => {
+                    let text = block["text"].as_str().unwrap_or_default();
+                    require(!text.trim().is_empty(), "text content blocks must contain non-whitespace text")?;
+                    after_results = true;
+                }
+                (Some("assistant"), "tool_use") => {
+                    require(block["input"].is_object(), "tool_use.input: Input should be a valid dictionary")?;
+                    let id = block["id"].as_str().unwrap_or_default();
+                    require(is_name(id), "tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'")?;
+                    require(open.insert(id), "tool_use ids must be unique")?;
+                }
+                (Some("assistant"), "thinking") => {
+                    require(block["signature"].is_string(), "thinking.signature: Field required")?;
+                    require(
+                        block["cache_control"].is_null(),
+                        "thinking.cache_control: Extra inputs are not permitted",
+                    )?;
+                }
+                (Some("user"), "tool_result") => {
+                    require(!after_results, "tool_result blocks must come first in the content")?;
+                    let id = block["tool_use_id"].as_str().unwrap_or_default();
+                    require(open.remove(id), "unexpected tool_use_id in tool_result blocks")?;
+                }
+                (Some("assistant"), "redacted_thinking" | "server_tool_use" | "web_search_tool_result") => {}
+                (role, kind) => return Err(format!("{role:?} may not send `{kind}`")),
+            }
+        }
+        if message["role"] == "user" {
+            require(open.is_empty(), "tool_use ids were found without tool_result blocks immediately after")?;
+        }
+    }
+    require(open.is_empty(), "tool_use ids were found without tool_result blocks immediately after")
+}
+
+/// Counts the blocks, tools and system blocks with a mark.
+fn marks(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => items.iter().map(marks).sum(),
+        Value::Object(fields) => {
+            usize::from(fields.contains_key("cache_control")) + fields.values().map(marks).sum::<usize>()
+        }
+        _ => 0,
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-'))
+}
+
+fn require(holds: bool, rule: &str) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(rule.to_owned()) }
+}
