@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use positronic_core::model::http::{RequestBody, sendable_arguments};
+use positronic_core::model::http::{RequestBody, Turns, sendable_object};
 use positronic_core::model::schema::{SchemaRole, WireSchema, strict_schema};
 use positronic_core::record::{
     Assistant, Message, ModelRequest, OrderedJson, OutputFormat, Settings, ToolChoice, ToolDecl,
@@ -121,7 +121,7 @@ fn write_tool_choice(body: &mut RequestBody<'_>, settings: &Settings) {
 fn messages(config: &AnthropicConfig, request: &ModelRequest, tail: &[String]) -> String {
     let history = request.messages.read();
     let marked = cache::marked(&history);
-    let mut turns = Turns::default();
+    let mut turns = Turns::new("content");
     for (index, entry) in history.iter().enumerate() {
         let blocks = entry.wire("anthropic", encode_message);
         let role = match entry.message {
@@ -138,36 +138,6 @@ fn messages(config: &AnthropicConfig, request: &ModelRequest, tail: &[String]) -
         turns.add("user", to_raw_value(&[Block::Text { text, citations: None }]).unwrap_or_default().get());
     }
     turns.end()
-}
-
-/// The list of messages as it is written.
-#[derive(Default)]
-struct Turns {
-    out: String,
-    role: Option<&'static str>,
-}
-
-impl Turns {
-    /// Adds an encoded list of blocks to the last message, if it has the same role, or else to a new one.
-    fn add(&mut self, role: &'static str, blocks: &str) {
-        let blocks = blocks.trim_start_matches('[').trim_end_matches(']');
-        if !blocks.starts_with('{') {
-            return;
-        }
-        if self.role == Some(role) {
-            self.out.push(',');
-        } else {
-            self.out.push_str(if self.role.is_some() { "]}," } else { "[" });
-            self.out.extend([r#"{"role":""#, role, r#"","content":["#]);
-            self.role = Some(role);
-        }
-        self.out.push_str(blocks);
-    }
-
-    fn end(mut self) -> String {
-        self.out.push_str(if self.role.is_some() { "]}]" } else { "[]" });
-        self.out
-    }
 }
 
 #[derive(Serialize)]
@@ -225,13 +195,7 @@ fn encode_part(part: &Assistant, next: Option<&Assistant>) -> Option<Box<RawValu
         }
         Assistant::Reasoning { text, data } => encode_thinking(text, data.as_ref()?),
         Assistant::Call { call, name, arguments, data } => {
-            let input = RawValue::from_string(sendable_arguments(arguments).into_owned()).ok()?;
-            // The API takes an object.
-            let input = if input.get().trim_start().starts_with('{') {
-                input
-            } else {
-                to_raw_value(&json!({ "malformed_arguments": arguments })).ok()?
-            };
+            let input = RawValue::from_string(sendable_object(arguments).into_owned()).ok()?;
             let more = data.as_ref().filter(|data| data.is_object());
             to_raw_value(&Block::ToolUse { id: sendable_id(call), name, input, more }).ok()
         }

@@ -3,6 +3,8 @@
 //! Fields keep the order in which they are written, so a request begins with the same bytes as the previous one, up to the
 //! first differing message. A field in the request's own `extra` overrides the adapter's.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 
 use crate::record::Settings;
@@ -103,14 +105,25 @@ fn separate(out: &mut String, name: &str) {
 /// Returns arguments that every server accepts. Some parse them for a template and reject the full request if they are
 /// not JSON, so malformed arguments are wrapped.
 #[must_use]
-pub fn sendable_arguments(arguments: &str) -> std::borrow::Cow<'_, str> {
+pub fn sendable_arguments(arguments: &str) -> Cow<'_, str> {
     if arguments.trim().is_empty() {
         return "{}".into();
     }
     if serde_json::from_str::<serde::de::IgnoredAny>(arguments).is_ok() {
         return arguments.into();
     }
-    serde_json::json!({ "malformed_arguments": arguments }).to_string().into()
+    malformed(arguments).into()
+}
+
+/// Returns arguments for an API that takes a JSON object instead of text; anything else is wrapped in one.
+#[must_use]
+pub fn sendable_object(arguments: &str) -> Cow<'_, str> {
+    let sendable = sendable_arguments(arguments);
+    if sendable.trim_start().starts_with('{') { sendable } else { malformed(arguments).into() }
+}
+
+fn malformed(arguments: &str) -> String {
+    serde_json::json!({ "malformed_arguments": arguments }).to_string()
 }
 
 #[cfg(test)]
@@ -122,5 +135,6 @@ mod tests {
         assert_eq!(sendable_arguments(r#"{"a": 1}"#), r#"{"a": 1}"#);
         assert_eq!(sendable_arguments(" "), "{}");
         assert_eq!(sendable_arguments(r#"{"a""#), r#"{"malformed_arguments":"{\"a\""}"#);
+        assert_eq!(sendable_object(" [1]"), r#"{"malformed_arguments":" [1]"}"#);
     }
 }

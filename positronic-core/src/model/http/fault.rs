@@ -91,6 +91,13 @@ pub fn reported_error(error: &Value) -> ModelError {
     Fault::of(error).into_error()
 }
 
+/// Reads the wait that Google's APIs name in the details of an error: `{"retryDelay": "34s"}`.
+fn retry_delay(error: &Value) -> Option<Duration> {
+    let details = error.get("error")?.get("details")?.as_array()?;
+    let delay = details.iter().find_map(|detail| detail.get("retryDelay")?.as_str())?;
+    Duration::try_from_secs_f64(delay.strip_suffix('s')?.parse().ok()?).ok()
+}
+
 /// Makes the error of an answer with a failure status.
 pub(super) fn http_error(status: u16, body: &str, wait: Option<Duration>, request_id: Option<String>) -> ModelError {
     let document: Option<Value> = serde_json::from_str(body).ok();
@@ -102,7 +109,7 @@ pub(super) fn http_error(status: u16, body: &str, wait: Option<Duration>, reques
     );
     ModelError {
         kind: kind(Some(status), &fault),
-        retry_after: wait,
+        retry_after: wait.or_else(|| document.as_ref().and_then(retry_delay)),
         status: Some(status),
         provider_code: fault.code.or(fault.kind),
         request_id,
@@ -186,6 +193,10 @@ fn kind_of_message(status: Option<u16>, message: &str) -> Option<ModelErrorKind>
     if ["usage limits", "credit balance is too low"].iter().any(|words| message.to_ascii_lowercase().contains(words)) {
         return Some(ModelErrorKind::QuotaExhausted);
     }
+    // Gemini reports a wrong key as a bad request.
+    if status == Some(400) && message.contains("API key not valid") {
+        return Some(ModelErrorKind::Auth);
+    }
     // OpenRouter reports it with the status of a wrong key.
     if status == Some(403) && ["flagged", "moderation"].iter().any(|word| message.to_ascii_lowercase().contains(word)) {
         return Some(ModelErrorKind::Filtered);
@@ -254,6 +265,16 @@ mod tests {
 
         assert_eq!(kind_of(403, flagged), ModelErrorKind::Filtered);
         assert_eq!(kind_of(403, r#"{"error":{"message":"no access to this model"}}"#), ModelErrorKind::Auth);
+    }
+
+    #[test]
+    fn errors_of_gemini_have_their_kinds_and_waits() {
+        let key = r#"{"error":{"code":400,"message":"API key not valid. Please pass a valid API key.","status":"INVALID_ARGUMENT"}}"#;
+        let busy = r#"{"error":{"code":429,"message":"Resource has been exhausted","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"34.5s"}]}}"#;
+
+        assert_eq!(kind_of(400, key), ModelErrorKind::Auth);
+        let error = http_error(429, busy, None, None);
+        assert_eq!((error.kind, error.retry_after), (ModelErrorKind::RateLimited, Some(Duration::from_millis(34_500))));
     }
 
     #[test]

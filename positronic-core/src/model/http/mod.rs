@@ -16,11 +16,13 @@ mod secrets;
 mod sse;
 mod stopwatch;
 mod transport;
+mod turns;
 mod unreachable;
 
-pub use body::{RequestBody, sendable_arguments};
+pub use body::{RequestBody, sendable_arguments, sendable_object};
 pub use endpoint::Endpoint;
 pub use fault::{MAX_ITEMS, reported_error, shorten, too_many_items};
 pub use options::{HttpOptions, Timeouts};
 pub use sse::{SseDecoder, SseError};
 pub use transport::{Assemble, Transport};
+pub use turns::Turns;

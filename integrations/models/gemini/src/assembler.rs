@@ -1,0 +1,234 @@
+//! Assembles an answer of `streamGenerateContent` from its chunks.
+//!
+//! A chunk has whole parts. Texts in a row are one part of the answer, until one has a signature; the arguments of a call may
+//! stream over several chunks. Unknown parts are kept. The chunk with a `finishReason` finishes the answer.
+
+use std::collections::BTreeMap;
+
+use positronic_core::model::Piece;
+use positronic_core::model::http::lenient::{any, count, document, list, object, objects, text};
+use positronic_core::model::http::{MAX_ITEMS, shorten, too_many_items};
+use positronic_core::record::{
+    DeltaKind, Finish, ModelError, ModelErrorKind, ModelResponse, Part, ProposedCall, ResponseMetadata, Usage,
+};
+use serde_json::{Map, Value, json};
+
+use crate::partial_args;
+use crate::wire::ITEM;
+
+/// The fields of a part that are read into the record; the others are provider data.
+const CALL_FIELDS: [&str; 4] = ["name", "args", "partialArgs", "willContinue"];
+
+/// Assembles an answer without I/O: chunks go in, pieces and finally the answer come out.
+#[derive(Debug, Default)]
+pub struct GenerateContentAssembler {
+    parts: Vec<Part>,
+    calls: Vec<ProposedCall>,
+    /// The arguments of the last call while they stream.
+    streaming: Option<Map<String, Value>>,
+    /// Where the answer comes from, by the field of the candidate; a later chunk has all of the earlier ones.
+    sources: BTreeMap<&'static str, Value>,
+    metadata: ResponseMetadata,
+    finish: Option<Finish>,
+}
+
+impl GenerateContentAssembler {
+    /// Processes a chunk, or a whole answer, and returns its pieces.
+    ///
+    /// # Errors
+    ///
+    /// A [`ModelError`] of the kind that the server reports if the chunk is a failure, [`Filtered`](ModelErrorKind::Filtered)
+    /// if the prompt was blocked, [`Malformed`](ModelErrorKind::Malformed) if the chunk is not a JSON object or the answer has
+    /// too many parts.
+    pub fn feed(&mut self, chunk: &str) -> Result<Vec<Piece>, ModelError> {
+        let chunk = document(chunk)?;
+        if let Some(reason) = object(&chunk, "promptFeedback").and_then(|feedback| text(feedback, "blockReason")) {
+            let sentence = format!("the provider blocked the prompt: {}", shorten(reason));
+            let blocked = ModelError::new(ModelErrorKind::Filtered, sentence);
+            return Err(ModelError { provider_code: Some(reason.to_owned()), ..blocked });
+        }
+        self.read_metadata(&chunk);
+        let Some(candidate) = objects(&chunk, "candidates").first() else { return Ok(Vec::new()) };
+        let mut pieces = Vec::new();
+        let parts = object(candidate, "content").and_then(|content| list(content, "parts")).unwrap_or_default();
+        for part in parts.iter().filter_map(Value::as_object) {
+            if self.parts.len() >= MAX_ITEMS {
+                return Err(too_many_items());
+            }
+            self.add(part, &mut pieces);
+        }
+        for field in ["groundingMetadata", "urlContextMetadata", "citationMetadata"] {
+            if let Some(sources) = any(candidate, field) {
+                self.sources.insert(field, sources.clone());
+            }
+        }
+        if let Some(reason) = text(candidate, "finishReason") {
+            pieces.extend(self.end_call());
+            self.finish = Some(match reason {
+                "STOP" => Finish::Stop,
+                "MAX_TOKENS" => Finish::Length,
+                "SAFETY"
+                | "RECITATION"
+                | "BLOCKLIST"
+                | "PROHIBITED_CONTENT"
+                | "SPII"
+                | "IMAGE_SAFETY"
+                | "IMAGE_PROHIBITED_CONTENT"
+                | "IMAGE_RECITATION" => Finish::Filtered,
+                other => Finish::Other(other.to_owned()),
+            });
+        }
+        Ok(pieces)
+    }
+
+    /// Returns whether the model has finished; a broken connection is harmless then.
+    #[must_use]
+    pub const fn is_finished(&self) -> bool {
+        self.finish.is_some()
+    }
+
+    /// Returns the answer.
+    ///
+    /// # Errors
+    ///
+    /// [`Truncated`](ModelErrorKind::Truncated) without a finish reason.
+    pub fn finish(mut self) -> Result<ModelResponse, ModelError> {
+        self.end_call();
+        let finish = match self.finish {
+            Some(Finish::Stop) if !self.calls.is_empty() => Finish::Calls,
+            Some(finish) => finish,
+            None => {
+                let sentence = "the stream ended before the answer was finished";
+                return Err(ModelError::new(ModelErrorKind::Truncated, sentence));
+            }
+        };
+        let metadata = ResponseMetadata { finish, ..self.metadata };
+        let sources = self.sources.into_iter().map(|(field, sources)| json!({ "type": field, "sources": sources }));
+        self.parts.extend(sources.map(|data| Part::Opaque { data }));
+        Ok(ModelResponse { parts: self.parts, calls: self.calls, metadata })
+    }
+
+    fn read_metadata(&mut self, chunk: &Value) {
+        if let Some(id) = text(chunk, "responseId") {
+            self.metadata.response_id = Some(id.to_owned());
+        }
+        if let Some(model) = text(chunk, "modelVersion") {
+            self.metadata.answered_by = Some(model.to_owned());
+        }
+        if let Some(usage) = object(chunk, "usageMetadata") {
+            let tokens = |name: &str| count(usage, name).unwrap_or(0);
+            // Thoughts are counted beside the answer, and what the provider's tools read beside the prompt.
+            let reasoning = tokens("thoughtsTokenCount");
+            self.metadata.usage = Usage {
+                input: tokens("promptTokenCount").saturating_add(tokens("toolUsePromptTokenCount")),
+                output: tokens("candidatesTokenCount").saturating_add(reasoning),
+                cached: tokens("cachedContentTokenCount"),
+                cache_write: 0,
+                reasoning,
+            };
+        }
+    }
+
+    fn add(&mut self, part: &Map<String, Value>, pieces: &mut Vec<Piece>) {
+        if let Some(Value::Object(call)) = part.get("functionCall") {
+            self.add_call(part, call, pieces);
+            return;
+        }
+        pieces.extend(self.end_call());
+        let signature = part.get("thoughtSignature");
+        let is_thought = part.get("thought").and_then(Value::as_bool).unwrap_or_default();
+        match part.get("text").and_then(Value::as_str) {
+            Some(words) if is_thought => pieces.extend(self.add_thought(words, signature)),
+            Some(words) => {
+                pieces.extend(self.add_text(words));
+                if let Some(signature) = signature {
+                    let end = json!({ "text": "", "thoughtSignature": signature });
+                    self.parts.push(Part::Opaque { data: json!({ ITEM: end }) });
+                }
+            }
+            None => {
+                let kind = part.keys().find(|name| !name.starts_with("thought"));
+                self.parts.push(Part::Opaque { data: json!({ "type": kind, ITEM: part }) });
+            }
+        }
+    }
+
+    fn add_text(&mut self, words: &str) -> Option<Piece> {
+        if words.is_empty() {
+            return None;
+        }
+        if let Some(Part::Text { text }) = self.parts.last_mut() {
+            text.push_str(words);
+        } else {
+            self.parts.push(Part::Text { text: words.to_owned() });
+        }
+        Some(self.piece(DeltaKind::Text, words.to_owned()))
+    }
+
+    fn add_thought(&mut self, words: &str, signature: Option<&Value>) -> Option<Piece> {
+        let data = signature.map(|signature| json!({ ITEM: { "thoughtSignature": signature } }));
+        match self.parts.last_mut() {
+            Some(Part::Reasoning { text, data: known @ None }) => {
+                text.push_str(words);
+                *known = data;
+            }
+            _ => self.parts.push(Part::Reasoning { text: words.to_owned(), data }),
+        }
+        (!words.is_empty()).then(|| self.piece(DeltaKind::Reasoning, words.to_owned()))
+    }
+
+    /// Begins a call, or continues the one that streams.
+    fn add_call(&mut self, part: &Map<String, Value>, call: &Map<String, Value>, pieces: &mut Vec<Piece>) {
+        let name = call.get("name").and_then(Value::as_str).filter(|name| !name.is_empty());
+        if let Some(name) = name {
+            pieces.extend(self.end_call());
+            let index = u32::try_from(self.calls.len()).unwrap_or(u32::MAX);
+            self.parts.push(Part::Call { index });
+            self.calls.push(ProposedCall {
+                provider_id: call.get("id").and_then(Value::as_str).map(str::to_owned),
+                name: name.to_owned(),
+                arguments: String::new(),
+                data: call_data(part, call),
+            });
+            self.streaming = Some(call.get("args").and_then(Value::as_object).cloned().unwrap_or_default());
+            pieces.push(Piece { tool: Some(name.to_owned()), ..self.call_piece(String::new()) });
+        }
+        if let Some(arguments) = &mut self.streaming {
+            let partial = call.get("partialArgs").and_then(Value::as_array).into_iter().flatten();
+            partial.for_each(|piece| partial_args::set(arguments, piece));
+        }
+        let continues = call.get("willContinue").and_then(Value::as_bool).unwrap_or_default();
+        if !continues {
+            pieces.extend(self.end_call());
+        }
+    }
+
+    /// Completes the call that streams, and returns its arguments as a piece.
+    fn end_call(&mut self) -> Option<Piece> {
+        let arguments = Value::Object(self.streaming.take()?).to_string();
+        self.calls.last_mut()?.arguments.clone_from(&arguments);
+        Some(self.call_piece(arguments))
+    }
+
+    fn piece(&self, kind: DeltaKind, text: String) -> Piece {
+        let part = u32::try_from(self.parts.len().saturating_sub(1)).unwrap_or(u32::MAX);
+        Piece { part, kind, call: None, tool: None, text }
+    }
+
+    fn call_piece(&self, text: String) -> Piece {
+        let call = u32::try_from(self.calls.len().saturating_sub(1)).ok();
+        Piece { call, ..self.piece(DeltaKind::Arguments, text) }
+    }
+}
+
+/// Returns the provider data of a call: its id, the signature, and fields of later versions.
+fn call_data(part: &Map<String, Value>, call: &Map<String, Value>) -> Option<Value> {
+    let fields = |from: &Map<String, Value>, known: &[&str]| -> Map<String, Value> {
+        from.iter()
+            .filter(|(name, _)| !known.contains(&name.as_str()))
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect()
+    };
+    let (own, around) = (fields(call, &CALL_FIELDS), fields(part, &["functionCall"]));
+    (!own.is_empty() || !around.is_empty()).then(|| json!({ ITEM: { "call": own, "part": around } }))
+}

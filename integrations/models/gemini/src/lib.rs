@@ -1,0 +1,23 @@
+//! Google's Gemini API (`generateContent`) as a [`Model`](positronic_core::model::Model) of Positronic.
+//!
+//! `wire` writes a request, `assembler` reads the stream of an answer, and `partial_args` the arguments of a call that stream
+//! value by value. Thought signatures and parts that only the provider understands are stored with the answer and sent back as
+//! they came. The HTTP part is [`positronic_core::model::http`].
+//!
+//! ```no_run
+//! use positronic_gemini::{Gemini, GeminiConfig};
+//!
+//! let config = GeminiConfig::builder().api_key("AIza…").model("gemini-2.5-flash").build();
+//! let model = Gemini::new(config)?;
+//! # Ok::<(), positronic_core::record::ModelError>(())
+//! ```
+
+mod assembler;
+mod config;
+mod model;
+mod partial_args;
+mod wire;
+
+pub use assembler::GenerateContentAssembler;
+pub use config::GeminiConfig;
+pub use model::Gemini;

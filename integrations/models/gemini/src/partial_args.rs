@@ -1,0 +1,110 @@
+//! Arguments of a call that stream value by value: `{"jsonPath": "$.trip.days[0]", "stringValue": "Mon", "willContinue": true}`.
+
+use serde_json::{Map, Value};
+
+/// The largest index of a list element, far above what models write.
+const LARGEST_INDEX: usize = 4096;
+
+/// Sets the value at a path, or appends to the string there. A path that cannot be read changes nothing.
+pub(crate) fn set(arguments: &mut Map<String, Value>, piece: &Value) {
+    let Some(path) = piece.get("jsonPath").and_then(Value::as_str).and_then(steps) else { return };
+    let value = if let Some(text) = piece.get("stringValue") {
+        text.clone()
+    } else if let Some(value) = piece.get("numberValue").or_else(|| piece.get("boolValue")) {
+        value.clone()
+    } else if piece.get("nullValue").is_some() {
+        Value::Null
+    } else {
+        return;
+    };
+    let mut target = Value::Object(std::mem::take(arguments));
+    if let Some(place) = path.iter().try_fold(&mut target, |place, step| enter(place, step)) {
+        match (place, value) {
+            (Value::String(known), Value::String(more)) => known.push_str(&more),
+            (place, value) => *place = value,
+        }
+    }
+    if let Value::Object(changed) = target {
+        *arguments = changed;
+    }
+}
+
+/// A step of a path.
+#[derive(Debug, PartialEq, Eq)]
+enum Step {
+    Field(String),
+    Index(usize),
+}
+
+/// Reads a path such as `$.a.b[0]` or `$['a b'][1]`.
+fn steps(path: &str) -> Option<Vec<Step>> {
+    let mut rest = path.strip_prefix('$')?;
+    let mut steps = Vec::new();
+    while !rest.is_empty() {
+        let step;
+        (step, rest) = if let Some(quoted) = rest.strip_prefix("['") {
+            let (name, rest) = quoted.split_once("']")?;
+            (Step::Field(name.to_owned()), rest)
+        } else if let Some(index) = rest.strip_prefix('[') {
+            let (index, rest) = index.split_once(']')?;
+            (Step::Index(index.parse().ok().filter(|index| *index <= LARGEST_INDEX)?), rest)
+        } else {
+            let name = rest.strip_prefix('.')?;
+            let (name, rest) = name.split_at(name.find(['.', '[']).unwrap_or(name.len()));
+            (Step::Field(name.to_owned()), rest)
+        };
+        steps.push(step);
+    }
+    (!steps.is_empty()).then_some(steps)
+}
+
+/// Returns the place of a step, which is made if it does not exist; `None` if there is a value of another kind.
+fn enter<'a>(place: &'a mut Value, step: &Step) -> Option<&'a mut Value> {
+    match step {
+        Step::Field(name) => {
+            if place.is_null() {
+                *place = Value::Object(Map::new());
+            }
+            Some(place.as_object_mut()?.entry(name.clone()).or_insert(Value::Null))
+        }
+        Step::Index(index) => {
+            if place.is_null() {
+                *place = Value::Array(Vec::new());
+            }
+            let list = place.as_array_mut()?;
+            if list.len() <= *index {
+                list.resize(index + 1, Value::Null);
+            }
+            list.get_mut(*index)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn values_are_set_at_their_paths() {
+        let mut arguments = Map::new();
+        for piece in [
+            json!({ "jsonPath": "$.city", "stringValue": "Os" }),
+            json!({ "jsonPath": "$.city", "stringValue": "lo" }),
+            json!({ "jsonPath": "$.days[1].hour", "numberValue": 9 }),
+            json!({ "jsonPath": "$['is far']", "boolValue": true }),
+            json!({ "jsonPath": "$.none", "nullValue": null }),
+            json!({ "jsonPath": "$.city.name", "stringValue": "no object" }),
+            json!({ "jsonPath": "$.days[99999]", "stringValue": "too far" }),
+            json!({ "jsonPath": "city", "stringValue": "no path" }),
+        ] {
+            set(&mut arguments, &piece);
+        }
+
+        assert_eq!(
+            Value::Object(arguments),
+            json!({ "city": "Oslo", "days": [null, { "hour": 9 }], "is far": true, "none": null })
+        );
+    }
+}

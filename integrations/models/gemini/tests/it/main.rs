@@ -1,0 +1,7 @@
+//! The adapter against recorded answers, and against a server with the API's published rules.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+
+mod recorded;
+mod requests;
+mod rules;
+mod runs;
