@@ -215,7 +215,7 @@ fn iteration_event(frame: &mut LoopFrame, iteration: u32, event: &Event) -> Resu
             frame.expected = u32::try_from(calls).unwrap_or(u32::MAX);
             if calls > 0 {
                 frame.phase = LoopPhase::Batch;
-            } else if std::mem::take(&mut frame.unread) {
+            } else if std::mem::take(&mut frame.unread) || metadata.finish == Finish::Paused {
                 frame.fault = None;
                 next_iteration(frame);
             } else {

@@ -37,6 +37,7 @@ impl AnswerFault {
             Finish::Filtered => Some(Self::Filtered),
             Finish::Length => Some(Self::Length { max_output_tokens }),
             _ if calls => None,
+            Finish::Paused => None,
             Finish::Refused => Some(Self::Refused),
             _ if refuses() => Some(Self::Refused),
             // An item that only its provider understands is not an answer.
@@ -96,6 +97,7 @@ mod tests {
             (vec![call], Finish::Filtered, Some(AnswerFault::Filtered)),
             (vec![text("Hi")], Finish::Length, Some(AnswerFault::Length { max_output_tokens: Some(9) })),
             (vec![text(" ")], Finish::Stop, Some(AnswerFault::Empty { reason: None })),
+            (vec![], Finish::Paused, None),
             (vec![], other, Some(AnswerFault::Empty { reason: Some("MALFORMED_FUNCTION_CALL".to_owned()) })),
         ];
         for (parts, finish, fault) in cases {

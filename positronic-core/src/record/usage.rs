@@ -68,6 +68,9 @@ pub enum Finish {
     Filtered,
     /// It refused to answer.
     Refused,
+    /// It goes on in its next answer: the provider interrupts long work of its own tools. The loop asks it again with the
+    /// same messages and this answer.
+    Paused,
     /// Another reason, as named by the provider.
     Other(String),
 }

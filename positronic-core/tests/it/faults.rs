@@ -1,10 +1,12 @@
 //! Unusable answers: refusals, filtered, truncated and empty ones.
 
+use std::sync::Arc;
+
 use positronic_core::dsl::Loop;
-use positronic_core::model::scripted::Reply;
+use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{
-    AnswerFault, EndReason, EventKind, Finish, LoopOutcome, OutputKind, Part, Settings, ToolResult,
+    AnswerFault, EndReason, EventKind, Finish, LoopOutcome, Message, OutputKind, Part, Settings, ToolResult,
 };
 use positronic_core::runner::Settled;
 use positronic_core::testing::Story;
@@ -221,4 +223,20 @@ async fn question_is_asked_again_up_to_its_limit_and_never_after_a_refusal() {
     let play = Play::free([Reply::refusal("I rule on nothing.")]);
     let message = failure(&play.run(&asking(None), ()).await);
     assert!(message.ends_with("the model refused to answer: I rule on nothing."), "{message}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn paused_answer_is_continued_without_a_message() {
+    let replies = [Reply::text("I search. ").finish(Finish::Paused), Reply::text("Found.")];
+    let model = Arc::new(ScriptedModel::new(replies));
+    let runner = Runner::builder().model(Arc::clone(&model)).build();
+
+    let search = brain("Search").r#loop("Look", |cx| cx.system("Search.").input("Go."));
+    let run = runner.start(&search, ()).await.unwrap();
+    run.result().await.unwrap();
+
+    let continued = model.requests()[1].messages.messages();
+    assert_eq!(continued.len(), 2);
+    assert!(matches!(&continued[1], Message::Assistant { parts } if parts.len() == 1), "{continued:?}");
+    assert_eq!(run.answer().as_deref(), Some("Found."));
 }

@@ -142,6 +142,7 @@ impl MessagesAssembler {
             "tool_use" => Finish::Calls,
             "max_tokens" | "model_context_window_exceeded" => Finish::Length,
             "refusal" => Finish::Refused,
+            "pause_turn" => Finish::Paused,
             other => Finish::Other(other.to_owned()),
         });
     }

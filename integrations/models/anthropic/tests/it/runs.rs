@@ -10,7 +10,7 @@ use positronic_core::record::{ModelErrorKind, ModelRequest, Path, Transcript};
 use positronic_model_testing::{Provider, ResponseTemplate, events};
 use serde_json::{Value, json};
 
-use crate::recorded::{TEXT, TOOL_WITHOUT_ARGUMENTS};
+use crate::recorded::{TEXT, TOOL_WITHOUT_ARGUMENTS, WEB_SEARCH};
 use crate::rules::check;
 
 fn model(provider: &Provider) -> Anthropic {
@@ -166,4 +166,19 @@ async fn tokens_are_counted_by_the_provider() {
     assert_eq!(provider.requests().await[0].url.path(), "/v1/messages/count_tokens");
     let body = &provider.bodies()[0];
     assert!(body["max_tokens"].is_null() && body["stream"].is_null(), "{body}");
+}
+
+#[tokio::test]
+async fn paused_turn_is_continued_with_its_blocks() {
+    let paused = |event: String| event.replace(r#""stop_reason":"end_turn""#, r#""stop_reason":"pause_turn""#);
+    let provider =
+        Provider::start(check, vec![events(WEB_SEARCH).into_iter().map(paused).collect(), events(TEXT)]).await;
+    let runner = Runner::builder().model(model(&provider)).build();
+    let run = runner.start(&tracker(), ()).await.unwrap();
+    run.result().await.unwrap();
+
+    let messages = &provider.bodies()[1]["messages"];
+    assert_eq!(messages.as_array().unwrap().len(), 2);
+    assert_eq!(messages[1]["content"][0]["type"], "server_tool_use");
+    assert!(run.answer().unwrap().starts_with("Hello!"));
 }
