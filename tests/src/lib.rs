@@ -33,6 +33,7 @@ pages! {
     embedding: "docs/guide/embedding.md",
     command_line: "docs/guide/command-line.md",
     models: "docs/guide/models.md",
+    native_models: "docs/guide/native-models.md",
     providers: "docs/guide/providers.md",
     mcp: "docs/guide/mcp.md",
     toolbox: "docs/guide/toolbox.md",
