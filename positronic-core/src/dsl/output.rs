@@ -57,7 +57,7 @@ impl CustomOutput {
     ///
     /// # Errors
     ///
-    /// An [`Error`] when it was recorded by an incompatible version of this type.
+    /// An [`Error`](crate::error::Error) when it was recorded by an incompatible version of this type.
     pub fn read<T: OutputType + DeserializeOwned>(&self) -> Result<Option<T>> {
         if self.kind != T::KIND {
             return Ok(None);

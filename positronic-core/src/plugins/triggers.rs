@@ -27,7 +27,7 @@ const LONGEST: usize = 1000;
 /// `at` is a time with its offset (`2026-03-01T09:00:00+01:00`), `in` and `every` are durations (`10 minutes`,
 /// `1 day 12 hours`). A day has 24 hours: a daily trigger at nine fires at eight or ten after a clock change.
 /// With only `every`, the first time is after one interval. A trigger fires at most once a minute, and an owner has at most
-/// 20 triggers, unless [`at_least`](Self::at_least) and [`most`](Self::most) are set.
+/// 20 triggers, unless [`at_least`](Self::at_least) and [`limit`](Self::limit) are set.
 ///
 /// A trigger starts the brain of the run that set it, with the same options, budget and user. In a conversation it starts the
 /// next prompt, with the conversation's history; it waits for a previous run that is not over, or cancels it, by
