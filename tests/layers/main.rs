@@ -17,7 +17,7 @@ const ARCHITECTURE: &str = include_str!("../../ARCHITECTURE.md");
 const TOKIO: &[&str] = &[
     "runner/",
     "testing/",
-    "model/openai/transport.rs",
+    "model/http/transport.rs",
     "model/scripted.rs",
     "model/wrap/concurrency.rs",
     "model/wrap/fallback.rs",
