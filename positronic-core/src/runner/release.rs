@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use super::Runner;
 
-/// How long a worker may take to record the release of its run: a failed append is retried for 6.35 seconds.
-const LAST_WORDS: Duration = Duration::from_secs(7);
+/// How long a worker may take to record the release of its run. A failed append would be retried for longer, but a
+/// process that ends must not wait for that.
+const RECORDING_TIME: Duration = Duration::from_secs(7);
 
 impl Runner {
     /// Releases all runs, so that other workers can claim them at once. No new work begins; work in flight is
@@ -16,7 +17,7 @@ impl Runner {
     /// blocks its thread or the store cannot be written. A process that ends earlier leaves its work as a crash
     /// does.
     pub async fn release(&self) {
-        let left = self.registry.release(self.release_grace.saturating_add(LAST_WORDS)).await;
+        let left = self.registry.release(self.release_grace.saturating_add(RECORDING_TIME)).await;
         if left > 0 {
             tracing::warn!(runs = left, "not all runs could be released in time");
         }
