@@ -32,6 +32,7 @@ pub struct Waiting {
 /// Who can resume a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum WaitingOn {
     /// A person, who decides, replies or resumes.
     Person,

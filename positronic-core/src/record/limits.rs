@@ -78,6 +78,7 @@ fn is_default_parallel(value: &u32) -> bool {
 /// The effect of reaching a limit without a granted extension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum OnLimit {
     /// Ends the loop; the brain continues with its next stage.
     #[default]
@@ -127,6 +128,7 @@ impl LimitKind {
 /// How the calls of a batch wait for each other's approvals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum BatchPolicy {
     /// All approvals are asked at once; a call after an undecided one waits for it, unless it is read-only.
     #[default]

@@ -40,6 +40,7 @@ impl Default for StructuredActions {
 /// How a request describes the format of actions to the model. The system prompt lists the actions in every case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum ActionFormat {
     /// As a structured output format whose root is one object, which every provider with such formats accepts. It does not
     /// relate inputs to actions: the system prompt names the fields of each, and the input is checked after the

@@ -18,6 +18,7 @@ use super::skip::is_default;
 /// How a message or a trigger treats a previous run of its conversation that is not over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Busy {
     /// A message goes to the open loop, which reads it when pending items are decided. A trigger fires when the run is
     /// over.

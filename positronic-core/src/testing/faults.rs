@@ -12,6 +12,7 @@ use crate::store::{
 
 /// A fault of an append.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Fault {
     /// It writes nothing and fails.
     Refused(StoreError),

@@ -131,6 +131,7 @@ fn host(url: &str) -> &str {
 /// Where the context of a request goes if the last message is a tool's result. After a user message it is always
 /// part of that message, so that there are never two in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum ContextAfterResults {
     /// Depends on the URL: in the result for Mistral's API, which rejects a user message after a result, else in a separate
     /// message.
@@ -144,6 +145,7 @@ pub enum ContextAfterResults {
 
 /// Which reasoning the chat API sends back, always in the field in which it was received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum ReasoningBack {
     /// That of answers with calls: models that reason between calls need it, and no server is known to reject it.
     #[default]
@@ -156,6 +158,7 @@ pub enum ReasoningBack {
 
 /// For which models the Responses API requests encrypted reasoning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum EncryptedReasoning {
     /// For known reasoning models: OpenAI's o series, GPT-5 and later except for their chat variants, and any model
     /// for which a request sets `reasoning`.

@@ -8,6 +8,7 @@ use std::time::Duration;
 /// After any crash the log is a prefix of what was committed: an append is never torn, and never lost while a later one
 /// survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum Durability {
     /// Survives a killed process, but not a power loss or a crash of the operating system, which may lose the last
     /// appends (`synchronous=NORMAL`). A commit does not wait for the disk.
