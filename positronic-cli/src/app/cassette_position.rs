@@ -52,17 +52,17 @@ pub(crate) async fn rewind(cassette: &Cassette, store: &ProjectStore, run: &RunI
 pub(crate) struct CassetteFollower {
     cassette: Arc<Cassette>,
     /// The next event of each run over which the cassette was advanced.
-    wound: Mutex<HashMap<RunId, Seq>>,
+    positions: Mutex<HashMap<RunId, Seq>>,
 }
 
 impl CassetteFollower {
     pub(crate) fn new(cassette: &Arc<Cassette>) -> Self {
-        Self { cassette: Arc::clone(cassette), wound: Mutex::default() }
+        Self { cassette: Arc::clone(cassette), positions: Mutex::default() }
     }
 
     /// Returns whether the cassette has an answer left.
-    pub(crate) fn goes_on(&self) -> bool {
-        goes_on(&self.cassette)
+    pub(crate) fn has_answers_left(&self) -> bool {
+        has_answers_left(&self.cassette)
     }
 
     /// Begins another conversation, for which the cassette plays from its beginning.
@@ -73,12 +73,12 @@ impl CassetteFollower {
     /// Advances the cassette over the answers in a conversation since the last call, except those that the worker `own`
     /// played.
     pub(crate) async fn wind(&self, store: &ProjectStore, conversation: &str, own: &str) -> Result<(), Failure> {
-        let mut wound = self.wound.lock().await;
+        let mut positions = self.positions.lock().await;
         for row in store.client().conversation(conversation).await?.into_iter().rev() {
-            let from = wound.get(&row.run).copied().unwrap_or(Seq(0));
+            let from = positions.get(&row.run).copied().unwrap_or(Seq(0));
             if from < row.next {
                 let next = wind(&self.cassette, store, &row.run, from, Some(own)).await?;
-                wound.insert(row.run, next);
+                positions.insert(row.run, next);
             }
         }
         Ok(())
@@ -147,7 +147,7 @@ async fn wind(
 }
 
 /// Returns whether a cassette has an answer left.
-pub(crate) fn goes_on(cassette: &Cassette) -> bool {
+pub(crate) fn has_answers_left(cassette: &Cassette) -> bool {
     !cassette.unused_exchanges().is_empty()
 }
 

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::app::{Failure, write_file};
 use crate::cli::Format;
-use crate::render::{Style, View, conversation_markdown, is_own, standing, talk_text};
+use crate::render::{Style, View, chat_text, conversation_markdown, is_own, standing};
 
 /// The version of the exported JSON.
 const VERSION: u32 = 1;
@@ -43,7 +43,7 @@ impl Recorded {
     /// Renders the last `most` runs as a transcript; with `all`, also hidden prompts.
     pub(crate) fn text(&self, most: usize, style: &Style, all: bool, now: Timestamp) -> String {
         let older = self.runs.len().saturating_sub(most);
-        self.runs.iter().skip(older).map(|(_, log)| talk_text(&View::replay(log, now), style, all)).collect()
+        self.runs.iter().skip(older).map(|(_, log)| chat_text(&View::replay(log, now), style, all)).collect()
     }
 
     /// Renders the usage of its budget, if it has one.

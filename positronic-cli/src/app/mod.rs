@@ -29,7 +29,7 @@ mod unclaimed;
 
 pub(crate) use atomic_write::replace_file;
 pub(crate) use cassette_position::{
-    CassetteFollower, NO_ANSWER_LEFT, REPLY, SET_ENDPOINT, answers_for, goes_on, rewind,
+    CassetteFollower, NO_ANSWER_LEFT, REPLY, SET_ENDPOINT, answers_for, has_answers_left, rewind,
 };
 pub(crate) use changed::changed_runs;
 pub(crate) use conversation::{Recorded, format_of, write_conversation};

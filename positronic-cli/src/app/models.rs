@@ -391,8 +391,11 @@ mod tests {
         let unasked = with(proxy(), None, &own, &local(None)).unwrap_err();
         assert_eq!(unasked, "--proxy needs an endpoint, but the project's own model scripted/scripted answers");
         assert_eq!(with(proxy(), Some("smollm2"), &own, &local(None)), Ok("openai/smollm2".to_owned()));
-        let nobody = form(Some(ActionFormatArg::Plain), &Settings::default()).unwrap_err();
-        assert!(nobody.starts_with("error: --action-format needs an endpoint, and none is configured\n"), "{nobody}");
+        let without_endpoint = form(Some(ActionFormatArg::Plain), &Settings::default()).unwrap_err();
+        assert!(
+            without_endpoint.starts_with("error: --action-format needs an endpoint, and none is configured\n"),
+            "{without_endpoint}"
+        );
     }
 
     #[tokio::test]

@@ -213,7 +213,7 @@ struct Unchecked {
 const GONE: i32 = 5;
 
 impl Unchecked {
-    fn heard<T>(&mut self, written: io::Result<T>, unread: T) -> io::Result<T> {
+    fn unless_closed<T>(&mut self, written: io::Result<T>, unread: T) -> io::Result<T> {
         match written {
             Err(error)
                 if error.kind() == io::ErrorKind::BrokenPipe
@@ -233,7 +233,7 @@ impl Write for Unchecked {
             return Ok(bytes.len());
         }
         let written = self.inner.write(bytes);
-        self.heard(written, bytes.len())
+        self.unless_closed(written, bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -241,7 +241,7 @@ impl Write for Unchecked {
             return Ok(());
         }
         let flushed = self.inner.flush();
-        self.heard(flushed, ())
+        self.unless_closed(flushed, ())
     }
 }
 

@@ -113,7 +113,7 @@ impl ChatContext {
             };
             // Another process may have answered the last prompt.
             self.wind(runner).await.map_err(reason)?;
-            if !follower.goes_on() {
+            if !follower.has_answers_left() {
                 return Err(format!("the trigger {} cannot fire here: {NO_ANSWER_LEFT}", timer.trigger.id));
             }
         }

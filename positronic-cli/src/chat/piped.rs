@@ -1,6 +1,6 @@
 //! Chat over a pipe: each line of stdin is a message, each answer a text on stdout.
 //!
-//! It ends with the input, or with the first message that gets no complete answer, since the next line would assume one.
+//! It ends with the input, or with the first message that gets no complete answer, since the next line may refer to it.
 
 use std::io::{BufRead as _, BufReader, Read};
 use std::sync::Arc;

@@ -60,8 +60,8 @@ pub(super) enum Action {
     Command(Slash, String),
     /// Answer with an [`Input::Question`] about this.
     Ask(Pending),
-    /// Look for runs that began elsewhere, and fire triggers.
-    LookAround,
+    /// List runs that other processes began, and fire due triggers.
+    PollStore,
     /// Release the run, and leave when that is done.
     Release,
     /// Leave now.

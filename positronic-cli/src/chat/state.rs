@@ -111,13 +111,13 @@ impl ChatState {
             Input::Event(event) => self.event(event),
             Input::Settled(settled) => self.settled(settled),
             Input::Sent(sent) => self.sent(sent),
-            Input::Signalled(Ok(())) => self.goes_on(),
+            Input::Signalled(Ok(())) => self.continues(),
             Input::Signalled(Err(reason)) => self.print(Tone::Warn, reason),
             Input::Question(question) => self.question = Some(*question),
             Input::Withdrawn(reason) => {
                 if let Some(question) = self.question.take() {
                     self.print(Tone::Warn, format!("{} no longer waits: {reason}", asking_party(question.pending())));
-                    self.goes_on();
+                    self.continues();
                 }
             }
             Input::Say(text) => self.say(text),
@@ -265,7 +265,7 @@ impl ChatState {
             Some(Leaving::Releases) => {}
             None => {
                 if self.ticks.is_multiple_of(LOOK) {
-                    self.act(Action::LookAround);
+                    self.act(Action::PollStore);
                 }
                 self.ask_next();
             }
@@ -284,14 +284,14 @@ impl ChatState {
                 }
                 // A message to a run that waits for an approval does not end the wait.
                 if !matches!(kind, EventKind::LoopMessage { .. }) {
-                    self.goes_on();
+                    self.continues();
                 }
             }
         }
     }
 
-    /// Notes that the run waits no longer, or for something else.
-    fn goes_on(&mut self) {
+    /// Marks the run as running: it no longer waits, or waits for another item.
+    fn continues(&mut self) {
         if self.is_open() {
             self.phase = Phase::Running;
         }

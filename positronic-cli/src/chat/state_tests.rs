@@ -367,7 +367,7 @@ fn resize_changes_the_layout_and_not_the_state() {
 }
 
 #[test]
-fn failed_stopped_and_paused_runs_are_told_apart() {
+fn failed_stopped_and_paused_runs_are_distinguished() {
     let mut chat = running();
     chat.on(Input::Settled(&Settled::Paused));
     assert!(screen(&mut chat, SIZE).contains("⏸ paused; lift it with: resume c-0\n› say more, or /pending"));
@@ -396,13 +396,13 @@ fn other_process_that_answers_is_named_until_this_one_takes_over() {
 }
 
 #[test]
-fn twelfth_tick_looks_around() {
+fn every_twelfth_tick_polls_the_store() {
     let mut chat = chat(true);
 
     let ticks: Vec<Vec<Action>> = (0..12).map(|_| chat.on(Input::Tick)).collect();
 
     assert!(ticks[..11].iter().all(Vec::is_empty));
-    assert_eq!(ticks[11], [Action::LookAround]);
+    assert_eq!(ticks[11], [Action::PollStore]);
 }
 
 fn any_input() -> impl Strategy<Value = (u8, String, (usize, usize))> {

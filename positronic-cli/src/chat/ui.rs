@@ -58,7 +58,7 @@ pub(crate) async fn chat_ui(
         history: file,
         context,
         runner,
-        live: Live::of_talk(&mut *ui.err as &mut (dyn Write + Send), style, columns, rows),
+        live: Live::of_chat(&mut *ui.err as &mut (dyn Write + Send), style, columns, rows),
         out: is_piped.then_some(&mut *ui.out),
         keyboard: Keyboard::open()?,
         interrupts: interrupts(),
@@ -239,7 +239,7 @@ impl ChatUi<'_> {
                     let question = Question::new(&pending, place, currency, true, size());
                     self.input(Input::Question(Box::new(question)));
                 }
-                Action::LookAround => {
+                Action::PollStore => {
                     let looked = match self.look_around().await {
                         Ok(()) => self.fire().await,
                         failed => failed,

@@ -2,6 +2,7 @@
 
 mod brains;
 mod command;
+mod conversations;
 mod exit;
 mod json;
 pub(crate) mod limits;
@@ -10,7 +11,6 @@ pub(crate) mod options;
 mod runs;
 mod signals;
 mod suggest;
-mod talks;
 mod values;
 
 #[cfg(test)]
@@ -19,6 +19,10 @@ pub(crate) use brains::{
     ActionFormatArg, ListArgs, ModelArgs, NewArgs, OptionArgs, OutputArgs, RunArgs, ShowArgs, WorkArgs,
 };
 pub(crate) use command::{Cli, Color, Command, StoreArgs};
+pub(crate) use conversations::{
+    ChatArgs, ConversationExportArgs, ConversationListArgs, ConversationShowArgs, Conversations, ConversationsArgs,
+    Format,
+};
 pub(crate) use exit::{EXIT_CODES, Exit};
 pub(crate) use json::no_json;
 pub(crate) use names::check_name;
@@ -28,8 +32,4 @@ pub(crate) use runs::{
 };
 pub(crate) use signals::{ApproveArgs, By, CancelArgs, RejectArgs, RunByArgs, SendArgs};
 pub(crate) use suggest::did_you_mean;
-pub(crate) use talks::{
-    ChatArgs, ConversationExportArgs, ConversationListArgs, ConversationShowArgs, Conversations, ConversationsArgs,
-    Format,
-};
 pub(crate) use values::earlier;

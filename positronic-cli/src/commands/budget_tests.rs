@@ -1,4 +1,4 @@
-//! Limits at which a person is asked for more, and the budget of a run, over a store's file.
+//! Limits that ask a person for more, and budgets of runs.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use serde_json::json;
 use super::store_tests::Desk;
 use crate::app::Project;
 
-/// A desk whose loop may use twenty tokens, and asks for more.
+/// A brain whose loop may use twenty tokens, and asks for more.
 fn thrifty() -> Brain<(), u32> {
     brain("Thrifty").state(0_u32).r#loop("Work", |cx| {
         cx.system("You count.").input("Count.").max_tokens(20).ask_for_more().tool("count", |t| {
@@ -29,14 +29,14 @@ fn counting(iterations: usize) -> Project {
     Project::new().brain(thrifty()).model(Tier::Normal, Arc::new(model))
 }
 
-/// What waits, without how long.
+/// Returns the output of `inbox` without ages.
 fn inbox(desk: &Desk) -> String {
     let listed = desk.call(&Project::new(), &["inbox"]).out;
     listed.lines().map(|line| format!("{}\n", line.split(", for ").next().unwrap_or_default())).collect()
 }
 
 #[test]
-fn a_loop_that_asks_for_more_is_granted_it_from_anywhere() {
+fn limit_question_is_granted_by_another_process() {
     let desk = Desk::new();
 
     let waits = desk.call(&counting(9), &["run", "thrifty", "--id", "count-1", "--plain"]);
@@ -108,7 +108,7 @@ fn a_loop_that_asks_for_more_is_granted_it_from_anywhere() {
 }
 
 #[test]
-fn a_run_has_a_budget_of_its_own() {
+fn run_flags_set_the_budget_of_a_run() {
     let desk = Desk::new();
     let prices = desk.path("prices.toml");
     let table = "as_of = \"2026-11-01\"\ncurrency = \"EUR\"\n[prices]\n\"scripted/*\" = { input = 1.5, output = 4 }";
@@ -172,7 +172,7 @@ fn a_run_has_a_budget_of_its_own() {
 }
 
 #[test]
-fn a_limit_of_money_that_nothing_can_keep_is_refused_before_anything_begins() {
+fn unenforceable_money_limit_is_refused_before_the_run_starts() {
     let desk = Desk::new();
     let file = |name: &str, text: &str| {
         std::fs::write(desk.path(name), text).unwrap();
@@ -218,7 +218,7 @@ fn a_limit_of_money_that_nothing_can_keep_is_refused_before_anything_begins() {
 }
 
 #[test]
-fn the_options_of_run_read_amounts_as_more_does() {
+fn run_limits_and_grants_parse_amounts_alike() {
     let refused = |option: &str, text: &str| {
         use clap::Parser as _;
         let error = crate::cli::Cli::try_parse_from(["desk", "run", "thrifty", option, text]).unwrap_err();
@@ -245,7 +245,7 @@ fn the_options_of_run_read_amounts_as_more_does() {
 }
 
 #[test]
-fn what_a_run_asks_for_is_shown_where_it_happened() {
+fn limit_question_and_grant_are_shown_where_they_happened() {
     let desk = Desk::new();
     let reporting = || {
         let used = Usage { input: 10, ..Usage::default() };

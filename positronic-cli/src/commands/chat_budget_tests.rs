@@ -1,4 +1,4 @@
-//! What a conversation and each of its answers may use, over a store's file.
+//! Budgets of a conversation and of each of its answers.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use super::tests::{Outcome, at_desk, call_given};
 use crate::app::{Project, Settings};
 
-/// What the model looks once for.
+/// Arguments of the tool that the model calls first.
 const LOOK: &str = "Look.";
 
 /// A brain whose model uses ten tokens an iteration.
@@ -41,19 +41,19 @@ impl Desk {
         at_desk(call_given(&project(), arguments, lines, settings), self.0.path())
     }
 
-    /// Says lines in the conversation `c`.
+    /// Sends lines to the conversation `c`.
     fn chat(&self, lines: &str, rest: &[&str]) -> Outcome {
         self.call(lines, &[&["chat", "helper", "-c", "c"], rest].concat(), false)
     }
 
-    /// Returns what `/usage` says.
+    /// Returns the output of `/usage`.
     fn usage(&self, rest: &[&str]) -> String {
         self.call("/usage\n", &[&["chat", "helper", "-c", "c"], rest].concat(), true).err
     }
 }
 
 #[test]
-fn a_conversation_has_a_budget_that_holds_in_every_process() {
+fn conversation_budget_applies_in_every_process() {
     let desk = Desk::new();
 
     let spent = desk.chat("one\ntwo\nthree\nfour\n", &["--max-tokens", "25"]);
@@ -62,8 +62,8 @@ fn a_conversation_has_a_budget_that_holds_in_every_process() {
     let refused = "error: the conversation `c` has used up its budget of tokens: 30 tokens of 25 tokens; give it a larger one\n  \
                    desk chat Helper --conversation c --max-tokens NUMBER\n";
     assert!(spent.err.ends_with(refused), "{}", spent.err);
-    assert!(desk.chat("four", &[]).err.ends_with(refused), "another process is told nothing");
-    // What is not said again stays.
+    assert!(desk.chat("four", &[]).err.ends_with(refused), "another process sends no request");
+    // A limit that no flag names again still applies.
     assert!(desk.chat("four", &["--max-iterations", "50"]).err.ends_with(refused));
     let shown = desk.call("", &["conversations", "show", "c"], false);
     assert!(shown.out.ends_with("\n\nbudget of the conversation: 30 of 25 tokens used\n"), "{}", shown.out);
@@ -82,7 +82,7 @@ fn a_conversation_has_a_budget_that_holds_in_every_process() {
 }
 
 #[test]
-fn each_answer_has_a_budget_and_the_next_one_has_as_much() {
+fn each_answer_has_the_full_answer_budget() {
     let desk = Desk::new();
     let each = ["--answer-max-iterations", "1", "--answer-max-tokens", "90"];
 

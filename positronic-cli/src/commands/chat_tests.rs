@@ -1,4 +1,4 @@
-//! Conversations over a pipe, and as they are listed, shown and written down.
+//! Conversations over a pipe, and their lists and exports.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ impl Desk {
         at_desk(call_given(project, arguments, lines, settings), self.0.path())
     }
 
-    /// Says lines to the brain of a test, in the conversation `c`.
+    /// Sends lines to the brain `Helper`, in the conversation `c`.
     fn chat(&self, model: &Arc<ScriptedModel>, lines: &str) -> Outcome {
         self.say(&project(model), lines, &["chat", "helper", "--conversation", "c"])
     }
@@ -40,7 +40,7 @@ impl Desk {
     }
 }
 
-/// A loop that asks before it pays, and one behind it that people are not shown.
+/// A loop whose tool needs approval, and a hidden loop after it.
 fn helper() -> Brain<(), ()> {
     brain("Helper")
         .r#loop("Talk", |cx| {
@@ -63,8 +63,8 @@ fn noting() -> Brain<(), ()> {
         .step("End", async |_| Ok(()))
 }
 
-fn deaf() -> Brain<(), String> {
-    brain("Deaf").step("Do", async |_| Ok("done".to_owned()))
+fn loopless() -> Brain<(), String> {
+    brain("Loopless").step("Do", async |_| Ok("done".to_owned()))
 }
 
 fn busy() -> Brain<(), ()> {
@@ -89,18 +89,18 @@ fn scripted(replies: impl IntoIterator<Item = Reply>) -> Arc<ScriptedModel> {
     Arc::new(ScriptedModel::new(replies))
 }
 
-/// A model that says yes to everything.
+/// A model that always answers yes.
 fn agreeing() -> Arc<ScriptedModel> {
     Arc::new(ScriptedModel::from_fn(|_| Reply::text("Yes.")))
 }
 
 fn project(model: &Arc<ScriptedModel>) -> Project {
     let model = Arc::clone(model) as Arc<dyn Model>;
-    Project::new().brain(helper()).brain(noting()).brain(deaf()).brain(busy()).model(Tier::Normal, model)
+    Project::new().brain(helper()).brain(noting()).brain(loopless()).brain(busy()).model(Tier::Normal, model)
 }
 
-/// What a person has said, and how many messages there were, in the last request.
-fn heard(model: &ScriptedModel) -> (Vec<String>, usize) {
+/// Returns the user messages of the last request, and the number of all its messages.
+fn user_messages(model: &ScriptedModel) -> (Vec<String>, usize) {
     let messages = model.requests().last().unwrap().messages.messages();
     let said = messages.iter().filter_map(|message| match message {
         Message::User { text } => Some(text.clone()),
@@ -110,7 +110,7 @@ fn heard(model: &ScriptedModel) -> (Vec<String>, usize) {
 }
 
 #[test]
-fn each_line_is_a_message_and_a_second_process_knows_the_first_ones() {
+fn each_line_is_a_message_and_a_second_process_continues_the_conversation() {
     let desk = Desk::new();
     let model = scripted([Reply::call("look", json!({})), Reply::text("Clouds."), Reply::text("Rain.")]);
 
@@ -118,13 +118,13 @@ fn each_line_is_a_message_and_a_second_process_knows_the_first_ones() {
 
     assert_eq!((outcome.code, outcome.out.as_str()), (0, "cloudy, 12 degrees\n\nClouds.\nRain.\n"), "{}", outcome.err);
     insta::assert_snapshot!("chat_lines_err", outcome.err);
-    assert_eq!(heard(&model), (vec!["How is the sky?".to_owned(), "And tomorrow?".to_owned()], 5));
+    assert_eq!(user_messages(&model), (vec!["How is the sky?".to_owned(), "And tomorrow?".to_owned()], 5));
 
     let model = scripted([Reply::text("/Sun/.")]);
     let outcome = desk.chat(&model, "/help is no command here");
     assert_eq!((outcome.code, outcome.out.as_str()), (0, "/Sun/.\n"));
     let said = ["How is the sky?", "And tomorrow?", "/help is no command here"].map(str::to_owned);
-    assert_eq!(heard(&model), (said.to_vec(), 7), "calls and their results are there again, too");
+    assert_eq!(user_messages(&model), (said.to_vec(), 7), "the request contains the earlier calls and results");
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn messages_queue_behind_a_pending_approval() {
 
     assert_eq!((outcome.code, outcome.out.as_str()), (0, "Paid.\nYou are welcome.\n"), "{}", outcome.err);
     let said = ["Pay.", "And quickly.", "Thanks!"].map(str::to_owned);
-    assert_eq!(heard(&model), (said.to_vec(), 6), "the full messages are sent again");
+    assert_eq!(user_messages(&model), (said.to_vec(), 6), "the full messages are sent again");
 }
 
 #[test]
@@ -190,18 +190,18 @@ fn json_names_the_run_of_each_event_and_sums_up_each_answer() {
 fn brain_without_a_loop_is_refused_and_one_with_an_input_receives_the_message() {
     let desk = Desk::new();
 
-    let outcome = desk.say(&project(&scripted([])), "hello", &["chat", "deaf"]);
+    let outcome = desk.say(&project(&scripted([])), "hello", &["chat", "loopless"]);
     insta::assert_snapshot!(format!("{}\n{}{}", outcome.code, outcome.out, outcome.err), @r"
     2
-    error: `Deaf` accepts no message: it has no loop of its own
-      run it with: desk run Deaf
+    error: `Loopless` accepts no message: it has no loop of its own
+      run it with: desk run Loopless
     ");
     assert_eq!(desk.look(&["conversations"]).out, "", "nothing has begun");
 
     let model = scripted([Reply::text("Done."), Reply::text("Done.")]);
     let outcome = desk.say(&project(&model), "hello\nhello?", &["chat", "busy"]);
     assert_eq!((outcome.code, outcome.out.as_str()), (0, "Done.\nDone.\n"));
-    assert_eq!(heard(&model), (vec!["Work!\n\nhello".to_owned(), "Work!\n\nhello?".to_owned()], 3));
+    assert_eq!(user_messages(&model), (vec!["Work!\n\nhello".to_owned(), "Work!\n\nhello?".to_owned()], 3));
 }
 
 #[test]
@@ -221,7 +221,7 @@ fn conversation_is_found_by_a_prefix_and_an_unknown_one_is_refused() {
     assert_eq!((listed.len(), made.len()), (3, 8), "what was in memory is gone");
 
     assert_eq!(begin(&["chat", "helper", "-c", &made[..5]]).0, 0);
-    assert_eq!(begin(&["chat", "helper", "-c", "order"]).0, 0, "a name that nobody has begins a conversation");
+    assert_eq!(begin(&["chat", "helper", "-c", "order"]).0, 0, "an unused name begins a conversation");
     assert_eq!(begin(&["chat", "helper", "--last"]).0, 0);
     let count = |id: &str| {
         let shown = desk.look(&["conversations", "show", id, "--json"]).out;
@@ -264,13 +264,13 @@ fn conversation_is_found_by_a_prefix_and_an_unknown_one_is_refused() {
         assert_eq!(begin(wrong).0, 2, "{wrong:?}");
     }
     assert_eq!(begin(&["chat", "no-such-brain"]).0, 2);
-    assert_eq!(begin(&["chat", "deaf", "--last"]).0, 2);
+    assert_eq!(begin(&["chat", "loopless", "--last"]).0, 2);
 }
 
 #[test]
 fn conversations_are_listed_with_their_last_message() {
     let desk = Desk::new();
-    desk.say(&project(&scripted([])), "", &["run", "deaf"]);
+    desk.say(&project(&scripted([])), "", &["run", "loopless"]);
     assert_eq!(
         desk.look(&["conversations"]).err,
         "there are no conversations in desk/runs.db yet; `desk chat BRAIN` begins one\n"
@@ -291,7 +291,7 @@ fn conversations_are_listed_with_their_last_message() {
 }
 
 #[test]
-fn a_conversation_is_shown_as_it_was_seen() {
+fn stored_conversation_is_shown_as_in_the_chat() {
     let desk = Desk::new();
     let look = Reply::call("look", json!({}));
     desk.chat(&scripted([look, Reply::text("Clouds.")]), "How is the sky?");
@@ -316,7 +316,7 @@ fn a_conversation_is_shown_as_it_was_seen() {
 }
 
 #[test]
-fn an_exported_conversation_is_whole_and_reads_well() {
+fn exported_conversation_is_complete_in_json_and_markdown() {
     let desk = Desk::new();
     let model = scripted([Reply::call("pay", json!({}))]);
     desk.say(&project(&model), "Pay.", &["chat", "helper", "-c", "c", "--user", "ann"]);
@@ -396,7 +396,7 @@ fn exported_conversation_has_decisions_and_failures() {
     assert_eq!(say(vec![], ""), 3, "it asks for a second iteration");
     assert_eq!(desk.look(&["approve", "c-0", "--more", "1", "--by", "bob"]).code, 0);
     let listed = desk.look(&["conversations"]).out;
-    assert!(listed.contains("running (no worker)"), "nobody goes on with it: {listed}");
+    assert!(listed.contains("running (no worker)"), "no worker continues it: {listed}");
     assert_eq!(say(vec![], ""), 1, "the model has nothing to say");
     assert_eq!(say(vec![Reply::call("pay", json!({}))], "Again!"), 3);
     assert_eq!(desk.look(&["cancel", "c-1", "--reason", "never mind"]).code, 0);
@@ -407,7 +407,7 @@ fn exported_conversation_has_decisions_and_failures() {
 }
 
 #[test]
-fn a_conversation_that_was_recorded_can_be_played_also_by_a_second_process() {
+fn recorded_conversation_is_played_and_continued_by_a_second_process() {
     let desk = Desk::new();
     let file = desk.path("chat.jsonl");
     let model = scripted([Reply::call("look", json!({})), Reply::text("Clouds."), Reply::text("Rain.")]);

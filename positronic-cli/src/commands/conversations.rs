@@ -26,7 +26,8 @@ async fn list(args: &ConversationListArgs, ui: &mut Ui) -> Result<Exit, Failure>
     let now = SystemClock.now();
     let mut all = listed(&store, args).await?;
     let truncated = truncate(&mut all, args.limit, "last");
-    let unclaimed = unclaimed_runs(&store.client(), all.iter().map(|talk| &talk.summary.last), now).await?;
+    let unclaimed =
+        unclaimed_runs(&store.client(), all.iter().map(|conversation| &conversation.summary.last), now).await?;
     if args.json {
         for ConversationRow { summary, last_message } in &all {
             let last = &summary.last;

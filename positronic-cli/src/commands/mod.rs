@@ -1,4 +1,4 @@
-//! The verbs, one a file or a family a file. Each writes through the [`Ui`](crate::app::Ui) and returns how it ended.
+//! The commands, one file or folder each. Each writes through the [`Ui`](crate::app::Ui) and returns how it ended.
 
 #[cfg(test)]
 mod budget_tests;

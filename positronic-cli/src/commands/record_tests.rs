@@ -1,4 +1,4 @@
-//! `record`, and `work --record`: cassettes that are made from a run's log.
+//! `record` and `work --record`: cassettes made from a run's log.
 
 use positronic_core::model::scripted::Reply;
 use positronic_core::record::{ModelError, ModelErrorKind};
@@ -15,7 +15,7 @@ fn played(desk: &Desk, file: &str) -> (u8, String, String) {
 }
 
 #[test]
-fn a_run_that_was_answered_elsewhere_is_recorded_from_its_beginning() {
+fn run_answered_by_another_process_is_recorded_from_its_beginning() {
     let desk = Desk::new();
     let replies = [Reply::call("refund", json!({"amount": 70}))];
     let begun = desk.call(&scripted(replies), &["run", "help desk", "-o", "customer=ada", "--id", "r1"]);
@@ -55,7 +55,7 @@ fn record_explains_why_it_is_refused() {
 }
 
 #[test]
-fn a_failed_run_fails_again_when_its_cassette_is_played() {
+fn cassette_of_a_failed_run_fails_again() {
     let desk = Desk::new();
     let failed = ModelError::new(ModelErrorKind::Auth, "wrong key");
     let first = desk.call(&scripted([Reply::error(failed)]), &["run", "help desk", "-o", "customer=ada", "--id", "r1"]);
@@ -87,7 +87,7 @@ fn mismatching_cassette_reports_where_and_how_to_record_again() {
 }
 
 #[test]
-fn a_key_stands_in_no_cassette_and_one_that_is_too_short_does_not_break_it() {
+fn cassette_contains_no_key_and_a_short_key_does_not_break_it() {
     let desk = Desk::new();
     let replies = [Reply::text("Your key is sk-live-42, said x.")];
     let flags = ["run", "help desk", "-o", "customer=ada", "--id", "r1"];
@@ -106,7 +106,7 @@ fn a_key_stands_in_no_cassette_and_one_that_is_too_short_does_not_break_it() {
 }
 
 #[test]
-fn a_recording_to_be_made_by_work_needs_a_run() {
+fn work_with_record_requires_a_run() {
     let error = <crate::cli::Cli as clap::Parser>::try_parse_from(["desk", "work", "--record", "x"]).unwrap_err();
 
     assert!(error.to_string().contains("<RUN>") || error.to_string().contains("[RUN]"), "{error}");

@@ -1,4 +1,4 @@
-//! `positronic report`, over a store's file.
+//! `positronic report`.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ struct Say {
     text: String,
 }
 
-/// Whatever is in it stands in a report as it is.
+/// A brain whose texts contain Markdown and terminal controls.
 const ODD: &str = "# Not a heading\n- no item <script>alert(1)</script> [no](link) `code` ```\n| a | b |\u{1b}[2J";
 
 fn odd() -> Brain<Wish, Vec<String>> {
@@ -42,7 +42,7 @@ fn project(replies: impl IntoIterator<Item = Reply>) -> Project {
     Project::new().brain(odd()).model(Tier::Normal, Arc::new(ScriptedModel::new(replies)))
 }
 
-/// Leaves out when the run began, and how long things took.
+/// Removes times and durations.
 fn timeless(report: &str) -> String {
     let line = |line: &str| match line.split_once("- Began: ") {
         Some(_) => "- Began: [then]".to_owned(),
@@ -52,7 +52,7 @@ fn timeless(report: &str) -> String {
 }
 
 #[test]
-fn whatever_stands_in_a_run_stands_in_its_report_as_it_is() {
+fn report_shows_the_texts_of_a_run_literally() {
     let desk = Desk::new();
     let usage = Usage { input: 1_200, output: 30, ..Usage::default() };
     let project = project([
@@ -75,7 +75,7 @@ fn whatever_stands_in_a_run_stands_in_its_report_as_it_is() {
 }
 
 #[test]
-fn a_run_that_waits_fails_or_was_cancelled_has_a_report() {
+fn waiting_failed_and_cancelled_runs_have_reports() {
     let desk = Desk::new();
     let pays = || project([Reply::call("pay", json!({ "text": "ann" }))]);
     desk.call(&pays(), &["run", "odd", "--id", "waits", "-o", "goal=Pay"]);
@@ -94,7 +94,7 @@ fn a_run_that_waits_fails_or_was_cancelled_has_a_report() {
 }
 
 #[test]
-fn a_report_is_written_into_a_file_and_replaces_none_unasked() {
+fn report_is_written_to_a_file_and_replaces_one_only_with_force() {
     let desk = Desk::new();
     let priced =
         json!({"as_of": "2026-01-01", "currency": "EUR", "prices": {"scripted/*": {"input": 1000, "output": 0}}});

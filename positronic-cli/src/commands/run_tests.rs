@@ -1,4 +1,4 @@
-//! What `run` says to a brain, and of one whose loop did not come to its end.
+//! `positronic run`: messages, and loops that a limit ended.
 
 use std::sync::Arc;
 
@@ -44,31 +44,34 @@ fn says(text: &'static str) -> Arc<ScriptedModel> {
 }
 
 #[test]
-fn a_message_opens_the_first_loop() {
+fn message_opens_the_first_loop() {
     let model = Arc::new(ScriptedModel::new([Reply::text("Good day.")]));
 
     let answered = run(&model, &["talker", "--message", "Hello"], true);
 
     assert_eq!(answered.code, 0, "{}", answered.err);
-    let heard = model.requests().remove(0).messages.messages();
-    assert!(matches!(heard.as_slice(), [Message::User { text }] if text == "Hello"), "{heard:?}");
+    let messages = model.requests().remove(0).messages.messages();
+    assert!(matches!(messages.as_slice(), [Message::User { text }] if text == "Hello"), "{messages:?}");
     assert!(!answered.err.contains("got no message"), "{}", answered.err);
 }
 
 #[test]
-fn a_message_that_no_loop_can_hear_is_refused_and_one_to_a_loop_with_an_input_is_taken_in() {
+fn message_without_a_loop_is_refused_and_a_loop_with_an_input_receives_both() {
     let model = Arc::new(ScriptedModel::new([Reply::text("There is a tree.")]));
 
-    let deaf = run(&model, &["idle", "--message", "Hello"], false);
+    let refused = run(&model, &["idle", "--message", "Hello"], false);
     let own = run(&model, &["asker", "--message", "Hello"], false);
 
-    insta::assert_snapshot!(deaf.err, @r"
+    insta::assert_snapshot!(refused.err, @r"
     error: `Idle` accepts no message: it has no loop of its own
       remove --message
     ");
-    assert_eq!((deaf.code, own.code), (2, 0), "{}", own.err);
-    let heard = model.requests().remove(0).messages.messages();
-    assert!(matches!(heard.as_slice(), [Message::User { text }] if text == "What is there?\n\nHello"), "{heard:?}");
+    assert_eq!((refused.code, own.code), (2, 0), "{}", own.err);
+    let messages = model.requests().remove(0).messages.messages();
+    assert!(
+        matches!(messages.as_slice(), [Message::User { text }] if text == "What is there?\n\nHello"),
+        "{messages:?}"
+    );
 }
 
 #[test]
@@ -84,8 +87,8 @@ fn run_without_a_message_suggests_chat() {
         "the brain reads no message"
     );
     assert!(!run(&says("A tree."), &["asker"], true).err.contains("got no message"));
-    let deaf = Arc::new(ScriptedModel::new([]));
-    assert!(run(&deaf, &["talker"], true).err.contains("got no message"), "some providers want a message");
+    let refused = Arc::new(ScriptedModel::new([]));
+    assert!(run(&refused, &["talker"], true).err.contains("got no message"), "some providers want a message");
     let works = Arc::new(ScriptedModel::new([Reply::call("finish", json!({}))]));
     assert!(!run(&works, &["worker"], true).err.contains("got no message"), "its instructions say what to do");
 }

@@ -38,13 +38,13 @@ struct Refund {
 
 #[derive(Deserialize, JsonSchema)]
 struct Letter {
-    #[expect(dead_code, reason = "the model fills it in, and nobody reads it here")]
+    #[expect(dead_code, reason = "only the schema counts")]
     text: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct Post {
-    #[expect(dead_code, reason = "whoever answers fills it in, and nobody reads it here")]
+    #[expect(dead_code, reason = "only the schema counts")]
     stars: u32,
 }
 
@@ -94,7 +94,7 @@ const CASSETTE: &str = r#"{"cassette": 1, "note": "written by hand"}
 "#;
 
 #[test]
-fn a_project_without_an_action_that_a_brain_names_is_refused_when_it_starts() {
+fn project_without_an_action_that_a_brain_names_is_refused() {
     let action = |name: &str| Action::new(name, |t| t.exit().execute(async |_: NoArgs, _| Ok("done")));
     let agent = || {
         let inner = brain("Inner").actions(["finsh"]).r#loop("Act", |cx| cx.system("Act.").actions(["finsh"]));
@@ -120,7 +120,7 @@ fn a_project_without_an_action_that_a_brain_names_is_refused_when_it_starts() {
 }
 
 #[tokio::test]
-async fn a_command_runs_inside_a_runtime_with_services_that_were_opened_there() {
+async fn command_runs_inside_a_runtime_with_services_opened_there() {
     type Asked = tokio::sync::mpsc::Sender<tokio::sync::oneshot::Sender<String>>;
     let (database, mut asked) = tokio::sync::mpsc::channel::<tokio::sync::oneshot::Sender<String>>(1);
     tokio::spawn(async move {
@@ -150,7 +150,7 @@ pub(super) fn project() -> Project {
     Project::new().brain(desk()).brain(broken()).brain(survey()).brain(idle()).cassette("Help Desk", CASSETTE)
 }
 
-/// Keeps what was written.
+/// A writer that stores its input.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Paper(Arc<Mutex<Vec<u8>>>);
 
@@ -179,13 +179,13 @@ pub(super) struct Outcome {
 
 /// Runs a command without a terminal and without an endpoint.
 fn call(project: &Project, arguments: &[&str]) -> Outcome {
-    // What is kept is another test's matter.
+    // Other tests cover the store.
     let memory = (arguments.first() == Some(&"run")).then_some("--memory");
     let arguments: Vec<&str> = arguments.iter().copied().chain(memory).collect();
     call_with(project, &arguments, Settings::default())
 }
 
-/// Is read for some lines, as by `head`.
+/// A writer whose reader closes it after some lines, as `head` does.
 struct Head(Paper, usize);
 
 impl Write for Head {
@@ -201,7 +201,7 @@ impl Write for Head {
     }
 }
 
-/// Runs a command whose two outputs are read for some lines alone, and returns its exit code.
+/// Runs a command whose outputs are each closed after some lines, and returns its exit code.
 pub(super) fn call_unread(project: &Project, arguments: &[&str], lines: [usize; 2], settings: Settings) -> u8 {
     let mut ui = ui(Box::new(Head(Paper::default(), lines[0])), Box::new(Head(Paper::default(), lines[1])), settings);
     in_project(project, &words(arguments), &mut ui)
@@ -231,7 +231,7 @@ pub(super) fn call_with(project: &Project, arguments: &[&str], settings: Setting
     call_given(project, arguments, "", settings)
 }
 
-/// Makes writers that can be read: for data, and for people.
+/// Returns writers for stdout and stderr that can be read.
 pub(super) fn paper_ui(settings: Settings) -> (Ui, Paper, Paper) {
     let (out, err) = (Paper::default(), Paper::default());
     (ui(Box::new(out.clone()), Box::new(err.clone()), settings), out, err)
@@ -245,7 +245,7 @@ pub(super) fn call_given(project: &Project, arguments: &[&str], input: &str, set
     Outcome { code, out: out.text(), err: without_times(&err.text()) }
 }
 
-/// Writes `desk` for a test's folder, also where it is shown as a relative path.
+/// Replaces the path of a test's folder, also in its relative form, by `desk`.
 pub(super) fn at_desk(mut outcome: Outcome, folder: &std::path::Path) -> Outcome {
     for text in [&mut outcome.out, &mut outcome.err] {
         for told in [crate::app::relative(folder), folder.display().to_string()] {
@@ -352,7 +352,7 @@ fn unanswered_wait_has_its_own_exit_code_and_prints_how_to_answer() {
 }
 
 #[test]
-fn what_was_recorded_can_be_played() {
+fn recorded_run_can_be_played() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("run.jsonl");
     let file = file.to_str().unwrap();

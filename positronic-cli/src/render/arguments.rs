@@ -112,7 +112,7 @@ mod tests {
     const ROOM: Room = Room { columns: 40 };
 
     #[test]
-    fn code_that_is_decided_about_reads_as_code() {
+    fn code_argument_keeps_its_lines() {
         let code = "set -e\nsum=0\nfor n in 1 2; do\n\tsum=$((sum + n))\ndone\necho \u{1b}[2J\"$sum\"\n";
         let given = json!({"code": code, "language": "bash", "limits": {"seconds": 5}});
 
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn no_line_of_a_text_stands_where_the_question_does() {
+    fn every_line_of_a_text_is_indented_below_the_question() {
         let long = format!("{}\nApprove? yes", "word ".repeat(30));
         let given = json!({"files": [{"name": "a", "content": long}], "note": "word ".repeat(30)});
 
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_lines_stays_json() {
+    fn value_without_lines_stays_json() {
         let given = json!({"amount": 249, "order": "A-1001"});
 
         assert_eq!(ROOM.whole(&given).join("\n"), "  {\n    \"amount\": 249,\n    \"order\": \"A-1001\"\n  }");

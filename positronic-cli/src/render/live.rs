@@ -1,4 +1,4 @@
-//! Live view: repaints the end of a terminal while a run goes on.
+//! Live view: repaints the end of a terminal while a run continues.
 //!
 //! Only the end of the view is repainted; settled blocks that no longer fit scroll up and stay in the terminal's history. A
 //! foot can stand below the view: the input of a chat, or a question. A chat shows one run after the other.
@@ -10,9 +10,9 @@ use crossterm::execute;
 use crossterm::terminal::EnableLineWrap;
 use positronic_core::record::{Delta, Event, PriceTable, Timestamp};
 
+use super::chat_layout::chat_layout;
 use super::frame::fit;
 use super::layout::{Block, Scrolled, blocks};
-use super::talk::talk;
 use super::{Frame, Line, Painter, Style, Tone, View, sanitise, wrap};
 
 /// Lays out the blocks that have not scrolled away.
@@ -57,9 +57,9 @@ impl<W: Write> Live<W> {
     }
 
     /// Creates a live view that lays runs out as parts of a conversation.
-    pub(crate) fn of_talk(out: W, style: Style, columns: usize, rows: usize) -> Self {
+    pub(crate) fn of_chat(out: W, style: Style, columns: usize, rows: usize) -> Self {
         let mut live = Self::new(out, Style { stream_lines: usize::MAX, ..style }, columns, rows);
-        live.blocks = talk;
+        live.blocks = chat_layout;
         live
     }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::tests::stories::{self, Beat, Story};
 use super::{Frame, Line, Live, Style, Tone, render};
 
-/// A terminal in memory that keeps what has scrolled away.
+/// A terminal in memory with its scrollback.
 struct Terminal(vt100::Parser);
 
 impl io::Write for &mut Terminal {
@@ -29,7 +29,7 @@ impl Terminal {
         self.0.screen().contents()
     }
 
-    /// Returns everything from the first line that ever scrolled away.
+    /// Returns the scrollback and the screen.
     fn all(&mut self) -> String {
         let (rows, columns) = self.0.screen().size();
         self.0.screen_mut().set_scrollback(usize::MAX);
@@ -84,7 +84,7 @@ fn long(iterations: u32) -> Story {
 }
 
 #[test]
-fn a_short_run_ends_as_the_frame_in_full() {
+fn short_run_ends_as_the_complete_frame() {
     let mut terminal = Terminal::new(81, 30);
     let mut live = Live::new(&mut terminal, Style::default(), 81, 30);
     let story = stories::tools();
@@ -117,7 +117,7 @@ fn terminal_of(live: &mut Live<&mut Terminal>) -> String {
 }
 
 #[test]
-fn another_size_leaves_no_rubbish() {
+fn resize_leaves_no_artifacts() {
     let mut terminal = Terminal::new(100, 20);
     let mut live = Live::new(&mut terminal, Style::default(), 100, 20);
     let story = stories::pending();
@@ -166,7 +166,7 @@ fn unchanged_lines_are_not_repainted() {
 }
 
 #[test]
-fn what_has_scrolled_away_costs_nothing_more() {
+fn scrolled_blocks_are_not_laid_out_again() {
     let mut bytes = Vec::new();
     let mut live = Live::new(&mut bytes, Style::default(), 80, 20);
     play(&mut live, &long(500), (80, 20));
@@ -176,7 +176,7 @@ fn what_has_scrolled_away_costs_nothing_more() {
 }
 
 #[test]
-fn a_widget_that_has_scrolled_away_is_updated_in_a_new_line() {
+fn scrolled_widget_is_updated_in_a_new_line() {
     let mut terminal = Terminal::new(60, 8);
     let mut live = Live::new(&mut terminal, Style::default(), 60, 8);
 
@@ -191,7 +191,7 @@ fn a_widget_that_has_scrolled_away_is_updated_in_a_new_line() {
 }
 
 #[test]
-fn a_narrow_terminal_cuts_nothing_without_a_sign() {
+fn narrow_terminal_marks_every_cut() {
     for columns in [12, 20] {
         for story in [stories::tools(), stories::pending(), stories::waiting(), stories::nested()] {
             let mut terminal = Terminal::new(columns, 40);
@@ -207,14 +207,14 @@ fn a_narrow_terminal_cuts_nothing_without_a_sign() {
 }
 
 #[test]
-fn a_foot_stays_below_and_runs_follow_each_other() {
+fn foot_stays_below_consecutive_runs() {
     let mut terminal = Terminal::new(40, 12);
     let style = Style::default();
     let foot = |text: &str| Frame {
         lines: vec![Line::default(), Line::new(0).with(Tone::Plain, text)],
         cursor: Some((1, text.len())),
     };
-    let mut live = Live::of_talk(&mut terminal, style, 40, 12);
+    let mut live = Live::of_chat(&mut terminal, style, 40, 12);
     for (run, text) in [("one", "First answer."), ("two", "Second answer.")] {
         let story = Story::default()
             .brain("", "Helper", Value::Null, &[("Talk", StageKind::Loop)])

@@ -1,11 +1,12 @@
 //! Words and layout: the only place that puts runs into English.
 //!
 //! [`View`] takes in events, streamed pieces and the passing of time; [`render`] writes it as a frame, to a string.
-//! Two reporters show a view while the run goes on: [`Live`] repaints the end of a terminal, [`Plain`] appends one
-//! line for each event worth telling. A recorded run is shown by the same code.
+//! Two reporters show a view while the run continues: [`Live`] repaints the end of a terminal, [`Plain`] appends one
+//! line for each notable event. A recorded run is shown by the same code.
 
 mod answers;
 mod arguments;
+mod chat_layout;
 mod conversation;
 mod conversation_table;
 pub(crate) mod costs;
@@ -25,7 +26,6 @@ mod short_ids;
 mod style;
 mod summary;
 mod table;
-mod talk;
 mod text;
 mod view;
 pub(crate) mod words;
@@ -36,6 +36,7 @@ mod live_tests;
 pub(crate) mod tests;
 
 pub(crate) use arguments::{Room, extent};
+pub(crate) use chat_layout::chat_text;
 pub(crate) use conversation::{conversation_markdown, is_own, plain};
 pub(crate) use conversation_table::{ConversationRow, conversation_table};
 pub(crate) use frame::render;
@@ -48,6 +49,5 @@ pub(crate) use run_table::{Differences, run_table, truncate};
 pub(crate) use short_ids::{DASHES, ShortIds};
 pub(crate) use style::{Line, Sign, Style, Tone};
 pub(crate) use table::{Table, aligned};
-pub(crate) use talk::shown as talk_text;
 pub(crate) use text::{arguments, harmless_json, one_line, printable, sanitise, shorten, value_line, width, wrap};
 pub(crate) use view::View;

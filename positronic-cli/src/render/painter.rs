@@ -1,7 +1,7 @@
 //! Painter of the end of a terminal: lines that scroll away for good, above a frame that is painted again and again.
 //!
 //! A frame is written in one piece over the one before, and a line that did not change is not written again, so nothing
-//! flickers. After a change of the terminal's size, the rows that the old frame takes now are counted anew.
+//! flickers. After a change of the terminal's size, the rows of the old frame are counted again.
 
 use std::io::{self, Write};
 

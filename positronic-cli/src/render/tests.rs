@@ -11,7 +11,7 @@ use super::text::width;
 use super::{Plain, Style, View, render};
 use stories::{Beat, Story};
 
-fn told(story: &Story) -> View {
+fn view_of(story: &Story) -> View {
     let mut view = View::new();
     for beat in &story.beats {
         match beat {
@@ -24,7 +24,7 @@ fn told(story: &Story) -> View {
 }
 
 fn frame(story: &Story, width: usize) -> String {
-    render(&told(story), &Style { width, ..Style::default() })
+    render(&view_of(story), &Style { width, ..Style::default() })
 }
 
 fn plain(story: &Story) -> String {
@@ -40,33 +40,33 @@ fn plain(story: &Story) -> String {
 }
 
 #[test]
-fn a_run_with_tools_to_its_end() {
+fn run_with_tools_is_shown() {
     for width in [40, 80, 120] {
         insta::assert_snapshot!(format!("tools_{width}"), frame(&stories::tools(), width));
     }
 }
 
 #[test]
-fn an_approval_that_is_pending() {
+fn pending_approval_is_shown() {
     for width in [40, 80, 120] {
         insta::assert_snapshot!(format!("pending_{width}"), frame(&stories::pending(), width));
     }
 }
 
 #[test]
-fn an_edited_approval_and_a_wait() {
+fn edited_approval_and_a_wait_are_shown() {
     insta::assert_snapshot!(frame(&stories::waiting(), 80));
 }
 
 #[test]
-fn a_brain_as_a_tool_and_a_brain_as_a_stage() {
+fn nested_brains_are_shown() {
     for width in [40, 80, 120] {
         insta::assert_snapshot!(format!("nested_{width}"), frame(&stories::nested(), width));
     }
 }
 
 #[test]
-fn a_tool_that_fails_and_a_model_that_is_asked_again() {
+fn failing_tool_and_retried_model_are_shown() {
     for width in [40, 80, 120] {
         insta::assert_snapshot!(format!("failing_{width}"), frame(&stories::failing(), width));
     }
@@ -74,13 +74,13 @@ fn a_tool_that_fails_and_a_model_that_is_asked_again() {
 }
 
 #[test]
-fn a_decision_is_shown_with_its_reason_and_one_that_was_refused_with_what_was_wrong() {
+fn structured_action_shows_its_reason_and_a_refused_one_its_fault() {
     insta::assert_snapshot!("deciding_80", frame(&stories::deciding(), 80));
     insta::assert_snapshot!("deciding_plain", plain(&stories::deciding()));
 }
 
 #[test]
-fn only_models_are_counted_and_an_answer_that_was_refused_is_paid_for() {
+fn usage_counts_model_answers_including_refused_ones() {
     let metadata = |provider: &str, input| {
         let usage = Usage { input, ..Usage::default() };
         ResponseMetadata {
@@ -115,7 +115,7 @@ fn only_models_are_counted_and_an_answer_that_was_refused_is_paid_for() {
 }
 
 #[test]
-fn a_loop_that_a_limit_ended_has_no_check_mark() {
+fn loop_ended_by_a_limit_has_no_check_mark() {
     let iterations = stories::limited(EventKind::LoopMaxIterations { limit: 1 }, LoopOutcome::MaxIterations);
     insta::assert_snapshot!(frame(&iterations, 80), @r#"
     Support Agent  customer_id="C-17"
@@ -138,29 +138,30 @@ fn a_loop_that_a_limit_ended_has_no_check_mark() {
 }
 
 #[test]
-fn a_cancelled_run() {
+fn cancelled_run_is_shown() {
     for width in [40, 80, 120] {
         insta::assert_snapshot!(format!("cancelled_{width}"), frame(&stories::cancelled(), width));
     }
 }
 
 #[test]
-fn what_streams_before_the_answer_is_complete() {
+fn streaming_answer_is_shown() {
     insta::assert_snapshot!(frame(&stories::streaming(), 60));
 }
 
 #[test]
-fn outputs_and_progress_of_a_running_tool() {
+fn outputs_and_progress_of_a_running_tool_are_shown() {
     insta::assert_snapshot!(frame(&stories::outputs(), 60));
 }
 
 #[test]
-fn a_widget_takes_the_place_of_the_one_that_it_replaces() {
+fn replacing_widget_takes_the_place_of_the_earlier_one() {
     insta::assert_snapshot!("updates", frame(&stories::updates(1), 60));
     let lines = plain(&stories::updates(0));
-    let told: Vec<&str> = lines.lines().filter_map(|line| line.split_once('%').map(|(line, _)| &line[8..])).collect();
+    let view_of: Vec<&str> =
+        lines.lines().filter_map(|line| line.split_once('%').map(|(line, _)| &line[8..])).collect();
     assert_eq!(
-        told,
+        view_of,
         [
             "Chat › report: shows: 0 ",
             "Chat › report: updated: 50 ",
@@ -181,13 +182,13 @@ fn plain_lines() {
 fn ascii_style_prints_only_ascii() {
     let style = Style { unicode: false, ..Style::default() };
     for story in all() {
-        let frame = render(&told(&story), &style);
+        let frame = render(&view_of(&story), &style);
         assert!(frame.is_ascii(), "{frame}");
     }
 }
 
 #[test]
-fn no_line_is_wider_than_the_frame_and_no_control_character_gets_through() {
+fn lines_fit_the_frame_and_contain_no_control_characters() {
     for story in all() {
         for columns in (20..=200).step_by(3) {
             let frame = frame(&story, columns);
@@ -200,8 +201,8 @@ fn no_line_is_wider_than_the_frame_and_no_control_character_gets_through() {
 }
 
 #[test]
-fn a_frame_keeps_within_its_height_and_keeps_what_is_open() {
-    let view = told(&stories::pending());
+fn frame_fits_its_height_and_shows_what_is_open() {
+    let view = view_of(&stories::pending());
     for height in 4..12 {
         let frame = render(&view, &Style { height: Some(height), ..Style::default() });
         assert!(frame.lines().count() <= height);
@@ -212,7 +213,7 @@ fn a_frame_keeps_within_its_height_and_keeps_what_is_open() {
 
 #[test]
 fn colours_surround_the_same_text() {
-    let view = told(&stories::tools());
+    let view = view_of(&stories::tools());
     let colour = render(&view, &Style { colour: true, ..Style::default() });
 
     assert!(colour.contains("\u{1b}[32m✓\u{1b}[0m"));
@@ -243,7 +244,7 @@ fn all() -> Vec<Story> {
     ]
 }
 
-/// A model fails in the midst of its answer, and another one steps in.
+/// A model fails during its answer, and its fallback answers.
 fn stepped_in() -> Story {
     Story::default()
         .brain("", "Support", serde_json::Value::Null, &[("Chat", StageKind::Loop)])

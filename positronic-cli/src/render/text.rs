@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn json_cannot_speak_to_the_terminal() {
+    fn json_escapes_terminal_controls() {
         let text = harmless_json("\"a\u{9b}31m\u{202e}b\u{e0041}\"");
 
         assert_eq!(text, r#""a\u009b31m\u202eb\udb40\udc41""#);
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_models_escape_sequences_never_reach_the_terminal() {
+    fn escape_sequences_of_a_model_never_reach_the_terminal() {
         let evil = "\u{1b}]0;owned\u{7}\u{1b}[2Jhi\u{9b}31m\rthere\r\nline\tend\u{7f}";
 
         let safe = sanitise(evil);
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_is_too_long_is_broken() {
+    fn too_long_word_is_broken() {
         assert_eq!(wrap("see aaaaaaaaaaaaaaaa", 6), ["see aa", "aaaaaa", "aaaaaa", "aa"]);
     }
 

@@ -465,17 +465,17 @@ fn sorted(value: &Value) -> Value {
 fn listener(state: &RunState, to: Option<&Path>) -> Result<Path, Refusal> {
     // The summary iteration is the last one, so later messages would not be read.
     let is_last = |frame: &LoopFrame| frame.wrap_up.is_some() && !matches!(frame.phase, LoopPhase::Prepare);
-    let hears = |frame: &LoopFrame| !matches!(frame.phase, LoopPhase::Ending(_)) && !is_last(frame);
+    let reads_messages = |frame: &LoopFrame| !matches!(frame.phase, LoopPhase::Ending(_)) && !is_last(frame);
     if let Some(path) = to {
         return match state.loop_at(path) {
-            Some(frame) if frame.path == *path && hears(frame) => Ok(path.clone()),
+            Some(frame) if frame.path == *path && reads_messages(frame) => Ok(path.clone()),
             _ => Err(Refusal::NoListener(format!("the run has no open loop `{path}`"))),
         };
     }
     let mut brain = state.root.as_deref();
     while let Some(frame) = brain {
         match &frame.stage {
-            Stage::Loop(inner) if hears(inner) => return Ok(inner.path.clone()),
+            Stage::Loop(inner) if reads_messages(inner) => return Ok(inner.path.clone()),
             Stage::Brain(inner) => brain = Some(inner),
             _ => break,
         }

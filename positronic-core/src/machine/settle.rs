@@ -1,7 +1,7 @@
-//! Outcomes of effects as events: what is tried again, what fails a step, a call or a loop, and which calls do not run.
+//! Conversion of outcomes into events: retries, failures of steps, calls and loops, and refused calls.
 //!
-//! The runner performs an effect and says as plain data what it has come to. Everything that follows from it is decided
-//! here, with the time and the random number that the runner brings.
+//! The runner performs an effect and describes its outcome as plain data. All consequences are decided here, with the
+//! time and the random number that the runner passes in.
 
 mod code;
 mod iteration;

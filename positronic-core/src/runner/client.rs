@@ -33,8 +33,8 @@ use crate::store::{
 /// # async fn example(store: impl EventStore) -> Result<(), SignalError> {
 /// let client = Client::new(store);
 /// let ann = Actor::builder().by("ann").channel("cli").build();
-/// for waiter in client.store().pending(&PendingFilter::builder().person(true).build()).await? {
-///     client.approve(&waiter.run, &waiter.pending.call, ann.clone()).await?;
+/// for item in client.store().pending(&PendingFilter::builder().person(true).build()).await? {
+///     client.approve(&item.run, &item.pending.call, ann.clone()).await?;
 /// }
 /// # Ok(())
 /// # }

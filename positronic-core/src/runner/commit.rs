@@ -49,9 +49,9 @@ impl Worker {
         Ok(false)
     }
 
-    /// Appends events, with the intents of due effects if `goes_on`. Returns the events if another writer was
-    /// first.
-    async fn try_append(&mut self, own: Announced, goes_on: bool) -> Result<Option<Announced>, Stop> {
+    /// Appends events, with the intents of the effects that they make due if `announces_next`. Returns the events if
+    /// another writer was first.
+    async fn try_append(&mut self, own: Announced, announces_next: bool) -> Result<Option<Announced>, Stop> {
         let Announced { new_events, mut effects } = own;
         if new_events.is_empty() {
             // Without an event the same effect would be due again, endlessly.
@@ -66,7 +66,7 @@ impl Worker {
         let mut events = stamp(new_events, next, at, Some(self.epoch));
         // An illegal event is never appended.
         let mut after = follow(&before, &events)?;
-        if goes_on {
+        if announces_next {
             effects.extend(self.announce_next(&mut after, &mut events)?);
         }
         let snapshot = self.snapshot(&after);

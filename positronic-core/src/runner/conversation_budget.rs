@@ -109,7 +109,7 @@ impl Conversation {
         let Some(prices) = prices else {
             return Ok(Some(format!("{unknown}, and this runner has no prices; give it a table that has one for it")));
         };
-        let mut reckoned = Money::default();
+        let mut repriced = Money::default();
         for row in runs {
             let log = self.runner.store.read(&row.run, Seq(0), usize::MAX).await?;
             let costs = Costs::of(log.iter().map(|event| &**event), prices);
@@ -118,9 +118,9 @@ impl Conversation {
             for call in &costs.calls {
                 match (&call.counted, call.cost) {
                     (Some(charge), _) if charge.currency == prices.currency => {
-                        reckoned += if is_counted { Money::default() } else { charge.amount };
+                        repriced += if is_counted { Money::default() } else { charge.amount };
                     }
-                    (_, Cost::Known(cost)) => reckoned += cost,
+                    (_, Cost::Known(cost)) => repriced += cost,
                     (_, Cost::Unknown) => return Ok(Some(without_price(call, prices))),
                 }
             }
@@ -130,7 +130,7 @@ impl Conversation {
                 break;
             }
         }
-        shared.used.money += reckoned;
+        shared.used.money += repriced;
         shared.currency = Some(prices.currency.clone());
         (shared.unpriced, shared.foreign) = (None, None);
         Ok(None)

@@ -159,7 +159,7 @@ impl Runner {
         RunHandle::new(shared)
     }
 
-    /// Opens a run to read it, to wait for it and to send signals. This handle does not work on it.
+    /// Opens a run to read it, to wait for it and to send signals. The runner does not claim it.
     ///
     /// # Errors
     ///

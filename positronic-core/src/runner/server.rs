@@ -3,7 +3,7 @@
 //! ```text
 //! log grows, once a second ──▶ due ──▶ runner for the run ──▶ load, RUN_CLAIMED ──▶ the run's own task ──▶ settled
 //!                               ▲                │                   │                                        │
-//!                               └─ refused, rests┴───────────────────┴────────────────────────────────────────┘
+//!                               └─ or refused ───┴───────────────────┴────────────────────────────────────────┘
 //! ```
 //!
 //! [`Server`] has one loop and reports what it does as [`ServeEvent`]s. It claims runs concurrently. To restore an

@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_duration_is_a_number_with_a_unit() {
+    fn duration_is_a_number_with_a_unit() {
         assert_eq!(parse_duration("500ms"), Some(Duration::from_millis(500)));
         assert_eq!(parse_duration(" 30 s "), Some(Duration::from_secs(30)));
         assert_eq!(parse_duration("5m"), Some(Duration::from_secs(300)));

@@ -71,7 +71,7 @@ impl Kept {
                 let (media_type, body) = written(dialect, request["stream"] == true, &answer, number);
                 (200, media_type, body)
             }
-            None => (400, "application/json", r#"{"error":{"message":"nobody expects this request"}}"#.to_owned()),
+            None => (400, "application/json", r#"{"error":{"message":"unexpected request"}}"#.to_owned()),
         };
         let head =
             format!("HTTP/1.1 {status} X\r\ncontent-type: {media_type}\r\ncontent-length: {}\r\n\r\n", body.len());

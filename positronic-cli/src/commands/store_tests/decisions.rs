@@ -1,4 +1,4 @@
-//! A run that waits: what it says, and what is decided elsewhere.
+//! Waiting runs: their output, and decisions by other processes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,7 @@ fn waiting_run_is_stored_and_prints_how_to_continue() {
 }
 
 #[test]
-fn what_is_decided_elsewhere_is_gone_on_with() {
+fn work_continues_a_run_that_another_process_decided() {
     let desk = Desk::new();
     begun(&desk, "ticket-1");
 
@@ -64,7 +64,7 @@ fn what_is_decided_elsewhere_is_gone_on_with() {
 }
 
 #[test]
-fn several_decisions_are_taken_together() {
+fn several_decisions_are_accepted_together_or_not_at_all() {
     let desk = Desk::new();
     begun_batch(&desk, "both");
 
@@ -86,7 +86,7 @@ fn several_decisions_are_taken_together() {
 }
 
 #[test]
-fn a_call_that_is_named_twice_is_meant_once_and_an_empty_name_means_none() {
+fn repeated_call_is_decided_once_and_an_empty_name_is_refused() {
     let desk = Desk::new();
     begun_batch(&desk, "both");
 
@@ -118,7 +118,7 @@ fn blank_reason_is_dropped() {
     assert!(!log.contains("\"reason\":\"\"") && !log.contains("\"reason\":\" \""), "{log}");
 }
 
-/// Makes a desk with a run whose question was to be answered a while ago.
+/// Creates a store with a run whose question has expired.
 fn overdue() -> Desk {
     let hasty = brain("Hasty").r#loop("Work", |cx| {
         cx.system("You hurry.").input("Hurry!").tool("ship", |t| {

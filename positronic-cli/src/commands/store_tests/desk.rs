@@ -1,4 +1,4 @@
-//! A folder with a store, and the brains that the tests over it run.
+//! A temporary folder with a store, and the brains of the tests.
 
 use std::sync::Arc;
 
@@ -36,13 +36,13 @@ impl Desk {
         at_desk(call_with(project, arguments, self.settings()), self.folder.path())
     }
 
-    /// Calls a command where the environment holds a key.
+    /// Calls a command with a key in the environment.
     pub(in crate::commands) fn with_key(&self, project: &Project, key: &str, arguments: &[&str]) -> Outcome {
         let settings = Settings { api_key: Some(key.to_owned()), ..self.settings() };
         at_desk(call_with(project, arguments, settings), self.folder.path())
     }
 
-    /// Calls a command with something on its stdin.
+    /// Calls a command with lines on its stdin.
     pub(super) fn say(&self, project: &Project, lines: &str, arguments: &[&str]) -> Outcome {
         at_desk(call_given(project, arguments, lines, self.settings()), self.folder.path())
     }
@@ -75,7 +75,7 @@ pub(super) struct Note {
     text: String,
 }
 
-/// A brain that asks about two calls at once.
+/// A brain with two calls that need approval.
 pub(super) fn batch() -> Brain<(), Vec<String>> {
     brain("Batch").state(Vec::new()).r#loop("Work", |cx| {
         cx.system("You note.").input("Note it.").tool("note", |t| {

@@ -1,11 +1,11 @@
-//! Runs that move from store to store as a file.
+//! Export and import of runs.
 
 use super::desk::{Desk, begun, scripted};
 use crate::app::Project;
 use crate::commands::tests::call_given;
 
 #[test]
-fn a_run_moves_from_store_to_store_as_a_file() {
+fn export_and_import_copy_a_run_between_stores() {
     let (desk, other) = (Desk::new(), Desk::new());
     begun(&desk, "ticket-1");
     let file = desk.path("run.jsonl");
@@ -22,7 +22,7 @@ fn a_run_moves_from_store_to_store_as_a_file() {
 }
 
 #[test]
-fn a_broken_file_is_refused_with_its_line() {
+fn import_refuses_a_broken_file_with_its_line() {
     let desk = Desk::new();
     begun(&desk, "ticket-1");
     let text = desk.call(&Project::new(), &["export", "ticket-1"]).out;
@@ -45,7 +45,7 @@ fn a_broken_file_is_refused_with_its_line() {
 }
 
 #[test]
-fn an_export_replaces_no_file_unasked_and_none_by_halves() {
+fn export_replaces_a_file_only_with_force_and_completely() {
     let desk = Desk::new();
     begun(&desk, "ticket-1");
     let file = desk.path("run.jsonl");

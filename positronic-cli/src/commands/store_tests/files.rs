@@ -37,7 +37,7 @@ fn saved(desk: &Desk, names: &[&str]) {
 }
 
 #[test]
-fn the_files_of_a_run_are_listed_and_written_into_a_folder_and_never_outside() {
+fn files_are_listed_and_saved_inside_the_folder_only() {
     let desk = Desk::new();
     saved(&desk, &["sales.csv", "../../escape.txt", "/tmp/absolute"]);
     let call = |arguments: &[&str]| desk.call(&Project::new(), &[&["files", "report"], arguments].concat());
@@ -89,7 +89,7 @@ fn the_files_of_a_run_are_listed_and_written_into_a_folder_and_never_outside() {
 }
 
 #[test]
-fn a_run_moves_with_its_files_which_are_checked() {
+fn export_contains_the_files_and_import_checks_them() {
     let (desk, other) = (Desk::new(), Desk::new());
     saved(&desk, &["one.txt", "two.txt"]);
     let file = desk.path("run.jsonl");

@@ -1,4 +1,4 @@
-//! Forks, and what differs between two runs.
+//! Forks, and differences between two runs.
 
 use positronic_core::model::scripted::Reply;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::app::Project;
 use crate::commands::tests::project;
 
 #[test]
-fn a_run_is_forked_and_compared() {
+fn fork_continues_a_run_and_diff_compares_it() {
     let desk = Desk::new();
     begun(&desk, "ticket-1");
 
@@ -105,7 +105,7 @@ fn work_on_a_fork_with_another_model_reports_that_a_cassette_answers() {
 }
 
 #[test]
-fn a_stage_is_run_again_in_a_fork() {
+fn fork_reruns_a_stage() {
     let desk = Desk::new();
     begun(&desk, "ticket-1");
 
@@ -132,7 +132,7 @@ fn a_stage_is_run_again_in_a_fork() {
     for wrong in [&["fork", "ticket-1"][..], &["fork", "ticket-1", "--at", "3", "--stage", "Chat"]] {
         assert_eq!(desk.call(&Project::new(), wrong).code, 2, "{wrong:?}");
     }
-    // A stage of a brain that is a stage is named by its path.
+    // A stage of a nested brain is named by its path.
     let nested = desk.json(&["fork", id, "--stage", "Survey/Ask"]);
     assert_eq!(nested["forked_from"][0], *id);
 }

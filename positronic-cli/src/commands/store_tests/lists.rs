@@ -1,4 +1,4 @@
-//! What runs are named by, and what is shown of them.
+//! Names of runs, and how lists show them.
 
 use positronic_core::model::scripted::Reply;
 use positronic_core::record::Usage;
@@ -39,7 +39,7 @@ fn list_notes_its_truncation_only_when_rows_are_left_out() {
 }
 
 #[test]
-fn a_start_with_the_same_id_is_the_same_run() {
+fn repeated_start_id_is_the_same_run() {
     let desk = Desk::new();
     let start = ["run", "help desk", "-o", "customer=ada", "--id", "ticket-1", "--ask"];
     assert_eq!(desk.call(&project(), &start).code, 3);
@@ -47,7 +47,7 @@ fn a_start_with_the_same_id_is_the_same_run() {
     let other = desk.call(&project(), &["run", "help desk", "-o", "customer=bob", "--id", "ticket-1"]);
     assert_eq!(other.code, 7);
     assert!(other.err.contains("the same id starts one run"), "{}", other.err);
-    // The cassette has answered once: it is wound on, and does not refund again.
+    // The first answer is already in the log, so the cassette skips it and does not refund again.
     let again = desk.call(&project(), &["run", "help desk", "-o", "customer=ada", "--id", "ticket-1"]);
     assert_eq!(again.code, 0, "{}", again.err);
     assert_eq!(serde_json::from_str::<Value>(&again.out).unwrap()["refunds"], json!([60]));
@@ -60,7 +60,7 @@ fn a_start_with_the_same_id_is_the_same_run() {
 }
 
 #[test]
-fn a_run_is_named_by_the_beginning_of_its_id_and_a_brain_wins() {
+fn run_is_found_by_a_prefix_of_its_id_unless_a_brain_matches() {
     let desk = Desk::new();
     begun(&desk, "help");
     begun(&desk, "ticket-1");
@@ -89,7 +89,7 @@ fn a_run_is_named_by_the_beginning_of_its_id_and_a_brain_wins() {
 }
 
 #[test]
-fn a_runs_whole_id_is_shown_before_a_brain_whose_title_begins_so() {
+fn full_run_id_takes_precedence_over_a_brain_with_that_prefix() {
     let desk = Desk::new();
     begun(&desk, "help");
 
@@ -101,7 +101,7 @@ fn a_runs_whole_id_is_shown_before_a_brain_whose_title_begins_so() {
 }
 
 #[test]
-fn a_state_is_shown_as_of_an_event() {
+fn state_is_shown_as_of_an_event() {
     let desk = Desk::new();
     begun(&desk, "ticket-1");
 
@@ -114,7 +114,7 @@ fn a_state_is_shown_as_of_an_event() {
 }
 
 #[test]
-fn nothing_in_a_log_speaks_to_the_terminal() {
+fn terminal_controls_in_a_log_are_escaped() {
     let desk = Desk::new();
     let evil = "\u{1b}[2J\u{9b}31m\u{202e}";
     let calls = Reply::calls([("note", json!({"text": evil})), ("note", json!({"text": "b"}))]);

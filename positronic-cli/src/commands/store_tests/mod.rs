@@ -1,4 +1,4 @@
-//! The commands about runs, over a store's file: a family a file.
+//! Commands over a store, one file per family of commands.
 
 mod decisions;
 mod desk;

@@ -1,4 +1,4 @@
-//! The store itself: what only looks, what is removed, and what is damaged.
+//! The store: reading commands, `prune`, and damaged files.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::app::Project;
 use crate::commands::tests::project;
 
 #[test]
-fn what_only_looks_makes_no_store() {
+fn reading_commands_create_no_store() {
     let desk = Desk::new();
 
     for arguments in [&["runs"][..], &["inbox"], &["inbox", "--mail"], &["show", "one"], &["prune", "--before", "1d"]] {
@@ -25,7 +25,7 @@ fn what_only_looks_makes_no_store() {
 }
 
 #[test]
-fn runs_that_are_over_are_removed_and_others_stay() {
+fn prune_removes_only_ended_runs() {
     let desk = Desk::new();
     begun(&desk, "open");
     assert_eq!(desk.call(&project(), &["run", "survey", "--id", "over"]).code, 0);
@@ -79,7 +79,7 @@ fn reading_commands_do_not_write() {
 }
 
 #[test]
-fn a_row_that_cannot_be_read_hides_no_other_run() {
+fn unreadable_row_hides_no_other_run() {
     let desk = Desk::new();
     begun(&desk, "ticket-1");
     begun(&desk, "ticket-2");
@@ -95,7 +95,7 @@ fn a_row_that_cannot_be_read_hides_no_other_run() {
 }
 
 #[test]
-fn a_log_that_cannot_be_read_hides_no_other_run() {
+fn unreadable_log_hides_no_other_run() {
     let desk = Desk::new();
     begun(&desk, "ticket-1");
     begun(&desk, "ticket-2");

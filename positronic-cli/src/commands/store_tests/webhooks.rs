@@ -1,4 +1,4 @@
-//! Payloads: from where they come, and which of them are refused.
+//! Webhooks: their payloads, duplicates and refusals.
 
 use positronic_core::model::scripted::Reply;
 use serde_json::{Value, json};
@@ -38,7 +38,7 @@ fn duplicate_webhook_is_reported_and_can_be_discarded() {
 }
 
 #[test]
-fn the_same_id_with_another_payload_is_refused() {
+fn repeated_webhook_id_with_another_payload_is_refused() {
     let desk = Desk::new();
     let send = |run: &[&'static str], payload: &str| {
         let outcome =
@@ -53,7 +53,7 @@ fn the_same_id_with_another_payload_is_refused() {
     let (code, told) = send(&[], r#"{"stars": 1}"#);
     assert!(code == 7 && told.starts_with(other), "{told}");
 
-    // It is taken as soon as a call waits.
+    // It is delivered as soon as a call waits.
     let letter = Reply::call("write", json!({"text": "Done."}));
     desk.call(&scripted([letter]), &["run", "help desk", "-o", "customer=ada", "--id", "ticket-1"]);
     let (code, told) = send(&[], r#"{"stars": 5}"#);

@@ -1,4 +1,4 @@
-//! `work`: what it goes on with, and what it fires.
+//! `work`: the runs that it continues and the triggers that it fires.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::app::Project;
 use crate::commands::tests::{DeskOptions, call_unread, project};
 
 #[test]
-fn what_waits_in_all_runs_is_worked_off_at_once() {
+fn work_continues_all_runs_with_work() {
     let desk = Desk::new();
     begun_batch(&desk, "one");
     begun_batch(&desk, "two");
@@ -31,7 +31,7 @@ fn what_waits_in_all_runs_is_worked_off_at_once() {
     assert_eq!(desk.call(&Project::new(), &["runs", "--status", "completed", "--json"]).out.lines().count(), 2);
 }
 
-/// A plugin that answers a run when another one asks as well.
+/// A plugin that waits until several runs are being prepared.
 #[derive(Debug, Clone)]
 struct Meets(Arc<tokio::sync::Barrier>);
 
@@ -56,7 +56,7 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Meets {
 }
 
 #[test]
-fn runs_are_taken_up_beside_each_other() {
+fn work_claims_runs_concurrently() {
     let desk = Desk::new();
     let project = |at_once, reply| {
         let meets = Meets(Arc::new(tokio::sync::Barrier::new(at_once)));
@@ -96,7 +96,7 @@ fn closed_output_does_not_stop_a_run() {
     desk.json(&["approve", "one", "--all"]);
     assert_eq!(call_unread(&scripted([Reply::text("Noted.")]), &["work", "--once"], [0, 0], desk.settings()), 0);
     assert_eq!(desk.json(&["show", "one"])["run"]["status"], "completed");
-    // Whoever only looks looks away.
+    // A reading command just ends.
     assert_eq!(call_unread(&Project::new(), &["events", "one", "--json"], [1, 9], desk.settings()), 0);
 }
 
@@ -135,7 +135,7 @@ fn changed_tool_of_an_open_call_suggests_a_fork() {
 }
 
 #[test]
-fn a_run_whose_stage_has_another_name_now_is_forked_where_the_code_fits_and_else_begun_anew() {
+fn renamed_stage_suggests_a_fork_where_the_code_matches_or_a_new_run() {
     let desk = Desk::new();
     begun(&desk, "one");
     desk.json(&["approve", "one"]);
@@ -177,13 +177,13 @@ fn runs_and_show_mark_a_run_whose_code_has_changed() {
         );
     }
     assert!(desk.call(&changed(), &["runs"]).out.contains(said));
-    assert_eq!(desk.json(&["show", "one"])["changed"], Value::Null, "without the brains nobody knows");
+    assert_eq!(desk.json(&["show", "one"])["changed"], Value::Null, "unknown without the brains");
 
     assert_eq!(desk.call(&scripted([]), &["cancel", "one"]).code, 0);
     assert!(!desk.call(&changed(), &["runs"]).out.contains("changed since"), "a run that is over needs no code");
 }
 
-/// A brain whose model sets a trigger when it is asked, and says what has started it.
+/// A brain whose model sets a trigger on request, and names the trigger that started it.
 fn gardener() -> Project {
     let triggers = positronic_core::plugins::Triggers::new();
     let gardener = brain("Gardener").r#loop("Chat", move |cx| {
@@ -238,7 +238,7 @@ fn work_fires_due_triggers_and_they_can_be_listed_and_deleted() {
 }
 
 #[test]
-fn a_chat_fires_what_is_due_in_its_conversation_and_nothing_else() {
+fn chat_fires_due_triggers_of_its_conversation_only() {
     let triggers = positronic_core::plugins::Triggers::new();
     let project = || {
         let triggers = triggers.clone();
@@ -272,7 +272,7 @@ fn a_chat_fires_what_is_due_in_its_conversation_and_nothing_else() {
 }
 
 #[test]
-fn a_recording_does_not_go_on_with_a_run_that_a_model_has_begun() {
+fn cassette_does_not_continue_a_run_that_a_model_began() {
     let desk = Desk::new();
     begun(&desk, "ticket-1");
     assert_eq!(desk.call(&Project::new(), &["approve", "ticket-1"]).code, 0);
@@ -303,7 +303,7 @@ const KEEPER: &str = r#"{"cassette": 1, "note": "written by hand", "model": "cas
 {"at": "Chat", "reply": {"text": "The honey is paid."}}
 "#;
 
-/// A keeper of bees without a model, for whom the recording answers.
+/// A brain without a model, for which the recording answers.
 fn recorded_keeper() -> Project {
     let triggers = positronic_core::plugins::Triggers::new();
     let keeper = brain("Keeper").r#loop("Chat", move |cx| {

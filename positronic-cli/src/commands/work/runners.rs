@@ -8,7 +8,8 @@ use positronic_core::record::{ClaimRefusal, RunSummary, Timer};
 use positronic_core::runner::{FindRunner, NoRunner, Runner};
 
 use crate::app::{
-    CassetteSession, Failure, Models, NO_ANSWER_LEFT, Project, ProjectStore, Settings, goes_on, models_for_run, rewind,
+    CassetteSession, Failure, Models, NO_ANSWER_LEFT, Project, ProjectStore, Settings, has_answers_left,
+    models_for_run, rewind,
 };
 use crate::cli::{Exit, ModelArgs};
 
@@ -79,7 +80,7 @@ impl<'a> Runners<'a> {
         let rows = self.store.client().conversation(conversation).await?;
         let Some(last) = rows.first() else { return Ok(false) };
         rewind(cassette, self.store, &last.run).await?;
-        Ok(goes_on(cassette))
+        Ok(has_answers_left(cassette))
     }
 }
 

@@ -9,21 +9,21 @@ use positronic_core::record::{
 };
 use serde_json::{Value, json};
 
-/// Something that a view takes in.
+/// An input of a view.
 #[derive(Debug, Clone)]
 pub(crate) enum Beat {
     Event(Box<Event>),
     Delta(Delta),
 }
 
-/// A run in the making: each event comes some milliseconds after the one before.
+/// A run under construction: each event follows the previous one after some milliseconds.
 #[derive(Debug, Default)]
 pub(crate) struct Story {
     pub(crate) beats: Vec<Beat>,
     now: i64,
     seq: u64,
     take: u32,
-    /// The iteration of the last piece, and how many pieces came of it.
+    /// The iteration of the last piece, and the number of its pieces.
     pieces: (String, u32),
 }
 
@@ -50,7 +50,7 @@ impl Story {
         self
     }
 
-    /// Lets another model answer from the beginning: what streams from here on voids what did before.
+    /// Lets another model answer from the beginning: its pieces replace the earlier ones.
     pub(crate) fn anew(mut self) -> Self {
         self.take += 1;
         self.pieces = Default::default();
@@ -197,7 +197,7 @@ fn support() -> Story {
         .ask("Chat/0")
 }
 
-/// A run with tools that goes through to its end.
+/// A completed run with tools.
 pub(crate) fn tools() -> Story {
     support()
         .answer("Chat/0", "Let me look both up for you.", 2)
@@ -232,7 +232,7 @@ pub(crate) fn pending() -> Story {
         .after(4_000)
 }
 
-/// The refund is approved with other arguments, and the reply waits for the customer.
+/// The refund is approved with edited arguments, and a call waits for the customer.
 pub(crate) fn waiting() -> Story {
     let wait = WaitSpec {
         webhook: "slack".to_owned(),
@@ -282,7 +282,7 @@ pub(crate) fn nested() -> Story {
         .delta("Survey/Ask/0", DeltaKind::Text, "our answer?")
 }
 
-/// A tool fails, is tried again and fails for good; the model is out of reach; the run fails.
+/// A tool fails, is retried and fails again; the model is unreachable; the run fails.
 pub(crate) fn failing() -> Story {
     let due = |story: &Story, millis: i64| Timestamp(story.now + millis * 1_000);
     let story = support()
@@ -308,7 +308,7 @@ pub(crate) fn failing() -> Story {
     story.event("Chat/1", retry).after(1_200)
 }
 
-/// A model that is to decide, and talks first.
+/// Structured actions, with a text before the first one.
 pub(crate) fn deciding() -> Story {
     let refused = EventKind::LoopAnswerRefused {
         attempt: 0,
@@ -379,7 +379,7 @@ pub(crate) fn cancelled() -> Story {
         )
 }
 
-/// A tool shows a widget and tells how far it is, while the arguments of a call stream in another run.
+/// A tool shows a widget and its progress, while the arguments of a call stream.
 pub(crate) fn streaming() -> Story {
     support()
         .delta(
@@ -390,7 +390,7 @@ pub(crate) fn streaming() -> Story {
         .delta("Chat/0", DeltaKind::Arguments, "{\"query\": \"refund po")
 }
 
-/// A running tool that has shown a widget and said how far it is.
+/// A running tool with a widget and progress.
 pub(crate) fn outputs() -> Story {
     let widget = WidgetOutput {
         kind: "chart".to_owned(),
@@ -410,7 +410,7 @@ pub(crate) fn outputs() -> Story {
         .after(2_100)
 }
 
-/// A tool that keeps a widget up to date, `rows` other lines later; a tool of another loop has the last word.
+/// A tool that replaces a widget `rows` lines later, and a tool of another loop that replaces it last.
 pub(crate) fn updates(rows: u32) -> Story {
     let bar = |id: &str, replaces: Option<&str>, text: &str| {
         let output = |id: &str| path(id).public_id();

@@ -1,6 +1,6 @@
 //! Keyboard of a terminal in raw mode, read by a thread of its own.
 //!
-//! The thread waits for the terminal itself: `crossterm` reads on without a pause where the terminal goes away.
+//! The thread waits for the terminal itself: `crossterm` polls without a pause after the terminal has closed.
 
 use std::io::{self, IsTerminal as _};
 use std::sync::Arc;

@@ -51,7 +51,7 @@ async fn only_runs_with_new_events_are_inspected_between_two_listings() {
     client.approve(&one, &call(), ann.clone()).await.unwrap();
     assert_eq!(found(&mut due).await, ["one"]);
     client.approve(&two, &call(), ann.clone()).await.unwrap();
-    assert_eq!(found(&mut due).await, ["two"], "`one` has work as well, and nobody has done anything in it");
+    assert_eq!(found(&mut due).await, ["two"], "`one` has work, too, but no new event");
     tokio::time::sleep(Duration::from_millis(500)).await;
     due.again(&one);
     assert_eq!(found(&mut due).await, ["one"]);
@@ -75,7 +75,7 @@ async fn only_runs_with_new_events_are_inspected_between_two_listings() {
     due.rest(&row, None);
     assert_eq!(found(&mut due).await, ["two"]);
     client.signal(&one, hello(), ann).await.unwrap();
-    assert_eq!(found(&mut due).await, ["one"], "somebody has sent it something");
+    assert_eq!(found(&mut due).await, ["one"], "a signal has arrived");
     let row = client.store().run(&one).await.unwrap();
     due.rest(&row, None);
     assert_eq!(found(&mut due).await, ["two"]);

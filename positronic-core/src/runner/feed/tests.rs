@@ -1,11 +1,11 @@
-//! Feeds that follow one another.
+//! Consecutive feeds of a sink.
 
 use super::*;
 use crate::sink::Recorder;
 use crate::store::MemoryStore;
 use crate::testing::store_suite::Sample;
 
-/// A sink, its feeds, and a store with a run of so many events.
+/// Returns a sink, its feeds, and a store with a run of this many events.
 async fn with(events: usize) -> (Recorder, Arc<Feeds>, Arc<dyn EventStore>, Sample) {
     let (store, recorder) = (MemoryStore::new(), Recorder::default());
     let run = (0..events)
@@ -15,7 +15,7 @@ async fn with(events: usize) -> (Recorder, Arc<Feeds>, Arc<dyn EventStore>, Samp
     (recorder.clone(), Feeds::new(Arc::new(recorder)), Arc::new(store), run)
 }
 
-/// Feeds from a number on until the sink has come to another one, and lets go.
+/// Feeds the sink with the events between two numbers, and drops the feed.
 async fn fed(feeds: &Arc<Feeds>, store: &Arc<dyn EventStore>, run: &RunId, from: u64, until: u64) {
     let feed = feeds.feed(store, &LiveDeltas::default(), run, Seq(from), false);
     assert!(feed.reached(Seq(until)).await);

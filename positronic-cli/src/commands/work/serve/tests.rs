@@ -1,4 +1,4 @@
-//! The server of all runs: what it shows, and that it ends.
+//! `work` for all runs: its output and its end.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -16,7 +16,7 @@ use crate::cli::ModelArgs;
 use crate::cli::OutputArgs;
 use crate::commands::tests::paper_ui;
 
-/// A plugin that answers the first time, and not when a run is taken up.
+/// A plugin that answers the first time, and hangs when a run is resumed.
 #[derive(Debug, Clone, Default)]
 struct Once(Arc<AtomicUsize>);
 
@@ -82,7 +82,7 @@ async fn hanging_plugin_does_not_block_the_exit() {
 }
 
 #[tokio::test]
-async fn a_run_is_shown_on_from_where_it_was_released() {
+async fn released_run_is_shown_from_the_event_of_its_release() {
     let (store, args) = (
         ProjectStore::memory(),
         WorkArgs {

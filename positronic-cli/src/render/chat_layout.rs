@@ -24,31 +24,31 @@ enum Group {
 }
 
 /// Lays out all blocks that have not scrolled away, without hidden prompts.
-pub(crate) fn talk(view: &View, style: &Style, scrolled: &Scrolled) -> Vec<Block> {
+pub(crate) fn chat_layout(view: &View, style: &Style, scrolled: &Scrolled) -> Vec<Block> {
     laid_out(view, style, scrolled, false)
 }
 
 /// Renders a run as part of a conversation; with `all`, also hidden prompts.
-pub(crate) fn shown(view: &View, style: &Style, all: bool) -> String {
+pub(crate) fn chat_text(view: &View, style: &Style, all: bool) -> String {
     let blocks = laid_out(view, style, &Scrolled::default(), all);
     let lines = blocks.into_iter().flat_map(|block| block.lines.into_iter().map(move |line| (block.settled, line)));
     fit(lines.collect(), style).iter().map(|line| line.paint(style) + "\n").collect()
 }
 
 fn laid_out(view: &View, style: &Style, scrolled: &Scrolled, all: bool) -> Vec<Block> {
-    let mut talk = Talk { layout: Layout::new(view, style, scrolled), before: None, all };
-    talk.run();
-    talk.layout.blocks
+    let mut chat = ChatLayout { layout: Layout::new(view, style, scrolled), before: None, all };
+    chat.run();
+    chat.layout.blocks
 }
 
-struct Talk<'a> {
+struct ChatLayout<'a> {
     layout: Layout<'a>,
     /// The kind of the last line, also of one that has scrolled away.
     before: Option<Group>,
     all: bool,
 }
 
-impl<'a> Talk<'a> {
+impl<'a> ChatLayout<'a> {
     const fn view(&self) -> &'a View {
         self.layout.pen.view
     }
@@ -210,7 +210,7 @@ mod tests {
                 Beat::Delta(delta) => view.apply_delta(delta),
             }
         }
-        shown(&view, &Style { width: 40, ..Style::default() }, all)
+        chat_text(&view, &Style { width: 40, ..Style::default() }, all)
     }
 
     fn brain(stages: &[(&str, StageKind)]) -> Story {
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_system_begins_is_marked_and_what_people_are_not_shown_is_left_out() {
+    fn prompt_without_a_person_is_marked_and_hidden_loops_are_left_out() {
         let story = brain(&[("Load", StageKind::Step), ("Talk", StageKind::Loop), ("Note", StageKind::Loop)])
             .step("Load", 40)
             .loop_start("Talk", None)
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_streams_while_tools_run_and_a_message_comes_in() {
+    fn answer_streams_while_a_tool_runs_and_a_message_arrives() {
         let story = brain(&[("Talk", StageKind::Loop)])
             .loop_start("Talk", Some("Where is it?"))
             .ask("Talk/0")
