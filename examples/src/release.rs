@@ -7,7 +7,6 @@
 //! This example uses the macros: `brain!` allows `.loop`, and `#[tool]` creates a tool
 //! from an async function whose doc comments the model reads.
 
-use positronic_core::dsl::ToolReply;
 use positronic_core::prelude::*;
 use serde::{Deserialize, Serialize};
 

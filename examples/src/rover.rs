@@ -5,7 +5,6 @@
 //! implemented. A context item derives from the state, so the model always
 //! reads the rover's position, while the text before it stays the same from request to request.
 
-use positronic_core::dsl::ToolReply;
 use positronic_core::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

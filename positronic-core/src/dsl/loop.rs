@@ -197,7 +197,6 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     ///
     /// ```
     /// # use positronic_core::prelude::*;
-    /// # use positronic_core::dsl::Tool;
     /// # fn test() -> Tool<(), bool> { Tool::new("test", |t| t.execute(async |_: NoArgs, cx| Ok(cx.result("ok").update(|tested| *tested = true)))) }
     /// # fn announce() -> Tool<(), bool> { Tool::new("announce", |t| t.exit().execute(async |_: NoArgs, _| Ok("ok"))) }
     /// let release = brain("Release").state(false).r#loop("Ship", |cx| {

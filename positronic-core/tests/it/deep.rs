@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use positronic_core::dsl::{Loop, LoopContext, Runnable as _, ToolReply};
+use positronic_core::dsl::{Loop, LoopContext, Runnable as _};
 use positronic_core::machine::Refusal;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use positronic_core::dsl::{Loop, Runnable, ToolBuilder, ToolReply};
+use positronic_core::dsl::{Loop, Runnable, ToolBuilder};
 use positronic_core::machine::{RunState, next, pending, status, why};
 use positronic_core::model::Model as _;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
@@ -161,8 +161,8 @@ pub(crate) fn check_log(story: &Story, live: &RunState) {
     check_timeline(story.log());
 }
 
-/// Checks that a timeline holds everything that the log says, at every prefix; that it reads back from its JSON and goes on
-/// as if it had not been written; and that what streams leaves no trace once the answers are whole.
+/// Checks at every prefix of a log that the timeline is complete, that it continues unchanged after a round trip through
+/// JSON, and that deltas leave no trace once the answers are complete.
 pub(crate) fn check_timeline(log: &[Arc<Event>]) {
     let prices = Arc::new(PriceTable::bundled());
     let empty = || Timeline::new().priced(Arc::clone(&prices));
@@ -206,7 +206,7 @@ pub(crate) fn check_timeline(log: &[Arc<Event>]) {
     }
 }
 
-/// Streams an answer with a hole in it, where a model is asked.
+/// Streams an answer with a gap, if the event is a model call.
 fn stream(timeline: &mut Timeline, event: &Event) {
     let EventKind::LoopModelCall { attempt, .. } = event.kind else { return };
     for n in [0, 1, 3] {

@@ -1,6 +1,5 @@
 //! Tools and a brain of the macros in a run, with a scripted model.
 
-use positronic_core::dsl::ToolReply;
 use positronic_core::model::scripted::{Reply as Says, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::timeline::Timeline;

@@ -1,7 +1,7 @@
 //! Tools created by `#[tool]`.
 
 use positronic_core::definition::StateValue;
-use positronic_core::dsl::{State, ToolReply};
+use positronic_core::dsl::State;
 use positronic_core::prelude::*;
 use positronic_macros::tool;
 use schemars::JsonSchema;

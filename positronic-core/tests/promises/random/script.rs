@@ -66,7 +66,7 @@ pub(super) fn scripts() -> impl Strategy<Value = Script> {
 type Deeds = ToolContext<(), Board, Ledger>;
 type DeedBuilder = ToolBuilder<(), Board, Ledger>;
 
-async fn act(job: Job, cx: Deeds) -> Result<positronic_core::dsl::ToolReply<Board>> {
+async fn act(job: Job, cx: Deeds) -> Result<ToolReply<Board>> {
     cx.services.act(cx.path().as_str(), cx.idempotency_key());
     tokio::time::sleep(Duration::from_millis(job.takes)).await;
     if job.fails {
