@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::app::{Failure, PROGRAM, Ui, here};
+use crate::app::{Failure, PROGRAM, Ui, current_folder};
 use crate::cli::Exit;
 
 /// A binary of a package.
@@ -52,7 +52,7 @@ struct Target {
 
 /// Builds the project of the current folder and runs the command in its binary. Returns `None` without a project.
 pub(crate) fn delegate(arguments: &[OsString], ui: &mut Ui) -> Result<Option<Exit>, Failure> {
-    let Some(binary) = find(&here()?)? else { return Ok(None) };
+    let Some(binary) = find(&current_folder()?)? else { return Ok(None) };
     let executable = build(&binary, ui)?;
     exec(&executable, arguments).map(Some)
 }
@@ -78,7 +78,10 @@ fn cannot_run(error: impl Display) -> Failure {
 /// Explains that there is no project.
 pub(crate) fn no_project<T>() -> Result<T, Failure> {
     Err(Failure::environment("no project found")
-        .hint(format!("looked for a package that depends on positronic-cli, from {} upwards", here()?.display()))
+        .hint(format!(
+            "looked for a package that depends on positronic-cli, from {} upwards",
+            current_folder()?.display()
+        ))
         .hint("create a project with: positronic new my-project"))
 }
 

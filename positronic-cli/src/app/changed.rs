@@ -1,4 +1,4 @@
-//! Runs that cannot continue here, since the code of their brain has changed.
+//! Detection of runs that cannot continue here, since the code of their brain has changed.
 
 use std::collections::HashMap;
 

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::app::{Failure, write_file};
 use crate::cli::Format;
-use crate::render::{Style, View, chat_text, conversation_markdown, is_own, standing};
+use crate::render::{Style, View, budget_usage, chat_text, conversation_markdown, is_own};
 
 /// The version of the exported JSON.
 const VERSION: u32 = 1;
@@ -48,7 +48,7 @@ impl Recorded {
 
     /// Renders the usage of its budget, if it has one.
     pub(crate) fn budget(&self) -> Option<String> {
-        standing(self.budget.as_ref()?, None).map(|standing| format!("budget of the conversation: {standing}"))
+        budget_usage(self.budget.as_ref()?, None).map(|standing| format!("budget of the conversation: {standing}"))
     }
 
     /// Renders the conversation as Markdown.

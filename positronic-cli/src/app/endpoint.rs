@@ -137,7 +137,7 @@ pub(crate) fn secrets(wanted: &ModelArgs, settings: &Settings) -> Vec<String> {
 }
 
 /// Warns of a secret that is too short to be redacted.
-pub(crate) fn unhidden(secrets: &[String]) -> Option<String> {
+pub(crate) fn short_secret_warning(secrets: &[String]) -> Option<String> {
     let is_short = secrets.iter().any(|secret| secret.len() < SHORTEST_SECRET);
     is_short
         .then(|| format!("a key or password shorter than {SHORTEST_SECRET} characters is not redacted in a cassette"))

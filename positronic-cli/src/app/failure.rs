@@ -71,7 +71,7 @@ impl Failure {
     }
 
     /// A signal's id was already used with other content.
-    pub(crate) fn another(id: &SignalId) -> Self {
+    pub(crate) fn reused_id(id: &SignalId) -> Self {
         Self::refused(format!("the signal id `{id}` was already used with other content"))
             .hint("an id identifies one signal; use another id, or none")
     }

@@ -10,7 +10,7 @@ const RESERVED: [&str; 4] = ["con", "prn", "aux", "nul"];
 
 /// Returns a file name that is valid on every system: without a folder or terminal control characters, not
 /// hidden, and not too long.
-pub(crate) fn safe(name: &str) -> String {
+pub(crate) fn safe_file_name(name: &str) -> String {
     let last = name.trim().rsplit(['/', '\\']).next().unwrap_or_default();
     let plain = |letter: char| match letter {
         '<' | '>' | ':' | '"' | '|' | '?' | '*' | '\u{fffd}' => '_',
@@ -37,7 +37,7 @@ pub(crate) fn safe(name: &str) -> String {
 }
 
 /// Appends a number to a duplicate name; the first file has none.
-pub(crate) fn numbered(name: &str, number: usize) -> String {
+pub(crate) fn numbered_name(name: &str, number: usize) -> String {
     if number == 1 {
         return name.to_owned();
     }
@@ -72,18 +72,18 @@ mod tests {
             ("größe 1.csv", "größe 1.csv"),
             ("旅行.md", "旅行.md"),
         ] {
-            assert_eq!(safe(name), expected, "{name:?}");
+            assert_eq!(safe_file_name(name), expected, "{name:?}");
         }
-        let long = safe(&format!("{}.pdf", "ü".repeat(500)));
+        let long = safe_file_name(&format!("{}.pdf", "ü".repeat(500)));
         assert!(long.len() <= LONGEST + 4 && long.ends_with("ü.pdf"), "{long}");
-        let all = safe(&format!("{}.{}", "a".repeat(500), "x".repeat(500)));
+        let all = safe_file_name(&format!("{}.{}", "a".repeat(500), "x".repeat(500)));
         assert!(all.len() <= LONGEST, "{all}");
     }
 
     proptest::proptest! {
         #[test]
         fn fuzz_file_names(name in "[./\\\\:~a-c\u{0}\u{a}\u{1b}\u{202e}\u{3164}é ]{0,40}|.{0,300}") {
-            let safe = safe(&name);
+            let safe = safe_file_name(&name);
 
             proptest::prop_assert!(!safe.contains(['/', '\\']) && !safe.starts_with('.') && !safe.is_empty(), "{:?}", safe);
             proptest::prop_assert!(!safe.chars().any(|letter| letter.is_control() || is_invisible(letter)), "{:?}", safe);

@@ -33,9 +33,9 @@ pub(crate) use cassette_position::{
 };
 pub(crate) use changed::changed_runs;
 pub(crate) use conversation::{Recorded, format_of, write_conversation};
-pub(crate) use endpoint::{Advised, endpoint, secrets, unhidden};
+pub(crate) use endpoint::{Advised, endpoint, secrets, short_secret_warning};
 pub(crate) use failure::Failure;
-pub(crate) use file_names::{numbered, safe};
+pub(crate) use file_names::{numbered_name, safe_file_name};
 pub(crate) use find::{
     Found, continued_conversation, find_conversation, find_run, lookup_run, new_id, open_run, parse_call,
 };
@@ -44,7 +44,7 @@ pub(crate) use models::{
     CassetteSession, ChosenCassette, ModelSettings, Models, choose_models, chosen_cassette, models_for_run,
 };
 pub(crate) use money_limit::check_enforceable;
-pub(crate) use output_file::{to_file, write_file};
+pub(crate) use output_file::{output_path, write_file};
 pub(crate) use prices::{PRICE_TABLE, currency, given_prices, price_table};
 pub use project::Project;
 pub(crate) use project::{Entry, normal_title, usage_panic};
@@ -54,6 +54,6 @@ pub(crate) use run_options::{Prepared, check_accepts_messages, open_store, parse
 pub(crate) use runtime::block_on;
 pub(crate) use saved_files::Folder;
 pub(crate) use settings::Settings;
-pub(crate) use store::{Backend, ProjectStore, here, relative};
+pub(crate) use store::{Backend, ProjectStore, current_folder, relative};
 pub(crate) use ui::{PROGRAM, Ui, size};
 pub(crate) use unclaimed::unclaimed_runs;

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::app::{
     Advised, Backend, Entry, Failure, Project, ProjectStore, SET_ENDPOINT, Settings, answers_for, endpoint,
-    given_prices, rewind, secrets, unhidden,
+    given_prices, rewind, secrets, short_secret_warning,
 };
 use crate::cli::ModelArgs;
 use crate::cli::options::shell_word;
@@ -266,7 +266,7 @@ fn recording(
     // One cassette for both models, since a replayed run has one model.
     let both = Arc::new(ByTier { normal, high }) as Arc<dyn Model>;
     let mut notice = format!("recording to {}", path.display());
-    if let Some(warning) = unhidden(&secrets) {
+    if let Some(warning) = short_secret_warning(&secrets) {
         notice = format!("{notice}; {warning}");
     }
     let cassette = Arc::new(Cassette::record(both).hide(secrets).describe(header));

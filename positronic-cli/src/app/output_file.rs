@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::app::{Failure, replace_file};
 
 /// Returns the file to write, or `None` for stdout, which `-` names, too. Refuses to replace a file without `force`.
-pub(crate) fn to_file(file: Option<&Path>, force: bool) -> Result<Option<&Path>, Failure> {
+pub(crate) fn output_path(file: Option<&Path>, force: bool) -> Result<Option<&Path>, Failure> {
     let Some(file) = file.filter(|file| file.as_os_str() != "-") else { return Ok(None) };
     if file.is_dir() {
         return Err(Failure::usage(format!("{} is a folder and not a file", file.display())).hint("name a file"));

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use positronic_core::record::sha256;
 
-use crate::app::{numbered, safe};
+use crate::app::{numbered_name, safe_file_name};
 use positronic_core::private;
 
 /// How many files of one name there may be.
@@ -21,7 +21,7 @@ impl Folder {
     /// Returns the folder of a conversation. An id that cannot be a file name becomes one with a hash of the id, so that no two
     /// conversations share a folder.
     pub(crate) fn of_conversation(around: &Path, conversation: &str) -> Self {
-        let mut name = safe(&conversation.replace(['/', '\\'], "_"));
+        let mut name = safe_file_name(&conversation.replace(['/', '\\'], "_"));
         if name != conversation {
             name.push('-');
             name.extend(sha256(conversation.as_bytes()).chars().take(16));
@@ -37,9 +37,9 @@ impl Folder {
     /// the same name gets a number.
     pub(crate) fn save(&self, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
         private::make_folder(&self.0)?;
-        let name = safe(name);
+        let name = safe_file_name(name);
         for number in 1..=MOST {
-            let path = self.0.join(numbered(&name, number));
+            let path = self.0.join(numbered_name(&name, number));
             match private::options().write(true).create_new(true).open(&path) {
                 Ok(mut file) => {
                     let written = file.write_all(bytes);

@@ -38,7 +38,7 @@ pub(crate) enum Backend {
 impl ProjectStore {
     /// Opens the store, and creates a missing one. Without SQLite, an unnamed store is in memory.
     pub(crate) fn open(ui: &Ui) -> Result<Self, Failure> {
-        let here = here()?;
+        let here = current_folder()?;
         let path = match named(ui) {
             Some(path) => path,
             None if cfg!(not(feature = "sqlite")) => return Ok(Self::memory()),
@@ -58,7 +58,7 @@ impl ProjectStore {
     }
 
     fn existing(ui: &Ui, read_only: bool) -> Result<Self, Failure> {
-        let here = here()?;
+        let here = current_folder()?;
         let named = named(ui);
         let path = named.clone().unwrap_or_else(|| project_folder(&here).join(FILE));
         if path.exists() {
@@ -117,7 +117,7 @@ fn named(ui: &Ui) -> Option<PathBuf> {
     ui.store_args.store.clone().or_else(|| ui.settings.store.clone())
 }
 
-pub(crate) fn here() -> Result<PathBuf, Failure> {
+pub(crate) fn current_folder() -> Result<PathBuf, Failure> {
     std::env::current_dir().map_err(Failure::file(".", "cannot enter"))
 }
 
@@ -134,7 +134,7 @@ fn own(here: &Path) -> Result<PathBuf, Failure> {
 
 /// Renders a path relative to the current folder.
 pub(crate) fn relative(path: &Path) -> String {
-    here().map_or_else(|_| path.display().to_string(), |here| shown(path, &here))
+    current_folder().map_or_else(|_| path.display().to_string(), |here| shown(path, &here))
 }
 
 /// Maximum number of `..` in a relative path.

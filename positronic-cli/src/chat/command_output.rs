@@ -9,9 +9,9 @@ use positronic_core::store::PendingItem;
 
 use super::context::ChatContext;
 use super::slash_commands::{Slash, help};
-use crate::app::{Failure, format_of, relative, to_file, write_conversation};
+use crate::app::{Failure, format_of, output_path, relative, write_conversation};
 use crate::render::figures::{many, size, tokens};
-use crate::render::{Style, aligned, allowed, costs, one_line, shorten, standing};
+use crate::render::{Style, aligned, budget_limits, budget_usage, costs, one_line, shorten};
 use crate::session::{asking_party, question_text};
 
 impl ChatContext {
@@ -74,8 +74,8 @@ impl ChatContext {
         let mut limits = String::new();
         let budget = self.client().budget(&self.id, self.budget.as_ref()).await?;
         let currency = Some(&*self.prices.currency);
-        let whole = budget.and_then(|shared| standing(&shared, currency));
-        let each = self.prompt_budget.as_ref().and_then(|budget| allowed(budget, currency));
+        let whole = budget.and_then(|shared| budget_usage(&shared, currency));
+        let each = self.prompt_budget.as_ref().and_then(|budget| budget_limits(budget, currency));
         for (what, budget) in [("budget of the conversation", whole), ("budget of each answer", each)] {
             if let Some(budget) = budget {
                 _ = writeln!(limits, "{what}: {budget}");
@@ -132,7 +132,7 @@ impl ChatContext {
             return Ok("name a file: /export talk.md, or /export talk.json".to_owned());
         }
         let file = Path::new(file);
-        if to_file(Some(file), false).is_err() {
+        if output_path(Some(file), false).is_err() {
             return Ok(format!("{} exists: name another file", file.display()));
         }
         write_conversation(file, &self.recorded().await?, format_of(Some(file)), false)?;

@@ -16,7 +16,7 @@ use super::slash_commands::{Slash, Written, parse};
 use crate::app::{CassetteSession, Failure, Ui, relative};
 use crate::cli::Exit;
 use crate::cli::OutputArgs;
-use crate::render::{Style, plain};
+use crate::render::{Style, plain_answer};
 use crate::session::{Ending, Interrupt, Role, SessionOptions, cut_short, ended, interrupts, left_by, session};
 
 /// Sends the messages of stdin one after the other, each after the answer to the one before.
@@ -180,7 +180,7 @@ impl PipedChat<'_> {
         let before = known.filter(|(known, _)| *known == run).map(|(_, prompts)| prompts);
         let outputs =
             |path: &Path| before.as_ref().and_then(|before| before.get(path)).map_or(0, |one| one.output.len());
-        let answer = plain(&prompts, outputs);
+        let answer = plain_answer(&prompts, outputs);
         let mut unsaved = None;
         for file in log.iter().filter_map(|event| file(event)) {
             match context.save(file).await {

@@ -12,7 +12,7 @@ use super::protocol::Input;
 use super::ui::ChatUi;
 use crate::app::{Failure, relative};
 use crate::render::words::settlement;
-use crate::render::{Tone, plain, sanitise};
+use crate::render::{Tone, plain_answer, sanitise};
 
 impl ChatUi<'_> {
     pub(super) fn send(&mut self, opening: Opening) {
@@ -155,7 +155,7 @@ impl ChatUi<'_> {
     fn ended(&mut self, result: Option<&Value>) -> Result<(), Failure> {
         self.live.next_run()?;
         if let (Some(out), Some(run)) = (&mut self.out, &self.run) {
-            let answer = plain(&run.prompts(), |_| 0);
+            let answer = plain_answer(&run.prompts(), |_| 0);
             let answer = if answer.is_empty() { result.map(Value::to_string).unwrap_or_default() } else { answer };
             writeln!(out, "{}", sanitise(&answer))?;
             out.flush()?;

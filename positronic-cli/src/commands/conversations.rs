@@ -5,7 +5,7 @@ use positronic_core::runner::{Clock as _, SystemClock};
 use serde_json::json;
 
 use crate::app::{
-    Failure, ProjectStore, Recorded, Ui, find_conversation, format_of, to_file, unclaimed_runs, write_conversation,
+    Failure, ProjectStore, Recorded, Ui, find_conversation, format_of, output_path, unclaimed_runs, write_conversation,
 };
 use crate::cli::{
     ConversationExportArgs, ConversationListArgs, ConversationShowArgs, Conversations, ConversationsArgs, Exit, Format,
@@ -102,10 +102,10 @@ async fn show(args: &ConversationShowArgs, ui: &mut Ui) -> Result<Exit, Failure>
 }
 
 async fn export(args: &ConversationExportArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let to_file = to_file(args.out.as_deref(), args.force)?;
+    let output_path = output_path(args.out.as_deref(), args.force)?;
     let recorded = recorded(&args.conversation, ui).await?;
-    let format = args.format.unwrap_or_else(|| format_of(to_file));
-    match to_file {
+    let format = args.format.unwrap_or_else(|| format_of(output_path));
+    match output_path {
         None if format == Format::Markdown => ui.print(&recorded.markdown(args.all))?,
         None => ui.document(&recorded.json())?,
         Some(file) => {

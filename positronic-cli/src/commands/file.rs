@@ -21,7 +21,7 @@ use positronic_core::store::StoreError;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::app::{Failure, ProjectStore, Ui, open_run, to_file, write_file};
+use crate::app::{Failure, ProjectStore, Ui, open_run, output_path, write_file};
 use crate::cli::{Exit, ExportArgs, ImportArgs, check_name, no_json};
 use crate::render::figures::many;
 use crate::render::{harmless_json, shorten};
@@ -61,7 +61,7 @@ struct Exported {
 }
 
 pub(crate) async fn export(args: &ExportArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let to_file = to_file(args.file.as_deref(), args.force)?;
+    let output_path = output_path(args.file.as_deref(), args.force)?;
     let (client, row) = open_run(&args.run, ui).await?;
     let log = client.events(&row.run, Seq(0)).await?;
     let (blobs, left_out) = blobs(&client, &log).await?;
@@ -82,7 +82,7 @@ pub(crate) async fn export(args: &ExportArgs, ui: &mut Ui) -> Result<Exit, Failu
     for reason in left_out {
         ui.notice(&format!("skipped a file: {reason}"))?;
     }
-    let Some(file) = to_file else {
+    let Some(file) = output_path else {
         write!(ui.out, "{}", harmless_json(&text))?;
         return Ok(Exit::Done);
     };

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use positronic_core::projection::timeline::Timeline;
 use positronic_core::record::Seq;
 
-use crate::app::{Failure, Ui, open_run, to_file, write_file};
+use crate::app::{Failure, Ui, open_run, output_path, write_file};
 use crate::cli::{Exit, ReportArgs};
 use crate::render::report_markdown;
 
 pub(crate) async fn report(args: &ReportArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let to_file = to_file(args.out.as_deref(), args.force)?;
+    let output_path = output_path(args.out.as_deref(), args.force)?;
     let prices = crate::app::price_table(args.prices.as_deref(), &ui.settings)?;
     let (client, row) = open_run(&args.run, ui).await?;
     let log = client.events(&row.run, Seq(0)).await?;
@@ -21,7 +21,7 @@ pub(crate) async fn report(args: &ReportArgs, ui: &mut Ui) -> Result<Exit, Failu
         text.ok_or_else(|| Failure::environment(format!("the log of {} does not begin with a brain", row.run)))
     };
     let document = || serde_json::json!({"run": row, "timeline": timeline});
-    let Some(file) = to_file else {
+    let Some(file) = output_path else {
         if args.json {
             ui.document(&document())?;
         } else {

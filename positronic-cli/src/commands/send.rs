@@ -54,7 +54,7 @@ async fn deliver(args: &SendArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     if let Some(entry) = before.iter().find(|entry| entry.id == id) {
         let sent = (name.as_str(), identifier.as_str(), &payload);
         if !is_same(&client, entry, sent).await? {
-            return Err(Failure::another(&id));
+            return Err(Failure::reused_id(&id));
         }
     }
     let delivered = client.deliver(id.clone(), &name, &identifier, payload, actor).await?;

@@ -1,4 +1,4 @@
-//! Durations, token counts and sizes as people read them.
+//! Numbers as people read them: durations, counts, amounts of money and of limits, sizes.
 
 use std::time::Duration;
 

@@ -14,7 +14,9 @@ use serde_json::Value;
 use super::figures::{amount, duration, many, seconds, tokens};
 use super::view::failure;
 use super::words::{self, why};
-use super::{Line, Sign, Style, Tone, View, arguments, asks, one_line, sanitise, shorten, value_line, width, wrap};
+use super::{
+    Line, Sign, Style, Tone, View, arguments, limit_question, one_line, sanitise, shorten, value_line, width, wrap,
+};
 
 /// A countdown rounds up to seconds.
 const ALMOST_A_SECOND: Duration = Duration::from_millis(999);
@@ -90,7 +92,7 @@ impl Pen<'_> {
                 let text = words::limit(*kind, *used, *limit, unpriced.as_deref(), currency) + whose;
                 (Tone::Warn, Sign::Result, text)
             }
-            NodeKind::Budget(budget) => (Tone::Warn, Sign::Result, asks(&budget.request, currency)),
+            NodeKind::Budget(budget) => (Tone::Warn, Sign::Result, limit_question(&budget.request, currency)),
             NodeKind::Blocked => (Tone::Warn, Sign::Result, "it needs a model call that a limit forbids".to_owned()),
             NodeKind::Compaction { summary, .. } => {
                 (Tone::Dim, Sign::Result, words::compaction(summary.is_some()).to_owned())

@@ -37,10 +37,10 @@ pub(crate) mod tests;
 
 pub(crate) use arguments::{Room, extent};
 pub(crate) use chat_layout::chat_text;
-pub(crate) use conversation::{conversation_markdown, is_own, plain};
+pub(crate) use conversation::{conversation_markdown, is_own, plain_answer};
 pub(crate) use conversation_table::{ConversationRow, conversation_table};
 pub(crate) use frame::render;
-pub(crate) use limits::{allowed, asks, standing};
+pub(crate) use limits::{budget_limits, budget_usage, limit_question};
 pub(crate) use live::Live;
 pub(crate) use painter::{Frame, Painter};
 pub(crate) use plain::Plain;

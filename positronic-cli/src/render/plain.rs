@@ -151,7 +151,7 @@ impl<W: Write> Plain<W> {
                 format!("stopped by a limit: {}", line(&limit))
             }
             EventKind::BudgetRequested(request) => {
-                let asks = super::limits::asks(request, self.view.currency());
+                let asks = super::limits::limit_question(request, self.view.currency());
                 format!("{}{asks}", of_run(&event.path))
             }
             EventKind::BudgetDecided { decision, more, reason, actor, .. } => {

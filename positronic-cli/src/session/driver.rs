@@ -1,5 +1,4 @@
-//! One run at the command line: its events to the screen, its questions to the person or the cassette that answers, and
-//! interrupts to the run.
+//! Driver of a session: one loop that waits for the run's updates, keys, interrupts and ticks, and acts on each.
 
 use std::ops::ControlFlow;
 use std::pin::pin;

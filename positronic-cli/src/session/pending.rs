@@ -10,7 +10,7 @@ use crate::app::{REPLY, Ui};
 use crate::cli::limits;
 use crate::cli::options::sample;
 use crate::render::figures::{age, many};
-use crate::render::{Room, asks, extent, one_line, shorten};
+use crate::render::{Room, extent, limit_question, one_line, shorten};
 
 /// The path of the whole run, in place of a call.
 pub(crate) const WHOLE_RUN: &str = ".";
@@ -95,7 +95,7 @@ pub(crate) const fn is_approval(pending: &Pending) -> bool {
 pub(crate) fn question_text(pending: &Pending, currency: Option<&str>) -> String {
     match &pending.kind {
         PendingKind::Approval { gate, .. } => format!("needs approval: {}", gate.reason),
-        PendingKind::Budget(request) => asks(request, currency),
+        PendingKind::Budget(request) => limit_question(request, currency),
         PendingKind::Answer { waits } => {
             let waits: Vec<String> = waits
                 .iter()

@@ -78,7 +78,7 @@ async fn said_before(client: &Client, run: &RunId, signal: &Signal) -> Result<()
         (Some(EventKind::LoopMessage { text: before, .. }), SignalKind::Message { text, .. }) => before == text,
         _ => false,
     };
-    if same { Ok(()) } else { Err(Failure::another(&signal.id)) }
+    if same { Ok(()) } else { Err(Failure::reused_id(&signal.id)) }
 }
 
 async fn refused(error: SignalError, client: &Client, row: &RunSummary, ui: &Ui) -> Result<Failure, Failure> {

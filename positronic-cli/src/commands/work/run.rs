@@ -7,7 +7,7 @@ use positronic_core::store::StoreError;
 use super::serve::serve;
 use crate::app::{
     CassetteSession, Failure, Project, ProjectStore, Ui, find_run, models_for_run, price_table, recording, secrets,
-    unhidden, write_recording,
+    short_secret_warning, write_recording,
 };
 use crate::cli::{Exit, WorkArgs};
 use crate::session::{Role, SessionOptions, ended, session};
@@ -51,7 +51,7 @@ pub(crate) async fn work(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Res
     let ending = session(&runner, begin, &options, ui).await;
     if let Some(file) = &args.record {
         let hidden = secrets(&args.model, &ui.settings);
-        if let Some(warning) = unhidden(&hidden) {
+        if let Some(warning) = short_secret_warning(&hidden) {
             ui.notice(&warning)?;
         }
         let text = recording(&store.client(), &row.run, hidden, |outputs| models.normal.project(outputs)).await?;

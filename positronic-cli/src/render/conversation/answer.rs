@@ -5,7 +5,7 @@ use positronic_core::record::{Output, OutputKind, Path};
 
 /// Renders the visible part of an answer as plain text: its texts, and the fallbacks of widgets. The first `known` outputs
 /// of a loop are skipped.
-pub(crate) fn plain(prompts: &Prompts, known: impl Fn(&Path) -> usize) -> String {
+pub(crate) fn plain_answer(prompts: &Prompts, known: impl Fn(&Path) -> usize) -> String {
     let own = prompts.iter().filter(|prompt| prompt.visible && is_own(&prompt.path));
     let fresh = own.flat_map(|prompt| prompt.output.iter().skip(known(&prompt.path)));
     let said = |output: &Output| match &output.kind {

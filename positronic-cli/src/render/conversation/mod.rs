@@ -3,5 +3,5 @@
 mod answer;
 mod markdown;
 
-pub(crate) use answer::{is_own, plain};
+pub(crate) use answer::{is_own, plain_answer};
 pub(crate) use markdown::conversation_markdown;

@@ -4,7 +4,7 @@ use positronic_core::projection::timeline::{CallNode, CallWait, Node, NodeKind, 
 use positronic_core::record::LimitReached;
 use positronic_core::record::{ResumeCause, Speaker, TriggerChange, WaitSpec};
 
-use crate::render::asks;
+use crate::render::limit_question;
 use crate::render::words::{self, by, ended};
 
 /// Renders a node below a run, a stage, an iteration or a call.
@@ -27,7 +27,7 @@ pub(in crate::render) fn of_node(node: &Node, currency: Option<&str>) -> Vec<Str
         }
         NodeKind::Budget(budget) => {
             let outcome = budget.outcome.as_ref().map(|outcome| words::budget(outcome, currency));
-            return std::iter::once(asks(&budget.request, currency)).chain(outcome).collect();
+            return std::iter::once(limit_question(&budget.request, currency)).chain(outcome).collect();
         }
         NodeKind::Blocked => "it was blocked by a limit, to run again once there is more".to_owned(),
         NodeKind::Stopped { message, .. } => message.clone(),

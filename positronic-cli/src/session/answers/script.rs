@@ -7,7 +7,7 @@ use super::delivery;
 use super::field::{Entered, Field, Menu, TextField};
 use crate::cli::options::{Entry, entries, read_entry};
 use crate::cli::{limits, no_json};
-use crate::render::{Room, asks, extent, one_line, sanitise, shorten};
+use crate::render::{Room, extent, limit_question, one_line, sanitise, shorten};
 
 /// What a person answered.
 #[derive(Debug, PartialEq)]
@@ -74,7 +74,7 @@ impl<'a> Script<'a> {
         match &subject.pending.kind {
             PendingKind::Approval { gate, .. } => self.approval(gate),
             PendingKind::Budget(request @ BudgetRequest { kind, limit, used, .. }) => {
-                let problem = asks(request, subject.currency.as_deref());
+                let problem = limit_question(request, subject.currency.as_deref());
                 self.more((*kind, *limit, *used), &problem)
             }
             PendingKind::Answer { waits } => match self.payload_of(waits) {
