@@ -148,7 +148,7 @@ pub struct ToolCall {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
-    /// The kind of failure; see the docs of the event table.
+    /// The kind of failure.
     pub code: EndReason,
     /// A message that says what happened and where.
     pub message: String,

@@ -39,7 +39,7 @@ fn read(source: &str, items: &mut BTreeMap<String, Item>) {
             syn::Item::Enum(item) => {
                 let variant = |variant: &syn::Variant| {
                     let mut read = fields(&variant.fields);
-                    // What a variant holds without a name stands in its place.
+                    // A variant with an unnamed field is represented by that field.
                     let kind = read.first().filter(|only| only.name.is_empty()).and_then(|only| only.kind.clone());
                     read.retain(|field| !field.name.is_empty());
                     let (docs, serde) = notes(&variant.attrs);
@@ -63,7 +63,7 @@ fn fields(fields: &syn::Fields) -> Vec<Field> {
     fields.iter().map(field).collect()
 }
 
-/// Returns the doc comment as one line, and what is said to serde.
+/// Returns the doc comment as one line, and the serde attributes.
 fn notes(attrs: &[syn::Attribute]) -> (String, String) {
     let (mut docs, mut serde) = (Vec::new(), String::new());
     for attr in attrs {
@@ -272,7 +272,7 @@ fn generated() -> String {
     page.push_str("\n## Types\n");
     let mut written = BTreeSet::new();
     while let Some(name) = named.iter().find(|name| !written.contains(*name)).cloned() {
-        // A type stands where its name is in the alphabet, so its text is kept until all are known.
+        // Types are sorted by name, so their texts are collected first.
         let item = items.get(&name).unwrap_or_else(|| panic!("no type `{name}` in record/; say its word in `words`"));
         for field in item.fields.iter().flat_map(|field| std::iter::once(field).chain(&field.fields)) {
             if let Some(kind) = &field.kind {

@@ -77,7 +77,7 @@ async fn until_settled(updates: &mut Updates) -> Settled {
     }
 }
 
-/// Reads what there is now. The paused clock goes on once the store has answered.
+/// Reads the available updates. The paused clock advances once the store has answered.
 async fn now(updates: &mut Updates) -> Vec<RunUpdate> {
     let mut read = Vec::new();
     while let Ok(Some(update)) = tokio::time::timeout(ANSWERS, updates.next()).await {
