@@ -204,9 +204,9 @@ pub fn tool(flags: TokenStream, function: TokenStream) -> TokenStream {
 /// });
 ///
 /// let model = ScriptedModel::new([
-///     Reply::decision("Where is it?", "look_around", json!({})),
-///     Reply::decision("To the right.", "move", json!({ "dx": 2 })),
-///     Reply::decision("I am there.", "stop.here", json!({})),
+///     Reply::action("Where is it?", "look_around", json!({})),
+///     Reply::action("To the right.", "move", json!({ "dx": 2 })),
+///     Reply::action("I am there.", "stop.here", json!({})),
 /// ]);
 /// let run = Runner::builder().model(model).build().start(&walk, ()).await?;
 /// assert_eq!(run.result().await?, (2, 0));

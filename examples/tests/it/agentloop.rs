@@ -98,9 +98,9 @@ async fn agent_summarizes_in_one_last_iteration_after_fifty_steps() {
             return Reply::text("Searched for heights, and found pages.");
         }
         if offers(request, "search_web") {
-            return Reply::decision("One more.", "search_web", json!({ "query": "height" }));
+            return Reply::action("One more.", "search_web", json!({ "query": "height" }));
         }
-        Reply::decision("There is no time left.", "finish", json!({ "summary": "Pages were found, and no mean." }))
+        Reply::action("There is no time left.", "finish", json!({ "summary": "Pages were found, and no mean." }))
     });
 
     let story = Test::new(model).run(agentloop(), task(&folder)).await;
@@ -125,9 +125,9 @@ async fn agent_without_a_summary_keeps_its_partial_result() {
             return Reply::text("Nothing yet.");
         }
         if offers(request, "search_web") {
-            return Reply::decision("A note.", "write_file", json!({ "path": "notes.md", "content": "nothing yet\n" }));
+            return Reply::action("A note.", "write_file", json!({ "path": "notes.md", "content": "nothing yet\n" }));
         }
-        Reply::decision("I am not done.", "finish", json!({ "summary": " " }))
+        Reply::action("I am not done.", "finish", json!({ "summary": " " }))
     });
 
     let story = Test::new(model).run(agentloop(), task(&folder)).await;

@@ -116,7 +116,7 @@ impl<O, S, N, R> Brain<O, S, N, R> {
     ///     .actions(ACTIONS)
     ///     .r#loop("Act", |cx| cx.system("Reach the goal.").structured_actions().actions(ACTIONS));
     /// let finish = Action::new("finish", |t| t.description("Ends the work").exit().execute(async |_: NoArgs, _| Ok("done")));
-    /// # let model = ScriptedModel::new([Reply::decision("Nothing is left.", "finish", json!({}))]);
+    /// # let model = ScriptedModel::new([Reply::action("Nothing is left.", "finish", json!({}))]);
     /// let runner = Runner::builder().model(model).build().action(finish);
     /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
     /// runner.start(&agent, ()).await?.result().await?;

@@ -67,7 +67,7 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
     ///     })
     /// });
     ///
-    /// let model = ScriptedModel::new([Reply::decision("It is simple.", "finish", json!({ "text": "Hello!" }))]);
+    /// let model = ScriptedModel::new([Reply::action("It is simple.", "finish", json!({ "text": "Hello!" }))]);
     /// let run = Runner::builder().model(model).build().start(&agent, ()).await?;
     /// assert_eq!(run.result().await?, "Hello!");
     /// # Ok(())

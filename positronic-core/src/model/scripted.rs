@@ -235,14 +235,14 @@ impl Reply {
     }
 
     /// Replies with a structured action.
-    pub fn decision(reasoning: &str, action: &str, input: Value) -> Self {
+    pub fn action(reasoning: &str, action: &str, input: Value) -> Self {
         let fields = [("reasoning", reasoning.into()), ("action", action.into()), ("input", input)];
-        let decision: Value = fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        Self::text(decision.to_string())
+        let answer: Value = fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        Self::text(answer.to_string())
     }
 
     /// Replies with several structured actions.
-    pub fn decisions<'a>(reasoning: &str, actions: impl IntoIterator<Item = (&'a str, Value)>) -> Self {
+    pub fn actions<'a>(reasoning: &str, actions: impl IntoIterator<Item = (&'a str, Value)>) -> Self {
         let actions: Vec<_> = actions
             .into_iter()
             .map(|(action, input)| serde_json::json!({ "action": action, "input": input }))

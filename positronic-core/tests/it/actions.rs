@@ -71,8 +71,8 @@ fn failure(story: &Story) -> (EndReason, String) {
 
 #[tokio::test(start_paused = true)]
 async fn loop_selects_actions_by_name_and_they_read_and_change_its_state_as_json() {
-    let take = |text: &str| Reply::decision("So it is kept.", "note.take", json!({ "text": text }));
-    let play = with_actions(Play::new([take("a"), take("b"), Reply::decision("Done.", "finish", json!({}))]));
+    let take = |text: &str| Reply::action("So it is kept.", "note.take", json!({ "text": text }));
+    let play = with_actions(Play::new([take("a"), take("b"), Reply::action("Done.", "finish", json!({}))]));
     let run = play.start(&agent(&["note.take", "finish"]), ()).await;
     assert_eq!(waits(&run).await, ["Act/1.0"], "its approval sees the state, too");
 
@@ -123,8 +123,8 @@ async fn waiting_run_finds_its_actions_in_another_process() {
     let store = MemoryStore::new();
     let runner = || {
         let model = ScriptedModel::from_fn(|request| match request.path.as_str() {
-            "Act/0" | "Act/1" => Reply::decision("So.", "note.take", json!({ "text": request.path.as_str() })),
-            _ => Reply::decision("Done.", "finish", json!({})),
+            "Act/0" | "Act/1" => Reply::action("So.", "note.take", json!({ "text": request.path.as_str() })),
+            _ => Reply::action("Done.", "finish", json!({})),
         });
         let runner = Runner::builder().model(model).store(store.clone()).linger(std::time::Duration::ZERO).build();
         runner.action(note()).action(finish()).brain(agent(&["note.take", "finish"]))

@@ -170,11 +170,11 @@ async fn request_extends_the_messages_of_the_previous_one() {
     for deciding in [false, true] {
         let act = |id: &str| match deciding {
             false => batch([("safe", id)]),
-            true => Reply::decision("Next.", "safe", json!({ "id": id })),
+            true => Reply::action("Next.", "safe", json!({ "id": id })),
         };
         let end = match deciding {
             false => batch([("finish", "end")]),
-            true => Reply::decision("Done.", "finish", json!({"id": "end"})),
+            true => Reply::action("Done.", "finish", json!({"id": "end"})),
         };
         let brain = workshop(&Journal::default(), move |config| {
             let finish = crate::support::worker("finish", |t| t.exit());

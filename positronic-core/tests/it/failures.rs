@@ -201,9 +201,9 @@ async fn structured_loop_summarizes_with_its_exit_actions() {
     let journal = Journal::default();
     let wraps = |config| exiting(config).structured_actions().max_iterations(1).wrap_up();
     let play = Play::new([
-        Reply::decision("Due.", "safe", job("a", false)),
-        Reply::decision("Amounts.", "safe", job("b", false)),
-        Reply::decision("Well.", "finish.work", job("end", false)),
+        Reply::action("Due.", "safe", job("a", false)),
+        Reply::action("Amounts.", "safe", job("b", false)),
+        Reply::action("Well.", "finish.work", job("end", false)),
     ]);
 
     let story = play.run(&workshop(&journal, wraps), ()).await;

@@ -24,7 +24,6 @@ mod conversations;
 mod costs;
 mod crash;
 mod crashes;
-mod decisions;
 mod deep;
 mod dialogue;
 mod errors;
@@ -49,7 +48,8 @@ mod scripted;
 mod serve;
 mod sinks;
 mod steps;
-mod structured;
+mod structured_actions;
+mod structured_combinations;
 #[allow(dead_code, reason = "other test binaries use the remaining items")]
 #[path = "../support/mod.rs"]
 mod support;

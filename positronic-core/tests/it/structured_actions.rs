@@ -36,7 +36,7 @@ fn deciding(journal: &Journal) -> Brain<(), Board> {
 }
 
 fn finish() -> Reply {
-    Reply::decision("All is done.", "finish", job("end"))
+    Reply::action("All is done.", "finish", job("end"))
 }
 
 /// Renders a request's messages, one per line.
@@ -74,7 +74,7 @@ fn failure(story: &Story) -> (EndReason, String) {
 #[tokio::test(start_paused = true)]
 async fn structured_action_is_a_call_with_a_reason_and_its_result_is_read_next() {
     let journal = Journal::default();
-    let play = Play::new([Reply::decision("It is due.", "safe", job("a")), finish()]);
+    let play = Play::new([Reply::action("It is due.", "safe", job("a")), finish()]);
 
     let story = play.run(&deciding(&journal), ()).await;
 
@@ -176,9 +176,9 @@ async fn misfit_is_requested_again_with_the_error_and_dropped_afterwards() {
     let usage = |input| Usage { input, output: 1, ..Usage::default() };
     let play = Play::new([
         Reply::text("I would do it.").usage(usage(10)),
-        Reply::decision("Quick.", "dance", json!({})).usage(usage(20)),
-        Reply::decision("Quick.", "safe", json!({ "id": 7 })).usage(usage(30)),
-        Reply::decision("So be it.", "safe", job("a")).usage(usage(40)),
+        Reply::action("Quick.", "dance", json!({})).usage(usage(20)),
+        Reply::action("Quick.", "safe", json!({ "id": 7 })).usage(usage(30)),
+        Reply::action("So be it.", "safe", job("a")).usage(usage(40)),
         finish().usage(usage(50)),
     ]);
 
@@ -277,8 +277,8 @@ async fn batch_runs_several_actions_and_their_results_are_read_together() {
     let journal = Journal::default();
     let batches = workshop(&journal, |config| actions(config).structured_actions_in_batches());
     let play = Play::new([
-        Reply::decisions("Both are due.", [("safe", job("a")), ("safe", json!({ "id": "b", "fails": true }))]),
-        Reply::decisions("Done.", [("finish", job("end"))]),
+        Reply::actions("Both are due.", [("safe", job("a")), ("safe", json!({ "id": "b", "fails": true }))]),
+        Reply::actions("Done.", [("finish", job("end"))]),
     ]);
 
     let story = play.run(&batches, ()).await;
@@ -300,10 +300,10 @@ async fn one_invalid_action_refuses_the_whole_batch_before_it_runs() {
     let journal = Journal::default();
     let batches = workshop(&journal, |config| actions(config).structured_actions_in_batches());
     let play = Play::new([
-        Reply::decisions("Both.", [("safe", job("a")), ("dance", json!({}))]),
-        Reply::decisions("None.", []),
-        Reply::decision("One.", "finish", job("x")),
-        Reply::decisions("Done.", [("finish", job("end"))]),
+        Reply::actions("Both.", [("safe", job("a")), ("dance", json!({}))]),
+        Reply::actions("None.", []),
+        Reply::action("One.", "finish", job("x")),
+        Reply::actions("Done.", [("finish", job("end"))]),
     ]);
 
     let story = play.run(&batches, ()).await;
@@ -315,7 +315,7 @@ async fn one_invalid_action_refuses_the_whole_batch_before_it_runs() {
 #[tokio::test(start_paused = true)]
 async fn structured_action_asks_for_approval_and_a_tool_id_keeps_its_dot() {
     let journal = Journal::default();
-    let play = Play::new([Reply::decision("Risky, but due.", "gated.job", job("a")), finish()]);
+    let play = Play::new([Reply::action("Risky, but due.", "gated.job", job("a")), finish()]);
     let run = play.start(&deciding(&journal), ()).await;
     assert_eq!(waits(&run).await, ["Work/0.0"]);
     assert!(journal.take().is_empty());
@@ -353,8 +353,7 @@ async fn structured_loop_without_an_exit_action_is_refused() {
 async fn people_see_the_streamed_reason_without_json() {
     let recorder = Recorder::default();
     let sink = recorder.clone();
-    let play =
-        Play::new([Reply::decision("It is due now.", "safe", job("a")), finish()]).map(|runner| runner.sink(sink));
+    let play = Play::new([Reply::action("It is due now.", "safe", job("a")), finish()]).map(|runner| runner.sink(sink));
 
     play.run(&deciding(&Journal::default()), ()).await;
 
@@ -407,7 +406,7 @@ async fn tool_calling_conversation_continues_with_structured_actions() {
 async fn run_that_failed_on_misfits_continues_in_a_fork() {
     let journal = Journal::default();
     let silly = || Reply::text("Hello!");
-    let play = Play::new([Reply::decision("Due.", "safe", job("a")), silly(), silly(), silly(), silly(), finish()]);
+    let play = Play::new([Reply::action("Due.", "safe", job("a")), silly(), silly(), silly(), silly(), finish()]);
     let brain = deciding(&journal);
     let run = play.start(&brain, ()).await;
     let story = play.story(&run).await;

@@ -23,7 +23,7 @@ fn job(id: &str) -> Value {
 }
 
 fn act(action: &str, input: Value) -> Reply {
-    Reply::decision("It is due.", action, input)
+    Reply::action("It is due.", action, input)
 }
 
 /// Renders a request's messages, one per line; assistant messages are marked if they are structured actions.
@@ -149,8 +149,8 @@ async fn actions_of_one_answer_run_concurrently_and_a_sequential_one_alone() {
     };
     let slow = |id: &str| json!({"id": id, "takes": 1000});
     let play = Play::free([
-        Reply::decisions("All.", [("read", slow("a")), ("read", slow("b")), ("alone", slow("c")), ("read", slow("d"))]),
-        Reply::decisions("Done.", [("finish", job("end"))]),
+        Reply::actions("All.", [("read", slow("a")), ("read", slow("b")), ("alone", slow("c")), ("read", slow("d"))]),
+        Reply::actions("Done.", [("finish", job("end"))]),
     ]);
     let before = tokio::time::Instant::now();
 

@@ -28,7 +28,7 @@ fn timeline(story: &Story) -> Timeline {
     timeline
 }
 
-/// Writes a node a line: how deep it stands, its status, and the fields that matter of it.
+/// Writes a line per node: its depth as indentation, its status, and its relevant fields.
 fn outline(timeline: &Timeline) -> String {
     let mut text = String::new();
     walk(timeline, NodeId::ROOT, 0, &mut text);
@@ -49,7 +49,7 @@ fn walk(timeline: &Timeline, id: NodeId, depth: usize, text: &mut String) {
     }
 }
 
-/// Leaves out what is no part of the tree's form.
+/// Removes fields that do not belong to the structure of the tree.
 fn strip(value: &mut serde_json::Value) {
     if let Some(fields) = value.as_object_mut() {
         let noise = [
@@ -163,11 +163,11 @@ async fn timeline_contains_every_stage_answer_and_call() {
         [
             Reply::text("Seven."),
             Reply::text("I would rather talk."),
-            Reply::decision("It is due.", "flaky", json!({ "id": "a" })),
-            Reply::decision("It is needed.", "gated", json!({ "id": "b" })),
-            Reply::decision("Somebody has to look.", "clerk", json!({})),
+            Reply::action("It is due.", "flaky", json!({ "id": "a" })),
+            Reply::action("It is needed.", "gated", json!({ "id": "b" })),
+            Reply::action("Somebody has to look.", "clerk", json!({})),
             Reply::text("It is there."),
-            Reply::decision("All is done.", "finish", json!({ "id": "end" })),
+            Reply::action("All is done.", "finish", json!({ "id": "end" })),
             Reply::text("It still is."),
         ]
         .map(spent),

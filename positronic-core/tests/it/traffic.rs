@@ -40,8 +40,8 @@ fn replies() -> [Reply; 6] {
         Reply::calls([("look", json!({"at": "left"})), ("look", json!({"at": "right"}))]),
         Reply::text("I have looked."),
         Reply::text("Let me think."),
-        Reply::decision("I look.", "look", json!({"at": "up"})),
-        Reply::decision("Seen.", "finish", json!({})),
+        Reply::action("I look.", "look", json!({"at": "up"})),
+        Reply::action("Seen.", "finish", json!({})),
     ]
 }
 

@@ -175,9 +175,9 @@ async fn structured_loop_selects_a_servers_tool_by_name() {
             .structured_actions()
     });
     let play = Play::new([
-        Reply::decision("Text first.", "desk__echo", json!({"text": 7})),
-        Reply::decision("Text first.", "desk__echo", json!({"text": "tea"})),
-        Reply::decision("That is all.", "finish", json!({})),
+        Reply::action("Text first.", "desk__echo", json!({"text": 7})),
+        Reply::action("Text first.", "desk__echo", json!({"text": "tea"})),
+        Reply::action("That is all.", "finish", json!({})),
     ]);
 
     let story = play.run(desk, ()).await;

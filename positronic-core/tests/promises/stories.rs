@@ -212,14 +212,14 @@ fn decisions(tools: Tools) -> Tale {
         let job = |id: &str| json!({ "id": id });
         match (request.path.as_str(), request.attempt) {
             ("Work/0", 0) => Reply::text("I would rather talk."),
-            ("Work/0", 1) => Reply::decisions("Quick.", [("safe", json!({ "id": 7 }))]),
-            ("Work/0", _) => Reply::decisions(
+            ("Work/0", 1) => Reply::actions("Quick.", [("safe", json!({ "id": 7 }))]),
+            ("Work/0", _) => Reply::actions(
                 "Two at once.",
                 [("safe", json!({ "id": "a", "takes": 10 })), ("safe", json!({ "id": "b", "fails": true }))],
             ),
-            ("Work/1", _) => Reply::decisions("It needs care.", [("gated.job", job("c"))]),
-            ("Work/2", 0) => Reply::decisions("Done.", [("done", job("d"))]),
-            _ => Reply::decisions("Done.", [("finish", job("d"))]),
+            ("Work/1", _) => Reply::actions("It needs care.", [("gated.job", job("c"))]),
+            ("Work/2", 0) => Reply::actions("Done.", [("done", job("d"))]),
+            _ => Reply::actions("Done.", [("finish", job("d"))]),
         }
     };
     let approve = |pending: &Pending| vec![SignalKind::Approve { call: pending.call.clone(), arguments: None }];

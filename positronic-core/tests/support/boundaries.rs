@@ -333,7 +333,7 @@ fn decision(known: &ModelResponse) -> Reply {
     });
     let call = &known.calls[0];
     let input = serde_json::from_str(&call.arguments).unwrap();
-    Reply::decision(reason.unwrap_or_default(), &call.name, input)
+    Reply::action(reason.unwrap_or_default(), &call.name, input)
 }
 
 /// Creates a person who answers as logged.

@@ -260,9 +260,9 @@ async fn structured_loop_plans_and_its_sub_goals_select_their_own_actions() {
             .tool("finish", |t| t.exit().execute(async |_: Found, _| Ok("told")))
     });
     let parts = json!([{"title": "a", "goal": "boil"}, {"title": "b", "goal": "brew"}]);
-    let found = |text: &str| Reply::decision("It is found.", "finish", json!({ "found": text }));
+    let found = |text: &str| Reply::action("It is found.", "finish", json!({ "found": text }));
     let play = Play::new([
-        Reply::decision("In two parts.", "plan", json!({"goal": "tea", "parts": parts})),
+        Reply::action("In two parts.", "plan", json!({"goal": "tea", "parts": parts})),
         found("boiled"),
         found("brewed"),
         found("tea"),

@@ -106,12 +106,12 @@ fn each_variant_is_a_tool_with_its_docs_fields_and_flags() {
 #[tokio::test]
 async fn one_function_executes_the_models_action() {
     let model = ScriptedModel::new([
-        Reply::decision("Where?", "look_around", json!({})),
-        Reply::decision("There.", "move", json!({ "dx": 2, "speed": 3 })),
-        Reply::decision("Faster.", "move", json!({ "dx": 2, "speed": 9 })),
-        Reply::decision("Back.", "move", json!({ "dx": -1 })),
-        Reply::decision("Done.", "finish", json!({ "text": "" })),
-        Reply::decision("Done.", "finish", json!({ "text": "I am here." })),
+        Reply::action("Where?", "look_around", json!({})),
+        Reply::action("There.", "move", json!({ "dx": 2, "speed": 3 })),
+        Reply::action("Faster.", "move", json!({ "dx": 2, "speed": 9 })),
+        Reply::action("Back.", "move", json!({ "dx": -1 })),
+        Reply::action("Done.", "finish", json!({ "text": "" })),
+        Reply::action("Done.", "finish", json!({ "text": "I am here." })),
     ]);
 
     let story = Test::new(model).run(&walk(), ()).await;
@@ -131,8 +131,8 @@ async fn one_function_executes_the_models_action() {
 #[tokio::test]
 async fn approval_is_asked_for_the_action_that_declares_it() {
     let model = ScriptedModel::new([
-        Reply::decision("It is closed.", "door.open", json!({})),
-        Reply::decision("Done.", "finish", json!({ "text": "open" })),
+        Reply::action("It is closed.", "door.open", json!({})),
+        Reply::action("Done.", "finish", json!({ "text": "open" })),
     ]);
     let test = Test::new(model);
     let run = test.start(&walk(), ()).await;

@@ -136,7 +136,7 @@ pub(super) struct ReplyLine {
     text: Option<String>,
     /// The text of an answer with a structured action, as a document.
     #[serde(skip_serializing_if = "Option::is_none")]
-    decision: Option<Value>,
+    structured: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     parts: Option<Vec<Part>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -201,7 +201,7 @@ impl From<ReplyLine> for ModelResponse {
     fn from(line: ReplyLine) -> Self {
         let calls: Vec<_> = line.calls.into_iter().map(CallLine::into_call).collect();
         let parts = line.parts.unwrap_or_else(|| {
-            let text = line.text.or_else(|| line.decision.map(|decision| decision.to_string()));
+            let text = line.text.or_else(|| line.structured.map(|answer| answer.to_string()));
             let text = text.into_iter().map(|text| Part::Text { text });
             text.chain((0..).zip(&calls).map(|(index, _)| Part::Call { index })).collect()
         });

@@ -9,7 +9,7 @@
 //! {"cassette": 1, "note": "recorded from openai/gpt-5", "model": "openai/gpt-5", "goal": "Refund order 7"}
 //! ```
 //!
-//! All fields but `cassette` are optional: `note`, `model` (the recorded model's name), `goal`, `options`, `decisions` (the
+//! All fields but `cassette` are optional: `note`, `model` (the recorded model's name), `goal`, `options`, `action_format` (the
 //! recorded model's action format, default `schema`) and `exact` (whether the cassette is only valid for these `options`).
 //! Each further line is one of these; blank lines and lines that begin with `//` are skipped:
 //!
@@ -22,7 +22,7 @@
 //! `settings` where they changed, and `messages` from number `from` on, which defaults to the number of previous messages. So
 //! a cassette grows with the transcript. A `reply` is `{"text": …, "calls": [{"name": …, "arguments": {…}}]}`, or
 //! the full form with `parts`; `arguments` may be a string, which need not be JSON. For a loop with structured actions it may
-//! be `{"decision": {"reasoning": …, "action": …, "input": {…}}}`, which is the text of the answer. Each may have a
+//! be `{"structured": {"reasoning": …, "action": …, "input": {…}}}`, which is the text of the answer. Each may have a
 //! `usage`, such as `{"input": 900, "output": 60}`; it then counts as an answer of the header's `model`, with its price. An
 //! `error` is a [`ModelError`].
 //!

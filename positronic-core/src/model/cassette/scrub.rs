@@ -36,10 +36,10 @@ const LONG_SECRET: usize = 16;
 /// Structural fields of a line, or fields that a replay matches on.
 const FORM: [&str; 14] = [
     "action",
+    "action_format",
     "after",
     "at",
     "call",
-    "decisions",
     "finish",
     "id",
     "identifier",

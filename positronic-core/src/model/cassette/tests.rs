@@ -200,11 +200,11 @@ fn long_recording_grows_linearly() {
 
 #[test]
 fn structured_action_is_written_as_a_document() {
-    let cassette = "{\"cassette\": 1}\n{\"reply\": {\"decision\": {\"reasoning\": \"It is due.\", \"action\": \"safe\", \"input\": {\"id\": \"a\"}}, \"usage\": {\"input\": 7}}}";
+    let cassette = "{\"cassette\": 1}\n{\"reply\": {\"structured\": {\"reasoning\": \"It is due.\", \"action\": \"safe\", \"input\": {\"id\": \"a\"}}, \"usage\": {\"input\": 7}}}";
 
     let answer = ask(&Cassette::replay(cassette).unwrap(), &request("Chat/0", &Transcript::default())).unwrap();
 
-    let decided = Reply::decision("It is due.", "safe", json!({"id": "a"}));
+    let decided = Reply::action("It is due.", "safe", json!({"id": "a"}));
     let scripted = ask(&ScriptedModel::new([decided]), &request("Chat/0", &Transcript::default())).unwrap();
     assert_eq!(answer.text(), scripted.text());
     assert_eq!(answer.metadata.usage.input, 7);

@@ -91,7 +91,7 @@ async fn reason_of_a_structured_action_restarts_with_the_next_model() {
     let recorder = Recorder::new();
     let cut = ["{\"reasoning\":\"It ", "was", " d"];
     let model = Fallback::new(Speaker::new("a/one", [fails(ModelErrorKind::Truncated)]).babbling(&cut))
-        .then(Speaker::new("b/two", [Reply::decision("It is due.", "finish", json!({"id": "end"}))]));
+        .then(Speaker::new("b/two", [Reply::action("It is due.", "finish", json!({"id": "end"}))]));
     let journal = Journal::default();
     let brain = workshop(&journal, |config| config.tools([worker("finish", ShopBuilder::exit)]).structured_actions());
 
