@@ -126,7 +126,7 @@ fn answer_without_a_finish_reason_is_truncated() {
 }
 
 #[test]
-fn blocked_prompt_and_stopped_answer_are_told_apart() {
+fn blocked_prompt_and_stopped_answer_are_distinguished() {
     let blocked = r#"{"promptFeedback":{"blockReason":"PROHIBITED_CONTENT"}}"#;
     let error = GenerateContentAssembler::default().feed(blocked).unwrap_err();
     assert_eq!((error.kind, error.provider_code.as_deref()), (ModelErrorKind::Filtered, Some("PROHIBITED_CONTENT")));
