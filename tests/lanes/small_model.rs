@@ -265,7 +265,7 @@ fn assert_valid_end(story: &Story, went: &Went) {
         LoopOutcome::Exited { tool } => assert_eq!(tool.as_str(), "finish"),
         LoopOutcome::MaxIterations => {}
         LoopOutcome::Failed { code, .. } => {
-            assert_eq!(*code, EndReason::Decision);
+            assert_eq!(*code, EndReason::Action);
             assert_eq!(went.refused.len(), 4, "it was asked once, and three times again");
             assert!(matches!(story.settled(), Settled::Failed(_)));
         }

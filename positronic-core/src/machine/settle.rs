@@ -267,7 +267,7 @@ fn misfit(
     let kind = EventKind::LoopAnswerRefused { attempt, message, parts, metadata, duration };
     let mut new_events = vec![NewEvent::new(path.clone(), kind)];
     if let Some(message) = last {
-        let outcome = LoopOutcome::Failed { code: EndReason::Decision, message, retryable: true };
+        let outcome = LoopOutcome::Failed { code: EndReason::Action, message, retryable: true };
         new_events.push(NewEvent::new(loop_at, EventKind::LoopComplete { outcome, usage, change: None }));
     }
     new_events

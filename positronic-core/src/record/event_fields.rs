@@ -169,7 +169,7 @@ pub enum EndReason {
     /// The model could not be reached, or returned nothing usable.
     Model,
     /// The model returned no valid structured action, after all retries.
-    Decision,
+    Action,
     /// The model's answer was useless: refused, filtered, cut off, or empty.
     Answer,
     /// A limit with `OnLimit::Error` was reached.

@@ -220,7 +220,7 @@ async fn model_that_never_fits_fails_the_run_with_a_typed_error_and_logs_every_a
     let story = play.run(&deciding(&Journal::default()), ()).await;
 
     let sentence = "the model of the loop `Work` was asked 4 times and gave no decision that fits: the answer holds no JSON object";
-    assert_eq!(failure(&story), (EndReason::Decision, sentence.to_owned()));
+    assert_eq!(failure(&story), (EndReason::Action, sentence.to_owned()));
     assert_eq!(refused(&story).iter().map(|(attempt, _)| *attempt).collect::<Vec<_>>(), [0, 1, 2, 3]);
     assert_eq!(story.json_lines().matches("\"text\":\"Hello!\"").count(), 4);
     let used = story.log().iter().find_map(|event| match &event.kind {
@@ -239,7 +239,7 @@ async fn author_sets_the_number_of_attempts() {
 
     let sentence =
         "the model of the loop `Work` was asked once and gave no decision that fits: the answer holds no JSON object";
-    assert_eq!(failure(&story), (EndReason::Decision, sentence.to_owned()));
+    assert_eq!(failure(&story), (EndReason::Action, sentence.to_owned()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -410,7 +410,7 @@ async fn run_that_failed_on_misfits_continues_in_a_fork() {
     let brain = deciding(&journal);
     let run = play.start(&brain, ()).await;
     let story = play.story(&run).await;
-    assert_eq!(failure(&story).0, EndReason::Decision);
+    assert_eq!(failure(&story).0, EndReason::Action);
     let last_good = story.log().iter().rfind(|event| event.kind.name() == "LOOP_TOOL_RESULT").unwrap().seq;
 
     let again = play.test.runner().clone().brain(&brain);

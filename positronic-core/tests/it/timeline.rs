@@ -196,7 +196,7 @@ async fn answers_that_were_refused_stand_in_the_timeline_with_what_was_wrong() {
     assert_eq!(answers(&timeline, "Work").map(said).collect::<Vec<_>>(), ["no", "No", "NO", "nothing"]);
     let refused = |answer: &AnswerNode| matches!(&answer.outcome, Some(AnswerOutcome::Refused { .. }));
     assert!(answers(&timeline, "Work").all(refused));
-    assert!(matches!(timeline.ending(), Some(Ending::Failed(failure)) if failure.code == EndReason::Decision));
+    assert!(matches!(timeline.ending(), Some(Ending::Failed(failure)) if failure.code == EndReason::Action));
 }
 
 #[tokio::test(start_paused = true)]
