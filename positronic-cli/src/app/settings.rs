@@ -132,9 +132,9 @@ mod tests {
     fn variable_that_is_not_utf_8_is_not_ignored() {
         use std::os::unix::ffi::OsStringExt as _;
 
-        let settings = Settings::from_variables(|_| Some(OsString::from_vec(b"caf\xe9".to_vec())));
+        let settings = Settings::from_variables(|_| Some(OsString::from_vec(b"shop\xe9".to_vec())));
 
-        assert_eq!(settings.store.unwrap().into_os_string().into_vec(), b"caf\xe9");
-        assert_eq!(settings.model.unwrap(), "caf\u{fffd}");
+        assert_eq!(settings.store.unwrap().into_os_string().into_vec(), b"shop\xe9");
+        assert_eq!(settings.model.unwrap(), "shop\u{fffd}");
     }
 }

@@ -64,6 +64,6 @@ mod tests {
     fn suggestions_form_a_question() {
         assert_eq!(did_you_mean("weather", NAMES, ""), None);
         assert_eq!(did_you_mean("surv", NAMES, "/").unwrap(), "did you mean `/Survey`?");
-        assert_eq!(did_you_mean("ab", ["abc", "abd", "abe"], "").unwrap(), "did you mean `abc`, `abd` or `abe`?");
+        assert_eq!(did_you_mean("ab", ["ab1", "ab2", "ab3"], "").unwrap(), "did you mean `ab1`, `ab2` or `ab3`?");
     }
 }
