@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use positronic_core::model::Piece;
 use positronic_core::model::http::lenient::{any, count, document, list, object, text};
-use positronic_core::model::http::{MAX_ITEMS, shorten, too_many_items};
+use positronic_core::model::http::{Assemble, MAX_ITEMS, shorten, too_many_items};
 use positronic_core::record::{
     DeltaKind, Finish, ModelError, ModelErrorKind, ModelResponse, Part, ResponseMetadata, Usage,
 };
@@ -25,14 +25,8 @@ pub struct MessagesAssembler {
     refusal: Option<String>,
 }
 
-impl MessagesAssembler {
-    /// Processes an event and returns its pieces.
-    ///
-    /// # Errors
-    ///
-    /// A [`ModelError`] of the kind that the server reports if the event is a failure,
-    /// [`Malformed`](ModelErrorKind::Malformed) if it is not a JSON object or the answer has too many blocks.
-    pub fn feed(&mut self, event: &str) -> Result<Vec<Piece>, ModelError> {
+impl Assemble for MessagesAssembler {
+    fn feed(&mut self, event: &str) -> Result<Vec<Piece>, ModelError> {
         let event = document(event)?;
         let index = count(&event, "index").unwrap_or(0);
         match text(&event, "type").unwrap_or_default() {
@@ -66,12 +60,7 @@ impl MessagesAssembler {
         Ok(Vec::new())
     }
 
-    /// Processes an answer that was not streamed.
-    ///
-    /// # Errors
-    ///
-    /// See [`MessagesAssembler::feed`], and [`Malformed`](ModelErrorKind::Malformed) if the answer has no content.
-    pub fn feed_complete(&mut self, answer: &str) -> Result<Vec<Piece>, ModelError> {
+    fn feed_complete(&mut self, answer: &str) -> Result<Vec<Piece>, ModelError> {
         let message = document(answer)?;
         let Some(content) = list(&message, "content") else {
             let sentence = format!("the answer has no content: {}", shorten(answer));
@@ -93,18 +82,11 @@ impl MessagesAssembler {
         Ok(pieces)
     }
 
-    /// Returns whether the model has finished; a broken connection is harmless then.
-    #[must_use]
-    pub const fn is_finished(&self) -> bool {
+    fn is_finished(&self) -> bool {
         self.finish.is_some()
     }
 
-    /// Returns the answer.
-    ///
-    /// # Errors
-    ///
-    /// [`Truncated`](ModelErrorKind::Truncated) without a stop reason.
-    pub fn finish(self) -> Result<ModelResponse, ModelError> {
+    fn finish(self) -> Result<ModelResponse, ModelError> {
         let Some(finish) = self.finish else {
             let sentence = "the stream ended before the answer was finished";
             return Err(ModelError::new(ModelErrorKind::Truncated, sentence));
@@ -117,7 +99,9 @@ impl MessagesAssembler {
         let metadata = ResponseMetadata { finish, usage: usage(&self.usage), ..self.metadata };
         Ok(ModelResponse { parts, calls, metadata })
     }
+}
 
+impl MessagesAssembler {
     fn read_metadata(&mut self, message: &Value) {
         self.metadata.response_id = text(message, "id").map(str::to_owned);
         self.metadata.answered_by = text(message, "model").map(str::to_owned);

@@ -2,8 +2,8 @@
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use positronic_core::model::http::{Assemble, Endpoint, Transport};
-use positronic_core::model::{DeltaSink, Model, Piece};
+use positronic_core::model::http::{Endpoint, Transport};
+use positronic_core::model::{DeltaSink, Model};
 use positronic_core::record::{ActionFormat, ModelError, ModelErrorKind, ModelRequest, ModelResponse};
 
 use crate::assembler::MessagesAssembler;
@@ -70,23 +70,5 @@ impl Model for Anthropic {
 
     fn wire(&self, request: &ModelRequest) -> String {
         wire::body(&self.config, request)
-    }
-}
-
-impl Assemble for MessagesAssembler {
-    fn feed(&mut self, chunk: &str) -> Result<Vec<Piece>, ModelError> {
-        Self::feed(self, chunk)
-    }
-
-    fn feed_complete(&mut self, answer: &str) -> Result<Vec<Piece>, ModelError> {
-        Self::feed_complete(self, answer)
-    }
-
-    fn is_finished(&self) -> bool {
-        Self::is_finished(self)
-    }
-
-    fn finish(self) -> Result<ModelResponse, ModelError> {
-        Self::finish(self)
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use positronic_core::model::Piece;
 use positronic_core::model::http::lenient::{any, count, document, list, object, objects, text};
-use positronic_core::model::http::{MAX_ITEMS, shorten, too_many_items};
+use positronic_core::model::http::{Assemble, MAX_ITEMS, shorten, too_many_items};
 use positronic_core::record::{
     DeltaKind, Finish, ModelError, ModelErrorKind, ModelResponse, Part, ProposedCall, ResponseMetadata, Usage,
 };
@@ -32,15 +32,8 @@ pub struct GenerateContentAssembler {
     finish: Option<Finish>,
 }
 
-impl GenerateContentAssembler {
-    /// Processes a chunk, or a whole answer, and returns its pieces.
-    ///
-    /// # Errors
-    ///
-    /// A [`ModelError`] of the kind that the server reports if the chunk is a failure, [`Filtered`](ModelErrorKind::Filtered)
-    /// if the prompt was blocked, [`Malformed`](ModelErrorKind::Malformed) if the chunk is not a JSON object or the answer has
-    /// too many parts.
-    pub fn feed(&mut self, chunk: &str) -> Result<Vec<Piece>, ModelError> {
+impl Assemble for GenerateContentAssembler {
+    fn feed(&mut self, chunk: &str) -> Result<Vec<Piece>, ModelError> {
         let chunk = document(chunk)?;
         if let Some(reason) = object(&chunk, "promptFeedback").and_then(|feedback| text(feedback, "blockReason")) {
             let sentence = format!("the provider blocked the prompt: {}", shorten(reason));
@@ -81,18 +74,15 @@ impl GenerateContentAssembler {
         Ok(pieces)
     }
 
-    /// Returns whether the model has finished; a broken connection is harmless then.
-    #[must_use]
-    pub const fn is_finished(&self) -> bool {
+    fn feed_complete(&mut self, answer: &str) -> Result<Vec<Piece>, ModelError> {
+        self.feed(answer)
+    }
+
+    fn is_finished(&self) -> bool {
         self.finish.is_some()
     }
 
-    /// Returns the answer.
-    ///
-    /// # Errors
-    ///
-    /// [`Truncated`](ModelErrorKind::Truncated) without a finish reason.
-    pub fn finish(mut self) -> Result<ModelResponse, ModelError> {
+    fn finish(mut self) -> Result<ModelResponse, ModelError> {
         self.end_call();
         let finish = match self.finish {
             Some(Finish::Stop) if !self.calls.is_empty() => Finish::Calls,
@@ -107,7 +97,9 @@ impl GenerateContentAssembler {
         self.parts.extend(sources.map(|data| Part::Opaque { data }));
         Ok(ModelResponse { parts: self.parts, calls: self.calls, metadata })
     }
+}
 
+impl GenerateContentAssembler {
     fn read_metadata(&mut self, chunk: &Value) {
         if let Some(id) = text(chunk, "responseId") {
             self.metadata.response_id = Some(id.to_owned());
