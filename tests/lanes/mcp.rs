@@ -152,7 +152,7 @@ async fn every_kind_of_answer_of_server_everything_is_a_result() {
         .output
         .iter()
         .filter_map(|output| match &output.kind {
-            OutputKind::File(file) => Some((file.media_type.clone(), file.size > 0)),
+            OutputKind::File(output) => Some((output.file.media_type.clone(), output.file.size > 0)),
             _ => None,
         })
         .collect();

@@ -1,5 +1,5 @@
 use positronic_core::model::scripted::{Reply, ScriptedModel};
-use positronic_core::record::{Opening, RunId};
+use positronic_core::record::{RunId, UserMessage};
 use positronic_core::runner::{Runner, Service};
 use positronic_core::store::{EventStore as _, MemoryStore, TimerFilter};
 use positronic_core::testing::{CountedIds, Test, TestClock};
@@ -59,7 +59,7 @@ async fn trigger_waters_the_beans_every_evening_until_it_is_removed() {
     let (runner, model, service) = process(&store, &clock, replies);
     tokio::time::sleep(Duration::from_secs(2)).await;
     let chat = runner.conversation("garden").user("ann");
-    let rains = Opening { text: "It rains now.".to_owned(), id: None };
+    let rains = UserMessage::new("It rains now.");
     let options = json!({"says": ""});
     let plan = positronic_core::dsl::Runnable::definition(&gardener());
     chat.send_definition(plan, options, rains).await.unwrap().result().await.unwrap();

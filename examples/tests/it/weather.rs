@@ -55,7 +55,7 @@ async fn designs_conversation_is_reproduced() {
     insta::assert_snapshot!("records", records.join("\n\n"));
     let last = model.requests().pop().unwrap();
     let said = last.messages.messages().into_iter().map(|message| match message {
-        Message::User { text } => format!("user: {text}"),
+        Message::User { text, .. } => format!("user: {text}"),
         Message::Assistant { parts } => format!("assistant: {} parts", parts.len()),
         Message::Tool { text, .. } => format!("tool: {text}"),
     });

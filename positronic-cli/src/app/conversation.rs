@@ -6,9 +6,7 @@ use std::sync::Arc;
 use positronic_core::machine::RunState;
 use positronic_core::projection::Prompts;
 use positronic_core::record::Speaker;
-use positronic_core::record::{
-    Event, EventKind, FileOutput, RunSummary, Seq, SharedBudget, SideOutput, Timestamp, ToolDecl,
-};
+use positronic_core::record::{Event, EventKind, FileRef, RunSummary, Seq, SharedBudget, Timestamp, ToolDecl};
 use positronic_core::runner::Client;
 use serde_json::{Value, json};
 
@@ -92,13 +90,13 @@ impl Recorded {
     }
 
     /// Lists the files in the order of their creation, without duplicates of name and content.
-    pub(crate) fn files(&self) -> Vec<FileOutput> {
-        let mut files: Vec<FileOutput> = Vec::new();
+    pub(crate) fn files(&self) -> Vec<FileRef> {
+        let mut files: Vec<FileRef> = Vec::new();
         for event in self.runs.iter().flat_map(|(_, log)| log) {
-            if let EventKind::LoopOutput { output: SideOutput::File(file), .. } = &event.kind
-                && !files.contains(file)
-            {
-                files.push(file.clone());
+            for file in event.kind.made_files() {
+                if !files.contains(file) {
+                    files.push(file.clone());
+                }
             }
         }
         files

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use positronic_core::definition::BrainDefinition;
 use positronic_core::record::BudgetRequest;
-use positronic_core::record::{Actor, Budget, FileOutput, LimitKind, PendingKind, PriceTable, RunId, RunSummary};
+use positronic_core::record::{Actor, Budget, FileRef, LimitKind, PendingKind, PriceTable, RunId, RunSummary};
 use positronic_core::runner::{
     Busy, Client, Clock as _, Conversation, ConversationError, DueTrigger, ResumeError, RunHandle, Runner, SystemClock,
 };
@@ -154,7 +154,7 @@ impl ChatContext {
     }
 
     /// Saves a file whose bytes are stored here, and returns its path.
-    pub(super) async fn save(&self, file: &FileOutput) -> Result<Option<PathBuf>, Failure> {
+    pub(super) async fn save(&self, file: &FileRef) -> Result<Option<PathBuf>, Failure> {
         let (Some(folder), Some(sha256)) = (self.folder(), file.blob()) else { return Ok(None) };
         let Some(bytes) = self.client().blob(sha256).await? else { return Ok(None) };
         folder.save(&file.name, &bytes).map(Some).map_err(Failure::file(folder.path(), "cannot save a file in"))

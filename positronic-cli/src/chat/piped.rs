@@ -6,7 +6,7 @@ use std::io::{BufRead as _, BufReader, Read};
 use std::sync::Arc;
 
 use positronic_core::projection::Prompts;
-use positronic_core::record::{Event, EventKind, FileOutput, Opening, Path, RunId, Seq, SideOutput, Status};
+use positronic_core::record::{Path, RunId, Seq, Status, UserMessage};
 use positronic_core::runner::{DueTrigger, Ids as _, Runner, UuidIds};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -168,7 +168,7 @@ impl PipedChat<'_> {
             Message::Open(run) | Message::Fired(run) => context.resume(&runner, &run).await,
             Message::New(text) => {
                 let (definition, options) = (Arc::clone(&context.definition), context.options.clone());
-                let opening = Opening { text, id: Some(UuidIds.signal().to_string()) };
+                let opening = UserMessage::new(text).id(UuidIds.signal().to_string());
                 context.wind(&runner).await?;
                 let sent = context.conversation(&runner).send_definition(definition, options, opening).await;
                 sent.map_err(context.refused())
@@ -182,7 +182,7 @@ impl PipedChat<'_> {
             |path: &Path| before.as_ref().and_then(|before| before.get(path)).map_or(0, |one| one.output.len());
         let answer = plain_answer(&prompts, outputs);
         let mut unsaved = None;
-        for file in log.iter().filter_map(|event| file(event)) {
+        for file in log.iter().flat_map(|event| event.kind.made_files()) {
             match context.save(file).await {
                 Ok(Some(path)) => ui.notice(&format!("saved {} as {}", file.name, relative(&path)))?,
                 Ok(None) => {}
@@ -223,13 +223,6 @@ impl PipedChat<'_> {
         let Some(last) = self.context.last().await?.filter(|last| !last.status.is_over()) else { return Ok(None) };
         let log = self.context.client().events(&last.run, Seq(0)).await?;
         Ok(Some((last.run, Prompts::of(log.iter().map(|event| &**event)))))
-    }
-}
-
-const fn file(event: &Event) -> Option<&FileOutput> {
-    match &event.kind {
-        EventKind::LoopOutput { output: SideOutput::File(file), .. } => Some(file),
-        _ => None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Inputs and actions of a chat: what happens to its state, and what the state wants to be done.
 
 use crossterm::event::KeyEvent;
-use positronic_core::record::{Event, Opening, Pending, SignalKind};
+use positronic_core::record::{Event, Pending, SignalKind, UserMessage};
 use positronic_core::runner::Settled;
 
 use super::slash_commands::Slash;
@@ -53,7 +53,7 @@ pub(super) enum Action {
     /// Add this to the input history.
     Remember(String),
     /// Send this message, and answer with [`Input::Sent`].
-    Send(Opening),
+    Send(UserMessage),
     /// Send this signal to the run, and answer with [`Input::Signalled`].
     Signal(SignalKind),
     /// Carry out a command.

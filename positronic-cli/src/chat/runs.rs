@@ -4,7 +4,7 @@ use futures::{StreamExt as _, stream};
 use std::io::Write as _;
 use std::sync::Arc;
 
-use positronic_core::record::{Event, EventKind, Opening, Pending, Seq, SideOutput, Status};
+use positronic_core::record::{Event, Pending, Seq, Status, UserMessage};
 use positronic_core::runner::{DueTrigger, RunHandle, RunUpdate, Settled};
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ use crate::render::words::settlement;
 use crate::render::{Tone, plain_answer, sanitise};
 
 impl ChatUi<'_> {
-    pub(super) fn send(&mut self, opening: Opening) {
+    pub(super) fn send(&mut self, opening: UserMessage) {
         let (wound, conversation) = (self.context.wind(&self.runner), self.context.conversation(&self.runner));
         let (definition, options) = (Arc::clone(&self.context.definition), self.context.options.clone());
         let refused = self.context.refused();
@@ -128,7 +128,7 @@ impl ChatUi<'_> {
     async fn event(&mut self, event: &Event) -> Result<(), Failure> {
         self.seen = event.seq.next();
         self.live.event(event);
-        if let EventKind::LoopOutput { output: SideOutput::File(file), .. } = &event.kind {
+        for file in event.kind.made_files() {
             match self.context.save(file).await {
                 Ok(Some(path)) => self.live.note(format!("saved as {}", relative(&path))),
                 Ok(None) => {}

@@ -6,7 +6,7 @@
 use std::collections::{HashSet, VecDeque};
 
 use crossterm::event::KeyEvent;
-use positronic_core::record::{Event, EventKind, Opening, Path, Pending, Seq, SignalKind};
+use positronic_core::record::{Event, EventKind, Path, Pending, Seq, SignalKind, UserMessage};
 use positronic_core::runner::Settled;
 
 use super::input_history::InputHistory;
@@ -63,10 +63,10 @@ pub(super) struct ChatState {
     /// The questions that were left for later.
     left: HashSet<(Path, Seq)>,
     /// The messages to be sent, and the one that is being sent.
-    outbox: VecDeque<Opening>,
-    pub(super) sending: Option<Opening>,
+    outbox: VecDeque<UserMessage>,
+    pub(super) sending: Option<UserMessage>,
     /// The messages that are in no log yet.
-    pub(super) unheard: Vec<Opening>,
+    pub(super) unheard: Vec<UserMessage>,
     ticks: u32,
     pub(super) leaving: Option<Leaving>,
     /// The interrupt that ends the chat, unless the person leaves it.
@@ -229,7 +229,7 @@ impl ChatState {
     fn say(&mut self, text: String) {
         self.message_ids.1 += 1;
         let (prefix, count) = &self.message_ids;
-        let opening = Opening { text, id: Some(format!("{prefix}-{count}")) };
+        let opening = UserMessage::new(text).id(format!("{prefix}-{count}"));
         self.unheard.push(opening.clone());
         self.outbox.push_back(opening);
         self.send_next();

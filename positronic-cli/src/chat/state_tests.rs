@@ -1,5 +1,5 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use positronic_core::record::{Event, Gate, Opening, Path, Pending, PendingKind, Seq, SignalKind};
+use positronic_core::record::{Event, Gate, Path, Pending, PendingKind, Seq, SignalKind, UserMessage};
 use positronic_core::runner::Settled;
 use positronic_core::store::StoreError;
 use proptest::prelude::*;
@@ -63,7 +63,7 @@ fn event(path: &str, mut event: Value) -> Event {
 }
 
 fn sends(text: &str, id: &str) -> [Action; 2] {
-    let opening = Opening { text: text.to_owned(), id: Some(id.to_owned()) };
+    let opening = UserMessage::new(text).id(id);
     [Action::Remember(text.to_owned()), Action::Send(opening)]
 }
 

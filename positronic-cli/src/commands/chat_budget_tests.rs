@@ -21,7 +21,7 @@ fn project() -> Project {
     });
     let model = ScriptedModel::from_fn(|request| {
         let messages = request.messages.messages();
-        let looks = matches!(messages.last(), Some(Message::User { text }) if text == LOOK);
+        let looks = matches!(messages.last(), Some(Message::User { text, .. }) if text == LOOK);
         let reply = if looks { Reply::call("look", json!({})) } else { Reply::text("Yes.") };
         reply.usage(Usage { input: 10, ..Usage::default() })
     });

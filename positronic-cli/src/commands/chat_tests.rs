@@ -103,7 +103,7 @@ fn project(model: &Arc<ScriptedModel>) -> Project {
 fn user_messages(model: &ScriptedModel) -> (Vec<String>, usize) {
     let messages = model.requests().last().unwrap().messages.messages();
     let said = messages.iter().filter_map(|message| match message {
-        Message::User { text } => Some(text.clone()),
+        Message::User { text, .. } => Some(text.clone()),
         _ => None,
     });
     (said.collect(), messages.len())

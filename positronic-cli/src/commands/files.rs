@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use positronic_core::projection::RunFile;
+use positronic_core::projection::{FileOrigin, RunFile};
 use positronic_core::runner::Client;
 use positronic_core::store::StoreError;
 use serde_json::{Value, json};
@@ -33,15 +33,15 @@ pub(crate) async fn files(args: &FilesArgs, ui: &mut Ui) -> Result<Exit, Failure
 }
 
 fn document(file: &RunFile, path: Option<&Path>) -> Value {
-    let RunFile { call, tool, at, file } = file;
+    let RunFile { path: place, origin, at, file } = file;
     let mut document = json!({
         "name": file.name,
         "media_type": file.media_type,
         "size": file.size,
         "sha256": file.sha256,
         "uri": file.uri,
-        "tool": tool,
-        "call": call,
+        "from": origin,
+        "place": place,
         "at": at,
     });
     if let (Some(path), Some(fields)) = (path, document.as_object_mut()) {
@@ -66,16 +66,25 @@ fn list(files: &[RunFile], args: &FilesArgs, ui: &mut Ui) -> Result<Exit, Failur
 }
 
 fn table(files: &[RunFile], columns: usize) -> String {
-    let cells = files.iter().map(|RunFile { tool, file, .. }| {
+    let cells = files.iter().map(|RunFile { origin, file, .. }| {
         vec![
             one_line(&file.name),
             one_line(&file.media_type),
             size(file.size),
             one_line(file.sha256.get(..HASH).unwrap_or(&file.sha256)),
-            one_line(tool),
+            one_line(from(origin)),
         ]
     });
-    Table::new(&["NAME", "TYPE", "SIZE", "SHA-256", "TOOL"], cells, columns).to_string()
+    Table::new(&["NAME", "TYPE", "SIZE", "SHA-256", "FROM"], cells, columns).to_string()
+}
+
+/// Names the origin of a file.
+fn from(origin: &FileOrigin) -> &str {
+    match origin {
+        FileOrigin::Tool { tool } => tool,
+        FileOrigin::Model => "the model",
+        _ => "a message",
+    }
 }
 
 /// Saves the files that are stored here. No file is replaced: other content under a known name gets a number.

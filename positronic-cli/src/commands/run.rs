@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use positronic_core::record::{Event, EventKind, LoopOutcome, Opening, RunId, Seq, SignalId, Speaker, Start};
+use positronic_core::record::{Event, EventKind, LoopOutcome, RunId, Seq, SignalId, Speaker, Start, UserMessage};
 use positronic_core::runner::Runner;
 use positronic_core::store::StoreError;
 
@@ -33,7 +33,7 @@ pub(crate) async fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Resul
     let actor = ui.actor(None);
     let id = args.id.as_deref().map(SignalId::new);
     // Without an id of its own, the same message counts as the same start.
-    let message = args.message.clone().map(|text| Opening { text, id: None });
+    let message = args.message.clone().map(UserMessage::new);
     let start = Start { id, user: args.user.clone(), actor: actor.clone(), message, budget, ..Start::default() };
     let session_options = SessionOptions {
         cassette: &models.cassette,

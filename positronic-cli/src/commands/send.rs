@@ -23,7 +23,7 @@ pub(crate) async fn send(args: &SendArgs, ui: &mut Ui) -> Result<Exit, Failure> 
 
 fn kind(args: &SendArgs, ui: &mut Ui) -> Result<(SignalKind, String), Failure> {
     if let Some(text) = &args.message {
-        let kind = SignalKind::Message { to: None, text: text.clone(), message_id: args.id.clone() };
+        let kind = SignalKind::Message { to: None, text: text.clone(), message_id: args.id.clone(), files: Vec::new() };
         return Ok((kind, "sent the message".to_owned()));
     }
     if let Some([written, payload]) = args.reply.as_deref() {

@@ -225,6 +225,7 @@ mod tests {
                 input: None,
                 from: positronic_core::record::Speaker::Person,
                 message_id: None,
+                files: Vec::new(),
                 hidden: true,
                 projection: 0,
                 limits,
@@ -264,6 +265,7 @@ mod tests {
         let message = EventKind::LoopMessage {
             text: "Quick, please.".to_owned(),
             message_id: None,
+            files: Vec::new(),
             from: positronic_core::record::Speaker::Person,
             signal: None,
             actor: positronic_core::record::Actor::default(),

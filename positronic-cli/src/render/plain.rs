@@ -112,7 +112,7 @@ impl<W: Write> Plain<W> {
             }
             EventKind::LoopToolResult { result, duration, .. } => call_result(result, *duration),
             EventKind::LoopOutput { output: SideOutput::File(file), .. } => {
-                format!("file {}", line(&words::file(file)))
+                format!("file {}", line(&words::file(&file.file)))
             }
             EventKind::LoopOutput { output: SideOutput::Custom(custom), .. } => {
                 format!("shows {}: {}", line(&custom.kind), line(&custom.fallback))

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use positronic_core::record::{
-    Actor, Amounts, Approval, ApprovalOutcome, Decision, Event, EventKind, FileOutput, LimitKind, Overrides, Path,
+    Actor, Amounts, Approval, ApprovalOutcome, Decision, Event, EventKind, FileRef, LimitKind, Overrides, Path,
     ResumeCause, RunId, RunSummary, ToolResult,
 };
 
@@ -137,7 +137,7 @@ pub(crate) const fn compaction(is_summarised: bool) -> &'static str {
 }
 
 /// Renders a saved file.
-pub(crate) fn file(file: &FileOutput) -> String {
+pub(crate) fn file(file: &FileRef) -> String {
     // The hash of a stored file does not help a reader.
     let place = if file.uri.starts_with("blob:") { String::new() } else { format!(" {}", file.uri) };
     format!("{} ({}, {}){place}", file.name, file.media_type, size(file.size))

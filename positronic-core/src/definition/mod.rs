@@ -23,7 +23,7 @@ use serde_json::Value;
 use crate::error::{Error, Result};
 use crate::record::{
     BrainStart, Budget, ContentHash, ContextItem, Gate, Limits, LoopOutcome, ModelResponse, PluginStates, Settings,
-    Shape, StageKind, StageShape, ToolDecl, ToolId, ToolSet, TriggerChange,
+    Shape, StageKind, StageShape, ToolDecl, ToolId, ToolSet, TriggerChange, UserMessage,
 };
 use crate::tools::Schema;
 
@@ -133,9 +133,7 @@ pub struct LoopDefinition {
     /// The system prompt.
     pub system: Arc<str>,
     /// The opening user message; only used in the first iteration.
-    pub input: Option<String>,
-    /// The sender's id of that message.
-    pub message_id: Option<String>,
+    pub input: Option<UserMessage>,
     /// Whether the loop's record is hidden from people; only used in the first iteration.
     pub hidden: bool,
     /// Additional context, in order.

@@ -10,7 +10,8 @@ use serde_json::Value;
 use super::{BrainDefinition, StateValue, ToolDefinition};
 use crate::error::Result;
 use crate::record::{
-    Fired, Message, ModelResponse, Path, PluginStates, Prompt, PublicId, Question, RunId, SideOutput, Timer, Timestamp,
+    FileRef, Fired, Message, ModelResponse, Path, PluginStates, Prompt, PublicId, Question, RunId, SideOutput, Timer,
+    Timestamp,
 };
 
 /// The untyped services of a brain.
@@ -35,6 +36,15 @@ pub struct Scope {
     pub path: Path,
     /// The connection to the run.
     pub link: Arc<dyn Link>,
+}
+
+impl Scope {
+    /// Stores the bytes of a file with the runs. No event references them yet.
+    pub(crate) async fn store_file(&self, name: String, media_type: String, bytes: Vec<u8>) -> Result<FileRef> {
+        let size = bytes.len() as u64;
+        let sha256 = self.link.keep(bytes).await?;
+        Ok(FileRef::stored(name, media_type, size, sha256))
+    }
 }
 
 /// The connection from an author's code to its run.

@@ -19,8 +19,8 @@ use super::trait_bounds::{Options, State};
 use crate::definition::{Scope, decode, encode, encode_state};
 use crate::error::{Error, Result};
 use crate::record::{
-    CustomOutput, FileOutput, Path, Prompt, PublicId, RunId, Segment, SideOutput, Timer, Timestamp, Trigger, TriggerId,
-    WidgetOutput, hash_text,
+    CustomOutput, FileOutput, FileRef, Path, Prompt, PublicId, RunId, Segment, SideOutput, Timer, Timestamp, Trigger,
+    TriggerId, WidgetOutput, hash_text,
 };
 
 macro_rules! shared_methods {
@@ -166,6 +166,36 @@ impl<O, S, V> StepContext<O, S, V> {
     #[must_use]
     pub fn idempotency_key(&self) -> &str {
         &self.key
+    }
+
+    /// Stores a file, for a message or a question to a model, or for the state. The store keeps it as long as an event of the
+    /// run refers to it.
+    ///
+    /// ```
+    /// use positronic_core::prelude::*;
+    /// use positronic_core::record::{FileRef, UserMessage};
+    ///
+    /// # async fn photo() -> Result<Vec<u8>> { Ok(Vec::new()) }
+    /// let spotter = brain("Spotter")
+    ///     .state(None::<FileRef>)
+    ///     .step("Take", async |cx| Ok(Some(cx.file("bird.jpg", "image/jpeg", photo().await?).await?)))
+    ///     .r#loop("Look", |cx| {
+    ///         let bird = cx.state.clone();
+    ///         cx.system("You know all birds.").input(UserMessage::new("Which bird is it?").files(bird))
+    ///     });
+    /// # let _ = spotter;
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// An [`Error`] when the file is larger than [`LARGEST_BLOB`](crate::store::LARGEST_BLOB), or the store fails.
+    pub async fn file(
+        &self,
+        name: impl Into<String> + Send,
+        media_type: impl Into<String> + Send,
+        bytes: impl Into<Vec<u8>> + Send,
+    ) -> Result<FileRef> {
+        self.scope.store_file(name.into(), media_type.into(), bytes.into()).await
     }
 
     /// Creates a question to a model; the question and its answer are recorded, and a later try of the step gets the
@@ -365,13 +395,49 @@ impl<O, S, V> ToolContext<O, S, V> {
         name: impl Into<String> + Send,
         media_type: impl Into<String> + Send,
         bytes: impl Into<Vec<u8>> + Send,
-    ) -> Result<FileOutput> {
-        let (name, media_type, bytes) = (name.into(), media_type.into(), bytes.into());
-        let size = bytes.len() as u64;
-        let sha256 = self.scope.link.keep(bytes).await?;
-        let file = FileOutput::stored(name, media_type, size, sha256);
+    ) -> Result<FileRef> {
+        let file = self.scope.store_file(name.into(), media_type.into(), bytes.into()).await?;
         self.add_file(file.clone())?;
         Ok(file)
+    }
+
+    /// Stores a file and records it; the model gets its contents with the result of the call, and people see it. Use it for a
+    /// picture or a document that the model has to look at. A model that cannot read this kind of file fails the request before it is
+    /// sent.
+    ///
+    /// ```
+    /// # use positronic_core::prelude::*;
+    /// # async fn render() -> Result<Vec<u8>> { Ok(Vec::new()) }
+    /// # let _ = brain("Report").r#loop("Chat", |cx| cx.system("Help.").tool("chart", |t| {
+    /// t.execute(async |_: NoArgs, cx| {
+    ///     cx.file("chart.png", "image/png", render().await?).await?;
+    ///     Ok("the chart of this month")
+    /// })
+    /// # }));
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`ToolContext::save_file`].
+    pub async fn file(
+        &self,
+        name: impl Into<String> + Send,
+        media_type: impl Into<String> + Send,
+        bytes: impl Into<Vec<u8>> + Send,
+    ) -> Result<FileRef> {
+        let file = self.scope.store_file(name.into(), media_type.into(), bytes.into()).await?;
+        self.show_to_model(file.clone())?;
+        Ok(file)
+    }
+
+    /// Records a file that is stored or can be loaded elsewhere, whose contents the model gets with the result of the call.
+    ///
+    /// # Errors
+    ///
+    /// An [`Error`] when the call has shown 1000 files and widgets.
+    pub fn show_to_model(&self, file: FileRef) -> Result<()> {
+        let output = SideOutput::File(FileOutput { file, content: true });
+        self.scope.link.output(&self.scope.path, output).map(|_| ())
     }
 
     /// Records a file that is stored elsewhere, at its `uri`; the model reads one line about it.
@@ -379,8 +445,8 @@ impl<O, S, V> ToolContext<O, S, V> {
     /// # Errors
     ///
     /// An [`Error`] when the call has shown 1000 files and widgets.
-    pub fn add_file(&self, file: FileOutput) -> Result<()> {
-        self.scope.link.output(&self.scope.path, SideOutput::File(file)).map(|_| ())
+    pub fn add_file(&self, file: FileRef) -> Result<()> {
+        self.scope.link.output(&self.scope.path, SideOutput::File(file.into())).map(|_| ())
     }
 
     /// Records an output of an application-defined type; see [`OutputType`].

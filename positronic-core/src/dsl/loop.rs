@@ -20,7 +20,10 @@ use super::trait_bounds::{Options, State};
 use super::usage_panic::usage_panic;
 use crate::definition::{Link, LoopDefinition, StateValue, ToolDefinition};
 use crate::error::{Error, Result};
-use crate::record::{AskForMore, BatchPolicy, ContextItem, LoopOutcome, Money, MoneyError, OnLimit, Settings, Tier};
+use crate::record::{
+    AskForMore, BatchPolicy, ContextItem, LoopOutcome, Money, MoneyError, OnLimit, ProviderTool, Settings, Tier,
+    UserMessage,
+};
 
 /// A loop's configuration for one iteration: the prompt and the tools.
 #[must_use = "a loop's configuration is what its closure returns"]
@@ -40,20 +43,23 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         }
     }
 
-    /// Opens the loop with a user message. In the first loop of the run's brain, the message of the run follows it. A loop
+    /// Opens the loop with a user message, a text or one with files. In the first loop of the run's brain, the message of the run follows it. A loop
     /// without any opens with `Begin.`, or with the text of the trigger that started the run, since providers require a user
     /// message.
-    pub fn input(mut self, text: impl Into<String>) -> Self {
-        self.definition.input = Some(text.into());
-        self.definition.message_id = None;
+    ///
+    /// ```
+    /// use positronic_core::prelude::*;
+    /// use positronic_core::record::{FileRef, UserMessage};
+    ///
+    /// let spotter = brain("Spotter").r#loop("Look", |cx| {
+    ///     let photo = FileRef::url("https://example.org/bird.jpg", "image/jpeg");
+    ///     cx.system("You know all birds.").input(UserMessage::new("Which bird is it?").file(photo))
+    /// });
+    /// # let _ = spotter;
+    /// ```
+    pub fn input(mut self, message: impl Into<UserMessage>) -> Self {
+        self.definition.input = Some(message.into());
         self
-    }
-
-    /// Opens the loop with a user message that has an external id, such as in a chat.
-    pub fn input_with_id(self, text: impl Into<String>, message_id: impl Into<String>) -> Self {
-        let mut opened = self.input(text);
-        opened.definition.message_id = Some(message_id.into());
-        opened
     }
 
     /// Hides the loop's record from people: chats and lists omit it, but it stays history for the model.
@@ -90,6 +96,23 @@ impl<O: Options, S: State, V: Services> Loop<O, S, V> {
         for tool in tools {
             self = self.add(tool.into_tool().definition);
         }
+        self
+    }
+
+    /// Adds a tool of the provider, which runs at the provider within an answer: a web search, code execution, or one in the
+    /// provider's own words. The record and people see what it did, with its sources.
+    ///
+    /// ```
+    /// use positronic_core::prelude::*;
+    /// use positronic_core::record::web_search;
+    ///
+    /// let reader = brain("Reader").r#loop("Read", |cx| cx.system("Answer with sources.").provider_tool(web_search()));
+    /// # let _ = reader;
+    /// ```
+    ///
+    /// An adapter refuses a request with a tool that its API does not have.
+    pub fn provider_tool(mut self, tool: ProviderTool) -> Self {
+        self.definition.settings.provider_tools.push(tool);
         self
     }
 

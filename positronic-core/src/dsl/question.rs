@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 
 use crate::definition::Link;
 use crate::error::{Error, Result};
-use crate::record::{AnswerFault, Misfit, ModelResponse, OutputFormat, Path, Question, Settings, Tier};
+use crate::record::{AnswerFault, FileRef, Misfit, ModelResponse, OutputFormat, Path, Question, Settings, Tier};
 use crate::tools::Schema;
 
 /// A recorded question of a step to a model.
@@ -20,12 +20,13 @@ pub struct ModelCall {
     path: Path,
     system: String,
     settings: Settings,
+    files: Vec<FileRef>,
     retries: u32,
 }
 
 impl ModelCall {
     pub(super) fn new(link: Arc<dyn Link>, path: Path) -> Self {
-        Self { link, path, system: String::new(), settings: Settings::default(), retries: RETRIES }
+        Self { link, path, system: String::new(), settings: Settings::default(), files: Vec::new(), retries: RETRIES }
     }
 
     /// Sets the system prompt.
@@ -43,6 +44,12 @@ impl ModelCall {
     /// Sets the model settings.
     pub fn settings(mut self, settings: Settings) -> Self {
         self.settings = settings;
+        self
+    }
+
+    /// Adds a file to the question.
+    pub fn file(mut self, file: FileRef) -> Self {
+        self.files.push(file);
         self
     }
 
@@ -106,10 +113,11 @@ impl ModelCall {
     }
 
     async fn send(&self, text: String, misfits: Vec<Misfit>) -> Result<ModelResponse> {
-        if text.trim().is_empty() {
+        if text.trim().is_empty() && self.files.is_empty() {
             return Err(Error::new("the question to the model is empty"));
         }
-        let question = Question { system: self.system.clone(), text, settings: self.settings.clone(), misfits };
+        let (system, settings, files) = (self.system.clone(), self.settings.clone(), self.files.clone());
+        let question = Question { system, text, files, settings, misfits };
         self.link.ask(self.path.clone(), question).await
     }
 }

@@ -182,11 +182,14 @@ pub fn admit(
             let Some((call, wait)) = wait else { return Err(not_asked(state, call, "a reply")) };
             answer(signal, &call, wait, payload, now, check)
         }
-        SignalKind::Message { text, .. } if text.trim().is_empty() => Err(Refusal::EmptyMessage),
-        SignalKind::Message { to, text, message_id } => {
+        SignalKind::Message { text, files, .. } if text.trim().is_empty() && files.is_empty() => {
+            Err(Refusal::EmptyMessage)
+        }
+        SignalKind::Message { to, text, message_id, files } => {
             let path = listener(state, to.as_ref())?;
             let kind = EventKind::LoopMessage {
                 text: text.clone(),
+                files: files.clone(),
                 message_id: message_id.clone(),
                 from: Speaker::Person,
                 signal: Some(signal.id.clone()),

@@ -178,6 +178,7 @@ fn one_loop<'a>(frame: &'a LoopFrame, now: Timestamp, around: &mut Around<'a>, o
 fn engine_message(frame: &LoopFrame, text: String) -> Effect {
     let message = EventKind::LoopMessage {
         text,
+        files: Vec::new(),
         message_id: None,
         from: Speaker::Engine,
         signal: None,

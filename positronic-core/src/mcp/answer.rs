@@ -28,6 +28,8 @@ pub(super) struct AnswerFile {
     pub(super) name: String,
     pub(super) media_type: String,
     pub(super) bytes: Vec<u8>,
+    /// Whether it is content for the model, as a picture is, and not only a file for people.
+    pub(super) for_model: bool,
 }
 
 impl Answer {
@@ -84,8 +86,8 @@ impl Files {
     fn piece(&mut self, block: ContentBlock) -> String {
         match block {
             ContentBlock::Text(text) => text.text,
-            ContentBlock::Image(image) => self.decoded("image", None, &image.mime_type, &image.data),
-            ContentBlock::Audio(audio) => self.decoded("audio", None, &audio.mime_type, &audio.data),
+            ContentBlock::Image(image) => self.content("image", &image.mime_type, &image.data),
+            ContentBlock::Audio(audio) => self.content("audio", &audio.mime_type, &audio.data),
             ContentBlock::Resource(embedded) => match embedded.resource {
                 ResourceContents::TextResourceContents { uri, text, .. } => format!("[{uri}]\n{text}"),
                 ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
@@ -104,6 +106,18 @@ impl Files {
             }
             _ => "[content of an unknown kind]".to_owned(),
         }
+    }
+
+    /// Stores a picture or a sound, which the model gets as it is.
+    fn content(&mut self, what: &str, media_type: &str, data: &str) -> String {
+        let before = self.found.len();
+        let text = self.decoded(what, None, media_type, data);
+        let stored = self.found.get_mut(before);
+        // The tool message already has a line about the file.
+        stored.map_or(text, |file| {
+            file.for_model = matches!(media_type.split('/').next(), Some("image" | "audio"));
+            format!("[{what}: the file `{}`]", file.name)
+        })
     }
 
     fn decoded(&mut self, what: &str, name: Option<String>, media_type: &str, data: &str) -> String {
@@ -127,7 +141,7 @@ impl Files {
         if self.found.iter().any(|file| file.name == name) {
             name = format!("{number}-{name}");
         }
-        self.found.push(AnswerFile { name: name.clone(), media_type: media_type.to_owned(), bytes });
+        self.found.push(AnswerFile { name: name.clone(), media_type: media_type.to_owned(), bytes, for_model: false });
         name
     }
 
@@ -254,7 +268,7 @@ mod tests {
             ]
         );
         let text = answer.value.as_str().unwrap();
-        assert!(text.starts_with("Here:\n[image: the file `get.chart-1.png`, image/png, 4 bytes]\n"), "{text}");
+        assert!(text.starts_with("Here:\n[image: the file `get.chart-1.png`]\n"), "{text}");
         assert!(text.contains("[image: image/png that cannot be read"), "{text}");
         assert!(text.ends_with("[note:1]\nread me\n[a is at https://example.org/a: more]"), "{text}");
     }

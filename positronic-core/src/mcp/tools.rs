@@ -50,7 +50,11 @@ pub(super) fn tool<O: Options, S: State, V: Services>(
             async move {
                 let mut answer = calling.await.map_err(McpError::into_result)?;
                 for file in std::mem::take(&mut answer.files) {
-                    cx.save_file(file.name, file.media_type, file.bytes).await?;
+                    if file.for_model {
+                        cx.file(file.name, file.media_type, file.bytes).await?;
+                    } else {
+                        cx.save_file(file.name, file.media_type, file.bytes).await?;
+                    }
                 }
                 if answer.is_error { Err(Error::new(answer.into_error())) } else { Ok(answer.value) }
             }

@@ -7,6 +7,7 @@
 //! `openai` calls servers, [`scripted`] returns the replies of a test, [`cassette`] records another model and replays it
 //! without an API key.
 
+mod capabilities;
 pub mod cassette;
 #[cfg(feature = "http")]
 pub mod http;
@@ -22,6 +23,7 @@ use std::fmt;
 use futures::future::BoxFuture;
 
 pub use crate::record::RetryPolicy;
+pub use capabilities::Capabilities;
 
 use crate::record::{ActionFormat, DeltaKind, Message, ModelError, ModelRequest, ModelResponse, Output};
 
@@ -53,7 +55,7 @@ use crate::record::{ActionFormat, DeltaKind, Message, ModelError, ModelRequest, 
 ///     ) -> BoxFuture<'a, Result<ModelResponse, ModelError>> {
 ///         Box::pin(async move {
 ///             let text = match request.messages.messages().pop() {
-///                 Some(Message::User { text }) => text,
+///                 Some(Message::User { text, .. }) => text,
 ///                 _ => "There is nothing to echo.".to_owned(),
 ///             };
 ///             deltas.piece(Piece { part: 0, kind: DeltaKind::Text, call: None, tool: None, text: text.clone() });

@@ -49,7 +49,7 @@ pub(super) fn emit_pieces(response: &ModelResponse, deltas: &dyn DeltaSink) {
                     deltas.piece(Piece { part, kind: DeltaKind::Arguments, call: Some(*index), tool, text });
                 }
             }
-            Part::Opaque { .. } => {}
+            Part::Citations { .. } | Part::ProviderTool(_) | Part::File { .. } | Part::Opaque { .. } => {}
         }
     }
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::dsl::{Options, Plugin, PluginContext, PluginState, Preparation, Services, State};
 use crate::error::{Error, Result};
+use crate::model::wrap::file_tokens;
 use crate::record::{Assistant, Message, ModelResponse, Path, Tier};
 
 /// The heading of the summary.
@@ -90,7 +91,8 @@ impl Compaction {
     }
 
     /// Also summarises when a request would have more tokens than this. They are counted as the provider's report for the
-    /// last iteration, plus an estimate of newer messages: a quarter of their bytes. A summary that would save less
+    /// last iteration, plus an estimate of newer messages: a quarter of their bytes, and
+    /// a fixed number for each picture. A summary that would save less
     /// than a tenth of the limit is not made.
     pub const fn tokens(mut self, tokens: u64) -> Self {
         self.tokens = Some(tokens);
@@ -148,7 +150,8 @@ fn size(messages: &[Message], state: &Compacted) -> u64 {
 }
 
 fn estimated(messages: &[Message]) -> u64 {
-    u64::try_from(written(messages).len() / 4).unwrap_or(u64::MAX)
+    let text = u64::try_from(written(messages).len() / 4).unwrap_or(u64::MAX);
+    messages.iter().flat_map(Message::files).map(file_tokens).fold(text, u64::saturating_add)
 }
 
 /// Renders messages for the summarising model.
@@ -156,7 +159,11 @@ fn written(messages: &[Message]) -> String {
     let mut text = String::new();
     for message in messages {
         match message {
-            Message::User { text: said } => _ = writeln!(text, "user: {said}"),
+            Message::User { text: said, files } => {
+                _ = writeln!(text, "user: {said}");
+                files.iter().for_each(|file| _ = writeln!(text, "user: {}", file.file().line()));
+            }
+            // The text of a result has a line about each file.
             Message::Tool { name, text: result, .. } => _ = writeln!(text, "result of {name}: {result}"),
             Message::Assistant { parts } => {
                 for part in parts {
@@ -165,6 +172,7 @@ fn written(messages: &[Message]) -> String {
                         Assistant::Call { name, arguments, .. } => {
                             _ = writeln!(text, "assistant calls {name}: {arguments}");
                         }
+                        Assistant::File { file, .. } => _ = writeln!(text, "assistant: {}", file.file().line()),
                         Assistant::Reasoning { .. } | Assistant::Opaque { .. } => {}
                     }
                 }

@@ -31,7 +31,7 @@ pub use triggers::{NoTriggerState, Triggers};
 /// Returns the latest user input of a loop.
 fn latest_input(record: Prompt) -> Option<String> {
     let said = record.output.into_iter().rev().find_map(|output| match output.kind {
-        OutputKind::Message { text, engine: false } => Some(text),
+        OutputKind::Message { text, engine: false, .. } => Some(text),
         _ => None,
     });
     said.or(record.input)

@@ -10,7 +10,7 @@
 //! Older logs lack it, which is version 0: every message unchanged.
 
 use crate::machine::OPENING;
-use crate::record::{Assistant, Message, Transcript};
+use crate::record::{Assistant, Message, Transcript, joined as join_texts};
 
 /// The version of the rules for new loops.
 pub(crate) const RULES: u32 = 1;
@@ -19,14 +19,14 @@ pub(crate) const RULES: u32 = 1;
 pub(super) fn extend(dialogue: &mut Transcript, messages: impl IntoIterator<Item = Message>) {
     for message in messages.into_iter().filter_map(without_nothing) {
         match message {
-            Message::User { text } => {
-                if !dialogue.join_user(&text) {
-                    dialogue.push(Message::User { text });
+            Message::User { text, files } => {
+                if !dialogue.join_user(&text, &files) {
+                    dialogue.push(Message::User { text, files });
                 }
             }
             other => {
                 if dialogue.is_empty() {
-                    dialogue.push(Message::User { text: OPENING.to_owned() });
+                    dialogue.push(Message::user(OPENING));
                 }
                 dialogue.push(other);
             }
@@ -38,7 +38,7 @@ pub(super) fn extend(dialogue: &mut Transcript, messages: impl IntoIterator<Item
 pub(super) fn dialogue(messages: impl IntoIterator<Item = Message>) -> Vec<Message> {
     let mut joined = joined(messages);
     if joined.first().is_some_and(|first| !matches!(first, Message::User { .. })) {
-        joined.insert(0, Message::User { text: OPENING.to_owned() });
+        joined.insert(0, Message::user(OPENING));
     }
     joined
 }
@@ -48,30 +48,27 @@ pub(super) fn joined(messages: impl IntoIterator<Item = Message>) -> Vec<Message
     let mut joined = Vec::new();
     for message in messages.into_iter().filter_map(without_nothing) {
         match (joined.last_mut(), message) {
-            (Some(Message::User { text }), Message::User { text: more }) => join(text, &more),
+            (Some(Message::User { text, files }), Message::User { text: more, files: next }) => {
+                *text = join_texts(text, &more);
+                files.extend(next);
+            }
             (_, message) => joined.push(message),
         }
     }
     joined
 }
 
-/// Adds the next message of the user.
-pub(super) fn join(text: &mut String, more: &str) {
-    text.push_str("\n\n");
-    text.push_str(more);
-}
-
 /// Removes empty parts from a message; `None` if nothing remains. Reasoning alone is not a message: providers require
 /// what follows it.
 fn without_nothing(message: Message) -> Option<Message> {
     match message {
-        Message::User { text } => (!text.trim().is_empty()).then_some(Message::User { text }),
+        Message::User { ref text, ref files } => (!text.trim().is_empty() || !files.is_empty()).then_some(message),
         Message::Assistant { mut parts } => {
             if !parts.iter().any(is_said) {
                 parts.retain(|part| !matches!(part, Assistant::Text { .. }));
             }
             let is_anything = parts.iter().any(|part| match part {
-                Assistant::Call { .. } => true,
+                Assistant::Call { .. } | Assistant::File { .. } => true,
                 Assistant::Opaque { data } => data.get("type").is_some(),
                 said => is_said(said),
             });
@@ -92,7 +89,7 @@ mod tests {
     use super::*;
 
     fn user(text: &str) -> Message {
-        Message::User { text: text.to_owned() }
+        Message::user(text)
     }
 
     fn assistant(parts: impl IntoIterator<Item = Assistant>) -> Message {

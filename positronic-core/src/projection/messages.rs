@@ -5,7 +5,7 @@
 //! | message | a user message |
 //! | text | an assistant message, with the calls of its iteration in it |
 //! | tool | a tool message with its result, paired with its call |
-//! | file | one line in the tool message of the call that made it |
+//! | file | its contents, or one line, in the tool message of the call that made it |
 //! | widget | nothing |
 //! | custom | what its type says, in the tool message of the call that made it |
 //!
@@ -16,7 +16,9 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::record::{Assistant, FileOutput, Message, Output, OutputKind, Part, Prompt, ToolId, ToolOutput, ToolResult};
+use crate::record::{
+    Assistant, Attachment, FileRef, Message, Output, OutputKind, Part, Prompt, ToolId, ToolOutput, ToolResult,
+};
 
 /// Converts consecutive outputs into messages. The outputs of an iteration must be passed together.
 #[must_use]
@@ -26,7 +28,7 @@ pub fn messages(outputs: &[Output]) -> Vec<Message> {
     while let Some((first, after)) = rest.split_first() {
         rest = after;
         match &first.kind {
-            OutputKind::Message { text, .. } => messages.push(Message::User { text: text.clone() }),
+            OutputKind::Message { text, files, .. } => messages.push(said(text, files)),
             OutputKind::Text { parts, .. } => {
                 let of_iteration = after.iter().take_while(|output| is_of_batch(&output.kind)).count();
                 let (batch, after) = after.split_at(of_iteration);
@@ -48,10 +50,20 @@ pub fn messages(outputs: &[Output]) -> Vec<Message> {
 pub fn prompts_to_messages<'a>(prompts: impl IntoIterator<Item = &'a Prompt>) -> Vec<Message> {
     let mut all = Vec::new();
     for prompt in prompts {
-        all.extend(prompt.input.iter().map(|text| Message::User { text: text.clone() }));
+        all.extend(opening(prompt));
         all.extend(messages(&prompt.output));
     }
     all
+}
+
+/// Returns the opening message of a loop, unless the engine opened it.
+pub(super) fn opening(prompt: &Prompt) -> Option<Message> {
+    Some(said(prompt.input.as_ref()?, &prompt.files))
+}
+
+/// Returns a message of the user.
+pub(super) fn said(text: &str, files: &[FileRef]) -> Message {
+    Message::User { text: text.to_owned(), files: files.iter().cloned().map(Attachment::from).collect() }
 }
 
 const fn is_of_batch(kind: &OutputKind) -> bool {
@@ -63,9 +75,6 @@ fn assistant(parts: &[Part], batch: &[Output]) -> Message {
     let mut parts: Vec<_> = parts
         .iter()
         .filter_map(|part| match part {
-            Part::Text { text } | Part::Refusal { text } => Some(Assistant::Text { text: text.clone() }),
-            Part::Reasoning { text, data } => Some(Assistant::Reasoning { text: text.clone(), data: data.clone() }),
-            Part::Opaque { data } => Some(Assistant::Opaque { data: data.clone() }),
             Part::Call { index } => {
                 let call = calls.get(usize::try_from(*index).ok()?)?;
                 Some(Assistant::Call {
@@ -75,6 +84,7 @@ fn assistant(parts: &[Part], batch: &[Output]) -> Message {
                     data: call.data.clone(),
                 })
             }
+            part => part.sent_back(),
         })
         .collect();
     // Allocated exactly, because it lives as long as the run, and most answers have one part.
@@ -96,8 +106,12 @@ fn tool_messages(batch: &[Output], messages: &mut Vec<Message>) {
                 call: provider_id(tool),
                 name: wire_name(&tool.tool),
                 text: tool_text(tool),
+                files: Vec::new(),
             }),
-            (OutputKind::File(file), Some(Message::Tool { text, .. })) => add_line(text, &file_line(file)),
+            (OutputKind::File(output), Some(Message::Tool { text, files, .. })) => {
+                add_line(text, &output.file.line());
+                files.extend(output.content.then(|| Attachment::from(output.file.clone())));
+            }
             (OutputKind::Custom(custom), Some(Message::Tool { text, .. })) => {
                 if let Some(model_text) = &custom.model_text {
                     add_line(text, model_text);
@@ -164,10 +178,6 @@ pub fn result_text(result: &ToolResult) -> String {
         ToolResult::Skipped { reason } => format!("Skipped: {reason}"),
         ToolResult::Interrupted { reason } => format!("Interrupted: {reason}"),
     }
-}
-
-fn file_line(file: &FileOutput) -> String {
-    format!("[file {}, {}, {} bytes]", file.name, file.media_type, file.size)
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ pub use bill::Bill;
 pub use cost::{CallCost, Cost, Costs, Counted, Spent};
 pub(crate) use dialogue::RULES;
 pub use diff::{Divergence, DivergentEvent, Inputs, RunDiff, diff};
-pub use files::{RunFile, files};
+pub use files::{FileOrigin, RunFile, files};
 pub use history::History;
 pub use messages::{messages, prompts_to_messages, result_text};
 pub use prompts::Prompts;

@@ -8,10 +8,10 @@ use indexmap::IndexMap;
 
 use super::dialogue::{dialogue, extend, joined};
 use super::history::{History, Past};
-use super::messages::messages;
+use super::messages::{messages, opening};
 use crate::record::{
-    Approval, BatchPolicy, Before, CallState, Event, EventKind, Message, Output, OutputKind, Path, Prompt, PromptState,
-    RunId, Segment, Settings, Speaker, ToolCall, ToolOutput, Transcript, Usage, parent_of, segments_of,
+    Approval, BatchPolicy, Before, CallState, Event, EventKind, FileRef, Message, Output, OutputKind, Path, Prompt,
+    PromptState, RunId, Segment, Settings, Speaker, ToolCall, ToolOutput, Transcript, Usage, parent_of, segments_of,
 };
 
 /// The prompts of all loops of a run, with the messages that the open ones send.
@@ -64,9 +64,9 @@ impl Prompts {
                 all = record.next_messages();
                 parts = vec![Past::Said(record.standing.clone()), done(record.from)];
             } else {
-                all.extend(record.opening());
+                all.extend(opening(&record.prompt));
                 all.extend(messages(&record.prompt.output));
-                parts.extend([Past::Said(record.opening().collect()), done(0)]);
+                parts.extend([Past::Said(opening(&record.prompt).into_iter().collect()), done(0)]);
             }
         }
         History::new(all, parts)
@@ -150,8 +150,8 @@ impl Prompts {
                 }
                 return;
             }
-            EventKind::LoopStart { input, from, hidden, projection, limits, .. } => {
-                let own = input.clone().filter(|_| *from == Speaker::Person);
+            EventKind::LoopStart { input, from, files, hidden, projection, limits, .. } => {
+                let own = input.clone().filter(|_| *from == Speaker::Person).map(|text| (text, files.clone()));
                 let history = self.history_of(&event.path);
                 let path = event.path.clone();
                 let mut record = Record::new(path, self.user_id.clone(), own, !hidden, history, *projection);
@@ -160,7 +160,11 @@ impl Prompts {
                     record.prompt.id = event.path.id_in(run);
                 }
                 if let (Some(text), Speaker::Engine) = (input, from) {
-                    record.push(event, None, OutputKind::Message { text: text.clone(), engine: true });
+                    record.push(
+                        event,
+                        None,
+                        OutputKind::Message { text: text.clone(), engine: true, files: files.clone() },
+                    );
                 }
                 self.records.insert(event.path.clone(), record);
                 return;
@@ -227,16 +231,14 @@ impl Record {
     fn new(
         path: Path,
         user_id: Option<String>,
-        input: Option<String>,
+        input: Option<(String, Vec<FileRef>)>,
         visible: bool,
         history: History,
         rules: u32,
     ) -> Self {
-        let opening = history.iter().cloned().chain(input.iter().map(|text| Message::User { text: text.clone() }));
-        let mut transcript = Transcript::default();
-        add(rules, &mut transcript, opening);
-        Self {
-            transcript,
+        let (input, files) = input.map_or_else(Default::default, |(text, files)| (Some(text), files));
+        let mut record = Self {
+            transcript: Transcript::default(),
             rules,
             projected: 0,
             asking: false,
@@ -254,20 +256,20 @@ impl Record {
                 visible,
                 state: PromptState::Running,
                 input,
+                files,
                 output: Vec::new(),
                 usage: Usage::default(),
                 outcome: None,
             },
-        }
-    }
-
-    fn opening(&self) -> impl Iterator<Item = Message> + use<> {
-        self.prompt.input.clone().into_iter().map(|text| Message::User { text })
+        };
+        let opening: Vec<_> = record.before().collect();
+        add(rules, &mut record.transcript, opening);
+        record
     }
 
     /// Returns the messages before those of the outputs.
     fn before(&self) -> impl Iterator<Item = Message> {
-        let whole = (!self.compacted).then(|| self.history.iter().cloned().chain(self.opening()));
+        let whole = (!self.compacted).then(|| self.history.iter().cloned().chain(opening(&self.prompt)));
         self.standing.iter().cloned().chain(whole.into_iter().flatten())
     }
 
@@ -277,7 +279,7 @@ impl Record {
             return Some(self.standing.clone());
         }
         let mut before = self.history.messages_by(project)?;
-        before.extend(self.opening());
+        before.extend(opening(&self.prompt));
         Some(before)
     }
 
@@ -415,8 +417,9 @@ impl Record {
                 let (id, kind) = (Some(id.clone()), output.kind());
                 self.insert_after(path, Output { at: event.at, duration: None, id, kind });
             }
-            EventKind::LoopMessage { text, from, .. } => {
-                self.push(event, None, OutputKind::Message { text: text.clone(), engine: *from == Speaker::Engine });
+            EventKind::LoopMessage { text, files, from, .. } => {
+                let (text, engine, files) = (text.clone(), *from == Speaker::Engine, files.clone());
+                self.push(event, None, OutputKind::Message { text, engine, files });
             }
             EventKind::LoopCompacted { keep, summary } => self.compact(*keep, summary.as_deref()),
             EventKind::LoopComplete { outcome, .. } => {
@@ -474,7 +477,7 @@ impl Record {
                 while cut > 0 && matches!(next.get(cut), Some(Message::Tool { .. })) {
                     cut -= 1;
                 }
-                let (summary, kept) = (Message::User { text: summary.to_owned() }, next.get(cut..).unwrap_or_default());
+                let (summary, kept) = (Message::user(summary), next.get(cut..).unwrap_or_default());
                 if cut > before.len() {
                     self.from = self.latest(kept.len());
                 }

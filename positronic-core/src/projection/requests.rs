@@ -6,6 +6,7 @@ use crate::record::{
 };
 
 use super::history::History;
+use super::messages::said;
 use super::prompts::Prompts;
 use super::structured::decision_request;
 
@@ -80,13 +81,12 @@ pub(crate) fn question_request(path: Path, attempt: u32, question: &Question) ->
         settings: std::sync::Arc::new(question.settings.clone()),
         ..crate::machine::Prepared::default()
     };
-    let said = |text: String| Message::User { text };
-    let mut messages = vec![said(question.text.clone())];
+    let mut messages = vec![said(&question.text, &question.files)];
     for Misfit { answer, message } in &question.misfits {
         let is_silent = answer.trim().is_empty();
         let text = if is_silent { "(no answer)".to_owned() } else { answer.clone() };
         messages.push(Message::Assistant { parts: vec![Assistant::Text { text }] });
-        messages.push(said(format!(
+        messages.push(Message::user(format!(
             "That answer does not fit: {message}. Answer again, with JSON of the form that was asked for and nothing else."
         )));
     }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::messages::result_text;
 use super::timeline::{AnswerOutcome, CallNode, Node, NodeId, NodeKind, StageNode, Timeline};
-use crate::record::{Part, Speaker, StageKind};
+use crate::record::{Citation, Part, Speaker, StageKind};
 
 /// Writes the loops of a run as text in the order in which they began: a heading per loop, then a line per message, answer,
 /// call, file and widget, and the outcome.
@@ -43,9 +43,10 @@ fn children(timeline: &Timeline, id: NodeId, text: &mut String) {
     for node in timeline.children(id).iter().filter_map(|id| timeline.node(*id)) {
         match &node.kind {
             NodeKind::Iteration { .. } => children(timeline, node.id, text),
-            NodeKind::Message { text: message, from, .. } => {
+            NodeKind::Message { text: message, files, from, .. } => {
                 let from = if *from == Speaker::Engine { "engine" } else { "user" };
                 _ = writeln!(text, "{from}: {message}");
+                files.iter().for_each(|file| _ = writeln!(text, "{from}: {}", file.line()));
             }
             NodeKind::Answer(answer) if answer.question.is_none() => {
                 if let Some(AnswerOutcome::Answered(answer)) = &answer.outcome {
@@ -73,8 +74,23 @@ fn part(part: &Part, text: &mut String) {
         Part::Text { text: answer } => _ = writeln!(text, "assistant: {answer}"),
         Part::Refusal { text: refusal } => _ = writeln!(text, "assistant refuses: {refusal}"),
         Part::Reasoning { text: reasoning, .. } if !reasoning.is_empty() => _ = writeln!(text, "thinks: {reasoning}"),
+        Part::Citations { citations, .. } => sources(citations, text),
+        Part::ProviderTool(used) => {
+            _ = write!(text, "{}({})", used.tool, used.input.as_deref().unwrap_or_default());
+            match (&used.error, &used.output) {
+                (Some(error), _) => _ = writeln!(text, " -> Error: {error}"),
+                (None, Some(output)) => _ = writeln!(text, " -> {output}"),
+                (None, None) => _ = writeln!(text),
+            }
+            sources(&used.sources, text);
+        }
+        Part::File { file, .. } => _ = writeln!(text, "assistant: {}", file.file().line()),
         Part::Reasoning { .. } | Part::Call { .. } | Part::Opaque { .. } => {}
     }
+}
+
+fn sources(sources: &[Citation], text: &mut String) {
+    sources.iter().for_each(|source| _ = writeln!(text, "source: {}", source.line()));
 }
 
 fn call(call: &CallNode, text: &mut String) {

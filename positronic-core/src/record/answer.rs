@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::usage::{Finish, Part};
+use super::part::Part;
+use super::usage::Finish;
 
 /// The reason why an answer without calls is useless, or its calls are incomplete.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,8 +6,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::event_kind::EventKind;
+use super::file::FileRef;
 use super::ids::{Epoch, Seq, SignalId, Timestamp};
+use super::part::Part;
 use super::path::Path;
+use super::prompt::SideOutput;
 
 /// The version of the log's format that this crate writes.
 pub const FORMAT_VERSION: u32 = 1;
@@ -232,6 +235,20 @@ fn own_form(line: &str) -> Option<(String, String)> {
 }
 
 impl EventKind {
+    /// Returns the files that it records of a tool or a model; those of messages are not among them.
+    pub fn made_files(&self) -> impl Iterator<Item = &FileRef> {
+        let (output, parts) = match self {
+            Self::LoopOutput { output: SideOutput::File(output), .. } => (Some(&output.file), [].as_slice()),
+            Self::LoopModelResult { parts, .. } => (None, &**parts),
+            _ => (None, [].as_slice()),
+        };
+        let made = parts.iter().filter_map(|part| match part {
+            Part::File { file, .. } => Some(file.file()),
+            _ => None,
+        });
+        output.into_iter().chain(made)
+    }
+
     /// Returns the kind as in an event's line: its `type` and its fields.
     #[must_use]
     pub fn to_value(&self) -> serde_json::Value {

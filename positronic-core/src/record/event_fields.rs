@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::budget::Budget;
 use super::call::{CallFlags, Gate, ToolDecl, ToolId};
 use super::canonical::ContentHash;
+use super::file::FileRef;
 use super::limits::Limits;
 use super::plugin::{PluginChange, PluginStates};
 use super::request::{ContextItem, Settings};
@@ -106,6 +107,9 @@ pub struct Question {
     pub system: String,
     /// The text.
     pub text: String,
+    /// The files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FileRef>,
     /// The model settings.
     #[serde(default)]
     pub settings: Settings,

@@ -11,8 +11,10 @@ use super::budget::Amounts;
 use super::call::{ToolId, WaitSpec};
 use super::canonical::{Change, ContentHash};
 use super::event_fields::{BrainStart, Decision, Failure, Iteration, Question, ResumeCause, Speaker, ToolCall};
+use super::file::FileRef;
 use super::ids::{PublicId, SignalId, Timestamp};
 use super::limits::{BudgetRequest, LimitReached, Limits};
+use super::part::Part;
 use super::plugin::PluginChange;
 use super::prompt::SideOutput;
 use super::result::{LoopOutcome, ToolResult};
@@ -21,7 +23,7 @@ use super::signal::Actor;
 use super::skip::is_default;
 use super::summary::ClaimRefusal;
 use super::trigger::TriggerChange;
-use super::usage::{ModelError, Part, ResponseMetadata, Usage};
+use super::usage::{ModelError, ResponseMetadata, Usage};
 
 /// What happened.
 ///
@@ -41,7 +43,7 @@ use super::usage::{ModelError, Part, ResponseMetadata, Usage};
 /// | `STEP_RETRY` | stage | it failed and will be retried | `attempt, message, due` |
 /// | `STEP_BLOCKED` | stage | it asked a model beyond a limit, and reruns when more is granted | – |
 /// | `VALUE_RECORDED` | stage, call | `cx.once` computed a value | `name, value` |
-/// | `LOOP_START` | loop | a loop begins | `input, from, message_id, hidden, projection, limits` |
+/// | `LOOP_START` | loop | a loop begins | `input, from, message_id, files, hidden, projection, limits` |
 /// | `LOOP_ITERATION` | iteration | an iteration begins | `system, context, tools, settings, limits, exits, plugins` |
 /// | `LOOP_MODEL_CALL` | iteration | a request is about to be sent | `attempt, model, question` |
 /// | `LOOP_MODEL_RESULT` | iteration | the model answered | `parts, metadata, duration` |
@@ -61,7 +63,7 @@ use super::usage::{ModelError, Part, ResponseMetadata, Usage};
 /// | `LOOP_APPROVAL_EXPIRED` | call | the request expired | – |
 /// | `LOOP_WAIT` | call | a call waits | `waits, output, change` |
 /// | `LOOP_RESUME` | call | an answer arrived, or the wait expired | `cause, wait, payload, signal, actor` |
-/// | `LOOP_MESSAGE` | loop | a message to the loop arrived | `text, message_id, from, signal, actor` |
+/// | `LOOP_MESSAGE` | loop | a message to the loop arrived | `text, files, message_id, from, signal, actor` |
 /// | `LOOP_EXIT` | loop | an exit tool ended the loop | `call, tool` |
 /// | `LOOP_MAX_ITERATIONS` | loop | the limit of iterations ended it | `limit` |
 /// | `LOOP_LIMIT` | loop | another limit ended it | `kind, limit, used, of, shared, unpriced` |
@@ -209,6 +211,9 @@ pub enum EventKind {
         /// The sender's id of that message.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message_id: Option<String>,
+        /// The files of that message.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        files: Vec<FileRef>,
         /// Whether the loop's record is hidden from people.
         #[serde(default, skip_serializing_if = "is_default")]
         hidden: bool,
@@ -391,6 +396,9 @@ pub enum EventKind {
         /// The sender's id of the message.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message_id: Option<String>,
+        /// The files.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        files: Vec<FileRef>,
         /// The sender.
         #[serde(default, skip_serializing_if = "is_default")]
         from: Speaker,

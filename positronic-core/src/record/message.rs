@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::file::Attachment;
+
 /// One message of a conversation with a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "snake_case")]
@@ -19,6 +21,9 @@ pub enum Message {
     User {
         /// The text.
         text: String,
+        /// The files, which follow the text.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        files: Vec<Attachment>,
     },
     /// A message of the model.
     Assistant {
@@ -33,7 +38,30 @@ pub enum Message {
         name: String,
         /// The text for the model.
         text: String,
+        /// The files, which follow the text.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        files: Vec<Attachment>,
     },
+}
+
+impl Message {
+    /// Creates a message of the user without files.
+    pub fn user(text: impl Into<String>) -> Self {
+        Self::User { text: text.into(), files: Vec::new() }
+    }
+
+    /// Returns the files of the message, in order.
+    pub fn files(&self) -> impl Iterator<Item = &Attachment> {
+        let (files, parts) = match self {
+            Self::User { files, .. } | Self::Tool { files, .. } => (files.as_slice(), [].as_slice()),
+            Self::Assistant { parts } => ([].as_slice(), parts.as_slice()),
+        };
+        let made = parts.iter().filter_map(|part| match part {
+            Assistant::File { file, .. } => Some(file),
+            _ => None,
+        });
+        files.iter().chain(made)
+    }
 }
 
 /// A part of a model's message, as it is sent back to the model.
@@ -61,6 +89,14 @@ pub enum Assistant {
         name: String,
         /// The arguments, encoded as JSON.
         arguments: String,
+        /// Provider data that is sent back unchanged.
+        #[serde(default, deserialize_with = "super::canonical::present", skip_serializing_if = "Option::is_none")]
+        data: Option<Value>,
+    },
+    /// A file that the model made.
+    File {
+        /// The file.
+        file: Attachment,
         /// Provider data that is sent back unchanged.
         #[serde(default, deserialize_with = "super::canonical::present", skip_serializing_if = "Option::is_none")]
         data: Option<Value>,
@@ -118,6 +154,7 @@ impl fmt::Debug for WireCache {
 pub struct Transcript {
     entries: Arc<RwLock<Vec<TranscriptEntry>>>,
     len: usize,
+    has_files: bool,
 }
 
 impl Transcript {
@@ -133,6 +170,7 @@ impl Transcript {
     /// Appends a message. Existing clones do not see it. Pushing to a clone after another has
     /// grown copies the list.
     pub fn push(&mut self, message: Message) {
+        self.has_files |= message.files().next().is_some();
         let entry = TranscriptEntry { message, wire: WireCache::default() };
         {
             let mut entries = self.entries.write();
@@ -152,16 +190,18 @@ impl Transcript {
         self.entries = Arc::new(RwLock::new(own));
     }
 
-    /// Appends a text to the last message if it is the user's, and returns whether it did. Existing clones keep the old
-    /// message.
-    pub(crate) fn join_user(&mut self, text: &str) -> bool {
+    /// Appends a message of the user to the last message if it is the user's, and returns whether it did. Existing clones
+    /// keep the old message.
+    pub(crate) fn join_user(&mut self, text: &str, files: &[Attachment]) -> bool {
         let joined = match self.read().last().map(|entry| &entry.message) {
-            Some(Message::User { text: before }) => [before, "\n\n", text].concat(),
+            Some(Message::User { text: before, files: earlier }) => {
+                Message::User { text: joined(before, text), files: [earlier, files].concat() }
+            }
             _ => return false,
         };
         let unchanged = self.len - 1;
         let mut messages: Vec<_> = self.read().iter().take(unchanged).map(|entry| entry.message.clone()).collect();
-        messages.push(Message::User { text: joined });
+        messages.push(joined);
         *self = Self::new(messages);
         true
     }
@@ -176,6 +216,11 @@ impl Transcript {
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
+    }
+
+    /// Returns whether a message has a file.
+    pub(crate) const fn has_files(&self) -> bool {
+        self.has_files
     }
 
     /// Returns whether this transcript is known to extend `earlier` without comparing messages:
@@ -196,6 +241,11 @@ impl Transcript {
     pub fn messages(&self) -> Vec<Message> {
         self.read().iter().map(|entry| entry.message.clone()).collect()
     }
+}
+
+/// Joins the texts of two messages; one of them may only have files.
+pub(crate) fn joined(before: &str, text: &str) -> String {
+    if before.is_empty() || text.is_empty() { [before, text].concat() } else { [before, "\n\n", text].concat() }
 }
 
 impl fmt::Debug for Transcript {
@@ -231,7 +281,7 @@ mod tests {
     use super::*;
 
     fn user(text: &str) -> Message {
-        Message::User { text: text.to_owned() }
+        Message::user(text)
     }
 
     #[test]

@@ -15,17 +15,20 @@ mod document;
 mod event;
 mod event_fields;
 mod event_kind;
+mod file;
 mod ids;
 mod invisible;
 mod limits;
 mod message;
 pub(crate) mod micros;
 mod ordered;
+mod part;
 mod path;
 mod plugin;
 mod price;
 mod price_file;
 mod prompt;
+mod provider_tool;
 mod request;
 mod result;
 mod retry_policy;
@@ -54,27 +57,33 @@ pub use event_fields::{
     ToolEntry,
 };
 pub use event_kind::EventKind;
+pub(crate) use file::stored_files;
+pub use file::{Attachment, FileKind, FileLocation, FileRef, LARGEST_BLOB};
 pub use ids::{Epoch, PublicId, RunId, Seq, SignalId, Timestamp, TriggerId};
 pub use invisible::is_invisible;
 pub use limits::{BatchPolicy, BudgetRequest, LimitKind, LimitReached, Limits, OnLimit};
+pub(crate) use message::joined;
 pub use message::{Assistant, Message, Transcript, TranscriptEntry, TranscriptGuard, WireText};
 pub(crate) use ordered::property_order;
 pub use ordered::{OrderedJson, OrderedObject, PROPERTY_ORDERING};
+pub use part::{Citation, Part, ProviderToolUse};
 pub use path::{Path, PathError, Segment};
 pub(crate) use path::{parent_of, segments_of};
 pub use plugin::{PluginChange, PluginDocument, PluginStates};
+pub(crate) use price::longest_match;
 pub use price::{Charge, Money, MoneyError, Price, PriceTable};
 pub use prompt::{
-    CustomOutput, FileOutput, LARGEST_BLOB, Output, OutputKind, Prompt, PromptState, SideOutput, ToolOutput,
-    WidgetOutput, shown_together,
+    CustomOutput, FileOutput, Output, OutputKind, Prompt, PromptState, SideOutput, ToolOutput, WidgetOutput,
+    shown_together,
 };
+pub use provider_tool::{ProviderTool, WebSearchOptions, code_execution, image_generation, web_fetch, web_search};
 pub use request::{ContextItem, Delta, DeltaKind, ModelRequest, OutputFormat, Settings, Tier, ToolChoice, ToolSet};
 pub use result::{LoopOutcome, ToolResult};
 pub use retry_policy::RetryPolicy;
 pub use routing::{RoutingStep, WaitReason};
 pub use shape::{Shape, StageKind, StageShape};
-pub use signal::{Actor, Opening, Overrides, Signal, SignalKind, Start};
+pub use signal::{Actor, Overrides, Signal, SignalKind, Start, UserMessage};
 pub use structured::{ActionFormat, StructuredActions};
 pub use summary::{Claim, ClaimRefusal, Pending, PendingKind, RunSummary, Status};
 pub use trigger::{Busy, Fired, Timer, Trigger, TriggerChange};
-pub use usage::{CODE, Finish, ModelError, ModelErrorKind, ModelResponse, Part, ProposedCall, ResponseMetadata, Usage};
+pub use usage::{CODE, Finish, ModelError, ModelErrorKind, ModelResponse, ProposedCall, ResponseMetadata, Usage};

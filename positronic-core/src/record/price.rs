@@ -281,7 +281,7 @@ impl PriceTable {
     #[must_use]
     pub fn price(&self, metadata: &ResponseMetadata) -> Option<&Price> {
         let names = metadata.answered_by.iter().chain([&metadata.model]).filter(|name| !name.is_empty());
-        names.map(|name| self.find(&metadata.provider, name)).find_map(|price| price)
+        names.map(|name| longest_match(&self.prices, &metadata.provider, name)).find_map(|price| price)
     }
 
     /// Computes the cost of an answer; `None` if its model has no price, or its usage is missing: a request is
@@ -295,15 +295,16 @@ impl PriceTable {
         let currency = self.currency.clone();
         Some(Charge { amount, currency, as_of: Some(self.as_of.clone()) })
     }
+}
 
-    fn find(&self, provider: &str, model: &str) -> Option<&Price> {
-        let full = format!("{provider}/{model}");
-        let longest = |name: &str| {
-            let fitting = self.prices.iter().filter(|(key, _)| stands_for(key, name));
-            fitting.max_by_key(|(key, _)| (!key.ends_with('*'), key.len())).map(|(_, price)| price)
-        };
-        longest(&full).or_else(|| longest(model))
-    }
+/// Finds the entry of a table whose key matches a model best: one with the provider, then the longest.
+pub(crate) fn longest_match<'a, T>(table: &'a IndexMap<String, T>, provider: &str, model: &str) -> Option<&'a T> {
+    let full = format!("{provider}/{model}");
+    let longest = |name: &str| {
+        let fitting = table.iter().filter(|(key, _)| stands_for(key, name));
+        fitting.max_by_key(|(key, _)| (!key.ends_with('*'), key.len())).map(|(_, value)| value)
+    };
+    longest(&full).or_else(|| longest(model))
 }
 
 /// Returns whether a table's key matches a name.

@@ -12,13 +12,15 @@ use serde_json::Value;
 
 use super::approval::Approval;
 use super::call::{CallFlags, CallState};
+use super::file::FileRef;
 use super::ids::{PublicId, Timestamp};
+use super::part::Part;
 use super::path::Path;
 use super::price::Charge;
 use super::request::Tier;
 use super::result::{LoopOutcome, ToolResult};
 use super::skip::{is_default, is_true};
-use super::usage::{Part, Usage};
+use super::usage::Usage;
 
 /// The record of a loop. Its JSON form is lossless.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -42,6 +44,9 @@ pub struct Prompt {
     /// The opening message; if absent, the first output is the engine's message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<String>,
+    /// The files of the opening message.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FileRef>,
     /// Everything that happened, in order.
     pub output: Vec<Output>,
     /// The tokens of all model calls of this loop, without nested brains.
@@ -174,6 +179,9 @@ pub enum OutputKind {
         /// Whether the engine sent it, and not a person.
         #[serde(default, skip_serializing_if = "is_default")]
         engine: bool,
+        /// Its files.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        files: Vec<FileRef>,
     },
     /// The model's answer, apart from its calls.
     Text {
@@ -187,7 +195,7 @@ pub enum OutputKind {
     },
     /// A call.
     Tool(Box<ToolOutput>),
-    /// A file for people; the model reads one line about it.
+    /// A file of a call, for people; the model reads one line about it, or gets its contents.
     File(Box<FileOutput>),
     /// Data for a user interface; the model does not see it.
     Widget(Box<WidgetOutput>),
@@ -280,43 +288,20 @@ pub struct ToolOutput {
     pub data: Option<Value>,
 }
 
-/// The maximum size in bytes of a file that is stored with the runs: 32 MiB. It is written in one commit and read into
-/// memory; store larger files elsewhere, and record their address.
-pub const LARGEST_BLOB: usize = 32 << 20;
-
-/// A file that a tool made.
+/// A file that a tool made or loaded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileOutput {
-    /// The file's name.
-    pub name: String,
-    /// Its media type, such as `text/markdown`.
-    pub media_type: String,
-    /// Its size in bytes.
-    pub size: u64,
-    /// The SHA-256 of its bytes, in hexadecimal digits.
-    pub sha256: String,
-    /// The location of its bytes: `blob:` and the hash if the event store has them, else the tool's own URI.
-    pub uri: String,
+    /// The file.
+    #[serde(flatten)]
+    pub file: FileRef,
+    /// Whether the model gets the contents, and not only a line about the file.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub content: bool,
 }
 
-impl FileOutput {
-    /// Describes a file in the event store, which has its bytes under their hash.
-    pub fn stored(
-        name: impl Into<String>,
-        media_type: impl Into<String>,
-        size: u64,
-        sha256: impl Into<String>,
-    ) -> Self {
-        let sha256 = sha256.into();
-        Self { name: name.into(), media_type: media_type.into(), size, uri: format!("blob:{sha256}"), sha256 }
-    }
-
-    /// Returns the hash of a file in the event store; `None` if it is elsewhere.
-    #[must_use]
-    pub fn blob(&self) -> Option<&str> {
-        let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-        // Not a browser's `blob:https://…`.
-        self.uri.strip_prefix("blob:").filter(|hash| hash.len() == 64 && hash.bytes().all(is_digit))
+impl From<FileRef> for FileOutput {
+    fn from(file: FileRef) -> Self {
+        Self { file, content: false }
     }
 }
 

@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use super::call::{ToolDecl, ToolId};
 use super::message::{Transcript, WireCache, WireText};
 use super::path::Path;
+use super::provider_tool::ProviderTool;
 use super::signal::Named;
 use super::skip::is_default;
 use super::structured::StructuredActions;
@@ -143,6 +144,10 @@ pub struct Settings {
     #[builder(setter(strip_option))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub structured_actions: Option<StructuredActions>,
+    /// Tools of the provider that the model may use beside the brain's own.
+    #[builder(setter(into))]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub provider_tools: Vec<ProviderTool>,
     /// Additional fields for the provider, sent unchanged.
     #[serde(skip_serializing_if = "Named::is_empty")]
     pub extra: Named,

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::budget::{Amounts, Budget, SharedBudget};
+use super::file::FileRef;
 use super::ids::{RunId, SignalId};
 use super::path::Path;
 use super::skip::is_default;
@@ -48,7 +49,7 @@ pub struct Start {
     pub after: Option<RunId>,
     /// The message that opens the first loop of the run's brain, after the loop's own input. A brain without a loop refuses it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub message: Option<Opening>,
+    pub message: Option<UserMessage>,
     /// The trigger that started it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fired: Option<Fired>,
@@ -67,14 +68,68 @@ pub struct Start {
     pub overrides: Overrides,
 }
 
-/// A message that starts a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Opening {
+/// A message of a user: a text, files, or both.
+///
+/// Where a method takes `impl Into<UserMessage>`, a text is enough.
+///
+/// ```
+/// use positronic_core::record::{FileRef, UserMessage};
+///
+/// let question = UserMessage::new("Which bird is it?")
+///     .file(FileRef::url("https://example.org/bird.jpg", "image/jpeg"));
+/// assert_eq!(question.files.len(), 1);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct UserMessage {
     /// The text.
     pub text: String,
     /// The sender's id of the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
+    /// The files, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FileRef>,
+}
+
+impl UserMessage {
+    /// Creates a message with a text.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into(), ..Self::default() }
+    }
+
+    /// Sets the sender's id of the message.
+    #[must_use]
+    pub fn id(mut self, id: impl Into<String>) -> Self {
+        self.id = Some(id.into());
+        self
+    }
+
+    /// Adds a file.
+    #[must_use]
+    pub fn file(mut self, file: FileRef) -> Self {
+        self.files.push(file);
+        self
+    }
+
+    /// Adds files.
+    #[must_use]
+    pub fn files(mut self, files: impl IntoIterator<Item = FileRef>) -> Self {
+        self.files.extend(files);
+        self
+    }
+
+    /// Returns whether it has neither a visible character nor a file; no provider accepts such a message.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.text.trim().is_empty() && self.files.is_empty()
+    }
+}
+
+impl<T: Into<String>> From<T> for UserMessage {
+    fn from(text: T) -> Self {
+        Self::new(text)
+    }
 }
 
 /// Overrides of a brain's code in a run, for experiments in a fork. They apply to every loop, from
@@ -156,6 +211,9 @@ pub enum SignalKind {
         /// The sender's id of the message, which may differ from the signal's.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message_id: Option<String>,
+        /// The files.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        files: Vec<FileRef>,
     },
     /// Pauses the run: no new work starts, and work in flight completes.
     Pause,
@@ -167,6 +225,14 @@ pub enum SignalKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
+}
+
+impl SignalKind {
+    /// Creates a message to the open loop of the run.
+    pub fn message(message: impl Into<UserMessage>) -> Self {
+        let UserMessage { text, id, files } = message.into();
+        Self::Message { to: None, text, message_id: id, files }
+    }
 }
 
 /// Extra data under names, in the order they were added.

@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::document::{DocumentError, check_document};
+use super::file::Attachment;
+use super::part::{Citation, Part};
 use super::price::Charge;
 use super::routing::RoutingStep;
 use super::skip::is_default;
@@ -114,54 +116,6 @@ impl ResponseMetadata {
     }
 }
 
-/// One part of a model's answer, in the order the model gave them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Part {
-    /// Natural language.
-    Text {
-        /// The text.
-        text: String,
-    },
-    /// A refusal in the model's words. It is sent back as text, which every provider accepts.
-    Refusal {
-        /// The words.
-        text: String,
-    },
-    /// The model's reasoning before its answer.
-    Reasoning {
-        /// The reasoning or its summary, as far as the provider shows it.
-        text: String,
-        /// Provider data that is sent back unchanged: an encrypted item, a signature.
-        #[serde(default, deserialize_with = "super::canonical::present", skip_serializing_if = "Option::is_none")]
-        data: Option<Value>,
-    },
-    /// A call; its arguments are in its `LOOP_TOOL_CALL`.
-    Call {
-        /// The index of the call in this answer, from 0.
-        index: u32,
-    },
-    /// An item that only the provider understands; it is sent back unchanged.
-    Opaque {
-        /// The item.
-        data: Value,
-    },
-}
-
-impl Part {
-    /// Returns whether it is visible to people: reasoning, empty texts and provider data are not.
-    #[must_use]
-    pub fn says_something(&self) -> bool {
-        match self {
-            Self::Text { text } => !text.trim().is_empty(),
-            Self::Refusal { .. } => true,
-            Self::Opaque { data } => data.get("type").is_some(),
-            Self::Reasoning { .. } | Self::Call { .. } => false,
-        }
-    }
-}
-
 /// A call as the model requested it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProposedCall {
@@ -209,6 +163,18 @@ impl ModelResponse {
                 Part::Text { text } | Part::Refusal { text } => spend(text, None)?,
                 Part::Reasoning { text, data } => spend(text, data.as_ref())?,
                 Part::Opaque { data } => spend("", Some(data))?,
+                Part::File { file, data } => spend(&file.file().name, data.as_ref())?,
+                Part::Citations { citations, data } => {
+                    citations.iter().try_for_each(|citation| spend_citation(&mut spend, citation))?;
+                    spend("", data.as_ref())?;
+                }
+                Part::ProviderTool(used) => {
+                    for text in [&used.input, &used.output, &used.error].into_iter().flatten() {
+                        spend(text, None)?;
+                    }
+                    used.sources.iter().try_for_each(|source| spend_citation(&mut spend, source))?;
+                    spend(&used.tool, used.data.as_ref())?;
+                }
                 Part::Call { .. } => {}
             }
         }
@@ -219,6 +185,14 @@ impl ModelResponse {
         Ok(())
     }
 
+    /// Returns the files that the model made.
+    pub fn files(&self) -> impl Iterator<Item = &Attachment> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::File { file, .. } => Some(file),
+            _ => None,
+        })
+    }
+
     /// Returns the answer's text, its parts joined.
     #[must_use]
     pub fn text(&self) -> String {
@@ -226,7 +200,7 @@ impl ModelResponse {
             .iter()
             .filter_map(|part| match part {
                 Part::Text { text } => Some(text.as_str()),
-                Part::Refusal { .. } | Part::Reasoning { .. } | Part::Call { .. } | Part::Opaque { .. } => None,
+                _ => None,
             })
             .collect()
     }
@@ -240,6 +214,15 @@ impl ModelResponse {
         });
         Some(words.collect::<String>()).filter(|words| !words.is_empty())
     }
+}
+
+/// Counts the texts of a citation.
+fn spend_citation(
+    spend: &mut impl FnMut(&str, Option<&Value>) -> Result<(), DocumentError>,
+    citation: &Citation,
+) -> Result<(), DocumentError> {
+    let Citation { url, title, quote, supports } = citation;
+    [url, title, quote, supports].into_iter().flatten().try_for_each(|text| spend(text, None))
 }
 
 /// The failure of a model call.

@@ -6,11 +6,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use futures::FutureExt as _;
 
 use super::catch::panicked;
+use super::files::{load_files, store_made};
 use super::shared::Shared;
 use crate::model::{DeltaSink, Model, Piece};
 use crate::record::{Delta, ModelError, ModelErrorKind, ModelRequest, ModelResponse, Path, Seq};
 
-/// Sends a request to a model and checks that its answer can be recorded. The pieces of the answer are streamed as
+/// Sends a request to a model, with the stored files of its messages, and checks that its answer can be recorded. The files
+/// that the model made are stored. The pieces of the answer are streamed as
 /// deltas that follow the events before `after`; `None` streams nothing. `through` wraps the sink of the pieces.
 pub(super) async fn ask<'a>(
     shared: &'a Shared,
@@ -19,6 +21,7 @@ pub(super) async fn ask<'a>(
     after: Option<Seq>,
     through: impl FnOnce(Box<dyn DeltaSink + 'a>) -> Box<dyn DeltaSink + 'a>,
 ) -> Result<ModelResponse, ModelError> {
+    load_files(shared, request).await?;
     let show = Show {
         shared,
         path: &request.path,
@@ -38,6 +41,7 @@ pub(super) async fn ask<'a>(
         let kind = ModelErrorKind::Malformed;
         ModelError::new(kind, format!("the model's answer cannot be recorded: {error}"))
     })?;
+    store_made(shared, &answer).await?;
     Ok(answer)
 }
 

@@ -20,8 +20,8 @@ use crate::definition::{BrainDefinition, encode};
 use crate::dsl::Runnable;
 use crate::machine::RunState;
 use crate::record::{
-    Actor, Budget, Busy, Fired, LimitKind, Opening, PluginStates, Prompt, RunId, RunSummary, Signal, SignalId,
-    SignalKind, Start,
+    Actor, Budget, Busy, Fired, LimitKind, PluginStates, Prompt, RunId, RunSummary, Signal, SignalId, SignalKind,
+    Start, UserMessage,
 };
 use crate::store::StoreError;
 
@@ -199,9 +199,9 @@ impl Conversation {
         &self,
         brain: B,
         options: B::Options,
-        text: impl Into<String>,
+        message: impl Into<UserMessage>,
     ) -> Result<RunHandle<B::Result>, ConversationError> {
-        let opening = Opening { text: text.into(), id: None };
+        let opening = message.into();
         let (definition, options) = erased(&brain, &options)?;
         Ok(self.send_definition(definition, options, opening).await?.typed())
     }
@@ -229,7 +229,7 @@ impl Conversation {
         &self,
         definition: Arc<BrainDefinition>,
         options: Value,
-        opening: Opening,
+        opening: UserMessage,
     ) -> Result<RunHandle<Value>, ConversationError> {
         loop {
             let runs = self.own_runs().await?;
@@ -334,7 +334,7 @@ impl Conversation {
         &self,
         last: &RunSummary,
         definition: &Arc<BrainDefinition>,
-        opening: &Opening,
+        opening: &UserMessage,
     ) -> Result<Option<RunHandle<Value>>, ConversationError> {
         let runner = self.runner.clone().definition(Arc::clone(definition));
         let run = match runner.resume(&last.run).await {
@@ -342,8 +342,7 @@ impl Conversation {
             Err(ResumeError::Claimed { .. } | ResumeError::Over { .. }) => runner.open(&last.run).await?,
             Err(error) => return Err(error.into()),
         };
-        let Opening { text, id } = opening.clone();
-        let signal = self.signal(SignalKind::Message { to: None, text, message_id: id });
+        let signal = self.signal(SignalKind::message(opening.clone()));
         loop {
             let before = run.state().next;
             let Err(reason) = run.send(signal.clone()).await else { return Ok(Some(run)) };
@@ -414,7 +413,7 @@ impl Conversation {
 /// The reason why the next run begins.
 enum Because {
     /// A message.
-    Said(Opening),
+    Said(UserMessage),
     /// A due trigger.
     Fired(Fired),
     /// A call of [`Conversation::start`].

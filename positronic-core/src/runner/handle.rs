@@ -14,7 +14,9 @@ use super::shared::{Phase, Shared};
 use super::signals::{SignalError, send};
 use crate::machine::{BrainEnd, RunState, Waiting, pending, status, why};
 use crate::projection::Prompts;
-use crate::record::{Actor, Amounts, Event, Failure, Path, Pending, RunId, Seq, Signal, SignalId, SignalKind, Status};
+use crate::record::{
+    Actor, Amounts, Event, Failure, Path, Pending, RunId, Seq, Signal, SignalId, SignalKind, Status, UserMessage,
+};
 use crate::store::StoreError;
 
 /// A handle of a run. The run continues when the handle is dropped. `R` is the type of the run's result.
@@ -287,8 +289,8 @@ impl<R> RunHandle<R> {
     /// # Errors
     ///
     /// As [`RunHandle::signal`].
-    pub async fn message(&self, text: &str, by: &str) -> Result<Seq, SignalError> {
-        let kind = SignalKind::Message { to: None, text: text.to_owned(), message_id: None };
+    pub async fn message(&self, message: impl Into<UserMessage>, by: &str) -> Result<Seq, SignalError> {
+        let kind = SignalKind::message(message);
         self.signal(kind, Actor::builder().by(by).build()).await
     }
 

@@ -3,20 +3,19 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
-use backon::Retryable as _;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::clock::pauses;
+use super::files::store_file;
 use super::report::{Report, Reports};
 use super::shared::Shared;
 use crate::definition::{BrainDefinition, Link, ToolDefinition, recordable};
 use crate::error::{Error, Result};
 use crate::record::{
-    Delta, DeltaKind, Fired, Message, ModelResponse, Path, Prompt, PublicId, Question, Segment, SideOutput, Timer,
-    Timestamp,
+    Delta, DeltaKind, FileRef, Fired, Message, ModelResponse, Path, Prompt, PublicId, Question, Segment, SideOutput,
+    Timer, Timestamp,
 };
 use crate::store::{StoreError, TimerFilter};
 
@@ -66,7 +65,8 @@ impl Link for RunLink {
             SideOutput::Widget(widget) => recordable("the widget's data", &widget.data)?,
             SideOutput::Custom(custom) => recordable("the output's data", &custom.data)?,
             SideOutput::File(file) => {
-                let described = [&file.name, &file.media_type, &file.sha256, &file.uri];
+                let FileRef { name, media_type, sha256, uri, .. } = &file.file;
+                let described = [name, media_type, sha256, uri];
                 let described = Value::from_iter(described.map(String::as_str));
                 recordable("the file's description", &described)?;
             }
@@ -96,16 +96,10 @@ impl Link for RunLink {
         let shared = self.shared.upgrade();
         Box::pin(async move {
             let shared = shared.ok_or_else(|| Error::new("the run has ended, so its files are no longer stored"))?;
-            let now = shared.now();
-            // Retried as often as the append that would fail next.
-            (|| shared.runner.store.put_blob(bytes.clone(), now))
-                .retry(pauses())
-                .when(|error| matches!(error, StoreError::Failed { .. }))
-                .await
-                .map_err(|error| match error {
-                    StoreError::Failed { message } => Error::new(format!("cannot store the file: {message}")),
-                    error => Error::new(format!("cannot store the file: {error}")),
-                })
+            store_file(&shared, &bytes).await.map_err(|error| match error {
+                StoreError::Failed { message } => Error::new(format!("cannot store the file: {message}")),
+                error => Error::new(format!("cannot store the file: {error}")),
+            })
         })
     }
 

@@ -29,6 +29,7 @@ mod due;
 mod early_webhooks;
 mod edited_arguments;
 mod feed;
+mod files;
 mod firing;
 mod follow;
 mod follower;

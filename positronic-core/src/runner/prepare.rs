@@ -160,8 +160,7 @@ impl Worker {
         let tools: Vec<_> = definition.tools.values().map(|tool| &tool.decl).collect();
         let compaction = definition.compaction.as_ref();
         Configured {
-            input: definition.input.as_deref(),
-            message_id: definition.message_id.as_deref(),
+            input: definition.input.as_ref(),
             hidden: definition.hidden,
             in_code: definition.answer.is_some(),
             system: &definition.system,

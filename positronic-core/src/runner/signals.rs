@@ -41,7 +41,11 @@ pub(super) fn recordable(signal: &Signal, max_bytes: usize) -> Result<(), Refusa
         SignalKind::Webhook { payload, .. } | SignalKind::Reply { payload, .. } => {
             ("the answer", check_document(payload, max_bytes))
         }
-        SignalKind::Message { text: said, .. } => ("the message", check_text(said, max_bytes)),
+        SignalKind::Message { text: said, files, .. } => {
+            let described =
+                files.iter().map(|file| file.name.len() + file.media_type.len() + file.uri.len()).sum::<usize>();
+            ("the message", check_text(said, max_bytes.saturating_sub(described)))
+        }
         SignalKind::Reject { reason: Some(reason), .. } | SignalKind::Cancel { reason: Some(reason) } => {
             ("the reason", check_text(reason, max_bytes))
         }

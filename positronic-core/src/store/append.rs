@@ -5,11 +5,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::StoreError;
-use crate::record::{
-    Epoch, Event, EventKind, Pending, RunSummary, Seq, SideOutput, SignalId, Timer, Timestamp, TriggerId,
-};
+use crate::record::{Epoch, Event, EventKind, Pending, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
 
-/// An atomic append. The store also references the files that the events record, until it removes the run.
+/// An atomic append. The store also references the files whose hashes the events contain, until it removes the run.
 #[derive(Debug, Clone)]
 pub struct Append {
     /// The number of the first event.
@@ -66,14 +64,6 @@ impl Append {
             Ok(line.into_boxed_str())
         };
         self.events.iter().map(line).collect()
-    }
-
-    /// Returns the hashes of the stored files that the events record.
-    pub(super) fn blobs(&self) -> impl Iterator<Item = &str> {
-        self.events.iter().filter_map(|event| match &event.kind {
-            EventKind::LoopOutput { output: SideOutput::File(file), .. } => file.blob(),
-            _ => None,
-        })
     }
 
     /// Returns the signals that the events accept, with the number of each event.

@@ -10,7 +10,9 @@ use super::{
     PendingItem, PostOutcome, RunFilter, Snapshot, StoreError, TimerChange, TimerFilter, Watcher, blob,
     watchers::Watchers,
 };
-use crate::record::{Epoch, Event, EventKind, Pending, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
+use crate::record::{
+    Epoch, Event, EventKind, Pending, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId, stored_files,
+};
 
 /// Stores logs in memory. Clones share them.
 #[derive(Debug, Clone, Default)]
@@ -188,7 +190,7 @@ impl StoredRun {
         if let Some(epoch) = append.claims() {
             self.epoch = self.epoch.max(epoch);
         }
-        self.blobs.extend(append.blobs().map(str::to_owned));
+        self.blobs.extend(lines.iter().flat_map(|line| stored_files(line)).map(str::to_owned));
         for (signal, seq) in append.signals() {
             self.signals.entry(signal.clone()).or_insert(seq);
         }

@@ -8,7 +8,7 @@ use super::blocking::blocking;
 use super::folder::{FolderError, OutputFolder, Overwrite};
 use crate::dsl::{Options, Services, State, Tool, ToolContext};
 use crate::error::Result;
-use crate::record::{FileOutput, LARGEST_BLOB};
+use crate::record::{FileRef, LARGEST_BLOB};
 
 /// The maximum number of entries in a listing.
 const LISTED: usize = 500;
@@ -80,11 +80,11 @@ pub fn write_file<O: Options, S: State, V: Services>(folder: &OutputFolder) -> T
 
 /// Makes a file of the folder an output of the call. The store gets its bytes if it accepts the size; a larger one
 /// stays only in the folder.
-pub(super) async fn show<O, S, V>(cx: &ToolContext<O, S, V>, folder: &OutputFolder, file: FileOutput) -> Result<()> {
+pub(super) async fn show<O, S, V>(cx: &ToolContext<O, S, V>, folder: &OutputFolder, file: FileRef) -> Result<()> {
     if file.size > LARGEST_BLOB as u64 {
         return cx.add_file(file);
     }
-    let (folder, FileOutput { name, media_type, .. }) = (folder.clone(), file);
+    let (folder, FileRef { name, media_type, .. }) = (folder.clone(), file);
     let path = name.clone();
     let bytes = blocking(move || folder.bytes(&path)).await?;
     cx.save_file(name, media_type, bytes).await.map(|_| ())

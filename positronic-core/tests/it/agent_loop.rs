@@ -110,7 +110,7 @@ async fn tool_has_state_services_and_user_and_shows_widgets_and_files() {
     assert_eq!(results(&story, "Greet"), [success("Good day, ann: 7")]);
     let asides: Vec<_> = prompt(&story, "Greet").output.into_iter().filter(|output| output.kind.is_aside()).collect();
     assert!(matches!(&asides[0].kind, OutputKind::Widget(widget) if widget.data == "Good day, ann: 7"), "{asides:?}");
-    assert!(matches!(&asides[1].kind, OutputKind::File(file) if file.name == "greeting.txt"), "{asides:?}");
+    assert!(matches!(&asides[1].kind, OutputKind::File(output) if output.file.name == "greeting.txt"), "{asides:?}");
     let read = tool_texts(&model.requests().pop().unwrap());
     assert_eq!(read, ["Good day, ann: 7\n[file greeting.txt, text/plain, 16 bytes]"]);
 }

@@ -5,7 +5,7 @@ use positronic_core::model::Model as _;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::request_for;
-use positronic_core::record::{EventKind, Message, ModelRequest, Opening, RunId, Seq, Status, Timestamp};
+use positronic_core::record::{EventKind, Message, ModelRequest, RunId, Seq, Status, Timestamp, UserMessage};
 use positronic_core::runner::{Busy, ConversationError, Settled};
 use positronic_core::store::{Append, EventStore as _, Index, MemoryStore};
 use positronic_core::testing::{CountedIds, TestClock};
@@ -21,7 +21,7 @@ use crate::support::{done, path};
 fn echo(request: &ModelRequest) -> Reply {
     let messages = request.messages.messages();
     let last = messages.iter().rev().find_map(|message| match message {
-        Message::User { text } => Some(text.clone()),
+        Message::User { text, .. } => Some(text.clone()),
         _ => None,
     });
     Reply::text(format!("{} after {}", last.unwrap_or_default(), messages.len()))
@@ -176,7 +176,7 @@ async fn earlier_prompts_are_rendered_for_the_current_model() {
 
 fn short(message: &Message) -> String {
     match message {
-        Message::User { text } | Message::Tool { text, .. } => text.clone(),
+        Message::User { text, .. } | Message::Tool { text, .. } => text.clone(),
         Message::Assistant { parts } => format!("{} part", parts.len()),
     }
 }
@@ -288,10 +288,10 @@ async fn message_keeps_the_senders_id_and_follows_the_loops_input() {
     let chat = runner.conversation("c");
     let own = brain("Own").r#loop("Chat", |cx| cx.system("Help.").input("fixed"));
 
-    let opening = Opening { text: "hello".to_owned(), id: Some("m-1".to_owned()) };
+    let opening = UserMessage::new("hello").id("m-1");
     let definition = positronic_core::dsl::Runnable::definition(&helper());
     chat.send_definition(definition, Value::Null, opening).await.unwrap().settled().await;
-    let opening = Opening { text: "and this".to_owned(), id: Some("m-2".to_owned()) };
+    let opening = UserMessage::new("and this").id("m-2");
     let definition = positronic_core::dsl::Runnable::definition(&own);
     chat.send_definition(definition, Value::Null, opening).await.unwrap().settled().await;
 

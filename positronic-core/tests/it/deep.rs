@@ -7,8 +7,8 @@ use positronic_core::machine::Refusal;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{
-    Actor, MAX_DOCUMENT_BYTES, ModelResponse, Opening, Part, ProposedCall, Signal, SignalId, SignalKind, Start,
-    ToolResult,
+    Actor, MAX_DOCUMENT_BYTES, ModelResponse, Part, ProposedCall, Signal, SignalId, SignalKind, Start, ToolResult,
+    UserMessage,
 };
 use positronic_core::runner::{Settled, SignalError, StartError};
 use positronic_core::store::RunFilter;
@@ -234,7 +234,7 @@ async fn message_that_is_too_large_starts_no_run() {
     let helper = brain("Helper").r#loop("Chat", |cx| cx.system("Help."));
     let runner = runner(ScriptedModel::from_fn(|_| done()));
     let opened = async |bytes: usize| {
-        let message = Some(Opening { text: "x".repeat(bytes), id: None });
+        let message = Some(UserMessage::new("x".repeat(bytes)));
         runner.start_with(&helper, (), Start { message, ..Start::default() }).await.map(|_| ())
     };
 
@@ -325,7 +325,7 @@ async fn unstorable_signal_is_refused_and_changes_nothing() {
         SignalKind::Approve { call: call.clone(), arguments: Some(json!({ "more": large() })) },
         SignalKind::Reply { call: call.clone(), payload: deep() },
         SignalKind::Webhook { name: "any".to_owned(), identifier: "a".to_owned(), payload: deep() },
-        SignalKind::Message { to: None, text: large(), message_id: None },
+        SignalKind::message(large()),
         SignalKind::Reject { call, reason: Some(large()) },
         SignalKind::Cancel { reason: Some(large()) },
     ] {

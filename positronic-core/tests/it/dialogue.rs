@@ -3,7 +3,9 @@
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::request_at;
-use positronic_core::record::{Event, EventKind, Message, ModelError, ModelErrorKind, Opening, Seq, Speaker, Start};
+use positronic_core::record::{
+    Event, EventKind, Message, ModelError, ModelErrorKind, Seq, Speaker, Start, UserMessage,
+};
 use positronic_core::runner::{ConversationError, Settled, SignalError, StartError};
 use positronic_core::testing::Test;
 use serde_json::{Value, json};
@@ -12,7 +14,7 @@ use std::time::Duration;
 use crate::support::{Play, check_dialogue};
 
 fn user(text: &str) -> Message {
-    Message::User { text: text.to_owned() }
+    Message::user(text)
 }
 
 fn helper() -> Brain<(), ()> {
@@ -23,7 +25,7 @@ fn helper() -> Brain<(), ()> {
 fn said(play: &Play) -> Vec<Vec<String>> {
     let texts = |messages: Vec<Message>| {
         let text = |message| match message {
-            Message::User { text } => text,
+            Message::User { text, .. } => text,
             Message::Assistant { .. } => "(model)".to_owned(),
             Message::Tool { .. } => "(result)".to_owned(),
         };
@@ -60,7 +62,7 @@ async fn message_to_a_brain_with_an_input_joins_the_dialogue() {
         .brain("Before", helper(), |()| (), |(), ()| ())
         .r#loop("Work", |cx| cx.system("Work.").input("Read the book."));
     let play = Play::new([Reply::text("Ready."), Reply::text("Read.")]);
-    let start = Start { message: Some(Opening { text: "The red one.".to_owned(), id: None }), ..Start::default() };
+    let start = Start { message: Some(UserMessage::new("The red one.")), ..Start::default() };
 
     let run = play.test.runner().start_with(&own, (), start).await.unwrap();
     let story = play.story(&run).await;
@@ -74,7 +76,7 @@ async fn undeliverable_message_is_refused() {
     let deaf = brain("Deaf").step("Work", async |_| Ok(()));
     let test = Test::new(ScriptedModel::new([]));
     let runner = test.runner();
-    let start = Start { message: Some(Opening { text: "Hello?".to_owned(), id: None }), ..Start::default() };
+    let start = Start { message: Some(UserMessage::new("Hello?")), ..Start::default() };
 
     let started = runner.start_with(&deaf, (), start).await.map(|_| ());
     let sent = runner.conversation("c").send(&deaf, (), "Hello?").await.map(|_| ());

@@ -113,6 +113,10 @@ fn words(kind: &Type, named: &mut BTreeSet<String>) -> String {
     let inner = inner(path);
     match (&*name, inner.last()) {
         ("Option" | "Box" | "Arc", Some(kind)) => return words(kind, named),
+        ("Attachment", _) => {
+            named.insert("FileRef".to_owned());
+            return "[`FileRef`](#fileref)".to_owned();
+        }
         ("Vec", Some(kind)) => return format!("list of {}", words(kind, named)),
         ("IndexMap" | "BTreeMap", Some(kind)) => return format!("object whose values are {}", words(kind, named)),
         ("Content", Some(kind)) => {

@@ -37,7 +37,7 @@ fn tool_names(request: &ModelRequest) -> Vec<&str> {
 
 fn last_message(request: &ModelRequest) -> String {
     match request.messages.messages().pop() {
-        Some(Message::User { text } | Message::Tool { text, .. }) => text,
+        Some(Message::User { text, .. } | Message::Tool { text, .. }) => text,
         other => panic!("{other:?}"),
     }
 }

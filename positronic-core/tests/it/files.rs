@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use futures::FutureExt as _;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
-use positronic_core::projection::RunFile;
+use positronic_core::projection::{FileOrigin, RunFile};
 use positronic_core::record::{EventKind, RunId, Seq, SideOutput, Timestamp, sha256};
 use positronic_core::runner::{Clock, Fork, RunHandle};
 use positronic_core::store::{EventStore, LARGEST_BLOB, MemoryStore, SqliteStore, StoreError};
@@ -49,8 +49,8 @@ async fn saved_file_is_readable_by_every_process_with_the_store() {
     let client = positronic_core::runner::Client::new(SqliteStore::open(&path).unwrap());
     let files = client.files(&id).await.unwrap();
 
-    let [RunFile { call, tool, file, .. }] = &files[..] else { panic!("one file: {files:?}") };
-    assert_eq!((call.as_str(), tool.as_str()), ("Work/0.0", "save"));
+    let [RunFile { path: call, origin, file, .. }] = &files[..] else { panic!("one file: {files:?}") };
+    assert_eq!((call.as_str(), origin), ("Work/0.0", &FileOrigin::Tool { tool: "save".to_owned() }));
     assert_eq!((file.name.as_str(), file.media_type.as_str(), file.size), ("sales.csv", "text/csv", 18));
     assert_eq!(file.uri, format!("blob:{}", sha256(REPORT)));
     assert_eq!(client.blob(&file.sha256).await, Ok(Some(REPORT.to_vec())));
@@ -73,7 +73,7 @@ async fn bytes_are_stored_before_the_event_that_names_them() {
     let watched = FaultyStore::new(store, move |_, append| {
         for event in &append.events {
             if let EventKind::LoopOutput { output: SideOutput::File(file), .. } = &event.kind {
-                told.lock().unwrap().push(kept.blob(&file.sha256).now_or_never().unwrap());
+                told.lock().unwrap().push(kept.blob(&file.file.sha256).now_or_never().unwrap());
             }
         }
         None::<Fault>

@@ -7,7 +7,7 @@ use positronic_core::model::{DeltaSink, Model};
 use positronic_core::prelude::*;
 use positronic_core::projection::{messages, prompts_to_messages, request_for};
 use positronic_core::record::{
-    Assistant, CallFlags, CallState, CustomOutput, EventKind, FileOutput, Message, ModelError, ModelRequest,
+    Assistant, CallFlags, CallState, CustomOutput, EventKind, FileOutput, FileRef, Message, ModelError, ModelRequest,
     ModelResponse, Output, OutputKind, Part, Prompt, PromptState, Timestamp, ToolOutput, ToolResult, WidgetOutput,
 };
 use positronic_core::runner::Settled;
@@ -138,7 +138,7 @@ fn read(outputs: &[Output]) -> Vec<String> {
     messages(outputs)
         .into_iter()
         .map(|message| match message {
-            Message::User { text } => format!("user: {text}"),
+            Message::User { text, .. } => format!("user: {text}"),
             Message::Assistant { parts } => {
                 let calls = parts.iter().filter(|part| matches!(part, Assistant::Call { .. })).count();
                 format!("assistant: {calls} calls")
@@ -155,7 +155,11 @@ fn table_shows_the_default_projection() {
     let reason = || Some("too dear".to_owned());
     let cases = [
         ("text", text(0, 0), "assistant: 0 calls"),
-        ("message", output(OutputKind::Message { text: "hi".to_owned(), engine: false }), "user: hi"),
+        (
+            "message",
+            output(OutputKind::Message { text: "hi".to_owned(), engine: false, files: Vec::new() }),
+            "user: hi",
+        ),
         ("success", done(ToolResult::success(json!({"n": 1}))), "c0: {\"n\":1}"),
         ("success of text", done(ToolResult::success("ok")), "c0: ok"),
         (
@@ -193,13 +197,14 @@ fn table_shows_the_default_projection() {
 
 #[test]
 fn output_after_a_call_is_in_its_message_or_omitted() {
-    let file = FileOutput {
+    let file: FileOutput = FileRef {
         name: "a.md".to_owned(),
         media_type: "text/markdown".to_owned(),
         size: 12,
         sha256: "00".to_owned(),
         uri: "memory:a".to_owned(),
-    };
+    }
+    .into();
     let widget =
         WidgetOutput { kind: "chart".to_owned(), data: json!(1), fallback: "a chart".to_owned(), replaces: None };
     let custom = |model_text: Option<&str>| CustomOutput {
@@ -245,7 +250,7 @@ impl Model for Sighted {
 
     fn project(&self, outputs: &[Output]) -> Option<Vec<Message>> {
         let widgets = outputs.iter().filter_map(|output| match &output.kind {
-            OutputKind::Widget(widget) => Some(Message::User { text: format!("[{}]", widget.fallback) }),
+            OutputKind::Widget(widget) => Some(Message::user(format!("[{}]", widget.fallback))),
             _ => None,
         });
         Some(messages(outputs).into_iter().chain(widgets).collect())
@@ -264,7 +269,7 @@ async fn model_defines_its_own_projection_and_its_requests_are_rebuilt_with_it()
     let story = test.run(&reporter(), ()).await;
 
     let sent = model.0.requests().pop().unwrap();
-    assert_eq!(sent.messages.messages().last(), Some(&Message::User { text: "[a chart]".to_owned() }));
+    assert_eq!(sent.messages.messages().last(), Some(&Message::user("[a chart]")));
     let asked = story.log().iter().rev().find(|event| matches!(event.kind, EventKind::LoopModelCall { .. })).unwrap();
     let rebuilt =
         request_for(story.log().iter().map(|event| &**event), asked.seq, Vec::new(), |outputs| model.project(outputs));
@@ -278,7 +283,7 @@ async fn recording_keeps_the_models_own_projection_and_plays_it() {
     let recording = std::sync::Arc::new(Cassette::record(std::sync::Arc::clone(&model) as std::sync::Arc<dyn Model>));
     positronic_core::testing::Test::new(std::sync::Arc::clone(&recording)).run(&reporter(), ()).await;
     let sent = model.0.requests().pop().unwrap();
-    assert_eq!(sent.messages.messages().last(), Some(&Message::User { text: "[a chart]".to_owned() }));
+    assert_eq!(sent.messages.messages().last(), Some(&Message::user("[a chart]")));
 
     let play = || Cassette::replay(&recording.to_text()).unwrap();
     let alike = positronic_core::testing::Test::new(play().like(model)).run(&reporter(), ()).await;

@@ -9,8 +9,8 @@ use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::model::{DeltaSink, Model};
 use positronic_core::prelude::*;
 use positronic_core::record::{
-    Actor, Budget, EndReason, EventKind, ModelError, ModelErrorKind, ModelRequest, ModelResponse, Opening,
-    OutputFormat, Overrides, Settings, SignalId, Start, Tier, Usage,
+    Actor, Budget, EndReason, EventKind, ModelError, ModelErrorKind, ModelRequest, ModelResponse, OutputFormat,
+    Overrides, Settings, SignalId, Start, Tier, Usage, UserMessage,
 };
 use positronic_core::runner::{Difference, Settled, StartError};
 use positronic_core::store::MemoryStore;
@@ -311,7 +311,7 @@ async fn start_with_a_known_id_and_other_inputs_names_the_difference() {
     let start = || Start {
         id: Some(SignalId::from("a")),
         budget: Some(Budget::default().max_tokens(10)),
-        message: Some(Opening { text: "Hello".to_owned(), id: None }),
+        message: Some(UserMessage::new("Hello")),
         ..Start::default()
     };
     runner.start_with(one(), 1, start()).await.unwrap();

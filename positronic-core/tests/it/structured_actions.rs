@@ -42,7 +42,7 @@ fn finish() -> Reply {
 /// Renders a request's messages, one per line.
 fn render_messages(request: &ModelRequest) -> Vec<String> {
     let line = |message| match message {
-        Message::User { text } => format!("user: {text}"),
+        Message::User { text, .. } => format!("user: {text}"),
         Message::Assistant { parts } => parts
             .into_iter()
             .map(|part| match part {

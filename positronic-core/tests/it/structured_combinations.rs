@@ -29,7 +29,7 @@ fn act(action: &str, input: Value) -> Reply {
 /// Renders a request's messages, one per line; assistant messages are marked if they are structured actions.
 fn render_messages(request: &ModelRequest) -> Vec<String> {
     let line = |message| match message {
-        Message::User { text } => text.trim_end().replace('\n', " | "),
+        Message::User { text, .. } => text.trim_end().replace('\n', " | "),
         Message::Assistant { .. } => "–".to_owned(),
         Message::Tool { text, .. } => panic!("a model that decides reads no result of a tool: {text}"),
     };

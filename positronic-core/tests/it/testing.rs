@@ -124,7 +124,7 @@ async fn tool_can_be_called_without_a_model_or_a_run() {
     assert_eq!(called.waits.iter().map(|wait| wait.identifier.as_str()).collect::<Vec<_>>(), ["120"]);
     assert_eq!(called.progress, ["asking the bank"]);
     let [SideOutput::File(file)] = &*called.outputs else { panic!("{:?}", called.outputs) };
-    assert_eq!(file.name, "receipt.txt");
+    assert_eq!(file.file.name, "receipt.txt");
 
     let small = test.call(&refund(), json!({"amount": 5})).await.unwrap();
     assert_eq!((small.approval, small.state.refunds), (None, vec![5]), "each call begins with the state of the test");

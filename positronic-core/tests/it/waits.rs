@@ -6,7 +6,7 @@ use positronic_core::dsl::Wait;
 use positronic_core::machine::Refusal;
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
-use positronic_core::record::{Actor, EventKind, PendingKind, SignalKind, Status, ToolResult};
+use positronic_core::record::{Actor, EventKind, PendingKind, SignalKind, Status, ToolResult, UserMessage};
 use positronic_core::runner::{Settled, SignalError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -321,11 +321,11 @@ async fn message_while_the_model_answers_is_answered_too() {
 async fn message_and_loop_input_keep_the_senders_id() {
     let play = Play::new([Reply::call("ask", json!({"id": "b"})), done()]);
     let journal = Journal::default();
-    let chat = workshop(&journal, |config| with_asking(config.input_with_id("Hello?", "chat-1")));
+    let chat = workshop(&journal, |config| with_asking(config.input(UserMessage::new("Hello?").id("chat-1"))));
     let run = play.start(&chat, ()).await;
     waits(&run).await;
 
-    let kind = SignalKind::Message { to: None, text: "Well?".to_owned(), message_id: Some("chat-2".to_owned()) };
+    let kind = SignalKind::message(UserMessage::new("Well?").id("chat-2"));
     run.signal(kind, Actor::default()).await.unwrap();
     run.message("Please.", "ann").await.unwrap();
     run.webhook("slack", "b", note("x")).await.unwrap();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::projection::Prompts;
-use positronic_core::record::{DeltaKind, FileOutput, Output, OutputKind, PublicId, shown_together};
+use positronic_core::record::{DeltaKind, FileRef, Output, OutputKind, PublicId, shown_together};
 use positronic_core::sink::Recorder;
 use positronic_core::testing::Story;
 use serde_json::json;
@@ -15,8 +15,8 @@ use crate::support::{
     prompt, results, success, waits, workshop,
 };
 
-fn file(name: &str) -> FileOutput {
-    FileOutput {
+fn file(name: &str) -> FileRef {
+    FileRef {
         name: name.to_owned(),
         media_type: "text/plain".to_owned(),
         size: 12,
@@ -48,7 +48,7 @@ fn shown(story: &Story) -> Vec<String> {
     outputs
         .filter_map(|output| match output.kind {
             OutputKind::Tool(tool) => Some(tool.arguments["id"].as_str().unwrap().to_owned()),
-            OutputKind::File(file) => Some(file.name),
+            OutputKind::File(output) => Some(output.file.name),
             OutputKind::Widget(widget) => Some(widget.fallback),
             _ => None,
         })

@@ -81,9 +81,10 @@ async fn structured_content_is_the_value_and_images_are_files_of_the_run() {
 
     let results = results(&story, "Work");
     assert_eq!(results[0], success(json!({"sum": 7})));
-    assert_eq!(results[1], success("The chart:\n[image: the file `chart-1.png`, image/png, 4 bytes]"));
+    assert_eq!(results[1], success("The chart:\n[image: the file `chart-1.png`]"));
     let files = shown_files(&story);
     assert_eq!((&*files[0].name, &*files[0].media_type, files[0].size), ("chart-1.png", "image/png", 4));
+    assert!(play.model_read("[file chart-1.png, image/png, 4 bytes]"), "the model knows the name of the picture");
     // The hash of the decoded base64.
     assert_eq!(files[0].sha256, "0f4636c78f65d3639ece5a064b5ae753e3408614a14fb18ab4d7540d2c248543");
 }

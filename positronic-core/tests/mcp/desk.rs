@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use positronic_core::mcp::{Mcp, McpServer};
 use positronic_core::prelude::*;
-use positronic_core::record::{FileOutput, LoopOutcome, OutputKind, Pending, PendingKind};
+use positronic_core::record::{FileRef, LoopOutcome, OutputKind, Pending, PendingKind};
 use positronic_core::runner::RunHandle;
 use positronic_core::testing::Story;
 use serde_json::Value;
@@ -31,10 +31,10 @@ fn prompt_outcome(story: &Story) -> Option<LoopOutcome> {
 }
 
 /// Returns the files that the loop `Work` has shown.
-pub(crate) fn shown_files(story: &Story) -> Vec<FileOutput> {
+pub(crate) fn shown_files(story: &Story) -> Vec<FileRef> {
     let outputs = prompt(story, "Work").output.into_iter();
     let files = outputs.filter_map(|output| match output.kind {
-        OutputKind::File(file) => Some(*file),
+        OutputKind::File(output) => Some(output.file),
         _ => None,
     });
     files.collect()

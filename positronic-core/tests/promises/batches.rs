@@ -200,7 +200,7 @@ fn roles(messages: &[Message]) -> Vec<&str> {
 
 fn role(message: &Message) -> &str {
     match message {
-        Message::User { text } => text,
+        Message::User { text, .. } => text,
         Message::Assistant { .. } => "assistant",
         Message::Tool { .. } => "tool",
     }

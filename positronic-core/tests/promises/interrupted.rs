@@ -107,7 +107,7 @@ async fn promise_05_unanswered_request_is_sent_again_unchanged<S: Fresh>() {
     let log = baseline.log().await;
     for iteration in ["Work/0", "Work/1"] {
         let cut = baseline.cut(behind(&log, iteration, "LOOP_MODEL_CALL")).await;
-        let message = SignalKind::Message { to: None, text: "Meanwhile.".to_owned(), message_id: None };
+        let message = SignalKind::message("Meanwhile.");
         cut.client("people").signal(&run_id(), message, by("ann")).await.unwrap();
 
         let run = cut.process("second", says).brain(shop.clone()).resume(&run_id()).await.unwrap();

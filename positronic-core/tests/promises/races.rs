@@ -107,7 +107,7 @@ async fn promise_04_same_signal_twice_gets_the_same_outcome<S: Fresh>() {
         assert!(matches!(bench.settled(&run).await, Settled::Completed(_)));
         assert_eq!(decisions(&bench.checked().await).len(), 2);
         assert_eq!(journal.take(), ["a"]);
-        let message = |text: &str| SignalKind::Message { to: None, text: text.to_owned(), message_id: None };
+        let message = |text: &str| SignalKind::message(text);
         let late = one.send(&id, &[signal("say", message("hello"))]).await.unwrap_err();
         assert_eq!(refusal(late), Refusal::Ended);
     }
@@ -119,7 +119,7 @@ async fn promise_04_old_signal_gets_the_same_outcome_without_growing_the_state<S
     let run = bench.start(&process, &workshop(&journal, tools)).await;
     waits(&run).await;
     let client = bench.client("people");
-    let message = |n: usize| SignalKind::Message { to: None, text: format!("message {n}"), message_id: None };
+    let message = |n: usize| SignalKind::message(format!("message {n}"));
     let said: Vec<_> = (0..2 * KNOWN_SIGNALS).map(|n| signal(&format!("say-{n}"), message(n))).collect();
     let accepted = client.send(&run_id(), &said).await.unwrap();
     let log = bench.log().await;

@@ -171,7 +171,7 @@ impl World {
         let pending = run.pending();
         let chosen = pending.get(usize::from(whom) % pending.len().max(1));
         match what % 10 {
-            0 => self.say(run, SignalKind::Message { to: None, text: format!("{whom}?"), message_id: None }).await,
+            0 => self.say(run, SignalKind::message(format!("{whom}?"))).await,
             1 => self.say(run, SignalKind::Pause).await,
             2 => self.say(run, SignalKind::Resume).await,
             3 => {

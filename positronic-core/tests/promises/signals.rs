@@ -68,9 +68,10 @@ async fn promise_01_invalid_decision_is_refused_and_changes_nothing<S: Fresh>() 
             vec![SignalKind::Reply { call: path("Work/0.1"), payload: json!({}) }],
             |r| matches!(r, Refusal::Unasked { how, .. } if how == "waits for a decision, not for a reply"),
         ),
-        (vec![SignalKind::Message { to: nowhere, text: "hello".to_owned(), message_id: None }], |r| {
-            matches!(r, Refusal::NoListener(_))
-        }),
+        (
+            vec![SignalKind::Message { to: nowhere, text: "hello".to_owned(), message_id: None, files: Vec::new() }],
+            |r| matches!(r, Refusal::NoListener(_)),
+        ),
         (vec![SignalKind::Pause], |r| matches!(r, Refusal::Paused)),
         // All or none: the second one is invalid after the first.
         (vec![approve("Work/0.1"), reject("Work/0.1", "no")], |r| matches!(r, Refusal::Decided { .. })),
@@ -221,7 +222,7 @@ async fn promise_20_every_signal_records_sender_channel_and_reason() {
 
         say("ann", SignalKind::Pause).await;
         say("bob", SignalKind::Resume).await;
-        say("cem", SignalKind::Message { to: None, text: "hello".to_owned(), message_id: None }).await;
+        say("cem", SignalKind::message("hello")).await;
         let (name, identifier, payload) = ("later".to_owned(), "a".to_owned(), json!({"id": "x"}));
         say("dan", SignalKind::Webhook { name, identifier, payload }).await;
         assert_eq!(bench.waits(&run).await, ["Work"]);

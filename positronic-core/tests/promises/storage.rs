@@ -193,6 +193,7 @@ async fn corrupt(store: &impl EventStore, spoiled: Snapshot) {
     let next = store.run(&run_id()).await.unwrap().next;
     let message = positronic_core::record::EventKind::LoopMessage {
         text: "psst".to_owned(),
+        files: Vec::new(),
         message_id: None,
         from: positronic_core::record::Speaker::Person,
         signal: None,

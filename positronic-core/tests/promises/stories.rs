@@ -10,7 +10,7 @@ use positronic_core::dsl::{Runnable, ToolBuilder};
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
 use positronic_core::record::{
-    Amounts, BudgetRequest, FileOutput, LimitKind, ModelRequest, Pending, PendingKind, SignalKind,
+    Amounts, BudgetRequest, FileRef, LimitKind, ModelRequest, Pending, PendingKind, SignalKind,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -442,7 +442,7 @@ pub(crate) fn outputs(tools: Tools) -> Tale {
                 let uri = format!("file:///{}", job.id);
                 let (media_type, sha256) = ("text/plain".to_owned(), "0".repeat(64));
                 tools.act(&cx, &job.id);
-                cx.add_file(FileOutput { name: job.id.clone(), media_type, size: 3, sha256, uri })?;
+                cx.add_file(FileRef { name: job.id.clone(), media_type, size: 3, sha256, uri })?;
                 Ok(job.id)
             })
         })
@@ -476,7 +476,7 @@ fn pauses(tools: Tools) -> Tale {
         let text = format!("about {call}");
         let to = Some(path("Work"));
         vec![
-            SignalKind::Message { to, text, message_id: None },
+            SignalKind::Message { to, text, message_id: None, files: Vec::new() },
             SignalKind::Pause,
             SignalKind::Approve { call, arguments: None },
         ]

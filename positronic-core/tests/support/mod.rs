@@ -305,7 +305,7 @@ pub(crate) fn check_dialogue(request: &ModelRequest) {
         refused("has two messages of the user in a row");
     }
     let is_empty = |message: &Message| match message {
-        Message::User { text } => text.trim().is_empty(),
+        Message::User { text, .. } => text.trim().is_empty(),
         Message::Assistant { parts } => parts.iter().all(|part| match part {
             Assistant::Text { text } => text.trim().is_empty(),
             Assistant::Call { .. } => false,

@@ -2,7 +2,7 @@
 
 use positronic_core::dsl::State;
 use positronic_core::prelude::*;
-use positronic_core::record::{FileOutput, OutputKind, Pending, PendingKind};
+use positronic_core::record::{FileRef, OutputKind, Pending, PendingKind};
 use positronic_core::runner::RunHandle;
 use positronic_core::testing::Story;
 use positronic_core::toolbox::{FolderOptions, OutputFolder};
@@ -45,10 +45,10 @@ pub(crate) fn desk<S: State + Default>(tools: impl Fn() -> Vec<Tool<(), S>> + Se
 }
 
 /// Returns the files that the loop `Work` has shown.
-pub(crate) fn shown_files(story: &Story) -> Vec<FileOutput> {
+pub(crate) fn shown_files(story: &Story) -> Vec<FileRef> {
     let outputs = prompt(story, "Work").output.into_iter();
     let files = outputs.filter_map(|output| match output.kind {
-        OutputKind::File(file) => Some(*file),
+        OutputKind::File(output) => Some(output.file),
         _ => None,
     });
     files.collect()

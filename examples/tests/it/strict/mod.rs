@@ -178,7 +178,7 @@ fn parted(adapter: &dyn Model, asked: &[ModelRequest]) -> Vec<String> {
             .map(|(one, _)| one.clone())
             .collect();
         let history = |extra: &str| {
-            let messages = shared.iter().cloned().chain([Message::User { text: extra.to_owned() }]);
+            let messages = shared.iter().cloned().chain([Message::user(extra)]);
             let messages = Transcript::new(messages);
             adapter.wire(&ModelRequest { context: [].into(), messages, ..earlier.clone() })
         };

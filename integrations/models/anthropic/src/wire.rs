@@ -166,7 +166,7 @@ enum Block<'a> {
 fn encode_message(message: &Message) -> Box<RawValue> {
     let encode = |block: Block<'_>| to_raw_value(&block).unwrap_or_default();
     let blocks: Vec<Box<RawValue>> = match message {
-        Message::User { text } => text_block(text, None).map(encode).into_iter().collect(),
+        Message::User { text, .. } => text_block(text, None).map(encode).into_iter().collect(),
         Message::Tool { call, text, .. } => {
             vec![encode(Block::ToolResult { tool_use_id: sendable_id(call), content: text })]
         }
@@ -199,6 +199,7 @@ fn encode_part(part: &Assistant, next: Option<&Assistant>) -> Option<Box<RawValu
             let more = data.as_ref().filter(|data| data.is_object());
             to_raw_value(&Block::ToolUse { id: sendable_id(call), name, input, more }).ok()
         }
+        Assistant::File { .. } => None,
         Assistant::Opaque { data } => to_raw_value(data.get(ITEM)?).ok(),
     }
 }

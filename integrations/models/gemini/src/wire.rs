@@ -195,9 +195,9 @@ struct Output<'a> {
 /// get a signature.
 fn encode_message(message: &Message, marked: bool) -> Box<RawValue> {
     let parts: Vec<Box<RawValue>> = match message {
-        Message::User { text } if text.is_empty() => Vec::new(),
-        Message::User { text } => vec![to_raw_value(&WirePart::text(text)).unwrap_or_default()],
-        Message::Tool { call, name, text } => {
+        Message::User { text, .. } if text.is_empty() => Vec::new(),
+        Message::User { text, .. } => vec![to_raw_value(&WirePart::text(text)).unwrap_or_default()],
+        Message::Tool { call, name, text, .. } => {
             let response = WireResponse { id: marked.then_some(call), name, response: Output { output: text } };
             let part = WirePart { function_response: Some(response), ..WirePart::default() };
             vec![to_raw_value(&part).unwrap_or_default()]
@@ -239,6 +239,7 @@ fn encode_part(part: &Assistant, needs_signature: bool) -> Option<Box<RawValue>>
             let call = WireCall { name, args, more: fields("call") };
             to_raw_value(&WirePart { function_call: Some(call), more, ..WirePart::default() }).ok()
         }
+        Assistant::File { .. } => None,
         Assistant::Opaque { data } => to_raw_value(data.get(ITEM)?).ok(),
     }
 }

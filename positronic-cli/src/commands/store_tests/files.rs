@@ -49,12 +49,12 @@ fn files_are_listed_and_saved_inside_the_folder_only() {
         names
     };
 
-    insta::assert_snapshot!(call(&[]).out, @r"
-    NAME              TYPE        SIZE      SHA-256       TOOL
+    insta::assert_snapshot!(call(&[]).out, @r#"
+    NAME              TYPE        SIZE      SHA-256       FROM
     sales.csv         text/plain  10 bytes  a98c361361d4  save
     ../../escape.txt  text/plain  17 bytes  c3c9fc9f5e44  save
     /tmp/absolute     text/plain  14 bytes  8ee00d59dea8  save
-    ");
+    "#);
     let sales = desk.json(&["files", "report", "sales.csv"]);
     assert_eq!(
         (&sales["size"], &sales["tool"], &sales["call"]),

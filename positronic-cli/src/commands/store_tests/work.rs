@@ -246,7 +246,7 @@ fn chat_fires_due_triggers_of_its_conversation_only() {
         let model =
             ScriptedModel::from_fn(|request| match (request.context.len(), request.messages.messages().last()) {
                 (1, _) => Reply::text("I have looked after the bees."),
-                (_, Some(Message::User { text })) if text == "Look after the bees!" => {
+                (_, Some(Message::User { text, .. })) if text == "Look after the bees!" => {
                     Reply::call("trigger.create", json!({"what": "The bees.", "in": "1 hour"}))
                 }
                 _ => Reply::text("Gladly."),

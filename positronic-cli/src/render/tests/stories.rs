@@ -111,6 +111,7 @@ impl Story {
                 input,
                 from: positronic_core::record::Speaker::Person,
                 message_id: None,
+                files: Vec::new(),
                 hidden: false,
                 projection: 0,
                 limits: Limits::default(),

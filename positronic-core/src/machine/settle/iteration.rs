@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::machine::{LoopFrame, Prepared, RunState};
 use crate::record::{
-    Content, ContentHash, ContextItem, EventKind, Iteration, Limits, NewEvent, Opening, Path, PluginStates, Settings,
-    Speaker, ToolDecl, ToolEntry, hash_json, hash_text,
+    Content, ContentHash, ContextItem, EventKind, Iteration, Limits, NewEvent, Path, PluginStates, Settings, Speaker,
+    ToolDecl, ToolEntry, UserMessage, hash_json, hash_text,
 };
 
 /// The engine's opening message of a loop to which no person or trigger has said anything. No provider accepts a request
@@ -17,8 +17,7 @@ const FORGOTTEN: &str = "(Earlier messages were left out.)";
 
 /// A loop's configuration for an iteration, and what else its first events depend on.
 pub(crate) struct Configured<'a> {
-    pub(crate) input: Option<&'a str>,
-    pub(crate) message_id: Option<&'a str>,
+    pub(crate) input: Option<&'a UserMessage>,
     pub(crate) hidden: bool,
     /// Whether the author's code answers instead of a model.
     pub(crate) in_code: bool,
@@ -62,30 +61,34 @@ pub(crate) fn begin_iteration(state: &RunState, path: &Path, number: u32, loop_a
 /// Begins a loop with its own input. The first loop of the run's brain also gets the message that the run was started with,
 /// after its own input if it has one. Without any message, the engine opens the loop.
 pub(crate) fn begin_loop(state: &RunState, path: &Path, loop_at: &Configured<'_>) -> Vec<NewEvent> {
-    let own = loop_at.input.filter(|text| !text.trim().is_empty()).map(str::to_owned);
+    let own = loop_at.input.filter(|message| !message.is_empty()).cloned();
     let start = &state.start;
-    let first = start.message.clone().filter(|first| loop_at.is_first && !first.text.trim().is_empty());
-    let (input, message_id, from, second) = match (own, first) {
-        (Some(text), first) => (Some(text), loop_at.message_id.map(str::to_owned), Speaker::Person, first),
-        (None, Some(Opening { text, id })) => (Some(text), id, Speaker::Person, None),
+    let first = start.message.clone().filter(|first| loop_at.is_first && !first.is_empty());
+    let (input, from, second) = match (own, first) {
+        (Some(own), first) => (Some(own), Speaker::Person, first),
+        (None, Some(first)) => (Some(first), Speaker::Person, None),
         // Code answers without a message.
-        (None, None) if loop_at.in_code => (None, None, Speaker::Person, None),
+        (None, None) if loop_at.in_code => (None, Speaker::Person, None),
         (None, None) => {
             let fired = start.fired.as_ref().filter(|_| loop_at.is_first).map(|fired| &fired.trigger.what);
             let text = fired.filter(|what| !what.trim().is_empty()).cloned().unwrap_or_else(|| OPENING.to_owned());
-            (Some(text), None, Speaker::Engine, None)
+            (Some(UserMessage::new(text)), Speaker::Engine, None)
         }
     };
+    let (input, message_id, files) =
+        input.map_or_else(Default::default, |UserMessage { text, id, files }| (Some(text), id, files));
     let begins = EventKind::LoopStart {
         input,
         from,
         message_id,
+        files,
         hidden: loop_at.hidden,
         projection: loop_at.projection,
         limits: loop_at.limits.clone(),
     };
-    let second = second.map(|Opening { text, id }| EventKind::LoopMessage {
+    let second = second.map(|UserMessage { text, id, files }| EventKind::LoopMessage {
         text,
+        files,
         message_id: id,
         from: Speaker::Person,
         signal: None,

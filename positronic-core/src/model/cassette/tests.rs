@@ -20,7 +20,7 @@ fn request(path: &str, messages: &Transcript) -> ModelRequest {
 }
 
 fn user(text: &str) -> Message {
-    Message::User { text: text.to_owned() }
+    Message::user(text)
 }
 
 fn ask(model: &dyn Model, request: &ModelRequest) -> Result<ModelResponse, ModelError> {

@@ -9,6 +9,7 @@
 mod body;
 mod endpoint;
 mod fault;
+mod files;
 pub mod lenient;
 mod options;
 mod retry_after;
@@ -22,6 +23,7 @@ mod unreachable;
 pub use body::{RequestBody, sendable_arguments, sendable_object};
 pub use endpoint::Endpoint;
 pub use fault::{MAX_ITEMS, reported_error, shorten, too_many_items};
+pub use files::{FileContent, Reader, data_url, readable};
 pub use options::{HttpOptions, Timeouts};
 pub use sse::{SseDecoder, SseError};
 pub use transport::{Assemble, Transport};

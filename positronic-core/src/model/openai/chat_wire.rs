@@ -75,7 +75,7 @@ const fn dialect(back: ReasoningBack) -> &'static str {
 
 fn encode_message(back: ReasoningBack, message: &Message) -> Box<RawValue> {
     let encoded = match message {
-        Message::User { text } => to_raw_value(&WirePrompt { role: "user", content: text }),
+        Message::User { text, .. } => to_raw_value(&WirePrompt { role: "user", content: text }),
         Message::Tool { call, text, .. } => {
             to_raw_value(&WireResult { role: "tool", tool_call_id: call, content: text })
         }
@@ -140,6 +140,8 @@ fn assistant(back: ReasoningBack, parts: &[Assistant]) -> WireAssistant<'_> {
                 function: WireFunction { name, arguments: sendable_arguments(arguments) },
                 extra_content: data.as_ref().and_then(|data| data.get("extra_content")),
             }),
+            // The API takes no pictures of an assistant.
+            Assistant::File { file, .. } => content.push_str(&file.file().line()),
             Assistant::Opaque { data } => extra_content = data.get("extra_content").or(extra_content),
         }
     }

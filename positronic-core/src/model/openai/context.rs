@@ -21,10 +21,11 @@ pub(super) fn tail(config: &OpenAiConfig, request: &ModelRequest) -> Option<Tail
     let messages = request.messages.read();
     let with = |text: &str| if text.is_empty() { context.clone() } else { format!("{text}\n\n{context}") };
     Some(match messages.last().map(|entry| &entry.message) {
-        Some(Message::User { text }) => Tail::Instead(Message::User { text: with(text) }),
-        Some(Message::Tool { call, name, text }) if config.context_in_results() => {
-            Tail::Instead(Message::Tool { call: call.clone(), name: name.clone(), text: with(text) })
+        Some(Message::User { text, files }) => Tail::Instead(Message::User { text: with(text), files: files.clone() }),
+        Some(Message::Tool { call, name, text, files }) if config.context_in_results() => {
+            let (call, name, files) = (call.clone(), name.clone(), files.clone());
+            Tail::Instead(Message::Tool { call, name, text: with(text), files })
         }
-        Some(Message::Tool { .. } | Message::Assistant { .. }) | None => Tail::Behind(Message::User { text: context }),
+        Some(Message::Tool { .. } | Message::Assistant { .. }) | None => Tail::Behind(Message::user(context)),
     })
 }

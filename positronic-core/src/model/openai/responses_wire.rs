@@ -70,7 +70,7 @@ pub(super) fn body(config: &OpenAiConfig, request: &ModelRequest) -> String {
 /// Encodes a message as the list of its items.
 fn encode_message(message: &Message) -> Box<RawValue> {
     let items = match message {
-        Message::User { text } => to_raw_value(&[WirePrompt { role: "user", content: text }]),
+        Message::User { text, .. } => to_raw_value(&[WirePrompt { role: "user", content: text }]),
         Message::Tool { call, text, .. } => {
             to_raw_value(&[WireItem::FunctionCallOutput { call_id: call, output: text }])
         }
@@ -132,7 +132,7 @@ enum WireContent<'a> {
 fn assistant(parts: &[Assistant]) -> Vec<WireItem<'_>> {
     let is_left = |part: &Assistant| match part {
         Assistant::Reasoning { data, .. } => !data.as_ref().is_some_and(is_sendable_thought),
-        Assistant::Text { .. } | Assistant::Call { .. } | Assistant::Opaque { .. } => false,
+        _ => false,
     };
     let is_whole = !parts.iter().any(is_left);
     let mut items = Vec::with_capacity(parts.len());
@@ -149,8 +149,9 @@ fn assistant(parts: &[Assistant]) -> Vec<WireItem<'_>> {
                 let arguments = sendable_arguments(arguments);
                 items.push(WireItem::FunctionCall { call_id: call, name, arguments, more });
             }
-            Assistant::Opaque { data } if data.get("type").is_some() => items.push(WireItem::AsItCame(data)),
-            // Data without a type is the mark of a message, or from another API.
+            Assistant::File { .. } => {}
+            Assistant::Opaque { data } if is_item(data) => items.push(WireItem::AsItCame(data)),
+            // Other data is the mark of a message, or from another API.
             Assistant::Opaque { data } => {
                 mark = data.get(MESSAGE_MARK);
                 phase = mark.unwrap_or(data).get(PHASE_MARK);
@@ -158,6 +159,11 @@ fn assistant(parts: &[Assistant]) -> Vec<WireItem<'_>> {
         }
     }
     items
+}
+
+/// Returns whether data is an item of this API: each has a type and an id.
+fn is_item(data: &Value) -> bool {
+    ["type", "id"].iter().all(|name| data.get(*name).is_some())
 }
 
 fn message<'a>(text: &'a str, mark: Option<&'a Value>, phase: Option<&'a Value>) -> WireItem<'a> {

@@ -29,8 +29,17 @@ pub(super) fn mark(response: &mut ModelResponse, target: Target<'_>) {
     let seal = |data: &mut Value| *data = json!({ OF: name, DATA: data.take() });
     for part in &mut response.parts {
         match part {
-            Part::Reasoning { data: Some(data), .. } | Part::Opaque { data } => seal(data),
-            Part::Text { .. } | Part::Refusal { .. } | Part::Reasoning { data: None, .. } | Part::Call { .. } => {}
+            Part::Reasoning { data: Some(data), .. }
+            | Part::Citations { data: Some(data), .. }
+            | Part::File { data: Some(data), .. }
+            | Part::Opaque { data } => seal(data),
+            Part::ProviderTool(used) => used.data.iter_mut().for_each(seal),
+            Part::Text { .. }
+            | Part::Refusal { .. }
+            | Part::Reasoning { data: None, .. }
+            | Part::Citations { data: None, .. }
+            | Part::File { data: None, .. }
+            | Part::Call { .. } => {}
         }
     }
     response.calls.iter_mut().filter_map(|call| call.data.as_mut()).for_each(seal);
@@ -78,7 +87,9 @@ fn is_touched(message: &Message, target: Target<'_>) -> bool {
     let touched = |data: &Value| matches!(target, Target::Other(_)) || owner(data).is_some();
     match message {
         Message::Assistant { parts } => parts.iter().any(|part| match part {
-            Assistant::Reasoning { data, .. } | Assistant::Call { data, .. } => data.as_ref().is_some_and(touched),
+            Assistant::Reasoning { data, .. } | Assistant::Call { data, .. } | Assistant::File { data, .. } => {
+                data.as_ref().is_some_and(touched)
+            }
             Assistant::Opaque { data } => touched(data),
             Assistant::Text { .. } => false,
         }),
@@ -95,6 +106,7 @@ fn project_message(message: Message, target: Target<'_>) -> Option<Message> {
         Assistant::Call { call, name, arguments, data } => {
             Some(Assistant::Call { call, name, arguments, data: data.and_then(|data| own(data, target)) })
         }
+        Assistant::File { file, data } => Some(Assistant::File { file, data: data.and_then(|data| own(data, target)) }),
         Assistant::Opaque { data } => own(data, target).map(|data| Assistant::Opaque { data }),
         Assistant::Text { text } => Some(Assistant::Text { text }),
     };
@@ -119,15 +131,13 @@ mod tests {
 
     /// Returns an answer as a message of the next request.
     fn message(response: &ModelResponse) -> Message {
-        let parts = response.parts.iter().map(|part| match part.clone() {
-            Part::Text { text } | Part::Refusal { text } => Assistant::Text { text },
-            Part::Reasoning { text, data } => Assistant::Reasoning { text, data },
-            Part::Opaque { data } => Assistant::Opaque { data },
+        let parts = response.parts.iter().filter_map(|part| match part {
             Part::Call { .. } => {
                 let call = response.calls[0].clone();
                 let ProposedCall { name, arguments, data, .. } = call;
-                Assistant::Call { call: "1".to_owned(), name, arguments, data }
+                Some(Assistant::Call { call: "1".to_owned(), name, arguments, data })
             }
+            part => part.sent_back(),
         });
         Message::Assistant { parts: parts.collect() }
     }

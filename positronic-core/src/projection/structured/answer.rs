@@ -75,7 +75,11 @@ pub(crate) fn decided(
                 parts.extend(said.take().map(|text| Part::Reasoning { text, data: None }));
             }
             Part::Call { .. } | Part::Refusal { .. } => {}
-            Part::Reasoning { .. } | Part::Opaque { .. } => parts.push(part.clone()),
+            Part::Reasoning { .. }
+            | Part::Opaque { .. }
+            | Part::Citations { .. }
+            | Part::ProviderTool(_)
+            | Part::File { .. } => parts.push(part.clone()),
         }
     }
     parts.extend((0..count).map(|index| Part::Call { index }));

@@ -6,12 +6,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::super::dialogue::join;
 use super::schema::schema;
 use crate::machine::Refused;
 use crate::record::{
     ActionFormat, Assistant, Message, ModelRequest, OrderedJson, OutputFormat, Part, Settings, StructuredActions,
-    ToolChoice, ToolDecl, ToolSet, Transcript,
+    ToolChoice, ToolDecl, ToolSet, Transcript, joined,
 };
 
 /// The name of the schema among formats.
@@ -114,19 +113,23 @@ impl Said<'_> {
     fn add(&mut self, message: &Message) {
         let results = std::mem::take(&mut self.results);
         match message {
-            Message::User { text: more } => match self.messages.last_mut() {
-                Some(Message::User { text }) if self.joins => join(text, more),
+            Message::User { text: more, files: next } => match self.messages.last_mut() {
+                Some(Message::User { text, files }) if self.joins => {
+                    *text = joined(text, more);
+                    files.extend_from_slice(next);
+                }
                 _ => self.messages.push(message.clone()),
             },
             Message::Assistant { parts } => self.messages.push(Message::Assistant { parts: self.decision(parts) }),
-            Message::Tool { name, text, .. } => {
+            Message::Tool { name, text, files: made, .. } => {
                 let result = format!("The result of `{}`:\n{text}", self.id_of(name));
                 match self.messages.last_mut() {
                     // Many templates require alternating roles.
-                    Some(Message::User { text }) if results > 0 => {
+                    Some(Message::User { text, files }) if results > 0 => {
                         _ = write!(text, "\n\n{result}");
+                        files.extend_from_slice(made);
                     }
-                    _ => self.messages.push(Message::User { text: result }),
+                    _ => self.messages.push(Message::User { text: result, files: made.clone() }),
                 }
                 self.results = results + 1;
             }
@@ -134,7 +137,7 @@ impl Said<'_> {
     }
 
     fn refused(&mut self, Refused { parts, message }: &Refused) {
-        let parts: Vec<_> = parts.iter().filter_map(as_it_came).collect();
+        let parts: Vec<_> = parts.iter().filter_map(Part::sent_back).collect();
         let is_silent = !parts.iter().any(|part| matches!(part, Assistant::Text { text } if !text.trim().is_empty()));
         let silence = is_silent.then(|| Assistant::Text { text: "(no answer)".to_owned() });
         let parts = parts.into_iter().filter(|part| !is_silent || !matches!(part, Assistant::Text { .. }));
@@ -143,7 +146,7 @@ impl Said<'_> {
             "That answer is no decision and did nothing: {message}. Answer again, with one JSON object of the form that was \
              asked for and nothing else."
         );
-        self.messages.push(Message::User { text });
+        self.messages.push(Message::user(text));
         self.results = 0;
     }
 
@@ -175,7 +178,7 @@ impl Said<'_> {
         };
         let kept = parts.iter().filter(|part| match part {
             Assistant::Reasoning { data, .. } => data.is_some(),
-            Assistant::Opaque { .. } => true,
+            Assistant::Opaque { .. } | Assistant::File { .. } => true,
             Assistant::Text { .. } | Assistant::Call { .. } => false,
         });
         kept.cloned().chain([Assistant::Text { text: json }]).collect()
@@ -190,25 +193,14 @@ impl Said<'_> {
 fn reason(part: &Assistant) -> Option<&str> {
     match part {
         Assistant::Reasoning { text, data: None } => Some(text),
-        Assistant::Reasoning { .. } | Assistant::Text { .. } | Assistant::Call { .. } | Assistant::Opaque { .. } => {
-            None
-        }
+        _ => None,
     }
 }
 
 fn words(part: &Assistant) -> Option<&str> {
     match part {
         Assistant::Text { text } => Some(text),
-        Assistant::Reasoning { .. } | Assistant::Call { .. } | Assistant::Opaque { .. } => None,
-    }
-}
-
-fn as_it_came(part: &Part) -> Option<Assistant> {
-    match part {
-        Part::Text { text } | Part::Refusal { text } => Some(Assistant::Text { text: text.clone() }),
-        Part::Reasoning { text, data } => Some(Assistant::Reasoning { text: text.clone(), data: data.clone() }),
-        Part::Opaque { data } => Some(Assistant::Opaque { data: data.clone() }),
-        Part::Call { .. } => None,
+        _ => None,
     }
 }
 

@@ -6,7 +6,8 @@ use super::detail::{BrainNode, CallNode, CallWait, WaitEnd, WidgetNode};
 use super::node::{NodeId, NodeKind, NodeStatus};
 use super::tree::Timeline;
 use crate::record::{
-    Approval, Before, CallState, Event, EventKind, PublicId, Segment, SideOutput, ToolCall, ToolResult, WidgetOutput,
+    Approval, Before, CallState, Event, EventKind, FileOutput, PublicId, Segment, SideOutput, ToolCall, ToolResult,
+    WidgetOutput,
 };
 
 impl Timeline {
@@ -127,7 +128,9 @@ impl Timeline {
     fn output(&mut self, here: NodeId, event: &Event, id: &PublicId, output: &SideOutput) {
         let public_id = id.clone();
         let kind = match output {
-            SideOutput::File(file) => NodeKind::File { public_id, file: file.clone() },
+            SideOutput::File(FileOutput { file, content }) => {
+                NodeKind::File { public_id, file: file.clone(), content: *content }
+            }
             SideOutput::Custom(custom) => NodeKind::Custom { public_id, output: custom.clone() },
             SideOutput::Widget(widget) => return self.widget(here, event, public_id, widget),
         };

@@ -10,7 +10,7 @@ use super::node::NodeId;
 use crate::projection::Cost;
 use crate::record::skip::is_default;
 use crate::record::{
-    Actor, Amounts, Approval, BatchPolicy, BudgetRequest, CallFlags, CallState, Decision, DeltaKind, Failure,
+    Actor, Amounts, Approval, BatchPolicy, BudgetRequest, CallFlags, CallState, Decision, DeltaKind, Failure, FileRef,
     LoopOutcome, ModelError, Part, PublicId, Question, ResponseMetadata, ResumeCause, SignalId, StageKind, Timestamp,
     ToolResult, Usage, WaitSpec, WidgetOutput,
 };
@@ -115,6 +115,20 @@ pub struct AnswerNode {
     /// The outcome of the request; `None` while the model answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<AnswerOutcome>,
+}
+
+impl AnswerNode {
+    /// Returns the files that the model made.
+    pub fn files(&self) -> impl Iterator<Item = &FileRef> {
+        let answer = match &self.outcome {
+            Some(AnswerOutcome::Answered(answer) | AnswerOutcome::Refused { answer, .. }) => Some(answer),
+            Some(AnswerOutcome::Failed { .. } | AnswerOutcome::Abandoned) | None => None,
+        };
+        answer.into_iter().flat_map(|answer| &*answer.parts).filter_map(|part| match part {
+            Part::File { file, .. } => Some(file.file()),
+            _ => None,
+        })
+    }
 }
 
 /// The outcome of a request to a model.

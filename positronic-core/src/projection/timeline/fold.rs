@@ -169,16 +169,16 @@ impl Timeline {
     fn loop_event(&mut self, here: NodeId, event: &Event) {
         let now = event.at;
         let note = match &event.kind {
-            EventKind::LoopStart { input, from, message_id, hidden, limits, .. } => {
+            EventKind::LoopStart { input, from, message_id, files, hidden, limits, .. } => {
                 self.begin(here, event);
                 if let Some(stage) = self.stage_mut(here) {
                     (stage.hidden, stage.max_iterations) = (*hidden, limits.budget.max_iterations);
                     stage.policy = limits.policy;
                 }
                 let Some(text) = input.clone() else { return };
-                let (from, message_id) = (*from, message_id.clone());
+                let (from, message_id, files) = (*from, message_id.clone(), files.clone());
                 let actor = self.start.as_ref().map(|start| start.actor.clone()).unwrap_or_default();
-                NodeKind::Message { text, from, opening: true, message_id, actor }
+                NodeKind::Message { text, files, from, opening: true, message_id, actor }
             }
             EventKind::LoopIteration(iteration) => {
                 let Some(Segment::Iteration(number)) = event.path.last() else { return };
@@ -199,9 +199,10 @@ impl Timeline {
                 self.add(stage_id, event, NodeStatus::Running, NodeKind::Iteration { number });
                 return;
             }
-            EventKind::LoopMessage { text, message_id, from, actor, .. } => {
-                let (text, from, message_id, actor) = (text.clone(), *from, message_id.clone(), actor.clone());
-                NodeKind::Message { text, from, opening: false, message_id, actor }
+            EventKind::LoopMessage { text, files, message_id, from, actor, .. } => {
+                let (text, files, from) = (text.clone(), files.clone(), *from);
+                let (message_id, actor) = (message_id.clone(), actor.clone());
+                NodeKind::Message { text, files, from, opening: false, message_id, actor }
             }
             EventKind::LoopMaxIterations { limit } => {
                 let limit = u64::from(*limit);

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::detail::{AnswerNode, BrainNode, BudgetNode, CallNode, StageNode, WidgetNode};
 use crate::record::skip::is_default;
 use crate::record::{
-    Actor, AnswerFault, ClaimRefusal, CustomOutput, FileOutput, LimitReached, Path, PublicId, Seq, Speaker, Timestamp,
+    Actor, AnswerFault, ClaimRefusal, CustomOutput, FileRef, LimitReached, Path, PublicId, Seq, Speaker, Timestamp,
     TriggerChange,
 };
 
@@ -122,6 +122,9 @@ pub enum NodeKind {
     Message {
         /// The text.
         text: String,
+        /// The files.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        files: Vec<FileRef>,
         /// The sender.
         from: Speaker,
         /// Whether it opens the loop.
@@ -134,12 +137,15 @@ pub enum NodeKind {
         #[serde(default)]
         actor: Actor,
     },
-    /// A file that a tool created.
+    /// A file that a tool created or loaded.
     File {
         /// The output's public id.
         public_id: PublicId,
         /// The file.
-        file: FileOutput,
+        file: FileRef,
+        /// Whether the model gets the contents, and not only a line about the file.
+        #[serde(default, skip_serializing_if = "is_default")]
+        content: bool,
     },
     /// A widget that a tool shows.
     Widget(Box<WidgetNode>),

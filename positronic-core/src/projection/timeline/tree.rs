@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::detail::{BrainNode, CallNode, Ending, StageNode};
 use super::node::{Node, NodeId, NodeKind};
 use crate::projection::{Costs, Spent};
-use crate::record::{Event, FileOutput, Path, PriceTable, PublicId, Segment, Seq, Start, Timestamp, Usage};
+use crate::record::{Event, FileRef, Path, PriceTable, PublicId, Segment, Seq, Start, Timestamp, Usage};
 
 /// A run as people see it; the module documentation lists which event begins which node.
 ///
@@ -251,17 +251,21 @@ impl Timeline {
         &self.spent
     }
 
-    /// Lists the files of the run in order; a file that was written again counts as its last version.
+    /// Lists the files that tools and models of the run made, in order; a file that was written again counts as its last
+    /// version.
     #[must_use]
-    pub fn files(&self) -> Vec<&FileOutput> {
-        let mut files: Vec<&FileOutput> = Vec::new();
+    pub fn files(&self) -> Vec<&FileRef> {
+        let mut last: Vec<&FileRef> = Vec::new();
         for node in &self.nodes {
-            if let NodeKind::File { file, .. } = &node.kind {
-                files.retain(|known| known.name != file.name);
-                files.push(file);
-            }
+            let files: Vec<&FileRef> = match &node.kind {
+                NodeKind::File { file, .. } => vec![file],
+                NodeKind::Answer(answer) => answer.files().collect(),
+                _ => continue,
+            };
+            last.retain(|known| files.iter().all(|file| file.name != known.name));
+            last.extend(files);
         }
-        files
+        last
     }
 
     /// Returns the names of the stages and the called tools on the way to a path, from the outside in. A call

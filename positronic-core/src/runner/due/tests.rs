@@ -63,7 +63,7 @@ async fn only_runs_with_new_events_are_inspected_between_two_listings() {
     due.refuse(&row, ClaimRefusal::NoBrain, "no such brain");
     due.again(&one);
     assert_eq!(found(&mut due).await, Vec::<String>::new(), "nothing has changed in it");
-    let hello = || SignalKind::Message { to: None, text: "hello".to_owned(), message_id: None };
+    let hello = || SignalKind::message("hello");
     client.signal(&one, hello(), ann.clone()).await.unwrap();
     assert_eq!(found(&mut due).await, ["one"]);
 

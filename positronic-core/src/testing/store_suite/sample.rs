@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use crate::record::{
-    Actor, Epoch, Event, EventKind, FileOutput, Path, Pending, RunId, RunSummary, Seq, SideOutput, SignalId, Status,
+    Actor, Epoch, Event, EventKind, FileRef, Path, Pending, RunId, RunSummary, Seq, SideOutput, SignalId, Status,
     Timestamp, Usage, sha256,
 };
 use crate::store::{Append, EventStore, Index, Snapshot, StoreError, TimerChange};
@@ -84,8 +84,8 @@ impl Sample {
         self = self.says("");
         let event = self.append.events.pop().unwrap();
         let path = Path::root().stage("Work").call(0, 0);
-        let file = FileOutput::stored(name, "text/plain", bytes.len() as u64, sha256(bytes));
-        let kind = EventKind::LoopOutput { id: path.public_id(), output: SideOutput::File(file) };
+        let file = FileRef::stored(name, "text/plain", bytes.len() as u64, sha256(bytes));
+        let kind = EventKind::LoopOutput { id: path.public_id(), output: SideOutput::File(file.into()) };
         self.append.events.push(Arc::new(Event { path, kind, ..(*event).clone() }));
         self
     }

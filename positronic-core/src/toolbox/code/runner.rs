@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::interpreter::{Interpreter, SEARCHED};
 use super::supervise::{self, Ended, Job, Stop, Stopped};
 use super::{CodeError, CodeOptions, OnMissing, Protection};
-use crate::record::FileOutput;
+use crate::record::FileRef;
 use crate::toolbox::blocking::blocking;
 use crate::toolbox::folder::{OutputFolder, own_name, remove_folder};
 
@@ -37,7 +37,7 @@ pub struct Ran {
     /// The error output, cut in the middle if it is too long.
     pub stderr: String,
     /// The new and changed files, sorted by path.
-    pub files: Vec<FileOutput>,
+    pub files: Vec<FileRef>,
     /// The reason if it was stopped.
     pub stopped: Option<String>,
     /// The missing protections.

@@ -17,7 +17,7 @@ use sha2::{Digest as _, Sha256};
 use typed_builder::TypedBuilder;
 
 use super::random::random;
-use crate::record::FileOutput;
+use crate::record::FileRef;
 
 pub use error::FolderError;
 pub(super) use name::OWN;
@@ -195,7 +195,7 @@ impl OutputFolder {
     ///
     /// A [`FolderError`] when the path is invalid or not a file, when a limit of the folder would be
     /// exceeded, or when the operating system refuses.
-    pub fn write(&self, path: &str, bytes: &[u8]) -> Result<FileOutput, FolderError> {
+    pub fn write(&self, path: &str, bytes: &[u8]) -> Result<FileRef, FolderError> {
         self.put(path, bytes, true)
     }
 
@@ -207,7 +207,7 @@ impl OutputFolder {
     /// # Errors
     ///
     /// [`FolderError::Exists`] when there is another file, and the errors of [`OutputFolder::write`].
-    pub fn write_new(&self, path: &str, bytes: &[u8]) -> Result<FileOutput, FolderError> {
+    pub fn write_new(&self, path: &str, bytes: &[u8]) -> Result<FileRef, FolderError> {
         match self.put(path, bytes, false) {
             Err(FolderError::Exists { .. }) if self.bytes(path).is_ok_and(|known| known == bytes) => {
                 self.describe(path)
@@ -216,7 +216,7 @@ impl OutputFolder {
         }
     }
 
-    fn put(&self, path: &str, bytes: &[u8], replace: bool) -> Result<FileOutput, FolderError> {
+    fn put(&self, path: &str, bytes: &[u8], replace: bool) -> Result<FileRef, FolderError> {
         let inside = name::checked(path)?;
         let max_file = self.inner.options.max_file;
         let size = bytes.len() as u64;
@@ -300,7 +300,7 @@ impl OutputFolder {
     /// # Errors
     ///
     /// A [`FolderError`] when the path is invalid or not a file, or the operating system refuses.
-    pub fn describe(&self, path: &str) -> Result<FileOutput, FolderError> {
+    pub fn describe(&self, path: &str) -> Result<FileRef, FolderError> {
         let (mut file, size) = self.file(path)?;
         let mut hash = Sha256::new();
         let mut part = vec![0; 64 << 10];
@@ -376,7 +376,7 @@ pub(super) fn own_name(what: &str) -> String {
     format!("{OWN}{:016x}-{what}", random())
 }
 
-fn output(inside: &Path, size: u64, hash: &[u8]) -> FileOutput {
+fn output(inside: &Path, size: u64, hash: &[u8]) -> FileRef {
     use std::fmt::Write as _;
 
     let mut sha256 = String::with_capacity(64);
@@ -385,7 +385,7 @@ fn output(inside: &Path, size: u64, hash: &[u8]) -> FileOutput {
         _ = write!(sha256, "{byte:02x}");
     }
     let name = slashed(inside);
-    FileOutput { media_type: media_type(inside), size, sha256, uri: name.clone(), name }
+    FileRef { media_type: media_type(inside), size, sha256, uri: name.clone(), name }
 }
 
 /// Formats a path with `/` as separator.

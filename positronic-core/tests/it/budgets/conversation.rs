@@ -22,7 +22,7 @@ fn model() -> ScriptedModel {
     ScriptedModel::from_fn(|request| {
         let messages = request.messages.messages();
         let said = messages.iter().rev().find_map(|message| match message {
-            Message::User { text } => Some(text.as_str()),
+            Message::User { text, .. } => Some(text.as_str()),
             Message::Assistant { .. } | Message::Tool { .. } => None,
         });
         let looks = if said == Some(LOOK) { 2 } else { 0 };

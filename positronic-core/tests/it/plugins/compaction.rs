@@ -56,7 +56,7 @@ fn whole(whole: bool) -> Reply {
 /// Renders a request's messages, one per line.
 fn render_messages(request: &ModelRequest) -> String {
     let line = |message| match message {
-        Message::User { text } => format!("user: {}", text.trim_end().replace('\n', " | ")),
+        Message::User { text, .. } => format!("user: {}", text.trim_end().replace('\n', " | ")),
         Message::Assistant { parts } => format!("assistant: {}", parts.len()),
         Message::Tool { text, .. } => format!("tool: {text}"),
     };

@@ -157,7 +157,7 @@ async fn message_during_preparation_is_read_in_the_same_iteration() {
 
     assert!(matches!(run.settled().await, Settled::Completed(_)));
     let [request] = &*play.requests() else { panic!("one request") };
-    assert_eq!(request.messages.messages(), [Message::User { text: "Go.\n\nStop!".to_owned() }]);
+    assert_eq!(request.messages.messages(), [Message::user("Go.\n\nStop!")]);
     assert_eq!(contexts(request), ["slow: 1 messages"]);
 }
 

@@ -254,7 +254,7 @@ async fn firing_outside_a_conversation_starts_a_separate_run<S: EventStore>(open
     let clock = ManualClock::new();
     let runner = process("one", open(), clock.clone());
     let begin = async |user: Option<&str>, text: &str| {
-        let message = Some(positronic_core::record::Opening { text: text.to_owned(), id: None });
+        let message = Some(positronic_core::record::UserMessage::new(text));
         let start = Start { user: user.map(str::to_owned), message, ..Start::default() };
         let run = runner.start_with(gardener(Triggers::new()), (), start).await.unwrap();
         run.result().await.unwrap();

@@ -34,7 +34,7 @@ fn request(messages: impl IntoIterator<Item = Message>, settings: Settings) -> M
 }
 
 fn user(text: &str) -> Message {
-    Message::User { text: text.to_owned() }
+    Message::user(text)
 }
 
 fn call(id: &str) -> Assistant {
@@ -47,7 +47,7 @@ fn call(id: &str) -> Assistant {
 }
 
 fn result(id: &str, text: &str) -> Message {
-    Message::Tool { call: id.to_owned(), name: "weather".to_owned(), text: text.to_owned() }
+    Message::Tool { call: id.to_owned(), name: "weather".to_owned(), text: text.to_owned(), files: Vec::new() }
 }
 
 fn model(config: impl FnOnce(&mut AnthropicConfig)) -> Anthropic {

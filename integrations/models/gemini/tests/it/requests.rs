@@ -35,11 +35,11 @@ fn request(messages: impl IntoIterator<Item = Message>, settings: Settings) -> M
 }
 
 fn user(text: &str) -> Message {
-    Message::User { text: text.to_owned() }
+    Message::user(text)
 }
 
 fn result(call: &str, name: &str) -> Message {
-    Message::Tool { call: call.to_owned(), name: name.to_owned(), text: "rain".to_owned() }
+    Message::Tool { call: call.to_owned(), name: name.to_owned(), text: "rain".to_owned(), files: Vec::new() }
 }
 
 fn model(config: impl FnOnce(&mut GeminiConfig)) -> Gemini {

@@ -16,15 +16,13 @@ fn answer(output: &Value) -> ModelResponse {
 
 /// Returns the message that the record makes of an answer.
 fn message(response: &ModelResponse) -> Message {
-    let parts = response.parts.iter().map(|part| match part.clone() {
-        Part::Text { text } | Part::Refusal { text } => Assistant::Text { text },
-        Part::Reasoning { text, data } => Assistant::Reasoning { text, data },
-        Part::Opaque { data } => Assistant::Opaque { data },
+    let parts = response.parts.iter().filter_map(|part| match part {
         Part::Call { index } => {
-            let call = response.calls[index as usize].clone();
+            let call = response.calls[*index as usize].clone();
             let id = call.provider_id.unwrap();
-            Assistant::Call { call: id, name: call.name, arguments: call.arguments, data: call.data }
+            Some(Assistant::Call { call: id, name: call.name, arguments: call.arguments, data: call.data })
         }
+        part => part.sent_back(),
     });
     Message::Assistant { parts: parts.collect() }
 }

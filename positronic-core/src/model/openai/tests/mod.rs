@@ -51,5 +51,5 @@ fn wire_items(message: Message) -> Vec<Value> {
 }
 
 fn user(text: &str) -> Message {
-    Message::User { text: text.to_owned() }
+    Message::user(text)
 }

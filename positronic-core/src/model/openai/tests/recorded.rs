@@ -108,7 +108,7 @@ fn pieces_add_up(pieces: &[Piece], response: &ModelResponse) {
                 assert_eq!(named.tool.as_deref(), Some(call.name.as_str()));
                 (DeltaKind::Arguments, &call.arguments)
             }
-            Part::Call { .. } | Part::Opaque { .. } => continue,
+            _ => continue,
         };
         let known = streamed.get(&(number, format!("{kind:?}"))).map_or("", String::as_str);
         assert_eq!(known, text, "part {number}");

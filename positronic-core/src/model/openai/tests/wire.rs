@@ -38,6 +38,7 @@ fn conversation(thought: Value, extra: Vec<Assistant>) -> Vec<Message> {
         call: call.to_owned(),
         name: "weather".to_owned(),
         text: text.to_owned(),
+        files: Vec::new(),
     };
     vec![user("Hi"), Message::Assistant { parts }, tool("c1", "sunny"), tool("c2", "bad arguments")]
 }
@@ -154,7 +155,12 @@ fn deciding(decisions: &StructuredActions) -> ModelRequest {
                 },
             ],
         },
-        Message::Tool { call: "c1".to_owned(), name: "weather_now".to_owned(), text: "sunny".to_owned() },
+        Message::Tool {
+            call: "c1".to_owned(),
+            name: "weather_now".to_owned(),
+            text: "sunny".to_owned(),
+            files: Vec::new(),
+        },
     ];
     let settings = Settings {
         structured_actions: Some(decisions.clone()),

@@ -43,7 +43,7 @@ pub(super) fn obeying(request: &ModelRequest) -> Reply {
     let messages = request.messages.messages();
     match messages.last() {
         Some(Message::Tool { text, .. }) => Reply::text(text.clone()),
-        Some(Message::User { text }) => {
+        Some(Message::User { text, .. }) => {
             let called = text.split_once(' ').and_then(|(tool, rest)| Some((tool, serde_json::from_str(rest).ok()?)));
             let context: String = request.context.iter().map(|item| format!("{}: {}", item.name, item.text)).collect();
             match called {
