@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use crate::model::http::lenient::{count, object, objects};
-use crate::record::Usage;
+use crate::record::{Citation, Usage};
 
 /// Returns the text pieces of a delta's `content`, a string or a list of typed parts, and whether each is reasoning.
 pub(super) fn content(delta: &Value) -> Vec<(bool, Cow<'_, str>)> {
@@ -34,6 +34,13 @@ pub(super) fn arguments(function: &Value) -> Cow<'_, str> {
         Some(Value::String(text)) => text.into(),
         Some(document) => document.to_string().into(),
     }
+}
+
+/// Returns the addresses of the pages that an answer cites, as xAI and Perplexity send them.
+pub(super) fn cited_pages(chunk: &Value) -> Vec<Citation> {
+    let urls = chunk.get("citations").and_then(Value::as_array).into_iter().flatten();
+    let citation = |url: &str| Citation { url: Some(url.to_owned()), ..Citation::default() };
+    urls.filter_map(Value::as_str).map(citation).collect()
 }
 
 /// Returns the usage in a chunk. Groq uses a field of its own, Moonshot puts it into the choice.
