@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use positronic_core::model::Model;
+use positronic_core::model::Model as _;
 use positronic_core::model::openai::{OpenAiChat, OpenAiConfig, OpenAiResponses};
 use positronic_core::record::{
     Assistant, Attachment, FileRef, Message, ModelRequest, Path, ProviderTool, Settings, Transcript, WebSearchOptions,
