@@ -67,6 +67,12 @@ impl Providers {
         Self { access: Provider::ALL.into_iter().map(access).collect(), openai_model }
     }
 
+    /// Lists the variables that [`Providers::from_variables`] reads.
+    pub fn variables() -> impl Iterator<Item = &'static str> {
+        let of_provider = |provider: Provider| provider.key_variables().iter().chain(provider.url_variables()).copied();
+        Provider::ALL.into_iter().flat_map(of_provider).chain(["OPENAI_MODEL"])
+    }
+
     /// Creates the model of a string.
     ///
     /// # Errors
