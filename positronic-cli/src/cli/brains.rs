@@ -42,8 +42,8 @@ pub(crate) struct ShowArgs {
     /// A brain's title or a run's id, or a prefix of either; a brain takes precedence
     #[arg(value_name = "BRAIN|RUN")]
     pub(crate) what: String,
-    /// File with model prices for the run's cost, as TOML or JSON [default: POSITRONIC_PRICES, else a small built-in table
-    /// of March 2026]
+    /// File with model prices for the run's cost, as TOML or JSON [default: POSITRONIC_PRICES, else a built-in table
+    /// of 2026]
     #[arg(long, value_name = "FILE")]
     pub(crate) prices: Option<PathBuf>,
     /// Write JSON
