@@ -55,7 +55,7 @@ pub(super) fn usage(chunk: &Value) -> Option<Usage> {
     // xAI does not count reasoning as output, which the total reveals.
     let apart = count(usage, "total_tokens") == Some(input.saturating_add(output).saturating_add(reasoning));
     let output = if apart { output.saturating_add(reasoning) } else { output };
-    Some(Usage { input, output, cached, cache_write, reasoning })
+    Some(Usage { input, output, cached, cache_write, reasoning, ..Usage::default() })
 }
 
 /// The names of tokens read from a cache, which differ for DeepSeek, Moonshot and Anthropic.

@@ -160,6 +160,7 @@ impl ResponsesAssembler {
                 cached,
                 cache_write,
                 reasoning: reasoning.unwrap_or(0),
+                ..Usage::default()
             };
         }
         if let Some(error) = any(response, "error") {
