@@ -13,7 +13,7 @@ use positronic_core::projection::{Cost, Costs, Spent};
 use positronic_core::record::{Event, EventKind, PriceTable, Seq};
 use serde_json::{Value, json};
 
-use super::tiers;
+use super::{NORMAL, tiers};
 use crate::app::{Failure, Project, SET_MODEL, Ui, price_table, provided_model};
 use crate::cli::{Exit, ModelArgs, ModelsCheckArgs};
 use crate::render::{CheckRow, check_table, figures, shorten};
@@ -35,7 +35,7 @@ struct Checked {
 
 pub(super) async fn check(project: Option<&Project>, args: &ModelsCheckArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let prices = price_table(args.prices.as_deref(), &ui.settings)?;
-    let models = if args.models.is_empty() { configured(project, args, ui)? } else { named(args, ui) };
+    let models = if args.models.is_empty() { configured(project, args, ui) } else { named(args, ui) };
     if models.is_empty() {
         return Err(Failure::model("no model is configured")
             .hint(SET_MODEL)
@@ -69,7 +69,7 @@ pub(super) async fn check(project: Option<&Project>, args: &ModelsCheckArgs, ui:
 type Candidate = (String, Result<Arc<dyn Model>, Failure>);
 
 /// Returns the models of both tiers, and the default model of each configured provider.
-fn configured(project: Option<&Project>, args: &ModelsCheckArgs, ui: &Ui) -> Result<Vec<Candidate>, Failure> {
+fn configured(project: Option<&Project>, args: &ModelsCheckArgs, ui: &Ui) -> Vec<Candidate> {
     let mut found: Vec<Candidate> = Vec::new();
     let mut add = |name: String, model| {
         if !found.iter().any(|(known, _)| *known == name) {
@@ -82,15 +82,15 @@ fn configured(project: Option<&Project>, args: &ModelsCheckArgs, ui: &Ui) -> Res
         match model {
             Ok(Some(model)) => add(model.name(), Ok(model)),
             Ok(None) => {}
-            // Without a named model, the default ones are checked.
-            Err(_) if !defaults.is_empty() && ui.settings.model.is_none() => {}
-            Err(failure) => return Err(failure.hint(format!("the {tier} tier has no model"))),
+            // Several providers have a default model, and each is checked.
+            Err(_) if tier == NORMAL && ui.settings.model.is_none() && !defaults.is_empty() => {}
+            Err(failure) => add(format!("the {tier} tier"), Err(failure)),
         }
     }
     for (model, name) in defaults {
         add(model.as_ref().map_or(name, |model| model.name()), model);
     }
-    Ok(found)
+    found
 }
 
 fn named(args: &ModelsCheckArgs, ui: &Ui) -> Vec<Candidate> {
