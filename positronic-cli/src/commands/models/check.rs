@@ -134,12 +134,17 @@ async fn probe(name: String, model: Arc<dyn Model>, prices: &PriceTable) -> Chec
     };
     let failure = match ended {
         Err(_) => Some(format!("no answer within {}", figures::duration(AT_MOST))),
-        Ok(Err(error)) => Some(error.to_string()),
+        Ok(Err(error)) => Some(without_loop(&error.to_string())),
         Ok(Ok(())) if !log.iter().any(|event| is_call(event)) => Some("it answered without the tool call".to_owned()),
         Ok(Ok(())) => run.answer().is_none().then(|| "it called the tool and gave no answer".to_owned()),
     };
     let time = log.first().zip(log.last()).map(|(first, last)| last.at.since(first.at)).unwrap_or_default();
     Checked { model: name, failure, time, spent: Costs::of(log.iter().map(|event| &**event), prices).total() }
+}
+
+/// Removes the name of the loop from an error of its model.
+fn without_loop(error: &str) -> String {
+    error.strip_prefix("the model of the loop `Ask` failed: ").unwrap_or(error).to_owned()
 }
 
 fn is_call(event: &Event) -> bool {

@@ -127,7 +127,7 @@ fn failed_check_names_its_reason_and_has_its_own_exit_code() {
         json!({"type": "error", "error": {"type": "authentication_error", "message": "invalid x-api-key"}}),
     );
     for (answer, reason) in [
-        (no_key, "check ANTHROPIC_API_KEY: it must be a key of this endpoint with access to the model"),
+        (no_key, "haiku-5-5: invalid x-api-key; check ANTHROPIC_API_KEY: it must be a key of this endpoint"),
         (says("ready"), "it answered without the tool call"),
     ] {
         let variables =
