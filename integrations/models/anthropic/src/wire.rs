@@ -18,7 +18,7 @@ use crate::block::CITATIONS;
 use crate::cache;
 use crate::config::AnthropicConfig;
 
-/// The field in which an item of the provider is stored beside its type.
+/// The field in which an item of the provider, or what only it understands of a call, is stored.
 pub(crate) const ITEM: &str = "anthropic";
 
 /// Encodes a request.
@@ -196,7 +196,7 @@ fn encode_part(part: &Assistant, next: Option<&Assistant>) -> Option<Box<RawValu
         Assistant::Reasoning { text, data } => encode_thinking(text, data.as_ref()?),
         Assistant::Call { call, name, arguments, data } => {
             let input = RawValue::from_string(sendable_object(arguments).into_owned()).ok()?;
-            let more = data.as_ref().filter(|data| data.is_object());
+            let more = data.as_ref().and_then(|data| data.get(ITEM)).filter(|data| data.is_object());
             to_raw_value(&Block::ToolUse { id: sendable_id(call), name, input, more }).ok()
         }
         Assistant::File { .. } => None,

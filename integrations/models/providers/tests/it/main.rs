@@ -5,6 +5,7 @@
 mod anthropic_rules;
 mod chat_rules;
 mod fallback;
+mod foreign;
 #[path = "../../../gemini/tests/it/rules.rs"]
 mod gemini_rules;
 mod options;
