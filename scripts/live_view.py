@@ -25,7 +25,7 @@ def capture(command, store):
     session = f"live-view-{os.getpid()}"
     tmux = ["tmux", "-L", session, "-u"]
     shell = f"{shlex.join(command)} 2>&1 >/dev/null; echo done >&2; sleep 60"
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("OPENAI_")}
+    environment = {key: value for key, value in os.environ.items() if not key.endswith(("_API_KEY", "_BASE_URL", "_MODEL"))}
     environment["POSITRONIC_STORE"] = store
     subprocess.run([*tmux, "new-session", "-d", "-x", str(COLUMNS), "-y", str(ROWS), shell], env=environment, check=True)
     try:

@@ -113,6 +113,7 @@ async fn dispatch(project: Option<&Project>, command: &Command, ui: &mut Ui) -> 
             // Runs can be inspected without a project.
             None => commands::show::show_run(None, args, ui).await,
         },
+        Command::Models(args) => commands::models::models(project, args, ui).await,
         Command::Run(args) => commands::run::run(with_brains()?, args, ui).await,
         Command::Chat(args) => commands::chat::chat(with_brains()?, args, ui).await,
         Command::Work(args) => commands::work::work(with_brains()?, args, ui).await,

@@ -17,7 +17,8 @@ impl Desk {
 
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin!("positronic-examples"));
-        for name in ["OPENAI_API_KEY", "OPENAI_BASE_URL", "POSITRONIC_STORE", "CARGO"] {
+        let own = ["POSITRONIC_MODEL", "POSITRONIC_HIGH_MODEL", "POSITRONIC_STORE", "CARGO"];
+        for name in positronic_providers::Providers::variables().chain(own) {
             command.env_remove(name);
         }
         command.args(arguments).current_dir(self.0.path()).env("NO_COLOR", "1").env("USER", "ann").stdin(Stdio::null());

@@ -11,15 +11,11 @@ use positronic_core::store::StoreError;
 use serde_json::Value;
 use tokio::sync::Mutex;
 
-use crate::app::{Failure, ProjectStore};
+use crate::app::{Failure, ProjectStore, SET_MODEL};
 use crate::render::{shorten, value_line};
 
 /// Maximum length of a quoted option.
 const RECORDED: usize = 200;
-
-/// How to configure a model.
-pub(crate) const SET_ENDPOINT: &str =
-    "set OPENAI_API_KEY for OpenAI, or OPENAI_BASE_URL for another compatible endpoint";
 
 /// The webhook name of a wait for a reply that is addressed to the call itself.
 pub(crate) const REPLY: &str = "reply";
@@ -102,7 +98,7 @@ async fn wind(
         return Err(Failure::model(format!(
             "`{model}` has answered in the run `{run}`, and a recording cannot continue for it"
         ))
-        .hint("set OPENAI_API_KEY or OPENAI_BASE_URL as at the start of the run"));
+        .hint("set the key of its provider, as at the start of the run"));
     }
     if let Some(EventKind::BrainStart(start)) = log.first().map(|event| &event.kind) {
         answers_for(cassette.header(), &start.options, || format!("of `{}`", start.title))?;
@@ -160,7 +156,7 @@ pub(crate) fn answers_for(header: &Header, options: &Value, name: impl FnOnce() 
             name()
         ))
         .hint(format!("it was recorded with: {}", shorten(&value_line(recorded), RECORDED)))
-        .hint(SET_ENDPOINT)),
+        .hint(SET_MODEL)),
     }
 }
 

@@ -7,7 +7,7 @@
 //! | 2 | usage error: unknown brain or run, ambiguous id, invalid option, unknown flag |
 //! | 3 | the run waits for an approval or an answer, and there is no terminal to ask on |
 //! | 4 | the run was cancelled, but not by Ctrl-C |
-//! | 5 | no model: no key, no base URL, no cassette, or an unreadable cassette |
+//! | 5 | no model: no key, no base URL, no cassette, or an unreadable cassette; `models check`: a model failed |
 //! | 6 | environment error: no project, a failed build, an unusable file or store |
 //! | 7 | the run refuses the signal: it is over, already decided, claimed by another worker, or the content is invalid |
 //! | 130 | Ctrl-C: `run` has cancelled the run, every other command has left it unchanged |

@@ -2,6 +2,7 @@
 //! prose.
 
 mod atomic_write;
+mod by_tier;
 pub(crate) mod cargo;
 mod cassette_position;
 mod changed;
@@ -13,6 +14,7 @@ mod find;
 mod json;
 mod models;
 mod money_limit;
+mod no_model;
 mod output_file;
 mod prices;
 mod project;
@@ -28,12 +30,11 @@ mod ui;
 mod unclaimed;
 
 pub(crate) use atomic_write::replace_file;
-pub(crate) use cassette_position::{
-    CassetteFollower, NO_ANSWER_LEFT, REPLY, SET_ENDPOINT, answers_for, has_answers_left, rewind,
-};
+pub(crate) use by_tier::ByTier;
+pub(crate) use cassette_position::{CassetteFollower, NO_ANSWER_LEFT, REPLY, answers_for, has_answers_left, rewind};
 pub(crate) use changed::changed_runs;
 pub(crate) use conversation::{Recorded, format_of, write_conversation};
-pub(crate) use endpoint::{Advised, endpoint, secrets, short_secret_warning};
+pub(crate) use endpoint::{Advised, SET_MODEL, model_name, provided_model, secrets, short_secret_warning};
 pub(crate) use failure::Failure;
 pub(crate) use file_names::{numbered_name, safe_file_name};
 pub(crate) use find::{
@@ -41,9 +42,11 @@ pub(crate) use find::{
 };
 pub(crate) use json::{flag_json, flag_text};
 pub(crate) use models::{
-    CassetteSession, ChosenCassette, ModelSettings, Models, choose_models, chosen_cassette, models_for_run,
+    CassetteSession, ChosenCassette, ModelSettings, Models, choose_models, chosen_cassette, high_model, models_for_run,
+    normal_model,
 };
 pub(crate) use money_limit::check_enforceable;
+pub(crate) use no_model::NoModel;
 pub(crate) use output_file::{output_path, write_file};
 pub(crate) use prices::{PRICE_TABLE, currency, given_prices, price_table};
 pub use project::Project;

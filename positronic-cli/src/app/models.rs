@@ -1,21 +1,18 @@
-//! Selection of a run's models: an endpoint, a cassette, or the project's own.
+//! Selection of a run's models: those of providers, a cassette, or the project's own.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
 use positronic_core::definition::{BrainDefinition, StageBody};
+use positronic_core::model::Model;
 use positronic_core::model::cassette::{Cassette, CassetteError, Header};
-use positronic_core::model::{DeltaSink, Model};
-use positronic_core::record::{
-    MAX_DOCUMENT_BYTES, ModelError, ModelErrorKind, ModelRequest, ModelResponse, PriceTable, RunId, Tier,
-};
+use positronic_core::record::{MAX_DOCUMENT_BYTES, ModelError, ModelErrorKind, PriceTable, RunId, Tier};
 use positronic_core::runner::Runner;
 use serde_json::Value;
 
 use crate::app::{
-    Advised, Backend, Entry, Failure, Project, ProjectStore, SET_ENDPOINT, Settings, answers_for, endpoint,
-    given_prices, rewind, secrets, short_secret_warning,
+    Advised, Backend, ByTier, Entry, Failure, NoModel, Project, ProjectStore, SET_MODEL, Settings, answers_for,
+    given_prices, model_name, provided_model, rewind, secrets, short_secret_warning,
 };
 use crate::cli::ModelArgs;
 use crate::cli::options::shell_word;
@@ -119,16 +116,17 @@ pub(crate) fn chosen_cassette(
         })?;
         return Ok(Some(ChosenCassette { cassette, name, what, advice: "; tools run for real" }));
     }
-    let answers = settings.has_endpoint() || project.models.iter().any(|(tier, _)| *tier == Tier::Normal);
-    let Some(text) = entry.cassette.filter(|_| !answers && wanted.model.model.is_none() && wanted.record.is_none())
-    else {
+    let ModelArgs { model, high_model, .. } = wanted.model;
+    let names_model = model.is_some() || high_model.is_some() || wanted.record.is_some();
+    let answers = names_model || settings.has_model() || own(project, Tier::Normal).is_some();
+    let Some(text) = entry.cassette.filter(|_| !answers) else {
         return Ok(None);
     };
     let title = &entry.definition.title;
     let name = format!("of `{title}`");
     let cassette = Cassette::replay(text).map_err(|error| unplayable(&name, &error))?;
     let what = format!("no key set: playing the bundled cassette of `{title}`");
-    let advice = "; tools run for real; set OPENAI_API_KEY or OPENAI_BASE_URL to talk to a real endpoint";
+    let advice = "; tools run for real; set OPENAI_API_KEY, ANTHROPIC_API_KEY or another provider's key to ask a model";
     Ok(Some(ChosenCassette { cassette, name, what, advice }))
 }
 
@@ -136,7 +134,7 @@ fn unplayable(name: &str, error: &dyn std::fmt::Display) -> Failure {
     Failure::model(format!("cannot play the cassette {name}: {error}"))
 }
 
-/// Selects the models: the played cassette, the project's own models, or the endpoint.
+/// Selects the models: the played cassette, the project's own, or those of providers.
 pub(crate) fn choose_models(
     project: &Project,
     entry: &Entry,
@@ -146,9 +144,11 @@ pub(crate) fn choose_models(
     settings: &Settings,
 ) -> Result<Models, Failure> {
     let prices = given_prices(wanted.model.prices.as_deref(), settings)?;
-    if let Some(flag) = endpoint_flag(wanted.model).filter(|_| !settings.has_endpoint()) {
-        return Err(Failure::usage(format!("{flag} needs an endpoint, and none is configured"))
-            .hint("set OPENAI_API_KEY or OPENAI_BASE_URL, or remove the flag"));
+    let names_model = wanted.model.model.is_some() || wanted.model.high_model.is_some();
+    if let Some(flag) = endpoint_flag(wanted.model).filter(|_| !names_model && !settings.has_model()) {
+        return Err(Failure::usage(format!("{flag} needs a provider's model, and none is configured"))
+            .hint(SET_MODEL)
+            .hint("or remove the flag"));
     }
     let models = match playing {
         Some(playing) => {
@@ -176,12 +176,12 @@ pub(crate) fn models_for_run(
     choose_models(project, entry, wanted, &Value::Null, playing, settings)
 }
 
-/// Returns the first flag that needs an endpoint.
+/// Returns the first flag that needs a provider's model.
 fn endpoint_flag(model: &ModelArgs) -> Option<&'static str> {
     model.action_format.map(|_| "--action-format").or_else(|| model.endpoint.first_given())
 }
 
-/// Selects models without a cassette: the project's own, or the endpoint.
+/// Selects models without a cassette: the project's own, or those that flags and variables name.
 fn asked(
     project: &Project,
     entry: &Entry,
@@ -189,39 +189,61 @@ fn asked(
     options: &Value,
     settings: &Settings,
 ) -> Result<Models, Failure> {
-    let name = &wanted.model.model;
-    let (normal, high) = match own(project, Tier::Normal).filter(|_| name.is_none()) {
-        Some(normal) => match wanted.model.endpoint.first_given() {
-            Some(flag) => {
-                let own = format!("{flag} needs an endpoint, but the project's own model {} answers", normal.name());
-                return Err(Failure::usage(own).hint("name a model of the endpoint with --model, or remove the flag"));
-            }
-            None => (normal, own(project, Tier::High)),
-        },
-        None if settings.has_endpoint() => (endpoint(wanted.model, settings)?, None),
+    let normal = match normal_model(project, wanted.model, settings)? {
+        Some(normal) => normal,
         None if wanted.record.is_some() => {
-            return Err(Failure::model("cannot record: no model is configured").hint(SET_ENDPOINT));
-        }
-        None if name.is_some() => {
-            return Err(Failure::model(format!(
-                "no endpoint is configured for the model `{}`",
-                name.as_deref().unwrap_or_default()
-            ))
-            .hint("set OPENAI_API_KEY or OPENAI_BASE_URL")
-            .hint("without `--model`, the bundled cassette answers if there is one"));
+            return Err(Failure::model("cannot record: no model is configured").hint(SET_MODEL));
         }
         None if has_loop(&entry.definition) => {
             let title = &entry.definition.title;
             return Err(Failure::model(format!("no model is configured, and `{title}` has no bundled cassette"))
-                .hint(SET_ENDPOINT)
+                .hint(SET_MODEL)
                 .hint("or run without a key: --cassette FILE plays a recording of --record FILE"));
         }
-        None => (Arc::new(NoModel) as Arc<dyn Model>, None),
+        None => Arc::new(NoModel) as Arc<dyn Model>,
     };
+    let high = high_model(project, wanted.model, settings)?;
     match wanted.record {
         Some(path) => Ok(recording(normal, high, path, options, secrets(wanted.model, settings))),
         None => Ok(Models { normal, high, ..Models::none() }),
     }
+}
+
+/// Returns the model of the normal tier: of `--model`, the project's own, or of the environment.
+pub(crate) fn normal_model(
+    project: &Project,
+    flags: &ModelArgs,
+    settings: &Settings,
+) -> Result<Option<Arc<dyn Model>>, Failure> {
+    let Some(own) = own(project, Tier::Normal).filter(|_| flags.model.is_none()) else {
+        let name = model_name(flags.model.as_deref(), settings)?;
+        return name.map(|name| provided_model(&name, flags, settings)).transpose();
+    };
+    match flags.endpoint.first_given().filter(|_| flags.high_model.is_none()) {
+        Some(flag) => {
+            let own = format!("{flag} needs a provider's model, but the project's own model {} answers", own.name());
+            Err(Failure::usage(own).hint("name a model with --model, or remove the flag"))
+        }
+        None => Ok(Some(own)),
+    }
+}
+
+/// Returns the model of the high tier: of `--high-model`, the project's own, or of the environment. `--model` alone replaces
+/// the models of both tiers.
+pub(crate) fn high_model(
+    project: &Project,
+    flags: &ModelArgs,
+    settings: &Settings,
+) -> Result<Option<Arc<dyn Model>>, Failure> {
+    let name = match (&flags.high_model, &flags.model) {
+        (Some(name), _) => Some(name),
+        (None, Some(_)) => None,
+        (None, None) => match own(project, Tier::High) {
+            Some(own) => return Ok(Some(own)),
+            None => settings.high_model.as_ref(),
+        },
+    };
+    name.map(|name| provided_model(name, flags, settings)).transpose()
 }
 
 /// Finds the project's own model of a tier.
@@ -274,43 +296,6 @@ fn recording(
     Models { normal, cassette: CassetteSession::Records(cassette), notice: Some(notice), ..Models::none() }
 }
 
-/// A model that routes each request to the model of its tier, under the name of the normal one.
-struct ByTier {
-    normal: Arc<dyn Model>,
-    high: Option<Arc<dyn Model>>,
-}
-
-impl ByTier {
-    fn of(&self, request: &ModelRequest) -> &dyn Model {
-        match (request.settings.tier, &self.high) {
-            (Tier::High, Some(high)) => &**high,
-            (Tier::High, None) | (Tier::Normal, _) => &*self.normal,
-        }
-    }
-}
-
-impl Model for ByTier {
-    fn name(&self) -> String {
-        self.normal.name()
-    }
-
-    fn call<'a>(
-        &'a self,
-        request: &'a ModelRequest,
-        deltas: &'a dyn DeltaSink,
-    ) -> BoxFuture<'a, Result<ModelResponse, ModelError>> {
-        self.of(request).call(request, deltas)
-    }
-
-    fn inner(&self) -> Option<&dyn Model> {
-        Some(&*self.normal)
-    }
-
-    fn wire(&self, request: &ModelRequest) -> String {
-        self.of(request).wire(request)
-    }
-}
-
 /// Returns whether a brain certainly calls a model.
 fn has_loop(definition: &BrainDefinition) -> bool {
     definition.stages.iter().any(|stage| match &stage.body {
@@ -320,33 +305,10 @@ fn has_loop(definition: &BrainDefinition) -> bool {
     })
 }
 
-/// Placeholder without a configured model, for brains that may not need one.
-struct NoModel;
-
-impl Model for NoModel {
-    fn name(&self) -> String {
-        "none/none".to_owned()
-    }
-
-    fn call<'a>(
-        &'a self,
-        _: &'a ModelRequest,
-        _: &'a dyn DeltaSink,
-    ) -> BoxFuture<'a, Result<ModelResponse, ModelError>> {
-        let advice = "no model is configured: set OPENAI_API_KEY, or OPENAI_BASE_URL for another compatible endpoint";
-        Box::pin(std::future::ready(Err(ModelError::new(ModelErrorKind::Auth, advice))))
-    }
-
-    fn wire(&self, _: &ModelRequest) -> String {
-        String::new()
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use positronic_core::model::NoDeltas;
-    use positronic_core::model::scripted::{Reply, ScriptedModel};
-    use positronic_core::record::{ActionFormat, Transcript};
+    use positronic_core::model::scripted::ScriptedModel;
+    use positronic_core::record::ActionFormat;
 
     use super::*;
     use crate::cli::{ActionFormatArg, EndpointArgs};
@@ -363,10 +325,12 @@ mod tests {
     #[test]
     fn command_line_and_environment_select_the_actions_format() {
         let local = |action_format: Option<&str>| Settings {
-            base_url: Some("http://127.0.0.1:4030/v1".to_owned()),
-            model: Some("smollm2".to_owned()),
             action_format: action_format.map(str::to_owned),
-            ..Settings::default()
+            ..Settings::from_variables(|name| match name {
+                "OPENAI_BASE_URL" => Some("http://127.0.0.1:4030/v1".into()),
+                "OPENAI_MODEL" => Some("smollm2".into()),
+                _ => None,
+            })
         };
 
         assert_eq!(form(None, &local(None)), Ok(ActionFormat::Schema));
@@ -386,33 +350,50 @@ mod tests {
         let agent = || Project::new().brain(positronic_core::dsl::brain("Agent"));
         let proxy = || EndpointArgs { proxy: Some("http://127.0.0.1:1".to_owned()), ..EndpointArgs::default() };
         let none = with(proxy(), None, &agent(), &Settings::default()).unwrap_err();
-        assert_eq!(none, "--proxy needs an endpoint, and none is configured");
+        assert_eq!(none, "--proxy needs a provider's model, and none is configured");
         let own = agent().model(Tier::Normal, Arc::new(ScriptedModel::new([])));
         let unasked = with(proxy(), None, &own, &local(None)).unwrap_err();
-        assert_eq!(unasked, "--proxy needs an endpoint, but the project's own model scripted/scripted answers");
+        assert_eq!(unasked, "--proxy needs a provider's model, but the project's own model scripted/scripted answers");
         assert_eq!(with(proxy(), Some("smollm2"), &own, &local(None)), Ok("openai/smollm2".to_owned()));
         let without_endpoint = form(Some(ActionFormatArg::Plain), &Settings::default()).unwrap_err();
         assert!(
-            without_endpoint.starts_with("error: --action-format needs an endpoint, and none is configured\n"),
+            without_endpoint.starts_with("error: --action-format needs a provider's model, and none is configured\n"),
             "{without_endpoint}"
         );
     }
 
-    #[tokio::test]
-    async fn recording_asks_the_model_of_each_tier() {
-        let says = |text: &'static str| Arc::new(ScriptedModel::new([Reply::text(text)])) as Arc<dyn Model>;
-        let both = ByTier { normal: says("normal"), high: Some(says("high")) };
-        let request = |tier| ModelRequest {
-            path: positronic_core::record::Path::root().stage("Ask").iteration(0),
-            attempt: 0,
-            system: "".into(),
-            context: [].into(),
-            tools: Arc::default(),
-            messages: Transcript::default(),
-            settings: Arc::new(positronic_core::record::Settings::builder().tier(tier).build()),
+    #[test]
+    fn each_tier_has_the_first_model_of_flag_project_and_environment() {
+        let settings = |variables: &[(&str, &str)]| {
+            let value =
+                |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).into());
+            Settings::from_variables(value)
+        };
+        let environment = settings(&[
+            ("ANTHROPIC_API_KEY", "k"),
+            ("GEMINI_API_KEY", "k"),
+            ("POSITRONIC_MODEL", "anthropic/env"),
+            ("POSITRONIC_HIGH_MODEL", "gemini/env-high"),
+        ]);
+        let agent = || Project::new().brain(positronic_core::dsl::brain("Agent"));
+        let own = |tier| (tier, Arc::new(ScriptedModel::new([])) as Arc<dyn Model>);
+        let with = |tiers: &[Tier]| {
+            tiers.iter().map(|tier| own(*tier)).fold(agent(), |project, (tier, model)| project.model(tier, model))
+        };
+        let tiers = |project: &Project, model: Option<&str>, high: Option<&str>| {
+            let owned = |name: Option<&str>| name.map(str::to_owned);
+            let flags = ModelArgs { model: owned(model), high_model: owned(high), ..ModelArgs::default() };
+            let models = models_for_run(project, &flags, "Agent", &environment).unwrap();
+            format!("{} {}", models.normal.name(), models.high.map_or_else(|| "none".to_owned(), |high| high.name()))
         };
 
-        assert_eq!(both.call(&request(Tier::High), &NoDeltas).await.unwrap().text(), "high");
-        assert_eq!(both.call(&request(Tier::Normal), &NoDeltas).await.unwrap().text(), "normal");
+        assert_eq!(tiers(&agent(), None, None), "anthropic/env gemini/env-high");
+        assert_eq!(tiers(&agent(), Some("ollama/a"), None), "ollama/a none");
+        assert_eq!(tiers(&agent(), Some("ollama/a"), Some("gemini/b")), "ollama/a gemini/b");
+        assert_eq!(tiers(&agent(), None, Some("ollama/b")), "anthropic/env ollama/b");
+        assert_eq!(tiers(&with(&[Tier::Normal]), None, None), "scripted/scripted gemini/env-high");
+        assert_eq!(tiers(&with(&[Tier::High]), None, None), "anthropic/env scripted/scripted");
+        assert_eq!(tiers(&with(&[Tier::Normal, Tier::High]), None, None), "scripted/scripted scripted/scripted");
+        assert_eq!(tiers(&with(&[Tier::Normal, Tier::High]), Some("ollama/a"), None), "ollama/a none");
     }
 }

@@ -2,9 +2,8 @@
 //!
 //! | variable | meaning |
 //! |---|---|
-//! | `OPENAI_API_KEY` | API key of the endpoint |
-//! | `OPENAI_BASE_URL` | base URL of the endpoint, including the version; the default is OpenAI |
-//! | `OPENAI_MODEL` | default of `--model` |
+//! | keys and base URLs of providers, `OPENAI_MODEL` | see [`Providers`] |
+//! | `POSITRONIC_MODEL`, `POSITRONIC_HIGH_MODEL` | defaults of `--model` and `--high-model` |
 //! | `POSITRONIC_STORE` | default of `--store` |
 //! | `CARGO`, `CARGO_PKG_NAME` | the package whose binary `cargo run` started |
 //! | `POSITRONIC_PRICES` | default of `--prices` |
@@ -19,15 +18,17 @@ use std::fmt;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
+use positronic_providers::Providers;
+
 /// The settings of one call of the command.
 #[derive(Clone, Default)]
 pub(crate) struct Settings {
-    /// The endpoint's key.
-    pub(crate) api_key: Option<String>,
-    /// The endpoint.
-    pub(crate) base_url: Option<String>,
-    /// The model.
+    /// The providers with their keys and base URLs.
+    pub(crate) providers: Providers,
+    /// The string of the normal tier's model.
     pub(crate) model: Option<String>,
+    /// The string of the high tier's model.
+    pub(crate) high_model: Option<String>,
     /// Path of the store.
     pub(crate) store: Option<PathBuf>,
     /// The package whose binary cargo has started.
@@ -77,9 +78,9 @@ impl Settings {
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(variable);
         let utf8 = |locale: &String| locale.to_ascii_lowercase().replace('-', "").contains("utf8");
         Self {
-            api_key: variable("OPENAI_API_KEY"),
-            base_url: variable("OPENAI_BASE_URL"),
-            model: variable("OPENAI_MODEL"),
+            providers: Providers::from_variables(variable),
+            model: variable("POSITRONIC_MODEL"),
+            high_model: variable("POSITRONIC_HIGH_MODEL"),
             store: path("POSITRONIC_STORE").map(PathBuf::from),
             cargo_package: variable("CARGO").and_then(|_| variable("CARGO_PKG_NAME")),
             prices: path("POSITRONIC_PRICES").map(PathBuf::from),
@@ -92,19 +93,19 @@ impl Settings {
         }
     }
 
-    /// Returns whether an endpoint is configured.
+    /// Returns whether the environment has a model: a named one, or a configured provider.
     #[must_use]
-    pub(crate) const fn has_endpoint(&self) -> bool {
-        self.api_key.is_some() || self.base_url.is_some()
+    pub(crate) fn has_model(&self) -> bool {
+        self.model.is_some() || self.providers.is_configured()
     }
 }
 
 impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Settings")
-            .field("api_key", &self.api_key.as_ref().map(|_| "hidden"))
-            .field("base_url", &self.base_url)
+            .field("providers", &self.providers)
             .field("model", &self.model)
+            .field("high_model", &self.high_model)
             .finish_non_exhaustive()
     }
 }
@@ -117,12 +118,12 @@ mod tests {
     fn empty_variable_counts_as_unset_and_keys_are_redacted() {
         let settings = Settings::from_variables(|name| match name {
             "OPENAI_API_KEY" => Some("sk-secret".into()),
-            "NO_COLOR" | "OPENAI_MODEL" => Some(OsString::new()),
+            "NO_COLOR" | "POSITRONIC_MODEL" => Some(OsString::new()),
             "LANG" => Some("C".into()),
             _ => None,
         });
 
-        assert!(settings.has_endpoint() && !settings.no_color && !settings.unicode);
+        assert!(settings.has_model() && !settings.no_color && !settings.unicode);
         assert_eq!(settings.model, None);
         assert!(!format!("{settings:?}").contains("secret"));
     }

@@ -42,8 +42,8 @@ pub(crate) struct ShowArgs {
     /// A brain's title or a run's id, or a prefix of either; a brain takes precedence
     #[arg(value_name = "BRAIN|RUN")]
     pub(crate) what: String,
-    /// File with model prices for the run's cost, as TOML or JSON [default: POSITRONIC_PRICES, else a small built-in table
-    /// of March 2026]
+    /// File with model prices for the run's cost, as TOML or JSON [default: POSITRONIC_PRICES, else a built-in table
+    /// of 2026]
     #[arg(long, value_name = "FILE")]
     pub(crate) prices: Option<PathBuf>,
     /// Write JSON
@@ -54,16 +54,19 @@ pub(crate) struct ShowArgs {
 /// Environment variables in `run --help`.
 pub(super) const ENVIRONMENT: &str = "\
 Environment:
-  OPENAI_API_KEY    API key of the endpoint
-  OPENAI_BASE_URL   base URL of the endpoint, including the version; the default is OpenAI
-  OPENAI_MODEL      default of --model
+  OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY, OPENROUTER_API_KEY
+                    API keys of the providers; `positronic models` lists what is set
+  OPENAI_BASE_URL   an OpenAI-compatible endpoint, including the version; the default is OpenAI
+  OPENAI_MODEL      its default model
+  POSITRONIC_MODEL, POSITRONIC_HIGH_MODEL
+                    defaults of --model and --high-model
   POSITRONIC_STORE  default of --store
   POSITRONIC_PRICES default of --prices
   POSITRONIC_ACTION_FORMAT
                     default of --action-format
   NO_COLOR          disables colours
 
-Without a key and a base URL, the brain's bundled cassette is played.";
+Without a key and a named model, the brain's bundled cassette is played.";
 
 /// Notes about waiting runs in `run --help`.
 const WAITING: &str = "\
@@ -116,14 +119,18 @@ pub(crate) struct OptionArgs {
 /// Which model answers.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct ModelArgs {
-    /// The model; `openai-responses/NAME` uses the Responses API, any other name chat completions
-    #[arg(long, value_name = "NAME", conflicts_with = "cassette")]
+    /// The model as PROVIDER/NAME, such as anthropic/claude-haiku-5-5; without a provider, a model of OPENAI_BASE_URL
+    /// [default: POSITRONIC_MODEL, else that of the only provider with a key]
+    #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
+    /// The model of loops in the high tier [default: POSITRONIC_HIGH_MODEL, else the normal model; with --model, that one]
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) high_model: Option<String>,
     /// Play a recording instead of asking a model
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["model", "high_model", "action_format", "max_output_tokens", "reasoning", "headers", "proxy"])]
     pub(crate) cassette: Option<PathBuf>,
     /// Request format of structured actions, for brains that use them [default: POSITRONIC_ACTION_FORMAT, else schema]
-    #[arg(long, value_name = "FORM", value_enum, conflicts_with = "cassette")]
+    #[arg(long, value_name = "FORM", value_enum)]
     pub(crate) action_format: Option<ActionFormatArg>,
     /// File with model prices, as TOML or JSON, for the run's cost and money limits [default: POSITRONIC_PRICES]
     #[arg(long, value_name = "FILE")]
@@ -132,21 +139,21 @@ pub(crate) struct ModelArgs {
     pub(crate) endpoint: EndpointArgs,
 }
 
-/// Settings of requests to an endpoint.
+/// Settings of requests to providers.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct EndpointArgs {
     /// Maximum tokens per answer, including reasoning, such as 4000 or 4k; a lower limit of the brain takes precedence
-    #[arg(long, value_name = "NUMBER", value_parser = output_tokens, conflicts_with = "cassette", allow_negative_numbers = true)]
+    #[arg(long, value_name = "NUMBER", value_parser = output_tokens, allow_negative_numbers = true)]
     pub(crate) max_output_tokens: Option<u32>,
-    /// Reasoning effort: none, minimal, low, medium, high, or another value of the endpoint; a brain's own setting takes
+    /// Reasoning effort: none, minimal, low, medium, high, or another value of the model; a brain's own setting takes
     /// precedence
-    #[arg(long, value_name = "EFFORT", value_parser = name, conflicts_with = "cassette")]
+    #[arg(long, value_name = "EFFORT", value_parser = name)]
     pub(crate) reasoning: Option<String>,
-    /// Extra HTTP header for the endpoint, such as 'X-Title: Help Desk'; repeatable
-    #[arg(long = "header", value_name = "NAME: VALUE", conflicts_with = "cassette")]
+    /// Extra HTTP header for the providers of both tiers, such as 'X-Title: Help Desk'; repeatable
+    #[arg(long = "header", value_name = "NAME: VALUE")]
     pub(crate) headers: Vec<String>,
-    /// Proxy for the endpoint, http://HOST:PORT or socks5://HOST:PORT
-    #[arg(long, value_name = "URL", conflicts_with = "cassette")]
+    /// Proxy for requests to models, http://HOST:PORT or socks5://HOST:PORT
+    #[arg(long, value_name = "URL")]
     pub(crate) proxy: Option<String>,
 }
 

@@ -6,8 +6,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::{
     ApproveArgs, CancelArgs, ChatArgs, ConversationsArgs, DiffArgs, EventsArgs, ExportArgs, FilesArgs, ForkArgs,
-    ImportArgs, InboxArgs, ListArgs, NewArgs, PruneArgs, RecordArgs, RejectArgs, ReportArgs, RunArgs, RunByArgs,
-    RunsArgs, SendArgs, ShowArgs, StateArgs, TriggersArgs, WatchArgs, WorkArgs,
+    ImportArgs, InboxArgs, ListArgs, ModelsArgs, NewArgs, PruneArgs, RecordArgs, RejectArgs, ReportArgs, RunArgs,
+    RunByArgs, RunsArgs, SendArgs, ShowArgs, StateArgs, TriggersArgs, WatchArgs, WorkArgs,
 };
 use crate::cli::EXIT_CODES;
 
@@ -60,6 +60,8 @@ pub(crate) enum Command {
     List(ListArgs),
     /// Show a brain's stages and options, or a run's progress and pending items
     Show(ShowArgs),
+    /// List the configured providers of models, or ask their models for one word
+    Models(ModelsArgs),
     /// Run a brain
     Run(RunArgs),
     /// Chat with a brain, in a conversation that can be continued
@@ -113,7 +115,16 @@ pub(crate) enum Command {
 impl Command {
     /// Returns whether the command needs the code of the project's brains.
     pub(crate) const fn needs_brains(&self) -> bool {
-        matches!(self, Self::List(_) | Self::Show(_) | Self::Run(_) | Self::Chat(_) | Self::Work(_) | Self::Fork(_))
+        matches!(
+            self,
+            Self::List(_)
+                | Self::Show(_)
+                | Self::Models(_)
+                | Self::Run(_)
+                | Self::Chat(_)
+                | Self::Work(_)
+                | Self::Fork(_)
+        )
     }
 }
 
@@ -127,7 +138,7 @@ mod tests {
     fn command_line_is_valid_and_its_help_matches_the_snapshots() {
         Cli::command().debug_assert();
         insta::assert_snapshot!("help", Cli::command().term_width(80).render_long_help().to_string());
-        for name in ["run", "chat", "work", "approve", "send"] {
+        for name in ["run", "chat", "work", "models", "approve", "send"] {
             let mut command = Cli::command().term_width(80);
             let command = command.find_subcommand_mut(name).unwrap();
             insta::assert_snapshot!(format!("help_{name}"), command.render_help().to_string());

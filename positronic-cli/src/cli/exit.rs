@@ -8,7 +8,7 @@ Exit codes:
   2    usage error: unknown brain or run, invalid option, unknown flag
   3    the run waits for an approval or an answer, and no terminal to ask on
   4    the run was cancelled, but not by Ctrl-C
-  5    no model: no key, no base URL, no cassette
+  5    no model: no key, no base URL, no cassette; `models check`: a model failed
   6    environment error: no project, a failed build, an unusable store
   7    the run refuses: it is over, already decided, or the input is invalid
   130  Ctrl-C: `run` has cancelled the run, other commands leave it unchanged

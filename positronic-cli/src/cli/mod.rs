@@ -6,6 +6,7 @@ mod conversations;
 mod exit;
 mod json;
 pub(crate) mod limits;
+mod models;
 mod names;
 pub(crate) mod options;
 mod runs;
@@ -13,10 +14,8 @@ mod signals;
 mod suggest;
 mod values;
 
-#[cfg(test)]
-pub(crate) use brains::EndpointArgs;
 pub(crate) use brains::{
-    ActionFormatArg, ListArgs, ModelArgs, NewArgs, OptionArgs, OutputArgs, RunArgs, ShowArgs, WorkArgs,
+    ActionFormatArg, EndpointArgs, ListArgs, ModelArgs, NewArgs, OptionArgs, OutputArgs, RunArgs, ShowArgs, WorkArgs,
 };
 pub(crate) use command::{Cli, Color, Command, StoreArgs};
 pub(crate) use conversations::{
@@ -25,6 +24,7 @@ pub(crate) use conversations::{
 };
 pub(crate) use exit::{EXIT_CODES, Exit};
 pub(crate) use json::no_json;
+pub(crate) use models::{ModelsArgs, ModelsCheckArgs, ModelsCommand};
 pub(crate) use names::check_name;
 pub(crate) use runs::{
     DiffArgs, EventsArgs, ExportArgs, FilesArgs, ForkArgs, ImportArgs, InboxArgs, PruneArgs, RecordArgs, ReportArgs,

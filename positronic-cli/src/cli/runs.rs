@@ -123,8 +123,8 @@ pub(crate) struct ReportArgs {
     /// Replace an existing file
     #[arg(long)]
     pub(crate) force: bool,
-    /// File with model prices for the run's cost, as TOML or JSON [default: POSITRONIC_PRICES, else a small built-in table of
-    /// March 2026]
+    /// File with model prices for the run's cost, as TOML or JSON [default: POSITRONIC_PRICES, else a built-in table of
+    /// 2026]
     #[arg(long, value_name = "FILE")]
     pub(crate) prices: Option<PathBuf>,
     /// Write JSON instead of Markdown

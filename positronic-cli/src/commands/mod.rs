@@ -15,6 +15,7 @@ pub(crate) mod files;
 pub(crate) mod fork;
 pub(crate) mod inbox;
 pub(crate) mod list;
+pub(crate) mod models;
 pub(crate) mod new;
 pub(crate) mod prune;
 pub(crate) mod record;

@@ -412,7 +412,7 @@ fn all_problems_of_a_command_line_are_reported_at_once() {
     insta::assert_snapshot!(told(&["run", "idle"]), @r"
     5
     error: no model is configured, and `Idle` has no bundled cassette
-      set OPENAI_API_KEY for OpenAI, or OPENAI_BASE_URL for another compatible endpoint
+      set the key of a provider, such as OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or OPENAI_BASE_URL for another compatible endpoint
       or run without a key: --cassette FILE plays a recording of --record FILE
     ");
     insta::assert_snapshot!(told(&["run", "help desk", "-o", "customer=ada", "--cassette", "missing.jsonl"]), @r"
@@ -426,7 +426,7 @@ fn all_problems_of_a_command_line_are_reported_at_once() {
     insta::assert_snapshot!(told(&["run", "help desk", "-o", "customer=ada", "--record", "x.jsonl"]), @r"
     5
     error: cannot record: no model is configured
-      set OPENAI_API_KEY for OpenAI, or OPENAI_BASE_URL for another compatible endpoint
+      set the key of a provider, such as OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or OPENAI_BASE_URL for another compatible endpoint
     ");
 }
 

@@ -8,7 +8,10 @@ use assert_cmd::cargo::cargo_bin_cmd;
 
 fn positronic() -> Command {
     let mut command = cargo_bin_cmd!("positronic");
-    command.env_remove("OPENAI_API_KEY").env_remove("OPENAI_BASE_URL").env("NO_COLOR", "1");
+    for name in positronic_providers::Providers::variables().chain(["POSITRONIC_MODEL"]) {
+        command.env_remove(name);
+    }
+    command.env("NO_COLOR", "1");
     command
 }
 

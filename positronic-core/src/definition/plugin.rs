@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{LoopDefinition, Scope, StateValue, UntypedReply};
 use crate::error::Result;
-use crate::record::{CallFlags, ModelResponse, PluginDocument};
+use crate::record::{CallFlags, Citation, ModelResponse, PluginDocument};
 
 /// A plugin of a loop. Each hook returns the plugin's new state; `scope.plugins` has the previous states of all plugins.
 pub trait AnyPlugin: Send + Sync {
@@ -20,8 +20,13 @@ pub trait AnyPlugin: Send + Sync {
     fn request<'a>(&'a self, scope: Scope, definition: &'a mut LoopDefinition)
     -> BoxFuture<'a, Result<PluginDocument>>;
 
-    /// Inspects an answer.
-    fn response<'a>(&'a self, scope: Scope, response: &'a ModelResponse) -> BoxFuture<'a, Result<PluginDocument>>;
+    /// Inspects an answer, and may add citations to it.
+    fn response<'a>(
+        &'a self,
+        scope: Scope,
+        response: &'a ModelResponse,
+        citations: &'a mut Vec<Citation>,
+    ) -> BoxFuture<'a, Result<PluginDocument>>;
 
     /// Wraps a call of a function tool, or replies instead of it.
     fn call<'a>(

@@ -180,7 +180,7 @@ impl<O, S, V> StepContext<O, S, V> {
     ///     .state(None::<FileRef>)
     ///     .step("Take", async |cx| Ok(Some(cx.file("bird.jpg", "image/jpeg", photo().await?).await?)))
     ///     .r#loop("Look", |cx| {
-    ///         let bird = cx.state.clone();
+    ///         let bird = cx.state.iter().cloned();
     ///         cx.system("You know all birds.").input(UserMessage::new("Which bird is it?").files(bird))
     ///     });
     /// # let _ = spotter;

@@ -62,7 +62,7 @@ pub use context::{Brains, LoopContext, StepContext, ToolContext};
 pub use r#loop::Loop;
 pub use loop_stage::IntoLoop;
 pub use output::OutputType;
-pub use plugin::{Plugin, PluginContext, Preparation, RequestEdit};
+pub use plugin::{Plugin, PluginContext, Preparation, RequestEdit, ResponseInspection};
 pub use plugin_state::PluginState;
 pub use question::ModelCall;
 pub use read_only::ReadOnly;

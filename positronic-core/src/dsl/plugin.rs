@@ -39,7 +39,7 @@ use crate::definition::{
 };
 use crate::error::{Error, Result};
 use crate::record::{
-    ContextItem, Message, ModelResponse, Path, PluginDocument, Prompt, RunId, Settings, ToolDecl, ToolId,
+    Citation, ContextItem, Message, ModelResponse, Path, PluginDocument, Prompt, RunId, Settings, ToolDecl, ToolId,
 };
 
 /// A plugin for the loops of brains with options `O`, state `S` and services `V`.
@@ -116,14 +116,14 @@ pub trait Plugin<O: Options, S: State, V: Services>: Send + Sync + 'static {
         std::future::ready(Ok(()))
     }
 
-    /// Inspects an answer; state changes are recorded with the answer.
+    /// Inspects an answer, and may add sources to it ([`ResponseInspection::cite`]); state changes are recorded with the answer.
     ///
     /// # Errors
     ///
     /// An [`Error`] is recorded; the answer stands.
     fn response(
         &self,
-        cx: &mut PluginContext<O, S, V, Self::State>,
+        cx: &mut ResponseInspection<'_, O, S, V, Self::State>,
         response: &ModelResponse,
     ) -> impl Future<Output = Result<()>> + Send {
         _ = (cx, response);
@@ -328,6 +328,19 @@ impl<O, S, V, P> RequestEdit<'_, O, S, V, P> {
     }
 }
 
+/// An answer, before it is recorded.
+pub struct ResponseInspection<'a, O, S, V, P> {
+    context: PluginContext<O, S, V, P>,
+    citations: &'a mut Vec<Citation>,
+}
+
+impl<O, S, V, P> ResponseInspection<'_, O, S, V, P> {
+    /// Adds a source to the answer, which people see after its text. The model does not get it.
+    pub fn cite(&mut self, citation: Citation) {
+        self.citations.push(citation);
+    }
+}
+
 macro_rules! deref_to_context {
     ($type:ident) => {
         impl<O, S, V, P> std::ops::Deref for $type<'_, O, S, V, P> {
@@ -354,6 +367,7 @@ macro_rules! deref_to_context {
 
 deref_to_context!(Preparation);
 deref_to_context!(RequestEdit);
+deref_to_context!(ResponseInspection);
 
 /// Erases a plugin's types.
 pub(super) fn erased<O: Options, S: State, V: Services, P: Plugin<O, S, V>>(plugin: P) -> Arc<dyn AnyPlugin> {
@@ -396,11 +410,16 @@ impl<O: Options, S: State, V: Services, P: Plugin<O, S, V>> AnyPlugin for Erased
         })
     }
 
-    fn response<'a>(&'a self, scope: Scope, response: &'a ModelResponse) -> BoxFuture<'a, Result<PluginDocument>> {
+    fn response<'a>(
+        &'a self,
+        scope: Scope,
+        response: &'a ModelResponse,
+        citations: &'a mut Vec<Citation>,
+    ) -> BoxFuture<'a, Result<PluginDocument>> {
         Box::pin(async move {
-            let mut context = self.context(scope)?;
-            self.plugin.response(&mut context, response).await?;
-            context.kept()
+            let mut inspection = ResponseInspection { context: self.context(scope)?, citations };
+            self.plugin.response(&mut inspection, response).await?;
+            inspection.kept()
         })
     }
 

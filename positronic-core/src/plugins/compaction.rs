@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::dsl::{Options, Plugin, PluginContext, PluginState, Preparation, Services, State};
+use crate::dsl::{Options, Plugin, PluginState, Preparation, ResponseInspection, Services, State};
 use crate::error::{Error, Result};
 use crate::model::wrap::file_tokens;
 use crate::record::{Assistant, Message, ModelResponse, Path, Tier};
@@ -224,7 +224,11 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Compaction {
         Ok(())
     }
 
-    async fn response(&self, cx: &mut PluginContext<O, S, V, Compacted>, response: &ModelResponse) -> Result<()> {
+    async fn response(
+        &self,
+        cx: &mut ResponseInspection<'_, O, S, V, Compacted>,
+        response: &ModelResponse,
+    ) -> Result<()> {
         if self.enabled && self.tokens.is_some() {
             cx.state.tokens = response.metadata.usage.total();
         }

@@ -21,7 +21,7 @@ pub enum Message {
     User {
         /// The text.
         text: String,
-        /// The files, which follow the text.
+        /// The files. Adapters send them before the text, so that their bytes stay in the prefix that a provider has cached.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         files: Vec<Attachment>,
     },
@@ -38,7 +38,7 @@ pub enum Message {
         name: String,
         /// The text for the model.
         text: String,
-        /// The files, which follow the text.
+        /// The files.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         files: Vec<Attachment>,
     },

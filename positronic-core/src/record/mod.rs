@@ -9,6 +9,7 @@
 mod answer;
 mod approval;
 mod budget;
+mod bundled_prices;
 mod call;
 mod canonical;
 mod document;
@@ -71,7 +72,7 @@ pub use path::{Path, PathError, Segment};
 pub(crate) use path::{parent_of, segments_of};
 pub use plugin::{PluginChange, PluginDocument, PluginStates};
 pub(crate) use price::longest_match;
-pub use price::{Charge, Money, MoneyError, Price, PriceTable};
+pub use price::{Charge, LongRequest, Money, MoneyError, Price, PriceTable};
 pub use prompt::{
     CustomOutput, FileOutput, Output, OutputKind, Prompt, PromptState, SideOutput, ToolOutput, WidgetOutput,
     shown_together,

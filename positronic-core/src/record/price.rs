@@ -148,7 +148,7 @@ impl<'de> Deserialize<'de> for Money {
 }
 
 /// The price of a model, per million tokens.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Price {
     /// Tokens of the request.
@@ -161,22 +161,44 @@ pub struct Price {
     /// Tokens of the request that the provider wrote to its cache; `input` by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write: Option<Money>,
+    /// Tokens of the request that the provider wrote to its cache for an hour; `cache_write` by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_write_1h: Option<Money>,
     /// Reasoning tokens of the answer; `output` by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<Money>,
+    /// Another price for long requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub long: Option<Box<LongRequest>>,
+}
+
+/// The price of long requests. It applies to all tokens of such a request and its answer.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LongRequest {
+    /// Requests with more tokens than this are long; cached tokens count.
+    pub above: u64,
+    /// The price.
+    pub price: Price,
 }
 
 impl Price {
-    /// Returns the price of tokens, rounded to the nearest billionth.
+    /// Returns the price of a request and its answer, rounded to the nearest billionth.
     #[must_use]
     pub fn of(&self, usage: &Usage) -> Money {
+        if let Some(long) = self.long.as_ref().filter(|long| usage.input > long.above) {
+            return long.price.of(usage);
+        }
         let cached = usage.cached.min(usage.input);
         let written = usage.cache_write.min(usage.input - cached);
+        let for_an_hour = usage.cache_write_1h.min(written);
         let reasoning = usage.reasoning.min(usage.output);
+        let cache_write = self.cache_write.unwrap_or(self.input);
         let parts = [
             (usage.input - cached - written, self.input),
             (cached, self.cached.unwrap_or(self.input)),
-            (written, self.cache_write.unwrap_or(self.input)),
+            (written - for_an_hour, cache_write),
+            (for_an_hour, self.cache_write_1h.unwrap_or(cache_write)),
             (usage.output - reasoning, self.output),
             (reasoning, self.reasoning.unwrap_or(self.output)),
         ];
@@ -210,6 +232,7 @@ pub struct Charge {
 ///
 /// [prices]
 /// "openai/gpt-4o" = { input = 2.50, output = 10, cached = 1.25 }
+/// "gemini/gemini-2.5-pro" = { input = 1.25, output = 10, long = { above = 200_000, price = { input = 2.50, output = 15 } } }
 /// "local/*" = { input = 0, output = 0 }
 /// ```
 ///
@@ -228,55 +251,11 @@ pub struct PriceTable {
     pub prices: IndexMap<String, Price>,
 }
 
-fn usd() -> String {
+pub(super) fn usd() -> String {
     "USD".to_owned()
 }
 
-/// The bundled prices, in thousandths of a dollar: input, output, cached input.
-const BUNDLED: [(&str, u64, u64, u64); 11] = [
-    ("openai/gpt-5", 1250, 10_000, 125),
-    ("openai/gpt-5-mini", 250, 2000, 25),
-    ("openai/gpt-5-nano", 50, 400, 5),
-    ("openai/gpt-4.1", 2000, 8000, 500),
-    ("openai/gpt-4.1-mini", 400, 1600, 100),
-    ("openai/gpt-4.1-nano", 100, 400, 25),
-    ("openai/gpt-4o", 2500, 10_000, 1250),
-    ("openai/gpt-4o-mini", 150, 600, 75),
-    ("openai/o3", 2000, 8000, 500),
-    ("openai/o3-mini", 1100, 4400, 550),
-    ("openai/o4-mini", 1100, 4400, 275),
-];
-
 impl PriceTable {
-    /// Returns a small table that is bundled with the library, in US dollars per million tokens:
-    ///
-    /// | model | input | cached | output |
-    /// |---|---|---|---|
-    /// | `gpt-5` | 1.25 | 0.125 | 10 |
-    /// | `gpt-5-mini` | 0.25 | 0.025 | 2 |
-    /// | `gpt-5-nano` | 0.05 | 0.005 | 0.40 |
-    /// | `gpt-4.1` | 2 | 0.50 | 8 |
-    /// | `gpt-4.1-mini` | 0.40 | 0.10 | 1.60 |
-    /// | `gpt-4.1-nano` | 0.10 | 0.025 | 0.40 |
-    /// | `gpt-4o` | 2.50 | 1.25 | 10 |
-    /// | `gpt-4o-mini` | 0.15 | 0.075 | 0.60 |
-    /// | `o3` | 2 | 0.50 | 8 |
-    /// | `o3-mini` | 1.10 | 0.55 | 4.40 |
-    /// | `o4-mini` | 1.10 | 0.275 | 4.40 |
-    ///
-    /// They are OpenAI's standard prices, for the provider `openai`, as of public copies of its price list in March 2026;
-    /// the list itself, at <https://platform.openai.com/docs/pricing>, was not consulted. **They become outdated:** check
-    /// that list before you rely on an amount, and set your own table.
-    #[must_use]
-    pub fn bundled() -> Self {
-        let dollars = |thousandths: u64| Money(thousandths * (NANOS / 1000));
-        let price = |(model, input, output, cached): (&str, u64, u64, u64)| {
-            let (input, output, cached) = (dollars(input), dollars(output), Some(dollars(cached)));
-            (model.to_owned(), Price { input, output, cached, cache_write: None, reasoning: None })
-        };
-        Self { as_of: "2026-03-21".to_owned(), currency: usd(), prices: BUNDLED.into_iter().map(price).collect() }
-    }
-
     /// Returns the price of an answer's model: of the reported one, else of the requested one.
     #[must_use]
     pub fn price(&self, metadata: &ResponseMetadata) -> Option<&Price> {
@@ -356,10 +335,9 @@ mod tests {
     #[test]
     fn cached_and_reasoning_tokens_default_to_the_prices_of_input_and_output() {
         let dollar = |thousandths: u64| nanos(thousandths * 1_000_000);
-        let plain =
-            Price { input: dollar(2000), output: dollar(8000), cached: None, cache_write: None, reasoning: None };
+        let plain = Price { input: dollar(2000), output: dollar(8000), ..Price::default() };
         let all = Price { cached: Some(dollar(500)), reasoning: Some(dollar(4000)), ..plain.clone() };
-        let usage = |input, cached, output, reasoning| Usage { input, output, cached, cache_write: 0, reasoning };
+        let usage = |input, cached, output, reasoning| Usage { input, output, cached, reasoning, ..Usage::default() };
         for (price, used, cost) in [
             (&plain, usage(0, 0, 0, 0), 0),
             (&plain, usage(1, 0, 0, 0), 2000),
@@ -378,14 +356,18 @@ mod tests {
         assert_eq!(writes.of(&written(40, 30)), nanos(30 * 2000 + 40 * 500 + 30 * 2500));
         assert_eq!(writes.of(&written(40, 99)), nanos(40 * 500 + 60 * 2500), "a token counts once");
         assert_eq!(all.of(&written(0, 99)), nanos(100 * 2000));
-        let tiny = Price { input: nanos(1), output: nanos(0), cached: None, cache_write: None, reasoning: None };
+        let for_an_hour = Price { cache_write_1h: Some(dollar(4000)), ..writes.clone() };
+        let hour = |cache_write_1h| Usage { cache_write_1h, ..written(40, 30) };
+        assert_eq!(for_an_hour.of(&hour(10)), nanos(30 * 2000 + 40 * 500 + 20 * 2500 + 10 * 4000));
+        assert_eq!(for_an_hour.of(&hour(99)), nanos(30 * 2000 + 40 * 500 + 30 * 4000), "a token counts once");
+        assert_eq!(writes.of(&hour(10)), writes.of(&written(40, 30)));
+        let tiny = Price { input: nanos(1), ..Price::default() };
         assert_eq!([499_999, 500_000, 1_499_999].map(|tokens| tiny.of(&usage(tokens, 0, 0, 0)).nanos()), [0, 1, 1]);
     }
 
     #[test]
     fn longest_matching_key_is_the_price() {
-        let price =
-            |input| Price { input: nanos(input), output: nanos(0), cached: None, cache_write: None, reasoning: None };
+        let price = |input| Price { input: nanos(input), ..Price::default() };
         let keys = ["gpt-4o", "openai/gpt-4o", "gpt-4o-mini", "local/*", "local/big-*", "openai/o*", "o3"];
         let prices = (1..).zip(keys).map(|(input, key)| (key.to_owned(), price(input))).collect();
         let table = PriceTable { as_of: String::new(), currency: usd(), prices };
@@ -418,13 +400,30 @@ mod tests {
     }
 
     #[test]
-    fn bundled_table_matches_its_docs() {
-        let table = PriceTable::bundled();
-        let used = Usage { input: 1_000_000, output: 1_000_000, cached: 500_000, cache_write: 0, reasoning: 9 };
-        assert_eq!(table.prices["openai/gpt-5"].of(&used).to_string(), "10.6875");
-        assert_eq!(table.prices.len(), BUNDLED.len());
+    fn long_request_has_its_own_price_for_all_tokens() {
+        let table: PriceTable = serde_json::from_value(json!({
+            "as_of": "2026-11-01",
+            "prices": {"a/b": {
+                "input": 1, "output": 10,
+                "long": {"above": 200, "price": {"input": 2, "output": 15, "cached": "0.5"}},
+            }},
+        }))
+        .unwrap();
+        let price = &table.prices["a/b"];
+        let of = |input, cached| price.of(&Usage { input, cached, output: 1, ..Usage::default() }).nanos();
+
+        assert_eq!(of(200, 100), 200 * 1000 + 10_000);
+        assert_eq!(of(201, 200), 2000 + 200 * 500 + 15_000, "cached tokens count");
         let text = serde_json::to_string(&table).unwrap();
-        assert!(text.contains(r#""openai/gpt-5-nano":{"input":"0.05","output":"0.4","cached":"0.005"}"#), "{text}");
         assert_eq!(serde_json::from_str::<PriceTable>(&text).unwrap(), table);
+    }
+
+    #[test]
+    fn prices_and_usage_of_earlier_versions_are_read_and_written_unchanged() {
+        let price = r#"{"input":"1","output":"2","cached":"0.1","cache_write":"1.25","reasoning":"3"}"#;
+        let usage = r#"{"input":7,"output":3,"cached":1,"cache_write":2,"reasoning":1}"#;
+
+        assert_eq!(serde_json::to_string(&serde_json::from_str::<Price>(price).unwrap()).unwrap(), price);
+        assert_eq!(serde_json::to_string(&serde_json::from_str::<Usage>(usage).unwrap()).unwrap(), usage);
     }
 }

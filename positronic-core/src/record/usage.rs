@@ -31,6 +31,9 @@ pub struct Usage {
     /// The part of `input` that the provider wrote to its cache, which may cost more.
     #[serde(skip_serializing_if = "is_default")]
     pub cache_write: u64,
+    /// The part of `cache_write` that stays in the cache for an hour, which may cost even more.
+    #[serde(skip_serializing_if = "is_default")]
+    pub cache_write_1h: u64,
     /// The part of `output` that was reasoning.
     #[serde(skip_serializing_if = "is_default")]
     pub reasoning: u64,
@@ -50,6 +53,7 @@ impl std::ops::AddAssign for Usage {
         self.output = self.output.saturating_add(other.output);
         self.cached = self.cached.saturating_add(other.cached);
         self.cache_write = self.cache_write.saturating_add(other.cache_write);
+        self.cache_write_1h = self.cache_write_1h.saturating_add(other.cache_write_1h);
         self.reasoning = self.reasoning.saturating_add(other.reasoning);
     }
 }

@@ -109,9 +109,9 @@ impl Worker {
                 Ok(Given::Refused(response, message)) => {
                     return Outcome::Refused { response, message, attempt, took: duration };
                 }
-                Ok(Given::Answer(response)) => {
+                Ok(Given::Answer(mut response)) => {
                     let (plugins, failed) = match definition.as_deref() {
-                        Some(definition) => inspected(definition, scope.clone(), &response).await,
+                        Some(definition) => inspected(definition, scope.clone(), &mut response).await,
                         None => (scope.plugins.clone(), Vec::new()),
                     };
                     let mut calls = judge(&response.calls, &request.path, tools, definition.as_deref(), &scope).await;

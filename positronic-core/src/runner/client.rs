@@ -14,8 +14,8 @@ use super::{Clock, Ids, SystemClock, UuidIds, load};
 use crate::machine::{Refusal, RunState, hears_mail};
 use crate::projection::{Prompts, RunFile, files};
 use crate::record::{
-    Actor, Amounts, Event, EventKind, MAX_DOCUMENT_BYTES, NewEvent, Path, RunId, RunSummary, Seq, Signal, SignalId,
-    SignalKind, Status, Timestamp, check_document,
+    Actor, Amounts, Event, EventKind, FileRef, MAX_DOCUMENT_BYTES, NewEvent, Path, RunId, RunSummary, Seq, Signal,
+    SignalId, SignalKind, Status, Timestamp, check_document,
 };
 use crate::store::{
     DeliveryState, EventStore, InboundWebhook, PendingFilter, PendingItem, PostOutcome, StoreError, swept_before,
@@ -337,6 +337,23 @@ impl Client {
     /// [`StoreError::TooLarge`]; other variants if the store fails.
     pub async fn put_blob(&self, bytes: Vec<u8>) -> Result<String, StoreError> {
         self.store.put_blob(bytes, self.clock.now()).await
+    }
+
+    /// Stores a file, for a message to a run. The next sweep removes it after an hour unless an event refers to it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::put_blob`].
+    pub async fn put_file(
+        &self,
+        name: impl Into<String> + Send,
+        media_type: impl Into<String> + Send,
+        bytes: impl Into<Vec<u8>> + Send,
+    ) -> Result<FileRef, StoreError> {
+        let (name, media_type, bytes) = (name.into(), media_type.into(), bytes.into());
+        let size = bytes.len() as u64;
+        let sha256 = self.put_blob(bytes).await?;
+        Ok(FileRef::stored(name, media_type, size, sha256))
     }
 
     /// Lists the files of a run in order of creation.

@@ -5,7 +5,7 @@ use futures::future::BoxFuture;
 use super::catch::{caught, caught_now};
 use crate::definition::{Invocation, LoopDefinition, NextCall, Scope, UntypedReply};
 use crate::error::{Error, Result};
-use crate::record::{ModelResponse, PluginStates};
+use crate::record::{ModelResponse, Part, PluginStates};
 
 /// An iteration with the additions of its plugins.
 pub(super) struct PreparedIteration {
@@ -53,18 +53,26 @@ pub(super) async fn found_again(mut definition: LoopDefinition, mut scope: Scope
     definition
 }
 
-/// Lets the plugins of a loop inspect an answer. Returns their next states, and the errors of those that failed.
+/// Lets the plugins of a loop inspect an answer, and adds the sources that they name. Returns their next states, and the errors of those
+/// that failed.
 pub(super) async fn inspected(
     definition: &LoopDefinition,
     mut scope: Scope,
-    response: &ModelResponse,
+    response: &mut ModelResponse,
 ) -> (PluginStates, Vec<(&'static str, String)>) {
-    let mut failed = Vec::new();
+    let (mut failed, mut all) = (Vec::new(), Vec::new());
     for (name, plugin) in &definition.plugins {
-        match caught(plugin.response(scope.clone(), response)).await {
-            Ok(kept) => scope.plugins.set(name, kept),
+        let mut citations = Vec::new();
+        match caught(plugin.response(scope.clone(), response, &mut citations)).await {
+            Ok(kept) => {
+                scope.plugins.set(name, kept);
+                all.extend(citations);
+            }
             Err(error) => failed.push((*name, error.to_string())),
         }
+    }
+    if !all.is_empty() {
+        response.parts.push(Part::Citations { citations: all, data: None });
     }
     (scope.plugins, failed)
 }

@@ -15,7 +15,7 @@ fn table(prices: &serde_json::Value) -> PriceTable {
 }
 
 fn usage(input: u64, output: u64, cached: u64, reasoning: u64) -> Usage {
-    Usage { input, output, cached, cache_write: 0, reasoning }
+    Usage { input, output, cached, reasoning, ..Usage::default() }
 }
 
 /// A step with a question, and a loop that calls a brain whose loop asks as well.

@@ -14,6 +14,7 @@ mod api;
 mod approvals;
 #[path = "../support/asks.rs"]
 mod asks;
+mod attachments;
 mod batches;
 mod bfcl;
 mod budget_events;

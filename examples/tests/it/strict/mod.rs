@@ -3,6 +3,7 @@
 //! requests and parse the answers, so a request contains the adapter's rendering of earlier answers.
 
 mod answers;
+mod files;
 mod rules;
 mod server;
 

@@ -99,7 +99,9 @@ fn of_the_types(dialect: Dialect, request: &Value) -> Option<String> {
 /// Finds the schemas of a request, and whether the endpoint must enforce them.
 fn schemas(dialect: Dialect, request: &Value) -> Vec<(String, &Value, bool)> {
     let mut schemas = Vec::new();
-    for tool in request["tools"].as_array().into_iter().flatten() {
+    // Tools of the provider have no schema.
+    let functions = request["tools"].as_array().into_iter().flatten().filter(|tool| tool["type"] == "function");
+    for tool in functions {
         let tool = if dialect == Dialect::Chat { &tool["function"] } else { tool };
         // The Responses API enforces a schema by default.
         let strict = tool["strict"].as_bool().unwrap_or(dialect == Dialect::Responses);

@@ -166,7 +166,8 @@ fn usage(usage: &Value) -> Usage {
     let tokens = |name: &str| count(usage, name).unwrap_or(0);
     let (cached, cache_write) = (tokens("cache_read_input_tokens"), tokens("cache_creation_input_tokens"));
     let input = tokens("input_tokens").saturating_add(cached).saturating_add(cache_write);
-    let details = object(usage, "output_tokens_details");
-    let reasoning = details.and_then(|details| count(details, "thinking_tokens")).unwrap_or(0);
-    Usage { input, output: tokens("output_tokens"), cached, cache_write, reasoning }
+    let in_object = |object_name: &str, name: &str| object(usage, object_name).and_then(|inner| count(inner, name));
+    let cache_write_1h = in_object("cache_creation", "ephemeral_1h_input_tokens").unwrap_or(0);
+    let reasoning = in_object("output_tokens_details", "thinking_tokens").unwrap_or(0);
+    Usage { input, output: tokens("output_tokens"), cached, cache_write, cache_write_1h, reasoning }
 }

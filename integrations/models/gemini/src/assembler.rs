@@ -114,8 +114,8 @@ impl GenerateContentAssembler {
                 input: tokens("promptTokenCount").saturating_add(tokens("toolUsePromptTokenCount")),
                 output: tokens("candidatesTokenCount").saturating_add(reasoning),
                 cached: tokens("cachedContentTokenCount"),
-                cache_write: 0,
                 reasoning,
+                ..Usage::default()
             };
         }
     }

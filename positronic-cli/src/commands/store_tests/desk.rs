@@ -5,6 +5,7 @@ use std::sync::Arc;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::Tier;
+use positronic_providers::Providers;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -38,7 +39,8 @@ impl Desk {
 
     /// Calls a command with a key in the environment.
     pub(in crate::commands) fn with_key(&self, project: &Project, key: &str, arguments: &[&str]) -> Outcome {
-        let settings = Settings { api_key: Some(key.to_owned()), ..self.settings() };
+        let providers = Providers::from_variables(|name| (name == "OPENAI_API_KEY").then(|| key.to_owned()));
+        let settings = Settings { providers, ..self.settings() };
         at_desk(call_with(project, arguments, settings), self.folder.path())
     }
 

@@ -135,8 +135,9 @@ fn terminal_controls_in_a_log_are_escaped() {
 #[test]
 fn run_reports_its_cost_and_unknown_prices() {
     let desk = Desk::new();
-    let used =
-        |reply: Reply, input| reply.usage(Usage { input, output: 10, cached: 100, cache_write: 50, reasoning: 5 });
+    let used = |reply: Reply, input| {
+        reply.usage(Usage { input, output: 10, cached: 100, cache_write: 50, reasoning: 5, ..Usage::default() })
+    };
     let project = scripted([used(refund(7), 1000), used(Reply::text("Done."), 2000)]);
     assert_eq!(
         desk.call(&project, &["run", "help desk", "-o", "customer=ada", "-o", "limit=100", "--id", "one"]).code,

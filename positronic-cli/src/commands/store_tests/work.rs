@@ -282,9 +282,9 @@ fn cassette_does_not_continue_a_run_that_a_model_began() {
 
     insta::assert_snapshot!(format!("{}\n{}", one.code, one.err), @r"
     5
-    no key set: playing the bundled cassette of `Help Desk` (written by hand); tools run for real; set OPENAI_API_KEY or OPENAI_BASE_URL to talk to a real endpoint
+    no key set: playing the bundled cassette of `Help Desk` (written by hand); tools run for real; set OPENAI_API_KEY, ANTHROPIC_API_KEY or another provider's key to ask a model
     error: `scripted/scripted` has answered in the run `ticket-1`, and a recording cannot continue for it
-      set OPENAI_API_KEY or OPENAI_BASE_URL as at the start of the run
+      set the key of its provider, as at the start of the run
     ");
     assert!(all.err.contains("a recording cannot continue for it"), "{}", all.err);
     let log = desk.call(&Project::new(), &["events", "ticket-1", "--json"]).out;

@@ -2,6 +2,9 @@
 
 use std::path::PathBuf;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -141,6 +144,9 @@ pub(super) struct ReplyLine {
     parts: Option<Vec<Part>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     calls: Vec<CallLine>,
+    /// The bytes of the files that the model made, in Base64, by their hashes.
+    #[serde(skip_serializing_if = "IndexMap::is_empty")]
+    files: IndexMap<String, String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<Usage>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -188,8 +194,11 @@ impl From<&ModelResponse> for ReplyLine {
             arguments: call.arguments.clone().into(),
             data: call.data.clone(),
         });
+        let files =
+            response.files().filter_map(|file| Some((file.file().blob()?.to_owned(), STANDARD.encode(file.bytes()?))));
         Self {
             parts: Some(response.parts.clone()),
+            files: files.collect(),
             calls: calls.collect(),
             metadata: Some(response.metadata.clone()),
             ..Self::default()
@@ -212,7 +221,14 @@ impl From<ReplyLine> for ModelResponse {
         };
         let mut metadata = line.metadata.unwrap_or_else(plain);
         metadata.usage = line.usage.unwrap_or(metadata.usage);
-        Self { parts, calls, metadata }
+        let response = Self { parts, calls, metadata };
+        for file in response.files() {
+            let data = file.file().blob().and_then(|hash| line.files.get(hash));
+            if let Some(bytes) = data.and_then(|data| STANDARD.decode(data).ok()) {
+                file.load(bytes.into());
+            }
+        }
+        response
     }
 }
 

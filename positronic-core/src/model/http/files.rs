@@ -54,6 +54,19 @@ pub fn data_url(media_type: &str, bytes: &[u8]) -> String {
     url
 }
 
+/// Reads the media type and the bytes of a `data:` URL in Base64.
+#[must_use]
+pub fn from_data_url(url: &str) -> Option<(&str, Vec<u8>)> {
+    let (media_type, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
+    Some((media_type, from_base64(data)?))
+}
+
+/// Decodes Base64; `None` if it is invalid.
+#[must_use]
+pub fn from_base64(text: &str) -> Option<Vec<u8>> {
+    STANDARD.decode(text.trim()).ok()
+}
+
 /// The model that a request is for, and what it reads.
 #[derive(Debug, Clone, Copy)]
 pub struct Reader<'a> {

@@ -23,7 +23,7 @@ mod unreachable;
 pub use body::{RequestBody, sendable_arguments, sendable_object};
 pub use endpoint::Endpoint;
 pub use fault::{MAX_ITEMS, reported_error, shorten, too_many_items};
-pub use files::{FileContent, Reader, data_url, readable};
+pub use files::{FileContent, Reader, data_url, from_base64, from_data_url, readable};
 pub use options::{HttpOptions, Timeouts};
 pub use sse::{SseDecoder, SseError};
 pub use transport::{Assemble, Transport};

@@ -4,9 +4,9 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
 use super::chat_assembler::ChatAssembler;
-use super::chat_wire;
 use super::config::OpenAiConfig;
 use super::server::Server;
+use super::{chat_files, chat_wire};
 use crate::model::http::Assemble;
 use crate::model::{DeltaSink, Model, Piece};
 use crate::record::{ActionFormat, ModelError, ModelRequest, ModelResponse};
@@ -39,7 +39,12 @@ impl Model for OpenAiChat {
         request: &'a ModelRequest,
         deltas: &'a dyn DeltaSink,
     ) -> BoxFuture<'a, Result<ModelResponse, ModelError>> {
-        self.server.send(request, self.wire(request), ChatAssembler::default(), deltas).boxed()
+        async move {
+            chat_wire::check(request)?;
+            let request = self.server.readable(request, chat_files::takes)?;
+            self.server.send(&request, self.wire(&request), ChatAssembler::default(), deltas).await
+        }
+        .boxed()
     }
 
     fn action_format(&self) -> ActionFormat {

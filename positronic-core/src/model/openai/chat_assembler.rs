@@ -7,13 +7,15 @@
 
 use serde_json::{Map, Value, json};
 
-use super::chat_chunk::{arguments, content, usage};
+use super::chat_chunk::{arguments, cited_pages, content, usage};
+use super::responses_tools::citations;
 use super::wrapper::unwrap_parallel;
 use crate::model::Piece;
 use crate::model::http::lenient::{any, document, list, object, objects, text};
-use crate::model::http::{MAX_ITEMS, shorten, too_many_items};
+use crate::model::http::{MAX_ITEMS, from_data_url, shorten, too_many_items};
 use crate::record::{
-    DeltaKind, Finish, ModelError, ModelErrorKind, ModelResponse, Part, ProposedCall, ResponseMetadata,
+    Attachment, Citation, DeltaKind, Finish, ModelError, ModelErrorKind, ModelResponse, Part, ProposedCall,
+    ResponseMetadata,
 };
 
 /// The finish reason of an answer that failed on the server.
@@ -28,6 +30,7 @@ pub struct ChatAssembler {
     slots: Vec<Slot>,
     calls: Vec<OpenCall>,
     details: Vec<Value>,
+    citations: Vec<Citation>,
     extra: Option<Value>,
     metadata: ResponseMetadata,
     finish: Option<Finish>,
@@ -46,6 +49,7 @@ enum Slot {
     Refusal(String),
     Reasoning { field: &'static str, text: String },
     Call(usize),
+    File(Attachment),
 }
 
 #[derive(Debug, Default)]
@@ -78,6 +82,7 @@ impl ChatAssembler {
         if let Some(model) = text(&chunk, "model") {
             self.metadata.answered_by = Some(model.to_owned());
         }
+        self.cite(cited_pages(&chunk));
         if let Some(usage) = usage(&chunk) {
             self.metadata.usage = usage;
             self.counted = true;
@@ -149,11 +154,15 @@ impl ChatAssembler {
                     Part::Reasoning { text, data: Some(reasoning_data(field, details.take())) }
                 }
                 Slot::Call(index) => Part::Call { index: u32::try_from(index).unwrap_or(u32::MAX) },
+                Slot::File(file) => Part::File { file, data: None },
             });
         }
         if let Some(details) = details {
             let data = Some(reasoning_data("reasoning", Some(details)));
             parts.push(Part::Reasoning { text: String::new(), data });
+        }
+        if !self.citations.is_empty() {
+            parts.push(Part::Citations { citations: self.citations, data: None });
         }
         if let Some(extra) = self.extra {
             parts.push(Part::Opaque { data: json!({ "extra_content": extra }) });
@@ -207,6 +216,32 @@ impl ChatAssembler {
         }
         if let Some(extra) = any(delta, "extra_content") {
             self.extra = Some(extra.clone());
+        }
+        self.cite(citations(delta));
+        for image in objects(delta, "images") {
+            self.image(image);
+        }
+    }
+
+    fn cite(&mut self, citations: Vec<Citation>) {
+        for citation in citations {
+            if !self.citations.contains(&citation) && self.citations.len() < MAX_ITEMS {
+                self.citations.push(citation);
+            }
+        }
+    }
+
+    /// Adds a picture that the model made, as OpenRouter and others send it: a `data:` URL. The complete message repeats those of the
+    /// stream.
+    fn image(&mut self, image: &Value) {
+        let url = object(image, "image_url").and_then(|image| text(image, "url")).unwrap_or_default();
+        let Some((media_type, bytes)) = from_data_url(url) else { return };
+        let number = 1 + self.slots.iter().filter(|slot| matches!(slot, Slot::File(_))).count();
+        let format = media_type.split('/').nth(1).unwrap_or("png");
+        let file = Attachment::new(format!("image-{number}.{format}"), media_type, bytes);
+        let is_same = |slot: &Slot| matches!(slot, Slot::File(known) if known.file().sha256 == file.file().sha256);
+        if !self.slots.iter().any(is_same) {
+            self.slots.push(Slot::File(file));
         }
     }
 

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use crate::model::http::lenient::{count, object, objects};
-use crate::record::Usage;
+use crate::record::{Citation, Usage};
 
 /// Returns the text pieces of a delta's `content`, a string or a list of typed parts, and whether each is reasoning.
 pub(super) fn content(delta: &Value) -> Vec<(bool, Cow<'_, str>)> {
@@ -36,6 +36,13 @@ pub(super) fn arguments(function: &Value) -> Cow<'_, str> {
     }
 }
 
+/// Returns the addresses of the pages that an answer cites, as xAI and Perplexity send them.
+pub(super) fn cited_pages(chunk: &Value) -> Vec<Citation> {
+    let urls = chunk.get("citations").and_then(Value::as_array).into_iter().flatten();
+    let citation = |url: &str| Citation { url: Some(url.to_owned()), ..Citation::default() };
+    urls.filter_map(Value::as_str).map(citation).collect()
+}
+
 /// Returns the usage in a chunk. Groq uses a field of its own, Moonshot puts it into the choice.
 pub(super) fn usage(chunk: &Value) -> Option<Usage> {
     let in_choice = || objects(chunk, "choices").iter().find_map(|choice| object(choice, "usage"));
@@ -48,7 +55,7 @@ pub(super) fn usage(chunk: &Value) -> Option<Usage> {
     // xAI does not count reasoning as output, which the total reveals.
     let apart = count(usage, "total_tokens") == Some(input.saturating_add(output).saturating_add(reasoning));
     let output = if apart { output.saturating_add(reasoning) } else { output };
-    Some(Usage { input, output, cached, cache_write, reasoning })
+    Some(Usage { input, output, cached, cache_write, reasoning, ..Usage::default() })
 }
 
 /// The names of tokens read from a cache, which differ for DeepSeek, Moonshot and Anthropic.

@@ -9,11 +9,15 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
+use super::chat_files::{ChatPart, content};
 use super::config::{OpenAiConfig, ReasoningBack};
 use super::context::{Tail, tail};
-use super::formats::{wire_format, wire_parameters};
+use super::formats::{wire_format, wire_parameters, with_tools};
 use crate::model::http::{RequestBody, sendable_arguments};
-use crate::record::{Assistant, Message, ModelRequest, OrderedJson, ToolChoice, ToolDecl};
+use crate::record::{
+    Assistant, Attachment, Message, ModelError, ModelErrorKind, ModelRequest, OrderedJson, ProviderTool, ToolChoice,
+    ToolDecl,
+};
 
 /// Encodes a request.
 pub(super) fn body(config: &OpenAiConfig, request: &ModelRequest) -> String {
@@ -28,17 +32,40 @@ pub(super) fn body(config: &OpenAiConfig, request: &ModelRequest) -> String {
         }
         let (tail, history) = (tail(config, request), request.messages.read());
         let kept = history.len() - usize::from(matches!(tail, Some(Tail::Instead(_))));
+        // The files of results, which are in a message of the user after them.
+        let mut files: Vec<Attachment> = Vec::new();
         for entry in history.iter().take(kept) {
+            match &entry.message {
+                Message::Tool { files: more, .. } => files.extend_from_slice(more),
+                _ if files.is_empty() => {}
+                _ => message(user("", &std::mem::take(&mut files)).get()),
+            }
             message(entry.wire(dialect(back), |entry| encode_message(back, entry)).get());
         }
-        if let Some(Tail::Instead(last) | Tail::Behind(last)) = &tail {
-            message(encode_message(back, last).get());
+        match &tail {
+            Some(Tail::Behind(Message::User { text, .. })) => message(user(text, &files).get()),
+            Some(Tail::Instead(last) | Tail::Behind(last)) => {
+                message(encode_message(back, last).get());
+                if let Message::Tool { files: more, .. } = last {
+                    files.extend_from_slice(more);
+                }
+                if !files.is_empty() {
+                    message(user("", &files).get());
+                }
+            }
+            None if files.is_empty() => {}
+            None => message(user("", &files).get()),
         }
     });
-    if !request.tools.tools().is_empty() {
+    if !request.tools.tools().is_empty() || !settings.provider_tools.is_empty() {
         let strict = config.is_strict();
         let dialect = if strict { "openai-chat strict" } else { "openai-chat" };
-        body.raw("tools", request.tools.wire(dialect, |tools| encode_tools(tools, strict)).get());
+        let own = request.tools.wire(dialect, |tools| encode_tools(tools, strict));
+        let provided = settings.provider_tools.iter().filter_map(|tool| match tool {
+            ProviderTool::Raw { tool } => Some(tool.to_string()),
+            _ => None,
+        });
+        body.raw("tools", &with_tools(own.get(), provided));
         match settings.tool_choice {
             ToolChoice::Auto => {}
             ToolChoice::Required => body.field("tool_choice", "required"),
@@ -65,6 +92,26 @@ pub(super) fn body(config: &OpenAiConfig, request: &ModelRequest) -> String {
     body.end()
 }
 
+/// Refuses tools of the provider that this API does not have.
+///
+/// # Errors
+///
+/// [`BadRequest`](ModelErrorKind::BadRequest).
+pub(super) fn check(request: &ModelRequest) -> Result<(), ModelError> {
+    let is_unknown = |tool: &&ProviderTool| !matches!(tool, ProviderTool::Raw { .. });
+    match request.settings.provider_tools.iter().find(is_unknown) {
+        None => Ok(()),
+        Some(tool) => Err(ModelError::new(
+            ModelErrorKind::BadRequest,
+            format!(
+                "chat completions have no tool `{}` of the provider; use the Responses API or the provider's own, or declare the tool \
+                 in the provider's words with `ProviderTool::raw`",
+                tool.name()
+            ),
+        )),
+    }
+}
+
 const fn dialect(back: ReasoningBack) -> &'static str {
     match back {
         ReasoningBack::WithCalls => "openai-chat",
@@ -75,11 +122,26 @@ const fn dialect(back: ReasoningBack) -> &'static str {
 
 fn encode_message(back: ReasoningBack, message: &Message) -> Box<RawValue> {
     let encoded = match message {
-        Message::User { text, .. } => to_raw_value(&WirePrompt { role: "user", content: text }),
+        Message::User { text, files } => return user(text, files),
         Message::Tool { call, text, .. } => {
             to_raw_value(&WireResult { role: "tool", tool_call_id: call, content: text })
         }
         Message::Assistant { parts } => to_raw_value(&assistant(back, parts)),
+    };
+    encoded.unwrap_or_default()
+}
+
+/// Encodes a message of the user.
+fn user(text: &str, files: &[Attachment]) -> Box<RawValue> {
+    #[derive(Serialize)]
+    struct WireParts<'a> {
+        role: &'static str,
+        content: Vec<ChatPart<'a>>,
+    }
+    let encoded = if files.is_empty() {
+        to_raw_value(&WirePrompt { role: "user", content: text })
+    } else {
+        to_raw_value(&WireParts { role: "user", content: content(files, text) })
     };
     encoded.unwrap_or_default()
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::model::Capabilities;
 use crate::model::http::{HttpOptions, Timeouts};
 use crate::record::{ActionFormat, Settings};
 
@@ -64,6 +65,9 @@ pub struct OpenAiConfig {
     /// Where the context of a request goes if the last message is a tool's result.
     #[builder(default)]
     pub context_after_results: ContextAfterResults,
+    /// Which kinds of files models read.
+    #[builder(default)]
+    pub capabilities: Capabilities,
 }
 
 impl OpenAiConfig {

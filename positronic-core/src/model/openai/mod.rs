@@ -1,7 +1,8 @@
 //! Adapters for servers with OpenAI's chat completions API or its Responses API.
 //!
-//! `chat_wire` and `responses_wire` write the requests, `formats` their schemas, and `context` places the changing context
-//! after the history. [`http`](super::http) sends a request and feeds the answer to an assembler, a pure value that tolerates
+//! `chat_wire` and `responses_wire` write the requests, `chat_files` and `responses_files` the files in them, `formats` their
+//! schemas, and `context` places the changing context after the history. `responses_tools` declares tools of the provider and reads
+//! what they did. [`http`](super::http) sends a request and feeds the answer to an assembler, a pure value that tolerates
 //! the deviations of compatible servers.
 //!
 //! ```no_run
@@ -15,13 +16,16 @@
 mod chat;
 mod chat_assembler;
 mod chat_chunk;
+mod chat_files;
 mod chat_wire;
 mod config;
 mod context;
 mod formats;
 mod responses;
 mod responses_assembler;
+mod responses_files;
 mod responses_item;
+mod responses_tools;
 mod responses_wire;
 mod server;
 #[cfg(test)]

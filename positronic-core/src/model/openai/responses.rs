@@ -6,8 +6,8 @@ use futures::future::BoxFuture;
 
 use super::config::OpenAiConfig;
 use super::responses_assembler::ResponsesAssembler;
-use super::responses_wire;
 use super::server::Server;
+use super::{responses_files, responses_wire};
 use crate::model::http::Assemble;
 use crate::model::{DeltaSink, Model, Piece};
 use crate::record::{ActionFormat, ModelError, ModelRequest, ModelResponse};
@@ -40,7 +40,12 @@ impl Model for OpenAiResponses {
         request: &'a ModelRequest,
         deltas: &'a dyn DeltaSink,
     ) -> BoxFuture<'a, Result<ModelResponse, ModelError>> {
-        self.server.send(request, self.wire(request), ResponsesAssembler::default(), deltas).boxed()
+        async move {
+            responses_wire::check(request)?;
+            let request = self.server.readable(request, responses_files::takes)?;
+            self.server.send(&request, self.wire(&request), ResponsesAssembler::default(), deltas).await
+        }
+        .boxed()
     }
 
     fn action_format(&self) -> ActionFormat {

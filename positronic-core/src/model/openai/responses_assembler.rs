@@ -77,8 +77,8 @@ impl ResponsesAssembler {
         let unanswerable = unanswerable(&self.items);
         let mut calls = Vec::new();
         let mut parts = Vec::with_capacity(self.items.len());
-        for item in self.items.into_values() {
-            parts.extend(item.into_parts(&mut calls));
+        for (number, item) in (1..).zip(self.items.into_values()) {
+            parts.extend(item.into_parts(number, &mut calls));
         }
         let finish = match unanswerable {
             Some(kind) => Finish::Other(kind),
@@ -160,6 +160,7 @@ impl ResponsesAssembler {
                 cached,
                 cache_write,
                 reasoning: reasoning.unwrap_or(0),
+                ..Usage::default()
             };
         }
         if let Some(error) = any(response, "error") {

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use crate::record::{Part, ProposedCall};
+use super::responses_files::made_image;
+use super::responses_tools::{citations, tool_use};
+use crate::record::{Citation, Part, ProposedCall};
 
 /// The field of the opaque part before a text that stores the message's other fields: its id, status and phase, and whether
 /// it is a refusal. So the message can be sent back unchanged.
@@ -64,7 +66,8 @@ impl Item {
         match self.kind() {
             Kind::Message => {
                 let (text, refusal) = self.message_texts();
-                u32::from(!text.is_empty()) + u32::from(!refusal.is_empty()) + u32::from(self.mark().is_some())
+                let texts = u32::from(!text.is_empty()) + u32::from(!refusal.is_empty());
+                texts + u32::from(self.mark().is_some()) + u32::from(!self.citations().is_empty())
             }
             Kind::Thought | Kind::Call | Kind::Other => 1,
         }
@@ -75,15 +78,17 @@ impl Item {
         u32::from(self.kind() == Kind::Message && self.mark().is_some())
     }
 
-    /// Converts the item into parts, and adds its call to `calls`.
-    pub(super) fn into_parts(self, calls: &mut Vec<ProposedCall>) -> Vec<Part> {
+    /// Converts the item into parts, and adds its call to `calls`. `number` counts the items, from 1.
+    pub(super) fn into_parts(self, number: usize, calls: &mut Vec<ProposedCall>) -> Vec<Part> {
         match self.kind() {
             Kind::Message => {
                 let (text, refusal) = self.message_texts();
                 let mark = self.mark().map(|mark| Part::Opaque { data: json!({ MESSAGE_MARK: mark }) });
                 let text = Some(text).filter(|text| !text.is_empty()).map(|text| Part::Text { text });
                 let refusal = Some(refusal).filter(|text| !text.is_empty()).map(|text| Part::Refusal { text });
-                mark.into_iter().chain(text).chain(refusal).collect()
+                let citations = Some(self.citations()).filter(|citations| !citations.is_empty());
+                let citations = citations.map(|citations| Part::Citations { citations, data: None });
+                mark.into_iter().chain(text).chain(citations).chain(refusal).collect()
             }
             Kind::Thought => {
                 let text = self.thought_text();
@@ -94,8 +99,14 @@ impl Item {
                 calls.push(self.into_call());
                 vec![Part::Call { index }]
             }
-            Kind::Other => vec![Part::Opaque { data: self.value }],
+            Kind::Other => vec![other(self.value, number)],
         }
+    }
+
+    /// Returns the sources of a message.
+    fn citations(&self) -> Vec<Citation> {
+        let contents = self.value.get("content").and_then(Value::as_array).into_iter().flatten();
+        contents.flat_map(citations).collect()
     }
 
     /// Returns the full text of the pieces.
@@ -156,6 +167,17 @@ impl Item {
             arguments: if arguments.trim().is_empty() { "{}".to_owned() } else { arguments },
             data: call_data(&self.value),
         }
+    }
+}
+
+/// Converts an item that is neither a message nor reasoning nor a call.
+fn other(item: Value, number: usize) -> Part {
+    if let Some((file, data)) = made_image(&item, number) {
+        return Part::File { file, data: Some(data) };
+    }
+    match tool_use(&item) {
+        Some(used) => Part::ProviderTool(Box::new(used)),
+        None => Part::Opaque { data: item },
     }
 }
 

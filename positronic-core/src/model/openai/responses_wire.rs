@@ -12,11 +12,13 @@ use serde_json::{Value, json};
 
 use super::config::OpenAiConfig;
 use super::context::{Tail, tail};
-use super::formats::{WireFormat, wire_format, wire_parameters};
+use super::formats::{WireFormat, wire_format, wire_parameters, with_tools};
+use super::responses_files::{InputPart, content, echo};
 use super::responses_item::{CALL_FIELDS, MESSAGE_MARK, PHASE_MARK, is_sendable_thought};
+use super::responses_tools::{declaration, includes};
 use crate::model::http::{RequestBody, sendable_arguments};
 use crate::model::schema::WireSchema;
-use crate::record::{Assistant, Message, ModelRequest, OrderedJson, ToolChoice, ToolDecl};
+use crate::record::{Assistant, Attachment, Message, ModelError, ModelRequest, OrderedJson, ToolChoice, ToolDecl};
 
 const DIALECT: &str = "openai-responses";
 
@@ -28,8 +30,8 @@ pub(super) fn body(config: &OpenAiConfig, request: &ModelRequest) -> String {
     body.some("instructions", Some(&*request.system).filter(|system| !system.is_empty()));
     body.list("input", |item| {
         let mut add = |items: &RawValue| {
-            let items = items.get().trim_start_matches('[').trim_end_matches(']');
-            if items.starts_with('{') {
+            let items = items.get().strip_prefix('[').and_then(|items| items.strip_suffix(']')).unwrap_or_default();
+            if !items.is_empty() {
                 item(items);
             }
         };
@@ -42,10 +44,12 @@ pub(super) fn body(config: &OpenAiConfig, request: &ModelRequest) -> String {
             add(&encode_message(last));
         }
     });
-    if !request.tools.tools().is_empty() {
+    if !request.tools.tools().is_empty() || !settings.provider_tools.is_empty() {
         let strict = config.is_strict();
         let dialect = if strict { "openai-responses strict" } else { DIALECT };
-        body.raw("tools", request.tools.wire(dialect, |tools| encode_tools(tools, strict)).get());
+        let own = request.tools.wire(dialect, |tools| encode_tools(tools, strict));
+        let provided = settings.provider_tools.iter().filter_map(|tool| Some(declaration(tool).ok()?.to_string()));
+        body.raw("tools", &with_tools(own.get(), provided));
         match settings.tool_choice {
             ToolChoice::Auto => {}
             ToolChoice::Required => body.field("tool_choice", "required"),
@@ -59,20 +63,37 @@ pub(super) fn body(config: &OpenAiConfig, request: &ModelRequest) -> String {
     body.some("temperature", settings.temperature);
     body.some("max_output_tokens", config.output_limit(settings.max_output_tokens));
     body.some("reasoning", config.reasoning_effort.as_ref().map(|effort| json!({ "effort": effort })));
-    if config.encrypted_reasoning.is_asked(settings.model.as_deref().unwrap_or(&config.model), settings) {
-        body.field("include", &["reasoning.encrypted_content"]);
+    let reasons = config.encrypted_reasoning.is_asked(settings.model.as_deref().unwrap_or(&config.model), settings);
+    let include: Vec<_> = reasons
+        .then_some("reasoning.encrypted_content")
+        .into_iter()
+        .chain(includes(&settings.provider_tools))
+        .collect();
+    if !include.is_empty() {
+        body.field("include", &include);
     }
     body.field("store", &false);
     body.field("stream", &config.stream);
     body.end()
 }
 
+/// Refuses tools of the provider that this API does not have.
+///
+/// # Errors
+///
+/// [`BadRequest`](crate::record::ModelErrorKind::BadRequest).
+pub(super) fn check(request: &ModelRequest) -> Result<(), ModelError> {
+    request.settings.provider_tools.iter().try_for_each(|tool| declaration(tool).map(|_| ()))
+}
+
 /// Encodes a message as the list of its items.
 fn encode_message(message: &Message) -> Box<RawValue> {
     let items = match message {
-        Message::User { text, .. } => to_raw_value(&[WirePrompt { role: "user", content: text }]),
-        Message::Tool { call, text, .. } => {
-            to_raw_value(&[WireItem::FunctionCallOutput { call_id: call, output: text }])
+        Message::User { text, files } => {
+            to_raw_value(&[WirePrompt { role: "user", content: WireTexts::new(files, text) }])
+        }
+        Message::Tool { call, text, files, .. } => {
+            to_raw_value(&[WireItem::FunctionCallOutput { call_id: call, output: WireTexts::new(files, text) }])
         }
         Message::Assistant { parts } => to_raw_value(&assistant(parts)),
     };
@@ -82,7 +103,21 @@ fn encode_message(message: &Message) -> Box<RawValue> {
 #[derive(Serialize)]
 struct WirePrompt<'a> {
     role: &'static str,
-    content: &'a str,
+    content: WireTexts<'a>,
+}
+
+/// The content of a message or the output of a call: a text, or a list with files.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum WireTexts<'a> {
+    Text(&'a str),
+    Parts(Vec<InputPart<'a>>),
+}
+
+impl<'a> WireTexts<'a> {
+    fn new(files: &'a [Attachment], text: &'a str) -> Self {
+        if files.is_empty() { Self::Text(text) } else { Self::Parts(content(files, text)) }
+    }
 }
 
 #[derive(Serialize)]
@@ -114,10 +149,10 @@ enum WireItem<'a> {
     },
     FunctionCallOutput {
         call_id: &'a str,
-        output: &'a str,
+        output: WireTexts<'a>,
     },
     #[serde(untagged)]
-    AsItCame(&'a Value),
+    AsItCame(Cow<'a, Value>),
 }
 
 #[derive(Serialize)]
@@ -140,7 +175,9 @@ fn assistant(parts: &[Assistant]) -> Vec<WireItem<'_>> {
     for part in parts {
         match part {
             Assistant::Text { text } => items.push(message(text, mark.take().filter(|_| is_whole), phase.take())),
-            Assistant::Reasoning { data: Some(data), .. } if is_whole => items.push(WireItem::AsItCame(data)),
+            Assistant::Reasoning { data: Some(data), .. } if is_whole => {
+                items.push(WireItem::AsItCame(Cow::Borrowed(data)));
+            }
             Assistant::Reasoning { .. } => {}
             Assistant::Call { call, name, arguments, data } => {
                 let goes_back = |name: &&str| is_whole || !matches!(*name, "id" | "status");
@@ -149,8 +186,8 @@ fn assistant(parts: &[Assistant]) -> Vec<WireItem<'_>> {
                 let arguments = sendable_arguments(arguments);
                 items.push(WireItem::FunctionCall { call_id: call, name, arguments, more });
             }
-            Assistant::File { .. } => {}
-            Assistant::Opaque { data } if is_item(data) => items.push(WireItem::AsItCame(data)),
+            Assistant::File { file, data } => items.push(WireItem::AsItCame(Cow::Owned(echo(file, data.as_ref())))),
+            Assistant::Opaque { data } if is_item(data) => items.push(WireItem::AsItCame(Cow::Borrowed(data))),
             // Other data is the mark of a message, or from another API.
             Assistant::Opaque { data } => {
                 mark = data.get(MESSAGE_MARK);

@@ -1,9 +1,11 @@
 //! A server as its adapter uses it.
 
+use std::borrow::Cow;
+
 use super::config::OpenAiConfig;
 use crate::model::DeltaSink;
-use crate::model::http::{Assemble, Endpoint, Transport};
-use crate::record::{ModelError, ModelRequest, ModelResponse};
+use crate::model::http::{Assemble, Endpoint, Reader, Transport, readable};
+use crate::record::{FileKind, FileLocation, ModelError, ModelRequest, ModelResponse};
 
 /// A server: its configuration, and how requests reach it.
 #[derive(Debug)]
@@ -23,6 +25,17 @@ impl Server {
 
     pub(super) fn name(&self) -> String {
         self.transport.name()
+    }
+
+    /// Returns a request with only those files that its model can read; see [`readable`].
+    pub(super) fn readable<'a>(
+        &self,
+        request: &'a ModelRequest,
+        takes: impl Fn(FileKind, &str, FileLocation<'_>) -> bool,
+    ) -> Result<Cow<'a, ModelRequest>, ModelError> {
+        let OpenAiConfig { provider, model, capabilities, .. } = &self.config;
+        let model = request.settings.model.as_ref().unwrap_or(model);
+        readable(request, Reader { provider, model, capabilities }, takes)
     }
 
     pub(super) async fn send<A: Assemble>(

@@ -132,7 +132,7 @@ impl Fallback {
                 deltas.restart();
             }
             let name = member.model.name();
-            let target = if index == 0 { Target::First } else { Target::Other(&name) };
+            let target = if index == 0 { Target::First(&name) } else { Target::Other(&name) };
             let began = Instant::now();
             let mut error = match member.model.call(&sent(request, target), deltas).await {
                 Ok(mut response) => {
@@ -253,6 +253,6 @@ impl Model for Fallback {
     }
 
     fn wire(&self, request: &ModelRequest) -> String {
-        self.first().map(|first| first.wire(&sent(request, Target::First))).unwrap_or_default()
+        self.first().map(|first| first.wire(&sent(request, Target::First(&first.name())))).unwrap_or_default()
     }
 }

@@ -3,6 +3,8 @@
 //! Providers reject a request with another provider's private data. So if several models answer in one loop, the data of all
 //! but the first is stored as `{"of_model": name, "data": …}`, and each model is sent only its own: the first the unmarked
 //! data, another one the data with its name. Loops in which only the first has answered have no marks and are not changed.
+//! A first model that is a wrapper itself may have marked its answer; such data is marked again, with the first's name, so that
+//! each wrapper reads its own marks.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,16 +19,18 @@ const DATA: &str = "data";
 /// The target of a request.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Target<'a> {
-    /// The intended model.
-    First,
+    /// The intended model, by its name.
+    First(&'a str),
     /// A model that answers instead.
     Other(&'a str),
 }
 
 /// Marks the private data of an answer.
 pub(super) fn mark(response: &mut ModelResponse, target: Target<'_>) {
-    let Target::Other(name) = target else { return };
-    let seal = |data: &mut Value| *data = json!({ OF: name, DATA: data.take() });
+    let seal = |data: &mut Value| match target {
+        Target::First(_) if owner(data).is_none() => {}
+        Target::First(name) | Target::Other(name) => *data = json!({ OF: name, DATA: data.take() }),
+    };
     for part in &mut response.parts {
         match part {
             Part::Reasoning { data: Some(data), .. }
@@ -74,8 +78,8 @@ fn owner(data: &Value) -> Option<&str> {
 /// Returns private data if it belongs to the target.
 fn own(data: Value, target: Target<'_>) -> Option<Value> {
     match (owner(&data), target) {
-        (None, Target::First) => Some(data),
-        (Some(owner), Target::Other(name)) if owner == name => match data {
+        (None, Target::First(_)) => Some(data),
+        (Some(owner), Target::First(name) | Target::Other(name)) if owner == name => match data {
             Value::Object(mut fields) => fields.remove(DATA),
             _ => None,
         },
@@ -161,7 +165,7 @@ mod tests {
 
     #[test]
     fn model_is_sent_only_its_own_data() {
-        let (first, other) = (Target::First, Target::Other("b/other"));
+        let (first, other) = (Target::First("a/first"), Target::Other("b/other"));
         for (answered_by, asked, count) in [
             (first, first, 3),
             (first, other, 0),
@@ -180,10 +184,31 @@ mod tests {
     }
 
     #[test]
+    fn models_of_a_wrapper_within_a_wrapper_are_sent_their_own_data() {
+        // The outer wrapper has the members a (with the inner members a and b) and c.
+        let (a, b, c) = (Target::First("a"), Target::Other("b"), Target::Other("c"));
+        for (answered_by, counts) in [([a, a], [3, 0, 0]), ([b, a], [0, 3, 0]), ([c, c], [0, 0, 3])] {
+            let [inner, outer] = answered_by;
+            let mut response = answer();
+            if !matches!(outer, Target::Other(_)) {
+                mark(&mut response, inner);
+            }
+            mark(&mut response, outer);
+            let request = request([message(&response)], None);
+            let found = [
+                sealed(&sent(&sent(&request, a), a)),
+                sealed(&sent(&sent(&request, a), b)),
+                sealed(&sent(&request, c)),
+            ];
+            assert_eq!(found, counts, "{answered_by:?}");
+        }
+    }
+
+    #[test]
     fn request_of_the_first_model_is_unchanged_and_its_name_is_not_sent_to_others() {
         let plain = request([message(&answer())], Some("gpt-5"));
 
-        assert!(matches!(sent(&plain, Target::First), Cow::Borrowed(_)));
+        assert!(matches!(sent(&plain, Target::First("a/first")), Cow::Borrowed(_)));
         assert_eq!(sent(&plain, Target::Other("b/other")).settings.model, None);
         assert!(matches!(sent(&request([], None), Target::Other("b/other")), Cow::Borrowed(_)));
     }

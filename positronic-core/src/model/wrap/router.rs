@@ -66,7 +66,13 @@ impl Router {
 
     async fn ask(&self, request: &ModelRequest, deltas: &dyn DeltaSink) -> Result<ModelResponse, ModelError> {
         let Some(rule) = self.rule(request) else {
-            return self.default.call(&sent(request, Target::First), deltas).await;
+            let name = self.default.name();
+            let target = Target::First(&name);
+            let mut outcome = self.default.call(&sent(request, target), deltas).await;
+            if let Ok(response) = &mut outcome {
+                mark(response, target);
+            }
+            return outcome;
         };
         let name = rule.model.name();
         let target = Target::Other(&name);
@@ -113,7 +119,7 @@ impl Model for Router {
 
     fn wire(&self, request: &ModelRequest) -> String {
         match self.rule(request) {
-            None => self.default.wire(&sent(request, Target::First)),
+            None => self.default.wire(&sent(request, Target::First(&self.default.name()))),
             Some(rule) => rule.model.wire(&sent(request, Target::Other(&rule.model.name()))),
         }
     }

@@ -65,7 +65,7 @@ pub async fn summary_follows_the_appends<S: EventStore>(open: impl Fn() -> S) {
         row.why = Some("for Ann".to_owned());
         row.started = Timestamp(5);
         row.wake = Some(Timestamp(9));
-        row.usage = Usage { input: 1, output: 2, cached: 3, cache_write: 5, reasoning: 4 };
+        row.usage = Usage { input: 1, output: 2, cached: 3, cache_write: 5, cache_write_1h: 6, reasoning: 4 };
     });
     sample = sample.appended(&store).await;
 

@@ -1,7 +1,8 @@
 //! Hooks: their order, errors in each, and their edits.
 
 use positronic_core::dsl::{
-    CallAround, CallReply, Options, Plugin, PluginContext, PluginState, Preparation, RequestEdit, Services, State,
+    CallAround, CallReply, Options, Plugin, PluginContext, PluginState, Preparation, RequestEdit, ResponseInspection,
+    Services, State,
 };
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
@@ -52,7 +53,11 @@ where
         Ok(())
     }
 
-    async fn response(&self, cx: &mut PluginContext<O, S, V, Seen<N>>, response: &ModelResponse) -> Result<()> {
+    async fn response(
+        &self,
+        cx: &mut ResponseInspection<'_, O, S, V, Seen<N>>,
+        response: &ModelResponse,
+    ) -> Result<()> {
         cx.state.calls += u32::try_from(response.calls.len()).unwrap();
         self.0.note(format!("{N} sees {} calls", response.calls.len()));
         Ok(())
@@ -138,7 +143,7 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Broken {
         self.at("request")
     }
 
-    async fn response(&self, _: &mut PluginContext<O, S, V, Nothing>, _: &ModelResponse) -> Result<()> {
+    async fn response(&self, _: &mut ResponseInspection<'_, O, S, V, Nothing>, _: &ModelResponse) -> Result<()> {
         self.at("response")
     }
 

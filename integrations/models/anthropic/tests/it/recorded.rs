@@ -277,7 +277,9 @@ fn answer_that_is_not_streamed_is_the_same() {
         {"type":"thinking","thinking":"Hm.","signature":"sig"},
         {"type":"text","text":"It rains."},
         {"type":"tool_use","id":"toolu_1","name":"weather","input":{"city":"Oslo"}}],
-        "stop_reason":"tool_use","usage":{"input_tokens":10,"cache_read_input_tokens":5,"output_tokens":7}}"#;
+        "stop_reason":"tool_use","usage":{"input_tokens":10,
+        "cache_read_input_tokens":5,"cache_creation_input_tokens":6,
+        "cache_creation":{"ephemeral_5m_input_tokens":2,"ephemeral_1h_input_tokens":4},"output_tokens":7}}"#;
     let mut assembler = MessagesAssembler::default();
     let pieces = assembler.feed_complete(body).unwrap();
 
@@ -295,8 +297,10 @@ fn answer_that_is_not_streamed_is_the_same() {
         "finish": "calls",
         "response_id": "msg_1",
         "usage": {
+          "cache_write": 6,
+          "cache_write_1h": 4,
           "cached": 5,
-          "input": 15,
+          "input": 21,
           "output": 7
         }
       },

@@ -2,6 +2,7 @@
 
 mod echo;
 mod ends;
+mod files;
 mod headers;
 mod http;
 mod reach;

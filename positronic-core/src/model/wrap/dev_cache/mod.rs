@@ -69,7 +69,9 @@ impl<M: Model> DevCache<M> {
             Err(error) => steps.push(failed(&error)),
         }
         let outcome = self.model.call(request, deltas).await;
+        // A file that the model made is stored with the run that asked, and not here.
         if let Ok(response) = &outcome
+            && response.files().next().is_none()
             && let Err(error) = entry::write(&self.folder, &key, &self.model.name(), &cacheable(response))
         {
             steps.push(failed(&error));

@@ -1,0 +1,70 @@
+//! Options of a model that are the same for all providers.
+
+use std::fmt;
+
+use positronic_core::record::ActionFormat;
+
+/// Words in the names of secret headers.
+const SECRET_HEADERS: [&str; 6] = ["auth", "cookie", "key", "password", "secret", "token"];
+
+/// The options of a model. Each provider gets them in its own form.
+///
+/// `reasoning` is an effort: `none`, `minimal`, `low`, `medium`, `high`, `xhigh`, `max` or another value that the model supports.
+///
+/// | provider | effort |
+/// |---|---|
+/// | `openai`, `ollama`, `openrouter` | sent unchanged, as `reasoning_effort` or `reasoning.effort` |
+/// | `anthropic`, Claude 4.6 and later | `none` disables thinking; other values set `output_config.effort` and adaptive thinking; `minimal` counts as `low` |
+/// | `anthropic`, before Claude 4.6 | `none` disables thinking; `minimal` allows 1,024 tokens of it, `low` 2,048, `medium` 6,144, `high` and above 12,288; at most three quarters of the maximum of output tokens |
+/// | `gemini`, Gemini 3 and later | `thinkingLevel`; `none` and `minimal` are the lowest level, which is `low` for Pro models and `minimal` for others; `xhigh` and `max` count as `high` |
+/// | `gemini`, before Gemini 3 | `thinkingBudget`: `none` is 0, and 128 for Pro models, which always think; `minimal` and `low` are 1,024, `medium` 8,192, `high` and above 24,576 |
+///
+/// The levels of Gemini are those of its own OpenAI-compatible endpoint.
+#[derive(Clone, Default, PartialEq, Eq, typed_builder::TypedBuilder)]
+#[builder(field_defaults(default, setter(strip_option, into)))]
+#[non_exhaustive]
+pub struct ModelOptions {
+    /// The maximum number of tokens in an answer, reasoning included; a request may set a lower one.
+    pub max_output_tokens: Option<u32>,
+    /// The reasoning effort.
+    pub reasoning: Option<String>,
+    /// Additional headers of each request; they override the adapter's headers.
+    #[builder(setter(!strip_option))]
+    pub headers: Vec<(String, String)>,
+    /// The URL of a proxy, `http://…` or `socks5://…`.
+    pub proxy: Option<String>,
+    /// How requests describe the format of actions, for a loop with structured actions that does not set it.
+    #[builder(setter(!strip_option))]
+    pub action_format: ActionFormat,
+}
+
+impl ModelOptions {
+    /// Returns the secrets of the options: the values of secret headers, and the password of the proxy.
+    #[must_use]
+    pub fn secrets(&self) -> Vec<String> {
+        let of_headers = self.headers.iter().filter_map(|(name, value)| {
+            let name = name.to_ascii_lowercase();
+            let is_secret = SECRET_HEADERS.iter().any(|word| name.contains(word));
+            // The word before a space is a scheme, such as `Bearer`.
+            is_secret.then(|| value.rsplit(' ').next().unwrap_or_default().to_owned())
+        });
+        of_headers.chain(self.proxy.as_deref().and_then(password)).filter(|secret| !secret.is_empty()).collect()
+    }
+}
+
+/// Returns the password in a URL.
+pub(crate) fn password(url: &str) -> Option<String> {
+    let (authority, _) = url.split_once("://")?.1.split_once('@')?;
+    Some(authority.split_once(':')?.1.to_owned())
+}
+
+/// Shows no credentials.
+impl fmt::Debug for ModelOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ModelOptions")
+            .field("max_output_tokens", &self.max_output_tokens)
+            .field("reasoning", &self.reasoning)
+            .field("action_format", &self.action_format)
+            .finish_non_exhaustive()
+    }
+}
