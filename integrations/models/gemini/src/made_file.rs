@@ -1,7 +1,6 @@
 //! Files that a model makes.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use positronic_core::model::http::from_base64;
 use positronic_core::record::{Attachment, Part};
 use serde_json::{Map, Value, json};
 
@@ -12,7 +11,7 @@ pub(crate) fn read(part: &Map<String, Value>, number: usize) -> Option<Part> {
     let inline = part.get("inlineData")?;
     let field = |name: &str| inline.get(name).and_then(Value::as_str);
     let media_type = field("mimeType")?;
-    let bytes = STANDARD.decode(field("data")?).ok()?;
+    let bytes = from_base64(field("data")?)?;
     let around: Map<_, _> = part
         .iter()
         .filter(|(name, _)| *name != "inlineData")

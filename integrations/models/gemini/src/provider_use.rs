@@ -56,7 +56,7 @@ fn read_call(call: &Value) -> ProviderToolUse {
     let mut used = ProviderToolUse::new(tool_name(call));
     let words = |args: &Value| {
         let list = ["queries", "urls"].into_iter().find_map(|name| list(args, name));
-        let list = list.map(|list| list.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("\n"));
+        let list = list.map(|list| list.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("; "));
         list.filter(|words| !words.is_empty()).unwrap_or_else(|| args.to_string())
     };
     used.input = text(call, "code").map(str::to_owned).or_else(|| object(call, "args").map(words));

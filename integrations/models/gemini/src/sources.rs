@@ -54,7 +54,7 @@ fn add_grounding(parts: &mut Vec<Part>, grounding: &Value) {
         return;
     }
     let mut search = ProviderToolUse::new("web_search");
-    search.input = (!queries.is_empty()).then(|| queries.join("\n"));
+    search.input = (!queries.is_empty()).then(|| queries.join("; "));
     search.sources = sources;
     parts.push(Part::ProviderTool(Box::new(search)));
 }

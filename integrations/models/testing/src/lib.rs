@@ -9,5 +9,5 @@ mod server;
 
 pub use recording::{Answer, add_up, events, in_pieces, play, shown};
 pub use seen::{seen, timeline};
-pub use server::Provider;
+pub use server::{Provider, Rules};
 pub use wiremock::ResponseTemplate;

@@ -115,6 +115,16 @@ mod tests {
     }
 
     #[test]
+    fn header_has_a_valid_value() {
+        let endpoint = Endpoint::new("https://h/v1", &[]).unwrap();
+
+        let with = endpoint.clone().header("anthropic-beta", "a,b").unwrap();
+        assert_eq!(with.headers().get("anthropic-beta").unwrap(), "a,b");
+        let error = endpoint.header("anthropic-beta", "a\nb").unwrap_err();
+        assert_eq!(error.message, "the header `anthropic-beta` has an invalid value; use no control characters");
+    }
+
+    #[test]
     fn messages_show_no_credentials() {
         let endpoint = Endpoint::new("https://ann:pass@h:8443/v1?key=k", &["chat", "completions"]).unwrap();
 

@@ -268,6 +268,7 @@ fn data_of_other_providers_is_not_sent() {
         Assistant::Reasoning { text: "Hm.".to_owned(), data: Some(json!({ "type": "reasoning", "id": "rs_1" })) },
         Assistant::Reasoning { text: "Hm.".to_owned(), data: None },
         Assistant::Opaque { data: json!({ "type": "web_search_call", "id": "ws_1" }) },
+        Assistant::Opaque { data: json!({ "type": "executableCode", "gemini": { "executableCode": {} } }) },
         Assistant::Text { text: " ".to_owned() },
         Assistant::Call {
             call: "call|1".to_owned(),

@@ -116,7 +116,7 @@ fn entries_say_what_the_tools_did_and_go_back_as_their_parts_came() {
     {"tool":"code_execution","input":"1+1","output":"2"}
     {"type":"text","text":"Two."}
     {"tool":"code_execution","input":"import x","error":"no module x"}
-    {"tool":"web_search","input":"bees\nhives","sources":[{"url":"https://bees.org","title":"bees.org"}]}
+    {"tool":"web_search","input":"bees; hives","sources":[{"url":"https://bees.org","title":"bees.org"}]}
     {"tool":"web_fetch"}
     {"type":"call","index":0}
     "#);

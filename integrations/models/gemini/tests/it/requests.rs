@@ -218,6 +218,21 @@ fn ids_go_back_only_if_the_provider_gave_them() {
 }
 
 #[test]
+fn data_of_other_providers_is_not_sent() {
+    let parts = vec![
+        Assistant::Reasoning { text: "Hm.".to_owned(), data: Some(json!({ "type": "thinking", "signature": "c2ln" })) },
+        Assistant::Opaque { data: json!({ "type": "server_tool_use", "anthropic": [{ "type": "server_tool_use" }] }) },
+        Assistant::Opaque { data: json!({ "type": "web_search_call", "id": "ws_1" }) },
+        Assistant::Text { text: "Rain.".to_owned() },
+        Assistant::Opaque { data: json!({ "citations": [{ "url": "https://bees.org" }] }) },
+    ];
+    let messages = [user("Hi."), Message::Assistant { parts }, user("Go on.")];
+    let body = sent(&model(|_| ()), &request(messages, Settings::default()));
+
+    assert_eq!(body["contents"][1]["parts"], json!([{ "text": "Rain." }]));
+}
+
+#[test]
 fn cached_prompt_is_not_sent_again() {
     let mut settings = Settings::default();
     settings.extra.insert("cachedContent".to_owned(), json!("cachedContents/1"));
