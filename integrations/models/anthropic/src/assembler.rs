@@ -92,7 +92,12 @@ impl Assemble for MessagesAssembler {
             return Err(ModelError::new(ModelErrorKind::Truncated, sentence));
         };
         let mut calls = Vec::new();
-        let mut parts: Vec<_> = self.blocks.into_values().flat_map(|block| block.into_parts(&mut calls)).collect();
+        let mut parts = Vec::new();
+        let mut blocks = self.blocks.into_values().peekable();
+        while let Some(block) = blocks.next() {
+            let result = blocks.next_if(|next| next.is_result_of(&block));
+            parts.extend(block.into_parts(result, &mut calls));
+        }
         if let Some(text) = self.refusal.filter(|_| finish == Finish::Refused) {
             parts.push(Part::Refusal { text });
         }
@@ -139,10 +144,13 @@ impl MessagesAssembler {
     }
 
     fn piece(&mut self, index: u64, text: String) -> Option<Piece> {
-        let before = self.blocks.range(..index);
-        let (part, calls) = before.fold((0, 0), |(parts, calls), (_, block)| {
-            (parts + block.parts(), calls + u32::from(block.kind() == Kind::Call))
-        });
+        let (mut part, mut calls, mut before) = (0, 0, None);
+        for (_, block) in self.blocks.range(..index) {
+            let is_joined = before.is_some_and(|before| block.is_result_of(before));
+            part += if is_joined { 0 } else { block.parts() };
+            calls += u32::from(block.kind() == Kind::Call);
+            before = Some(block);
+        }
         let block = self.blocks.get_mut(&index)?;
         let kind = block.streamed()?;
         let is_call = kind == DeltaKind::Arguments;

@@ -1,8 +1,10 @@
-//! A content block of an answer: text, thinking, a call, or an item that only the provider understands.
+//! A content block of an answer: text, thinking, a call, what a tool of the provider did, or an item that only the provider
+//! understands.
 
 use positronic_core::record::{DeltaKind, Part, ProposedCall};
 use serde_json::{Map, Value, json};
 
+use crate::provider_use;
 use crate::wire::ITEM;
 
 /// The field of the opaque part after a text that stores the text's citations.
@@ -28,6 +30,10 @@ pub(crate) enum Kind {
     Text,
     Thinking,
     Call,
+    /// A call of a tool of the provider.
+    ProviderCall,
+    /// The result of such a call.
+    ProviderResult,
     Other,
 }
 
@@ -52,6 +58,8 @@ impl Block {
             Some("text") => Kind::Text,
             Some("thinking") => Kind::Thinking,
             Some("tool_use") => Kind::Call,
+            Some(kind) if provider_use::is_use(kind) => Kind::ProviderCall,
+            Some(kind) if kind.ends_with(provider_use::RESULT) => Kind::ProviderResult,
             _ => Kind::Other,
         }
     }
@@ -61,7 +69,7 @@ impl Block {
         match self.kind() {
             Kind::Text => Some("text"),
             Kind::Thinking => Some("thinking"),
-            Kind::Call | Kind::Other => None,
+            Kind::Call | Kind::ProviderCall | Kind::ProviderResult | Kind::Other => None,
         }
     }
 
@@ -70,7 +78,7 @@ impl Block {
             Kind::Text => Some(DeltaKind::Text),
             Kind::Thinking => Some(DeltaKind::Reasoning),
             Kind::Call => Some(DeltaKind::Arguments),
-            Kind::Other => None,
+            Kind::ProviderCall | Kind::ProviderResult | Kind::Other => None,
         }
     }
 
@@ -110,26 +118,35 @@ impl Block {
         None
     }
 
+    /// Returns whether this is the result of the provider's call in the block before, with which it becomes one part.
+    pub(crate) fn is_result_of(&self, before: &Self) -> bool {
+        (before.kind(), self.kind()) == (Kind::ProviderCall, Kind::ProviderResult)
+            && self.value.get("tool_use_id") == before.value.get("id")
+    }
+
     /// Returns the number of parts that the block becomes.
     pub(crate) fn parts(&self) -> u32 {
         match self.kind() {
             Kind::Text if self.text.is_empty() => 0,
             Kind::Text => 1 + u32::from(self.citations().is_some()),
-            Kind::Thinking | Kind::Call | Kind::Other => 1,
+            Kind::Thinking | Kind::Call | Kind::ProviderCall | Kind::ProviderResult | Kind::Other => 1,
         }
     }
 
-    fn citations(&self) -> Option<&Value> {
-        self.value.get(CITATIONS).filter(|list| list.as_array().is_some_and(|list| !list.is_empty()))
+    fn citations(&self) -> Option<&[Value]> {
+        self.value.get(CITATIONS)?.as_array().map(Vec::as_slice).filter(|list| !list.is_empty())
     }
 
-    /// Converts the block into parts, and adds its call to `calls`.
-    pub(crate) fn into_parts(mut self, calls: &mut Vec<ProposedCall>) -> Vec<Part> {
+    /// Converts the block into parts, with the result of the provider's call if it follows, and adds a call to `calls`.
+    pub(crate) fn into_parts(mut self, result: Option<Self>, calls: &mut Vec<ProposedCall>) -> Vec<Part> {
         match self.kind() {
             // An empty text block cannot be sent back.
             Kind::Text if self.text.is_empty() => Vec::new(),
             Kind::Text => {
-                let citations = self.citations().map(|list| Part::Opaque { data: json!({ CITATIONS: list }) });
+                let citations = self.citations().map(|list| Part::Citations {
+                    citations: provider_use::citations(list),
+                    data: Some(json!({ CITATIONS: list })),
+                });
                 [Part::Text { text: self.text }].into_iter().chain(citations).collect()
             }
             Kind::Thinking => vec![Part::Reasoning { text: self.text, data: Some(Value::Object(self.value)) }],
@@ -141,12 +158,31 @@ impl Block {
             Kind::Other if self.value.get("type").and_then(Value::as_str) == Some("redacted_thinking") => {
                 vec![Part::Reasoning { text: String::new(), data: Some(Value::Object(self.value)) }]
             }
+            Kind::ProviderCall | Kind::ProviderResult => vec![self.into_provider_tool(result)],
             Kind::Other => {
                 self.put_input();
                 let kind = self.value.get("type").cloned();
                 vec![Part::Opaque { data: json!({ "type": kind, ITEM: self.value }) }]
             }
         }
+    }
+
+    /// Converts a call of the provider's own tools, its result, or both into an entry.
+    fn into_provider_tool(mut self, result: Option<Self>) -> Part {
+        self.put_input();
+        let (kind, is_call) = (self.value.get("type").cloned(), self.kind() == Kind::ProviderCall);
+        let (block, result) = (Value::Object(self.value), result.map(|result| Value::Object(result.value)));
+        let mut used = if is_call {
+            provider_use::read(Some(&block), result.as_ref())
+        } else {
+            provider_use::read(None, Some(&block))
+        };
+        let item = match result {
+            Some(result) => json!([block, result]),
+            None => block,
+        };
+        used.data = Some(json!({ "type": kind, ITEM: item }));
+        Part::ProviderTool(Box::new(used))
     }
 
     /// Puts the streamed input into a call of the provider's own tools.

@@ -2,9 +2,13 @@
 
 use std::fmt;
 
+use positronic_core::model::Capabilities;
 use positronic_core::model::http::{HttpOptions, Timeouts};
 use positronic_core::record::{ActionFormat, ToolChoice};
 use serde::Serialize;
+
+/// The header with the names of beta features.
+pub(crate) const BETA: &str = "anthropic-beta";
 
 /// The configuration of Anthropic's API, or of a server with the same API.
 ///
@@ -28,7 +32,7 @@ pub struct AnthropicConfig {
     /// The version of the API, sent as `anthropic-version`.
     #[builder(default = "2023-06-01".to_owned())]
     pub version: String,
-    /// Names of beta features, sent as `anthropic-beta`.
+    /// Names of beta features, sent as `anthropic-beta`. A request adds those that its files and its tools need.
     #[builder(default)]
     pub beta: Vec<String>,
     /// Additional headers; they override the adapter's headers.
@@ -65,6 +69,9 @@ pub struct AnthropicConfig {
     /// for Anthropic's URL, since other servers may refuse the field.
     #[builder(default, setter(strip_option))]
     pub stream_arguments: Option<bool>,
+    /// Which kinds of files models read.
+    #[builder(default)]
+    pub capabilities: Capabilities,
     /// How requests describe the format of actions, for a loop with structured actions that does not set it.
     #[builder(default)]
     pub action_format: ActionFormat,
@@ -107,7 +114,7 @@ impl AnthropicConfig {
     pub(crate) fn http(&self) -> HttpOptions {
         let key = Some(&self.api_key).filter(|key| !key.is_empty()).map(|key| ("x-api-key", key.clone()));
         let version = ("anthropic-version".to_owned(), self.version.clone());
-        let beta = Some(("anthropic-beta".to_owned(), self.beta.join(","))).filter(|(_, names)| !names.is_empty());
+        let beta = Some((BETA.to_owned(), self.beta.join(","))).filter(|(_, names)| !names.is_empty());
         let headers: Vec<_> = [version].into_iter().chain(beta).chain(self.headers.iter().cloned()).collect();
         HttpOptions::builder()
             .provider(&*self.provider)
@@ -118,6 +125,21 @@ impl AnthropicConfig {
             .stream(self.stream)
             .timeouts(self.timeouts)
             .build()
+    }
+
+    /// Returns the value of the header with beta features, for a request that needs more of them.
+    pub(crate) fn beta_with(&self, needed: &[&'static str]) -> String {
+        let own = self.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case(BETA));
+        let mut names: Vec<&str> = match own {
+            Some((_, names)) => names.split(',').map(str::trim).collect(),
+            None => self.beta.iter().map(String::as_str).collect(),
+        };
+        for name in needed {
+            if !names.contains(name) {
+                names.push(name);
+            }
+        }
+        names.join(",")
     }
 
     /// Returns the lower limit of the request and the adapter.

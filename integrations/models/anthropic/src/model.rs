@@ -1,14 +1,20 @@
 //! The adapter.
 
+use std::borrow::Cow;
+
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use positronic_core::model::http::{Endpoint, Transport};
+use positronic_core::model::http::{Endpoint, Reader, Transport, readable};
 use positronic_core::model::{DeltaSink, Model};
 use positronic_core::record::{ActionFormat, ModelError, ModelErrorKind, ModelRequest, ModelResponse};
 
 use crate::assembler::MessagesAssembler;
-use crate::config::AnthropicConfig;
-use crate::wire;
+use crate::config::{AnthropicConfig, BETA};
+use crate::files::{has_uploads, takes};
+use crate::{provider_tools, wire};
+
+/// The beta feature that requests with ids of files need.
+const FILES_BETA: &str = "files-api-2025-04-14";
 
 /// A model behind Anthropic's Messages API.
 #[derive(Debug)]
@@ -41,13 +47,36 @@ impl Anthropic {
     ///
     /// Those of a request, and [`Malformed`](ModelErrorKind::Malformed) for an answer without a count.
     pub async fn count_tokens(&self, request: &ModelRequest) -> Result<u64, ModelError> {
-        let answer = self.transport.post(&self.count, wire::count_body(&self.config, request)).await?;
+        let (request, endpoint) = (self.sendable(request)?, self.endpoint(&self.count, request)?);
+        let answer = self.transport.post(&endpoint, wire::count_body(&self.config, &request)).await?;
         answer.get("input_tokens").and_then(serde_json::Value::as_u64).ok_or_else(|| {
             ModelError::new(
                 ModelErrorKind::Malformed,
                 "the server answered a request for a token count without `input_tokens`",
             )
         })
+    }
+
+    /// Returns the request without files that the model cannot read, or the reason why it cannot be sent.
+    fn sendable<'a>(&self, request: &'a ModelRequest) -> Result<Cow<'a, ModelRequest>, ModelError> {
+        let AnthropicConfig { provider, model, capabilities, .. } = &self.config;
+        provider_tools::check(provider, request)?;
+        readable(
+            request,
+            Reader { provider, model: request.settings.model.as_ref().unwrap_or(model), capabilities },
+            takes,
+        )
+    }
+
+    /// Returns an endpoint with the beta features that a request needs beside the configured ones.
+    fn endpoint(&self, endpoint: &Endpoint, request: &ModelRequest) -> Result<Endpoint, ModelError> {
+        let files = has_uploads(request).then_some(FILES_BETA);
+        let tools = request.settings.provider_tools.iter().filter_map(provider_tools::beta);
+        let needed: Vec<_> = files.into_iter().chain(tools).collect();
+        if needed.is_empty() {
+            return Ok(endpoint.clone());
+        }
+        endpoint.clone().header(BETA, &self.config.beta_with(&needed))
     }
 }
 
@@ -61,7 +90,12 @@ impl Model for Anthropic {
         request: &'a ModelRequest,
         deltas: &'a dyn DeltaSink,
     ) -> BoxFuture<'a, Result<ModelResponse, ModelError>> {
-        self.transport.send(&self.messages, request, self.wire(request), MessagesAssembler::default(), deltas).boxed()
+        async move {
+            let request = &*self.sendable(request)?;
+            let (endpoint, body) = (self.endpoint(&self.messages, request)?, self.wire(request));
+            self.transport.send(&endpoint, request, body, MessagesAssembler::default(), deltas).await
+        }
+        .boxed()
     }
 
     fn action_format(&self) -> ActionFormat {

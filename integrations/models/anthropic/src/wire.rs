@@ -17,6 +17,8 @@ use serde_json::{Value, json};
 use crate::block::CITATIONS;
 use crate::cache;
 use crate::config::AnthropicConfig;
+use crate::files::encode_file;
+use crate::provider_tools;
 
 /// The field in which an item of the provider, or what only it understands of a call, is stored.
 pub(crate) const ITEM: &str = "anthropic";
@@ -48,7 +50,7 @@ fn write_prompt(body: &mut RequestBody<'_>, config: &AnthropicConfig, request: &
     let format = format(&settings.output);
     body.some("thinking", config.thinking(settings.tool_choice));
     write_output_config(body, config, format.as_ref().ok());
-    if !request.tools.tools().is_empty() {
+    if !request.tools.tools().is_empty() || !settings.provider_tools.is_empty() {
         let (streams, strict) = (config.streams_arguments(), config.strict_tools);
         let dialect = match (streams, strict) {
             (false, false) => "anthropic",
@@ -57,7 +59,7 @@ fn write_prompt(body: &mut RequestBody<'_>, config: &AnthropicConfig, request: &
             (true, true) => "anthropic streamed strict",
         };
         let tools = request.tools.wire(dialect, |tools| encode_tools(tools, streams, strict));
-        body.raw("tools", &config.cache.mark(tools.get()));
+        body.raw("tools", &config.cache.mark(&provider_tools::append(tools.get(), &settings.provider_tools)));
         write_tool_choice(body, settings);
     }
     if !request.system.trim().is_empty() {
@@ -157,50 +159,69 @@ enum Block<'a> {
     },
     ToolResult {
         tool_use_id: Cow<'a, str>,
-        #[serde(skip_serializing_if = "str::is_empty")]
-        content: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        content: Option<Box<RawValue>>,
     },
 }
 
 /// Encodes the blocks of a message.
 fn encode_message(message: &Message) -> Box<RawValue> {
-    let encode = |block: Block<'_>| to_raw_value(&block).unwrap_or_default();
-    let blocks: Vec<Box<RawValue>> = match message {
-        Message::User { text, .. } => text_block(text, None).map(encode).into_iter().collect(),
-        Message::Tool { call, text, .. } => {
-            vec![encode(Block::ToolResult { tool_use_id: sendable_id(call), content: text })]
+    let mut blocks = Vec::new();
+    match message {
+        Message::User { text, files } => {
+            blocks.extend(files.iter().map(encode_file));
+            blocks.extend(text_block(text, None));
+        }
+        Message::Tool { call, text, files, .. } => {
+            let content = match files.as_slice() {
+                [] if text.is_empty() => None,
+                [] => to_raw_value(text).ok(),
+                files => {
+                    let content = text_block(text, None).into_iter().chain(files.iter().map(encode_file));
+                    to_raw_value(&content.collect::<Vec<_>>()).ok()
+                }
+            };
+            blocks.extend(to_raw_value(&Block::ToolResult { tool_use_id: sendable_id(call), content }).ok());
         }
         Message::Assistant { parts } => {
             let next = parts.iter().skip(1).map(Some).chain([None]);
-            parts.iter().zip(next).filter_map(|(part, next)| encode_part(part, next)).collect()
+            parts.iter().zip(next).for_each(|(part, next)| encode_part(part, next, &mut blocks));
         }
-    };
+    }
     to_raw_value(&blocks).unwrap_or_default()
 }
 
-/// Returns a text block. The API refuses one without a visible character.
-fn text_block<'a>(text: &'a str, citations: Option<&'a Value>) -> Option<Block<'a>> {
-    (!text.trim().is_empty()).then_some(Block::Text { text, citations })
+/// Encodes a text block. The API refuses one without a visible character.
+fn text_block(text: &str, citations: Option<&Value>) -> Option<Box<RawValue>> {
+    (!text.trim().is_empty()).then(|| to_raw_value(&Block::Text { text, citations }).ok())?
 }
 
-/// Encodes a part of an answer. `next` is the part after it, which stores the citations of a text.
-fn encode_part(part: &Assistant, next: Option<&Assistant>) -> Option<Box<RawValue>> {
+/// Encodes a part of an answer, which may have several blocks. `next` is the part after it, which stores the citations of a
+/// text.
+fn encode_part(part: &Assistant, next: Option<&Assistant>, blocks: &mut Vec<Box<RawValue>>) {
     match part {
         Assistant::Text { text } => {
             let citations = match next {
                 Some(Assistant::Opaque { data }) => data.get(CITATIONS),
                 _ => None,
             };
-            to_raw_value(&text_block(text, citations)?).ok()
+            blocks.extend(text_block(text, citations));
         }
-        Assistant::Reasoning { text, data } => encode_thinking(text, data.as_ref()?),
+        Assistant::Reasoning { text, data } => {
+            blocks.extend(data.as_ref().and_then(|data| encode_thinking(text, data)));
+        }
         Assistant::Call { call, name, arguments, data } => {
-            let input = RawValue::from_string(sendable_object(arguments).into_owned()).ok()?;
+            let Ok(input) = RawValue::from_string(sendable_object(arguments).into_owned()) else { return };
             let more = data.as_ref().and_then(|data| data.get(ITEM)).filter(|data| data.is_object());
-            to_raw_value(&Block::ToolUse { id: sendable_id(call), name, input, more }).ok()
+            blocks.extend(to_raw_value(&Block::ToolUse { id: sendable_id(call), name, input, more }).ok());
         }
-        Assistant::File { .. } => None,
-        Assistant::Opaque { data } => to_raw_value(data.get(ITEM)?).ok(),
+        // The API takes no pictures of the model itself.
+        Assistant::File { file, .. } => blocks.extend(text_block(&file.file().line(), None)),
+        Assistant::Opaque { data } => match data.get(ITEM) {
+            Some(Value::Array(items)) => blocks.extend(items.iter().filter_map(|item| to_raw_value(item).ok())),
+            Some(item) => blocks.extend(to_raw_value(item).ok()),
+            None => {}
+        },
     }
 }
 

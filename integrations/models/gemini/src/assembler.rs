@@ -1,7 +1,7 @@
 //! Assembles an answer of `streamGenerateContent` from its chunks.
 //!
 //! A chunk has whole parts. Texts in a row are one part of the answer, until one has a signature; the arguments of a call may
-//! stream over several chunks. Unknown parts are kept. The chunk with a `finishReason` finishes the answer.
+//! stream over several chunks. Sources follow at the end. Unknown parts are kept. The chunk with a `finishReason` finishes the answer.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,8 @@ use positronic_core::record::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::partial_args;
 use crate::wire::ITEM;
+use crate::{made_file, partial_args, provider_use, sources};
 
 /// The fields of a part that are read into the record; the others are provider data.
 const CALL_FIELDS: [&str; 4] = ["name", "args", "partialArgs", "willContinue"];
@@ -50,7 +50,7 @@ impl Assemble for GenerateContentAssembler {
             }
             self.add(part, &mut pieces);
         }
-        for field in ["groundingMetadata", "urlContextMetadata", "citationMetadata"] {
+        for field in sources::FIELDS {
             if let Some(sources) = any(candidate, field) {
                 self.sources.insert(field, sources.clone());
             }
@@ -93,8 +93,7 @@ impl Assemble for GenerateContentAssembler {
             }
         };
         let metadata = ResponseMetadata { finish, ..self.metadata };
-        let sources = self.sources.into_iter().map(|(field, sources)| json!({ "type": field, "sources": sources }));
-        self.parts.extend(sources.map(|data| Part::Opaque { data }));
+        self.sources.iter().for_each(|(field, found)| sources::add(&mut self.parts, field, found));
         Ok(ModelResponse { parts: self.parts, calls: self.calls, metadata })
     }
 }
@@ -138,9 +137,15 @@ impl GenerateContentAssembler {
                     self.parts.push(Part::Opaque { data: json!({ ITEM: end }) });
                 }
             }
+            None if provider_use::add(&mut self.parts, part) => {}
+            // A draft of a picture, which people do not see and which does not go back.
+            None if is_thought && part.contains_key("inlineData") => {}
             None => {
-                let kind = part.keys().find(|name| !name.starts_with("thought"));
-                self.parts.push(Part::Opaque { data: json!({ "type": kind, ITEM: part }) });
+                let number = 1 + self.parts.iter().filter(|part| matches!(part, Part::File { .. })).count();
+                self.parts.push(made_file::read(part, number).unwrap_or_else(|| {
+                    let kind = part.keys().find(|name| !name.starts_with("thought"));
+                    Part::Opaque { data: json!({ "type": kind, ITEM: part }) }
+                }));
             }
         }
     }

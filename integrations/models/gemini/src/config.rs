@@ -2,8 +2,10 @@
 
 use std::fmt;
 
+use positronic_core::model::Capabilities;
 use positronic_core::model::http::{HttpOptions, Timeouts};
 use positronic_core::record::ActionFormat;
+use serde_json::Value;
 
 /// The configuration of the Gemini API, or of a server with the same API.
 ///
@@ -52,6 +54,15 @@ pub struct GeminiConfig {
     /// Thresholds of the safety filters, by category: `("HARM_CATEGORY_HARASSMENT", "BLOCK_ONLY_HIGH")`.
     #[builder(default)]
     pub safety: Vec<(String, String)>,
+    /// What an answer contains, for models that make more than text: `TEXT`, `IMAGE`, `AUDIO`.
+    #[builder(default)]
+    pub response_modalities: Vec<String>,
+    /// The form of pictures that the model makes, such as `{"aspectRatio": "16:9"}`, sent as `imageConfig`.
+    #[builder(default, setter(strip_option))]
+    pub image_config: Option<Value>,
+    /// Which kinds of files models read.
+    #[builder(default)]
+    pub capabilities: Capabilities,
     /// How requests describe the format of actions, for a loop with structured actions that does not set it.
     #[builder(default)]
     pub action_format: ActionFormat,

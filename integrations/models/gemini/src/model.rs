@@ -1,14 +1,17 @@
 //! The adapter.
 
+use std::borrow::Cow;
+
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use positronic_core::model::http::{Endpoint, Transport};
+use positronic_core::model::http::{Endpoint, Reader, Transport, readable};
 use positronic_core::model::{DeltaSink, Model};
 use positronic_core::record::{ActionFormat, ModelError, ModelErrorKind, ModelRequest, ModelResponse};
 
 use crate::assembler::GenerateContentAssembler;
 use crate::config::GeminiConfig;
-use crate::wire;
+use crate::files::takes;
+use crate::{provider_tools, wire};
 
 /// A model behind the Gemini API.
 #[derive(Debug)]
@@ -36,13 +39,22 @@ impl Gemini {
     ///
     /// Those of a request, and [`Malformed`](ModelErrorKind::Malformed) for an answer without a count.
     pub async fn count_tokens(&self, request: &ModelRequest) -> Result<u64, ModelError> {
-        let model = self.model_of(request);
+        let (model, request) = (self.model_of(request), &*self.sendable(request)?);
         let body = wire::count_body(&self.config, request, &resource(model));
         let answer = self.transport.post(&self.endpoint(model, "countTokens")?, body).await?;
         answer.get("totalTokens").and_then(serde_json::Value::as_u64).ok_or_else(|| {
             let sentence = "the server answered a request for a token count without `totalTokens`";
             ModelError::new(ModelErrorKind::Malformed, sentence)
         })
+    }
+
+    /// Returns the request without files that the model cannot read, or the reason why it cannot be sent.
+    fn sendable<'a>(&self, request: &'a ModelRequest) -> Result<Cow<'a, ModelRequest>, ModelError> {
+        let GeminiConfig { provider, capabilities, .. } = &self.config;
+        provider_tools::check(provider, request)?;
+        let model = self.model_of(request);
+        let model = model.strip_prefix("models/").unwrap_or(model);
+        readable(request, Reader { provider, model, capabilities }, takes)
     }
 
     fn model_of<'a>(&'a self, request: &'a ModelRequest) -> &'a str {
@@ -72,7 +84,7 @@ impl Model for Gemini {
         deltas: &'a dyn DeltaSink,
     ) -> BoxFuture<'a, Result<ModelResponse, ModelError>> {
         async move {
-            let model = self.model_of(request);
+            let (model, request) = (self.model_of(request), &*self.sendable(request)?);
             let endpoint = if self.config.stream {
                 self.endpoint(model, "streamGenerateContent")?.query("alt", "sse")
             } else {

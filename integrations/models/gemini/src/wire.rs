@@ -8,12 +8,16 @@ use std::collections::HashSet;
 
 use positronic_core::model::http::{RequestBody, Turns, sendable_object};
 use positronic_core::model::schema::{SchemaRole, lenient_schema};
-use positronic_core::record::{Assistant, Message, ModelRequest, OrderedJson, OutputFormat, ToolChoice, ToolDecl};
+use positronic_core::record::{
+    Assistant, Message, ModelRequest, OrderedJson, OutputFormat, ToolChoice, ToolDecl, WireText,
+};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
 use crate::config::GeminiConfig;
+use crate::files::{encode_file, encode_line};
+use crate::provider_tools;
 
 /// The field in which a part of the provider is stored.
 pub(crate) const ITEM: &str = "gemini";
@@ -44,21 +48,52 @@ fn write_prompt(body: &mut RequestBody<'_>, config: &GeminiConfig, request: &Mod
         if !request.system.trim().is_empty() {
             body.field("systemInstruction", &json!({ "parts": [{ "text": &*request.system }] }));
         }
-        if !request.tools.tools().is_empty() {
-            body.raw("tools", request.tools.wire("gemini", encode_tools).get());
-            let mode = match settings.tool_choice {
-                ToolChoice::Auto => None,
-                ToolChoice::Required => Some("ANY"),
-                ToolChoice::None => Some("NONE"),
-            };
-            body.some("toolConfig", mode.map(|mode| json!({ "functionCallingConfig": { "mode": mode } })));
-        }
+        write_tools(body, config, request);
     }
     let safety =
         config.safety.iter().map(|(category, threshold)| json!({ "category": category, "threshold": threshold }));
     body.some("safetySettings", Some(safety.collect::<Vec<_>>()).filter(|settings| !settings.is_empty()));
     body.some("generationConfig", generation_config(config, request));
     body.raw("contents", &contents(config, request));
+}
+
+/// Writes the brain's tools, those of the provider, and which of them the model may call.
+fn write_tools(body: &mut RequestBody<'_>, config: &GeminiConfig, request: &ModelRequest) {
+    let settings = &*request.settings;
+    let has_own = !request.tools.tools().is_empty();
+    let provided = provider_tools::encode(&settings.provider_tools, settings.tool_choice);
+    if !has_own && provided.is_empty() {
+        return;
+    }
+    body.list("tools", |push| {
+        if has_own {
+            push(request.tools.wire("gemini", encode_tools).get());
+        }
+        provided.iter().for_each(|tool| push(tool));
+    });
+    let mode = match settings.tool_choice {
+        ToolChoice::Auto => None,
+        ToolChoice::Required => Some("ANY"),
+        ToolChoice::None => Some("NONE"),
+    };
+    let mut tool_config = Map::new();
+    if let Some(mode) = mode.filter(|_| has_own) {
+        tool_config.insert("functionCallingConfig".to_owned(), json!({ "mode": mode }));
+    }
+    // Gemini 3 takes both kinds of tools in a request, and then sends what its own did as parts that go back.
+    if has_own && !provided.is_empty() && needs_signatures(model_of(config, request)) {
+        tool_config.insert("includeServerSideToolInvocations".to_owned(), true.into());
+    }
+    body.some("toolConfig", Some(tool_config).filter(|config| !config.is_empty()));
+}
+
+fn model_of<'a>(config: &'a GeminiConfig, request: &'a ModelRequest) -> &'a str {
+    request.settings.model.as_ref().unwrap_or(&config.model)
+}
+
+/// Returns whether a model refuses calls without the signature of their thoughts, as those since Gemini 3.
+fn needs_signatures(model: &str) -> bool {
+    !["gemini-1", "gemini-2"].iter().any(|old| model.contains(old))
 }
 
 #[derive(Serialize, PartialEq, Default)]
@@ -74,6 +109,10 @@ struct GenerationConfig<'a> {
     response_json_schema: Option<OrderedJson>,
     #[serde(skip_serializing_if = "Option::is_none")]
     thinking_config: Option<ThinkingConfig<'a>>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    response_modalities: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    image_config: Option<&'a Value>,
 }
 
 #[derive(Serialize, PartialEq)]
@@ -107,34 +146,47 @@ fn generation_config<'a>(config: &'a GeminiConfig, request: &ModelRequest) -> Op
         response_mime_type: schema.is_some().then_some("application/json"),
         response_json_schema: schema.map(|schema| lenient_schema(&schema, SchemaRole::Answer)),
         thinking_config: is_set.then_some(thinking),
+        response_modalities: &config.response_modalities,
+        image_config: config.image_config.as_ref(),
     };
     (set != GenerationConfig::default()).then_some(set)
 }
 
 /// Encodes the history and the context that follows it.
 fn contents(config: &GeminiConfig, request: &ModelRequest) -> String {
-    let model = request.settings.model.as_ref().unwrap_or(&config.model);
-    let needs_signatures = !["gemini-1", "gemini-2"].iter().any(|old| model.contains(old));
+    let signed = needs_signatures(model_of(config, request));
     let history = request.messages.read();
     // The API knows only the ids that it gave itself.
     let mut ids = HashSet::new();
     let mut turns = Turns::new("parts");
+    // The files of results follow all results of an answer's calls.
+    let mut files: Vec<WireText<'_>> = Vec::new();
     for entry in history.iter() {
-        let (role, parts) = match &entry.message {
-            Message::User { .. } => ("user", entry.wire("gemini", |message| encode_message(message, false))),
-            Message::Tool { call, .. } => {
+        if !matches!(entry.message, Message::Tool { .. }) {
+            files.drain(..).for_each(|parts| turns.add("user", parts.get()));
+        }
+        match &entry.message {
+            Message::User { .. } => {
+                turns.add("user", entry.wire("gemini", |message| encode_message(message, false)).get());
+            }
+            Message::Tool { call, files: attached, .. } => {
                 let has_id = ids.contains(call.as_str());
                 let dialect = if has_id { "gemini with ids" } else { "gemini" };
-                ("user", entry.wire(dialect, |message| encode_message(message, has_id)))
+                if attached.is_empty() {
+                    turns.add("user", entry.wire(dialect, |message| encode_message(message, has_id)).get());
+                } else {
+                    turns.add("user", encode_message(&entry.message, has_id).get());
+                    files.push(entry.wire("gemini files", encode_files));
+                }
             }
             Message::Assistant { parts } => {
                 ids.extend(parts.iter().filter_map(given_id));
-                let dialect = if needs_signatures { "gemini with signatures" } else { "gemini" };
-                ("model", entry.wire(dialect, |message| encode_message(message, needs_signatures)))
+                let dialect = if signed { "gemini with signatures" } else { "gemini" };
+                turns.add("model", entry.wire(dialect, |message| encode_message(message, signed)).get());
             }
-        };
-        turns.add(role, parts.get());
+        }
     }
+    files.drain(..).for_each(|parts| turns.add("user", parts.get()));
     if let Some(context) = request.context_text() {
         turns.add("user", to_raw_value(&[WirePart::text(&context)]).unwrap_or_default().get());
     }
@@ -191,12 +243,20 @@ struct Output<'a> {
     output: &'a str,
 }
 
-/// Encodes the parts of a message. `marked` says whether a result has the id of its call, or whether calls of other models
-/// get a signature.
+/// Encodes the files of a message.
+fn encode_files(message: &Message) -> Box<RawValue> {
+    to_raw_value(&message.files().map(|file| encode_file(file, None)).collect::<Vec<_>>()).unwrap_or_default()
+}
+
+/// Encodes the parts of a message, but not the files of a result. `marked` says whether a result has the id of its call, or
+/// whether calls of other models get a signature.
 fn encode_message(message: &Message, marked: bool) -> Box<RawValue> {
     let parts: Vec<Box<RawValue>> = match message {
-        Message::User { text, .. } if text.is_empty() => Vec::new(),
-        Message::User { text, .. } => vec![to_raw_value(&WirePart::text(text)).unwrap_or_default()],
+        Message::User { text, files } => {
+            let text = Some(text).filter(|text| !text.is_empty());
+            let text = text.map(|text| to_raw_value(&WirePart::text(text)).unwrap_or_default());
+            files.iter().map(|file| encode_file(file, None)).chain(text).collect()
+        }
         Message::Tool { call, name, text, .. } => {
             let response = WireResponse { id: marked.then_some(call), name, response: Output { output: text } };
             let part = WirePart { function_response: Some(response), ..WirePart::default() };
@@ -208,15 +268,35 @@ fn encode_message(message: &Message, marked: bool) -> Box<RawValue> {
                 |part: &Assistant| matches!(part, Assistant::Call { data: Some(data), .. } if data.get(ITEM).is_some());
             // The first of several parallel calls has the signature.
             let unsigned = if marked && !parts.iter().any(is_own) { parts.iter().position(is_call) } else { None };
-            let encode = |(index, part)| encode_part(part, unsigned == Some(index));
-            parts.iter().enumerate().filter_map(encode).collect()
+            let encode = |(index, part)| encode_part(part, marked, unsigned == Some(index));
+            parts.iter().enumerate().flat_map(encode).collect()
         }
     };
     to_raw_value(&parts).unwrap_or_default()
 }
 
-/// Encodes a part of an answer.
-fn encode_part(part: &Assistant, needs_signature: bool) -> Option<Box<RawValue>> {
+/// Encodes a part of an answer. What a tool of the provider did can have two parts.
+fn encode_part(part: &Assistant, is_signed: bool, needs_signature: bool) -> Vec<Box<RawValue>> {
+    match part {
+        Assistant::Opaque { data } => {
+            let items = match data.get(ITEM) {
+                Some(Value::Array(items)) => items.as_slice(),
+                Some(item) => std::slice::from_ref(item),
+                None => &[],
+            };
+            items.iter().filter_map(|item| to_raw_value(item).ok()).collect()
+        }
+        Assistant::File { file, data } => {
+            let own = data.as_ref().and_then(|data| data.get(ITEM)).and_then(Value::as_object);
+            // A file of another model has no signature.
+            vec![if is_signed && own.is_none() { encode_line(file) } else { encode_file(file, own) }]
+        }
+        _ => encode_words(part, needs_signature).into_iter().collect(),
+    }
+}
+
+/// Encodes a text, a thought or a call.
+fn encode_words(part: &Assistant, needs_signature: bool) -> Option<Box<RawValue>> {
     match part {
         Assistant::Text { text } => (!text.is_empty()).then(|| to_raw_value(&WirePart::text(text)).ok())?,
         // A summary of thoughts is only sent back with its signature.
@@ -239,8 +319,7 @@ fn encode_part(part: &Assistant, needs_signature: bool) -> Option<Box<RawValue>>
             let call = WireCall { name, args, more: fields("call") };
             to_raw_value(&WirePart { function_call: Some(call), more, ..WirePart::default() }).ok()
         }
-        Assistant::File { .. } => None,
-        Assistant::Opaque { data } => to_raw_value(data.get(ITEM)?).ok(),
+        Assistant::File { .. } | Assistant::Opaque { .. } => None,
     }
 }
 
@@ -271,5 +350,5 @@ fn encode_tools(tools: &[ToolDecl]) -> Box<RawValue> {
         description: &tool.description,
         parameters_json_schema: schema(tool),
     });
-    to_raw_value(&[Tools { function_declarations: declared.collect() }]).unwrap_or_default()
+    to_raw_value(&Tools { function_declarations: declared.collect() }).unwrap_or_default()
 }

@@ -1,9 +1,13 @@
-//! What the tests of the model adapters share: recorded streams, and a server that plays them.
+//! What the tests of the model adapters share: recorded streams, a server that plays them, and the
+//! providers' published rules for requests.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::missing_panics_doc, reason = "only tests use it")]
 
 mod recording;
+pub mod rules;
+mod seen;
 mod server;
 
 pub use recording::{Answer, add_up, events, in_pieces, play, shown};
-pub use server::Provider;
+pub use seen::{seen, timeline};
+pub use server::{Provider, Rules};
 pub use wiremock::ResponseTemplate;

@@ -7,7 +7,7 @@ use wiremock::matchers::any;
 use wiremock::{Mock, MockServer, Request, Respond, ResponseTemplate};
 
 /// Checks the body of a request, and says which rule it breaks.
-type Rules = fn(&Value) -> Result<(), String>;
+pub type Rules = fn(&Value) -> Result<(), String>;
 
 /// A provider whose answers are scripted. It answers a request that breaks a rule with status 400 and the rule.
 #[derive(Debug)]

@@ -1,6 +1,7 @@
 //! The URL of an API: built from a base URL, and shown in messages.
 
 use reqwest::Url;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::record::{ModelError, ModelErrorKind};
 
@@ -8,6 +9,7 @@ use crate::record::{ModelError, ModelErrorKind};
 #[derive(Clone)]
 pub struct Endpoint {
     url: Url,
+    headers: HeaderMap,
 }
 
 impl Endpoint {
@@ -27,7 +29,7 @@ impl Endpoint {
             return Err(refuse());
         }
         url.path_segments_mut().map_err(|()| refuse())?.pop_if_empty().extend(path);
-        Ok(Self { url })
+        Ok(Self { url, headers: HeaderMap::new() })
     }
 
     /// Adds a parameter to the query.
@@ -35,6 +37,24 @@ impl Endpoint {
     pub fn query(mut self, name: &str, value: &str) -> Self {
         self.url.query_pairs_mut().append_pair(name, value);
         self
+    }
+
+    /// Sets a header of the requests to this URL; it overrides the transport's.
+    ///
+    /// # Errors
+    ///
+    /// [`BadRequest`](ModelErrorKind::BadRequest) for a value that is not valid in a header.
+    pub fn header(mut self, name: &'static str, value: &str) -> Result<Self, ModelError> {
+        let value = HeaderValue::from_str(value).map_err(|_| {
+            let sentence = format!("the header `{name}` has an invalid value; use no control characters");
+            ModelError::new(ModelErrorKind::BadRequest, sentence)
+        })?;
+        self.headers.insert(HeaderName::from_static(name), value);
+        Ok(self)
+    }
+
+    pub(super) const fn headers(&self) -> &HeaderMap {
+        &self.headers
     }
 
     pub(super) const fn url(&self) -> &Url {
@@ -92,6 +112,16 @@ mod tests {
         assert_eq!(url(" https://h/v1/ ").url().as_str(), "https://h/v1/chat/completions");
         let versioned = url("https://h/d?api-version=1").query("alt", "sse");
         assert_eq!(versioned.url().as_str(), "https://h/d/chat/completions?api-version=1&alt=sse");
+    }
+
+    #[test]
+    fn header_has_a_valid_value() {
+        let endpoint = Endpoint::new("https://h/v1", &[]).unwrap();
+
+        let with = endpoint.clone().header("anthropic-beta", "a,b").unwrap();
+        assert_eq!(with.headers().get("anthropic-beta").unwrap(), "a,b");
+        let error = endpoint.header("anthropic-beta", "a\nb").unwrap_err();
+        assert_eq!(error.message, "the header `anthropic-beta` has an invalid value; use no control characters");
     }
 
     #[test]

@@ -216,7 +216,11 @@ impl Transport {
         request_id: &OnceLock<String>,
     ) -> Result<Opened, ModelError> {
         let http = self.http.lock().clone();
-        let request = http.post(endpoint.url().clone()).headers(self.headers.clone()).body(body);
+        let request = http
+            .post(endpoint.url().clone())
+            .headers(self.headers.clone())
+            .headers(endpoint.headers().clone())
+            .body(body);
         let mut response = match request.send().await {
             Ok(response) => response,
             Err(error) => return Err(explain(error, endpoint, self.options.proxy.as_deref(), &http).await),

@@ -166,23 +166,38 @@ fn refusal_has_the_explanation() {
 }
 
 #[test]
-fn search_of_the_provider_and_citations_are_stored() {
+fn search_of_the_provider_and_citations_are_parts_of_the_answer() {
     let (_, response) = play::<MessagesAssembler>(&events(WEB_SEARCH));
     let response = response.unwrap();
 
-    let kinds: Vec<_> = response
+    let Part::ProviderTool(search) = &response.parts[0] else { panic!("no search") };
+    assert_eq!((&*search.tool, search.input.as_deref()), ("web_search", Some("tech news today September 26 2025")));
+    assert_eq!((search.sources.len(), &search.error), (10, &None));
+    assert_eq!(
+        search.sources[0].line(),
+        "The Latest AI News and AI Breakthroughs that Matter Most: 2025 | News \
+         <https://www.crescendo.ai/news/latest-ai-news-and-updates>"
+    );
+    let data = search.data.as_ref().unwrap();
+    let kinds: Vec<_> = data["anthropic"].as_array().unwrap().iter().map(|block| &block["type"]).collect();
+    assert_eq!((&data["type"], kinds.len()), (kinds[0], 2));
+
+    let cited: Vec<_> = response
         .parts
         .iter()
-        .map(|part| match part {
-            Part::Text { .. } => "text",
-            Part::Opaque { data } => data["type"].as_str().unwrap_or("citations"),
-            _ => "other",
+        .filter_map(|part| match part {
+            Part::Citations { citations, data: Some(_) } => Some(citations),
+            _ => None,
         })
         .collect();
-    assert_eq!(kinds[..4], ["server_tool_use", "web_search_tool_result", "text", "text"]);
-    assert_eq!(kinds.iter().filter(|kind| **kind == "citations").count(), 9);
-    let Part::Opaque { data } = &response.parts[0] else { panic!("no search") };
-    assert_eq!(data["anthropic"]["input"], serde_json::json!({ "query": "tech news today September 26 2025" }));
+    assert_eq!(cited.len(), 9);
+    assert!(matches!(&response.parts[2], Part::Text { text } if text.starts_with("Apple today announced")));
+    let first = &cited[0][0];
+    assert_eq!(
+        first.title.as_deref(),
+        Some("The all-new Apple Ginza opens this Friday, September 26, in Tokyo - Apple")
+    );
+    assert!(first.quote.as_deref().unwrap().starts_with("Apple today announced the grand reopening"));
     assert_eq!(response.metadata.finish, Finish::Stop);
 }
 

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use positronic_anthropic::{Anthropic, AnthropicConfig, CacheLife, MessagesAssembler, Thinking};
 use positronic_core::model::Model as _;
 use positronic_core::record::{
-    Assistant, CallFlags, ContextItem, Message, ModelRequest, OutputFormat, Part, Path, Settings, ToolChoice, ToolDecl,
-    ToolId, ToolSet, Transcript,
+    Assistant, CallFlags, ContextItem, Message, ModelRequest, ModelResponse, OutputFormat, Part, Path, Settings,
+    ToolChoice, ToolDecl, ToolId, ToolSet, Transcript,
 };
+pub(crate) use positronic_model_testing::rules::anthropic::check;
 use positronic_model_testing::{events, play};
 use serde_json::{Value, json};
 
 use crate::recorded;
-use crate::rules::check;
 
-fn request(messages: impl IntoIterator<Item = Message>, settings: Settings) -> ModelRequest {
+pub(crate) fn request(messages: impl IntoIterator<Item = Message>, settings: Settings) -> ModelRequest {
     let tool = |id: &str, description: &str| ToolDecl {
         id: ToolId::new(id).unwrap(),
         title: None,
@@ -33,11 +33,11 @@ fn request(messages: impl IntoIterator<Item = Message>, settings: Settings) -> M
     }
 }
 
-fn user(text: &str) -> Message {
+pub(crate) fn user(text: &str) -> Message {
     Message::user(text)
 }
 
-fn call(id: &str) -> Assistant {
+pub(crate) fn call(id: &str) -> Assistant {
     Assistant::Call {
         call: id.to_owned(),
         name: "weather".to_owned(),
@@ -50,14 +50,14 @@ fn result(id: &str, text: &str) -> Message {
     Message::Tool { call: id.to_owned(), name: "weather".to_owned(), text: text.to_owned(), files: Vec::new() }
 }
 
-fn model(config: impl FnOnce(&mut AnthropicConfig)) -> Anthropic {
+pub(crate) fn model(config: impl FnOnce(&mut AnthropicConfig)) -> Anthropic {
     let mut own = AnthropicConfig::builder().model("claude-sonnet-4-5").build();
     config(&mut own);
     Anthropic::new(own).unwrap()
 }
 
 /// Returns the body of a request that follows the rules.
-fn sent(model: &Anthropic, request: &ModelRequest) -> Value {
+pub(crate) fn sent(model: &Anthropic, request: &ModelRequest) -> Value {
     let body = serde_json::from_str(&model.wire(request)).unwrap();
     check(&body).unwrap();
     body
@@ -65,19 +65,20 @@ fn sent(model: &Anthropic, request: &ModelRequest) -> Value {
 
 /// Returns the answer of a recording as it is sent back.
 fn answered(recording: &str) -> Message {
-    let response = play::<MessagesAssembler>(&events(recording)).1.unwrap();
+    returned(play::<MessagesAssembler>(&events(recording)).1.unwrap())
+}
+
+/// Returns an answer as it is sent back.
+pub(crate) fn returned(response: ModelResponse) -> Message {
     let part = |part| match part {
-        Part::Text { text } | Part::Refusal { text } => Assistant::Text { text },
-        Part::Reasoning { text, data } => Assistant::Reasoning { text, data },
-        Part::Opaque { data } => Assistant::Opaque { data },
         Part::Call { index } => {
             let call = response.calls[index as usize].clone();
             let (id, name) = (call.provider_id.unwrap(), call.name);
-            Assistant::Call { call: id, name, arguments: call.arguments, data: call.data }
+            Some(Assistant::Call { call: id, name, arguments: call.arguments, data: call.data })
         }
-        _ => unreachable!(),
+        part => part.sent_back(),
     };
-    Message::Assistant { parts: response.parts.into_iter().map(part).collect() }
+    Message::Assistant { parts: response.parts.into_iter().filter_map(part).collect() }
 }
 
 /// Returns the content blocks of an answer as the API sent them.
@@ -267,6 +268,7 @@ fn data_of_other_providers_is_not_sent() {
         Assistant::Reasoning { text: "Hm.".to_owned(), data: Some(json!({ "type": "reasoning", "id": "rs_1" })) },
         Assistant::Reasoning { text: "Hm.".to_owned(), data: None },
         Assistant::Opaque { data: json!({ "type": "web_search_call", "id": "ws_1" }) },
+        Assistant::Opaque { data: json!({ "type": "executableCode", "gemini": { "executableCode": {} } }) },
         Assistant::Text { text: " ".to_owned() },
         Assistant::Call {
             call: "call|1".to_owned(),

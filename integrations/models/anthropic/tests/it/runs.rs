@@ -7,11 +7,11 @@ use positronic_anthropic::{Anthropic, AnthropicConfig};
 use positronic_core::model::{Model as _, NoDeltas};
 use positronic_core::prelude::*;
 use positronic_core::record::{ModelErrorKind, ModelRequest, Path, Transcript};
+use positronic_model_testing::rules::anthropic::check;
 use positronic_model_testing::{Provider, ResponseTemplate, events};
 use serde_json::{Value, json};
 
 use crate::recorded::{TEXT, TOOL_WITHOUT_ARGUMENTS, WEB_SEARCH};
-use crate::rules::check;
 
 fn model(provider: &Provider) -> Anthropic {
     let config = AnthropicConfig::builder()

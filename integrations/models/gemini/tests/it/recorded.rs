@@ -162,7 +162,9 @@ fn unknown_parts_and_sources_are_stored() {
           },
           "type": "executableCode"
         },
-        "type": "opaque"
+        "input": "1+1",
+        "tool": "code_execution",
+        "type": "provider_tool"
       },
       {
         "data": {
@@ -180,15 +182,9 @@ fn unknown_parts_and_sources_are_stored() {
         "type": "text"
       },
       {
-        "data": {
-          "sources": {
-            "webSearchQueries": [
-              "1+1"
-            ]
-          },
-          "type": "groundingMetadata"
-        },
-        "type": "opaque"
+        "input": "1+1",
+        "tool": "web_search",
+        "type": "provider_tool"
       }
     ]
     "#);

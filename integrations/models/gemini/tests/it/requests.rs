@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use positronic_core::model::Model as _;
 use positronic_core::record::{
-    Assistant, CallFlags, ContextItem, Message, ModelRequest, OutputFormat, Part, Path, Settings, ToolChoice, ToolDecl,
-    ToolId, ToolSet, Transcript,
+    Assistant, CallFlags, ContextItem, Message, ModelRequest, ModelResponse, OutputFormat, Part, Path, Settings,
+    ToolChoice, ToolDecl, ToolId, ToolSet, Transcript,
 };
 use positronic_gemini::{Gemini, GeminiConfig, GenerateContentAssembler};
+pub(crate) use positronic_model_testing::rules::gemini::check;
 use positronic_model_testing::{events, play};
 use serde_json::{Value, json};
 
 use crate::recorded;
-use crate::rules::check;
 
-fn request(messages: impl IntoIterator<Item = Message>, settings: Settings) -> ModelRequest {
+pub(crate) fn request(messages: impl IntoIterator<Item = Message>, settings: Settings) -> ModelRequest {
     let tool = |id: &str, parameters: Value| ToolDecl {
         id: ToolId::new(id).unwrap(),
         title: None,
@@ -34,7 +34,7 @@ fn request(messages: impl IntoIterator<Item = Message>, settings: Settings) -> M
     }
 }
 
-fn user(text: &str) -> Message {
+pub(crate) fn user(text: &str) -> Message {
     Message::user(text)
 }
 
@@ -42,14 +42,14 @@ fn result(call: &str, name: &str) -> Message {
     Message::Tool { call: call.to_owned(), name: name.to_owned(), text: "rain".to_owned(), files: Vec::new() }
 }
 
-fn model(config: impl FnOnce(&mut GeminiConfig)) -> Gemini {
+pub(crate) fn model(config: impl FnOnce(&mut GeminiConfig)) -> Gemini {
     let mut own = GeminiConfig::builder().model("gemini-3-pro-preview").build();
     config(&mut own);
     Gemini::new(own).unwrap()
 }
 
 /// Returns the body of a request that follows the rules.
-fn sent(model: &Gemini, request: &ModelRequest) -> Value {
+pub(crate) fn sent(model: &Gemini, request: &ModelRequest) -> Value {
     let body = serde_json::from_str(&model.wire(request)).unwrap();
     check(&body).unwrap();
     body
@@ -57,20 +57,22 @@ fn sent(model: &Gemini, request: &ModelRequest) -> Value {
 
 /// Returns the answer of a recording as it is sent back, with the ids of its calls.
 fn answered(recording: &str) -> (Message, Vec<String>) {
-    let response = play::<GenerateContentAssembler>(&events(recording)).1.unwrap();
+    returned(&play::<GenerateContentAssembler>(&events(recording)).1.unwrap())
+}
+
+/// Returns an answer as it is sent back, with the ids of its calls.
+pub(crate) fn returned(response: &ModelResponse) -> (Message, Vec<String>) {
     let id = |index: usize| response.calls[index].provider_id.clone().unwrap_or_else(|| format!("c{index}"));
     let part = |part| match part {
-        Part::Text { text } => Assistant::Text { text },
-        Part::Reasoning { text, data } => Assistant::Reasoning { text, data },
-        Part::Opaque { data } => Assistant::Opaque { data },
         Part::Call { index } => {
             let call = response.calls[index as usize].clone();
-            Assistant::Call { call: id(index as usize), name: call.name, arguments: call.arguments, data: call.data }
+            let (call_id, name) = (id(index as usize), call.name);
+            Some(Assistant::Call { call: call_id, name, arguments: call.arguments, data: call.data })
         }
-        _ => unreachable!(),
+        part => part.sent_back(),
     };
     let ids = (0..response.calls.len()).map(id).collect();
-    (Message::Assistant { parts: response.parts.clone().into_iter().map(part).collect() }, ids)
+    (Message::Assistant { parts: response.parts.clone().into_iter().filter_map(part).collect() }, ids)
 }
 
 #[test]
@@ -213,6 +215,21 @@ fn ids_go_back_only_if_the_provider_gave_them() {
 
     insta::assert_snapshot!(body["contents"][1], @r#"{"parts":[{"functionCall":{"args":{},"id":"fc_1","name":"weather"},"thoughtSignature":"c2ln"}],"role":"model"}"#);
     insta::assert_snapshot!(body["contents"][3], @r#"{"parts":[{"functionCall":{"args":{},"name":"weather"},"thoughtSignature":"skip_thought_signature_validator"},{"functionCall":{"args":{},"name":"weather"}}],"role":"model"}"#);
+}
+
+#[test]
+fn data_of_other_providers_is_not_sent() {
+    let parts = vec![
+        Assistant::Reasoning { text: "Hm.".to_owned(), data: Some(json!({ "type": "thinking", "signature": "c2ln" })) },
+        Assistant::Opaque { data: json!({ "type": "server_tool_use", "anthropic": [{ "type": "server_tool_use" }] }) },
+        Assistant::Opaque { data: json!({ "type": "web_search_call", "id": "ws_1" }) },
+        Assistant::Text { text: "Rain.".to_owned() },
+        Assistant::Opaque { data: json!({ "citations": [{ "url": "https://bees.org" }] }) },
+    ];
+    let messages = [user("Hi."), Message::Assistant { parts }, user("Go on.")];
+    let body = sent(&model(|_| ()), &request(messages, Settings::default()));
+
+    assert_eq!(body["contents"][1]["parts"], json!([{ "text": "Rain." }]));
 }
 
 #[test]

@@ -7,13 +7,13 @@ use positronic_core::model::{Model as _, NoDeltas};
 use positronic_core::prelude::*;
 use positronic_core::record::{ModelErrorKind, ModelRequest, Path, Settings, Transcript};
 use positronic_gemini::{Gemini, GeminiConfig};
+use positronic_model_testing::rules::gemini::check;
 use positronic_model_testing::{Provider, ResponseTemplate, events};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
 use crate::recorded::{CALL, TEXT};
-use crate::rules::check;
 
 fn model(provider: &Provider) -> Gemini {
     let config = GeminiConfig::builder()

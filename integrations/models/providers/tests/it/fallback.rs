@@ -5,11 +5,11 @@ use std::time::Duration;
 use positronic_core::model::wrap::Fallback;
 use positronic_core::prelude::*;
 use positronic_core::record::{EventKind, RoutingStep, Seq};
+use positronic_model_testing::rules::{anthropic, chat, gemini};
 use positronic_model_testing::{Provider as Server, ResponseTemplate};
 use serde_json::{Value, json};
 
 use crate::strings::providers;
-use crate::{anthropic_rules, chat_rules, gemini_rules};
 
 /// Data that only the provider that made it may get.
 const OF_ANTHROPIC: [&str; 2] = ["anthropic-signature", "anthropic-redacted"];
@@ -83,9 +83,9 @@ fn foreign<'a>(server: &Server, others: &[&'a str]) -> Vec<&'a str> {
 #[tokio::test]
 async fn run_falls_back_across_providers_without_their_private_data() {
     let answers = vec![claude_calls(), overloaded(529), overloaded(529), claude_ends()];
-    let claude = Server::with(anthropic_rules::check, answers).await;
-    let gemini = Server::with(gemini_rules::check, vec![gemini_calls(), overloaded(503)]).await;
-    let openai = Server::with(chat_rules::check, vec![openai_calls()]).await;
+    let claude = Server::with(anthropic::check, answers).await;
+    let gemini = Server::with(gemini::check, vec![gemini_calls(), overloaded(503)]).await;
+    let openai = Server::with(chat::check, vec![openai_calls()]).await;
     let providers = providers(&[
         ("ANTHROPIC_BASE_URL", &claude.url()),
         ("GEMINI_BASE_URL", &gemini.url()),

@@ -6,7 +6,7 @@ use positronic_core::record::{Assistant, Message, ModelRequest, Path, Transcript
 use serde_json::{Value, json};
 
 use crate::strings::providers;
-use crate::{anthropic_rules, chat_rules, gemini_rules};
+use positronic_model_testing::rules;
 
 /// An answer with a thought, an item and a call, and the call's result. The data contains the adapter's name as a marker.
 fn answered(call: &str, thought: Value, item: Value, call_data: Value) -> [Message; 3] {
@@ -84,9 +84,9 @@ fn private_data_is_sent_back_to_its_own_provider_only() {
             assert!(body.contains("a tree"), "{body}");
             let document: Value = serde_json::from_str(&body).unwrap();
             let fits = match adapter {
-                "anthropic" => anthropic_rules::check(&document),
-                "gemini" => gemini_rules::check(&document),
-                "openai" if other != adapter => chat_rules::check(&document),
+                "anthropic" => rules::anthropic::check(&document),
+                "gemini" => rules::gemini::check(&document),
+                "openai" if other != adapter => rules::chat::check(&document),
                 _ => Ok(()),
             };
             let marks = body.matches("of-").count();

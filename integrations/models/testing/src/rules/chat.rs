@@ -8,7 +8,11 @@ const MESSAGE_FIELDS: [&str; 6] = ["role", "content", "name", "tool_calls", "too
 const CALL_FIELDS: [&str; 3] = ["id", "type", "function"];
 
 /// Checks a request.
-pub(crate) fn check(body: &Value) -> Result<(), String> {
+///
+/// # Errors
+///
+/// The rule that it breaks.
+pub fn check(body: &Value) -> Result<(), String> {
     let mut open: Vec<&str> = Vec::new();
     for message in body["messages"].as_array().ok_or("messages: field required")? {
         known_fields(message, &MESSAGE_FIELDS)?;

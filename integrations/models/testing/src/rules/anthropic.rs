@@ -1,14 +1,20 @@
 //! The published rules of the Messages API, as far as a body shows them.
 //!
-//! Sources: Anthropic's documentation of the Messages API, tool use, extended thinking, prompt caching and PDF support, as of
-//! 2026-11.
+//! Sources: Anthropic's documentation of the Messages API, tool use, server tools, extended thinking, prompt caching, vision, PDF
+//! support and files, as of 2026-11.
 
 use std::collections::HashSet;
 
 use serde_json::Value;
 
+use super::require;
+
 /// Checks a request.
-pub(crate) fn check(body: &Value) -> Result<(), String> {
+///
+/// # Errors
+///
+/// The rule that it breaks.
+pub fn check(body: &Value) -> Result<(), String> {
     require(body["model"].is_string(), "model: field required")?;
     require(body["max_tokens"].as_u64().is_some_and(|tokens| tokens > 0), "max_tokens: field required")?;
     let budget = body["thinking"]["budget_tokens"].as_u64();
@@ -21,17 +27,23 @@ pub(crate) fn check(body: &Value) -> Result<(), String> {
     let thinks = matches!(body["thinking"]["type"].as_str(), Some("enabled" | "adaptive"));
     require(!(forced && thinks), "Thinking may not be enabled when tool_choice forces tool use")?;
     require(marks(body) <= 4, "A maximum of 4 blocks with cache_control may be provided")?;
+    let mut names = HashSet::new();
     for tool in body["tools"].as_array().into_iter().flatten() {
         let name = tool["name"].as_str().unwrap_or_default();
         require(is_name(name) && name.len() <= 128, "tools.name: must match ^[a-zA-Z0-9_-]{1,128}$")?;
-        require(tool["input_schema"]["type"] == "object", "tools.input_schema.type: field required")?;
+        require(names.insert(name), "tools: Tool names must be unique")?;
+        let is_own = matches!(tool["type"].as_str(), None | Some("custom"));
+        require(is_own == tool["input_schema"].is_object(), "tools.input_schema: only and always of custom tools")?;
+        require(!is_own || tool["input_schema"]["type"] == "object", "tools.input_schema.type: field required")?;
+        let domains = ["allowed_domains", "blocked_domains"].map(|list| tool[list].is_array());
+        require(domains != [true, true], "tools: allowed_domains and blocked_domains cannot be used together")?;
     }
     messages(body["messages"].as_array().ok_or("messages: field required")?)
 }
 
 fn messages(messages: &[Value]) -> Result<(), String> {
     require(messages.first().is_some_and(|first| first["role"] == "user"), "first message must use the user role")?;
-    let mut open: HashSet<&str> = HashSet::new();
+    let (mut open, mut provided): (HashSet<&str>, HashSet<&str>) = Default::default();
     for message in messages {
         let blocks = message["content"].as_array().ok_or("content: must be a list here")?;
         require(!blocks.is_empty(), "messages: all messages must have non-empty content")?;
@@ -57,12 +69,25 @@ fn messages(messages: &[Value]) -> Result<(), String> {
                         "thinking.cache_control: Extra inputs are not permitted",
                     )?;
                 }
+                (Some("user"), "image" | "document") => {
+                    file(block)?;
+                    after_results = true;
+                }
                 (Some("user"), "tool_result") => {
                     require(!after_results, "tool_result blocks must come first in the content")?;
+                    result_content(&block["content"])?;
                     let id = block["tool_use_id"].as_str().unwrap_or_default();
                     require(open.remove(id), "unexpected tool_use_id in tool_result blocks")?;
                 }
-                (Some("assistant"), "redacted_thinking" | "server_tool_use" | "web_search_tool_result") => {}
+                (Some("assistant"), "redacted_thinking") => {}
+                (Some("assistant"), "server_tool_use" | "mcp_tool_use") => {
+                    require(block["input"].is_object(), "server_tool_use.input: Input should be a valid dictionary")?;
+                    provided.insert(block["id"].as_str().unwrap_or_default());
+                }
+                (Some("assistant"), kind) if kind.ends_with("_tool_result") => {
+                    let id = block["tool_use_id"].as_str().unwrap_or_default();
+                    require(provided.remove(id), "the result has no corresponding server_tool_use block before it")?;
+                }
                 (role, kind) => return Err(format!("{role:?} may not send `{kind}`")),
             }
         }
@@ -71,6 +96,40 @@ fn messages(messages: &[Value]) -> Result<(), String> {
         }
     }
     require(open.is_empty(), "tool_use ids were found without tool_result blocks immediately after")
+}
+
+/// Checks the content of a result: a text, or blocks of texts, pictures and documents.
+fn result_content(content: &Value) -> Result<(), String> {
+    for block in content.as_array().into_iter().flatten() {
+        match block["type"].as_str() {
+            Some("text") => require(block["text"].is_string(), "tool_result.content.text: Field required")?,
+            Some("image" | "document") => file(block)?,
+            other => return Err(format!("tool_result.content: `{}` is not allowed", other.unwrap_or_default())),
+        }
+    }
+    let is_content =
+        content.is_null() || content.is_string() || content.as_array().is_some_and(|list| !list.is_empty());
+    require(is_content, "tool_result.content: Input should be a valid string or list")
+}
+
+/// Checks a picture or a document.
+fn file(block: &Value) -> Result<(), String> {
+    let (source, is_image) = (&block["source"], block["type"] == "image");
+    let holds = match source["type"].as_str() {
+        Some("base64") => {
+            let media_type = source["media_type"].as_str().unwrap_or_default();
+            let is_valid = if is_image {
+                matches!(media_type, "image/jpeg" | "image/png" | "image/gif" | "image/webp")
+            } else {
+                media_type == "application/pdf"
+            };
+            is_valid && source["data"].as_str().is_some_and(|data| !data.is_empty() && data.len() % 4 == 0)
+        }
+        Some("url") => source["url"].as_str().is_some_and(|url| url.starts_with("http")),
+        Some("file") => source["file_id"].is_string(),
+        _ => false,
+    };
+    require(holds, "source: Input does not match any of the expected kinds")
 }
 
 /// Counts the blocks, tools and system blocks with a mark.
@@ -86,8 +145,4 @@ fn marks(value: &Value) -> usize {
 
 fn is_name(name: &str) -> bool {
     !name.is_empty() && name.chars().all(|char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-'))
-}
-
-fn require(holds: bool, rule: &str) -> Result<(), String> {
-    if holds { Ok(()) } else { Err(rule.to_owned()) }
 }
