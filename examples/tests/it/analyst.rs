@@ -37,7 +37,9 @@ async fn people_see_the_chart_and_file_and_the_model_reads_a_summary() {
     let record = Prompts::of(story.log().iter().map(|event| &**event));
     let kinds = record.iter().flat_map(|prompt| &prompt.output).map(|output| match &output.kind {
         OutputKind::Widget(widget) => format!("widget: {}", widget.fallback),
-        OutputKind::File(output) => output.file.line(),
+        OutputKind::File(output) => {
+            format!("file: {} {} {}", output.file.name, output.file.media_type, output.file.size)
+        }
         OutputKind::Tool(call) => format!("tool: {}", call.tool),
         _ => "answer".to_owned(),
     });
