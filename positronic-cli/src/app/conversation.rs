@@ -6,7 +6,9 @@ use std::sync::Arc;
 use positronic_core::machine::RunState;
 use positronic_core::projection::Prompts;
 use positronic_core::record::Speaker;
-use positronic_core::record::{Event, EventKind, FileRef, RunSummary, Seq, SharedBudget, Timestamp, ToolDecl};
+use positronic_core::record::{
+    Event, EventKind, FileRef, RunSummary, Seq, SharedBudget, Timestamp, ToolDecl, UserMessage,
+};
 use positronic_core::runner::Client;
 use serde_json::{Value, json};
 
@@ -102,12 +104,14 @@ impl Recorded {
         files
     }
 
-    /// Returns the last message of a person.
-    pub(crate) fn last_message(&self) -> Option<String> {
+    /// Returns the last message of a person, without its id.
+    pub(crate) fn last_message(&self) -> Option<UserMessage> {
         let mut events = self.runs.iter().flat_map(|(_, log)| log).rev().filter(|event| is_own(&event.path));
         events.find_map(|event| match &event.kind {
-            EventKind::LoopStart { input: Some(text), from: Speaker::Person, hidden: false, .. }
-            | EventKind::LoopMessage { text, from: Speaker::Person, .. } => Some(text.clone()),
+            EventKind::LoopStart { input: Some(text), files, from: Speaker::Person, hidden: false, .. }
+            | EventKind::LoopMessage { text, files, from: Speaker::Person, .. } => {
+                Some(UserMessage::new(text).files(files.iter().cloned()))
+            }
             _ => None,
         })
     }

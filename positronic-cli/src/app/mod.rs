@@ -2,6 +2,7 @@
 //! prose.
 
 mod atomic_write;
+mod attach;
 mod by_tier;
 pub(crate) mod cargo;
 mod cassette_position;
@@ -30,6 +31,7 @@ mod ui;
 mod unclaimed;
 
 pub(crate) use atomic_write::replace_file;
+pub(crate) use attach::{attachment, attachments, message, store_attachments};
 pub(crate) use by_tier::ByTier;
 pub(crate) use cassette_position::{CassetteFollower, NO_ANSWER_LEFT, REPLY, answers_for, has_answers_left, rewind};
 pub(crate) use changed::changed_runs;

@@ -44,3 +44,23 @@ pub(crate) async fn currency(client: &Client, run: &RunId, pending: &Pending) ->
     let log = client.events(run, Seq(0)).await?;
     Ok(log.iter().find_map(|event| event.currency()).map(str::to_owned))
 }
+
+#[cfg(test)]
+mod tests {
+    use positronic_core::record::Usage;
+
+    use super::*;
+
+    #[test]
+    fn table_with_a_price_for_long_requests_is_read_from_toml() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("prices.toml");
+        let price = "{ input = 1.25, output = 10, long = { above = 200_000, price = { input = 2.50, output = 15 } } }";
+        fs::write(&path, format!("as_of = \"2026-11-01\"\n[prices]\n\"a/b\" = {price}\n")).unwrap();
+
+        let table = price_table(Some(&path), &Settings::default()).unwrap();
+
+        let cost = |input| table.prices["a/b"].of(&Usage { input, ..Usage::default() }).to_string();
+        assert_eq!([cost(200_000), cost(400_000)], ["0.25", "1"]);
+    }
+}

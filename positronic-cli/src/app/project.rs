@@ -129,7 +129,8 @@ impl Project {
         Ok(())
     }
 
-    /// Sets the model of a tier, instead of the environment's. A model of `--model` replaces all tiers.
+    /// Sets the model of a tier, instead of the environment's. `--model` replaces the models of both tiers, `--high-model` that
+    /// of the high tier.
     pub fn model(mut self, tier: Tier, model: Arc<dyn Model>) -> Self {
         self.models.push((tier, model));
         self

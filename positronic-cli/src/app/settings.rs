@@ -11,6 +11,7 @@
 //! | `USER`, `USERNAME` | the person at the terminal |
 //! | `NO_COLOR` | no colours, unless `--color always` |
 //! | `TERM`, `LC_ALL`, `LC_CTYPE`, `LANG` | whether the terminal can move the cursor and print non-ASCII characters |
+//! | `TERM`, `TERM_PROGRAM`, `LC_TERMINAL`, `KITTY_WINDOW_ID`, `TMUX`, `STY` | whether and how the terminal shows images |
 
 use std::env::VarError;
 use std::ffi::OsString;
@@ -19,6 +20,8 @@ use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
 use positronic_providers::Providers;
+
+use crate::render::Graphics;
 
 /// The settings of one call of the command.
 #[derive(Clone, Default)]
@@ -45,6 +48,8 @@ pub(crate) struct Settings {
     pub(crate) dumb: bool,
     /// Whether non-ASCII characters can be printed.
     pub(crate) unicode: bool,
+    /// How the terminal shows images.
+    pub(crate) graphics: Option<Graphics>,
     /// Whether a person can be asked.
     pub(crate) stdin_is_terminal: bool,
     /// Whether data goes to a terminal.
@@ -89,6 +94,7 @@ impl Settings {
             no_color: variable("NO_COLOR").is_some(),
             dumb: variable("TERM").is_some_and(|term| term == "dumb"),
             unicode: locale.as_ref().is_none_or(utf8),
+            graphics: graphics(variable),
             ..Self::default()
         }
     }
@@ -98,6 +104,24 @@ impl Settings {
     pub(crate) fn has_model(&self) -> bool {
         self.model.is_some() || self.providers.is_configured()
     }
+}
+
+/// Returns how a terminal shows images, as far as its variables say it: asking the terminal would read the person's input.
+/// A multiplexer passes no image on.
+fn graphics(variable: impl Fn(&str) -> Option<String>) -> Option<Graphics> {
+    let value = |name: &str| variable(name).unwrap_or_default();
+    let (term, program) = (value("TERM"), value("TERM_PROGRAM"));
+    let is = |names: &[&str]| names.iter().any(|name| term.split('-').any(|part| part == *name) || program == *name);
+    if is(&["screen", "tmux"]) || variable("TMUX").is_some() || variable("STY").is_some() {
+        return None;
+    }
+    if is(&["kitty", "ghostty"]) || variable("KITTY_WINDOW_ID").is_some() {
+        return Some(Graphics::Kitty);
+    }
+    if is(&["iTerm.app", "WezTerm", "mintty"]) || value("LC_TERMINAL") == "iTerm2" {
+        return Some(Graphics::Iterm);
+    }
+    is(&["foot", "contour", "mlterm"]).then_some(Graphics::Sixel)
 }
 
 impl fmt::Debug for Settings {
@@ -126,6 +150,22 @@ mod tests {
         assert!(settings.has_model() && !settings.no_color && !settings.unicode);
         assert_eq!(settings.model, None);
         assert!(!format!("{settings:?}").contains("secret"));
+    }
+
+    #[test]
+    fn protocol_of_images_follows_from_the_variables_and_multiplexers_have_none() {
+        let graphics = |variables: &[(&str, &str)]| {
+            graphics(|name| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned()))
+        };
+        assert_eq!(graphics(&[("TERM", "xterm-kitty")]), Some(Graphics::Kitty));
+        assert_eq!(graphics(&[("TERM", "xterm-256color"), ("TERM_PROGRAM", "ghostty")]), Some(Graphics::Kitty));
+        assert_eq!(graphics(&[("TERM_PROGRAM", "iTerm.app")]), Some(Graphics::Iterm));
+        assert_eq!(graphics(&[("LC_TERMINAL", "iTerm2")]), Some(Graphics::Iterm));
+        assert_eq!(graphics(&[("TERM", "foot-extra")]), Some(Graphics::Sixel));
+        assert_eq!(graphics(&[("TERM", "xterm-256color"), ("TERM_PROGRAM", "vscode")]), None);
+        assert_eq!(graphics(&[("TERM", "tmux-256color"), ("KITTY_WINDOW_ID", "1")]), None);
+        assert_eq!(graphics(&[("TERM", "screen.xterm-kitty"), ("STY", "1.a")]), None);
+        assert_eq!(graphics(&[("TERM", "xterm-kitty"), ("TMUX", "/tmp/tmux,1,0")]), None);
     }
 
     #[cfg(unix)]

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::app::{Failure, Settings};
 use crate::cli::options::shell_word;
 use crate::cli::{Color, StoreArgs};
-use crate::render::{Style, harmless_json, one_line, printable, sanitise, shorten, wrap};
+use crate::render::{Graphics, Style, harmless_json, one_line, printable, sanitise, shorten, wrap};
 
 /// Columns of a list that does not go to a terminal.
 const WIDE: usize = 160;
@@ -108,7 +108,15 @@ impl Ui {
 
     /// Returns the style of progress output.
     pub(crate) fn style(&self) -> Style {
-        Style { colour: self.colour(), unicode: self.settings.unicode, ..Style::default() }
+        let graphics = self.graphics();
+        Style { colour: self.colour(), unicode: self.settings.unicode, graphics, ..Style::default() }
+    }
+
+    /// Returns how the terminal shows images; `None` where colours are off, too.
+    fn graphics(&self) -> Option<Graphics> {
+        let Settings { stdout_is_terminal, stderr_is_terminal, dumb, .. } = self.settings;
+        let is_shown = cfg!(feature = "preview") && stdout_is_terminal && stderr_is_terminal && !dumb && self.colour();
+        self.settings.graphics.filter(|_| is_shown)
     }
 
     /// Returns the width of data output in columns.

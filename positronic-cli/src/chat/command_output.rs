@@ -25,7 +25,9 @@ impl ChatContext {
             Slash::Export => self.export(argument).await,
             Slash::Id => Ok(self.identity()),
             Slash::History => self.history(argument, style).await,
-            Slash::Help | Slash::Retry | Slash::Cancel | Slash::New | Slash::Quit => Ok(help()),
+            Slash::Help | Slash::Retry | Slash::Cancel | Slash::New | Slash::Quit | Slash::Attach | Slash::Detach => {
+                Ok(help())
+            }
         }
     }
 

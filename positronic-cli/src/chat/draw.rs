@@ -1,7 +1,7 @@
 //! Drawing of a chat's state: what stands below the answer.
 
 use super::state::{ChatState, Phase};
-use crate::render::{Frame, Line, Sign, Tone, one_line, shorten};
+use crate::render::{Frame, Line, Sign, Tone, one_line, shorten, words};
 use crate::session::{asking_party, question_text};
 
 /// How many messages that no run has received yet are shown.
@@ -17,13 +17,17 @@ impl ChatState {
         let one = |tone: Tone, text: &str| Line::new(0).with(tone, shorten(&one_line(text), columns));
         let mut lines = vec![Line::default()];
         let said = Sign::Said.text();
-        let unheard = self.unheard.iter().map(|opening| one(Tone::Dim, &format!("{said} {}", opening.text)));
+        let unheard = self
+            .unheard
+            .iter()
+            .map(|opening| one(Tone::Dim, &format!("{said} {}", words::message(&opening.text, &opening.files))));
         lines.extend(unheard.take(UNHEARD));
         if let Some(later) = self.unheard.len().checked_sub(UNHEARD).filter(|later| *later > 0) {
             lines.push(one(Tone::Dim, &format!("and {later} more to be sent")));
         }
         let status = self.status(currency);
         lines.extend(status.map(|status| one(Tone::Warn, &format!("{} {status}", Sign::Waiting.text()))));
+        lines.extend(self.attached.line().map(|line| one(Tone::Dim, &format!("{} {line}", Sign::Output.text()))));
         lines.extend(self.hint.as_ref().map(|hint| one(Tone::Dim, hint)));
         let is_running = matches!(self.phase, Phase::Running);
         if self.is_elsewhere && is_running {

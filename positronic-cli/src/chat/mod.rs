@@ -10,6 +10,7 @@
 //! terminal and the loop, and `runs` follows the runs. `piped` is a chat over a pipe, a line per message. Both use the
 //! conversation through `context`.
 
+mod attached;
 mod command_output;
 mod context;
 mod draw;

@@ -6,14 +6,15 @@ use std::io::{BufRead as _, BufReader, Read};
 use std::sync::Arc;
 
 use positronic_core::projection::Prompts;
-use positronic_core::record::{Path, RunId, Seq, Status, UserMessage};
+use positronic_core::record::{Attachment, Path, RunId, Seq, Status, UserMessage};
 use positronic_core::runner::{DueTrigger, Ids as _, Runner, UuidIds};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 
+use super::attached::Attached;
 use super::context::ChatContext;
 use super::slash_commands::{Slash, Written, parse};
-use crate::app::{CassetteSession, Failure, Ui, relative};
+use crate::app::{CassetteSession, Failure, Ui, attachment, relative, store_attachments};
 use crate::cli::Exit;
 use crate::cli::OutputArgs;
 use crate::render::{Style, plain_answer};
@@ -28,7 +29,7 @@ pub(crate) async fn piped(
     ui: &mut Ui,
 ) -> Result<Exit, Failure> {
     let input = std::mem::replace(&mut ui.input, Box::new(std::io::empty()));
-    PipedChat { context, runner, cassette, mode, unfired: None, ui }.run(input).await
+    PipedChat { context, runner, cassette, mode, unfired: None, attached: Attached::default(), ui }.run(input).await
 }
 
 struct PipedChat<'a> {
@@ -38,13 +39,15 @@ struct PipedChat<'a> {
     mode: OutputArgs,
     /// Why a trigger does not fire here, as it was printed last.
     unfired: Option<String>,
+    /// The files of the next message.
+    attached: Attached,
     ui: &'a mut Ui,
 }
 
 /// What is answered.
 enum Message {
     /// A new message.
-    New(String),
+    New(UserMessage, Vec<Attachment>),
     /// The messages of a run that was not over.
     Open(RunId),
     /// The message of a trigger, in the run that it began.
@@ -80,15 +83,19 @@ impl PipedChat<'_> {
                 Next::End => return Ok(last),
                 Next::Interrupt(interrupt) => return Ok(left_by(interrupt)),
             };
-            let text = match if is_typed { parse(&line) } else { Written::Message(line) } {
-                Written::Message(text) => text,
+            let (message, files) = match if is_typed { parse(&line) } else { Written::Message(line) } {
+                Written::Message(text) => {
+                    let files = self.attached.take();
+                    let message = UserMessage::new(text).files(files.iter().map(|file| file.file().clone()));
+                    (message, files)
+                }
                 Written::Unknown(reason) => {
                     self.ui.notice(&reason)?;
                     continue;
                 }
                 Written::Command(Slash::Quit, _) => return Ok(Exit::Done),
                 Written::Command(slash, argument) => match self.command(slash, &argument).await {
-                    Ok(Some(again)) => again,
+                    Ok(Some(again)) => (again, Vec::new()),
                     Ok(None) => continue,
                     Err(failure) if failure.output.is_some() => return Err(failure),
                     Err(failure) => {
@@ -97,7 +104,7 @@ impl PipedChat<'_> {
                     }
                 },
             };
-            last = self.answer(Message::New(text)).await?;
+            last = self.answer(Message::New(message, files)).await?;
             // Interrupts during the run were for the run.
             while interrupts.try_recv().is_ok() {}
             if last != Exit::Done {
@@ -131,14 +138,21 @@ impl PipedChat<'_> {
     }
 
     /// Carries out a command; returns a message to send.
-    async fn command(&mut self, slash: Slash, argument: &str) -> Result<Option<String>, Failure> {
+    async fn command(&mut self, slash: Slash, argument: &str) -> Result<Option<UserMessage>, Failure> {
         let text = match slash {
+            Slash::Attach => {
+                if !argument.is_empty() {
+                    self.attached.add(attachment(std::path::Path::new(argument))?);
+                }
+                self.attached.list()
+            }
+            Slash::Detach => self.attached.remove(argument),
             Slash::New => {
                 self.context.restart().await?;
                 format!("new conversation {}", self.context.id)
             }
             Slash::Retry => match self.context.recorded().await?.last_message() {
-                Some(text) => return Ok(Some(text)),
+                Some(message) => return Ok(Some(message)),
                 None => "no message yet".to_owned(),
             },
             Slash::Cancel => "no answer is running".to_owned(),
@@ -155,7 +169,7 @@ impl PipedChat<'_> {
     async fn answer(&mut self, message: Message) -> Result<Exit, Failure> {
         let known = match message {
             Message::Fired(_) => None,
-            Message::New(_) | Message::Open(_) => self.known().await?,
+            Message::New(..) | Message::Open(_) => self.known().await?,
         };
         let (context, ui) = (&*self.context, &mut *self.ui);
         let options = SessionOptions {
@@ -166,10 +180,11 @@ impl PipedChat<'_> {
         };
         let begin = async |runner: Runner| match message {
             Message::Open(run) | Message::Fired(run) => context.resume(&runner, &run).await,
-            Message::New(text) => {
+            Message::New(message, files) => {
                 let (definition, options) = (Arc::clone(&context.definition), context.options.clone());
-                let opening = UserMessage::new(text).id(UuidIds.signal().to_string());
+                let opening = message.id(UuidIds.signal().to_string());
                 context.wind(&runner).await?;
+                store_attachments(&files, &context.client()).await?;
                 let sent = context.conversation(&runner).send_definition(definition, options, opening).await;
                 sent.map_err(context.refused())
             }

@@ -1,7 +1,7 @@
 //! Inputs and actions of a chat: what happens to its state, and what the state wants to be done.
 
 use crossterm::event::KeyEvent;
-use positronic_core::record::{Event, Pending, SignalKind, UserMessage};
+use positronic_core::record::{Attachment, Event, Pending, SignalKind, UserMessage};
 use positronic_core::runner::Settled;
 
 use super::slash_commands::Slash;
@@ -36,7 +36,9 @@ pub(super) enum Input<'a> {
     /// The open question is no longer one, for this reason.
     Withdrawn(String),
     /// Send this as if a person had written it.
-    Say(String),
+    Say(UserMessage),
+    /// Attach this file to the next message.
+    Attach(Attachment),
     /// Show this remark above the input until the next key.
     Hint(String),
 }
@@ -52,10 +54,12 @@ pub(super) enum Action {
     Clear,
     /// Add this to the input history.
     Remember(String),
-    /// Send this message, and answer with [`Input::Sent`].
-    Send(UserMessage),
+    /// Store these files, send this message, and answer with [`Input::Sent`].
+    Send(UserMessage, Vec<Attachment>),
     /// Send this signal to the run, and answer with [`Input::Signalled`].
     Signal(SignalKind),
+    /// Read this file, and answer with [`Input::Attach`].
+    ReadFile(String),
     /// Carry out a command.
     Command(Slash, String),
     /// Answer with an [`Input::Question`] about this.

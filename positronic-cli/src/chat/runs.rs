@@ -4,23 +4,25 @@ use futures::{StreamExt as _, stream};
 use std::io::Write as _;
 use std::sync::Arc;
 
-use positronic_core::record::{Event, Pending, Seq, Status, UserMessage};
+use positronic_core::record::{Attachment, Event, Pending, Seq, Status, UserMessage};
 use positronic_core::runner::{DueTrigger, RunHandle, RunUpdate, Settled};
 use serde_json::Value;
 
 use super::protocol::Input;
 use super::ui::ChatUi;
-use crate::app::{Failure, relative};
+use crate::app::{Failure, relative, store_attachments};
 use crate::render::words::settlement;
 use crate::render::{Tone, plain_answer, sanitise};
+use crate::session::images;
 
 impl ChatUi<'_> {
-    pub(super) fn send(&mut self, opening: UserMessage) {
+    pub(super) fn send(&mut self, opening: UserMessage, files: Vec<Attachment>) {
         let (wound, conversation) = (self.context.wind(&self.runner), self.context.conversation(&self.runner));
         let (definition, options) = (Arc::clone(&self.context.definition), self.context.options.clone());
-        let refused = self.context.refused();
+        let (refused, client) = (self.context.refused(), self.context.client());
         self.sending = Some(tokio::spawn(async move {
             wound.await?;
+            store_attachments(&files, &client).await?;
             conversation.send_definition(definition, options, opening).await.map_err(refused)
         }));
     }
@@ -128,9 +130,13 @@ impl ChatUi<'_> {
     async fn event(&mut self, event: &Event) -> Result<(), Failure> {
         self.seen = event.seq.next();
         self.live.event(event);
+        if self.live.style().graphics.is_some() {
+            let images = images(&self.context.client(), event).await;
+            images.iter().for_each(|image| self.live.image(&event.path, image));
+        }
         for file in event.kind.made_files() {
             match self.context.save(file).await {
-                Ok(Some(path)) => self.live.note(format!("saved as {}", relative(&path))),
+                Ok(Some(path)) => self.live.note(&event.path, format!("saved as {}", relative(&path))),
                 Ok(None) => {}
                 Err(failure) => self.fail(&failure)?,
             }

@@ -11,6 +11,8 @@ pub(super) enum Slash {
     Tools,
     Usage,
     Files,
+    Attach,
+    Detach,
     Pending,
     Retry,
     Cancel,
@@ -21,12 +23,14 @@ pub(super) enum Slash {
 }
 
 /// The commands: name, argument, and what it does.
-const ALL: [(Slash, &str, &str, &str); 12] = [
+const ALL: [(Slash, &str, &str, &str); 14] = [
     (Slash::Help, "help", "", "lists the commands"),
     (Slash::History, "history", "[NUMBER]", "shows the conversation, or its last messages"),
     (Slash::Tools, "tools", "", "lists the tools of the last model request"),
     (Slash::Usage, "usage", "", "shows tokens and cost of the last answer and of the conversation, and its budget"),
     (Slash::Files, "files", "", "lists the files of the conversation, and where they are saved"),
+    (Slash::Attach, "attach", "[FILE]", "attaches a file or a URL to the next message, or lists what is attached"),
+    (Slash::Detach, "detach", "[NAME]", "removes the attached files, or one of them"),
     (Slash::Pending, "pending", "", "lists what waits for an answer, and asks you"),
     (Slash::Retry, "retry", "", "sends the last message again"),
     (Slash::Cancel, "cancel", "", "ends the answer that is running"),

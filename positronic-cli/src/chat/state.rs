@@ -6,9 +6,10 @@
 use std::collections::{HashSet, VecDeque};
 
 use crossterm::event::KeyEvent;
-use positronic_core::record::{Event, EventKind, Path, Pending, Seq, SignalKind, UserMessage};
+use positronic_core::record::{Attachment, Event, EventKind, Path, Pending, Seq, SignalKind, UserMessage};
 use positronic_core::runner::Settled;
 
+use super::attached::Attached;
 use super::input_history::InputHistory;
 use super::protocol::{Action, Input};
 use super::slash_commands::{Slash, Written, complete, parse};
@@ -63,8 +64,10 @@ pub(super) struct ChatState {
     /// The questions that were left for later.
     left: HashSet<(Path, Seq)>,
     /// The messages to be sent, and the one that is being sent.
-    outbox: VecDeque<UserMessage>,
-    pub(super) sending: Option<UserMessage>,
+    outbox: VecDeque<(UserMessage, Vec<Attachment>)>,
+    pub(super) sending: Option<(UserMessage, Vec<Attachment>)>,
+    /// The files of the next message.
+    pub(super) attached: Attached,
     /// The messages that are in no log yet.
     pub(super) unheard: Vec<UserMessage>,
     ticks: u32,
@@ -120,7 +123,11 @@ impl ChatState {
                     self.continues();
                 }
             }
-            Input::Say(text) => self.say(text),
+            Input::Say(message) => self.say(message.text, message.files.into_iter().map(Attachment::from).collect()),
+            Input::Attach(file) => {
+                self.attached.add(file);
+                self.hint = None;
+            }
             Input::Hint(hint) => self.hint = Some(hint),
         }
         std::mem::take(&mut self.actions)
@@ -170,12 +177,19 @@ impl ChatState {
         }
         let text = self.editor.replace("");
         if text.trim().is_empty() {
+            if !self.attached.is_empty() {
+                let files = self.attached.take();
+                self.say(String::new(), files);
+            }
             return;
         }
         self.history.add(&text);
         self.act(Action::Remember(text.clone()));
         match parse(&text) {
-            Written::Message(text) => self.say(text),
+            Written::Message(text) => {
+                let files = self.attached.take();
+                self.say(text, files);
+            }
             Written::Unknown(reason) => self.print(Tone::Warn, reason),
             Written::Command(slash, argument) => self.command(slash, argument),
         }
@@ -189,6 +203,12 @@ impl ChatState {
             Slash::Retry if self.is_open() => self.print(Tone::Dim, "an answer is running: /cancel ends it"),
             Slash::New if self.is_open() || self.sending.is_some() => {
                 self.print(Tone::Dim, "an answer is running: /cancel ends it, and /quit leaves it");
+            }
+            Slash::Attach if argument.is_empty() => self.print(Tone::Dim, self.attached.list()),
+            Slash::Attach => self.act(Action::ReadFile(argument)),
+            Slash::Detach => {
+                let removed = self.attached.remove(&argument);
+                self.print(Tone::Dim, removed);
             }
             Slash::Pending => {
                 self.act(Action::Command(slash, argument));
@@ -225,30 +245,34 @@ impl ChatState {
         self.act(Action::Signal(SignalKind::Cancel { reason: Some("from the chat".to_owned()) }));
     }
 
-    /// Sends a message after those before it.
-    fn say(&mut self, text: String) {
+    /// Sends a message with files after those before it.
+    fn say(&mut self, text: String, files: Vec<Attachment>) {
         self.message_ids.1 += 1;
         let (prefix, count) = &self.message_ids;
         let opening = UserMessage::new(text).id(format!("{prefix}-{count}"));
+        let opening = opening.files(files.iter().map(|file| file.file().clone()));
         self.unheard.push(opening.clone());
-        self.outbox.push_back(opening);
+        self.outbox.push_back((opening, files));
         self.send_next();
     }
 
     fn send_next(&mut self) {
         if self.sending.is_none()
-            && let Some(opening) = self.outbox.pop_front()
+            && let Some((opening, files)) = self.outbox.pop_front()
         {
-            self.sending = Some(opening.clone());
-            self.act(Action::Send(opening));
+            self.sending = Some((opening.clone(), files.clone()));
+            self.act(Action::Send(opening, files));
         }
     }
 
     fn sent(&mut self, sent: Result<(), String>) {
-        let opening = self.sending.take();
+        let sending = self.sending.take();
         if let Err(reason) = sent {
             // The text is in the input history. In the input it would become the beginning of what is typed next.
-            self.unheard.retain(|unheard| Some(unheard) != opening.as_ref());
+            if let Some((opening, files)) = sending {
+                self.unheard.retain(|unheard| *unheard != opening);
+                self.attached.put_back(files);
+            }
             self.print(Tone::Bad, reason);
         }
         self.send_next();
@@ -304,7 +328,7 @@ impl ChatState {
             Settled::Completed(_) | Settled::Failed(_) | Settled::Cancelled => {
                 self.stopping = false;
                 if self.sending.is_none() {
-                    self.unheard.retain(|opening| self.outbox.contains(opening));
+                    self.unheard.retain(|opening| self.outbox.iter().any(|(queued, _)| queued == opening));
                 }
                 Phase::Over
             }

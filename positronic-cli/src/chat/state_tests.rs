@@ -1,5 +1,7 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use positronic_core::record::{Event, Gate, Path, Pending, PendingKind, Seq, SignalKind, UserMessage};
+use positronic_core::record::{
+    Attachment, Event, FileRef, Gate, Path, Pending, PendingKind, Seq, SignalKind, UserMessage,
+};
 use positronic_core::runner::Settled;
 use positronic_core::store::StoreError;
 use proptest::prelude::*;
@@ -64,7 +66,7 @@ fn event(path: &str, mut event: Value) -> Event {
 
 fn sends(text: &str, id: &str) -> [Action; 2] {
     let opening = UserMessage::new(text).id(id);
-    [Action::Remember(text.to_owned()), Action::Send(opening)]
+    [Action::Remember(text.to_owned()), Action::Send(opening, Vec::new())]
 }
 
 fn cancel() -> Action {
@@ -417,7 +419,7 @@ proptest! {
             let keys = [KeyCode::Enter, KeyCode::Up, KeyCode::Down, KeyCode::Left, KeyCode::Backspace, KeyCode::Tab];
             match kind {
                 0 => chat.on(Input::Paste(text)),
-                1 => chat.on(Input::Say(text)),
+                1 => chat.on(Input::Say(text.into())),
                 2 => chat.on(Input::Hint(text)),
                 3 => chat.on(Input::Settled(&Settled::Waiting(vec![approval(7)]))),
                 4 if chat.question.is_none() => {
@@ -432,4 +434,32 @@ proptest! {
             prop_assert!(widest < columns, "{widest} of {columns} columns: {frame:?}");
         }
     }
+}
+
+#[test]
+fn attached_file_is_shown_and_belongs_to_the_next_message_that_is_accepted() {
+    let mut chat = chat(true);
+    let picture = Attachment::new("bees.png", "image/png", [1_u8, 2]);
+    assert_eq!(
+        enter(&mut chat, "/attach a b.png"),
+        [Action::Remember("/attach a b.png".to_owned()), Action::ReadFile("a b.png".to_owned())]
+    );
+    assert_eq!(chat.on(Input::Attach(picture.clone())), []);
+    let shown = screen(&mut chat, SIZE);
+    assert!(shown.contains("▪ attached to the next message: bees.png (image/png, 2 byt…\n"), "{shown}");
+
+    let message = UserMessage::new("What?").id("m-1").file(picture.file().clone());
+    let sent = [Action::Remember("What?".to_owned()), Action::Send(message, vec![picture.clone()])];
+    assert_eq!(enter(&mut chat, "What?"), sent);
+    assert!(screen(&mut chat, SIZE).contains("› What? [bees.png (image/png, 2 bytes)]\n"));
+    assert_eq!(printed(&chat.on(Input::Sent(Err("no".to_owned())))), "no");
+    // Enter alone sends the files that the refused message has left.
+    let message = UserMessage::new("").id("m-2").file(picture.file().clone());
+    assert_eq!(key(&mut chat, KeyCode::Enter), [Action::Send(message, vec![picture])]);
+    assert_eq!(chat.on(Input::Sent(Ok(()))), []);
+    assert_eq!(key(&mut chat, KeyCode::Enter), []);
+
+    let again = UserMessage::new("What?").file(FileRef::url("https://x.org/a.png", "image/png"));
+    let Some(Action::Send(message, files)) = chat.on(Input::Say(again)).pop() else { panic!("it is not sent") };
+    assert_eq!((message.files.len(), files.first().and_then(Attachment::bytes)), (1, None));
 }

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
+use std::path::Path;
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ use super::input_history::HistoryFile;
 use super::protocol::{Action, Input};
 use super::slash_commands::Slash;
 use super::state::ChatState;
-use crate::app::{Failure, Ui, size};
+use crate::app::{Failure, Ui, attachment, size};
 use crate::render::{Line, Live, Style, Tone};
 use crate::session::{Interrupt, Keyboard, Question, for_person, interrupts};
 
@@ -220,7 +221,11 @@ impl ChatUi<'_> {
                         self.input(Input::Hint(hint.to_owned()));
                     }
                 }
-                Action::Send(opening) => self.send(opening),
+                Action::Send(opening, files) => self.send(opening, files),
+                Action::ReadFile(path) => match attachment(Path::new(&path)) {
+                    Ok(file) => self.input(Input::Attach(file)),
+                    Err(failure) => self.fail(&failure)?,
+                },
                 Action::Signal(kind) => {
                     let Some(run) = self.run.clone() else { continue };
                     let signalled = run.signal(kind, self.context.actor.clone()).await;
@@ -268,8 +273,8 @@ impl ChatUi<'_> {
                 return Ok(self.live.print(lines)?);
             }
             Slash::Retry => match self.context.recorded().await?.last_message() {
-                Some(text) => {
-                    self.input(Input::Say(text));
+                Some(message) => {
+                    self.input(Input::Say(message));
                     return Ok(());
                 }
                 None => "no message yet".to_owned(),

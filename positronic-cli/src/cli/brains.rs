@@ -280,6 +280,9 @@ pub(crate) struct RunArgs {
     /// Message to the brain: its first loop begins with it, as with a message in `chat`
     #[arg(long, value_name = "TEXT", value_parser = text)]
     pub(crate) message: Option<String>,
+    /// Attach a file to the message, at most 32 MiB, or a URL that the model's provider loads; repeatable
+    #[arg(long, value_name = "FILE|URL")]
+    pub(crate) attach: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) model: ModelArgs,
     #[command(flatten)]

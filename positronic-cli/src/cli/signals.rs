@@ -1,5 +1,7 @@
 //! Arguments of the commands that send signals to a run.
 
+use std::path::PathBuf;
+
 use clap::{ArgGroup, Args};
 
 use super::values::{name, text};
@@ -61,7 +63,7 @@ A payload is JSON; @FILE reads a file, and - reads stdin.";
 
 /// Usage of `send`.
 const SEND_USAGE: &str = "\
-positronic send <RUN> --message <TEXT>
+positronic send <RUN> --message <TEXT> [--attach <FILE|URL>]...
        positronic send <RUN> --reply <CALL> <JSON>
        positronic send [RUN] --webhook <NAME> --identifier <ID> --payload <JSON>
        positronic send --discard <ID>";
@@ -70,17 +72,27 @@ positronic send <RUN> --message <TEXT>
 #[command(
     after_help = SEND,
     override_usage = SEND_USAGE,
-    group = ArgGroup::new("what").required(true).args(["message", "webhook", "reply", "discard"])
+    group = ArgGroup::new("what").required(true).multiple(true).args(["message", "attach", "webhook", "reply", "discard"])
 )]
 pub(crate) struct SendArgs {
     /// The run; not needed for a webhook
     #[arg(required_unless_present_any = ["webhook", "discard"])]
     pub(crate) run: Option<String>,
     /// Send this message to the open loop
-    #[arg(long, value_name = "TEXT", value_parser = text)]
+    #[arg(long, value_name = "TEXT", value_parser = text, conflicts_with_all = ["webhook", "reply", "discard"])]
     pub(crate) message: Option<String>,
+    /// Attach a file to the message, at most 32 MiB, or a URL that the model's provider loads; repeatable
+    #[arg(long, value_name = "FILE|URL", conflicts_with_all = ["webhook", "reply", "discard"])]
+    pub(crate) attach: Vec<PathBuf>,
     /// Deliver a webhook of this name
-    #[arg(long, value_name = "NAME", requires = "identifier", requires = "payload", value_parser = name)]
+    #[arg(
+        long,
+        value_name = "NAME",
+        requires = "identifier",
+        requires = "payload",
+        value_parser = name,
+        conflicts_with_all = ["reply", "discard"]
+    )]
     pub(crate) webhook: Option<String>,
     /// Identifier that distinguishes waits for the same webhook
     #[arg(long, value_name = "ID", requires = "webhook", value_parser = name)]
@@ -89,7 +101,7 @@ pub(crate) struct SendArgs {
     #[arg(long, value_name = "JSON", requires = "webhook")]
     pub(crate) payload: Option<String>,
     /// Answer a call that waits for a reply
-    #[arg(long, value_names = ["CALL", "JSON"], num_args = 2)]
+    #[arg(long, value_names = ["CALL", "JSON"], num_args = 2, conflicts_with = "discard")]
     pub(crate) reply: Option<Vec<String>>,
     /// Delete a stored webhook
     #[arg(long, value_name = "ID", conflicts_with_all = ["run", "id"])]

@@ -10,7 +10,7 @@ use crate::app::{
 use crate::cli::{
     ConversationExportArgs, ConversationListArgs, ConversationShowArgs, Conversations, ConversationsArgs, Exit, Format,
 };
-use crate::render::{ConversationRow, Style, conversation_table, truncate};
+use crate::render::{ConversationRow, Style, conversation_table, truncate, words};
 
 pub(crate) async fn conversations(args: &ConversationsArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     match &args.what {
@@ -71,7 +71,10 @@ async fn listed(store: &ProjectStore, args: &ConversationListArgs) -> Result<Vec
         }
         let first = client.store().read(&summary.last.run, Seq(0), 1).await?;
         let last_message = first.first().and_then(|event| match &event.kind {
-            EventKind::BrainStart(start) => Some(start.start.as_ref()?.message.as_ref()?.text.clone()),
+            EventKind::BrainStart(start) => {
+                let message = start.start.as_ref()?.message.as_ref()?;
+                Some(words::message(&message.text, &message.files))
+            }
             _ => None,
         });
         listed.push(ConversationRow { summary, last_message });

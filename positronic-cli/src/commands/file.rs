@@ -14,8 +14,8 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use positronic_core::machine::RunState;
-use positronic_core::projection::{RunFile, files};
-use positronic_core::record::{Event, EventError, RunId, Seq, sha256};
+use positronic_core::projection::files;
+use positronic_core::record::{Event, EventError, FileRef, RunId, Seq, sha256};
 use positronic_core::runner::Client;
 use positronic_core::store::StoreError;
 use serde::{Deserialize, Serialize};
@@ -119,19 +119,35 @@ fn stdin(ui: &mut Ui) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads the bytes of the files in a log without duplicates, and lists why some cannot be read.
-async fn blobs(client: &Client, log: &[Arc<Event>]) -> Result<(Vec<(String, Vec<u8>)>, Vec<String>), StoreError> {
+/// Reads the bytes of all files that a log refers to, without duplicates, and lists why some cannot be read.
+async fn blobs(client: &Client, log: &[Arc<Event>]) -> Result<(Vec<(String, Vec<u8>)>, Vec<String>), Failure> {
     let (mut blobs, mut left_out, mut known) = (Vec::new(), Vec::new(), HashSet::new());
-    for RunFile { file, .. } in files(log.iter().map(|event| &**event)) {
-        let Some(sha256) = file.blob().filter(|sha256| known.insert((*sha256).to_owned())) else { continue };
-        match client.blob(sha256).await {
-            Ok(Some(bytes)) => blobs.push((sha256.to_owned(), bytes)),
-            Ok(None) => left_out.push(format!("the bytes of `{}` are not in the store", file.name)),
-            Err(error @ StoreError::Damaged { .. }) => left_out.push(format!("`{}`: {error}", file.name)),
-            Err(error) => return Err(error),
+    let listed = files(log.iter().map(|event| &**event));
+    for event in log {
+        for sha256 in references(&event.to_json().map_err(Failure::environment)?) {
+            if !known.insert(sha256.clone()) {
+                continue;
+            }
+            let name = listed.iter().find(|file| file.file.blob() == Some(&*sha256)).map(|file| &*file.file.name);
+            match client.blob(&sha256).await {
+                Ok(Some(bytes)) => blobs.push((sha256, bytes)),
+                // A text that only looks like a reference has no bytes.
+                Ok(None) => left_out.extend(name.map(|name| format!("the bytes of `{name}` are not in the store"))),
+                Err(error @ StoreError::Damaged { .. }) => {
+                    left_out.push(format!("`{}`: {error}", name.unwrap_or(&sha256)));
+                }
+                Err(error) => return Err(error.into()),
+            }
         }
     }
     Ok((blobs, left_out))
+}
+
+/// Finds the hashes of stored files in the JSON of an event: of its files, and of those that a state or a message contains.
+fn references(json: &str) -> impl Iterator<Item = String> {
+    const URI: usize = "blob:".len() + 64;
+    let uris = json.match_indices("blob:").filter_map(|(at, _)| json.get(at..at + URI));
+    uris.filter_map(|uri| FileRef::url(uri, "").blob().map(str::to_owned))
 }
 
 fn report(header: &Header, json: bool, done: &str, ui: &mut Ui) -> Result<Exit, Failure> {

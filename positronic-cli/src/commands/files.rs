@@ -34,18 +34,26 @@ pub(crate) async fn files(args: &FilesArgs, ui: &mut Ui) -> Result<Exit, Failure
 
 fn document(file: &RunFile, path: Option<&Path>) -> Value {
     let RunFile { path: place, origin, at, file } = file;
+    let (from, tool) = match origin {
+        FileOrigin::Tool { tool } => ("tool", Some(tool)),
+        FileOrigin::Model => ("model", None),
+        _ => ("message", None),
+    };
     let mut document = json!({
         "name": file.name,
         "media_type": file.media_type,
         "size": file.size,
         "sha256": file.sha256,
         "uri": file.uri,
-        "from": origin,
+        "from": from,
         "place": place,
         "at": at,
     });
-    if let (Some(path), Some(fields)) = (path, document.as_object_mut()) {
-        fields.insert("path".to_owned(), json!(path));
+    let more = [("tool", tool.map(|tool| json!(tool))), ("path", path.map(|path| json!(path)))];
+    for (name, value) in more {
+        if let (Some(value), Some(fields)) = (value, document.as_object_mut()) {
+            fields.insert(name.to_owned(), value);
+        }
     }
     document
 }
@@ -70,7 +78,7 @@ fn table(files: &[RunFile], columns: usize) -> String {
         vec![
             one_line(&file.name),
             one_line(&file.media_type),
-            size(file.size),
+            if file.size == 0 && file.blob().is_none() { String::new() } else { size(file.size) },
             one_line(file.sha256.get(..HASH).unwrap_or(&file.sha256)),
             one_line(from(origin)),
         ]

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use positronic_core::record::{Event, EventKind, LoopOutcome, RunId, Seq, SignalId, Speaker, Start, UserMessage};
+use positronic_core::record::{Event, EventKind, LoopOutcome, RunId, Seq, SignalId, Speaker, Start};
 use positronic_core::runner::Runner;
 use positronic_core::store::StoreError;
 
 use crate::app::{
-    CassetteSession, Failure, ModelSettings, Prepared, Project, ProjectStore, Ui, check_accepts_messages,
-    check_enforceable, open_store, prepare, price_table, rewind, save_recording,
+    CassetteSession, Failure, ModelSettings, Prepared, Project, ProjectStore, Ui, attachments, check_accepts_messages,
+    check_enforceable, message, open_store, prepare, price_table, rewind, save_recording, store_attachments,
 };
 use crate::cli::{Exit, RunArgs};
 use crate::session::{Role, SessionOptions, ended, session};
@@ -16,9 +16,11 @@ use crate::session::{Role, SessionOptions, ended, session};
 pub(crate) async fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     ui.ignore_closed_streams();
     let entry = project.find(&args.brain)?;
-    if args.message.is_some() {
-        check_accepts_messages(entry, || "remove --message".to_owned())?;
+    if args.message.is_some() || !args.attach.is_empty() {
+        let flag = if args.message.is_some() { "--message" } else { "--attach" };
+        check_accepts_messages(entry, || format!("remove {flag}"))?;
     }
+    let attached = attachments(&args.attach)?;
     let settings = ModelSettings { model: &args.model, record: args.record.as_deref() };
     let Prepared { options, models, .. } = prepare(project, entry, settings, &args.options, ui)?;
     let budget = args.budget.budget();
@@ -33,7 +35,7 @@ pub(crate) async fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Resul
     let actor = ui.actor(None);
     let id = args.id.as_deref().map(SignalId::new);
     // Without an id of its own, the same message counts as the same start.
-    let message = args.message.clone().map(UserMessage::new);
+    let message = message(args.message.as_ref(), &attached);
     let start = Start { id, user: args.user.clone(), actor: actor.clone(), message, budget, ..Start::default() };
     let session_options = SessionOptions {
         cassette: &models.cassette,
@@ -49,6 +51,7 @@ pub(crate) async fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Resul
         if let (Some(id), CassetteSession::Plays(cassette), false) = (&start.id, &models.cassette, over) {
             rewind(cassette, &store, &RunId::new(id.as_str())).await?;
         }
+        store_attachments(&attached, &store.client()).await?;
         Ok(runner.start_definition(definition, options, start).await?)
     };
     let ending = session(&runner, begin, &session_options, ui).await;

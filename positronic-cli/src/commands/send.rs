@@ -1,11 +1,11 @@
 //! `positronic send`: sends a message, a reply to a call or a webhook, or deletes a stored webhook.
 
-use positronic_core::record::{EventKind, SignalId, SignalKind};
+use positronic_core::record::{Attachment, EventKind, SignalId, SignalKind, UserMessage};
 use positronic_core::runner::{Client, Delivered, Ids as _, UuidIds};
 use positronic_core::store::{DeliveryState, MailboxEntry, StoreError};
 use serde_json::{Value, json};
 
-use crate::app::{Failure, ProjectStore, Ui, flag_json, parse_call};
+use crate::app::{Failure, ProjectStore, Ui, attachments, find_run, flag_json, message, parse_call, store_attachments};
 use crate::cli::{Exit, SendArgs};
 use crate::render::figures::age;
 use crate::session::send_signals;
@@ -14,16 +14,22 @@ pub(crate) async fn send(args: &SendArgs, ui: &mut Ui) -> Result<Exit, Failure> 
     match (&args.run, &args.discard) {
         (_, Some(id)) => discard(id, args.by.json, ui).await,
         (Some(run), None) => {
-            let signal = kind(args, ui)?;
+            let attached = attachments(&args.attach)?;
+            let signal = kind(args, &attached, ui)?;
+            if !attached.is_empty() {
+                let store = ProjectStore::open_existing(ui)?;
+                find_run(&store, run, ui).await?;
+                store_attachments(&attached, &store.client()).await?;
+            }
             send_signals(run, args.id.as_deref(), &[signal], &args.by, ui).await
         }
         (None, None) => deliver(args, ui).await,
     }
 }
 
-fn kind(args: &SendArgs, ui: &mut Ui) -> Result<(SignalKind, String), Failure> {
-    if let Some(text) = &args.message {
-        let kind = SignalKind::Message { to: None, text: text.clone(), message_id: args.id.clone(), files: Vec::new() };
+fn kind(args: &SendArgs, attached: &[Attachment], ui: &mut Ui) -> Result<(SignalKind, String), Failure> {
+    if let Some(UserMessage { text, files, .. }) = message(args.message.as_ref(), attached) {
+        let kind = SignalKind::Message { to: None, text, message_id: args.id.clone(), files };
         return Ok((kind, "sent the message".to_owned()));
     }
     if let Some([written, payload]) = args.reply.as_deref() {

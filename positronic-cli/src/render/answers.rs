@@ -1,11 +1,12 @@
 //! Lines of a model's answer, while it streams and when it is complete.
 
 use positronic_core::projection::timeline::{AnswerNode, AnswerOutcome, Stream, StreamPart};
-use positronic_core::record::DeltaKind;
+use positronic_core::record::{Citation, DeltaKind, ProviderToolUse};
 
 use super::lines::Pen;
 use super::routing::{failed_over, way};
-use super::view::shown_text;
+use super::shown_answer::{ShownAnswer, ShownPart};
+use super::words;
 use super::{Line, Sign, Tone, one_line, sanitise, shorten, width, wrap};
 
 /// Number of visible lines of reasoning.
@@ -33,13 +34,50 @@ impl Pen<'_> {
     pub(super) fn answer_text(&self, answer: &AnswerNode, indent: usize) -> Vec<Line> {
         match (&answer.outcome, &answer.stream) {
             (Some(AnswerOutcome::Answered(answer)), _) => {
-                let texts = answer.parts.iter().filter_map(shown_text);
-                let tone = |reason| if reason { Tone::Dim } else { Tone::Plain };
-                texts.flat_map(|(text, reason)| self.text_lines(text, tone(reason), usize::MAX, indent)).collect()
+                let shown = ShownAnswer::of(&answer.parts);
+                let mut lines: Vec<Line> = shown.parts.iter().flat_map(|part| self.part(part, indent)).collect();
+                lines.extend(self.source_lines(&shown.sources, indent));
+                lines
             }
             (None, Some(stream)) => self.stream(stream, indent),
             _ => Vec::new(),
         }
+    }
+
+    fn part(&self, part: &ShownPart<'_>, indent: usize) -> Vec<Line> {
+        match part {
+            ShownPart::Text(text) => self.text_lines(text, Tone::Plain, usize::MAX, indent),
+            ShownPart::Reason(text) => self.text_lines(text, Tone::Dim, usize::MAX, indent),
+            ShownPart::Tool(used) => self.provider_tool(used, indent),
+            ShownPart::File(file) => self.remark(Tone::Plain, Sign::Output, &words::file(file), indent),
+        }
+    }
+
+    /// Renders what a tool of the provider did as a call is rendered.
+    fn provider_tool(&self, used: &ProviderToolUse, indent: usize) -> Vec<Line> {
+        let sign = if used.error.is_some() { (Tone::Bad, Sign::Failed) } else { (Tone::Good, Sign::Done) };
+        let input = one_line(used.input.as_deref().unwrap_or_default().trim());
+        let mut lines = self.headline(indent, sign, (Tone::Plain, &used.tool), &input, &[]);
+        let below = indent + 2;
+        if let Some(error) = &used.error {
+            lines.extend(self.remark(Tone::Bad, Sign::Result, error, below));
+        }
+        if let Some(output) = used.output.as_deref().filter(|output| !output.trim().is_empty()) {
+            lines.push(self.short_line(output.trim(), below));
+        }
+        lines.extend(self.source_lines(&used.sources.iter().collect::<Vec<_>>(), below));
+        lines
+    }
+
+    /// Renders the first sources, each in one line.
+    fn source_lines(&self, sources: &[&Citation], indent: usize) -> Vec<Line> {
+        words::sources(sources).iter().map(|source| self.short_line(source, indent)).collect()
+    }
+
+    fn short_line(&self, text: &str, indent: usize) -> Line {
+        let sign = Sign::Result.text();
+        let text = shorten(&one_line(text), self.room(indent + width(sign) + 1));
+        Line::new(indent).with(Tone::Dim, format!("{sign} {text}"))
     }
 
     fn stream(&self, stream: &Stream, indent: usize) -> Vec<Line> {

@@ -7,7 +7,8 @@ use positronic_core::projection::timeline::{
 };
 use positronic_core::record::LimitReached;
 use positronic_core::record::{
-    ApprovalOutcome, CallState, Decision, LimitKind, LoopOutcome, Path, Speaker, StageKind, Timestamp, ToolResult,
+    ApprovalOutcome, CallState, Decision, FileRef, LimitKind, LoopOutcome, Path, Speaker, StageKind, Timestamp,
+    ToolResult,
 };
 use serde_json::Value;
 
@@ -79,7 +80,7 @@ impl Pen<'_> {
             NodeKind::Message { text, from: Speaker::Engine, .. } => {
                 (Tone::Dim, Sign::Said, format!("message to the model: {text}"))
             }
-            NodeKind::Message { text, .. } => (Tone::Strong, Sign::Said, text.clone()),
+            NodeKind::Message { text, files, .. } => return self.message(text, files, indent),
             NodeKind::File { file, .. } => (Tone::Plain, Sign::Output, words::file(file)),
             NodeKind::Custom { output, .. } => (Tone::Plain, Sign::Output, output.fallback.clone()),
             NodeKind::Widget(widget) => match self.view.widget(id, widget) {
@@ -105,9 +106,24 @@ impl Pen<'_> {
         {
             lines.extend(self.remark(Tone::Dim, Sign::Result, &words::budget(outcome, currency), indent));
         }
-        let notes = self.view.notes(id).iter().filter(|_| matches!(node.kind, NodeKind::File { .. }));
-        lines.extend(notes.flat_map(|note| self.remark(Tone::Dim, Sign::Result, note, indent)));
+        if matches!(node.kind, NodeKind::File { .. }) {
+            lines.extend(self.notes(id, indent));
+        }
         lines
+    }
+
+    /// Renders a message of a person, with its files below.
+    fn message(&self, text: &str, files: &[FileRef], indent: usize) -> Vec<Line> {
+        let mut files = files.iter().map(words::file);
+        let first = if text.trim().is_empty() { files.next() } else { None };
+        let mut lines = self.remark(Tone::Strong, Sign::Said, first.as_deref().unwrap_or(text), indent);
+        lines.extend(files.flat_map(|file| self.remark(Tone::Dim, Sign::Output, &file, indent + 2)));
+        lines
+    }
+
+    fn notes(&self, id: NodeId, indent: usize) -> Vec<Line> {
+        let notes = self.view.notes(id).iter();
+        notes.flat_map(|note| self.remark(Tone::Dim, Sign::Result, note, indent)).collect()
     }
 
     /// Renders the lines below a node's children; `closing` if its head has scrolled away unfinished.
@@ -115,7 +131,11 @@ impl Pen<'_> {
         let indent = self.indent(depth);
         match &node.kind {
             NodeKind::Brain(_) => self.summary(id),
-            NodeKind::Answer(answer) => self.answer_text(answer, indent),
+            NodeKind::Answer(answer) => {
+                let mut lines = self.answer_text(answer, indent);
+                lines.extend(self.notes(id, indent));
+                lines
+            }
             NodeKind::Stage(stage) => {
                 let mut lines = Vec::new();
                 if node.status == NodeStatus::Running
@@ -237,7 +257,7 @@ impl Pen<'_> {
     }
 
     /// Puts a sign, a name, a detail and metadata on one line; the detail gives way first.
-    fn headline(
+    pub(super) fn headline(
         &self,
         indent: usize,
         (tone, sign): (Tone, Sign),

@@ -3,16 +3,19 @@
 //! Only the end of the view is repainted; settled blocks that no longer fit scroll up and stay in the terminal's history. A
 //! foot can stand below the view: the input of a chat, or a question. A chat shows one run after the other.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 
 use crossterm::cursor::Show;
 use crossterm::execute;
 use crossterm::terminal::EnableLineWrap;
-use positronic_core::record::{Delta, Event, PriceTable, Timestamp};
+use positronic_core::projection::timeline::NodeKind;
+use positronic_core::record::{Delta, Event, Path, PriceTable, Timestamp};
 
 use super::chat_layout::chat_layout;
 use super::frame::fit;
-use super::layout::{Block, Scrolled, blocks};
+use super::layout::{Block, BlockId, Scrolled, blocks};
+use super::preview::preview;
 use super::{Frame, Line, Painter, Style, Tone, View, sanitise, wrap};
 
 /// Lays out the blocks that have not scrolled away.
@@ -28,6 +31,8 @@ pub(crate) struct Live<W: Write> {
     blocks: Blocks,
     foot: Frame,
     painter: Painter,
+    /// The images that stand below blocks once these have scrolled away.
+    images: HashMap<BlockId, Vec<Line>>,
     /// The columns and rows of the terminal.
     size: (usize, usize),
 }
@@ -43,6 +48,7 @@ impl<W: Write> Live<W> {
             blocks,
             foot: Frame::default(),
             painter: Painter::default(),
+            images: HashMap::new(),
             size: (0, 0),
         };
         live.set_size(columns, rows);
@@ -63,15 +69,29 @@ impl<W: Write> Live<W> {
         live
     }
 
-    /// Adds a remark to the node of the last event.
-    pub(crate) fn note(&mut self, text: String) {
-        self.view.note(text);
+    /// Adds a remark to the node of a file, given the path of its event.
+    pub(crate) fn note(&mut self, path: &Path, text: String) {
+        self.view.note(path, text);
+    }
+
+    /// Shows an image of the event at a path once its name has scrolled away, if the terminal can.
+    pub(crate) fn image(&mut self, path: &Path, bytes: &[u8]) {
+        let Some(graphics) = self.style.graphics else { return };
+        let Some(node) = self.view.with_files(path) else { return };
+        let block = match node.kind {
+            NodeKind::Answer(_) => BlockId::Tail(node.id),
+            _ => BlockId::Head(node.id),
+        };
+        if let Some(image) = preview(graphics, bytes, self.size) {
+            self.images.entry(block).or_default().push(Line::image(image));
+        }
     }
 
     /// Paints the rest of the run, and begins another one.
     pub(crate) fn next_run(&mut self) -> io::Result<()> {
         self.finish()?;
         (self.view, self.scrolled) = (View::new(), Scrolled::default());
+        self.images.clear();
         Ok(())
     }
 
@@ -166,6 +186,7 @@ impl<W: Write> Live<W> {
         let rest = (self.blocks)(&self.view, &self.style, &self.scrolled);
         for block in &rest {
             gone.extend(block.lines.iter().cloned());
+            gone.extend(self.images.remove(&block.id).into_iter().flatten());
             self.scrolled.add(block);
         }
         self.painter.paint(&mut self.out, &self.style, &gone, &Frame::default(), self.size)?;
@@ -214,6 +235,7 @@ impl<W: Write> Live<W> {
                 }
                 lines -= block.lines.len();
                 gone.extend(block.scrolled_lines().iter().cloned());
+                gone.extend(self.images.remove(&block.id).into_iter().flatten());
                 self.scrolled.add(block);
                 self.view.fix(block.node());
             }

@@ -2,7 +2,10 @@
 
 use std::fmt::Write as _;
 
+use positronic_core::record::{Citation, FileRef, ProviderToolUse};
+
 use crate::render::figures::count;
+use crate::render::words::file_kind;
 use crate::render::{one_line, sanitise, shorten, width};
 
 /// Maximum columns of inline text.
@@ -110,6 +113,57 @@ fn without_html(line: &str) -> String {
     safe
 }
 
+/// The maximum length of a link's address.
+const LINK: usize = 2_000;
+
+/// Renders a link. An address that a browser does not load, or that is too long, is inline code behind the text.
+pub(crate) fn link(text: &str, url: &str) -> String {
+    let is_safe = |byte: u8| byte.is_ascii_graphic() && !b"<>()[]\\`\"".contains(&byte);
+    let text = shorten(&one_line(text), DETAIL);
+    if !(url.starts_with("https://") || url.starts_with("http://")) || url.len() > LINK {
+        return format!("{} {}", escaped(&text), code(url));
+    }
+    let mut address = String::with_capacity(url.len());
+    for byte in url.bytes() {
+        if is_safe(byte) {
+            address.push(char::from(byte));
+        } else {
+            _ = write!(address, "%{byte:02X}");
+        }
+    }
+    format!("[{}](<{address}>)", escaped(&text))
+}
+
+/// Renders a file: its name, media type, size, and where it is.
+pub(crate) fn file(file: &FileRef) -> String {
+    format!("file {} ({}), {}", code(&file.name), escaped(&file_kind(file)), code(&file.uri))
+}
+
+/// Renders sources as a numbered list with links, each line after `indent`.
+pub(crate) fn sources(out: &mut String, sources: &[&Citation], indent: &str) {
+    for (number, source) in (1..).zip(sources) {
+        let title = source.title.as_deref().filter(|title| !title.trim().is_empty());
+        let shown = match (source.url.as_deref(), title) {
+            (Some(url), title) => link(title.unwrap_or(url), url),
+            (None, _) => escaped(&shorten(&one_line(&source.line()), DETAIL)),
+        };
+        _ = writeln!(out, "{indent}{number}. {shown}");
+    }
+}
+
+/// Renders what a tool of the provider did, with its sources in lines after `indent`.
+pub(crate) fn provider_tool(used: &ProviderToolUse, indent: &str) -> String {
+    let input = used.input.as_deref().filter(|input| !input.trim().is_empty()).map(|input| format!(" {}", code(input)));
+    let outcome = match (&used.error, &used.output) {
+        (Some(error), _) => format!(" → **error**: {}", code(error)),
+        (None, Some(output)) if !output.trim().is_empty() => format!(" → {}", code(output)),
+        (None, _) => String::new(),
+    };
+    let mut text = format!("{}{}{outcome}\n", code(&used.tool), input.unwrap_or_default());
+    sources(&mut text, &used.sources.iter().collect::<Vec<_>>(), indent);
+    text.trim_end().to_owned()
+}
+
 /// Renders inline text with the special characters of Markdown and HTML escaped.
 pub(crate) fn escaped(text: &str) -> String {
     let text = one_line(text);
@@ -188,6 +242,15 @@ mod tests {
     }
 
     #[test]
+    fn link_contains_any_address() {
+        assert_eq!(link("A [b]", "https://x.org/a_(b)?c=1&d"), r"[A \[b\]](<https://x.org/a_%28b%29?c=1&d>)");
+        assert_eq!(link("a", "https://x.org/é \u{1b}>\n"), "[a](<https://x.org/%C3%A9%20%1B%3E%0A>)");
+        assert_eq!(link("a", "javascript:alert(1)"), "a `javascript:alert(1)`");
+        let long = format!("https://x.org/{}", "a".repeat(LINK));
+        assert!(link("a", &long).starts_with("a `https://x.org/aaa") && link("a", &long).len() < 300);
+    }
+
+    #[test]
     fn text_escapes_all_markup() {
         assert_eq!(
             escaped("# no *heading* <script> [a](b) `c` &amp; x|y"),
@@ -214,6 +277,9 @@ mod tests {
 
             proptest::prop_assert!(own.lines().chain(plain.lines()).all(|line| line.starts_with('>')), "{}", own);
             proptest::prop_assert!(!escaped(&text).contains('\n') && !code(&text).contains('\n'));
+            let linked = link(&text, &format!("https://{text}"));
+            let address = linked.rsplit_once("](<").unwrap().1.strip_suffix(">)").unwrap();
+            proptest::prop_assert!(address.bytes().all(|byte| byte.is_ascii_graphic()) && !address.contains(['<', '>']));
             let fence = fenced.lines().next().unwrap_or_default();
             let ends = fenced.lines().skip(1).filter(|line| line.trim_end() == fence).count();
             proptest::prop_assert_eq!(ends, 1, "nothing in a block ends it: {}", fenced);

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use positronic_core::record::LimitReached;
 use positronic_core::record::{
-    CODE, Event, EventKind, LoopOutcome, Part, Path, PriceTable, ResponseMetadata, ResumeCause, Segment, SideOutput,
-    Speaker, ToolResult, Usage,
+    CODE, Citation, Event, EventKind, FileRef, LoopOutcome, Part, Path, PriceTable, ProviderToolUse, ResponseMetadata,
+    ResumeCause, Segment, SideOutput, Speaker, ToolResult, Usage,
 };
 
 use super::figures::{duration, many, seconds, tokens};
 use super::routing::way;
-use super::view::shown_text;
+use super::shown_answer::{ShownAnswer, ShownPart};
 use super::words::{self, by, why};
 use super::{Style, View, arguments, one_line, printable, shorten, value_line};
 
@@ -91,8 +91,10 @@ impl<W: Write> Plain<W> {
             EventKind::StepRetry { attempt, message, due } | EventKind::LoopToolRetry { attempt, message, due } => {
                 again(*attempt, message, due.since(event.at))
             }
-            EventKind::LoopStart { input: Some(input), from: Speaker::Person, .. } => {
-                format!("begins with: {}", detail(&line(input)))
+            EventKind::LoopStart { input, files, from: Speaker::Person, .. }
+                if input.is_some() || !files.is_empty() =>
+            {
+                format!("begins with: {}", message(input.as_deref().unwrap_or_default(), files))
             }
             EventKind::LoopStart { .. } => "begins".to_owned(),
             EventKind::LoopIteration(_) => match event.path.last() {
@@ -138,8 +140,8 @@ impl<W: Write> Plain<W> {
                 format!("answered{}: {}", by(actor), detail(&value_line(payload)))
             }
             EventKind::LoopResume { cause: ResumeCause::Expired, .. } => "got no answer in time".to_owned(),
-            EventKind::LoopMessage { text, from: Speaker::Person, .. } => {
-                format!("got the message: {}", line(text))
+            EventKind::LoopMessage { text, files, from: Speaker::Person, .. } => {
+                format!("got the message: {}", line(&words::message(text, files)))
             }
             EventKind::LoopMessage { text, from: Speaker::Engine, .. } => {
                 format!("message to the model: {}", line(text))
@@ -215,11 +217,44 @@ fn again(attempt: u32, message: &str, left: Duration) -> String {
 }
 
 fn answer(parts: &[Part], metadata: &ResponseMetadata, took: Duration) -> String {
-    let text: Vec<String> = parts.iter().filter_map(shown_text).map(|(text, _)| line(text)).collect();
-    let text = if text.is_empty() { String::new() } else { format!(": {}", text.join(" ")) };
+    let shown = ShownAnswer::of(parts);
+    let mut said: Vec<String> = Vec::new();
+    for part in &shown.parts {
+        match part {
+            ShownPart::Text(text) => said.push(line(text)),
+            ShownPart::Reason(reason) => said.push(line(reason)),
+            ShownPart::Tool(used) => said.push(format!("[{}]", provider_tool(used))),
+            ShownPart::File(file) => said.push(format!("[{}]", line(&words::file(file)))),
+        }
+    }
+    if !shown.sources.is_empty() {
+        said.push(format!("[sources: {}]", listed(&shown.sources)));
+    }
+    let text = if said.is_empty() { String::new() } else { format!(": {}", said.join(" ")) };
     let who = if metadata.provider == CODE { "code" } else { "the model" };
     let way = way(metadata).map_or_else(String::new, |way| format!(" ({})", line(&way)));
     format!("{who} answered in {}{}{way}{text}", duration(took), used(&metadata.usage))
+}
+
+/// Renders what a tool of the provider did, and how many sources it found.
+fn provider_tool(used: &ProviderToolUse) -> String {
+    let outcome = match (&used.error, &used.output) {
+        (Some(error), _) => format!(" → error: {}", detail(&line(error))),
+        (None, Some(output)) if !output.trim().is_empty() => format!(" → {}", detail(&line(output))),
+        (None, _) => String::new(),
+    };
+    let sources: Vec<_> = used.sources.iter().collect();
+    let sources = if sources.is_empty() { String::new() } else { format!("; sources: {}", listed(&sources)) };
+    format!("{}{outcome}{sources}", detail(&line(&words::provider_tool(used))))
+}
+
+fn listed(sources: &[&Citation]) -> String {
+    words::sources(sources).iter().map(|source| detail(source)).collect::<Vec<_>>().join(", ")
+}
+
+/// Renders an opening message: its text shortened, and its files.
+fn message(text: &str, files: &[FileRef]) -> String {
+    line(&words::message(&detail(&line(text)), files))
 }
 
 fn call_result(result: &ToolResult, took: Option<Duration>) -> String {

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style as Ansi};
 
+use super::preview::Graphics;
 use super::text::{printable, width};
 
 /// The capabilities of the medium, and the limits of a frame.
@@ -21,11 +22,14 @@ pub(crate) struct Style {
     pub(crate) result_lines: usize,
     /// Number of visible lines of a streaming answer.
     pub(crate) stream_lines: usize,
+    /// How the terminal shows images; `None` if it cannot.
+    pub(crate) graphics: Option<Graphics>,
 }
 
 impl Default for Style {
     fn default() -> Self {
-        Self { width: 80, colour: false, unicode: true, height: None, result_lines: 20, stream_lines: 12 }
+        let (result_lines, stream_lines) = (20, 12);
+        Self { width: 80, colour: false, unicode: true, height: None, result_lines, stream_lines, graphics: None }
     }
 }
 
@@ -55,29 +59,42 @@ impl Tone {
     }
 }
 
-/// A line of a frame: pieces of escaped text with their tones.
+/// A line of a frame: pieces of escaped text with their tones, or an image.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Line(Vec<(Tone, String)>);
+pub(crate) struct Line {
+    pieces: Vec<(Tone, String)>,
+    /// The escape sequences of an image and its rows. Such a line is only printed where it scrolls away.
+    image: Option<String>,
+}
 
 impl Line {
     pub(crate) fn new(indent: usize) -> Self {
-        Self(if indent == 0 { Vec::new() } else { vec![(Tone::Plain, " ".repeat(indent))] })
+        let pieces = if indent == 0 { Vec::new() } else { vec![(Tone::Plain, " ".repeat(indent))] };
+        Self { pieces, image: None }
+    }
+
+    /// Creates the lines of a preview.
+    pub(crate) const fn image(escapes: String) -> Self {
+        Self { pieces: Vec::new(), image: Some(escapes) }
     }
 
     #[must_use]
     pub(crate) fn with(mut self, tone: Tone, text: impl Into<String>) -> Self {
-        self.0.push((tone, text.into()));
+        self.pieces.push((tone, text.into()));
         self
     }
 
     pub(crate) fn width(&self) -> usize {
-        self.0.iter().map(|(_, text)| width(text)).sum()
+        self.pieces.iter().map(|(_, text)| width(text)).sum()
     }
 
     /// Renders the line, with the colours of the style.
     pub(crate) fn paint(&self, style: &Style) -> String {
+        if let Some(image) = &self.image {
+            return image.clone();
+        }
         let mut painted = String::new();
-        for (tone, text) in &self.0 {
+        for (tone, text) in &self.pieces {
             let ansi = tone.ansi();
             let text = printable(text.clone(), style.unicode);
             if style.colour && *tone != Tone::Plain && !text.is_empty() {

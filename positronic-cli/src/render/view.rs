@@ -12,10 +12,11 @@ use positronic_core::projection::timeline::{
     AnswerNode, AnswerOutcome, Ending, Node, NodeId, NodeKind, NodeStatus, StageNode, Timeline, WidgetNode,
 };
 use positronic_core::record::{
-    Delta, Event, LimitKind, LimitReached, LoopOutcome, Part, Path, PriceTable, Speaker, StageKind, Timestamp,
+    Delta, Event, LimitKind, LimitReached, LoopOutcome, Path, PriceTable, Speaker, StageKind, Timestamp,
 };
 
 use super::routing::way;
+use super::shown_answer::ShownAnswer;
 
 /// The root brain's node.
 pub(crate) const ROOT: NodeId = NodeId::ROOT;
@@ -216,11 +217,24 @@ impl View {
         }
     }
 
-    /// Adds a note of the command to the node of the last event.
-    pub(crate) fn note(&mut self, text: String) {
-        if let Some(last) = self.timeline.nodes().next_back().map(|node| node.id) {
-            self.notes.entry(last).or_default().push(text);
+    /// Adds a note of the command to the node of a file, given the path of its event.
+    pub(crate) fn note(&mut self, path: &Path, text: String) {
+        if let Some(id) = self.with_files(path).map(|node| node.id) {
+            self.notes.entry(id).or_default().push(text);
         }
+    }
+
+    /// Returns the last node at a path that has files: a message, an answer, or a tool's file.
+    pub(crate) fn with_files(&self, path: &Path) -> Option<&Node> {
+        self.timeline.nodes().rev().find(|node| {
+            let has_files = match &node.kind {
+                NodeKind::File { .. } => true,
+                NodeKind::Answer(answer) => answer.files().next().is_some(),
+                NodeKind::Message { files, .. } => !files.is_empty(),
+                _ => false,
+            };
+            has_files && node.path == *path
+        })
     }
 
     pub(crate) fn notes(&self, id: NodeId) -> &[String] {
@@ -264,22 +278,11 @@ fn is_shown(answer: &AnswerNode) -> bool {
     match &answer.outcome {
         None => answer.stream.is_some(),
         Some(AnswerOutcome::Answered(answer)) => {
-            way(&answer.metadata).is_some() || answer.parts.iter().any(|part| shown_text(part).is_some())
+            way(&answer.metadata).is_some() || !ShownAnswer::of(&answer.parts).is_empty()
         }
         Some(AnswerOutcome::Abandoned) => false,
         Some(_) => true,
     }
-}
-
-/// Returns the visible text of a part of an answer, and whether it is the reasoning of structured actions.
-pub(crate) fn shown_text(part: &Part) -> Option<(&str, bool)> {
-    let (text, reason) = match part {
-        Part::Text { text } | Part::Refusal { text } => (text, false),
-        // Reasoning of a provider has its own data.
-        Part::Reasoning { text, data: None } => (text, true),
-        _ => return None,
-    };
-    (!text.trim().is_empty()).then_some((text, reason))
 }
 
 /// Returns why a stage failed.

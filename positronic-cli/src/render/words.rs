@@ -3,13 +3,14 @@
 use std::collections::HashSet;
 
 use positronic_core::record::{
-    Actor, Amounts, Approval, ApprovalOutcome, Decision, Event, EventKind, FileRef, LimitKind, Overrides, Path,
-    ResumeCause, RunId, RunSummary, ToolResult,
+    Actor, Amounts, Approval, ApprovalOutcome, Citation, Decision, Event, EventKind, FileRef, LimitKind, Overrides,
+    Path, ProviderToolUse, ResumeCause, RunId, RunSummary, ToolResult,
 };
 
 use positronic_core::projection::timeline::{BudgetOutcome, Ending};
 
 use super::figures::{more, size, used_of};
+use super::one_line;
 
 /// Renders a grant: `20 tokens more`.
 pub(crate) fn granted(granted: &Amounts, currency: Option<&str>) -> String {
@@ -136,11 +137,49 @@ pub(crate) const fn compaction(is_summarised: bool) -> &'static str {
     if is_summarised { "older messages were summarised" } else { "the full messages are sent again" }
 }
 
-/// Renders a saved file.
+/// Renders a file: its name, media type, size, and where it is if it is not stored.
 pub(crate) fn file(file: &FileRef) -> String {
     // The hash of a stored file does not help a reader.
-    let place = if file.uri.starts_with("blob:") { String::new() } else { format!(" {}", file.uri) };
-    format!("{} ({}, {}){place}", file.name, file.media_type, size(file.size))
+    let place = if file.blob().is_some() { String::new() } else { format!(" {}", file.uri) };
+    format!("{} ({}){place}", file.name, file_kind(file))
+}
+
+/// Renders the media type of a file, and its size if known.
+pub(crate) fn file_kind(file: &FileRef) -> String {
+    match file.size {
+        0 if file.blob().is_none() => file.media_type.clone(),
+        bytes => format!("{}, {}", file.media_type, size(bytes)),
+    }
+}
+
+/// Renders files in a sentence.
+pub(crate) fn files(files: &[FileRef]) -> String {
+    files.iter().map(file).collect::<Vec<_>>().join(", ")
+}
+
+/// Renders a message in one line: its text, and its files.
+pub(crate) fn message(text: &str, files: &[FileRef]) -> String {
+    match (text.trim(), files) {
+        (text, []) => text.to_owned(),
+        ("", files) => self::files(files),
+        (text, files) => format!("{text} [{}]", self::files(files)),
+    }
+}
+
+/// The maximum number of sources in a short list.
+pub(crate) const SOURCES: usize = 3;
+
+/// Renders the first sources of an answer, each in a line, and the number of the others.
+pub(crate) fn sources(sources: &[&Citation]) -> Vec<String> {
+    let more = sources.len().checked_sub(SOURCES).filter(|more| *more > 0);
+    let first = sources.iter().take(SOURCES).map(|source| one_line(&source.line()));
+    first.chain(more.map(|more| format!("+{more} more"))).collect()
+}
+
+/// Renders the use of a provider's tool: its name, and what the model asked it for.
+pub(crate) fn provider_tool(used: &ProviderToolUse) -> String {
+    let input = used.input.as_deref().map(str::trim).filter(|input| !input.is_empty());
+    format!("{}{}", used.tool, why(input))
 }
 
 /// Reports that no worker has claimed a run, and how to continue it; a `run` that asks releases its run meanwhile.

@@ -20,7 +20,7 @@ use crate::cli::Exit;
 use crate::cli::OutputArgs;
 use crate::render::words::{no_worker, settlement};
 use crate::session::{
-    Answer, Interrupt, Keyboard, Question, Screen, asking_party, example_lines, from_cassette, interrupts,
+    Answer, Interrupt, Keyboard, Question, Screen, asking_party, example_lines, from_cassette, images, interrupts,
     question_text,
 };
 
@@ -220,7 +220,7 @@ impl Session<'_> {
                 ready = &mut other => return Ok(Next::Ready(ready)),
                 _ = self.ticks.tick(), if !self.is_asking => self.screen.tick(SystemClock.now())?,
                 Some(update) = self.updates.next(), if !self.is_asking => {
-                    if let Some(settled) = self.show(update?)? {
+                    if let Some(settled) = self.show(update?).await? {
                         self.screen.tick(SystemClock.now())?;
                         return Ok(Next::Settled(settled));
                     }
@@ -300,11 +300,15 @@ impl Session<'_> {
     }
 
     /// Shows an update, and returns how the run has settled if it has.
-    fn show(&mut self, update: RunUpdate) -> Result<Option<Settled>, Failure> {
+    async fn show(&mut self, update: RunUpdate) -> Result<Option<Settled>, Failure> {
         match update {
             RunUpdate::Event(event) => {
                 self.seen = event.seq.next();
                 self.screen.event(&event)?;
+                if self.screen.has_images() {
+                    let images = images(&self.runner.client(), &event).await;
+                    images.iter().for_each(|image| self.screen.image(&event, image));
+                }
             }
             RunUpdate::Delta(delta) => self.screen.delta(&delta),
             RunUpdate::Settled(settled) => return Ok(Some(settled)),
@@ -318,7 +322,7 @@ impl Session<'_> {
         let next = self.run.state().next;
         while self.seen < next {
             match tokio::time::timeout(PATIENCE, self.updates.next()).await {
-                Ok(Some(update)) => _ = self.show(update?)?,
+                Ok(Some(update)) => _ = self.show(update?).await?,
                 Ok(None) | Err(_) => break,
             }
         }

@@ -3,6 +3,7 @@
 
 mod answers;
 mod driver;
+mod images;
 mod interrupts;
 mod outcome;
 mod pending;
@@ -13,6 +14,7 @@ mod signals;
 
 pub(crate) use answers::{Answer, Command, Editor, Keyboard, Question, example_lines, from_cassette};
 pub(crate) use driver::{AT_ONCE, Ending, Role, SessionOptions, session};
+pub(crate) use images::images;
 pub(crate) use interrupts::{Interrupt, interrupts, survive_large_files};
 pub(crate) use outcome::{cut_short, ended, left_by};
 pub(crate) use pending::{

@@ -63,6 +63,18 @@ impl<'a> Screen<'a> {
         Ok(())
     }
 
+    /// Returns whether the terminal shows images.
+    pub(crate) fn has_images(&self) -> bool {
+        self.live.as_ref().is_some_and(|live| live.style().graphics.is_some())
+    }
+
+    /// Shows an image of an event.
+    pub(crate) fn image(&mut self, event: &Event, bytes: &[u8]) {
+        if let Some(live) = &mut self.live {
+            live.image(&event.path, bytes);
+        }
+    }
+
     pub(crate) fn delta(&mut self, delta: &Delta) {
         if let Some(live) = &mut self.live {
             live.delta(delta);

@@ -75,7 +75,10 @@ async fn said_before(client: &Client, run: &RunId, signal: &Signal) -> Result<()
             Some(EventKind::LoopResume { payload: before, .. }),
             SignalKind::Webhook { payload, .. } | SignalKind::Reply { payload, .. },
         ) => before == payload,
-        (Some(EventKind::LoopMessage { text: before, .. }), SignalKind::Message { text, .. }) => before == text,
+        (
+            Some(EventKind::LoopMessage { text: before, files: files_before, .. }),
+            SignalKind::Message { text, files, .. },
+        ) => (before, files_before) == (text, files),
         _ => false,
     };
     if same { Ok(()) } else { Err(Failure::reused_id(&signal.id)) }

@@ -8,7 +8,9 @@ use serde::de::DeserializeOwned;
 
 use crate::definition::Link;
 use crate::error::{Error, Result};
-use crate::record::{AnswerFault, FileRef, Misfit, ModelResponse, OutputFormat, Path, Question, Settings, Tier};
+use crate::record::{
+    AnswerFault, FileRef, Finish, Misfit, ModelResponse, OutputFormat, Path, Question, Settings, Tier,
+};
 use crate::tools::Schema;
 
 /// A recorded question of a step to a model.
@@ -116,14 +118,28 @@ impl ModelCall {
         if text.trim().is_empty() && self.files.is_empty() {
             return Err(Error::new("the question to the model is empty"));
         }
+        let mut pauses = 0;
         let (system, settings, files) = (self.system.clone(), self.settings.clone(), self.files.clone());
-        let question = Question { system, text, files, settings, misfits };
-        self.link.ask(self.path.clone(), question).await
+        let mut question = Question { system, text, files, settings, misfits, so_far: Vec::new() };
+        loop {
+            let mut answer = self.link.ask(self.path.clone(), question.clone()).await?;
+            question.so_far.append(&mut answer.parts);
+            if answer.metadata.finish != Finish::Paused {
+                return Ok(ModelResponse { parts: question.so_far, ..answer });
+            }
+            pauses += 1;
+            if pauses > PAUSES {
+                return Err(Error::new(format!("the model paused {pauses} times without an answer")));
+            }
+        }
     }
 }
 
 /// How often [`ModelCall::ask_for`] asks again.
 const RETRIES: u32 = 2;
+
+/// How often the model may interrupt its answer for long work of the provider's tools.
+const PAUSES: u32 = 20;
 
 fn fault(response: &ModelResponse, max_output_tokens: Option<u32>) -> Option<AnswerFault> {
     AnswerFault::of(&response.parts, &response.metadata.finish, max_output_tokens)

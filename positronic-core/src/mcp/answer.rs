@@ -1,11 +1,9 @@
 //! Conversion of a server's answer into a tool result and files.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::{Value, json};
 
-use crate::record::check_depth;
+use crate::record::{base64, check_depth};
 
 /// The maximum number of stored files per answer.
 const MAX_FILES: usize = 50;
@@ -121,9 +119,8 @@ impl Files {
     }
 
     fn decoded(&mut self, what: &str, name: Option<String>, media_type: &str, data: &str) -> String {
-        let bytes = match STANDARD.decode(data.trim()) {
-            Ok(bytes) => bytes,
-            Err(error) => return format!("[{what}: {media_type} that cannot be read: {error}]"),
+        let Some(bytes) = base64::decode(data) else {
+            return format!("[{what}: {media_type} that cannot be read: it is not valid Base64]");
         };
         if self.found.len() >= MAX_FILES {
             return format!("[{what}: {media_type}, left out, since the answer has more than {MAX_FILES} files]");

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::dsl::{Options, Plugin, PluginState, Preparation, ResponseInspection, Services, State};
 use crate::error::{Error, Result};
-use crate::model::wrap::file_tokens;
 use crate::record::{Assistant, Message, ModelResponse, Path, Tier};
 
 /// The heading of the summary.
@@ -151,7 +150,7 @@ fn size(messages: &[Message], state: &Compacted) -> u64 {
 
 fn estimated(messages: &[Message]) -> u64 {
     let text = u64::try_from(written(messages).len() / 4).unwrap_or(u64::MAX);
-    messages.iter().flat_map(Message::files).map(file_tokens).fold(text, u64::saturating_add)
+    messages.iter().flat_map(Message::files).map(|file| file.file().estimated_tokens()).fold(text, u64::saturating_add)
 }
 
 /// Renders messages for the summarising model.

@@ -2,7 +2,7 @@
 
 use crate::machine::{IllegalEvent, LoopFrame, RunState};
 use crate::record::{
-    Assistant, Event, EventKind, Message, Misfit, ModelRequest, Output, Path, Question, Seq, Transcript,
+    Assistant, Event, EventKind, Message, Misfit, ModelRequest, Output, Part, Path, Question, Seq, Transcript,
 };
 
 use super::history::History;
@@ -89,6 +89,9 @@ pub(crate) fn question_request(path: Path, attempt: u32, question: &Question) ->
         messages.push(Message::user(format!(
             "That answer does not fit: {message}. Answer again, with JSON of the form that was asked for and nothing else."
         )));
+    }
+    if !question.so_far.is_empty() {
+        messages.push(Message::Assistant { parts: question.so_far.iter().filter_map(Part::sent_back).collect() });
     }
     prepared.request(path, attempt, Transcript::new(messages))
 }

@@ -11,6 +11,7 @@ use super::call::{CallFlags, Gate, ToolDecl, ToolId};
 use super::canonical::ContentHash;
 use super::file::FileRef;
 use super::limits::Limits;
+use super::part::Part;
 use super::plugin::{PluginChange, PluginStates};
 use super::request::{ContextItem, Settings};
 use super::shape::Shape;
@@ -116,6 +117,9 @@ pub struct Question {
     /// The model's earlier answers that did not match, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub misfits: Vec<Misfit>,
+    /// The beginning of the answer, after which the model paused.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub so_far: Vec<Part>,
 }
 
 /// An answer to a question that did not match the requested form.

@@ -8,6 +8,7 @@
 
 mod answer;
 mod approval;
+pub(crate) mod base64;
 mod budget;
 mod bundled_prices;
 mod call;

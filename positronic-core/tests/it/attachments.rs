@@ -25,11 +25,14 @@ use crate::support::done;
 const PHOTO: &[u8] = b"\x89PNG photo";
 const CHART: &[u8] = b"\x89PNG chart";
 
+/// The name and the bytes of a file in a request.
+type Seen = (String, Option<Vec<u8>>);
+
 /// A model that records the name and the bytes of each file in each request.
 #[derive(Clone)]
 struct Eyes {
     model: Arc<dyn Model>,
-    seen: Arc<Mutex<Vec<Vec<(String, Option<Vec<u8>>)>>>>,
+    seen: Arc<Mutex<Vec<Vec<Seen>>>>,
 }
 
 impl Eyes {
@@ -37,7 +40,7 @@ impl Eyes {
         Self { model: Arc::new(ScriptedModel::new(replies)), seen: Arc::default() }
     }
 
-    fn seen(&self) -> Vec<Vec<(String, Option<Vec<u8>>)>> {
+    fn seen(&self) -> Vec<Vec<Seen>> {
         self.seen.lock().unwrap().clone()
     }
 }
@@ -69,7 +72,7 @@ fn runner(store: impl EventStore, model: impl Model) -> Runner {
     Runner::builder().model(model).store(store).clock(TestClock::default()).ids(CountedIds::default()).build()
 }
 
-fn loaded(name: &str, bytes: &[u8]) -> (String, Option<Vec<u8>>) {
+fn loaded(name: &str, bytes: &[u8]) -> Seen {
     (name.to_owned(), Some(bytes.to_vec()))
 }
 
@@ -233,6 +236,20 @@ async fn question_of_a_step_has_files() {
 
     assert_eq!(answer, "a bee");
     assert_eq!(model.seen(), [[loaded("photo.png", PHOTO)]]);
+}
+
+#[tokio::test]
+async fn question_of_a_step_continues_after_a_pause() {
+    let part = |text: &str| vec![Part::Text { text: text.to_owned() }];
+    let metadata = ResponseMetadata { finish: Finish::Paused, ..ResponseMetadata::default() };
+    let paused = Reply::response(ModelResponse { parts: part("I search. "), calls: Vec::new(), metadata });
+    let model = Arc::new(ScriptedModel::new([paused, Reply::text("A bee.")]));
+    let asker = brain("Asker").state(String::new()).step("Ask", async |cx| cx.model().ask("What is it?").await);
+
+    let run = runner(MemoryStore::new(), Arc::clone(&model)).start(&asker, ()).await.unwrap();
+
+    assert_eq!(run.result().await.unwrap(), "I search. A bee.");
+    assert_eq!(model.requests()[1].messages.len(), 2, "the beginning of the answer goes back");
 }
 
 #[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]

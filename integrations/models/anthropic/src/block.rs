@@ -197,7 +197,7 @@ impl Block {
         let (provider_id, name) = (text("id"), text("name").unwrap_or_default());
         let arguments = if self.text.trim().is_empty() { "{}".to_owned() } else { self.text };
         self.value.retain(|field, _| !CALL_FIELDS.contains(&field.as_str()));
-        let data = (!self.value.is_empty()).then_some(Value::Object(self.value));
+        let data = (!self.value.is_empty()).then(|| json!({ ITEM: self.value }));
         ProposedCall { provider_id, name, arguments, data }
     }
 }

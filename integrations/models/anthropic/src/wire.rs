@@ -20,7 +20,7 @@ use crate::config::AnthropicConfig;
 use crate::files::encode_file;
 use crate::provider_tools;
 
-/// The field in which an item of the provider is stored beside its type.
+/// The field in which an item of the provider, or what only it understands of a call, is stored.
 pub(crate) const ITEM: &str = "anthropic";
 
 /// Encodes a request.
@@ -216,7 +216,7 @@ fn encode_part(part: &Assistant, next: Option<&Assistant>, blocks: &mut Vec<Box<
         }
         Assistant::Call { call, name, arguments, data } => {
             let Ok(input) = RawValue::from_string(sendable_object(arguments).into_owned()) else { return };
-            let more = data.as_ref().filter(|data| data.is_object());
+            let more = data.as_ref().and_then(|data| data.get(ITEM)).filter(|data| data.is_object());
             blocks.extend(to_raw_value(&Block::ToolUse { id: sendable_id(call), name, input, more }).ok());
         }
         // The API takes no pictures of the model itself.

@@ -13,7 +13,7 @@ use positronic_core::projection::{Cost, Costs, Spent};
 use positronic_core::record::{Event, EventKind, PriceTable, Seq};
 use serde_json::{Value, json};
 
-use super::tiers;
+use super::{NORMAL, tiers};
 use crate::app::{Failure, Project, SET_MODEL, Ui, price_table, provided_model};
 use crate::cli::{Exit, ModelArgs, ModelsCheckArgs};
 use crate::render::{CheckRow, check_table, figures, shorten};
@@ -35,7 +35,7 @@ struct Checked {
 
 pub(super) async fn check(project: Option<&Project>, args: &ModelsCheckArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let prices = price_table(args.prices.as_deref(), &ui.settings)?;
-    let models = if args.models.is_empty() { configured(project, args, ui)? } else { named(args, ui) };
+    let models = if args.models.is_empty() { configured(project, args, ui) } else { named(args, ui) };
     if models.is_empty() {
         return Err(Failure::model("no model is configured")
             .hint(SET_MODEL)
@@ -69,7 +69,7 @@ pub(super) async fn check(project: Option<&Project>, args: &ModelsCheckArgs, ui:
 type Candidate = (String, Result<Arc<dyn Model>, Failure>);
 
 /// Returns the models of both tiers, and the default model of each configured provider.
-fn configured(project: Option<&Project>, args: &ModelsCheckArgs, ui: &Ui) -> Result<Vec<Candidate>, Failure> {
+fn configured(project: Option<&Project>, args: &ModelsCheckArgs, ui: &Ui) -> Vec<Candidate> {
     let mut found: Vec<Candidate> = Vec::new();
     let mut add = |name: String, model| {
         if !found.iter().any(|(known, _)| *known == name) {
@@ -82,15 +82,15 @@ fn configured(project: Option<&Project>, args: &ModelsCheckArgs, ui: &Ui) -> Res
         match model {
             Ok(Some(model)) => add(model.name(), Ok(model)),
             Ok(None) => {}
-            // Without a named model, the default ones are checked.
-            Err(_) if !defaults.is_empty() && ui.settings.model.is_none() => {}
-            Err(failure) => return Err(failure.hint(format!("the {tier} tier has no model"))),
+            // Several providers have a default model, and each is checked.
+            Err(_) if tier == NORMAL && ui.settings.model.is_none() && !defaults.is_empty() => {}
+            Err(failure) => add(format!("the {tier} tier"), Err(failure)),
         }
     }
     for (model, name) in defaults {
         add(model.as_ref().map_or(name, |model| model.name()), model);
     }
-    Ok(found)
+    found
 }
 
 fn named(args: &ModelsCheckArgs, ui: &Ui) -> Vec<Candidate> {
@@ -134,12 +134,17 @@ async fn probe(name: String, model: Arc<dyn Model>, prices: &PriceTable) -> Chec
     };
     let failure = match ended {
         Err(_) => Some(format!("no answer within {}", figures::duration(AT_MOST))),
-        Ok(Err(error)) => Some(error.to_string()),
+        Ok(Err(error)) => Some(without_loop(&error.to_string())),
         Ok(Ok(())) if !log.iter().any(|event| is_call(event)) => Some("it answered without the tool call".to_owned()),
         Ok(Ok(())) => run.answer().is_none().then(|| "it called the tool and gave no answer".to_owned()),
     };
     let time = log.first().zip(log.last()).map(|(first, last)| last.at.since(first.at)).unwrap_or_default();
     Checked { model: name, failure, time, spent: Costs::of(log.iter().map(|event| &**event), prices).total() }
+}
+
+/// Removes the name of the loop from an error of its model.
+fn without_loop(error: &str) -> String {
+    error.strip_prefix("the model of the loop `Ask` failed: ").unwrap_or(error).to_owned()
 }
 
 fn is_call(event: &Event) -> bool {

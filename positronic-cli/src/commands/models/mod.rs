@@ -19,6 +19,9 @@ pub(crate) async fn models(project: Option<&Project>, args: &ModelsArgs, ui: &mu
     }
 }
 
+/// The name of the normal tier.
+const NORMAL: &str = "normal";
+
 /// A tier and its model, if it has one, or why not.
 type TierModel = (&'static str, Result<Option<Arc<dyn Model>>, Failure>);
 
@@ -27,5 +30,5 @@ fn tiers(project: Option<&Project>, endpoint: &EndpointArgs, ui: &Ui) -> [TierMo
     let none = Project::new();
     let project = project.unwrap_or(&none);
     let flags = ModelArgs { endpoint: endpoint.clone(), ..ModelArgs::default() };
-    [("normal", normal_model(project, &flags, &ui.settings)), ("high", high_model(project, &flags, &ui.settings))]
+    [(NORMAL, normal_model(project, &flags, &ui.settings)), ("high", high_model(project, &flags, &ui.settings))]
 }

@@ -127,7 +127,7 @@ fn failed_check_names_its_reason_and_has_its_own_exit_code() {
         json!({"type": "error", "error": {"type": "authentication_error", "message": "invalid x-api-key"}}),
     );
     for (answer, reason) in [
-        (no_key, "check ANTHROPIC_API_KEY: it must be a key of this endpoint with access to the model"),
+        (no_key, "haiku-5-5: invalid x-api-key; check ANTHROPIC_API_KEY: it must be a key of this endpoint"),
         (says("ready"), "it answered without the tool call"),
     ] {
         let variables =
@@ -146,6 +146,10 @@ fn failed_check_names_its_reason_and_has_its_own_exit_code() {
             checked.err
         );
     }
+    let misspelt = [("POSITRONIC_HIGH_MODEL", "gemni/g"), ("GEMINI_BASE_URL", "http://127.0.0.1:1")];
+    let checked = lines(&models(&misspelt, &["check", "--json"]));
+    let failed: Vec<_> = checked.iter().map(|model| (&model["model"], &model["ok"])).collect();
+    assert_eq!(json!(failed), json!([["gemini/gemini-3.8-flash", false], ["the high tier", false]]));
     let unset = models(&[], &["check", "gemini/gemini-2.5-pro", "--json"]);
     assert_eq!(unset.code, 5);
     insta::assert_snapshot!(unset.out, @r#"{"cost":null,"error":"cannot use the model `gemini/gemini-2.5-pro`: GEMINI_API_KEY or GOOGLE_API_KEY is not set; set GEMINI_API_KEY","milliseconds":0,"model":"gemini/gemini-2.5-pro","ok":false,"usage":{}}"#);

@@ -57,8 +57,8 @@ fn files_are_listed_and_saved_inside_the_folder_only() {
     "#);
     let sales = desk.json(&["files", "report", "sales.csv"]);
     assert_eq!(
-        (&sales["size"], &sales["tool"], &sales["call"]),
-        (&json!(10), &json!("save"), &json!("Work/0.0")),
+        (&sales["size"], &sales["from"], &sales["tool"], &sales["place"]),
+        (&json!(10), &json!("tool"), &json!("save"), &json!("Work/0.0")),
         "{sales}"
     );
     let unknown = desk.refused(&["files", "report", "sale.csv"]);

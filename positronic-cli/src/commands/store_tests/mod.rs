@@ -1,5 +1,6 @@
 //! Commands over a store, one file per family of commands.
 
+mod attached;
 mod decisions;
 mod desk;
 mod export;

@@ -10,9 +10,10 @@ use positronic_core::projection::result_text;
 use positronic_core::projection::timeline::{AnswerOutcome, CallNode, NodeId, NodeKind, StageNode};
 use positronic_core::record::{CallState, LoopOutcome, RunSummary, Speaker, StageKind};
 
-use crate::render::figures::{duration, size};
-use crate::render::markdown::{code, escaped, fits_in_line, quoted_markdown, whole_block};
-use crate::render::view::{ROOT, shown_text};
+use crate::render::figures::duration;
+use crate::render::markdown::{self, code, escaped, fits_in_line, quoted_markdown, whole_block};
+use crate::render::shown_answer::ShownAnswer;
+use crate::render::view::ROOT;
 use crate::render::words::{approval, ended};
 use crate::render::{View, extent, report};
 
@@ -97,11 +98,13 @@ impl Run<'_> {
                 notes.iter().for_each(|note| self.remark(note));
             }
             _ if !in_loop => {}
-            NodeKind::Message { text, from: Speaker::Person, .. } => self.said("User", text),
+            NodeKind::Message { text, files, from: Speaker::Person, .. } => {
+                self.said("User", text, !files.is_empty());
+                files.iter().for_each(|file| self.item(&markdown::file(file)));
+            }
             NodeKind::Answer(answer) => {
                 if let Some(AnswerOutcome::Answered(answer)) = &answer.outcome {
-                    let texts = answer.parts.iter().filter_map(shown_text).filter(|(_, is_reason)| !is_reason);
-                    self.said("Assistant", &texts.map(|(text, _)| text).collect::<Vec<_>>().join("\n\n"));
+                    self.answer(&ShownAnswer::of(&answer.parts));
                 }
             }
             NodeKind::Call(call) => {
@@ -113,10 +116,7 @@ impl Run<'_> {
                     self.node(child, self.view.node(child).is_some_and(|node| is_output(&node.kind)));
                 }
             }
-            NodeKind::File { file, .. } => {
-                let kind = escaped(&file.media_type);
-                self.item(&format!("file {} ({kind}, {}), {}", code(&file.name), size(file.size), code(&file.uri)));
-            }
+            NodeKind::File { file, .. } => self.item(&markdown::file(file)),
             NodeKind::Widget(widget) => {
                 if let Some((text, _)) = self.view.widget(id, widget) {
                     self.item(&format!("shown: {}", code(text)));
@@ -127,9 +127,26 @@ impl Run<'_> {
         }
     }
 
-    fn said(&mut self, speaker: &str, said: &str) {
-        if !said.trim().is_empty() {
+    /// Renders an answer: the texts, what the provider's tools did, the files and the sources.
+    fn answer(&mut self, shown: &ShownAnswer<'_>) {
+        let has_more = shown.tools().next().is_some() || shown.files().next().is_some() || !shown.sources.is_empty();
+        self.said("Assistant", &shown.texts(), has_more);
+        for used in shown.tools() {
+            self.item(&markdown::provider_tool(used, "  "));
+        }
+        shown.files().for_each(|file| self.item(&markdown::file(file)));
+        if !shown.sources.is_empty() {
+            self.apart("Sources:\n");
+            markdown::sources(&mut self.text, &shown.sources, "");
+        }
+    }
+
+    /// Renders what a speaker said; with `always`, also the speaker of an empty text.
+    fn said(&mut self, speaker: &str, said: &str, always: bool) {
+        if always || !said.trim().is_empty() {
             self.apart(&format!("**{speaker}:**\n"));
+        }
+        if !said.trim().is_empty() {
             quoted_markdown(&mut self.text, said.trim_end());
         }
     }

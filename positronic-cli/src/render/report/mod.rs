@@ -9,14 +9,17 @@ use positronic_core::projection::timeline::{
     Answer, AnswerOutcome, CallNode, Ending, Node, NodeId, NodeKind, NodeStatus, StageNode, Timeline,
 };
 use positronic_core::projection::{Cost, Spent};
-use positronic_core::record::{LoopOutcome, Part, RunSummary, Speaker, StageKind, ToolResult, Usage};
+use positronic_core::record::{
+    FileRef, LoopOutcome, Part, Question, RunSummary, Speaker, StageKind, ToolResult, Usage,
+};
 
 use self::values::{Length, fields, labelled};
 use crate::render::costs::cost_line;
 use crate::render::figures::many;
-use crate::render::figures::{duration, size, tokens};
-use crate::render::markdown::{code, escaped, quoted};
-use crate::render::words::{ended, without_result};
+use crate::render::figures::{duration, tokens};
+use crate::render::markdown::{self, code, escaped, quoted};
+use crate::render::shown_answer::ShownAnswer;
+use crate::render::words::{ended, file_kind, without_result};
 
 /// Renders a run; `None` if its log does not begin with a brain.
 pub(crate) fn report_markdown(timeline: &Timeline, row: &RunSummary) -> Option<String> {
@@ -41,8 +44,8 @@ pub(crate) fn report_markdown(timeline: &Timeline, row: &RunSummary) -> Option<S
     if !files.is_empty() {
         report.paragraph("## Files");
         for file in files {
-            let kind = escaped(&file.media_type);
-            _ = writeln!(report.text, "- {} ({kind}, {}), {}", code(&file.name), size(file.size), code(&file.uri));
+            let kind = escaped(&file_kind(file));
+            _ = writeln!(report.text, "- {} ({kind}), {}", code(&file.name), code(&file.uri));
         }
     }
     let mut text = report.text;
@@ -59,7 +62,7 @@ struct Report<'t> {
 /// One iteration of a loop, or one question of a step: the model requests with their outcomes.
 struct Exchange<'t> {
     node: &'t Node,
-    question: Option<&'t str>,
+    question: Option<&'t Question>,
     below: Vec<&'t Node>,
 }
 
@@ -127,11 +130,11 @@ impl<'t> Report<'t> {
         let took = stage.duration.map_or_else(String::new, |took| format!(", {}", duration(took)));
         self.paragraph(&format!("### {} ({kind}{took})", code(node.path.as_str())));
         let opening = self.below(node.id).find_map(|node| match &node.kind {
-            NodeKind::Message { text, from: Speaker::Person, opening: true, .. } => Some(text),
+            NodeKind::Message { text, files, from: Speaker::Person, opening: true, .. } => Some((text, files)),
             _ => None,
         });
-        if let Some(opening) = opening {
-            quoted(&mut self.text, opening, "");
+        if let Some((text, files)) = opening {
+            self.message(text, files);
         }
         let mut notes = self.notes(self.below(node.id));
         let ending = stage.brain.as_ref().and_then(|brain| brain.ending.as_ref());
@@ -170,8 +173,7 @@ impl<'t> Report<'t> {
                 Some(Exchange { node, question: None, below })
             }
             NodeKind::Answer(answer) if kind == StageKind::Step => {
-                let question = answer.question.as_ref().map(|question| question.text.as_str());
-                Some(Exchange { node, question, below: vec![node] })
+                Some(Exchange { node, question: answer.question.as_ref(), below: vec![node] })
             }
             _ => None,
         };
@@ -202,7 +204,7 @@ impl<'t> Report<'t> {
         };
         self.paragraph(&format!("#### {place}. {what}"));
         if let Some(question) = exchange.question {
-            quoted(&mut self.text, question, "");
+            self.message(&question.text, &question.files);
         }
         for (label, text) in answered
             .map(|answer| [("Reason:", reasoning_text(answer)), ("Answer:", answer_text(answer))])
@@ -215,6 +217,9 @@ impl<'t> Report<'t> {
             }
         }
         self.paragraph("");
+        if let Some(answered) = answered {
+            self.evidence(&ShownAnswer::of(&answered.parts));
+        }
         for node in &exchange.below {
             self.request(node, exchange.node);
         }
@@ -231,6 +236,27 @@ impl<'t> Report<'t> {
         let spent = costs.map(|costs| (costs.spent_at(&exchange.node.path), costs.currency.as_str()));
         if let Some((spent, currency)) = spent.filter(|(spent, _)| spent.calls > 0) {
             _ = writeln!(self.text, "- {}", paid(&spent, currency));
+        }
+    }
+
+    /// Renders a message with its files.
+    fn message(&mut self, text: &str, files: &[FileRef]) {
+        quoted(&mut self.text, text, "");
+        if !files.is_empty() {
+            self.paragraph("");
+        }
+        files.iter().for_each(|file| _ = writeln!(self.text, "- {}", markdown::file(file)));
+    }
+
+    /// Renders what the provider's tools did for an answer, its files and its sources.
+    fn evidence(&mut self, shown: &ShownAnswer<'_>) {
+        for used in shown.tools() {
+            _ = writeln!(self.text, "- {}", markdown::provider_tool(used, "  "));
+        }
+        shown.files().for_each(|file| _ = writeln!(self.text, "- {}", markdown::file(file)));
+        if !shown.sources.is_empty() {
+            _ = writeln!(self.text, "- sources:");
+            markdown::sources(&mut self.text, &shown.sources, "  ");
         }
     }
 
@@ -329,22 +355,15 @@ fn counted(timeline: &Timeline) -> String {
 
 /// Returns the text of an answer.
 fn answer_text(answer: &Answer) -> String {
-    texts(answer, |part| match part {
-        Part::Text { text } | Part::Refusal { text } => Some(text),
-        _ => None,
-    })
+    ShownAnswer::of(&answer.parts).texts()
 }
 
 /// Returns the visible reasoning of an answer.
 fn reasoning_text(answer: &Answer) -> String {
-    texts(answer, |part| match part {
-        Part::Reasoning { text, .. } => Some(text),
+    let texts = answer.parts.iter().filter_map(|part| match part {
+        Part::Reasoning { text, .. } => Some(text.trim()).filter(|text| !text.is_empty()),
         _ => None,
-    })
-}
-
-fn texts(answer: &Answer, text: impl Fn(&Part) -> Option<&String>) -> String {
-    let texts = answer.parts.iter().filter_map(text).map(|text| text.trim()).filter(|text| !text.is_empty());
+    });
     texts.collect::<Vec<_>>().join("\n\n")
 }
 

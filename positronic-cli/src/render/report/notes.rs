@@ -12,12 +12,12 @@ pub(in crate::render) fn of_node(node: &Node, currency: Option<&str>) -> Vec<Str
     vec![match &node.kind {
         NodeKind::Retry { attempt, message, .. } => retried(*attempt, message),
         NodeKind::Message { from: Speaker::Person, opening: true, .. } => return Vec::new(),
-        NodeKind::Message { text, from, actor, .. } => {
+        NodeKind::Message { text, files, from, actor, .. } => {
             let who = match from {
                 Speaker::Person => actor.by.as_deref().unwrap_or("a person"),
                 Speaker::Engine => "the engine",
             };
-            format!("{who} said: {text}")
+            format!("{who} said: {}", words::message(text, files))
         }
         NodeKind::File { file, .. } => format!("it wrote the file {}", file.name),
         NodeKind::Widget(widget) => format!("it showed: {}", widget.output.fallback),

@@ -2,8 +2,6 @@
 
 use std::path::PathBuf;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -12,7 +10,7 @@ use super::scrub::Scrubber;
 use crate::record::skip::is_default;
 use crate::record::{
     ActionFormat, ContextItem, Finish, Message, ModelError, ModelResponse, Part, ProposedCall, ResponseMetadata,
-    Settings, SignalKind, ToolDecl, Usage,
+    Settings, SignalKind, ToolDecl, Usage, base64,
 };
 
 /// The version of the format.
@@ -195,7 +193,7 @@ impl From<&ModelResponse> for ReplyLine {
             data: call.data.clone(),
         });
         let files =
-            response.files().filter_map(|file| Some((file.file().blob()?.to_owned(), STANDARD.encode(file.bytes()?))));
+            response.files().filter_map(|file| Some((file.file().blob()?.to_owned(), base64::encode(file.bytes()?))));
         Self {
             parts: Some(response.parts.clone()),
             files: files.collect(),
@@ -224,7 +222,7 @@ impl From<ReplyLine> for ModelResponse {
         let response = Self { parts, calls, metadata };
         for file in response.files() {
             let data = file.file().blob().and_then(|hash| line.files.get(hash));
-            if let Some(bytes) = data.and_then(|data| STANDARD.decode(data).ok()) {
+            if let Some(bytes) = data.and_then(|data| base64::decode(data)) {
                 file.load(bytes.into());
             }
         }

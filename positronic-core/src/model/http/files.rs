@@ -1,15 +1,10 @@
 //! Files of messages in the body of a request.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
-
-use base64::Engine as _;
-use base64::display::Base64Display;
-use base64::engine::general_purpose::STANDARD;
 
 use crate::model::Capabilities;
 use crate::record::{
-    Attachment, FileKind, FileLocation, FileRef, Message, ModelError, ModelErrorKind, ModelRequest, Transcript,
+    Attachment, FileKind, FileLocation, FileRef, Message, ModelError, ModelErrorKind, ModelRequest, Transcript, base64,
 };
 
 /// How a request contains a file.
@@ -37,7 +32,7 @@ impl<'a> FileContent<'a> {
             (_, Some(bytes)) if file.kind() == FileKind::Text => {
                 Self::Text(format!("{}\n{}", file.line(), String::from_utf8_lossy(bytes)))
             }
-            (_, Some(bytes)) => Self::Base64(STANDARD.encode(bytes)),
+            (_, Some(bytes)) => Self::Base64(base64::encode(bytes)),
             (FileLocation::Url(url), None) => Self::Url(url),
             (FileLocation::Uploaded { id, .. }, None) => Self::Id(id),
             (FileLocation::Stored(_) | FileLocation::Elsewhere(_), None) => Self::Text(file.line()),
@@ -48,10 +43,7 @@ impl<'a> FileContent<'a> {
 /// Returns a `data:` URL of a file.
 #[must_use]
 pub fn data_url(media_type: &str, bytes: &[u8]) -> String {
-    let mut url = String::with_capacity(bytes.len() * 4 / 3 + media_type.len() + 16);
-    // Writing to a string cannot fail.
-    _ = write!(url, "data:{media_type};base64,{}", Base64Display::new(bytes, &STANDARD));
-    url
+    format!("data:{media_type};base64,{}", base64::encode(bytes))
 }
 
 /// Reads the media type and the bytes of a `data:` URL in Base64.
@@ -64,7 +56,7 @@ pub fn from_data_url(url: &str) -> Option<(&str, Vec<u8>)> {
 /// Decodes Base64; `None` if it is invalid.
 #[must_use]
 pub fn from_base64(text: &str) -> Option<Vec<u8>> {
-    STANDARD.decode(text.trim()).ok()
+    base64::decode(text)
 }
 
 /// The model that a request is for, and what it reads.

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::record::{Assistant, Attachment, FileKind, Message, ModelRequest, OutputFormat};
+use crate::record::{Assistant, Message, ModelRequest, OutputFormat};
 
 /// Approximate bytes per token, in English and in JSON.
 const BYTES: u64 = 4;
@@ -27,24 +27,10 @@ pub fn estimate_tokens(request: &ModelRequest) -> u64 {
     let mut tokens = 0_u64;
     for entry in messages.iter() {
         bytes += message_len(&entry.message);
-        let files = entry.message.files().map(file_tokens).fold(MESSAGE, u64::saturating_add);
+        let files = entry.message.files().map(|file| file.file().estimated_tokens()).fold(MESSAGE, u64::saturating_add);
         tokens = tokens.saturating_add(files);
     }
     u64::try_from(bytes).unwrap_or(u64::MAX).div_ceil(BYTES).saturating_add(tokens)
-}
-
-/// Estimates the tokens of a file. Providers count a picture by its size in pixels, which are not known here: the most that
-/// Anthropic counts for one is about 1,600. A page of a PDF is a picture and its text, about 2,500, and has about 50 KB. Gemini
-/// counts 32 tokens for a second of sound, which has about 16 KB as an MP3 file, and about 300 for one of a film, of about 250 KB.
-pub(crate) fn file_tokens(file: &Attachment) -> u64 {
-    let file = file.file();
-    match file.kind() {
-        FileKind::Image => 1600,
-        FileKind::Pdf => 2500 * file.size.div_ceil(50_000).max(1),
-        FileKind::Audio => 32 * file.size.div_ceil(16_000).max(1),
-        FileKind::Video => 300 * file.size.div_ceil(250_000).max(1),
-        FileKind::Text | FileKind::Other => file.size / BYTES,
-    }
 }
 
 fn message_len(message: &Message) -> usize {

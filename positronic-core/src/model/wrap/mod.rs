@@ -38,7 +38,6 @@ mod window;
 pub use concurrency::{Concurrency, Slots};
 pub use dev_cache::{DevCache, DevCacheError};
 pub use estimate::estimate_tokens;
-pub(crate) use estimate::file_tokens;
 pub use fallback::Fallback;
 pub use rate_limit::{Pace, RateLimit, RateLimits};
 pub use router::Router;

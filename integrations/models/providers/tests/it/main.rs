@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests")]
 
 mod fallback;
+mod foreign;
 mod options;
 mod strings;
 mod support_agent;
