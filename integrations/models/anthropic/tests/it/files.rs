@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use positronic_anthropic::MessagesAssembler;
+use positronic_anthropic::{CacheLife, MessagesAssembler};
 use positronic_core::model::http::Assemble as _;
 use positronic_core::model::{Model as _, NoDeltas};
-use positronic_core::record::{Assistant, Attachment, FileRef, Message, ModelErrorKind, OutputFormat, Settings};
+use positronic_core::record::{
+    Assistant, Attachment, FileRef, Message, ModelErrorKind, OutputFormat, Settings, web_search,
+};
 use positronic_model_testing::{Provider, events};
 use serde_json::{Value, json};
 
@@ -117,6 +119,20 @@ fn pictures_of_other_models_are_lines() {
     let body = sent(&model(|_| ()), &request(messages, Settings::default()));
 
     insta::assert_snapshot!(blocks(&body["messages"][1]), @r#"{"text":"[file bee.png, image/png, 4 bytes]","type":"text"}"#);
+}
+
+#[test]
+fn next_request_begins_with_the_same_files_and_tools() {
+    let settings = || Settings::builder().provider_tools(vec![web_search()]).build();
+    let model = model(|config| config.cache = CacheLife::Off);
+    let mut messages = vec![asking("What is this?", vec![photo()])];
+    let first = model.wire(&request(messages.clone(), settings()));
+    messages.extend([Message::Assistant { parts: vec![call("toolu_1")] }, result(vec![photo()])]);
+    let second = model.wire(&request(messages, settings()));
+
+    let end = first.find("What is this?").unwrap();
+    assert!(first[..end].contains("iVBORw==") && first[..end].contains("web_search_20250305"), "{first}");
+    assert_eq!(first[..end], second[..end]);
 }
 
 #[tokio::test]
