@@ -69,6 +69,10 @@ pub struct AnthropicConfig {
     /// for Anthropic's URL, since other servers may refuse the field.
     #[builder(default, setter(strip_option))]
     pub stream_arguments: Option<bool>,
+    /// Whether the model cites the PDFs and the text files of messages, which become parts of its answers. A request whose output
+    /// has a schema that the API enforces goes without: the API refuses both together.
+    #[builder(default)]
+    pub cite_documents: bool,
     /// Which kinds of files models read.
     #[builder(default)]
     pub capabilities: Capabilities,

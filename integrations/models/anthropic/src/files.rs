@@ -28,33 +28,55 @@ pub(crate) fn has_uploads(request: &ModelRequest) -> bool {
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum FileBlock<'a> {
-    Text { text: String },
-    Image { source: Source<'a> },
-    Document { source: Source<'a>, title: &'a str },
+    Text {
+        text: String,
+    },
+    Image {
+        source: Source<'a>,
+    },
+    Document {
+        source: Source<'a>,
+        title: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        citations: Option<Citations>,
+    },
+}
+
+#[derive(Serialize)]
+struct Citations {
+    enabled: bool,
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Source<'a> {
     Base64 { media_type: &'a str, data: String },
+    Text { media_type: &'static str, data: String },
     Url { url: &'a str },
     File { file_id: &'a str },
 }
 
-/// Encodes a file as a block.
-pub(crate) fn encode_file(attachment: &Attachment) -> Box<RawValue> {
+/// Encodes a file as a block. `cites` says whether the model cites documents; a text is a document only then.
+pub(crate) fn encode_file(attachment: &Attachment, cites: bool) -> Box<RawValue> {
     let file = attachment.file();
     let source = match FileContent::of(attachment) {
-        FileContent::Base64(data) => Some(Source::Base64 { media_type: &file.media_type, data }),
-        FileContent::Url(url) => Some(Source::Url { url }),
-        FileContent::Id(file_id) => Some(Source::File { file_id }),
-        FileContent::Text(text) => return encode(&FileBlock::Text { text }),
-        _ => None,
+        FileContent::Base64(data) => Source::Base64 { media_type: &file.media_type, data },
+        FileContent::Url(url) => Source::Url { url },
+        FileContent::Id(file_id) => Source::File { file_id },
+        FileContent::Text(text) => match attachment.bytes().filter(|bytes| cites && !bytes.is_empty()) {
+            Some(bytes) => {
+                let data = String::from_utf8_lossy(bytes).into_owned();
+                Source::Text { media_type: "text/plain", data }
+            }
+            None => return encode(&FileBlock::Text { text }),
+        },
+        _ => return encode(&FileBlock::Text { text: file.line() }),
     };
-    encode(&match (source, file.kind()) {
-        (Some(source), FileKind::Image) => FileBlock::Image { source },
-        (Some(source), _) => FileBlock::Document { source, title: &file.name },
-        (None, _) => FileBlock::Text { text: file.line() },
+    encode(&if file.kind() == FileKind::Image {
+        FileBlock::Image { source }
+    } else {
+        let citations = cites.then_some(Citations { enabled: true });
+        FileBlock::Document { source, title: &file.name, citations }
     })
 }
 

@@ -66,10 +66,12 @@ fn write_prompt(body: &mut RequestBody<'_>, config: &AnthropicConfig, request: &
         let system = to_raw_value(&[Block::Text { text: &request.system, citations: None }]).unwrap_or_default();
         body.raw("system", &config.cache.mark(system.get()));
     }
+    // The API refuses citations together with a schema that it enforces.
+    let cites = config.cite_documents && format.is_err();
     let wanted =
         format.err().flatten().map(|schema| format!("Answer only with JSON that matches this schema:\n{schema}"));
     let tail: Vec<_> = [request.context_text(), wanted].into_iter().flatten().collect();
-    body.raw("messages", &messages(config, request, &tail));
+    body.raw("messages", &messages(config, request, cites, &tail));
 }
 
 fn write_output_config(body: &mut RequestBody<'_>, config: &AnthropicConfig, schema: Option<&OrderedJson>) {
@@ -120,12 +122,13 @@ fn write_tool_choice(body: &mut RequestBody<'_>, settings: &Settings) {
 }
 
 /// Encodes the history, with marks for the cache, and the texts that follow it.
-fn messages(config: &AnthropicConfig, request: &ModelRequest, tail: &[String]) -> String {
+fn messages(config: &AnthropicConfig, request: &ModelRequest, cites: bool, tail: &[String]) -> String {
+    let dialect = if cites { "anthropic citing" } else { "anthropic" };
     let history = request.messages.read();
     let marked = cache::marked(&history);
     let mut turns = Turns::new("content");
     for (index, entry) in history.iter().enumerate() {
-        let blocks = entry.wire("anthropic", encode_message);
+        let blocks = entry.wire(dialect, |message| encode_message(message, cites));
         let role = match entry.message {
             Message::Assistant { .. } => "assistant",
             Message::User { .. } | Message::Tool { .. } => "user",
@@ -165,7 +168,8 @@ enum Block<'a> {
 }
 
 /// Encodes the blocks of a message.
-fn encode_message(message: &Message) -> Box<RawValue> {
+fn encode_message(message: &Message, cites: bool) -> Box<RawValue> {
+    let encode_file = |file| encode_file(file, cites);
     let mut blocks = Vec::new();
     match message {
         Message::User { text, files } => {

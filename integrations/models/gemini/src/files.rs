@@ -11,7 +11,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 
 /// The media types of the API, with other names of them.
-const MEDIA_TYPES: [(&str, &[&str]); 23] = [
+const MEDIA_TYPES: [(&str, &[&str]); 21] = [
     ("image/png", &[]),
     ("image/jpeg", &["image/jpg"]),
     ("image/webp", &[]),
@@ -33,8 +33,6 @@ const MEDIA_TYPES: [(&str, &[&str]); 23] = [
     ("video/webm", &[]),
     ("video/wmv", &["video/x-ms-wmv"]),
     ("video/3gpp", &[]),
-    ("text/plain", &[]),
-    ("text/csv", &[]),
 ];
 
 /// Returns the API's name of a media type; `None` if it does not take such files.

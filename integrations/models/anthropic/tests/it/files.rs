@@ -1,9 +1,15 @@
 //! Files in requests.
 
+use std::sync::Arc;
+
+use positronic_anthropic::{CacheLife, MessagesAssembler};
+use positronic_core::model::http::Assemble as _;
 use positronic_core::model::{Model as _, NoDeltas};
-use positronic_core::record::{Assistant, Attachment, FileRef, Message, ModelErrorKind, Settings};
+use positronic_core::record::{
+    Assistant, Attachment, FileRef, Message, ModelErrorKind, OutputFormat, Settings, web_search,
+};
 use positronic_model_testing::{Provider, events};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::recorded::TEXT;
 use crate::requests::{call, check, model, request, sent, user};
@@ -69,12 +75,64 @@ fn message_can_have_files_only() {
 }
 
 #[test]
+fn documents_are_cited_unless_the_output_has_a_schema() {
+    let files = || {
+        let notes = Attachment::new("notes.md", "text/markdown", *b"# Bees");
+        vec![photo(), Attachment::new("offer.pdf", "application/pdf", *b"%PDF"), notes]
+    };
+    let model = model(|config| config.cite_documents = true);
+    let body = |settings| sent(&model, &request([asking("Summarize it.", files())], settings));
+
+    insta::assert_snapshot!(blocks(&body(Settings::default())["messages"][0]), @r##"
+    {"source":{"data":"iVBORw==","media_type":"image/png","type":"base64"},"type":"image"}
+    {"citations":{"enabled":true},"source":{"data":"JVBERg==","media_type":"application/pdf","type":"base64"},"title":"offer.pdf","type":"document"}
+    {"citations":{"enabled":true},"source":{"data":"# Bees","media_type":"text/plain","type":"text"},"title":"notes.md","type":"document"}
+    {"cache_control":{"type":"ephemeral"},"text":"Summarize it.","type":"text"}
+    {"text":"<context name=\"day\">\nToday is Monday.\n</context>","type":"text"}
+    "##);
+    let schema = json!({"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]});
+    let output = OutputFormat::JsonSchema { name: "summary".to_owned(), schema: Arc::new(schema) };
+    let uncited = body(Settings::builder().output(output).build());
+    assert!(uncited["output_config"]["format"].is_object() && !uncited.to_string().contains("citations"), "{uncited}");
+}
+
+#[test]
+fn citations_of_documents_name_them() {
+    let citation = json!({
+        "type": "page_location", "cited_text": "Bees buzz.", "document_index": 0, "document_title": "offer.pdf",
+        "start_page_number": 1, "end_page_number": 2,
+    });
+    let body = json!({
+        "content": [{ "type": "text", "text": "They buzz.", "citations": [citation] }], "stop_reason": "end_turn",
+    });
+    let mut assembler = MessagesAssembler::default();
+    assembler.feed_complete(&body.to_string()).unwrap();
+
+    let answer = assembler.finish().unwrap();
+    insta::assert_snapshot!(serde_json::to_value(&answer.parts[1]).unwrap()["citations"], @r#"[{"quote":"Bees buzz.","title":"offer.pdf"}]"#);
+}
+
+#[test]
 fn pictures_of_other_models_are_lines() {
     let parts = vec![Assistant::File { file: photo(), data: None }];
     let messages = [user("Draw a bee."), Message::Assistant { parts }, user("Thanks.")];
     let body = sent(&model(|_| ()), &request(messages, Settings::default()));
 
     insta::assert_snapshot!(blocks(&body["messages"][1]), @r#"{"text":"[file bee.png, image/png, 4 bytes]","type":"text"}"#);
+}
+
+#[test]
+fn next_request_begins_with_the_same_files_and_tools() {
+    let settings = || Settings::builder().provider_tools(vec![web_search()]).build();
+    let model = model(|config| config.cache = CacheLife::Off);
+    let mut messages = vec![asking("What is this?", vec![photo()])];
+    let first = model.wire(&request(messages.clone(), settings()));
+    messages.extend([Message::Assistant { parts: vec![call("toolu_1")] }, result(vec![photo()])]);
+    let second = model.wire(&request(messages, settings()));
+
+    let end = first.find("What is this?").unwrap();
+    assert!(first[..end].contains("iVBORw==") && first[..end].contains("web_search_20250305"), "{first}");
+    assert_eq!(first[..end], second[..end]);
 }
 
 #[tokio::test]

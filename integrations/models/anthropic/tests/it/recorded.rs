@@ -348,8 +348,16 @@ proptest! {
         _ = assembler.feed(&text);
         let block = serde_json::json!({ "type": "content_block_start", "index": index, "content_block": { "type": text } });
         _ = assembler.feed(&block.to_string());
+        for content in [serde_json::json!(text), serde_json::json!([text, { "url": text }]), serde_json::json!({ &text: text })] {
+            let kind = format!("{text}_tool_result");
+            let block = serde_json::json!({ "type": kind, "tool_use_id": text, "content": content });
+            let event = serde_json::json!({ "type": "content_block_start", "index": index + 3, "content_block": block });
+            _ = assembler.feed(&event.to_string());
+        }
         let delta = serde_json::json!({ "type": text, "text": text });
         let event = serde_json::json!({ "type": "content_block_delta", "index": index, "delta": delta });
         _ = assembler.feed(&event.to_string());
+        _ = assembler.feed(r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"}}"#);
+        prop_assert!(assembler.finish().is_ok());
     }
 }

@@ -2,7 +2,7 @@
 
 use positronic_core::model::{Model as _, NoDeltas};
 use positronic_core::prelude::*;
-use positronic_core::record::{Assistant, Attachment, FileRef, Message, ModelErrorKind, Part, Settings};
+use positronic_core::record::{Assistant, Attachment, FileRef, Message, ModelErrorKind, Part, Settings, web_search};
 use positronic_gemini::GenerateContentAssembler;
 use positronic_model_testing::{Provider, events, play, seen};
 use serde_json::{Value, json};
@@ -83,6 +83,21 @@ fn message_can_have_files_only() {
     {"inlineData":{"data":"iVBORw==","mimeType":"image/png"}}
     {"text":"<context name=\"day\">\nToday is Monday.\n</context>"}
     "#);
+}
+
+#[test]
+fn next_request_begins_with_the_same_files_and_tools() {
+    let settings = || Settings::builder().provider_tools(vec![web_search()]).build();
+    let model = model(|_| ());
+    let mut messages = vec![asking("What is this?", vec![photo()]), calls(), result("c1", vec![photo()])];
+    messages.push(result("c2", Vec::new()));
+    let first = model.wire(&request(messages.clone(), settings()));
+    messages.push(user("Go on."));
+    let second = model.wire(&request(messages, settings()));
+
+    let end = first.rfind("iVBORw==").unwrap();
+    assert!(first[..end].contains("googleSearch"), "{first}");
+    assert_eq!(first[..end], second[..end]);
 }
 
 #[test]

@@ -210,8 +210,13 @@ proptest! {
         let mut assembler = GenerateContentAssembler::default();
         _ = assembler.feed(&text);
         let call = serde_json::json!({ "name": text, "partialArgs": [{ "jsonPath": path, "stringValue": text }] });
-        let part = serde_json::json!([{ "functionCall": call }, { text: 1 }, { "text": "a", "thought": true }]);
-        let chunk = serde_json::json!({ "candidates": [{ "content": { "parts": part } }] });
+        let parts = serde_json::json!([
+            { "functionCall": call }, { &text: 1 }, { "text": "a", "thought": true }, { "inlineData": { "mimeType": text, "data": text } },
+            { "executableCode": { "code": text } }, { "codeExecutionResult": { "outcome": text } }, { "toolResponse": { "id": text } },
+        ]);
+        let grounding = serde_json::json!({ "groundingChunks": [{ &text: 1 }], "groundingSupports": [{ "groundingChunkIndices": [0, 9] }] });
+        let candidate = serde_json::json!({ "content": { "parts": parts }, "groundingMetadata": grounding });
+        let chunk = serde_json::json!({ "candidates": [candidate] });
         _ = assembler.feed(&chunk.to_string());
         _ = assembler.finish();
     }

@@ -38,6 +38,9 @@ pub fn check(body: &Value) -> Result<(), String> {
         let domains = ["allowed_domains", "blocked_domains"].map(|list| tool[list].is_array());
         require(domains != [true, true], "tools: allowed_domains and blocked_domains cannot be used together")?;
     }
+    let cites = body["messages"].to_string().contains(r#""citations":{"enabled":true}"#);
+    let rule = "citations cannot be used with output_config.format";
+    require(!cites || body["output_config"]["format"].is_null(), rule)?;
     messages(body["messages"].as_array().ok_or("messages: field required")?)
 }
 
@@ -125,6 +128,7 @@ fn file(block: &Value) -> Result<(), String> {
             };
             is_valid && source["data"].as_str().is_some_and(|data| !data.is_empty() && data.len() % 4 == 0)
         }
+        Some("text") => !is_image && source["media_type"] == "text/plain" && source["data"].is_string(),
         Some("url") => source["url"].as_str().is_some_and(|url| url.starts_with("http")),
         Some("file") => source["file_id"].is_string(),
         _ => false,
