@@ -228,6 +228,25 @@ fn export_has_the_file_of_a_message_that_no_loop_has_received() {
 }
 
 #[test]
+fn recorded_run_with_a_file_is_played() {
+    let ((desk, picture), other) = (desk(), Desk::new());
+    let said = ["--message", "What is it?", "--attach", &picture];
+    let run = |desk: &Desk, project: &Project, more: &[&str]| {
+        desk.call(project, &[&["run", "viewer", "--id", "look"][..], &said, more].concat())
+    };
+    assert_eq!(run(&desk, &project(&scripted([Reply::text("Bees.")])), &[]).code, 0);
+    let cassette = desk.path("bees.jsonl");
+    assert_eq!(look(&desk, &["record", "look", &cassette]).code, 0);
+
+    let played = run(&other, &Project::new().brain(viewer()), &["--cassette", &cassette]);
+
+    assert_eq!(played.code, 0, "{}", played.err);
+    assert!(played.err.contains("Bees."), "{}", played.err);
+    let files = other.call(&Project::new(), &["files", "look", "--save", &other.path("out")]);
+    assert_eq!((files.code, std::fs::read(other.path("out/bees.jpg")).unwrap()), (0, PNG.to_vec()), "{}", files.err);
+}
+
+#[test]
 fn chat_attaches_files_to_the_next_message() {
     let (desk, picture) = desk();
     let model = scripted([answer(), Reply::text("Yes.")]);
