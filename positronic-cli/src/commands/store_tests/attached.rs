@@ -253,12 +253,15 @@ fn chat_attaches_files_to_the_next_message() {
     // Lines that are typed can be commands.
     let settings = Settings { stdin_is_terminal: true, ..desk.settings() };
     let lines = format!(
-        "/attach {picture}\n/attach\n/detach none\n/attach {}\nWhat is it?\nSure?\n/quit\n",
+        "/attach {picture}\n/attach\n/detach none\n/attach {}\nWhat is it?\n/files\nSure?\n/quit\n",
         desk.path("none.png")
     );
 
     let chat = ["chat", "viewer", "--conversation", "c", "--plain"];
-    let said = at_desk(call_given(&project(&model), &chat, &lines, settings), std::path::Path::new(&desk.path("")));
+    let said = at_desk(
+        call_given(&project(&model), &chat, &lines, settings),
+        std::path::Path::new(&desk.path("")).components().as_path(),
+    );
 
     assert_eq!((said.code, said.out.as_str()), (0, "Bees dance, all of them.\nYes.\n"), "{}", said.err);
     assert!(said.err.contains("attached to the next message: bees.jpg (image/png, 16 bytes)"), "{}", said.err);
@@ -267,6 +270,9 @@ fn chat_attaches_files_to_the_next_message() {
         "{}",
         said.err
     );
+    let listed = "bees.jpg (image/png, 16 bytes)  attached\ndance.png (image/png, 5 bytes)  desk/files/c/dance.png\n";
+    assert!(said.err.contains(listed), "{}", said.err);
+    assert!(!std::path::Path::new(&desk.path("files/c/bees.jpg")).exists(), "the person has it");
     assert_eq!(
         user_messages(&model),
         [sent("What is it?", &[("bees.jpg", Some(PNG.len()))]), sent("Sure?", &[])],
