@@ -4,7 +4,7 @@
 //! lets a model call brains as tools, [`release`] changes a loop's tools with the state, and [`support`] combines
 //! approvals, waits for a customer, and brains as tools and as stages.
 //!
-//! [`kitchen`] and [`weather`] are for a chat: `chat kitchen`.
+//! [`kitchen`] and [`weather`] are for a chat: `chat kitchen`. [`flags`] looks at a picture.
 //!
 //! Plugins of the library: [`toolsets`] offers tools in sets that the model activates and deactivates,
 //! [`modes`] lets a loop work in one mode at a time, [`compaction`] keeps a long conversation short, [`blueprints`]
@@ -26,6 +26,7 @@ pub mod analyst;
 pub mod blueprints;
 pub mod compaction;
 pub mod delegate;
+pub mod flags;
 pub mod kitchen;
 pub mod memory;
 pub mod minimal;

@@ -7,8 +7,8 @@ use positronic_core::plugins::MemoryFacts;
 use positronic_examples::acme::Acme;
 use positronic_examples::nested::Newsroom;
 use positronic_examples::{
-    agentloop, analyst, blueprints, compaction, delegate, kitchen, memory, minimal, modes, nested, release, rover,
-    support, toolsets, triggers, weather,
+    agentloop, analyst, blueprints, compaction, delegate, flags, kitchen, memory, minimal, modes, nested, release,
+    rover, support, toolsets, triggers, weather,
 };
 
 fn main() -> ExitCode {
@@ -25,6 +25,8 @@ fn main() -> ExitCode {
         .cassette(support::TITLE, support::CASSETTE)
         .brain(weather::weather())
         .cassette(weather::TITLE, weather::CASSETTE)
+        .brain(flags::flags())
+        .cassette(flags::TITLE, flags::CASSETTE)
         .brain(kitchen::kitchen())
         .cassette(kitchen::TITLE, kitchen::CASSETTE)
         .brain(toolsets::assistant())

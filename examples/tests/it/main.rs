@@ -11,6 +11,7 @@ mod compaction;
 mod crash;
 mod delegate;
 mod durable;
+mod flags;
 mod guide;
 #[allow(dead_code, clippy::expect_used, reason = "other tests use it too")]
 #[path = "../../../positronic-core/tests/support/mod.rs"]

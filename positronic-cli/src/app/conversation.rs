@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use positronic_core::machine::RunState;
-use positronic_core::projection::Prompts;
+use positronic_core::projection::{FileOrigin, Prompts, RunFile, files};
 use positronic_core::record::Speaker;
 use positronic_core::record::{
     Event, EventKind, FileRef, RunSummary, Seq, SharedBudget, Timestamp, ToolDecl, UserMessage,
@@ -91,17 +91,18 @@ impl Recorded {
         Ok(None)
     }
 
-    /// Lists the files in the order of their creation, without duplicates of name and content.
-    pub(crate) fn files(&self) -> Vec<FileRef> {
-        let mut files: Vec<FileRef> = Vec::new();
-        for event in self.runs.iter().flat_map(|(_, log)| log) {
-            for file in event.kind.made_files() {
-                if !files.contains(file) {
-                    files.push(file.clone());
-                }
+    /// Lists the files in the order of their events, without duplicates of name and content, each with whether a person has
+    /// attached it.
+    pub(crate) fn files(&self) -> Vec<(FileRef, bool)> {
+        let mut listed: Vec<(FileRef, bool)> = Vec::new();
+        for RunFile { file, origin, .. } in
+            self.runs.iter().flat_map(|(_, log)| files(log.iter().map(|event| &**event)))
+        {
+            if !listed.iter().any(|(known, _)| *known == file) {
+                listed.push((file, origin == FileOrigin::Message));
             }
         }
-        files
+        listed
     }
 
     /// Returns the last message of a person, without its id.

@@ -10,7 +10,8 @@ use positronic_core::store::PendingItem;
 use super::context::ChatContext;
 use super::slash_commands::{Slash, help};
 use crate::app::{Failure, format_of, output_path, relative, write_conversation};
-use crate::render::figures::{many, size, tokens};
+use crate::render::figures::{many, tokens};
+use crate::render::words::file_kind;
 use crate::render::{Style, aligned, budget_limits, budget_usage, costs, one_line, shorten};
 use crate::session::{asking_party, question_text};
 
@@ -105,7 +106,7 @@ impl ChatContext {
         Ok(text + &limits)
     }
 
-    /// Saves the files that are not saved, and lists all of them.
+    /// Saves the files of tools and models that are not saved, and lists all files.
     async fn files(&self) -> Result<String, Failure> {
         let files = self.recorded().await?.files();
         if files.is_empty() {
@@ -115,14 +116,17 @@ impl ChatContext {
             });
         }
         let mut text = String::new();
-        for file in &files {
+        for (file, is_attached) in &files {
             // A file that cannot be saved does not hide the others.
-            let place = match self.save(file).await {
-                Ok(Some(path)) => relative(&path),
-                Ok(None) => file.uri.clone(),
-                Err(failure) => failure.to_string(),
+            let saved = if *is_attached { None } else { Some(self.save(file).await) };
+            let place = match saved {
+                // The person has it.
+                None => "attached".to_owned(),
+                Some(Ok(Some(path))) => relative(&path),
+                Some(Ok(None)) => file.uri.clone(),
+                Some(Err(failure)) => failure.to_string(),
             };
-            let what = format!("{} ({}, {})", file.name, file.media_type, size(file.size));
+            let what = format!("{} ({})", file.name, file_kind(file));
             _ = writeln!(text, "{}  {}", one_line(&what), one_line(&place));
         }
         Ok(text)

@@ -1,6 +1,6 @@
 //! Lines of a model's answer, while it streams and when it is complete.
 
-use positronic_core::projection::timeline::{AnswerNode, AnswerOutcome, Stream, StreamPart};
+use positronic_core::projection::timeline::{AnswerNode, AnswerOutcome, NodeId, Stream, StreamPart};
 use positronic_core::record::{Citation, DeltaKind, ProviderToolUse};
 
 use super::lines::Pen;
@@ -30,12 +30,13 @@ impl Pen<'_> {
         way.into_iter().chain(refused).flatten().collect()
     }
 
-    /// Renders an answer: its stream, or its complete text.
-    pub(super) fn answer_text(&self, answer: &AnswerNode, indent: usize) -> Vec<Line> {
+    /// Renders an answer: its stream, or its visible parts with the notes about its files.
+    pub(super) fn answer_text(&self, id: NodeId, answer: &AnswerNode, indent: usize) -> Vec<Line> {
         match (&answer.outcome, &answer.stream) {
             (Some(AnswerOutcome::Answered(answer)), _) => {
                 let shown = ShownAnswer::of(&answer.parts);
                 let mut lines: Vec<Line> = shown.parts.iter().flat_map(|part| self.part(part, indent)).collect();
+                lines.extend(self.notes(id, indent));
                 lines.extend(self.source_lines(&shown.sources, indent));
                 lines
             }

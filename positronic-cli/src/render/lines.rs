@@ -121,7 +121,7 @@ impl Pen<'_> {
         lines
     }
 
-    fn notes(&self, id: NodeId, indent: usize) -> Vec<Line> {
+    pub(super) fn notes(&self, id: NodeId, indent: usize) -> Vec<Line> {
         let notes = self.view.notes(id).iter();
         notes.flat_map(|note| self.remark(Tone::Dim, Sign::Result, note, indent)).collect()
     }
@@ -131,11 +131,7 @@ impl Pen<'_> {
         let indent = self.indent(depth);
         match &node.kind {
             NodeKind::Brain(_) => self.summary(id),
-            NodeKind::Answer(answer) => {
-                let mut lines = self.answer_text(answer, indent);
-                lines.extend(self.notes(id, indent));
-                lines
-            }
+            NodeKind::Answer(answer) => self.answer_text(id, answer, indent),
             NodeKind::Stage(stage) => {
                 let mut lines = Vec::new();
                 if node.status == NodeStatus::Running

@@ -252,49 +252,40 @@ fn foot_stays_below_consecutive_runs() {
     ");
 }
 
-/// A message with a picture, and an answer below it.
-#[cfg(feature = "preview")]
-fn with_picture() -> Story {
-    use positronic_core::record::{EventKind, FileRef, Limits, Speaker};
-
-    let picture = FileRef::stored("bees.png", "image/png", 70, "a".repeat(64));
-    let start = EventKind::LoopStart {
-        input: Some("What is it?".to_owned()),
-        from: Speaker::Person,
-        message_id: None,
-        files: vec![picture],
-        hidden: false,
-        projection: 0,
-        limits: Limits::default(),
-    };
-    Story::default().brain("", "Viewer", Value::Null, &[("Look", StageKind::Loop)]).event("Look", start)
-}
-
 #[cfg(feature = "preview")]
 #[test]
-fn picture_stands_below_its_message_once_that_has_scrolled_away() {
+fn picture_stands_below_its_name_once_that_has_scrolled_away() {
     use super::Graphics;
+    use super::tests::files::{answered, asked};
 
     let mut png = io::Cursor::new(Vec::new());
     image::RgbImage::new(8, 48).write_to(&mut png, image::ImageFormat::Png).unwrap();
     for graphics in [Graphics::Kitty, Graphics::Iterm, Graphics::Sixel] {
-        let mut terminal = Terminal::new(40, 12);
+        let mut terminal = Terminal::new(40, 30);
         let style = Style { graphics: Some(graphics), ..Style::default() };
-        let mut live = Live::of_chat(&mut terminal, style, 40, 12);
-        play(&mut live, &with_picture(), (40, 12));
-        live.image(&stories::path("Look"), &png.get_ref().clone());
-        live.tick(Timestamp(1), 40, 12).unwrap();
+        let mut live = Live::of_chat(&mut terminal, style, 40, 30);
+        play(&mut live, &asked(), (40, 30));
+        live.image(&stories::path("Look"), png.get_ref());
+        live.tick(Timestamp(1), 40, 30).unwrap();
         let before = live.writer().screen();
-        assert!(before.contains("bees.png") && !before.contains("Bees."), "{before}");
-        for beat in with_picture().ask("Look/0").answer("Look/0", "Bees.", 0).beats.iter().skip(2) {
+        assert!(before.trim_end().ends_with("▪ bees.png (image/png, 70 bytes)"), "{before}");
+        for beat in answered().beats.into_iter().skip(asked().beats.len()) {
             let Beat::Event(event) = beat else { continue };
-            live.event(event);
+            live.event(&event);
         }
+        live.note(&stories::path("Look/0"), "saved as dance.png".to_owned());
+        live.image(&stories::path("Look/0"), png.get_ref());
         live.finish().unwrap();
         drop(live);
 
         // Three rows, and one for terminals that put the cursor below a sixel image.
-        let shown = "\n› What is it?\n  ▪ bees.png (image/png, 70 bytes)\n\n\n\n\n\nBees.\n";
-        assert_eq!(terminal.all(), shown, "{graphics:?}");
+        let all = terminal.all();
+        let message = "\n› What is it?\n  ▪ bees.png (image/png, 70 bytes)\n\n\n\n\n\n✓ web_";
+        assert!(all.starts_with(message), "{graphics:?}: {all}");
+        let answer = "\n▪ dance.png (image/png, 5 bytes)\n→ saved as dance.png\n→ Bees <https:";
+        assert!(all.contains(answer) && all.ends_with("\n→ a source without a name\n"), "{graphics:?}: {all}");
+        let rows = terminal.0.screen().cursor_position().0;
+        let used = u16::try_from(all.lines().count()).unwrap();
+        assert_eq!(rows, (used + 4).min(29), "the second picture has its rows, too: {all}");
     }
 }

@@ -1,3 +1,4 @@
+pub(crate) mod files;
 pub(crate) mod stories;
 
 use std::time::Duration;
@@ -241,6 +242,7 @@ fn all() -> Vec<Story> {
         stories::limited(EventKind::LoopMaxIterations { limit: 1 }, LoopOutcome::MaxIterations),
         stories::streaming(),
         stories::outputs(),
+        files::answered(),
     ]
 }
 

@@ -21,8 +21,8 @@ use positronic_core::testing::Test;
 use positronic_examples::acme::Acme;
 use positronic_examples::nested::Newsroom;
 use positronic_examples::{
-    agentloop, analyst, blueprints, compaction, delegate, kitchen, memory, minimal, modes, nested, release, rover,
-    support, toolsets, triggers, weather,
+    agentloop, analyst, blueprints, compaction, delegate, flags, kitchen, memory, minimal, modes, nested, release,
+    rover, support, toolsets, triggers, weather,
 };
 
 use rules::Dialect;
@@ -134,6 +134,7 @@ impl Lane {
 
     async fn every_example(mut self) {
         self.play(minimal::TITLE, minimal::CASSETTE, minimal::minimal(), ()).await;
+        self.play(flags::TITLE, flags::CASSETTE, flags::flags(), ()).await;
         self.play(release::TITLE, release::CASSETTE, release::release(), ()).await;
         self.play(toolsets::TITLE, toolsets::CASSETTE, toolsets::assistant(), ()).await;
         self.play(analyst::TITLE, analyst::CASSETTE, analyst::analyst(), ()).await;

@@ -228,18 +228,40 @@ fn export_has_the_file_of_a_message_that_no_loop_has_received() {
 }
 
 #[test]
+fn recorded_run_with_a_file_is_played() {
+    let ((desk, picture), other) = (desk(), Desk::new());
+    let said = ["--message", "What is it?", "--attach", &picture];
+    let run = |desk: &Desk, project: &Project, more: &[&str]| {
+        desk.call(project, &[&["run", "viewer", "--id", "look"][..], &said, more].concat())
+    };
+    assert_eq!(run(&desk, &project(&scripted([Reply::text("Bees.")])), &[]).code, 0);
+    let cassette = desk.path("bees.jsonl");
+    assert_eq!(look(&desk, &["record", "look", &cassette]).code, 0);
+
+    let played = run(&other, &Project::new().brain(viewer()), &["--cassette", &cassette]);
+
+    assert_eq!(played.code, 0, "{}", played.err);
+    assert!(played.err.contains("Bees."), "{}", played.err);
+    let files = other.call(&Project::new(), &["files", "look", "--save", &other.path("out")]);
+    assert_eq!((files.code, std::fs::read(other.path("out/bees.jpg")).unwrap()), (0, PNG.to_vec()), "{}", files.err);
+}
+
+#[test]
 fn chat_attaches_files_to_the_next_message() {
     let (desk, picture) = desk();
     let model = scripted([answer(), Reply::text("Yes.")]);
     // Lines that are typed can be commands.
     let settings = Settings { stdin_is_terminal: true, ..desk.settings() };
     let lines = format!(
-        "/attach {picture}\n/attach\n/detach none\n/attach {}\nWhat is it?\nSure?\n/quit\n",
+        "/attach {picture}\n/attach\n/detach none\n/attach {}\nWhat is it?\n/files\nSure?\n/quit\n",
         desk.path("none.png")
     );
 
     let chat = ["chat", "viewer", "--conversation", "c", "--plain"];
-    let said = at_desk(call_given(&project(&model), &chat, &lines, settings), std::path::Path::new(&desk.path("")));
+    let said = at_desk(
+        call_given(&project(&model), &chat, &lines, settings),
+        std::path::Path::new(&desk.path("")).components().as_path(),
+    );
 
     assert_eq!((said.code, said.out.as_str()), (0, "Bees dance, all of them.\nYes.\n"), "{}", said.err);
     assert!(said.err.contains("attached to the next message: bees.jpg (image/png, 16 bytes)"), "{}", said.err);
@@ -248,6 +270,9 @@ fn chat_attaches_files_to_the_next_message() {
         "{}",
         said.err
     );
+    let listed = "bees.jpg (image/png, 16 bytes)  attached\ndance.png (image/png, 5 bytes)  desk/files/c/dance.png\n";
+    assert!(said.err.contains(listed), "{}", said.err);
+    assert!(!std::path::Path::new(&desk.path("files/c/bees.jpg")).exists(), "the person has it");
     assert_eq!(
         user_messages(&model),
         [sent("What is it?", &[("bees.jpg", Some(PNG.len()))]), sent("Sure?", &[])],
