@@ -10,6 +10,7 @@ use positronic_core::model::{DeltaSink, Model};
 use positronic_core::record::{ActionFormat, ModelError, ModelErrorKind, ModelRequest, ModelResponse};
 use positronic_providers::{ModelOptions, ProviderError, Setting};
 
+use super::table_file::read_table;
 use crate::app::{Failure, Settings};
 use crate::cli::{ActionFormatArg, EndpointArgs, ModelArgs};
 
@@ -41,7 +42,7 @@ pub(crate) fn provided_model(name: &str, wanted: &ModelArgs, settings: &Settings
             .into(),
         (None, None) => ActionFormat::default(),
     };
-    let mut options = options(&wanted.endpoint)?;
+    let mut options = options(&wanted.endpoint, settings)?;
     options.action_format = action_format;
     let model = settings.providers.model_with(name, &options).map_err(refused)?;
     let (name, providers) = (name.to_owned(), settings.providers.clone());
@@ -53,9 +54,16 @@ pub(crate) fn provided_model(name: &str, wanted: &ModelArgs, settings: &Settings
     })))
 }
 
-/// Converts the flags.
-fn options(flags: &EndpointArgs) -> Result<ModelOptions, Failure> {
+/// The format of a table of capabilities, by example.
+const CAPABILITIES: &str =
+    "`as_of = \"2026-11-01\"` and, under `[inputs]`, lines such as `\"openai/gpt-5\" = [\"image\", \"pdf\"]`";
+
+/// Converts the flags, and reads the table of capabilities.
+fn options(flags: &EndpointArgs, settings: &Settings) -> Result<ModelOptions, Failure> {
     let mut options = ModelOptions::default();
+    if let Some(path) = &settings.capabilities {
+        options.capabilities = read_table(path, "table of capabilities", CAPABILITIES)?;
+    }
     options.max_output_tokens = flags.max_output_tokens;
     options.reasoning.clone_from(&flags.reasoning);
     options.headers = flags.headers.iter().map(|text| header(text)).collect::<Result<_, _>>()?;
@@ -94,7 +102,7 @@ fn header(text: &str) -> Result<(String, String), Failure> {
 /// Returns the secrets to redact in a recording: those of all providers, of headers, and of the proxy's URL.
 pub(crate) fn secrets(wanted: &ModelArgs, settings: &Settings) -> Vec<String> {
     // Invalid flags are refused before anything is recorded.
-    let of_flags = options(&wanted.endpoint).map(|options| options.secrets()).unwrap_or_default();
+    let of_flags = options(&wanted.endpoint, settings).map(|options| options.secrets()).unwrap_or_default();
     settings.providers.secrets().into_iter().chain(of_flags).collect()
 }
 

@@ -26,6 +26,7 @@ mod runtime;
 mod saved_files;
 mod settings;
 mod store;
+mod table_file;
 pub(crate) mod template;
 mod ui;
 mod unclaimed;

@@ -1,6 +1,5 @@
 //! Model prices: the table, and the currency of a run.
 
-use std::fs;
 use std::path::Path;
 
 use positronic_core::record::BudgetRequest;
@@ -8,6 +7,7 @@ use positronic_core::record::{LimitKind, Pending, PendingKind, PriceTable, RunId
 use positronic_core::runner::Client;
 use positronic_core::store::StoreError;
 
+use super::table_file::read_table;
 use crate::app::{Failure, Settings};
 
 /// The format of a price table, by example.
@@ -22,18 +22,7 @@ pub(crate) fn price_table(named: Option<&Path>, settings: &Settings) -> Result<P
 /// Reads the named table, else the environment's, if there is one. A file with the extension `.json` is JSON, any
 /// other is TOML.
 pub(crate) fn given_prices(named: Option<&Path>, settings: &Settings) -> Result<Option<PriceTable>, Failure> {
-    let Some(path) = named.or(settings.prices.as_deref()) else { return Ok(None) };
-    let text = fs::read_to_string(path).map_err(Failure::file(path, "cannot read"))?;
-    let is_json = path.extension().is_some_and(|extension| extension == "json");
-    let table = if is_json {
-        serde_json::from_str(&text).map_err(|error| error.to_string())
-    } else {
-        toml::from_str(&text).map_err(|error| error.to_string())
-    };
-    table.map(Some).map_err(|reason: String| {
-        Failure::environment(format!("invalid price table {}: {}", path.display(), reason.trim_end()))
-            .hint(format!("a price table is {PRICE_TABLE}"))
-    })
+    named.or(settings.prices.as_deref()).map(|path| read_table(path, "price table", PRICE_TABLE)).transpose()
 }
 
 /// Returns the currency of a run's money limits, for a limit question.
@@ -47,6 +36,8 @@ pub(crate) async fn currency(client: &Client, run: &RunId, pending: &Pending) ->
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use positronic_core::record::Usage;
 
     use super::*;

@@ -7,6 +7,7 @@
 //! | `POSITRONIC_STORE` | default of `--store` |
 //! | `CARGO`, `CARGO_PKG_NAME` | the package whose binary `cargo run` started |
 //! | `POSITRONIC_PRICES` | default of `--prices` |
+//! | `POSITRONIC_CAPABILITIES` | file that says which models read which kinds of files |
 //! | `POSITRONIC_ACTION_FORMAT` | default of `--action-format` |
 //! | `USER`, `USERNAME` | the person at the terminal |
 //! | `NO_COLOR` | no colours, unless `--color always` |
@@ -38,6 +39,8 @@ pub(crate) struct Settings {
     pub(crate) cargo_package: Option<String>,
     /// Path of the price table.
     pub(crate) prices: Option<PathBuf>,
+    /// Path of the table of what models read.
+    pub(crate) capabilities: Option<PathBuf>,
     /// Request format of structured actions.
     pub(crate) action_format: Option<String>,
     /// The person at the terminal.
@@ -89,6 +92,7 @@ impl Settings {
             store: path("POSITRONIC_STORE").map(PathBuf::from),
             cargo_package: variable("CARGO").and_then(|_| variable("CARGO_PKG_NAME")),
             prices: path("POSITRONIC_PRICES").map(PathBuf::from),
+            capabilities: path("POSITRONIC_CAPABILITIES").map(PathBuf::from),
             action_format: variable("POSITRONIC_ACTION_FORMAT"),
             user: variable("USER").or_else(|| variable("USERNAME")),
             no_color: variable("NO_COLOR").is_some(),

@@ -402,8 +402,7 @@ impl<O, S, V> ToolContext<O, S, V> {
     }
 
     /// Stores a file and records it; the model gets its contents with the result of the call, and people see it. Use it for a
-    /// picture or a document that the model has to look at. A model that cannot read this kind of file fails the request before it is
-    /// sent.
+    /// picture or a document that the model has to look at. A model that cannot read this kind of file gets only the line about it.
     ///
     /// ```
     /// # use positronic_core::prelude::*;

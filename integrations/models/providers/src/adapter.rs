@@ -57,6 +57,7 @@ impl Parts<'_> {
             .model(self.name.name)
             .headers(options.headers.clone())
             .action_format(options.action_format)
+            .capabilities(options.capabilities.clone())
             // Ollama does not know the newer name of the limit.
             .max_tokens(self.name.provider == Provider::Ollama)
             .build();
@@ -75,6 +76,7 @@ impl Parts<'_> {
             .model(self.name.name)
             .headers(options.headers.clone())
             .action_format(options.action_format)
+            .capabilities(options.capabilities.clone())
             .build();
         config.proxy.clone_from(&options.proxy);
         config.max_output_tokens = options.max_output_tokens.unwrap_or(config.max_output_tokens);
@@ -95,6 +97,7 @@ impl Parts<'_> {
             .model(self.name.name)
             .headers(options.headers.clone())
             .action_format(options.action_format)
+            .capabilities(options.capabilities.clone())
             .build();
         config.proxy.clone_from(&options.proxy);
         config.max_output_tokens = options.max_output_tokens;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use positronic_core::model::Capabilities;
 use positronic_core::record::ActionFormat;
 
 /// Words in the names of secret headers.
@@ -36,6 +37,9 @@ pub struct ModelOptions {
     /// How requests describe the format of actions, for a loop with structured actions that does not set it.
     #[builder(setter(!strip_option))]
     pub action_format: ActionFormat,
+    /// Which kinds of files models read.
+    #[builder(setter(!strip_option))]
+    pub capabilities: Capabilities,
 }
 
 impl ModelOptions {

@@ -1,6 +1,7 @@
 //! Commands over a store, one file per family of commands.
 
 mod attached;
+mod attached_providers;
 mod decisions;
 mod desk;
 mod export;

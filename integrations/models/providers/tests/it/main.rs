@@ -6,4 +6,3 @@ mod foreign;
 mod options;
 mod strings;
 mod support_agent;
-mod wire_forms;

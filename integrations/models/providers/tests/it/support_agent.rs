@@ -12,7 +12,7 @@ use positronic_model_testing::{Provider as Server, Rules, seen, timeline};
 use serde_json::{Value, json};
 
 use crate::strings::providers;
-use crate::wire_forms::{self, Encode, Reply};
+use positronic_model_testing::wire_forms::{self, Encode, Reply};
 
 const PHOTO: &[u8] = b"\x89PNG leak";
 

@@ -4,14 +4,15 @@ use serde_json::{Value, json};
 
 /// An answer of a model, before a provider has encoded it.
 #[derive(Debug, Clone)]
-pub(crate) struct Reply {
-    pub(crate) text: String,
+pub struct Reply {
+    /// Its text.
+    pub text: String,
     /// The names and the arguments of its calls.
-    pub(crate) calls: Vec<(String, Value)>,
+    pub calls: Vec<(String, Value)>,
 }
 
 /// Encodes the answers of a provider, the first with number 0.
-pub(crate) type Encode = fn(&Reply, usize) -> Vec<String>;
+pub type Encode = fn(&Reply, usize) -> Vec<String>;
 
 /// Cuts a text as streams do.
 fn cut(text: &str) -> Vec<String> {
@@ -29,7 +30,8 @@ fn encoded(events: &[Value]) -> Vec<String> {
 }
 
 /// Encodes an answer of chat completions.
-pub(crate) fn chat(reply: &Reply, number: usize) -> Vec<String> {
+#[must_use]
+pub fn chat(reply: &Reply, number: usize) -> Vec<String> {
     let chunk = |delta: Value, finish: Option<&str>| {
         json!({
             "id": format!("chatcmpl-{number}"), "object": "chat.completion.chunk", "created": 1_764_664_568, "model": "gpt-5-mini",
@@ -57,7 +59,8 @@ pub(crate) fn chat(reply: &Reply, number: usize) -> Vec<String> {
 }
 
 /// Encodes an answer of the Responses API.
-pub(crate) fn responses(reply: &Reply, number: usize) -> Vec<String> {
+#[must_use]
+pub fn responses(reply: &Reply, number: usize) -> Vec<String> {
     let mut items = Vec::new();
     let id = format!("resp_{number}");
     let begun = json!({ "id": id, "status": "in_progress", "model": "gpt-5-mini", "output": [] });
@@ -97,7 +100,8 @@ pub(crate) fn responses(reply: &Reply, number: usize) -> Vec<String> {
 }
 
 /// Encodes an answer of the Messages API.
-pub(crate) fn messages(reply: &Reply, number: usize) -> Vec<String> {
+#[must_use]
+pub fn messages(reply: &Reply, number: usize) -> Vec<String> {
     let usage = json!({ "input_tokens": 90, "output_tokens": 1 });
     let id = format!("msg_{number}");
     let message = json!({
@@ -127,7 +131,8 @@ pub(crate) fn messages(reply: &Reply, number: usize) -> Vec<String> {
 }
 
 /// Encodes an answer of `streamGenerateContent`.
-pub(crate) fn generate_content(reply: &Reply, number: usize) -> Vec<String> {
+#[must_use]
+pub fn generate_content(reply: &Reply, number: usize) -> Vec<String> {
     let chunk = |part: Value| {
         let content = json!({ "parts": [part], "role": "model" });
         json!({ "candidates": [{ "content": content, "index": 0 }], "responseId": format!("r{number}") })
