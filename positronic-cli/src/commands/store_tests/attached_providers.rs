@@ -6,6 +6,7 @@ use positronic_core::projection::timeline::{NodeKind, Timeline};
 use positronic_model_testing::rules::{anthropic, chat, gemini, responses};
 use positronic_model_testing::wire_forms::{self, Encode, Reply};
 use positronic_model_testing::{Provider, Rules};
+use serde::Deserialize as _;
 
 use super::desk::Desk;
 use crate::app::{Project, Settings};
@@ -45,7 +46,8 @@ fn picture_goes_from_the_command_line_to_each_provider_and_into_the_timeline() {
         assert_eq!(ran.code, 0, "{model}: {}", ran.err);
         assert!(server.bodies()[0].to_string().contains(encoded), "{model}: {}", server.bodies()[0]);
         let report = call_with(&project, &["report", "look", "--json", "--store", &store], Settings::default());
-        let timeline: Timeline = serde_json::from_str(&report.out).unwrap();
+        let report: serde_json::Value = serde_json::from_str(&report.out).unwrap();
+        let timeline = Timeline::deserialize(&report["timeline"]).unwrap();
         let files = timeline.nodes().flat_map(|node| match &node.kind {
             NodeKind::Message { files, .. } => files.as_slice(),
             _ => &[],

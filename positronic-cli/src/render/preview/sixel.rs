@@ -98,12 +98,14 @@ mod tests {
 
     #[test]
     fn image_of_many_colours_has_256_of_them() {
-        let image = RgbaImage::from_fn(64, 64, |x, y| Rgba([(x * 4) as u8, (y * 4) as u8, (x * y) as u8, 255]));
+        for side in [17_u32, 64] {
+            let image = RgbaImage::from_fn(side, side, |x, y| Rgba([(x * 3) as u8, (y * 3) as u8, (x * y) as u8, 255]));
 
-        let (palette, indices) = colours(&image);
+            let (palette, indices) = colours(&image);
 
-        assert_eq!((palette.len(), indices.len()), (COLOURS, 64 * 64));
-        assert!(indices.iter().flatten().all(|index| *index < COLOURS));
-        assert!(sixel(&image).contains("#255;2;"));
+            assert_eq!((palette.len(), indices.len()), (COLOURS, image.pixels().len()));
+            assert!(indices.iter().flatten().all(|index| *index < COLOURS));
+            assert!(sixel(&image).contains("#255;2;"));
+        }
     }
 }
