@@ -189,7 +189,9 @@ fn is_hash(digits: &[u8]) -> bool {
 
 /// Finds the hashes of stored files in the JSON of an event.
 pub(crate) fn stored_files(json: &str) -> impl Iterator<Item = &str> {
-    json.match_indices(BLOB).filter_map(|(at, _)| {
+    // Nearly no event has one, and `contains` is several times faster than `match_indices`.
+    let found = json.contains(BLOB).then(|| json.match_indices(BLOB));
+    found.into_iter().flatten().filter_map(|(at, _)| {
         let hash = json.get(at + BLOB.len()..at + BLOB.len() + 64)?;
         is_hash(hash.as_bytes()).then_some(hash)
     })

@@ -1,5 +1,8 @@
 //! Tools of the provider in requests.
 
+use std::borrow::Cow;
+
+use positronic_core::model::http::extend_list;
 use positronic_core::record::{ModelError, ModelErrorKind, ModelRequest, ProviderTool, WebSearchOptions};
 use serde_json::{Map, Value, json};
 
@@ -31,11 +34,8 @@ pub(crate) fn check(provider: &str, request: &ModelRequest) -> Result<(), ModelE
 }
 
 /// Returns an encoded list of tools with those of the provider after the brain's own.
-pub(crate) fn append(own: &str, tools: &[ProviderTool]) -> String {
-    let own = own.strip_prefix('[').and_then(|list| list.strip_suffix(']')).unwrap_or_default();
-    let own = Some(own.to_owned()).filter(|list| !list.is_empty());
-    let provided = tools.iter().filter_map(declaration).map(|tool| tool.to_string());
-    format!("[{}]", own.into_iter().chain(provided).collect::<Vec<_>>().join(","))
+pub(crate) fn append<'a>(own: &'a str, tools: &[ProviderTool]) -> Cow<'a, str> {
+    extend_list(own, tools.iter().filter_map(declaration).map(|tool| tool.to_string()))
 }
 
 /// Returns the declaration of a tool in the words of the API; `None` if the API does not have it.

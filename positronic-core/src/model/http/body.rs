@@ -102,6 +102,30 @@ fn separate(out: &mut String, name: &str) {
     out.push(':');
 }
 
+/// Adds elements to an encoded list, such as tools of the provider to a brain's own.
+///
+/// ```
+/// use positronic_core::model::http::extend_list;
+///
+/// assert_eq!(extend_list("[1]", ["2".to_owned()]), "[1,2]");
+/// assert_eq!(extend_list("[]", ["2".to_owned()]), "[2]");
+/// ```
+#[must_use]
+pub fn extend_list(list: &str, more: impl IntoIterator<Item = String>) -> Cow<'_, str> {
+    let mut extended = Cow::Borrowed(list);
+    for element in more {
+        let list = extended.to_mut();
+        // The closing bracket.
+        list.pop();
+        if list.len() > 1 {
+            list.push(',');
+        }
+        list.push_str(&element);
+        list.push(']');
+    }
+    extended
+}
+
 /// Returns arguments that every server accepts. Some parse them for a template and reject the full request if they are
 /// not JSON, so malformed arguments are wrapped.
 #[must_use]

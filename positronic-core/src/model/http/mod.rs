@@ -20,7 +20,7 @@ mod transport;
 mod turns;
 mod unreachable;
 
-pub use body::{RequestBody, sendable_arguments, sendable_object};
+pub use body::{RequestBody, extend_list, sendable_arguments, sendable_object};
 pub use endpoint::Endpoint;
 pub use fault::{MAX_ITEMS, reported_error, shorten, too_many_items};
 pub use files::{FileContent, Reader, data_url, from_base64, from_data_url, readable};

@@ -12,8 +12,8 @@ use serde_json::{Map, Value, json};
 use super::chat_files::{ChatPart, content};
 use super::config::{OpenAiConfig, ReasoningBack};
 use super::context::{Tail, tail};
-use super::formats::{wire_format, wire_parameters, with_tools};
-use crate::model::http::{RequestBody, sendable_arguments};
+use super::formats::{wire_format, wire_parameters};
+use crate::model::http::{RequestBody, extend_list, sendable_arguments};
 use crate::record::{
     Assistant, Attachment, Message, ModelError, ModelErrorKind, ModelRequest, OrderedJson, ProviderTool, ToolChoice,
     ToolDecl,
@@ -65,7 +65,7 @@ pub(super) fn body(config: &OpenAiConfig, request: &ModelRequest) -> String {
             ProviderTool::Raw { tool } => Some(tool.to_string()),
             _ => None,
         });
-        body.raw("tools", &with_tools(own.get(), provided));
+        body.raw("tools", &extend_list(own.get(), provided));
         match settings.tool_choice {
             ToolChoice::Auto => {}
             ToolChoice::Required => body.field("tool_choice", "required"),

@@ -28,13 +28,6 @@ pub(super) fn wire_format<'a>(config: &OpenAiConfig, output: &'a OutputFormat) -
     Some(WireFormat { name, schema: json, strict })
 }
 
-/// Adds tools of the provider to the encoded list of the brain's own.
-pub(super) fn with_tools(own: &str, provided: impl Iterator<Item = String>) -> String {
-    let own = own.strip_prefix('[').and_then(|list| list.strip_suffix(']')).unwrap_or_default();
-    let tools: Vec<_> = Some(own.to_owned()).filter(|own| !own.is_empty()).into_iter().chain(provided).collect();
-    format!("[{}]", tools.join(","))
-}
-
 /// Returns the schema of a tool's arguments as sent.
 pub(super) fn wire_parameters(tool: &ToolDecl, strict: bool) -> WireSchema {
     WireSchema::new(&OrderedJson::of_schema(&tool.parameters), SchemaRole::Arguments, strict)

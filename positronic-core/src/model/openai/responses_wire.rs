@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 
 use super::config::OpenAiConfig;
 use super::context::{Tail, tail};
-use super::formats::{WireFormat, wire_format, wire_parameters, with_tools};
+use super::formats::{WireFormat, wire_format, wire_parameters};
 use super::responses_files::{InputPart, content, echo};
 use super::responses_item::{CALL_FIELDS, MESSAGE_MARK, PHASE_MARK, is_sendable_thought};
 use super::responses_tools::{declaration, includes};
-use crate::model::http::{RequestBody, sendable_arguments};
+use crate::model::http::{RequestBody, extend_list, sendable_arguments};
 use crate::model::schema::WireSchema;
 use crate::record::{Assistant, Attachment, Message, ModelError, ModelRequest, OrderedJson, ToolChoice, ToolDecl};
 
@@ -49,7 +49,7 @@ pub(super) fn body(config: &OpenAiConfig, request: &ModelRequest) -> String {
         let dialect = if strict { "openai-responses strict" } else { DIALECT };
         let own = request.tools.wire(dialect, |tools| encode_tools(tools, strict));
         let provided = settings.provider_tools.iter().filter_map(|tool| Some(declaration(tool).ok()?.to_string()));
-        body.raw("tools", &with_tools(own.get(), provided));
+        body.raw("tools", &extend_list(own.get(), provided));
         match settings.tool_choice {
             ToolChoice::Auto => {}
             ToolChoice::Required => body.field("tool_choice", "required"),
