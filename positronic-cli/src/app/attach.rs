@@ -42,6 +42,11 @@ pub(crate) async fn store_attachments(attached: &[Attachment], client: &Client) 
 }
 
 fn at_url(url: &str) -> Result<Attachment, Failure> {
+    let host = url.split("://").nth(1).and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or_default();
+    if let Some((_, host)) = host.rsplit_once('@') {
+        let message = format!("cannot attach the URL at {host}: it contains a password, which the log would store");
+        return Err(Failure::usage(message).hint("leave out the user and the password, or attach the file itself"));
+    }
     let path = url.split(['?', '#']).next().unwrap_or(url);
     let Some(media_type) = mime_guess::from_path(path).first() else {
         let message = format!("cannot attach {url}: the end of its path does not show its media type");

@@ -1,6 +1,7 @@
 //! What people see of an answer: its texts, the provider's tools, files and sources.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use positronic_core::record::{Citation, FileRef, Part, ProviderToolUse};
 
@@ -41,12 +42,14 @@ impl<'a> ShownAnswer<'a> {
                 }
                 Part::ProviderTool(used) => shown.parts.push(ShownPart::Tool(used)),
                 Part::File { file, .. } => shown.parts.push(ShownPart::File(file.file())),
-                Part::Citations { citations, .. } => shown.add_sources(citations),
+                Part::Citations { citations, .. } => shown.sources.extend(citations),
                 _ => {}
             }
             continues = is_source && (continues || matches!(shown.parts.last(), Some(ShownPart::Text(_))));
         }
         shown.parts.retain(|part| !matches!(part, ShownPart::Text(text) if text.trim().is_empty()));
+        let mut known = HashSet::new();
+        shown.sources.retain(|source| known.insert((&source.url, &source.title)));
         shown
     }
 
@@ -84,14 +87,6 @@ impl<'a> ShownAnswer<'a> {
         match self.parts.last_mut() {
             Some(ShownPart::Text(before)) if continues => before.to_mut().push_str(text),
             _ => self.parts.push(ShownPart::Text(Cow::Borrowed(text))),
-        }
-    }
-
-    fn add_sources(&mut self, sources: &'a [Citation]) {
-        for source in sources {
-            if !self.sources.iter().any(|known| known.url == source.url && known.title == source.title) {
-                self.sources.push(source);
-            }
         }
     }
 }

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use crate::definition::Link;
 use crate::error::{Error, Result};
 use crate::record::{
-    AnswerFault, FileRef, Finish, Misfit, ModelResponse, OutputFormat, Path, Question, Settings, Tier,
+    AnswerFault, FileRef, Finish, Misfit, ModelResponse, OutputFormat, Path, Question, Settings, Tier, Usage,
 };
 use crate::tools::Schema;
 
@@ -118,13 +118,15 @@ impl ModelCall {
         if text.trim().is_empty() && self.files.is_empty() {
             return Err(Error::new("the question to the model is empty"));
         }
-        let mut pauses = 0;
+        let (mut pauses, mut usage) = (0, Usage::default());
         let (system, settings, files) = (self.system.clone(), self.settings.clone(), self.files.clone());
         let mut question = Question { system, text, files, settings, misfits, so_far: Vec::new() };
         loop {
             let mut answer = self.link.ask(self.path.clone(), question.clone()).await?;
             question.so_far.append(&mut answer.parts);
+            usage += answer.metadata.usage;
             if answer.metadata.finish != Finish::Paused {
+                answer.metadata.usage = usage;
                 return Ok(ModelResponse { parts: question.so_far, ..answer });
             }
             pauses += 1;

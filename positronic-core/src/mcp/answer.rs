@@ -84,8 +84,8 @@ impl Files {
     fn piece(&mut self, block: ContentBlock) -> String {
         match block {
             ContentBlock::Text(text) => text.text,
-            ContentBlock::Image(image) => self.content("image", &image.mime_type, &image.data),
-            ContentBlock::Audio(audio) => self.content("audio", &audio.mime_type, &audio.data),
+            ContentBlock::Image(image) => self.decoded("image", None, &image.mime_type, &image.data),
+            ContentBlock::Audio(audio) => self.decoded("audio", None, &audio.mime_type, &audio.data),
             ContentBlock::Resource(embedded) => match embedded.resource {
                 ResourceContents::TextResourceContents { uri, text, .. } => format!("[{uri}]\n{text}"),
                 ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
@@ -106,18 +106,6 @@ impl Files {
         }
     }
 
-    /// Stores a picture or a sound, which the model gets as it is.
-    fn content(&mut self, what: &str, media_type: &str, data: &str) -> String {
-        let before = self.found.len();
-        let text = self.decoded(what, None, media_type, data);
-        let stored = self.found.get_mut(before);
-        // The tool message already has a line about the file.
-        stored.map_or(text, |file| {
-            file.for_model = matches!(media_type.split('/').next(), Some("image" | "audio"));
-            format!("[{what}: the file `{}`]", file.name)
-        })
-    }
-
     fn decoded(&mut self, what: &str, name: Option<String>, media_type: &str, data: &str) -> String {
         let Some(bytes) = base64::decode(data) else {
             return format!("[{what}: {media_type} that cannot be read: it is not valid Base64]");
@@ -126,9 +114,9 @@ impl Files {
             return format!("[{what}: {media_type}, left out, since the answer has more than {MAX_FILES} files]");
         }
         let media_type = media_type_of(media_type);
-        let size = bytes.len();
         let name = self.keep(name, &media_type, bytes);
-        format!("[{what}: the file `{name}`, {media_type}, {size} bytes]")
+        // The message of the result has a line with the type and the size of each file.
+        format!("[{what}: the file `{name}`]")
     }
 
     /// Stores a file under a unique name.
@@ -138,7 +126,8 @@ impl Files {
         if self.found.iter().any(|file| file.name == name) {
             name = format!("{number}-{name}");
         }
-        self.found.push(AnswerFile { name: name.clone(), media_type: media_type.to_owned(), bytes, for_model: false });
+        let for_model = media_type.starts_with("image/") || media_type.starts_with("audio/");
+        self.found.push(AnswerFile { name: name.clone(), media_type: media_type.to_owned(), bytes, for_model });
         name
     }
 

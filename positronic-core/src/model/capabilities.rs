@@ -63,11 +63,14 @@ impl Capabilities {
         Self { as_of: "2026-11-23".to_owned(), inputs }
     }
 
-    /// Returns whether a model reads files of a kind; `None` if the table does not know the model.
+    /// Returns whether a model reads files of a kind; `None` if the table does not know the model, and for other documents.
     #[must_use]
     pub fn reads(&self, provider: &str, model: &str, kind: FileKind) -> Option<bool> {
-        if kind == FileKind::Text {
-            return Some(true);
+        match kind {
+            FileKind::Text => return Some(true),
+            // The table has no models of other documents.
+            FileKind::Other => return None,
+            FileKind::Image | FileKind::Audio | FileKind::Video | FileKind::Pdf => {}
         }
         longest_match(&self.inputs, provider, model).map(|kinds| kinds.contains(&kind))
     }

@@ -1,7 +1,7 @@
 //! The rules by which messages become a dialogue that every provider accepts.
 //!
 //! Providers refuse different things: a dialogue that begins with an answer (Anthropic, Google), consecutive user
-//! messages (chat templates of Mistral and Gemma), empty messages (Anthropic). Consecutive user messages are
+//! messages (chat templates of Mistral and Gemma), empty messages (Anthropic). Consecutive user messages without files are
 //! therefore joined, empty messages left out, and a dialogue that begins with an answer gets [`OPENING`] first. That
 //! a dialogue ends with the user is up to the log: a loop without a message has an opening message of the engine in
 //! its `LOOP_START`.
@@ -10,7 +10,7 @@
 //! Older logs lack it, which is version 0: every message unchanged.
 
 use crate::machine::OPENING;
-use crate::record::{Assistant, Message, Transcript, joined as join_texts};
+use crate::record::{Assistant, Message, Transcript};
 
 /// The version of the rules for new loops.
 pub(crate) const RULES: u32 = 1;
@@ -20,7 +20,7 @@ pub(super) fn extend(dialogue: &mut Transcript, messages: impl IntoIterator<Item
     for message in messages.into_iter().filter_map(without_nothing) {
         match message {
             Message::User { text, files } => {
-                if !dialogue.join_user(&text, &files) {
+                if !files.is_empty() || !dialogue.join_user(&text) {
                     dialogue.push(Message::User { text, files });
                 }
             }
@@ -48,14 +48,21 @@ pub(super) fn joined(messages: impl IntoIterator<Item = Message>) -> Vec<Message
     let mut joined = Vec::new();
     for message in messages.into_iter().filter_map(without_nothing) {
         match (joined.last_mut(), message) {
-            (Some(Message::User { text, files }), Message::User { text: more, files: next }) => {
-                *text = join_texts(text, &more);
-                files.extend(next);
+            (Some(Message::User { text, files: before }), Message::User { text: more, files })
+                if before.is_empty() && files.is_empty() =>
+            {
+                join(text, &more);
             }
             (_, message) => joined.push(message),
         }
     }
     joined
+}
+
+/// Adds the next message of the user.
+pub(super) fn join(text: &mut String, more: &str) {
+    text.push_str("\n\n");
+    text.push_str(more);
 }
 
 /// Removes empty parts from a message; `None` if nothing remains. Reasoning alone is not a message: providers require

@@ -6,6 +6,7 @@
 
 use std::fmt;
 
+use super::file::FileRef;
 use serde::Serialize;
 use serde::ser::{
     Error as _, SerializeMap, SerializeSeq, SerializeStruct, SerializeStructVariant, SerializeTuple,
@@ -90,6 +91,14 @@ pub fn encode_document<T: Serialize + ?Sized>(value: &T, max_bytes: usize) -> Re
 /// Checks a text outside of a document against the size limit of documents.
 pub(crate) const fn check_text(text: &str, max_bytes: usize) -> Result<(), DocumentError> {
     if text.len() > max_bytes { Err(DocumentError::TooLarge { max_bytes }) } else { Ok(()) }
+}
+
+/// Checks the texts of a message and the descriptions of its files.
+pub(crate) fn check_message(text: &str, files: &[FileRef], max_bytes: usize) -> Result<(), DocumentError> {
+    let described =
+        |file: &FileRef| [&file.name, &file.media_type, &file.sha256, &file.uri].map(String::len).iter().sum();
+    let size = files.iter().map(described).fold(text.len(), usize::saturating_add);
+    if size > max_bytes { Err(DocumentError::TooLarge { max_bytes }) } else { Ok(()) }
 }
 
 /// Checks existing JSON against the limits of [`encode_document`].

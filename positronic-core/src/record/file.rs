@@ -52,7 +52,7 @@ pub enum FileLocation<'a> {
         /// The provider's id of the file.
         id: &'a str,
     },
-    /// Elsewhere; only who wrote the URI can find it.
+    /// At another URI, which this library does not load.
     Elsewhere(&'a str),
 }
 
@@ -143,10 +143,12 @@ impl FileRef {
     /// Returns what it contains, by its media type.
     #[must_use]
     pub fn kind(&self) -> FileKind {
-        let (kind, rest) = self.media_type.split_once('/').unwrap_or((&self.media_type, ""));
+        let essence = self.media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        let (kind, rest) = essence.split_once('/').unwrap_or((&essence, ""));
         match (kind, rest) {
-            // An SVG is text, and no provider takes it as a picture.
-            ("image", "svg+xml") | ("text", _) | ("application", "json" | "xml" | "yaml" | "toml") => FileKind::Text,
+            ("text", _) | ("application", "json" | "xml" | "yaml" | "toml") => FileKind::Text,
+            // Such as an SVG, which no provider takes as an image.
+            _ if rest.ends_with("+xml") || rest.ends_with("+json") => FileKind::Text,
             ("image", _) => FileKind::Image,
             ("audio", _) => FileKind::Audio,
             ("video", _) => FileKind::Video,
@@ -203,7 +205,8 @@ pub(crate) fn stored_files(json: &str) -> impl Iterator<Item = &str> {
 #[derive(Clone)]
 pub struct Attachment {
     file: FileRef,
-    bytes: OnceLock<Arc<[u8]>>,
+    /// Shared by all clones, so that the bytes are loaded once.
+    bytes: Arc<OnceLock<Arc<[u8]>>>,
 }
 
 impl Attachment {
@@ -211,7 +214,29 @@ impl Attachment {
     pub fn new(name: impl Into<String>, media_type: impl Into<String>, bytes: impl Into<Arc<[u8]>>) -> Self {
         let bytes = bytes.into();
         let file = FileRef::stored(name, media_type, bytes.len() as u64, sha256(&bytes));
-        Self { file, bytes: OnceLock::from(bytes) }
+        Self { file, bytes: Arc::new(OnceLock::from(bytes)) }
+    }
+
+    /// Creates an attachment of a file that a model made, which has no name: `number` counts the files of the answer from 1, so the first
+    /// PNG image is `image-1.png`. An invalid media type becomes `application/octet-stream`.
+    pub fn made(number: usize, media_type: &str, bytes: impl Into<Arc<[u8]>>) -> Self {
+        let is_valid =
+            |char: char| char.is_ascii_alphanumeric() || matches!(char, '/' | '+' | '-' | '.' | '_' | ';' | '=' | ' ');
+        let is_valid =
+            media_type.len() <= 100 && media_type.split('/').count() == 2 && media_type.chars().all(is_valid);
+        let media_type = if is_valid { media_type } else { "application/octet-stream" };
+        let (kind, rest) = media_type.split_once('/').unwrap_or_default();
+        let kind = if matches!(kind, "image" | "audio" | "video") { kind } else { "file" };
+        let subtype = rest.split([';', '+']).next().unwrap_or_default().trim_start_matches("x-").to_ascii_lowercase();
+        let is_plain = (1..=5).contains(&subtype.len()) && subtype.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        let extension = match &*subtype {
+            "jpeg" => "jpg",
+            "mpeg" if kind == "audio" => "mp3",
+            "plain" => "txt",
+            other if is_plain => other,
+            _ => "bin",
+        };
+        Self::new(format!("{kind}-{number}.{extension}"), media_type, bytes)
     }
 
     /// Returns the file.
@@ -235,7 +260,7 @@ impl Attachment {
 
 impl From<FileRef> for Attachment {
     fn from(file: FileRef) -> Self {
-        Self { file, bytes: OnceLock::new() }
+        Self { file, bytes: Arc::default() }
     }
 }
 
@@ -282,6 +307,20 @@ mod tests {
         assert_eq!((page.location(), &*page.name), (FileLocation::Url("https://example.org"), "example.org"));
         let other = FileRef { uri: "blob:https://example.org/1".to_owned(), ..page };
         assert_eq!(other.location(), FileLocation::Elsewhere("blob:https://example.org/1"));
+    }
+
+    #[test]
+    fn made_file_is_named_by_its_media_type() {
+        let name = |media_type: &str, number| Attachment::made(number, media_type, *b"x").file().name.clone();
+
+        assert_eq!(name("image/jpeg", 1), "image-1.jpg");
+        assert_eq!(name("audio/L16;codec=pcm;rate=24000", 2), "audio-2.l16");
+        assert_eq!(name("application/vnd.ms-excel", 3), "file-3.bin");
+        for invalid in ["../x", "image/../../x", "image/png\nX: y", "png"] {
+            let file = Attachment::made(4, invalid, *b"x");
+            assert!(!file.file().name.contains(['/', '\n']), "{invalid:?}");
+            assert!(!file.file().media_type.contains('\n'), "{invalid:?}");
+        }
     }
 
     #[test]

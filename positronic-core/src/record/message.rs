@@ -190,18 +190,16 @@ impl Transcript {
         self.entries = Arc::new(RwLock::new(own));
     }
 
-    /// Appends a message of the user to the last message if it is the user's, and returns whether it did. Existing clones
-    /// keep the old message.
-    pub(crate) fn join_user(&mut self, text: &str, files: &[Attachment]) -> bool {
+    /// Appends a text to the last message if it is the user's and has no files, and returns whether it did. Existing clones keep
+    /// the old message.
+    pub(crate) fn join_user(&mut self, text: &str) -> bool {
         let joined = match self.read().last().map(|entry| &entry.message) {
-            Some(Message::User { text: before, files: earlier }) => {
-                Message::User { text: joined(before, text), files: [earlier, files].concat() }
-            }
+            Some(Message::User { text: before, files }) if files.is_empty() => [before, "\n\n", text].concat(),
             _ => return false,
         };
         let unchanged = self.len - 1;
         let mut messages: Vec<_> = self.read().iter().take(unchanged).map(|entry| entry.message.clone()).collect();
-        messages.push(joined);
+        messages.push(Message::user(joined));
         *self = Self::new(messages);
         true
     }
@@ -241,11 +239,6 @@ impl Transcript {
     pub fn messages(&self) -> Vec<Message> {
         self.read().iter().map(|entry| entry.message.clone()).collect()
     }
-}
-
-/// Joins the texts of two messages; one of them may only have files.
-pub(crate) fn joined(before: &str, text: &str) -> String {
-    if before.is_empty() || text.is_empty() { [before, text].concat() } else { [before, "\n\n", text].concat() }
 }
 
 impl fmt::Debug for Transcript {

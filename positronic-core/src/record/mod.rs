@@ -49,10 +49,10 @@ pub use budget::{Amounts, AskForMore, Budget, SharedBudget};
 pub(crate) use call::Before;
 pub use call::{CallFlags, CallState, Gate, ToolDecl, ToolId, ToolIdError, WaitSpec};
 pub use canonical::{Change, ChangeError, ContentHash, hash_json, hash_text, sha256};
-pub(crate) use document::check_text;
 pub use document::{
     DocumentError, MAX_DOCUMENT_BYTES, MAX_DOCUMENT_DEPTH, check_depth, check_document, encode_document,
 };
+pub(crate) use document::{check_message, check_text};
 pub use event::{Event, EventError, FORMAT_VERSION, NewEvent};
 pub use event_fields::{
     BrainStart, Content, Decision, EndReason, Failure, Iteration, Misfit, Question, ResumeCause, Speaker, ToolCall,
@@ -64,7 +64,6 @@ pub use file::{Attachment, FileKind, FileLocation, FileRef, LARGEST_BLOB};
 pub use ids::{Epoch, PublicId, RunId, Seq, SignalId, Timestamp, TriggerId};
 pub use invisible::is_invisible;
 pub use limits::{BatchPolicy, BudgetRequest, LimitKind, LimitReached, Limits, OnLimit};
-pub(crate) use message::joined;
 pub use message::{Assistant, Message, Transcript, TranscriptEntry, TranscriptGuard, WireText};
 pub(crate) use ordered::property_order;
 pub use ordered::{OrderedJson, OrderedObject, PROPERTY_ORDERING};

@@ -88,7 +88,7 @@ impl Part {
 }
 
 /// A source of an answer. What the provider does not report is absent.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, typed_builder::TypedBuilder)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize, typed_builder::TypedBuilder)]
 #[builder(field_defaults(default, setter(strip_option, into)))]
 #[serde(default)]
 #[non_exhaustive]

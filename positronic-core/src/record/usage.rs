@@ -283,6 +283,8 @@ pub enum ModelErrorKind {
     BadRequest,
     /// The provider's filter rejected the content.
     Filtered,
+    /// The model or its API has no support for a file or a tool of the request, which was not sent.
+    Unsupported,
     /// A scripted model or a cassette has no answer for this request.
     Unscripted,
 }
@@ -301,6 +303,7 @@ impl ModelErrorKind {
             | Self::ContextTooLong
             | Self::BadRequest
             | Self::Filtered
+            | Self::Unsupported
             | Self::Unscripted => false,
         }
     }

@@ -6,7 +6,7 @@ use backon::Retryable as _;
 
 use super::clock::pauses;
 use super::shared::Shared;
-use crate::record::{Attachment, ModelError, ModelErrorKind, ModelRequest, ModelResponse};
+use crate::record::{Attachment, Message, ModelError, ModelErrorKind, ModelRequest, ModelResponse};
 use crate::store::StoreError;
 
 /// Stores a file and returns its hash, as often as the append that would fail next.
@@ -19,7 +19,7 @@ pub(super) async fn store_file(shared: &Shared, bytes: &[u8]) -> Result<String, 
 pub(super) async fn store_made(shared: &Shared, answer: &ModelResponse) -> Result<(), ModelError> {
     for file in answer.files() {
         if let Some(bytes) = file.bytes() {
-            store_file(shared, bytes).await.map_err(|error| failed("store", file, &error.to_string()))?;
+            store_file(shared, bytes).await.map_err(|error| failed("store", file, &error))?;
         }
     }
     Ok(())
@@ -30,22 +30,26 @@ pub(super) async fn load_files(shared: &Shared, request: &ModelRequest) -> Resul
     if !request.messages.has_files() {
         return Ok(());
     }
-    let is_missing = |file: &&Attachment| file.bytes().is_none() && file.file().blob().is_some();
-    let missing: Vec<Attachment> = {
+    // Each file, and whether the request is useless without it: of the others, the model gets a line.
+    let files: Vec<(Attachment, bool)> = {
         let messages = request.messages.read();
-        messages.iter().flat_map(|entry| entry.message.files()).filter(is_missing).cloned().collect()
-    };
-    for file in missing {
-        let Some(hash) = file.file().blob() else { continue };
-        let loaded = (|| shared.runner.store.blob(hash)).retry(pauses()).when(is_temporary).await;
-        let bytes = match loaded {
-            Ok(Some(bytes)) => Arc::from(bytes),
-            Ok(None) => return Err(failed("read", &file, "the event store does not have it")),
-            Err(error) => return Err(failed("read", &file, &error.to_string())),
+        let of_message = |message: &Message| {
+            let is_needed = matches!(message, Message::User { .. });
+            message.files().map(move |file| (file.clone(), is_needed)).collect::<Vec<_>>()
         };
-        let messages = request.messages.read();
-        let same = messages.iter().flat_map(|entry| entry.message.files()).filter(|other| **other == file);
-        same.for_each(|other| other.load(Arc::clone(&bytes)));
+        messages.iter().flat_map(|entry| of_message(&entry.message)).collect()
+    };
+    for (file, is_needed) in files {
+        let Some(hash) = file.file().blob().filter(|_| file.bytes().is_none()) else { continue };
+        match (|| shared.runner.store.blob(hash)).retry(pauses()).when(is_temporary).await {
+            Ok(Some(bytes)) => file.load(Arc::from(bytes)),
+            Ok(None) if !is_needed => {}
+            Ok(None) => {
+                let sentence = format!("cannot read the file `{}`: the event store does not have it", file.file().name);
+                return Err(ModelError::new(ModelErrorKind::BadRequest, sentence));
+            }
+            Err(error) => return Err(failed("read", &file, &error)),
+        }
     }
     Ok(())
 }
@@ -54,6 +58,8 @@ const fn is_temporary(error: &StoreError) -> bool {
     matches!(error, StoreError::Failed { .. })
 }
 
-fn failed(verb: &str, file: &Attachment, reason: &str) -> ModelError {
-    ModelError::new(ModelErrorKind::BadRequest, format!("cannot {verb} the file `{}`: {reason}", file.file().name))
+/// Returns the failure of a request whose files the store cannot read or write. A later try can succeed if the store recovers.
+fn failed(verb: &str, file: &Attachment, error: &StoreError) -> ModelError {
+    let kind = if is_temporary(error) { ModelErrorKind::Server } else { ModelErrorKind::BadRequest };
+    ModelError::new(kind, format!("cannot {verb} the file `{}`: {error}", file.file().name))
 }

@@ -23,7 +23,7 @@ use crate::machine::{RunState, has_limit_of_money};
 use crate::projection::Prompts;
 use crate::record::{
     BrainStart, EndReason, Epoch, EventKind, Failure, NewEvent, Path, PluginStates, RunId, RunSummary, Seq, Start,
-    check_document, check_text,
+    check_document, check_message,
 };
 use crate::store::StoreError;
 
@@ -52,7 +52,7 @@ impl Runner {
     ) -> Result<RunHandle<Value>, StartError> {
         self.actions.check(&definition)?;
         if let Some(opening) = &start.message {
-            check_text(&opening.text, self.max_document_bytes).map_err(StartError::Message)?;
+            check_message(&opening.text, &opening.files, self.max_document_bytes).map_err(StartError::Message)?;
         }
         if start.message.is_some() && !definition.stages.iter().any(|stage| matches!(stage.body, StageBody::Loop(_))) {
             return Err(StartError::NoListener { brain: definition.title.clone() });

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Clock;
 use super::append::{Extras, append_of, follow, stamp};
 use crate::machine::{KNOWN_SIGNALS, Refusal, RunState, admit, decided};
-use crate::record::{NewEvent, RunId, Seq, Signal, SignalId, SignalKind, check_document, check_text};
+use crate::record::{NewEvent, RunId, Seq, Signal, SignalId, SignalKind, check_document, check_message, check_text};
 use crate::store::{EventStore, StoreError};
 use crate::tools::check_json;
 
@@ -41,11 +41,7 @@ pub(super) fn recordable(signal: &Signal, max_bytes: usize) -> Result<(), Refusa
         SignalKind::Webhook { payload, .. } | SignalKind::Reply { payload, .. } => {
             ("the answer", check_document(payload, max_bytes))
         }
-        SignalKind::Message { text: said, files, .. } => {
-            let described =
-                files.iter().map(|file| file.name.len() + file.media_type.len() + file.uri.len()).sum::<usize>();
-            ("the message", check_text(said, max_bytes.saturating_sub(described)))
-        }
+        SignalKind::Message { text: said, files, .. } => ("the message", check_message(said, files, max_bytes)),
         SignalKind::Reject { reason: Some(reason), .. } | SignalKind::Cancel { reason: Some(reason) } => {
             ("the reason", check_text(reason, max_bytes))
         }

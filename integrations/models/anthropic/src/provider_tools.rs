@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 /// Checks that the API has the tools of the provider that a request offers.
 pub(crate) fn check(provider: &str, request: &ModelRequest) -> Result<(), ModelError> {
-    let refuse = |sentence: String| Err(ModelError::new(ModelErrorKind::BadRequest, sentence));
+    let refuse = |sentence: String| Err(ModelError::new(ModelErrorKind::Unsupported, sentence));
     for tool in &request.settings.provider_tools {
         let name = tool.name();
         if declaration(tool).is_none() {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 /// Checks that the API has the tools of the provider that a request offers, with their options.
 pub(crate) fn check(provider: &str, request: &ModelRequest) -> Result<(), ModelError> {
-    let refuse = |sentence: String| Err(ModelError::new(ModelErrorKind::BadRequest, sentence));
+    let refuse = |sentence: String| Err(ModelError::new(ModelErrorKind::Unsupported, sentence));
     let settings = &*request.settings;
     for tool in &settings.provider_tools {
         let name = tool.name();

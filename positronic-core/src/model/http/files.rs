@@ -78,7 +78,7 @@ pub struct Reader<'a> {
 ///
 /// # Errors
 ///
-/// [`BadRequest`](ModelErrorKind::BadRequest) for a file of a user's message that the model cannot read, with what to do.
+/// [`Unsupported`](ModelErrorKind::Unsupported) for a file of a user's message that the model cannot read, with what to do.
 pub fn readable<'a>(
     request: &'a ModelRequest,
     reader: Reader<'_>,
@@ -93,7 +93,7 @@ pub fn readable<'a>(
         match &entry.message {
             Message::User { files, .. } => {
                 if let Some(sentence) = files.iter().find_map(obstacle) {
-                    return Err(ModelError::new(ModelErrorKind::BadRequest, sentence));
+                    return Err(ModelError::new(ModelErrorKind::Unsupported, sentence));
                 }
             }
             Message::Tool { files, .. } => drops |= files.iter().any(|file| obstacle(file).is_some()),
@@ -127,8 +127,8 @@ impl Reader<'_> {
                 "the file `{name}` was uploaded to `{other}`, and `{provider}` does not have it; upload it there, or attach its bytes"
             )),
             _ if capabilities.reads(provider, model, kind) == Some(false) => Some(format!(
-                "the model `{provider}/{model}` cannot read the file `{name}` ({media_type}): it reads {}; choose another model, or \
-                 convert the file",
+                "the model `{provider}/{model}` cannot read the file `{name}` ({media_type}): it reads {}; choose another model, \
+                 convert the file, or correct the table of capabilities",
                 capabilities.describe(provider, model)
             )),
             _ if takes(kind, media_type, location) => None,
@@ -190,7 +190,7 @@ mod tests {
         assert_eq!(
             refused(user(&photo), "gpt-3.5-turbo"),
             "the model `openai/gpt-3.5-turbo` cannot read the file `bee.png` (image/png): it reads text; choose another model, \
-             or convert the file"
+             convert the file, or correct the table of capabilities"
         );
         assert!(refused(user(&film), "my-own").starts_with("the API of `openai` takes no files of the type video/mp4"));
         let elsewhere = Attachment::from(FileRef::uploaded("gemini", "files/a", "image/png"));

@@ -5,6 +5,7 @@
 //! reason, whether or not `[DONE]` follows; a later error does not revoke it. Servers that never send a reason end with
 //! the usage and `[DONE]`.
 
+use indexmap::IndexSet;
 use serde_json::{Map, Value, json};
 
 use super::chat_chunk::{arguments, cited_pages, content, usage};
@@ -30,7 +31,7 @@ pub struct ChatAssembler {
     slots: Vec<Slot>,
     calls: Vec<OpenCall>,
     details: Vec<Value>,
-    citations: Vec<Citation>,
+    citations: IndexSet<Citation>,
     extra: Option<Value>,
     metadata: ResponseMetadata,
     finish: Option<Finish>,
@@ -162,7 +163,7 @@ impl ChatAssembler {
             parts.push(Part::Reasoning { text: String::new(), data });
         }
         if !self.citations.is_empty() {
-            parts.push(Part::Citations { citations: self.citations, data: None });
+            parts.push(Part::Citations { citations: self.citations.into_iter().collect(), data: None });
         }
         if let Some(extra) = self.extra {
             parts.push(Part::Opaque { data: json!({ "extra_content": extra }) });
@@ -225,8 +226,8 @@ impl ChatAssembler {
 
     fn cite(&mut self, citations: Vec<Citation>) {
         for citation in citations {
-            if !self.citations.contains(&citation) && self.citations.len() < MAX_ITEMS {
-                self.citations.push(citation);
+            if self.citations.len() < MAX_ITEMS {
+                self.citations.insert(citation);
             }
         }
     }
@@ -237,8 +238,7 @@ impl ChatAssembler {
         let url = object(image, "image_url").and_then(|image| text(image, "url")).unwrap_or_default();
         let Some((media_type, bytes)) = from_data_url(url) else { return };
         let number = 1 + self.slots.iter().filter(|slot| matches!(slot, Slot::File(_))).count();
-        let format = media_type.split('/').nth(1).unwrap_or("png");
-        let file = Attachment::new(format!("image-{number}.{format}"), media_type, bytes);
+        let file = Attachment::made(number, media_type, bytes);
         let is_same = |slot: &Slot| matches!(slot, Slot::File(known) if known.file().sha256 == file.file().sha256);
         if !self.slots.iter().any(is_same) {
             self.slots.push(Slot::File(file));

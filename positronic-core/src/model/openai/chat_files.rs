@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-use crate::model::http::{FileContent, data_url};
+use crate::model::http::FileContent;
 use crate::record::{Attachment, FileKind, FileLocation};
 
 /// A part of a message's content.
@@ -65,7 +65,7 @@ pub(super) fn content<'a>(files: &'a [Attachment], text: &'a str) -> Vec<ChatPar
 
 fn part(attachment: &Attachment) -> ChatPart<'_> {
     let file = attachment.file();
-    let data = || attachment.bytes().map(|bytes| data_url(&file.media_type, bytes));
+    let url = |data: String| format!("data:{};base64,{data}", file.media_type);
     match (FileContent::of(attachment), file.kind()) {
         (FileContent::Text(text), _) => ChatPart::Text { text: text.into() },
         (FileContent::Url(url), _) => ChatPart::ImageUrl { image_url: WireUrl { url: url.into() } },
@@ -73,11 +73,11 @@ fn part(attachment: &Attachment) -> ChatPart<'_> {
             let format = audio_format(&file.media_type).unwrap_or("wav");
             ChatPart::InputAudio { input_audio: WireAudio { data, format } }
         }
-        (FileContent::Base64(_), FileKind::Image) => {
-            ChatPart::ImageUrl { image_url: WireUrl { url: data().unwrap_or_default().into() } }
+        (FileContent::Base64(data), FileKind::Image) => {
+            ChatPart::ImageUrl { image_url: WireUrl { url: url(data).into() } }
         }
-        (FileContent::Base64(_), _) => {
-            ChatPart::File { file: WireFile { filename: Some(&file.name), file_data: data(), file_id: None } }
+        (FileContent::Base64(data), _) => {
+            ChatPart::File { file: WireFile { filename: Some(&file.name), file_data: Some(url(data)), file_id: None } }
         }
         (FileContent::Id(id), _) => {
             ChatPart::File { file: WireFile { filename: None, file_data: None, file_id: Some(id) } }

@@ -45,10 +45,12 @@ pub(super) fn body(config: &OpenAiConfig, request: &ModelRequest) -> String {
         match &tail {
             Some(Tail::Behind(Message::User { text, .. })) => message(user(text, &files).get()),
             Some(Tail::Instead(last) | Tail::Behind(last)) => {
-                message(encode_message(back, last).get());
-                if let Message::Tool { files: more, .. } = last {
-                    files.extend_from_slice(more);
+                match last {
+                    Message::Tool { files: more, .. } => files.extend_from_slice(more),
+                    _ if files.is_empty() => {}
+                    _ => message(user("", &std::mem::take(&mut files)).get()),
                 }
+                message(encode_message(back, last).get());
                 if !files.is_empty() {
                     message(user("", &files).get());
                 }
@@ -96,13 +98,13 @@ pub(super) fn body(config: &OpenAiConfig, request: &ModelRequest) -> String {
 ///
 /// # Errors
 ///
-/// [`BadRequest`](ModelErrorKind::BadRequest).
+/// [`Unsupported`](ModelErrorKind::Unsupported).
 pub(super) fn check(request: &ModelRequest) -> Result<(), ModelError> {
     let is_unknown = |tool: &&ProviderTool| !matches!(tool, ProviderTool::Raw { .. });
     match request.settings.provider_tools.iter().find(is_unknown) {
         None => Ok(()),
         Some(tool) => Err(ModelError::new(
-            ModelErrorKind::BadRequest,
+            ModelErrorKind::Unsupported,
             format!(
                 "chat completions have no tool `{}` of the provider; use the Responses API or the provider's own, or declare the tool \
                  in the provider's words with `ProviderTool::raw`",
@@ -192,9 +194,15 @@ fn assistant(back: ReasoningBack, parts: &[Assistant]) -> WireAssistant<'_> {
     let mut tool_calls = Vec::new();
     let mut thoughts = Map::new();
     let mut extra_content = None;
+    let mut after_file = false;
     for part in parts {
         match part {
-            Assistant::Text { text } => content.push_str(text),
+            Assistant::Text { text } => {
+                if std::mem::take(&mut after_file) {
+                    content.push('\n');
+                }
+                content.push_str(text);
+            }
             Assistant::Reasoning { text, data } => add_thought(&mut thoughts, text, data.as_ref()),
             Assistant::Call { call, name, arguments, data } => tool_calls.push(WireCall {
                 id: call,
@@ -203,7 +211,13 @@ fn assistant(back: ReasoningBack, parts: &[Assistant]) -> WireAssistant<'_> {
                 extra_content: data.as_ref().and_then(|data| data.get("extra_content")),
             }),
             // The API takes no pictures of an assistant.
-            Assistant::File { file, .. } => content.push_str(&file.file().line()),
+            Assistant::File { file, .. } => {
+                if !content.is_empty() {
+                    content.push('\n');
+                }
+                content.push_str(&file.file().line());
+                after_file = true;
+            }
             Assistant::Opaque { data } => extra_content = data.get("extra_content").or(extra_content),
         }
     }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::model::http::{FileContent, data_url};
+use crate::model::http::FileContent;
 use crate::record::{Attachment, FileKind, FileLocation};
 
 /// A part of a message's content, or of a call's output.
@@ -49,16 +49,16 @@ pub(super) fn content<'a>(files: &'a [Attachment], text: &'a str) -> Vec<InputPa
 
 fn part(attachment: &Attachment) -> InputPart<'_> {
     let file = attachment.file();
-    let data = || attachment.bytes().map(|bytes| data_url(&file.media_type, bytes));
+    let url = |data: String| format!("data:{};base64,{data}", file.media_type);
     let image = |image_url, file_id| InputPart::Image { image_url, file_id, detail: "auto" };
     let document = |filename, file_data, file_url, file_id| InputPart::File { filename, file_data, file_url, file_id };
     let is_image = file.kind() == FileKind::Image;
     match FileContent::of(attachment) {
         FileContent::Text(text) => InputPart::Text { text: text.into() },
-        FileContent::Base64(_) if is_image => image(data().map(Cow::from), None),
+        FileContent::Base64(data) if is_image => image(Some(url(data).into()), None),
         FileContent::Url(url) if is_image => image(Some(url.into()), None),
         FileContent::Id(id) if is_image => image(None, Some(id)),
-        FileContent::Base64(_) => document(Some(&file.name), data(), None, None),
+        FileContent::Base64(data) => document(Some(&file.name), Some(url(data)), None, None),
         FileContent::Url(url) => document(None, None, Some(url), None),
         FileContent::Id(id) => document(None, None, None, Some(id)),
     }
@@ -71,7 +71,7 @@ const RESULT: &str = "result";
 pub(super) fn made_image(item: &Value, number: usize) -> Option<(Attachment, Value)> {
     let bytes = crate::model::http::from_base64(item.get(RESULT)?.as_str()?)?;
     let format = item.get("output_format").and_then(Value::as_str).unwrap_or("png");
-    let file = Attachment::new(format!("image-{number}.{format}"), format!("image/{format}"), bytes);
+    let file = Attachment::made(number, &format!("image/{format}"), bytes);
     let mut rest = item.clone();
     if let Value::Object(fields) = &mut rest {
         fields.remove(RESULT);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::responses_files::made_image;
-use super::responses_tools::{citations, tool_use};
+use super::responses_tools::{citations, is_cited, tool_use};
 use crate::record::{Citation, Part, ProposedCall};
 
 /// The field of the opaque part before a text that stores the message's other fields: its id, status and phase, and whether
@@ -67,7 +67,7 @@ impl Item {
             Kind::Message => {
                 let (text, refusal) = self.message_texts();
                 let texts = u32::from(!text.is_empty()) + u32::from(!refusal.is_empty());
-                texts + u32::from(self.mark().is_some()) + u32::from(!self.citations().is_empty())
+                texts + u32::from(self.mark().is_some()) + u32::from(self.contents().any(is_cited))
             }
             Kind::Thought | Kind::Call | Kind::Other => 1,
         }
@@ -105,8 +105,11 @@ impl Item {
 
     /// Returns the sources of a message.
     fn citations(&self) -> Vec<Citation> {
-        let contents = self.value.get("content").and_then(Value::as_array).into_iter().flatten();
-        contents.flat_map(citations).collect()
+        self.contents().flat_map(citations).collect()
+    }
+
+    fn contents(&self) -> impl Iterator<Item = &Value> {
+        self.value.get("content").and_then(Value::as_array).into_iter().flatten()
     }
 
     /// Returns the full text of the pieces.

@@ -1,7 +1,9 @@
 //! Tools of the provider in the Responses API: their declarations, and what they did.
 
+use indexmap::IndexSet;
 use serde_json::{Value, json};
 
+use crate::model::http::MAX_ITEMS;
 use crate::model::http::lenient::{objects, text};
 use crate::record::{Citation, ModelError, ModelErrorKind, ProviderTool, ProviderToolUse, WebSearchOptions};
 
@@ -9,9 +11,9 @@ use crate::record::{Citation, ModelError, ModelErrorKind, ProviderTool, Provider
 ///
 /// # Errors
 ///
-/// [`BadRequest`](ModelErrorKind::BadRequest) for a tool or an option that the API does not have.
+/// [`Unsupported`](ModelErrorKind::Unsupported) for a tool or an option that the API does not have.
 pub(super) fn declaration(tool: &ProviderTool) -> Result<Value, ModelError> {
-    let refuse = |sentence: &str| Err(ModelError::new(ModelErrorKind::BadRequest, sentence));
+    let refuse = |sentence: &str| Err(ModelError::new(ModelErrorKind::Unsupported, sentence));
     match tool {
         ProviderTool::WebSearch(WebSearchOptions { max_uses: Some(_), .. }) => refuse(
             "the Responses API has no `max_uses` for `web_search`; leave it out, or set `max_tool_calls` in `extra`",
@@ -101,19 +103,21 @@ pub(super) fn tool_use(item: &Value) -> Option<ProviderToolUse> {
 
 /// Reads the sources of a text: of a message's content in this API, or of a message in chat completions.
 pub(super) fn citations(content: &Value) -> Vec<Citation> {
-    let citation = |annotation: &Value| {
-        let kind = text(annotation, "type")?;
-        let fields = annotation.get(kind).filter(|inner| inner.is_object()).unwrap_or(annotation);
-        let field = |name: &str| text(fields, name).map(str::to_owned);
-        let url = field("url");
-        let title = field("title").or_else(|| field("filename"));
-        (url.is_some() || title.is_some()).then(|| Citation { url, title, quote: field("content"), supports: None })
-    };
-    let mut found: Vec<Citation> = Vec::new();
-    for citation in objects(content, "annotations").iter().filter_map(citation) {
-        if !found.contains(&citation) {
-            found.push(citation);
-        }
-    }
-    found
+    let found: IndexSet<Citation> =
+        objects(content, "annotations").iter().filter_map(citation).take(MAX_ITEMS).collect();
+    found.into_iter().collect()
+}
+
+/// Returns whether a text has a source.
+pub(super) fn is_cited(content: &Value) -> bool {
+    objects(content, "annotations").iter().any(|annotation| citation(annotation).is_some())
+}
+
+fn citation(annotation: &Value) -> Option<Citation> {
+    let kind = text(annotation, "type")?;
+    let fields = annotation.get(kind).filter(|inner| inner.is_object()).unwrap_or(annotation);
+    let field = |name: &str| text(fields, name).map(str::to_owned);
+    let url = field("url");
+    let title = field("title").or_else(|| field("filename"));
+    (url.is_some() || title.is_some()).then(|| Citation { url, title, quote: field("content"), supports: None })
 }

@@ -81,7 +81,7 @@ pub(super) fn body(config: &OpenAiConfig, request: &ModelRequest) -> String {
 ///
 /// # Errors
 ///
-/// [`BadRequest`](crate::record::ModelErrorKind::BadRequest).
+/// [`Unsupported`](crate::record::ModelErrorKind::Unsupported).
 pub(super) fn check(request: &ModelRequest) -> Result<(), ModelError> {
     request.settings.provider_tools.iter().try_for_each(|tool| declaration(tool).map(|_| ()))
 }

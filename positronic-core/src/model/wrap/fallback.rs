@@ -32,13 +32,14 @@ use crate::record::{ActionFormat, ModelError, ModelErrorKind, ModelRequest, Mode
 /// | rate limit, exhausted quota, overloaded or failing server, timeout, lost connection, truncated or malformed answer | yes |
 /// | missing or wrong API key, unknown model or URL | yes: the next account may be valid |
 /// | prompt too long | yes: another model may have a larger context |
+/// | unsupported file or tool of the provider | yes: another model may support it |
 /// | rejected request, filtered content, missing reply in a script or cassette | no: another model must not see filtered content or would reject the request, too |
 ///
 /// [`Fallback::moves_on`] overrides this. A dropped call asks no further model.
 ///
 /// **A model that failed rests** for a minute ([`Fallback::rest`]), or for the provider's requested wait if that is longer: all
-/// runs skip it; afterwards it comes first again. Truncated answers and long prompts do not indicate an unhealthy model, and
-/// cause no rest. If all models rest, or all others have failed, the resting ones are asked, shortest rest first: a rest never fails a request.
+/// runs skip it; afterwards it comes first again. Truncated answers, long prompts and unsupported files do not indicate an unhealthy
+/// model, and cause no rest. If all models rest, or all others have failed, the resting ones are asked, shortest rest first: a rest never fails a request.
 ///
 /// **The streamed output of a failed model is discarded** ([`DeltaSink::restart`]): the next one answers from the beginning.
 ///
@@ -192,7 +193,13 @@ const fn may_move_on(error: &ModelError) -> bool {
 
 /// Returns whether the failure is one of this request or answer, and says nothing about the next one.
 const fn is_of_request(error: &ModelError) -> bool {
-    matches!(error.kind, ModelErrorKind::Truncated | ModelErrorKind::Malformed | ModelErrorKind::ContextTooLong)
+    matches!(
+        error.kind,
+        ModelErrorKind::Truncated
+            | ModelErrorKind::Malformed
+            | ModelErrorKind::ContextTooLong
+            | ModelErrorKind::Unsupported
+    )
 }
 
 /// Returns the retryable failure with the shortest wait, else the last failure.

@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::super::dialogue::join;
 use super::schema::schema;
 use crate::machine::Refused;
 use crate::record::{
     ActionFormat, Assistant, Message, ModelRequest, OrderedJson, OutputFormat, Part, Settings, StructuredActions,
-    ToolChoice, ToolDecl, ToolSet, Transcript, joined,
+    ToolChoice, ToolDecl, ToolSet, Transcript,
 };
 
 /// The name of the schema among formats.
@@ -114,9 +115,8 @@ impl Said<'_> {
         let results = std::mem::take(&mut self.results);
         match message {
             Message::User { text: more, files: next } => match self.messages.last_mut() {
-                Some(Message::User { text, files }) if self.joins => {
-                    *text = joined(text, more);
-                    files.extend_from_slice(next);
+                Some(Message::User { text, files }) if self.joins && files.is_empty() && next.is_empty() => {
+                    join(text, more);
                 }
                 _ => self.messages.push(message.clone()),
             },

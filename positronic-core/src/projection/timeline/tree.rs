@@ -251,19 +251,21 @@ impl Timeline {
         &self.spent
     }
 
-    /// Lists the files that tools and models of the run made, in order; a file that was written again counts as its last
+    /// Lists the files that tools and models of the run made, in order; a file that a tool wrote again counts as its last
     /// version.
     #[must_use]
     pub fn files(&self) -> Vec<&FileRef> {
         let mut last: Vec<&FileRef> = Vec::new();
         for node in &self.nodes {
-            let files: Vec<&FileRef> = match &node.kind {
-                NodeKind::File { file, .. } => vec![file],
-                NodeKind::Answer(answer) => answer.files().collect(),
-                _ => continue,
-            };
-            last.retain(|known| files.iter().all(|file| file.name != known.name));
-            last.extend(files);
+            match &node.kind {
+                NodeKind::File { file, .. } => {
+                    last.retain(|known| file.name != known.name);
+                    last.push(file);
+                }
+                // Adapters name the pictures of each answer from 1 on.
+                NodeKind::Answer(answer) => last.extend(answer.files()),
+                _ => {}
+            }
         }
         last
     }

@@ -119,6 +119,20 @@ async fn refused_requests_and_refused_content_do_not_fall_back() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn unsupported_request_falls_back_and_leaves_earlier_failures_retryable() {
+    let second = Speaker::new("b/two", [says("I see it.")]);
+    let story = Test::new(Fallback::new(Speaker::new("a/one", [fails(ModelErrorKind::Unsupported)])).then(second));
+    assert_eq!(ways(&story.run(asker(), ()).await), ["a/one Unsupported → b/two"]);
+
+    let first = Speaker::new("a/one", [fails(ModelErrorKind::Server), says("Back.")]);
+    let second = Speaker::new("b/two", [fails(ModelErrorKind::Unsupported)]);
+    let story = Test::new(Fallback::new(first).then(second).rest(Duration::ZERO));
+    assert!(
+        story.run(asker(), ()).await.log().iter().any(|event| matches!(event.kind, EventKind::LoopModelRetry { .. }))
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn author_adds_errors_that_fall_back() {
     let model = Fallback::new(Speaker::new("a/one", [fails(ModelErrorKind::Filtered)]))
         .then(Speaker::new("b/two", [says("Because.")]))

@@ -160,11 +160,11 @@ async fn files_that_the_model_cannot_read_are_refused_before_sending_or_left_out
     let refused = async |file: Attachment| {
         let error =
             model.call(&request([asking("See.", vec![file])], Settings::default()), &NoDeltas).await.unwrap_err();
-        assert_eq!(error.kind, ModelErrorKind::BadRequest);
+        assert_eq!(error.kind, ModelErrorKind::Unsupported);
         error.message
     };
 
-    insta::assert_snapshot!(refused(film()).await, @"the model `anthropic/claude-sonnet-4-5` cannot read the file `bees.mp4` (video/mp4): it reads text, images and PDFs; choose another model, or convert the file");
+    insta::assert_snapshot!(refused(film()).await, @"the model `anthropic/claude-sonnet-4-5` cannot read the file `bees.mp4` (video/mp4): it reads text, images and PDFs; choose another model, convert the file, or correct the table of capabilities");
     insta::assert_snapshot!(refused(Attachment::new("a.tiff", "image/tiff", *b"tiff")).await, @"the API of `anthropic` takes no files of the type image/tiff: `a.tiff`; convert it, or choose another provider");
     insta::assert_snapshot!(refused(FileRef::url("https://example.org/a.csv", "text/csv").into()).await, @"the API of `anthropic` takes files of the type text/csv only with their bytes: `a.csv`; attach them");
     insta::assert_snapshot!(refused(FileRef::uploaded("gemini", "files/a", "image/png").into()).await, @"the file `a` was uploaded to `gemini`, and `anthropic` does not have it; upload it there, or attach its bytes");

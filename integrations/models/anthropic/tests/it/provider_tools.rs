@@ -64,7 +64,7 @@ async fn tools_that_the_api_does_not_have_are_refused_before_sending() {
     let model = model(|config| config.base_url = format!("{}/v1", provider.url()));
     let refused = async |tool: ProviderTool| {
         let error = model.call(&request([user("Hi.")], offering([tool])), &NoDeltas).await.unwrap_err();
-        assert_eq!(error.kind, ModelErrorKind::BadRequest);
+        assert_eq!(error.kind, ModelErrorKind::Unsupported);
         error.message
     };
     let domains = || vec!["docs.rs".to_owned()];

@@ -206,7 +206,7 @@ async fn files_that_the_model_cannot_read_are_refused_before_sending_or_left_out
     let refused = async |model: &positronic_gemini::Gemini, file: Attachment| {
         let error =
             model.call(&request([asking("See.", vec![file])], Settings::default()), &NoDeltas).await.unwrap_err();
-        assert_eq!(error.kind, ModelErrorKind::BadRequest);
+        assert_eq!(error.kind, ModelErrorKind::Unsupported);
         error.message
     };
     let gemma = crate::requests::model(|config| {
@@ -214,10 +214,10 @@ async fn files_that_the_model_cannot_read_are_refused_before_sending_or_left_out
         config.model = "models/gemma-3-27b-it".to_owned();
     });
 
-    insta::assert_snapshot!(refused(&model, table()).await, @"the model `gemini/gemini-3-pro-preview` cannot read the file `bees.xlsx` (application/vnd.ms-excel): it reads text, images, PDFs, audio and videos; choose another model, or convert the file");
+    insta::assert_snapshot!(refused(&model, table()).await, @"the API of `gemini` takes no files of the type application/vnd.ms-excel: `bees.xlsx`; convert it, or choose another provider");
     insta::assert_snapshot!(refused(&model, Attachment::new("a.gif", "image/gif", *b"GIF8")).await, @"the API of `gemini` takes no files of the type image/gif: `a.gif`; convert it, or choose another provider");
     insta::assert_snapshot!(refused(&model, FileRef::uploaded("anthropic", "file_1", "image/png").into()).await, @"the file `file_1` was uploaded to `anthropic`, and `gemini` does not have it; upload it there, or attach its bytes");
-    insta::assert_snapshot!(refused(&gemma, Attachment::new("hum.mp3", "audio/mpeg", *b"hum")).await, @"the model `gemini/gemma-3-27b-it` cannot read the file `hum.mp3` (audio/mpeg): it reads text and images; choose another model, or convert the file");
+    insta::assert_snapshot!(refused(&gemma, Attachment::new("hum.mp3", "audio/mpeg", *b"hum")).await, @"the model `gemini/gemma-3-27b-it` cannot read the file `hum.mp3` (audio/mpeg): it reads text and images; choose another model, convert the file, or correct the table of capabilities");
     assert!(provider.requests().await.is_empty());
 
     let messages = [user("See."), calls(), result("c1", vec![table(), photo()]), result("c2", Vec::new())];

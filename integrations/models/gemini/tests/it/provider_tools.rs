@@ -52,7 +52,7 @@ async fn tools_and_options_that_the_api_does_not_have_are_refused_before_sending
     let model = model(|config| config.base_url = format!("{}/v1beta", provider.url()));
     let refused = async |request: ModelRequest| {
         let error = model.call(&request, &NoDeltas).await.unwrap_err();
-        assert_eq!(error.kind, ModelErrorKind::BadRequest);
+        assert_eq!(error.kind, ModelErrorKind::Unsupported);
         error.message
     };
     let with = |tool: ProviderTool| request([user("Hi.")], offering([tool]));

@@ -71,7 +71,10 @@ async fn played(Api { model, variable, rules, encode, picture }: Api) -> String 
     assert_eq!(bodies.len(), replies.len(), "each request fits the rules of its provider");
     let sent = picture(&bodies[0]);
     let data = data_url("image/png", PHOTO);
-    assert!(sent.as_str().is_some_and(|sent| data.ends_with(sent)), "the first request has the photo: {sent}");
+    assert!(
+        sent.as_str().is_some_and(|sent| !sent.is_empty() && data.ends_with(sent)),
+        "the first request has the photo: {sent}"
+    );
     let timeline = timeline(&run).await;
     let shown =
         timeline.nodes().any(|node| matches!(&node.kind, NodeKind::Message { files, .. } if *files == [photo.clone()]));
@@ -86,13 +89,13 @@ async fn people_see_the_same_with_all_four_apis() {
         variable: "OPENAI_BASE_URL",
         rules: chat::check,
         encode: wire_forms::chat,
-        picture: |body| &body["messages"][1]["content"][0]["image_url"]["url"],
+        picture: |body| &body["messages"][2]["content"][0]["image_url"]["url"],
     };
     let responses = Api {
         model: "openai-responses/gpt-5-mini",
         rules: responses::check,
         encode: wire_forms::responses,
-        picture: |body| &body["input"][0]["content"][0]["image_url"],
+        picture: |body| &body["input"][1]["content"][0]["image_url"],
         ..chat
     };
     let messages = Api {
@@ -100,14 +103,14 @@ async fn people_see_the_same_with_all_four_apis() {
         variable: "ANTHROPIC_BASE_URL",
         rules: anthropic::check,
         encode: wire_forms::messages,
-        picture: |body| &body["messages"][0]["content"][0]["source"]["data"],
+        picture: |body| &body["messages"][0]["content"][1]["source"]["data"],
     };
     let generate_content = Api {
         model: "gemini/gemini-3.8-flash",
         variable: "GEMINI_BASE_URL",
         rules: gemini::check,
         encode: wire_forms::generate_content,
-        picture: |body| &body["contents"][0]["parts"][0]["inlineData"]["data"],
+        picture: |body| &body["contents"][0]["parts"][1]["inlineData"]["data"],
     };
 
     let seen = played(chat).await;

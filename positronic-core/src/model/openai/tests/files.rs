@@ -117,6 +117,22 @@ fn files_of_results_follow_in_a_message_of_the_user() {
 }
 
 #[test]
+fn files_of_results_come_before_the_next_message_of_the_user() {
+    let model = OpenAiChat::new(config()).unwrap();
+    let mut dialogue = shown();
+    dialogue.push(user("Meanwhile."));
+
+    let before = body(&model, dialogue.clone(), Settings::default());
+    dialogue.push(Message::Assistant { parts: vec![Assistant::Text { text: "A bee.".to_owned() }] });
+    let after = body(&model, dialogue, Settings::default());
+
+    for body in [&before, &after] {
+        assert_eq!(body["messages"][4]["content"][0]["type"], "image_url", "{body:#}");
+        assert!(body["messages"][5]["content"].as_str().unwrap().starts_with("Meanwhile."), "{body:#}");
+    }
+}
+
+#[test]
 fn responses_request_has_files_in_messages_and_outputs() {
     let model = OpenAiResponses::new(config()).unwrap();
     let link = Attachment::from(FileRef::url("https://example.org/a.pdf", "application/pdf"));
@@ -176,7 +192,7 @@ fn unreadable_file_or_unknown_tool_is_refused_before_the_request() {
     assert_eq!(
         refused(&chat, film(), Settings::default()),
         "the model `openai/gpt-5-mini` cannot read the file `bees.mp4` (video/mp4): it reads text, images and PDFs; choose \
-         another model, or convert the file"
+         another model, convert the file, or correct the table of capabilities"
     );
     assert!(refused(&responses, film(), Settings::default()).contains("cannot read the file `bees.mp4`"));
     assert!(
