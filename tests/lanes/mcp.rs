@@ -137,7 +137,7 @@ async fn every_kind_of_answer_of_server_everything_is_a_result() {
     assert!(output(&results[1]).as_str().unwrap().contains("42"), "{:?}", results[1]);
     assert!(error(&results[2]).contains("\"two\" is not of type \"number\""), "{:?}", results[2]);
     assert!(output(&results[3]).is_object(), "{:?}", results[3]);
-    assert!(output(&results[4]).as_str().unwrap().contains("the file `get-tiny-image-1.png`, image/png"));
+    assert!(output(&results[4]).as_str().unwrap().contains("the file `get-tiny-image-1.png`"));
     assert!(output(&results[5]).as_str().unwrap().contains(" is at "), "{:?}", results[5]);
     assert!(output(&results[6]).as_str().unwrap().contains("the file `1.txt`"), "{:?}", results[6]);
     assert!(!error(&results[7]).is_empty());
