@@ -36,6 +36,7 @@ mod around;
 mod brain;
 mod brain_tool;
 mod context;
+mod files;
 mod r#loop;
 mod loop_stage;
 mod output;

@@ -6,6 +6,7 @@ use positronic_core::dsl::{Options, Plugin, PluginState, ResponseInspection, Ser
 use positronic_core::model::cassette::Cassette;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::model::{DeltaSink, Model};
+use positronic_core::plugins::Compaction;
 use positronic_core::prelude::*;
 use positronic_core::projection::timeline::Timeline;
 use positronic_core::projection::{FileOrigin, transcript};
@@ -191,6 +192,33 @@ async fn file_that_a_model_makes_is_stored_and_sent_back() {
     assistant: [file bee.png, image/png, 10 bytes]
     = {"type":"answered"}
     "#);
+}
+
+#[tokio::test]
+async fn compaction_replaces_an_old_picture_by_the_summary() {
+    let compacting = brain("Spotter")
+        .state(None::<FileRef>)
+        .step("Take", async |cx| Ok(Some(cx.file("photo.png", "image/png", PHOTO).await?)))
+        .r#loop("Look", |cx| {
+            let photo = cx.state.iter().cloned();
+            cx.system("Look.")
+                .input(UserMessage::new("What is it?").files(photo))
+                .plugin(Compaction::new().iterations(2).keep(1))
+                .tool("wait", |t| t.execute(async |_: NoArgs, _| Ok("later")))
+        });
+    let wait = || Reply::call("wait", json!({}));
+    let model = Arc::new(ScriptedModel::new([wait(), wait(), Reply::text("They look at a photo."), done()]));
+    let runner = runner(MemoryStore::new(), Arc::clone(&model));
+
+    runner.start(&compacting, ()).await.unwrap().result().await.unwrap();
+
+    let requests = model.requests();
+    let files = |number: usize| -> usize {
+        requests[number].messages.messages().iter().map(|message| message.files().count()).sum()
+    };
+    assert_eq!([files(0), files(1), files(2), files(3)], [1, 1, 0, 0], "iterations, the summary, the last iteration");
+    let question = format!("{:?}", requests[2].messages);
+    assert!(question.contains("user: [file photo.png, image/png, 10 bytes]"), "{question}");
 }
 
 #[tokio::test]

@@ -165,7 +165,7 @@ async fn timeline_contains_every_stage_answer_and_call() {
             Reply::text("I would rather talk."),
             Reply::action("It is due.", "flaky", json!({ "id": "a" })),
             Reply::action("It is needed.", "gated", json!({ "id": "b" })),
-            Reply::action("Somebody has to look.", "clerk", json!({})),
+            Reply::action("The clerk has to look.", "clerk", json!({})),
             Reply::text("It is there."),
             Reply::action("All is done.", "finish", json!({ "id": "end" })),
             Reply::text("It still is."),

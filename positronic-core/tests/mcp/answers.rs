@@ -85,6 +85,10 @@ async fn structured_content_is_the_value_and_images_are_files_of_the_run() {
     let files = shown_files(&story);
     assert_eq!((&*files[0].name, &*files[0].media_type, files[0].size), ("chart-1.png", "image/png", 4));
     assert!(play.model_read("[file chart-1.png, image/png, 4 bytes]"), "the model knows the name of the picture");
+    let sent = play.last_request().messages.messages();
+    let bytes: Vec<_> =
+        sent.iter().flat_map(|message| message.files()).map(|file| file.bytes().map(<[u8]>::to_vec)).collect();
+    assert_eq!(bytes, [Some(b"\x89PNG".to_vec())], "the model gets the picture");
     // The hash of the decoded base64.
     assert_eq!(files[0].sha256, "0f4636c78f65d3639ece5a064b5ae753e3408614a14fb18ab4d7540d2c248543");
 }
