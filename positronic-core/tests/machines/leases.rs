@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use positronic_core::record::{Actor, EventKind, Path, RunId, Seq, Status, ToolResult};
 use positronic_core::runner::{ResumeError, Settled};
-use positronic_core::store::{EventStore, MemoryStore, StoreError};
+use positronic_core::store::{EventStore as _, MemoryStore, StoreError};
 use positronic_core::testing::{Fault, FaultyStore, TestClock};
 
 use crate::network::Connection;
