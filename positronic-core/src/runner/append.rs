@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::machine::{IllegalEvent, RunState, pending, summary};
 use crate::record::{Claim, Epoch, Event, NewEvent, RunId, RunSummary, Seq, SignalId, Timestamp};
-use crate::store::{Append, EventStore, Index, Snapshot, StoreError, TimerChange};
+use crate::store::{Append, EventStore, Index, SavedPrompts, Snapshot, StoreError, TimerChange};
 
 /// Numbers new events from `first` on and gives them their time and epoch.
 pub(super) fn stamp(new_events: Vec<NewEvent>, first: Seq, at: Timestamp, epoch: Option<Epoch>) -> Vec<Arc<Event>> {
@@ -26,6 +26,7 @@ pub(super) struct Extras {
     pub(super) deliveries: Vec<SignalId>,
     pub(super) timers: Vec<TimerChange>,
     pub(super) snapshot: Option<Snapshot>,
+    pub(super) prompts: Option<SavedPrompts>,
 }
 
 /// Creates the append of the events between two states. `row` is the run's summary before them.
@@ -35,10 +36,10 @@ pub(super) fn append_of(
     after: &RunState,
     row: Option<&RunSummary>,
     events: &[Arc<Event>],
-    Extras { epoch, deliveries, timers, snapshot }: Extras,
+    Extras { epoch, deliveries, timers, snapshot, prompts }: Extras,
 ) -> Append {
     let index = index(run, before, after, row);
-    Append { expected: before.next, epoch, events: events.to_vec(), index, deliveries, timers, snapshot }
+    Append { expected: before.next, epoch, events: events.to_vec(), index, deliveries, timers, snapshot, prompts }
 }
 
 /// Folds events into a copy of a state.

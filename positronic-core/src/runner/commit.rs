@@ -7,16 +7,13 @@ use backon::BackoffBuilder as _;
 
 use super::append::{Extras, append_of, follow, stamp};
 use super::clock::pauses;
-use super::load;
+use super::saved::Saved;
 use super::stop::{Stop, passes};
 use super::timers::timers;
 use super::worker::{Announced, Worker};
 use crate::machine::{Effect, IllegalEvent, RunState, awaits};
 use crate::record::{Event, EventKind, NewEvent, Path};
-use crate::store::{Snapshot, StoreError};
-
-/// The number of events between snapshots, so that a signal to a long run does not fold the whole log.
-const SNAPSHOT_EVERY: u64 = 256;
+use crate::store::StoreError;
 
 fn unstamp(event: Arc<Event>) -> NewEvent {
     let Event { path, kind, .. } = Arc::unwrap_or_clone(event);
@@ -69,11 +66,12 @@ impl Worker {
         if announces_next {
             effects.extend(self.announce_next(&mut after, &mut events)?);
         }
-        let snapshot = self.snapshot(&after);
+        let saved = Saved::with(&self.shared, &after, &events);
         let (shared, epoch) = (Arc::clone(&self.shared), self.epoch);
         let made = |after: &RunState| {
             let timers = timers(&shared.run, after, &events);
-            let extras = Extras { epoch: Some(epoch), timers, snapshot: snapshot.clone(), ..Extras::default() };
+            let (snapshot, prompts) = (saved.snapshot.clone(), saved.prompts.clone());
+            let extras = Extras { epoch: Some(epoch), timers, snapshot, prompts, ..Extras::default() };
             append_of(&shared.run, &before, after, Some(&*shared.summary()), &events, extras)
         };
         let mut append = made(&after);
@@ -84,30 +82,31 @@ impl Worker {
         let failed = loop {
             let failed = match shared.runner.store.append(&shared.run, append).await {
                 Ok(()) => {
-                    if let Some(snapshot) = &snapshot {
-                        self.shared.snapshot.store(snapshot.next.0, Ordering::Relaxed);
-                    }
+                    saved.stored(&self.shared, &summary);
                     self.shared.take_over(after, summary, &events);
                     self.close_frames(&events);
                     self.announced.extend(effects);
                     return Ok(None);
                 }
-                Err(StoreError::Conflict { .. }) => match self.catch_up_with().await {
-                    // The append succeeded and its reply was lost.
-                    Ok(read) if read.starts_with(&events) => {
-                        self.announced.extend(effects);
-                        return Ok(None);
+                Err(StoreError::Conflict { .. }) => {
+                    saved.lost(&self.shared);
+                    match self.catch_up_with().await {
+                        // The append succeeded and its reply was lost.
+                        Ok(read) if read.starts_with(&events) => {
+                            self.announced.extend(effects);
+                            return Ok(None);
+                        }
+                        Ok(_) => {
+                            self.shared.own.store(0, Ordering::Release);
+                            effects.truncate(own.1);
+                            return Ok(Some(Announced {
+                                new_events: events.into_iter().take(own.0).map(unstamp).collect(),
+                                effects,
+                            }));
+                        }
+                        Err(stop) => stop,
                     }
-                    Ok(_) => {
-                        self.shared.own.store(0, Ordering::Release);
-                        effects.truncate(own.1);
-                        return Ok(Some(Announced {
-                            new_events: events.into_iter().take(own.0).map(unstamp).collect(),
-                            effects,
-                        }));
-                    }
-                    Err(stop) => stop,
-                },
+                }
                 Err(error) => error.into(),
             };
             // Effects in flight continue meanwhile, and their outcomes wait in the channel.
@@ -116,6 +115,7 @@ impl Worker {
             tokio::time::sleep(pause).await;
             append = made(&after);
         };
+        saved.lost(&self.shared);
         // The end of the log is unknown now: every append must wake the worker.
         self.shared.own.store(0, Ordering::Release);
         Err(failed)
@@ -170,12 +170,6 @@ impl Worker {
         if events.iter().any(|event| closes(&event.kind)) {
             self.frames.forget_closed(&self.shared.state());
         }
-    }
-
-    /// Takes a snapshot if enough events have been appended since the last one, by any worker.
-    fn snapshot(&self, after: &RunState) -> Option<Snapshot> {
-        let last = self.shared.snapshot.load(Ordering::Relaxed);
-        (after.next.0.saturating_sub(last) >= SNAPSHOT_EVERY).then(|| load::snapshot(after)).flatten()
     }
 }
 

@@ -8,6 +8,7 @@ use indexmap::IndexMap;
 use tokio::sync::OnceCell;
 
 use super::feed::Feeds;
+use super::histories::Histories;
 use super::live::LiveDeltas;
 use super::registry::RunRegistry;
 use super::resume_backoff::ResumeBackoffs;
@@ -107,6 +108,8 @@ pub struct Runner {
     pub(super) places: Places,
     #[builder(default, setter(skip))]
     pub(super) sinks: Vec<Arc<Feeds>>,
+    #[builder(default, setter(skip))]
+    pub(super) histories: Histories,
     #[builder(default, setter(skip))]
     pub(super) live: LiveDeltas,
     #[builder(default, setter(skip))]

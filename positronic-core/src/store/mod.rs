@@ -30,7 +30,7 @@ use crate::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, T
 
 pub use crate::record::LARGEST_BLOB;
 
-pub use append::{Append, Index, Snapshot, TimerChange};
+pub use append::{Append, Index, SavedPrompts, Snapshot, TimerChange};
 pub use blob::{BLOB_GRACE, swept_before};
 pub use error::StoreError;
 pub use mailbox::{DeliveryState, InboundWebhook, MailboxEntry, PostOutcome};
@@ -180,6 +180,17 @@ pub trait EventStore: Send + Sync + 'static {
     ///
     /// Only errors of the store itself.
     fn snapshot<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<Snapshot>, StoreError>>;
+
+    /// Returns the saved parts of a run's prompts, in order. Lost ones can be rebuilt from the log, so a store need not
+    /// save them; resuming a long run, and the first message of a process to a long conversation, then read whole logs.
+    ///
+    /// # Errors
+    ///
+    /// Only errors of the store itself.
+    fn saved_prompts<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<SavedPrompts>, StoreError>> {
+        _ = run;
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
 
     /// Removes runs with everything that belongs to them, one after the other, and returns how many it removed. It skips
     /// a run that is not over or that another run of its conversation continues: list the later one first. The bytes of

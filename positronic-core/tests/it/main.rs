@@ -23,6 +23,8 @@ mod cancel;
 mod claims;
 mod conversations;
 mod costs;
+#[path = "../support/counting.rs"]
+mod counting;
 mod crash;
 mod crashes;
 mod deep;
@@ -39,6 +41,7 @@ mod format_1;
 #[cfg(feature = "openai")]
 mod fuzz;
 mod limits;
+mod long_conversations;
 mod nesting;
 mod outputs;
 mod plugins;

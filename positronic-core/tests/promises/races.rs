@@ -248,6 +248,7 @@ async fn promise_04_store_fences_a_stale_attachment<S: Fresh>() {
             deliveries: Vec::new(),
             timers: Vec::new(),
             snapshot: None,
+            prompts: None,
         }
     };
 

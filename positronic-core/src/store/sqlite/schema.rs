@@ -146,6 +146,14 @@ CREATE INDEX timers_by_owner ON timers (conversation, user);
 UPDATE runs SET wake = -9223372036854775808 WHERE status = 'running';
 UPDATE runs SET wake = NULL WHERE status NOT IN ('running', 'waiting');
 DROP INDEX runs_by_status;
+", "
+-- The saved parts of runs' prompts: id is the run's key times 2^32, plus the number of the first event after the part.
+CREATE TABLE saved_prompts (
+    id INTEGER PRIMARY KEY,
+    first INTEGER NOT NULL,
+    version INTEGER NOT NULL,
+    content TEXT NOT NULL
+) STRICT;
 "];
 
 /// Checks that the file is an event store, and returns whether it is new.
