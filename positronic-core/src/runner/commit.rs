@@ -80,42 +80,38 @@ impl Worker {
         self.shared.own.store(next.0 + events.len() as u64, Ordering::Release);
         let mut pauses = pauses().build();
         let failed = loop {
-            let failed = match shared.runner.store.append(&shared.run, append).await {
+            let failed = match self.until_lost(shared.runner.store.append(&shared.run, append)).await? {
                 Ok(()) => {
-                    saved.stored(&self.shared, &summary);
+                    saved.stored(&summary);
                     self.shared.take_over(after, summary, &events);
                     self.close_frames(&events);
                     self.announced.extend(effects);
                     return Ok(None);
                 }
-                Err(StoreError::Conflict { .. }) => {
-                    saved.lost(&self.shared);
-                    match self.catch_up_with().await {
-                        // The append succeeded and its reply was lost.
-                        Ok(read) if read.starts_with(&events) => {
-                            self.announced.extend(effects);
-                            return Ok(None);
-                        }
-                        Ok(_) => {
-                            self.shared.own.store(0, Ordering::Release);
-                            effects.truncate(own.1);
-                            return Ok(Some(Announced {
-                                new_events: events.into_iter().take(own.0).map(unstamp).collect(),
-                                effects,
-                            }));
-                        }
-                        Err(stop) => stop,
+                Err(StoreError::Conflict { .. }) => match self.catch_up_with().await {
+                    // The append succeeded and its reply was lost.
+                    Ok(read) if read.starts_with(&events) => {
+                        self.announced.extend(effects);
+                        return Ok(None);
                     }
-                }
+                    Ok(_) => {
+                        self.shared.own.store(0, Ordering::Release);
+                        effects.truncate(own.1);
+                        return Ok(Some(Announced {
+                            new_events: events.into_iter().take(own.0).map(unstamp).collect(),
+                            effects,
+                        }));
+                    }
+                    Err(stop) => stop,
+                },
                 Err(error) => error.into(),
             };
             // Effects in flight continue meanwhile, and their outcomes wait in the channel.
             let Some(pause) = pauses.next().filter(|_| passes(&failed)) else { break failed };
             tracing::warn!(run = %self.shared.run, error = %failed, "the store failed; retrying");
-            tokio::time::sleep(pause).await;
+            self.pause(pause).await?;
             append = made(&after);
         };
-        saved.lost(&self.shared);
         // The end of the log is unknown now: every append must wake the worker.
         self.shared.own.store(0, Ordering::Release);
         Err(failed)
@@ -150,7 +146,7 @@ impl Worker {
                 result => return result,
             };
             let Some(pause) = pauses.next() else { return Err(stop) };
-            tokio::time::sleep(pause).await;
+            self.pause(pause).await?;
         }
     }
 

@@ -42,6 +42,11 @@ pub(super) fn encoded(from: Seq, next: Seq, content: &Content) -> Option<SavedPr
     Some(SavedPrompts { from, next, version: VERSION, content: serde_json::to_string(content).ok()? })
 }
 
+/// Creates what replaces the parts of a run that has ended.
+pub(super) const fn nothing(next: Seq) -> SavedPrompts {
+    SavedPrompts { from: Seq(0), next, version: VERSION, content: String::new() }
+}
+
 /// Decodes a snapshot; an undecodable one is ignored.
 fn of_snapshot(snapshot: &Snapshot) -> Option<RunState> {
     if snapshot.version != VERSION {

@@ -37,6 +37,7 @@ mod fork;
 mod frames;
 mod handle;
 mod histories;
+mod lease;
 mod link;
 mod live;
 mod load;

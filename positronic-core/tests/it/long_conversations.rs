@@ -222,12 +222,12 @@ async fn measured() {
     let store = Counting::over(positronic_core::store::SqliteStore::open(folder.path().join("runs.db")).unwrap());
     let warm = Runner::builder().model(ScriptedModel::from_fn(counts)).store(store.clone()).build();
     for turn in 0..=1000 {
-        let begun = std::time::Instant::now();
+        let begun = tokio::time::Instant::now();
         let read = reads(&warm, &store, turn).await;
         if matches!(turn, 10 | 200 | 400 | 1000) {
             println!("{turn}: {:?} {read:?}", begun.elapsed());
             let cold = Runner::builder().model(ScriptedModel::from_fn(counts)).store(store.clone()).build();
-            let begun = std::time::Instant::now();
+            let begun = tokio::time::Instant::now();
             let read = reads(&cold, &store, turn).await;
             println!("{turn} in a new process: {:?} {read:?}", begun.elapsed());
         }

@@ -40,6 +40,11 @@ struct RecordPart {
 }
 
 impl Prompts {
+    /// Returns the event up to which parts are saved.
+    pub(crate) const fn saved(&self) -> Seq {
+        self.saved
+    }
+
     /// Returns what has changed since the last part, and the event at which that ended. `next` is the next event.
     pub(crate) fn part(&mut self, next: Seq) -> (Seq, PromptsPart) {
         let records = self.records.values_mut().filter(|record| !record.is_saved).map(Record::part).collect();

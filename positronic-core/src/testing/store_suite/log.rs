@@ -195,9 +195,12 @@ pub async fn saved_prompts_are_added<S: EventStore>(open: impl Fn() -> S) {
     _ = Sample::new("run-2").says("one").prompts(0, 1, "another").appended(&store).await;
     assert_eq!(contents(&sample.run).await, ["0 to 2: first", "2 to 4: second"]);
 
-    let mut late = sample.clone().says("late").prompts(0, 3, "late");
+    let mut late = sample.clone();
     late.append.expected = Seq(1);
-    assert_eq!(late.append(&store).await, Err(StoreError::Conflict { next: Seq(4) }));
+    assert_eq!(
+        late.says("late").prompts(0, 3, "late").append(&store).await,
+        Err(StoreError::Conflict { next: Seq(4) })
+    );
     let sample = sample.says("five").prompts(0, 5, "all").appended(&store).await;
 
     assert_eq!(contents(&sample.run).await, ["0 to 5: all"]);

@@ -17,12 +17,12 @@ CREATE TABLE runs (
     at INTEGER NOT NULL,
     wake INTEGER,
     summary TEXT NOT NULL
-) STRICT;
-INSERT INTO runs VALUES(1,'run-1',3,1,1,'completed','Sample',NULL,NULL,0,1000000,1000002,NULL,'{"run":"run-1","brain":"Sample","status":"completed","since":1000000,"started":1000000,"at":1000002,"next":3,"usage":{}}');
-INSERT INTO runs VALUES(2,'run-2',1,0,2,'waiting','Sample','ann',NULL,0,1000000,1000000,7,'{"run":"run-2","brain":"Sample","user":"ann","status":"waiting","since":1000000,"started":1000000,"at":1000000,"next":1,"usage":{},"wake":7}');
+, owner TEXT) STRICT;
+INSERT INTO runs VALUES(1,'run-1',3,1,1,'completed','Sample',NULL,NULL,0,1000000,1000002,NULL,'{"run":"run-1","brain":"Sample","version":1,"status":"completed","since":1000000,"started":1000000,"at":1000002,"next":3,"usage":{}}',NULL);
+INSERT INTO runs VALUES(2,'run-2',1,0,2,'waiting','Sample','ann',NULL,0,1000000,1000000,7,'{"run":"run-2","brain":"Sample","version":1,"user":"ann","status":"waiting","since":1000000,"started":1000000,"at":1000000,"next":1,"usage":{},"wake":7}',NULL);
 CREATE TABLE events (id INTEGER PRIMARY KEY, line TEXT NOT NULL) STRICT;
 INSERT INTO events VALUES(4294967296,'{"seq":0,"at":1000000,"type":"BRAIN_COMPLETE","result":"one"}');
-INSERT INTO events VALUES(4294967297,'{"seq":1,"at":1000001,"epoch":1,"type":"RUN_CLAIMED","holder":"somebody"}');
+INSERT INTO events VALUES(4294967297,'{"seq":1,"at":1000001,"epoch":1,"type":"RUN_CLAIMED","owner":"somebody"}');
 INSERT INTO events VALUES(4294967298,'{"seq":2,"at":1000002,"path":"Work/0.0","type":"LOOP_OUTPUT","id":"1zads8cez28xa","file":{"name":"a.txt","media_type":"text/plain","size":6,"sha256":"7365d029861e32c521f8089b00a6fb32daf0615025b69b599d1ce53501b845c2","uri":"blob:7365d029861e32c521f8089b00a6fb32daf0615025b69b599d1ce53501b845c2"}}');
 INSERT INTO events VALUES(8589934592,'{"seq":0,"at":1000000,"type":"BRAIN_COMPLETE","result":"one"}');
 CREATE TABLE snapshots (
@@ -85,16 +85,16 @@ CREATE TABLE signals (
     seq INTEGER NOT NULL,
     PRIMARY KEY (run, signal)
 ) STRICT, WITHOUT ROWID;
-INSERT INTO signals VALUES(1,'s-1',0);
 CREATE TABLE run_blobs (run INTEGER NOT NULL, sha256 TEXT NOT NULL, PRIMARY KEY (run, sha256)) STRICT, WITHOUT ROWID;
 INSERT INTO run_blobs VALUES(1,'7365d029861e32c521f8089b00a6fb32daf0615025b69b599d1ce53501b845c2');
-CREATE TABLE saved_prompts (
-    id INTEGER PRIMARY KEY,
-    first INTEGER NOT NULL,
-    version INTEGER NOT NULL,
-    content TEXT NOT NULL
+CREATE TABLE deferrals (
+    run INTEGER PRIMARY KEY,
+    owner TEXT,
+    until INTEGER,
+    failures INTEGER NOT NULL,
+    refusals TEXT NOT NULL
 ) STRICT;
-INSERT INTO saved_prompts VALUES(4294967298,0,1,'saved prompts');
+INSERT INTO deferrals VALUES(2,NULL,NULL,0,'["old code"]');
 CREATE INDEX runs_by_start ON runs (started, run);
 CREATE INDEX runs_by_user ON runs (user, started, run) WHERE user IS NOT NULL;
 CREATE INDEX runs_by_conversation ON runs (conversation, started, run) WHERE conversation IS NOT NULL;
