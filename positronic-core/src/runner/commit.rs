@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use backon::BackoffBuilder as _;
 
-use super::append::{Extras, append_of, follow, stamp};
+use super::append::{Extras, Stamp, append_of, follow, stamp};
 use super::clock::pauses;
 use super::saved::Saved;
 use super::stop::{Stop, passes};
@@ -56,7 +56,7 @@ impl Worker {
         }
         let (before, at) = {
             let state = self.shared.state();
-            (state.clone(), self.shared.now().max(state.at))
+            (state.clone(), Stamp::of_worker(self.shared.now(), state.at))
         };
         let next = before.next;
         let own = (new_events.len(), effects.len());
@@ -64,7 +64,7 @@ impl Worker {
         // An illegal event is never appended.
         let mut after = follow(&before, &events)?;
         if announces_next {
-            effects.extend(self.announce_next(&mut after, &mut events)?);
+            effects.extend(self.announce_next(&mut after, at, &mut events)?);
         }
         let saved = Saved::with(&self.shared, &after, &events);
         let (shared, epoch) = (Arc::clone(&self.shared), self.epoch);
@@ -118,14 +118,19 @@ impl Worker {
     }
 
     /// Adds the intents of the effects that the events make due, until there are none, and returns those effects.
-    fn announce_next(&self, after: &mut RunState, events: &mut Vec<Arc<Event>>) -> Result<Vec<Effect>, IllegalEvent> {
+    fn announce_next(
+        &self,
+        after: &mut RunState,
+        at: Stamp,
+        events: &mut Vec<Arc<Event>>,
+    ) -> Result<Vec<Effect>, IllegalEvent> {
         let mut effects = Vec::new();
         loop {
             let Announced { new_events, effects: more } = self.follows(after);
             if new_events.is_empty() {
                 return Ok(effects);
             }
-            let announced = stamp(new_events, after.next, after.at, Some(self.epoch));
+            let announced = stamp(new_events, after.next, at, Some(self.epoch));
             for event in &announced {
                 after.fold(event)?;
             }

@@ -9,6 +9,7 @@
 )]
 
 mod actions;
+mod active_time;
 mod agent_loop;
 mod api;
 mod approvals;

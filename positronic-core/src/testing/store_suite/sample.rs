@@ -17,6 +17,7 @@ pub fn event(seq: u64, text: &str) -> Arc<Event> {
         seq: Seq(seq),
         at: Timestamp(1_000_000 + i64::try_from(seq).unwrap()),
         epoch: None,
+        clock: None,
         path: Path::root(),
         kind: EventKind::BrainComplete { result: json!(text) },
     })
