@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use positronic_core::record::Status;
 use positronic_core::runner::{Clock as _, SystemClock};
-use positronic_core::store::RunFilter;
+use positronic_core::store::{RunFilter, RunPages};
 use serde_json::json;
 
 use crate::app::{Failure, ProjectStore, Ui};
@@ -19,7 +19,7 @@ pub(crate) async fn prune(args: &PruneArgs, ui: &mut Ui) -> Result<Exit, Failure
     let now = SystemClock.now();
     let filter = RunFilter::builder().status(status).before(earlier(now, args.before)).build();
     let client = store.client();
-    let mut rows = client.store().runs(&filter).await?;
+    let mut rows = RunPages::new(client.store(), filter).all().await?;
     // A run stays if its prompts are the history of a run that stays.
     let removable = client.removable(&rows).await?;
     let needed = rows.len() - removable.len();

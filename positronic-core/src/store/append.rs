@@ -5,7 +5,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::StoreError;
-use crate::record::{Epoch, Event, EventKind, Pending, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
+use crate::record::{
+    Epoch, Event, EventKind, Pending, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId, stored_files,
+};
 
 /// An atomic append. The store also references the files whose hashes the events contain, until it removes the run.
 #[derive(Debug, Clone)]
@@ -47,8 +49,13 @@ pub enum TimerChange {
 }
 
 impl Append {
-    /// Returns the events' lines of JSON.
-    pub(super) fn lines(&self) -> Result<Vec<Box<str>>, StoreError> {
+    /// Returns the events' lines of JSON, which a store must return byte for byte.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Failed`] when the events are not numbered from `expected`, [`StoreError::Unrecordable`] when an
+    /// event cannot be serialized.
+    pub fn lines(&self) -> Result<Vec<Box<str>>, StoreError> {
         let mut next = self.expected;
         let line = |event: &Arc<Event>| {
             if event.seq != next {
@@ -67,14 +74,20 @@ impl Append {
     }
 
     /// Returns the signals that the events accept, with the number of each event.
-    pub(super) fn signals(&self) -> impl Iterator<Item = (&SignalId, Seq)> {
+    pub fn signals(&self) -> impl Iterator<Item = (&SignalId, Seq)> {
         self.events.iter().filter_map(|event| Some((event.kind.signal()?, event.seq)))
     }
 
     /// Returns the highest epoch that a claim among the events opens.
-    pub(super) fn claims(&self) -> Option<Epoch> {
+    #[must_use]
+    pub fn claims(&self) -> Option<Epoch> {
         let claims = self.events.iter().filter(|event| matches!(event.kind, EventKind::RunClaimed { .. }));
         claims.filter_map(|event| event.epoch).max()
+    }
+
+    /// Returns the hashes of the files that these lines reference, some perhaps repeatedly.
+    pub fn files<'a>(lines: &'a [Box<str>]) -> impl Iterator<Item = &'a str> {
+        lines.iter().flat_map(|line| stored_files(line))
     }
 }
 

@@ -98,6 +98,12 @@ pub enum StoreError {
         /// What is wrong, and what to do.
         reason: String,
     },
+    /// The answer to a commit was lost: the store may have written everything or nothing.
+    #[error("the outcome of a write is unknown: {message}")]
+    Unknown {
+        /// What went wrong.
+        message: String,
+    },
     /// The operation failed; nothing was written.
     #[error("the event store failed: {message}")]
     Failed {
