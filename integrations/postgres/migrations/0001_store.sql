@@ -16,6 +16,14 @@ CREATE TABLE runs (
     at bigint NOT NULL,
     -- When the run has work; the least number for a running one.
     wake bigint,
+    -- The worker that has claimed the run and not released it, while its lease is live.
+    owner text COLLATE "C",
+    -- Until when the run is reserved for a worker, or paused after a failure if there is none.
+    hold_owner text COLLATE "C",
+    hold_until timestamptz,
+    failures bigint NOT NULL DEFAULT 0,
+    -- The codes that have refused the run.
+    refusals text[] COLLATE "C" NOT NULL DEFAULT '{}',
     summary text COLLATE "C" NOT NULL
 ) WITH (fillfactor = 70);
 CREATE INDEX runs_by_start ON runs (started, run);
@@ -23,7 +31,8 @@ CREATE INDEX runs_by_user ON runs (user_name, started, run) WHERE user_name IS N
 CREATE INDEX runs_by_conversation ON runs (conversation, started, run) WHERE conversation IS NOT NULL;
 CREATE INDEX runs_by_predecessor ON runs (after) WHERE after IS NOT NULL;
 CREATE INDEX runs_by_change ON runs (changed);
-CREATE INDEX runs_by_wake ON runs (wake) WHERE wake IS NOT NULL;
+CREATE INDEX runs_by_wake ON runs (wake, started, run) WHERE wake IS NOT NULL AND owner IS NULL;
+CREATE INDEX runs_by_owner ON runs (owner) WHERE owner IS NOT NULL;
 
 CREATE TABLE events (
     key bigint NOT NULL,
@@ -122,7 +131,7 @@ CREATE TABLE run_blobs (
 );
 CREATE INDEX run_blobs_by_content ON run_blobs (sha256);
 
--- The live workers, by the server's clock.
+-- The leases of workers, by the server's clock.
 CREATE TABLE leases (
     owner text COLLATE "C" PRIMARY KEY,
     until timestamptz NOT NULL
@@ -134,11 +143,13 @@ CREATE FUNCTION change_time() RETURNS bigint LANGUAGE sql VOLATILE AS $$
 $$;
 
 -- Appends events to a run, with everything that belongs to them. Everything is checked before the first write, so that a
--- refusal is a row and not an error. Locks are taken in this order: the run, its predecessor, webhooks, timers.
+-- refusal is a row and not an error. Locks are taken in this order: the worker's lease, the run, its predecessor,
+-- webhooks, timers.
 CREATE FUNCTION append_events(
     p_run text, p_expected bigint, p_epoch bigint, p_claims bigint, p_lines text[],
     p_status text, p_brain text, p_user text, p_conversation text, p_after text,
-    p_started bigint, p_at bigint, p_wake bigint, p_summary text,
+    p_started bigint, p_at bigint, p_wake bigint, p_owner text, p_ends_deferral boolean,
+    p_summary text,
     -- NULL: the items stay as they are.
     p_calls text[], p_sinces bigint[], p_persons boolean[], p_pending text[],
     -- Each wait names its item by its position, counted from 1.
@@ -155,7 +166,13 @@ DECLARE
     v_next bigint;
     v_epoch bigint;
     v_end CONSTANT bigint := p_expected + cardinality(p_lines);
+    v_owner text;
 BEGIN
+    -- A claim under a lease that has lapsed is void at once: its run is due.
+    IF p_owner IS NOT NULL AND (p_claims IS NOT NULL OR p_expected = 0) THEN
+        SELECT l.owner INTO v_owner FROM leases l
+            WHERE l.owner = p_owner AND l.until > clock_timestamp() FOR KEY SHARE;
+    END IF;
     IF p_expected = 0 OR cardinality(p_deliveries) > 0 OR cardinality(p_timers) > 0 THEN
         SELECT r.key, r.next, r.epoch INTO v_key, v_next, v_epoch FROM runs r WHERE r.run = p_run FOR NO KEY UPDATE;
         IF coalesce(v_next, 0) <> p_expected THEN
@@ -198,16 +215,20 @@ BEGIN
     END IF;
 
     IF p_expected = 0 AND v_key IS NULL THEN
-        INSERT INTO runs (run, next, epoch, changed, status, brain, user_name, conversation, after, started, at, wake, summary)
+        INSERT INTO runs (run, next, epoch, changed, status, brain, user_name, conversation, after, started, at, wake, owner, summary)
             VALUES (p_run, v_end, coalesce(p_claims, 0), change_time(), p_status, p_brain, p_user, p_conversation, p_after,
-                p_started, p_at, p_wake, p_summary)
+                p_started, p_at, p_wake, v_owner, p_summary)
             ON CONFLICT (run) DO NOTHING
             RETURNING runs.key INTO v_key;
     ELSE
         UPDATE runs r SET
             next = v_end, epoch = greatest(r.epoch, p_claims), changed = change_time(), status = p_status, brain = p_brain,
             user_name = p_user, conversation = p_conversation, after = p_after, started = p_started, at = p_at,
-            wake = p_wake, summary = p_summary
+            wake = p_wake, summary = p_summary,
+            owner = CASE WHEN p_claims IS NOT NULL THEN v_owner WHEN p_owner IS NOT NULL THEN r.owner END,
+            hold_owner = CASE WHEN NOT p_ends_deferral THEN r.hold_owner END,
+            hold_until = CASE WHEN NOT p_ends_deferral THEN r.hold_until END,
+            refusals = CASE WHEN p_ends_deferral THEN '{}' ELSE r.refusals END
             WHERE r.run = p_run AND r.next = p_expected AND (p_epoch IS NULL OR r.epoch <= p_epoch)
             RETURNING r.key INTO v_key;
     END IF;
@@ -329,5 +350,47 @@ BEGIN
     DELETE FROM run_blobs b WHERE b.key = v_key;
     DELETE FROM runs r WHERE r.key = v_key;
     RETURN true;
+END
+$$;
+
+-- Ends a lease, or with NULL all that have lapsed, and frees the runs that their owners have claimed.
+CREATE FUNCTION end_leases(p_owner text) RETURNS void LANGUAGE sql SET search_path FROM CURRENT AS $$
+    WITH ended AS (
+        DELETE FROM leases l WHERE l.owner IN (
+            SELECT o.owner FROM leases o
+            WHERE CASE WHEN p_owner IS NULL THEN o.until <= clock_timestamp() ELSE o.owner = p_owner END
+            FOR UPDATE SKIP LOCKED
+        ) RETURNING l.owner
+    )
+    UPDATE runs r SET owner = NULL FROM ended e WHERE r.owner = e.owner
+$$;
+
+-- Reserves runs with work that no live worker has claimed, earliest first, and returns them. The runs that another call
+-- is reserving are skipped.
+CREATE FUNCTION due_runs(
+    p_now bigint, p_owner text, p_code text, p_runs text[], p_paused boolean, p_limit bigint, p_reserve bigint
+) RETURNS TABLE (summary text, failures bigint) LANGUAGE plpgsql SET search_path FROM CURRENT
+-- The list of runs decides about the plan.
+SET plan_cache_mode = force_custom_plan AS $$
+BEGIN
+    PERFORM end_leases(NULL);
+    RETURN QUERY WITH free AS (
+        SELECT r.key FROM runs r
+        WHERE r.wake <= p_now AND r.wake IS NOT NULL AND r.owner IS NULL
+            AND (p_runs IS NULL OR r.run = ANY (p_runs))
+            AND (r.hold_until IS NULL OR r.hold_until <= clock_timestamp()
+                OR CASE WHEN r.hold_owner IS NULL THEN p_paused
+                    ELSE NOT EXISTS (SELECT FROM leases l WHERE l.owner = r.hold_owner AND l.until > clock_timestamp())
+                END)
+            AND p_code <> ALL (r.refusals)
+        ORDER BY r.wake, r.started, r.run
+        LIMIT p_limit
+        FOR NO KEY UPDATE SKIP LOCKED
+    ), held AS (
+        UPDATE runs r SET hold_owner = p_owner, hold_until = clock_timestamp() + p_reserve * interval '1 millisecond'
+        FROM free f WHERE r.key = f.key
+        RETURNING r.summary, r.failures, r.wake, r.started, r.run
+    )
+    SELECT h.summary, h.failures FROM held h ORDER BY h.wake, h.started, h.run;
 END
 $$;

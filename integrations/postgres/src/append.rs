@@ -47,7 +47,7 @@ impl Encoded {
 
     /// Returns the statement.
     pub(crate) fn statement(&self, schema: &str) -> Statement {
-        let marks: Vec<_> = (1..=37).map(|place| format!("${place}")).collect();
+        let marks: Vec<_> = (1..=39).map(|place| format!("${place}")).collect();
         let sql = format!("SELECT refusal, name, number, taker FROM {schema}.append_events({})", marks.join(", "));
         let (append, row, timers) = (&self.append, &self.append.index.summary, &self.timers);
         let lines: Vec<&str> = self.lines.iter().map(|line| &**line).collect();
@@ -78,6 +78,8 @@ impl Encoded {
             .bind(row.started.0)
             .bind(row.at.0)
             .bind(wake(row))
+            .bind(row.claim.as_ref().filter(|claim| !claim.released).map(|claim| owned(&claim.owner)))
+            .bind(append.ends_deferral())
             .bind(self.summary.as_str())
             .bind(calls)
             .bind(sinces)

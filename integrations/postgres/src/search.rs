@@ -28,6 +28,10 @@ pub(crate) async fn search(
     most: usize,
 ) -> Result<Vec<EventMatch>, DbError> {
     let wanted = wanted.to_lowercase();
+    // JSON has an escape for this character, so that no line contains it.
+    if wanted.contains('\0') {
+        return Ok(Vec::new());
+    }
     let pattern = pattern(&wanted);
     let mut found = Vec::new();
     let mut after: Option<(i64, String, i64)> = None;
@@ -75,8 +79,6 @@ fn pattern(wanted: &str) -> String {
     for char in wanted.chars() {
         match char {
             '%' | '_' | '\\' => pattern.extend(['\\', char]),
-            // A line of JSON has its escape.
-            '\0' => pattern.push_str("\\\\u0000"),
             char if char.is_ascii() => pattern.push(char),
             _ if pattern.ends_with('%') && !pattern.ends_with("\\%") => {}
             _ => pattern.push('%'),

@@ -4,8 +4,9 @@ use std::sync::{Arc, Weak};
 
 use positronic_core::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
 use positronic_core::store::{
-    Append, BoxFuture, EventMatch, EventStore, InboundWebhook, Lease, MailboxEntry, PendingFilter, PendingItem,
-    PostOutcome, RunFilter, Snapshot, StoreError, TimerFilter, Watcher, content_hash, verify_content,
+    Append, BoxFuture, Deferral, DueFilter, DueRun, EventMatch, EventStore, InboundWebhook, Lease, MailboxEntry,
+    PendingFilter, PendingItem, PostOutcome, RunFilter, Snapshot, StoreError, TimerFilter, Watcher, content_hash,
+    verify_content,
 };
 use sqlx_core::connection::ConnectOptions as _;
 use sqlx_postgres::{PgConnectOptions, PgRow};
@@ -226,7 +227,7 @@ impl PostgresStore {
         self.write_rows(|schema| leases::acquire(schema, &owner, options.lease_ttl), |_| Ok(())).await?;
         let guard =
             leases::Guard { connections: Arc::clone(connections), schema: schema.clone(), owner: owner.clone() };
-        Ok(Lease::new(owner, guard))
+        Ok(Lease::expiring(owner, options.lease_ttl, guard))
     }
 }
 
@@ -458,8 +459,26 @@ impl EventStore for PostgresStore {
         Box::pin(self.new_lease())
     }
 
+    fn renew_lease<'a>(&'a self, owner: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(self.write_rows(
+            move |schema| leases::renew(schema, owner, self.shared.options.lease_ttl),
+            move |rows| match rows.is_empty() {
+                true => Err(StoreError::LeaseLapsed { owner: owner.to_owned() }.into()),
+                false => Ok(()),
+            },
+        ))
+    }
+
     fn is_lease_live<'a>(&'a self, owner: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {
         Box::pin(self.read_rows(move |schema| leases::find(schema, owner), |rows| Ok(!rows.is_empty())))
+    }
+
+    fn due<'a>(&'a self, filter: &'a DueFilter) -> BoxFuture<'a, Result<Vec<DueRun>, StoreError>> {
+        Box::pin(self.write_rows(move |schema| leases::due(schema, filter), |rows| leases::due_runs(&rows)))
+    }
+
+    fn defer<'a>(&'a self, run: &'a RunId, next: Seq, deferral: &'a Deferral) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(self.write_rows(move |schema| leases::defer(schema, run, next, deferral), |_| Ok(())))
     }
 
     fn watch(&self, run: Option<&RunId>, watcher: Weak<dyn Watcher>) {

@@ -49,12 +49,12 @@ pub enum TimerChange {
 }
 
 impl Append {
-    /// Returns the events' lines of JSON, which a store must return byte for byte.
+    /// Returns the events' lines of JSON.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Failed`] when the events are not numbered from `expected`, [`StoreError::Unrecordable`] when an
-    /// event cannot be serialized.
+    /// [`StoreError::Unrecordable`] when an event cannot be serialized, [`StoreError::Failed`] when their numbers do not
+    /// begin with `expected` or have a gap.
     pub fn lines(&self) -> Result<Vec<Box<str>>, StoreError> {
         let mut next = self.expected;
         let line = |event: &Arc<Event>| {
@@ -76,6 +76,17 @@ impl Append {
     /// Returns the signals that the events accept, with the number of each event.
     pub fn signals(&self) -> impl Iterator<Item = (&SignalId, Seq)> {
         self.events.iter().filter_map(|event| Some((event.kind.signal()?, event.seq)))
+    }
+
+    /// Returns whether the append ends a reservation, a pause and refusals of its run: it claims the run, or it is a
+    /// signal. A note that no worker claims the run is not one.
+    #[must_use]
+    pub fn ends_deferral(&self) -> bool {
+        self.events.iter().any(|event| match event.kind {
+            EventKind::RunClaimed { .. } => true,
+            EventKind::RunNotClaimed { .. } => false,
+            _ => self.epoch.is_none(),
+        })
     }
 
     /// Returns the highest epoch that a claim among the events opens.

@@ -98,8 +98,14 @@ pub enum StoreError {
         /// What is wrong, and what to do.
         reason: String,
     },
-    /// The answer to a commit was lost: the store may have written everything or nothing.
-    #[error("the outcome of a write is unknown: {message}")]
+    /// The worker's lease has lapsed or was released; other workers may claim its runs.
+    #[error("the lease of the worker `{owner}` has lapsed")]
+    LeaseLapsed {
+        /// The worker.
+        owner: String,
+    },
+    /// The store's answer was lost: whether it has written is unknown.
+    #[error("the event store's answer was lost, so it is unknown whether it has written: {message}")]
     Unknown {
         /// What went wrong.
         message: String,

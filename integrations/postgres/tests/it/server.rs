@@ -54,8 +54,13 @@ pub(crate) async fn database() -> Option<Database> {
 
 impl Database {
     pub(crate) async fn open(&self) -> PostgresStore {
-        let options = PostgresOptions::builder().url(&self.url).schema(&self.schema).connections(4).build();
-        PostgresStore::with(options).await.expect("the store opens")
+        PostgresStore::with(self.options()).await.expect("the store opens")
+    }
+
+    /// Returns the options of a store with few connections, whose leases lapse soon.
+    pub(crate) fn options(&self) -> PostgresOptions {
+        let options = PostgresOptions::builder().url(&self.url).schema(&self.schema).connections(4);
+        options.lease_ttl(Duration::from_secs(4)).build()
     }
 
     /// Connects without the store, with the schema as search path.
