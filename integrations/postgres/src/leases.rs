@@ -4,15 +4,15 @@
 //! deletes it, and frees the runs of its owner. So the queue is an index of free runs with work, however many runs wait or
 //! are claimed.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use positronic_core::record::{RunId, Seq};
 use positronic_core::store::{Deferral, DueFilter, DueRun};
-use sqlx_postgres::PgRow;
+use sqlx_core::connection::ConnectOptions as _;
+use sqlx_postgres::{PgConnectOptions, PgRow};
 
 use crate::append::owned;
-use crate::connections::{Connections, Statement, get, statement};
+use crate::connections::{Statement, get, statement};
 use crate::failure::DbError;
 use crate::rows::{limit, number};
 
@@ -89,22 +89,40 @@ fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(LONGEST).min(LONGEST)
 }
 
-/// Releases a lease on drop, if a runtime is at hand; otherwise the lease lapses.
+/// Releases a lease on drop, so that other workers need not wait for its end.
+///
+/// It has a connection and a runtime of its own: at the end of a process the runtime of the store may be gone.
 pub(crate) struct Guard {
-    pub(crate) connections: Arc<Connections>,
+    pub(crate) connect: PgConnectOptions,
     pub(crate) schema: String,
     pub(crate) owner: String,
 }
 
+/// How long a drop waits for the release at most; then the lease lapses.
+const PATIENCE: Duration = Duration::from_millis(500);
+
 impl Drop for Guard {
     fn drop(&mut self) {
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        let (connections, schema, owner) =
-            (Arc::clone(&self.connections), std::mem::take(&mut self.schema), std::mem::take(&mut self.owner));
-        runtime.spawn(async move {
-            if let Err(error) = connections.rows(|| release(&schema, &owner)).await {
-                tracing::debug!(?error, "cannot release a lease; it will lapse");
-            }
+        let (connect, owner) = (self.connect.clone(), self.owner.clone());
+        let statement = release(&self.schema, &owner);
+        let work = move || -> Result<(), String> {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let runtime = runtime.map_err(|error| error.to_string())?;
+            runtime.block_on(async {
+                let released = tokio::time::timeout(PATIENCE, async {
+                    let mut db = connect.connect().await?;
+                    statement.execute(&mut db).await
+                });
+                released.await.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
+                Ok(())
+            })
+        };
+        let thread = std::thread::Builder::new().name("positronic-release".to_owned()).spawn(work);
+        let released = thread.map_err(|error| error.to_string()).and_then(|thread| {
+            thread.join().unwrap_or_else(|_| Err("it panicked".to_owned()))
         });
+        if let Err(error) = released {
+            tracing::debug!(owner = self.owner, error, "cannot release a lease; it will lapse");
+        }
     }
 }

@@ -38,6 +38,7 @@ struct Shared {
     /// The quoted name of the schema.
     schema: String,
     options: PostgresOptions,
+    connect: PgConnectOptions,
     connections: Arc<Connections>,
     changes: Arc<Changes>,
     tasks: Vec<AbortHandle>,
@@ -95,7 +96,7 @@ impl PostgresStore {
         ));
         let changes = Arc::new(Changes::new(unique(), &place.schema, &quoted));
         let tasks = changes.start(&connections, &connect, options.read_only);
-        Ok(Self { shared: Arc::new(Shared { place, schema: quoted, options, connections, changes, tasks }) })
+        Ok(Self { shared: Arc::new(Shared { place, schema: quoted, options, connect, connections, changes, tasks }) })
     }
 
     /// Reads rows, and converts them.
@@ -222,11 +223,10 @@ impl PostgresStore {
     }
 
     async fn new_lease(&self) -> Result<Lease, StoreError> {
-        let Shared { connections, schema, options, .. } = &*self.shared;
+        let Shared { connect, schema, options, .. } = &*self.shared;
         let owner = format!("{}-{}", std::process::id(), unique());
         self.write_rows(|schema| leases::acquire(schema, &owner, options.lease_ttl), |_| Ok(())).await?;
-        let guard =
-            leases::Guard { connections: Arc::clone(connections), schema: schema.clone(), owner: owner.clone() };
+        let guard = leases::Guard { connect: connect.clone(), schema: schema.clone(), owner: owner.clone() };
         Ok(Lease::expiring(owner, options.lease_ttl, guard))
     }
 }

@@ -15,7 +15,7 @@ use crate::render::{ShortIds, run_table};
 pub(crate) async fn prune(args: &PruneArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let over = Status::ALL.into_iter().filter(|status| status.is_over());
     let status = if args.status.is_empty() { over.collect() } else { args.status.clone() };
-    let store = ProjectStore::open_existing(ui)?;
+    let store = ProjectStore::open_existing(ui).await?;
     let now = SystemClock.now();
     let filter = RunFilter::builder().status(status).before(earlier(now, args.before)).build();
     let client = store.client();

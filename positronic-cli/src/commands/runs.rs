@@ -15,7 +15,7 @@ use crate::render::{ShortIds, run_table, truncate};
 const FOUND: usize = 10_000;
 
 pub(crate) async fn runs(project: Option<&Project>, args: &RunsArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let store = ProjectStore::open_to_read(ui)?;
+    let store = ProjectStore::open_to_read(ui).await?;
     let now = SystemClock.now();
     let client = store.client();
     let mut rows = listed(&client, args, now).await?;

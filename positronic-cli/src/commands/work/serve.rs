@@ -27,7 +27,7 @@ use crate::session::{AT_ONCE, Interrupt, interrupts};
 /// Maximum wait for the last events of all runs.
 const PATIENCE: Duration = Duration::from_secs(1);
 pub(super) async fn serve(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let store = ProjectStore::open(ui)?;
+    let store = ProjectStore::open(ui).await?;
     if !args.once {
         ui.notice(&format!("serving the runs in {}; press Ctrl-C to release them", store.location))?;
     }
