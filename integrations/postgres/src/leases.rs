@@ -118,9 +118,9 @@ impl Drop for Guard {
             })
         };
         let thread = std::thread::Builder::new().name("positronic-release".to_owned()).spawn(work);
-        let released = thread.map_err(|error| error.to_string()).and_then(|thread| {
-            thread.join().unwrap_or_else(|_| Err("it panicked".to_owned()))
-        });
+        let released = thread
+            .map_err(|error| error.to_string())
+            .and_then(|thread| thread.join().unwrap_or_else(|_| Err("it panicked".to_owned())));
         if let Err(error) = released {
             tracing::debug!(owner = self.owner, error, "cannot release a lease; it will lapse");
         }
