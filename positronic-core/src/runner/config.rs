@@ -7,6 +7,7 @@ use std::time::Duration;
 use indexmap::IndexMap;
 use tokio::sync::OnceCell;
 
+use super::detached::ToolExecutor;
 use super::feed::Feeds;
 use super::live::LiveDeltas;
 use super::registry::RunRegistry;
@@ -118,6 +119,12 @@ pub struct Runner {
     pub(super) unattended: Unattended,
     #[builder(default, setter(skip))]
     pub(super) actions: ActionSet,
+    /// Performs tool calls apart from the workers.
+    #[builder(default, setter(skip))]
+    pub(super) executor: Option<Arc<dyn ToolExecutor>>,
+    /// Whether the caller continues the runs after a wait, instead of this runner.
+    #[builder(default, setter(skip))]
+    pub(super) driven: bool,
 }
 
 impl Runner {
@@ -126,6 +133,13 @@ impl Runner {
     pub fn sink(mut self, sink: impl EventSink) -> Self {
         self.sinks.push(Feeds::new(Arc::new(sink)));
         self
+    }
+
+    /// Lets an executor perform the tool calls that it takes, apart from the workers of their runs; see
+    /// [`detached`](super::detached).
+    #[must_use]
+    pub fn tool_executor(self, executor: impl ToolExecutor) -> Self {
+        Self { executor: Some(Arc::new(executor)), ..self }
     }
 
     /// Registers a brain by its title, for its runs and for `cx.brains()`.
