@@ -18,6 +18,7 @@ fn row(run: &str, brain: &str, status: Status, why: Option<&str>, age: i64) -> R
     RunSummary {
         run: RunId::new(run),
         brain: brain.into(),
+        version: 1,
         user: None,
         conversation: None,
         after: None,

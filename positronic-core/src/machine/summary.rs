@@ -18,6 +18,7 @@ pub fn summary(run: &RunId, state: &RunState, before: Option<&RunSummary>) -> Ru
     RunSummary {
         run: run.clone(),
         brain: root.map(|root| Arc::clone(&root.title)).unwrap_or_default(),
+        version: root.map(|root| root.version).unwrap_or_default(),
         user: state.start.user.clone(),
         conversation: state.start.conversation.clone(),
         after: state.start.after.clone(),

@@ -85,6 +85,9 @@ pub struct RunSummary {
     pub run: RunId,
     /// The title of its brain.
     pub brain: Arc<str>,
+    /// The version of the brain's code; 0 in rows that an earlier release wrote.
+    #[serde(default)]
+    pub version: u32,
     /// The user it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,

@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use backon::BackoffBuilder as _;
+
+use super::clock::pauses;
 use crate::machine::{IllegalEvent, RunState, pending, summary};
 use crate::record::{Claim, Epoch, Event, NewEvent, RunId, RunSummary, Seq, SignalId, Timestamp};
 use crate::store::{Append, EventStore, Index, Snapshot, StoreError, TimerChange};
@@ -39,6 +42,32 @@ pub(super) fn append_of(
 ) -> Append {
     let index = index(run, before, after, row);
     Append { expected: before.next, epoch, events: events.to_vec(), index, deliveries, timers, snapshot }
+}
+
+/// Appends events. If the store's answer is lost, appends them again: then either they are written, or the conflict shows
+/// whether they were.
+pub(super) async fn append(store: &dyn EventStore, run: &RunId, append: Append) -> Result<(), StoreError> {
+    let mut lost = match store.append(run, append.clone()).await {
+        Err(lost @ StoreError::Unknown { .. }) => lost,
+        answer => return answer,
+    };
+    for pause in pauses().build() {
+        tokio::time::sleep(pause).await;
+        match store.append(run, append.clone()).await {
+            Err(error @ StoreError::Unknown { .. }) => lost = error,
+            // The first one may still have been written.
+            Err(StoreError::Failed { .. }) => {}
+            Err(refused @ (StoreError::Conflict { .. } | StoreError::Fenced { .. })) => {
+                match store.read(run, append.expected, append.events.len()).await {
+                    Ok(events) if events == append.events => return Ok(()),
+                    Ok(_) => return Err(refused),
+                    Err(_) => {}
+                }
+            }
+            answer => return answer,
+        }
+    }
+    Err(lost)
 }
 
 /// Folds events into a copy of a state.

@@ -4,8 +4,8 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use super::Runner;
-use super::append::worker_of;
-use super::append::{Extras, append_of, follow, stamp};
+use super::append::{Extras, append, append_of, follow, stamp, worker_of};
+use super::lease::HeldLease;
 use super::registry::RunGuard;
 use super::restore::migration;
 use super::shared::Shared;
@@ -55,30 +55,25 @@ pub(super) async fn claim(shared: &Arc<Shared>) -> Result<Box<Worker>, NoClaim> 
         }
         let held = |by| if idle { NoClaim::Idle } else { NoClaim::Claimed { by } };
         let Some(guard) = guard else {
-            return Err(held(runner.owner().await?.name().to_owned()));
+            return Err(held(runner.lease().await?.owner().to_owned()));
         };
-        if let Some(by) = other_worker(runner, &state).await? {
+        let lease = runner.lease().await?;
+        if let Some(by) = other_worker(runner, &lease, &state).await? {
             return Err(held(by));
         }
-        let (epoch, owner) = (epoch_after(&state), runner.owner().await?.name().to_owned());
+        let (epoch, owner) = (epoch_after(&state), lease.owner().to_owned());
         let mut new_events = vec![NewEvent::new(Path::root(), EventKind::RunClaimed { owner, trace: None })];
         let migrated =
             state.root.as_ref().map(|root| migration(root, definition)).transpose().map_err(Stop::Changed)?;
         new_events.extend(migrated.flatten().map(|kind| NewEvent::new(Path::root(), kind)));
         let events = stamp(new_events, state.next, shared.now().max(state.at), Some(epoch));
         let after = follow(&state, &events)?;
-        let Some(worker) = restored(shared, &after, definition, epoch, guard).await? else { continue };
+        let Some(worker) = restored(shared, &after, definition, (epoch, lease), guard).await? else { continue };
         let row = shared.summary().clone();
-        let append = append_of(
-            &shared.run,
-            &state,
-            &after,
-            Some(&row),
-            &events,
-            Extras { epoch: Some(epoch), ..Extras::default() },
-        );
-        let summary = append.index.summary.clone();
-        match runner.store.append(&shared.run, append).await {
+        let extras = Extras { epoch: Some(epoch), ..Extras::default() };
+        let claimed = append_of(&shared.run, &state, &after, Some(&row), &events, extras);
+        let summary = claimed.index.summary.clone();
+        match append(&*runner.store, &shared.run, claimed).await {
             Ok(()) => {
                 shared.take_over(after, summary, &events);
                 return Ok(worker);
@@ -98,10 +93,10 @@ async fn restored(
     shared: &Arc<Shared>,
     after: &RunState,
     definition: &Arc<BrainDefinition>,
-    epoch: Epoch,
+    claim: (Epoch, Arc<HeldLease>),
     guard: RunGuard,
 ) -> Result<Option<Box<Worker>>, Stop> {
-    let mut worker = pin!(Worker::restored(shared, after, definition, epoch, guard));
+    let mut worker = pin!(Worker::restored(shared, after, definition, claim, guard));
     loop {
         tokio::select! {
             biased;
@@ -120,7 +115,7 @@ async fn restored(
 async fn release_idle(shared: &Shared, state: &RunState) -> Result<(), Stop> {
     let runner = &shared.runner;
     let Some(Claim { epoch, owner, released: false }) = &state.claim else { return Ok(()) };
-    if state.has_ended() || runner.owner().await?.name() != &**owner {
+    if state.has_ended() || runner.lease().await?.owner() != &**owner {
         return Ok(());
     }
     let Some(_guard) = runner.registry.guard(&shared.run) else { return Ok(()) };
@@ -136,9 +131,9 @@ pub(super) async fn append_alone(shared: &Shared, epoch: Epoch, kind: EventKind)
     let after = follow(&before, &events)?;
     let row = shared.summary().clone();
     let extras = Extras { epoch: Some(epoch), ..Extras::default() };
-    let append = append_of(&shared.run, &before, &after, Some(&row), &events, extras);
-    let summary = append.index.summary.clone();
-    match shared.runner.store.append(&shared.run, append).await {
+    let alone = append_of(&shared.run, &before, &after, Some(&row), &events, extras);
+    let summary = alone.index.summary.clone();
+    match append(&*shared.runner.store, &shared.run, alone).await {
         Ok(()) => shared.take_over(after, summary, &events),
         Err(StoreError::Conflict { .. }) => {}
         Err(error) => return Err(error.into()),
@@ -153,8 +148,7 @@ pub(super) fn epoch_after(state: &RunState) -> Epoch {
 
 /// Returns the name of another runner's worker that has claimed the run. This runner's own workers are in the
 /// registry.
-async fn other_worker(runner: &Runner, state: &RunState) -> Result<Option<String>, StoreError> {
-    let own = runner.owner().await?.name();
+async fn other_worker(runner: &Runner, own: &HeldLease, state: &RunState) -> Result<Option<String>, StoreError> {
     let worker = worker_of(&*runner.store, state.claim.as_ref()).await?;
-    Ok(worker.filter(|worker| *worker != own).map(str::to_owned))
+    Ok(worker.filter(|worker| *worker != own.owner()).map(str::to_owned))
 }

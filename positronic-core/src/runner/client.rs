@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::append::{Extras, append_of, follow, stamp, worker_of};
+use super::append::{Extras, append, append_of, follow, stamp, worker_of};
 use super::live::LiveDeltas;
 use super::signals::{SignalError, recordable, send};
 use super::{Clock, Ids, SystemClock, UuidIds, load};
@@ -266,8 +266,8 @@ impl Client {
         let at = self.clock.now().max(before.at);
         let events = stamp(vec![NewEvent::new(Path::root(), kind)], before.next, at, None);
         let after = follow(&before, &events).map_err(|error| StoreError::corrupt_log(&row.run, error))?;
-        let append = append_of(&row.run, &before, &after, Some(row), &events, Extras::default());
-        match self.store.append(&row.run, append).await {
+        let noted = append_of(&row.run, &before, &after, Some(row), &events, Extras::default());
+        match append(&*self.store, &row.run, noted).await {
             Err(StoreError::Conflict { .. }) => Ok(()),
             appended => appended,
         }
@@ -301,10 +301,10 @@ impl Client {
         if state.root.is_none() {
             return Err(StoreError::corrupt_log(run, "it does not begin with the start of the run"));
         }
-        let mut append = append_of(run, &none, &state, None, events, Extras::default());
+        let mut imported = append_of(run, &none, &state, None, events, Extras::default());
         // The webhooks that it waits for may be in this store's mailbox.
-        append.index.summary.mail = append.index.summary.status == Status::Waiting && hears_mail(&state);
-        self.store.append(run, append).await
+        imported.index.summary.mail = imported.index.summary.status == Status::Waiting && hears_mail(&state);
+        append(&*self.store, run, imported).await
     }
 
     /// Returns the bytes of a file by their SHA-256 in hexadecimal digits; `None` if the store does not have

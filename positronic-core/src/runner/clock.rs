@@ -25,9 +25,14 @@ pub trait Ids: Send + Sync + 'static {
     fn jitter(&self) -> f64;
 }
 
-/// Returns the pauses between retries of a failed operation: 50 ms, doubled each time, 12.75 s in all.
+/// Returns the pauses between retries of a failed operation: 50 ms, doubled up to two seconds, 45 seconds in all, which
+/// covers the failover of a database.
 pub(super) const fn pauses() -> ExponentialBuilder {
-    ExponentialBuilder::new().with_min_delay(Duration::from_millis(50)).with_factor(2.0).with_max_times(8)
+    ExponentialBuilder::new()
+        .with_min_delay(Duration::from_millis(50))
+        .with_factor(2.0)
+        .with_max_delay(Duration::from_secs(2))
+        .with_max_times(27)
 }
 
 /// The longest sleep before the clock is read again: the runtime's own clock stands still while the machine is

@@ -82,7 +82,7 @@ impl Worker {
         self.shared.own.store(next.0 + events.len() as u64, Ordering::Release);
         let mut pauses = pauses().build();
         let failed = loop {
-            let failed = match shared.runner.store.append(&shared.run, append).await {
+            let failed = match self.until_lost(shared.runner.store.append(&shared.run, append)).await? {
                 Ok(()) => {
                     if let Some(snapshot) = &snapshot {
                         self.shared.snapshot.store(snapshot.next.0, Ordering::Relaxed);
@@ -113,7 +113,7 @@ impl Worker {
             // Effects in flight continue meanwhile, and their outcomes wait in the channel.
             let Some(pause) = pauses.next().filter(|_| passes(&failed)) else { break failed };
             tracing::warn!(run = %self.shared.run, error = %failed, "the store failed; retrying");
-            tokio::time::sleep(pause).await;
+            self.pause(pause).await?;
             append = made(&after);
         };
         // The end of the log is unknown now: every append must wake the worker.
@@ -150,7 +150,7 @@ impl Worker {
                 result => return result,
             };
             let Some(pause) = pauses.next() else { return Err(stop) };
-            tokio::time::sleep(pause).await;
+            self.pause(pause).await?;
         }
     }
 

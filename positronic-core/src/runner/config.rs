@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use indexmap::IndexMap;
-use tokio::sync::OnceCell;
 
 use super::detached::ToolExecutor;
 use super::feed::Feeds;
+use super::lease::{HeldLease, LeaseKeeper};
 use super::live::LiveDeltas;
 use super::registry::RunRegistry;
 use super::resume_backoff::ResumeBackoffs;
@@ -20,7 +20,7 @@ use crate::dsl::{Action, Runnable, usage_panic};
 use crate::model::{Model, RetryPolicy};
 use crate::record::{MAX_DOCUMENT_BYTES, PriceTable, Start, Tier};
 use crate::sink::EventSink;
-use crate::store::{EventStore, Lease, MemoryStore, StoreError};
+use crate::store::{EventStore, MemoryStore, StoreError};
 
 use super::{Clock, Ids, RunHandle, StartError, SystemClock, UuidIds};
 
@@ -97,7 +97,7 @@ pub struct Runner {
     #[builder(default = MAX_DOCUMENT_BYTES)]
     pub(super) max_document_bytes: usize,
     #[builder(default, setter(skip))]
-    pub(super) owner: Arc<OnceCell<Lease>>,
+    pub(super) lease: LeaseKeeper,
     #[builder(default, setter(skip))]
     pub(super) registry: RunRegistry,
     #[builder(default, setter(skip))]
@@ -215,18 +215,19 @@ impl Runner {
         Ok(self.start_definition(definition, options, start).await?.typed())
     }
 
-    /// Returns the name under which this runner and its clones claim runs, as in `RUN_CLAIMED`.
+    /// Returns the name under which this runner and its clones claim runs now, as in `RUN_CLAIMED`. After the loss of a
+    /// lease they get another one.
     ///
     /// # Errors
     ///
     /// [`StoreError`] if the store fails.
     pub async fn worker(&self) -> Result<String, StoreError> {
-        Ok(self.owner().await?.name().to_owned())
+        Ok(self.lease().await?.owner().to_owned())
     }
 
-    /// Returns the lease under which this runner claims runs. It stays live as long as the runner.
-    pub(super) async fn owner(&self) -> Result<&Lease, StoreError> {
-        self.owner.get_or_try_init(|| self.store.acquire_lease()).await
+    /// Returns the lease under which this runner claims runs. It is renewed as long as the runner exists.
+    pub(super) async fn lease(&self) -> Result<Arc<HeldLease>, StoreError> {
+        self.lease.get(&self.store).await
     }
 
     pub(super) fn definition_of(&self, title: &str) -> Option<Arc<BrainDefinition>> {

@@ -1,6 +1,6 @@
 //! The runs of a store that have work, for a server.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -9,14 +9,18 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::Client;
+use super::append::worker_of;
+use super::lease::LeaseKeeper;
 use super::resume_backoff::ResumeBackoffs;
 use super::server::KnownRunners;
 use super::stop::ResumeError;
-use crate::record::{Claim, ClaimRefusal, EventKind, RunId, RunSummary, Seq};
-use crate::store::{RunFilter, StoreError, Watcher};
+use crate::record::{ClaimRefusal, EventKind, RunId, RunSummary, Seq};
+use crate::store::{Deferral, DueFilter, RunFilter, StoreError, Watcher};
 
 /// How often to look for due runs and for dead workers of other processes.
 const LOOK: Duration = Duration::from_secs(1);
+/// How long a run is reserved at most: it waits for a permit, its log is loaded, and its plugins are asked.
+const RESERVED: Duration = Duration::from_mins(1);
 /// How long other workers have to claim a run that this one cannot, before its log says that no worker has claimed
 /// it.
 const NOTED_AFTER: Duration = Duration::from_secs(10);
@@ -27,10 +31,16 @@ pub(super) struct Due {
     /// The runners of the server, which know their own workers.
     known: KnownRunners,
     backoffs: ResumeBackoffs,
+    /// Under which runs are reserved.
+    lease: LeaseKeeper,
+    /// Identifies the server's code; without it, only this server skips the runs that it has refused.
+    code: Option<String>,
+    /// Whether pauses do not count.
+    once: bool,
     rung: Arc<Rung>,
     /// When all runs are listed again.
     list: Instant,
-    /// The runs that cannot be claimed here.
+    /// The runs that cannot be claimed here, until their logs say so.
     refused: HashMap<RunId, Refused>,
 }
 
@@ -64,11 +74,17 @@ impl Watcher for Rung {
 }
 
 impl Due {
-    pub(super) fn new(client: Client, known: KnownRunners, backoffs: ResumeBackoffs) -> Self {
+    pub(super) fn new(
+        client: Client,
+        (known, lease): (KnownRunners, LeaseKeeper),
+        backoffs: ResumeBackoffs,
+        code: Option<String>,
+        once: bool,
+    ) -> Self {
         let rung = Arc::new(Rung::default());
         let watcher: Arc<dyn Watcher> = Arc::clone(&rung) as Arc<dyn Watcher>;
         client.store().watch(None, Arc::downgrade(&watcher) as Weak<dyn Watcher>);
-        Self { client, known, backoffs, rung, list: Instant::now(), refused: HashMap::new() }
+        Self { client, known, backoffs, lease, code, once, rung, list: Instant::now(), refused: HashMap::new() }
     }
 
     /// Waits until the next look is worthwhile. Cancel-safe.
@@ -79,98 +95,153 @@ impl Due {
         }
     }
 
-    /// Returns the runs with work that no live worker has claimed, except `busy` ones, refused ones without
-    /// changes since, and paused ones. It reads only their rows. What it misses because the store fails is found
-    /// within a second.
-    pub(super) async fn rows(&mut self, busy: impl Fn(&RunId) -> bool) -> Result<Vec<RunSummary>, StoreError> {
-        let (store, filter) = (self.client.store(), RunFilter::builder().due(self.client.now()).build());
-        let rung = self.rung.take();
+    /// Reserves and returns up to `limit` runs with work that no live worker has claimed, except `busy` ones. It reads
+    /// only their rows. What it misses because the store fails is found within a second.
+    pub(super) async fn rows(
+        &mut self,
+        limit: usize,
+        busy: impl Fn(&RunId) -> bool,
+    ) -> Result<Vec<RunSummary>, StoreError> {
+        if limit == 0 {
+            return Ok(Vec::new());
+        }
+        let listed = Instant::now() >= self.list;
+        let runs: Vec<_> = self.rung.take().into_iter().filter(|run| !listed && !busy(run)).collect();
         let mut rows = Vec::new();
-        if Instant::now() >= self.list {
+        if listed {
             self.list = Instant::now() + LOOK;
-            rows = store.runs(&filter).await?;
-            let listed: HashSet<_> = rows.iter().map(|row| &row.run).collect();
-            self.refused.retain(|run, _| listed.contains(run));
-            self.note_refusals(&rows).await;
-        } else {
-            for run in rung.iter().filter(|run| !busy(run)) {
-                match store.run(run).await {
-                    Ok(row) => rows.extend(Some(row).filter(|row| filter.passes(row))),
-                    Err(StoreError::NoSuchRun { .. }) => {}
-                    Err(error) => return Err(error),
-                }
+            self.note_refusals().await;
+            rows = self.own_failures().await?;
+        } else if runs.is_empty() {
+            return Ok(rows);
+        }
+        let (owner, code) = self.names().await?;
+        let filter = DueFilter { runs, paused: self.once, ..self.filter(owner, code, limit) };
+        let due = self.client.store().due(&filter).await?;
+        if due.len() == limit {
+            self.list = Instant::now();
+        }
+        for run in due {
+            self.backoffs.know(&run.summary.run, run.failures);
+            if rows.iter().all(|row| row.run != run.summary.run) {
+                rows.push(run.summary);
             }
         }
-        rows.retain(|row| !busy(&row.run) && self.refused.get(&row.run).is_none_or(|refused| refused.next != row.next));
-        let mut due = Vec::with_capacity(rows.len());
-        // Each worker's lease is checked once per list: one worker can have many runs.
-        let mut alive = HashMap::new();
+        let mut fresh = Vec::with_capacity(rows.len());
         for row in rows {
-            if self.is_free(&row, &mut alive).await? && !self.rests(&row).await {
-                due.push(row);
+            if !busy(&row.run) && !self.rests(&row).await {
+                fresh.push(row);
             }
         }
-        Ok(due)
+        Ok(fresh)
     }
 
-    /// Returns whether a run is paused after a failure and no signal has arrived since.
+    fn filter(&self, owner: String, code: String, limit: usize) -> DueFilter {
+        DueFilter::builder().now(self.client.now()).owner(owner).code(code).limit(limit).reserve(RESERVED).build()
+    }
+
+    /// Returns the owner of the server's lease and the name of its code.
+    async fn names(&self) -> Result<(String, String), StoreError> {
+        let lease = self.lease.get(&self.client.shared_store()).await?;
+        let owner = lease.owner().to_owned();
+        let code = self.code.clone().unwrap_or_else(|| owner.clone());
+        Ok((owner, code))
+    }
+
+    /// Returns the runs that have failed here, whose pause is over, and that no other worker has claimed. A worker that
+    /// fails may leave its run without a release.
+    async fn own_failures(&self) -> Result<Vec<RunSummary>, StoreError> {
+        let (store, filter) = (self.client.store(), RunFilter::builder().due(self.client.now()).build());
+        let mut rows = Vec::new();
+        for run in self.backoffs.over() {
+            let row = match store.run(&run).await {
+                Ok(row) => row,
+                Err(StoreError::NoSuchRun { .. }) => continue,
+                Err(error) => return Err(error),
+            };
+            let is_free = match worker_of(store, row.claim.as_ref()).await? {
+                Some(owner) => self.known.get(owner).is_some_and(|runner| !runner.registry.has(&run)),
+                None => true,
+            };
+            if is_free && filter.passes(&row) {
+                rows.push(row);
+            }
+        }
+        Ok(rows)
+    }
+
+    /// Returns whether a run is paused after a failure here and no signal has arrived since.
     async fn rests(&self, row: &RunSummary) -> bool {
         let Some(rest) = self.backoffs.rest(&row.run) else { return false };
         let events = self.client.store().read(&row.run, rest.since, usize::MAX).await.unwrap_or_default();
         !self.backoffs.records_signal(&row.run, &events)
     }
 
-    /// Returns whether no live worker has claimed a run.
-    async fn is_free(&self, row: &RunSummary, alive: &mut HashMap<Arc<str>, bool>) -> Result<bool, StoreError> {
-        let Some(Claim { owner, released: false, .. }) = &row.claim else { return Ok(true) };
-        if let Some(runner) = self.known.get(owner) {
-            return Ok(!runner.registry.has(&row.run));
-        }
-        if let Some(alive) = alive.get(owner) {
-            return Ok(!alive);
-        }
-        let is_lease_live = self.client.store().is_lease_live(owner).await?;
-        alive.insert(Arc::clone(owner), is_lease_live);
-        Ok(!is_lease_live)
-    }
-
     /// Records once per claim in the log of each refused run that no worker claims it, after other workers had
     /// time to. A failed append is retried with the next list.
-    async fn note_refusals(&self, rows: &[RunSummary]) {
-        for row in rows.iter().filter(|row| row.refused.is_none()) {
-            let Some(refused) = self.refused.get(&row.run) else { continue };
-            if refused.next != row.next || refused.since.elapsed() < NOTED_AFTER {
-                continue;
-            }
-            let owner = self.known.only().unwrap_or_default();
-            let (reason, message) = (refused.reason, refused.message.clone());
-            let noted = self.client.note(row, EventKind::RunNotClaimed { owner, reason, message }).await;
-            if let Err(error) = noted {
-                tracing::warn!(run = %row.run, %error, "the log does not say yet that the run is not claimed");
+    async fn note_refusals(&mut self) {
+        let late: Vec<_> = self
+            .refused
+            .iter()
+            .filter(|(_, refused)| refused.since.elapsed() >= NOTED_AFTER)
+            .map(|(run, _)| run.clone())
+            .collect();
+        for run in late {
+            let Some(refused) = self.refused.remove(&run) else { continue };
+            if let Err(error) = self.note(&run, &refused).await {
+                tracing::warn!(%run, %error, "the log does not say yet that the run is not claimed");
+                self.refused.insert(run, refused);
             }
         }
     }
 
-    /// Looks at a busy run again; its earlier failures no longer count, since it has made progress.
+    async fn note(&self, run: &RunId, refused: &Refused) -> Result<(), StoreError> {
+        let row = match self.client.store().run(run).await {
+            Ok(row) => row,
+            Err(StoreError::NoSuchRun { .. }) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        if row.refused.is_some() || row.next != refused.next {
+            return Ok(());
+        }
+        let owner = self.known.only().unwrap_or_default();
+        let (reason, message) = (refused.reason, refused.message.clone());
+        self.client.note(&row, EventKind::RunNotClaimed { owner, reason, message }).await
+    }
+
+    /// Looks at a run again that was busy.
     pub(super) fn again(&self, run: &RunId) {
-        self.backoffs.clear(run);
         self.rung.appended(run, Seq(0));
     }
 
-    /// Excludes a run that cannot be claimed here until it changes. If no other worker claims it within ten
-    /// seconds, its log says so once, as `RUN_NOT_CLAIMED`, and its row says why.
-    pub(super) fn refuse(&mut self, row: &RunSummary, reason: ClaimRefusal, message: &str) {
-        // The note itself is not a change.
-        let known = self.refused.get(&row.run).filter(|_| row.refused == Some(reason));
-        let since = known.map_or_else(Instant::now, |known| known.since);
-        let refused = Refused { next: row.next, since, reason, message: message.to_owned() };
-        self.refused.insert(row.run.clone(), refused);
+    /// Hides a run that cannot be claimed here from workers with the same code until it changes. If no other worker
+    /// claims it within ten seconds, its log says so once, as `RUN_NOT_CLAIMED`, and its row says why.
+    pub(super) async fn refuse(&mut self, row: &RunSummary, reason: ClaimRefusal, message: &str) {
+        let refused = Refused { next: row.next, since: Instant::now(), reason, message: message.to_owned() };
+        if row.refused.is_none() {
+            self.refused.insert(row.run.clone(), refused);
+        }
+        if let Ok((_, code)) = self.names().await {
+            self.defer(row, &Deferral::Refused { code }).await;
+        }
     }
 
     /// Pauses a run after a failure that a retry may fix, until a signal arrives or the pause is over: one second
     /// at first, doubled after each failure, up to five minutes.
-    pub(super) fn rest(&self, row: &RunSummary, reason: Option<ResumeError>) {
-        self.backoffs.add(&row.run, row.next, reason);
+    pub(super) async fn rest(&self, row: &RunSummary, reason: Option<ResumeError>) {
+        let paused = self.backoffs.add(&row.run, row.next, reason);
+        self.defer(row, &paused).await;
+    }
+
+    /// Ends the reservation of a run that this server does not claim.
+    pub(super) async fn give_back(&self, row: &RunSummary) {
+        self.defer(row, &Deferral::Released).await;
+    }
+
+    async fn defer(&self, row: &RunSummary, deferral: &Deferral) {
+        if let Err(error) = self.client.store().defer(&row.run, row.next, deferral).await {
+            tracing::debug!(run = %row.run, %error, "the store does not know when the run is due again");
+        }
     }
 }
 

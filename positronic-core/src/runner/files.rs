@@ -55,7 +55,7 @@ pub(super) async fn load_files(shared: &Shared, request: &ModelRequest) -> Resul
 }
 
 const fn is_temporary(error: &StoreError) -> bool {
-    matches!(error, StoreError::Failed { .. })
+    matches!(error, StoreError::Failed { .. } | StoreError::Unknown { .. })
 }
 
 /// Returns the failure of a request whose files the store cannot read or write. A later try can succeed if the store recovers.

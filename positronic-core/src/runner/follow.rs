@@ -58,7 +58,7 @@ impl<R> RunHandle<R> {
     ///
     /// # Errors
     ///
-    /// The stream yields a [`StoreError`] and ends if the store still cannot be read after retries for 12.75
+    /// The stream yields a [`StoreError`] and ends if the store still cannot be read after retries for 45
     /// seconds. Follow the run again from the next number then.
     #[must_use]
     pub fn follow(&self, from: Seq) -> BoxStream<'static, Result<RunUpdate, StoreError>> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use super::append::{Extras, append_of, follow, stamp};
+use super::append::{Extras, append, append_of, follow, stamp};
 use super::restore::migration;
 use super::{Client, ResumeError, RunHandle, Runner};
 use crate::machine::{RunState, Stage};
@@ -115,10 +115,10 @@ impl Client {
         let none = RunState::default();
         let after = follow(&none, &events).map_err(|error| StoreError::corrupt_log(run, error))?;
         let new = self.new_run();
-        let mut append = append_of(&new, &none, &after, None, &events, Extras::default());
+        let mut forked = append_of(&new, &none, &after, None, &events, Extras::default());
         // Lists show the fork as a run of now; the events that it shares keep their times.
-        (append.index.summary.started, append.index.summary.since) = (now, now);
-        self.store().append(&new, append).await?;
+        (forked.index.summary.started, forked.index.summary.since) = (now, now);
+        append(self.store(), &new, forked).await?;
         Ok(new)
     }
 

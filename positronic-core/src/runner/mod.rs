@@ -39,6 +39,7 @@ mod follower;
 mod fork;
 mod frames;
 mod handle;
+mod lease;
 mod link;
 mod live;
 mod load;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::append::{Extras, append_of, follow, stamp, worker_of};
+use super::append::{Extras, append, append_of, follow, stamp, worker_of};
 use super::catch::panicked;
 use super::claim::{NoClaim, append_alone, claim};
 use super::restore::migration;
@@ -23,7 +23,7 @@ use crate::machine::{RunState, has_limit_of_money};
 use crate::projection::Prompts;
 use crate::record::{
     BrainStart, EndReason, Epoch, EventKind, Failure, NewEvent, Path, PluginStates, RunId, RunSummary, Seq, Start,
-    check_document, check_message,
+    check_document, check_message, sha256,
 };
 use crate::store::StoreError;
 
@@ -103,7 +103,8 @@ impl Runner {
         }
         let epoch = Epoch(1);
         let mut now = self.clock.now();
-        let owner = self.owner().await?.name().to_owned();
+        let lease = self.lease().await?;
+        let owner = lease.owner().to_owned();
         let trace = begin.start.as_ref().and_then(|start| start.actor.trace.clone());
         let before = begin.start.as_ref().and_then(|start| start.after.clone());
         let mut prompts = match before {
@@ -123,9 +124,9 @@ impl Runner {
         let state = follow(&none, &events).map_err(|error| StoreError::corrupt_log(run, error))?;
         // One append begins the run and fires the trigger.
         let timers = fires(&state.start, now).into_iter().collect();
-        let append = append_of(run, &none, &state, None, &events, Extras { timers, ..Extras::default() });
-        let summary = append.index.summary.clone();
-        self.store.append(run, append).await?;
+        let begun = append_of(run, &none, &state, None, &events, Extras { timers, ..Extras::default() });
+        let summary = begun.index.summary.clone();
+        append(&*self.store, run, begun).await?;
         for event in &events {
             prompts.apply(event);
         }
@@ -135,7 +136,7 @@ impl Runner {
         shared.feed(Seq(0));
         let begun = shared.state().clone();
         let made = match guard {
-            Some(guard) => Worker::restored(&shared, &begun, &definition, epoch, guard).await.map(Some),
+            Some(guard) => Worker::restored(&shared, &begun, &definition, (epoch, lease), guard).await.map(Some),
             None => Ok(None),
         };
         let worker = match made {
@@ -210,15 +211,18 @@ impl Runner {
         {
             return Err(ResumeError::Claimed { by });
         }
+        if row.status.is_over() {
+            return Err(ResumeError::Over { run: run.clone() });
+        }
+        let title = Arc::clone(&row.brain);
+        let Some(definition) = definition.or_else(|| self.definition_of(&title)) else {
+            return Err(ResumeError::NoBrain { brain: title.to_string() });
+        };
         let folded = load::whole(&*self.store, run).await?;
         drop(place);
         if folded.state.has_ended() {
             return Err(ResumeError::Over { run: run.clone() });
         }
-        let title = Arc::clone(&folded.summary.brain);
-        let Some(definition) = definition.or_else(|| self.definition_of(&title)) else {
-            return Err(ResumeError::NoBrain { brain: title.to_string() });
-        };
         if let Some(root) = &folded.state.root {
             migration(root, &definition).map_err(|difference| ResumeError::Changed { difference })?;
         }
@@ -253,6 +257,15 @@ impl Runner {
         Err(ResumeError::Prices { what })
     }
 
+    /// Returns a hash of the brains' code and of the prices, on which refusals of runs depend.
+    pub(super) fn code_name(&self) -> String {
+        let brains = self.brains.values().map(|brain| format!("{} {}", brain.title, brain.fingerprint()));
+        let mut parts: Vec<_> = brains.collect();
+        parts.sort();
+        parts.extend(self.prices.as_ref().map(|prices| format!("{} {}", prices.currency, prices.as_of)));
+        sha256(parts.join("\n").as_bytes())
+    }
+
     /// Returns a client of the store: lists, decisions, webhooks.
     #[must_use]
     pub fn client(&self) -> Client {
@@ -263,9 +276,9 @@ impl Runner {
     /// Returns the live worker that has claimed a run, from its row.
     pub(super) async fn claimed_by(&self, row: &RunSummary) -> Result<Option<String>, StoreError> {
         let worker = worker_of(&*self.store, row.claim.as_ref()).await?.map(str::to_owned);
-        let own = self.owner().await?.name();
+        let own = self.lease().await?;
         // A worker of this runner that is not registered has left the run without releasing it.
-        Ok(worker.filter(|worker| worker != own || self.registry.has(&row.run)))
+        Ok(worker.filter(|worker| worker != own.owner() || self.registry.has(&row.run)))
     }
 }
 

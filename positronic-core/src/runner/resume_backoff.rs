@@ -1,5 +1,7 @@
 //! Pauses after failures of a run, so that a run that fails repeatedly does not overload its store: one second,
 //! doubled after each failure up to five minutes, until a signal arrives.
+//!
+//! The store has the same pause, for other workers and for the time after a restart.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,6 +12,7 @@ use tokio::time::Instant;
 
 use super::stop::ResumeError;
 use crate::record::{Event, RunId, Seq};
+use crate::store::Deferral;
 
 const FIRST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(5 * 60);
@@ -20,7 +23,7 @@ pub(super) struct ResumeBackoffs(Arc<Mutex<HashMap<RunId, ResumeBackoff>>>);
 
 struct ResumeBackoff {
     reason: Option<ResumeError>,
-    pause: Duration,
+    failures: u32,
     until: Instant,
     /// The number of the next event at the failure.
     next: Seq,
@@ -34,15 +37,30 @@ pub(super) struct Rest {
 }
 
 impl ResumeBackoffs {
-    /// Pauses a run after a failure at event `next`.
-    pub(super) fn add(&self, run: &RunId, next: Seq, reason: Option<ResumeError>) {
+    /// Pauses a run after a failure at event `next`, and returns what the store is told of it.
+    pub(super) fn add(&self, run: &RunId, next: Seq, reason: Option<ResumeError>) -> Deferral {
         let now = Instant::now();
         let mut all = self.0.lock();
         // A failure long ago is unrelated.
         all.retain(|_, last| last.until + LONGEST > now);
-        let last = all.get(run).map(|last| last.pause);
-        let pause = last.map_or(FIRST, |last| (last * 2).min(LONGEST));
-        all.insert(run.clone(), ResumeBackoff { reason, pause, until: now + pause, next });
+        let failures = all.get(run).map_or(0, |last| last.failures).saturating_add(1);
+        let pause = FIRST.saturating_mul(1 << (failures - 1).min(16)).min(LONGEST);
+        all.insert(run.clone(), ResumeBackoff { reason, failures, until: now + pause, next });
+        Deferral::Paused { failures, pause }
+    }
+
+    /// Continues the count of failures that other workers have begun. The run is not paused.
+    pub(super) fn know(&self, run: &RunId, failures: u32) {
+        if failures > 0 {
+            let known = ResumeBackoff { reason: None, failures, until: Instant::now(), next: Seq::default() };
+            self.0.lock().entry(run.clone()).or_insert(known);
+        }
+    }
+
+    /// Returns the runs that have failed here and whose pause is over.
+    pub(super) fn over(&self) -> Vec<RunId> {
+        let now = Instant::now();
+        self.0.lock().iter().filter(|(_, last)| last.until <= now).map(|(run, _)| run.clone()).collect()
     }
 
     /// Returns the rest of a run's pause.
@@ -69,8 +87,8 @@ impl ResumeBackoffs {
         }
     }
 
-    /// Forgets the failures of a run that has made progress.
-    pub(super) fn clear(&self, run: &RunId) {
-        self.0.lock().remove(run);
+    /// Forgets the failures of a run that has made progress, and returns whether there were any.
+    pub(super) fn clear(&self, run: &RunId) -> bool {
+        self.0.lock().remove(run).is_some()
     }
 }

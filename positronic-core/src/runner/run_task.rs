@@ -28,6 +28,7 @@ use super::worker::{Left, Worker};
 use crate::definition::with_document_limit;
 use crate::machine::next;
 use crate::record::{Status, Timestamp};
+use crate::store::Deferral;
 
 /// How often to check whether another process's worker is alive.
 const LOOK: Duration = Duration::from_secs(1);
@@ -56,7 +57,9 @@ async fn attend_within(shared: Arc<Shared>, mut begun: Option<Box<Worker>>) {
                     backoffs.clear(&shared.run);
                     return shared.publish(Phase::Ended);
                 }
-                Left::Released | Left::Lost => backoffs.clear(&shared.run),
+                Left::Released if backoffs.clear(&shared.run) => shared.defer(&Deferral::Released).await,
+                Left::Released => {}
+                Left::Lost => _ = backoffs.clear(&shared.run),
                 Left::Failed(stop) => {
                     shared.publish(Phase::Stopped(stop.into()));
                     look = rest();
@@ -78,7 +81,9 @@ async fn attend_within(shared: Arc<Shared>, mut begun: Option<Box<Worker>>) {
                 }
                 Err(stop) => {
                     let reason = ResumeError::from(stop);
-                    backoffs.add(&shared.run, shared.state().next, Some(reason.clone()));
+                    let next = shared.state().next;
+                    let paused = backoffs.add(&shared.run, next, Some(reason.clone()));
+                    shared.defer(&paused).await;
                     shared.publish(Phase::Stopped(reason));
                     rest()
                 }

@@ -1,6 +1,7 @@
 //! Resumes all runs with work: once, or as long as a runner serves a store.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::future::join_all;
@@ -11,8 +12,12 @@ use super::resume_options::Resumption;
 use super::serve_event::ServeEvent;
 use super::server::Server;
 use super::{ResumeError, RunHandle, Runner};
-use crate::record::RunId;
-use crate::store::{RunFilter, StoreError};
+use crate::record::{RunId, RunSummary};
+use crate::store::{Deferral, DueFilter, StoreError};
+
+/// How many runs are reserved at once, and for how long: until the last of them is claimed.
+const PAGE: usize = 256;
+const RESERVED: Duration = Duration::from_mins(1);
 
 impl Runner {
     /// Resumes a run for a server, with at most 16 loads at once.
@@ -29,16 +34,23 @@ impl Runner {
     ///
     /// [`StoreError`] if the runs cannot be listed. The error of a single run is in its result.
     pub async fn recover(&self) -> Result<Vec<(RunId, Result<RunHandle<Value>, ResumeError>)>, StoreError> {
-        let due = RunFilter::builder().due(self.clock.now()).build();
+        let lease = self.lease().await?;
         let mut free = Vec::new();
-        for row in self.store.runs(&due).await? {
-            if self.claimed_by(&row).await?.is_none() {
-                free.push(row.run);
+        loop {
+            let due = DueFilter::builder().now(self.clock.now()).owner(lease.owner()).code(self.code_name());
+            let due = self.store.due(&due.paused(true).limit(PAGE).reserve(RESERVED).build()).await?;
+            if due.is_empty() {
+                break;
             }
+            free.extend(due.into_iter().map(|due| due.summary));
         }
-        let claim = |run| async move {
-            let resumed = self.claim_due(&run).await;
-            (run, resumed)
+        let claim = |row: RunSummary| async move {
+            let resumed = self.claim_due(&row.run).await;
+            if resumed.is_err() {
+                // The reservation would end by itself.
+                _ = self.store.defer(&row.run, row.next, &Deferral::Released).await;
+            }
+            (row.run, resumed)
         };
         Ok(join_all(free.into_iter().map(claim)).await)
     }

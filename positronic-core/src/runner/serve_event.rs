@@ -22,6 +22,12 @@ pub trait FindRunner: Send + Sync {
     ///
     /// [`NoRunner`] if no runner can start it here.
     fn for_trigger<'a>(&'a self, timer: &'a Timer) -> BoxFuture<'a, Result<Runner, NoRunner>>;
+
+    /// Returns a text that identifies the code of its runners, such as a hash of its brains. Servers with the same code
+    /// do not load a run that one of them has refused. With `None` only the server itself remembers it.
+    fn code(&self) -> Option<String> {
+        None
+    }
 }
 
 impl FindRunner for Runner {
@@ -31,6 +37,10 @@ impl FindRunner for Runner {
 
     fn for_trigger<'a>(&'a self, _: &'a Timer) -> BoxFuture<'a, Result<Runner, NoRunner>> {
         Box::pin(std::future::ready(Ok(self.clone())))
+    }
+
+    fn code(&self) -> Option<String> {
+        Some(self.code_name())
     }
 }
 

@@ -24,6 +24,7 @@ use tokio::time::Instant;
 
 use super::due::Due;
 use super::firing::may_retry;
+use super::lease::LeaseKeeper;
 use super::resume_backoff::ResumeBackoffs;
 use super::serve_event::{ClaimError, FindRunner, NotFired, ServeEvent};
 use super::trigger_backoffs::TriggerBackoffs;
@@ -33,6 +34,8 @@ use crate::store::StoreError;
 
 /// How often due triggers are listed.
 const LOOK: Duration = Duration::from_secs(1);
+/// How many runs are reserved and claimed at once: twice as many as are loaded at once.
+const CLAIMS: usize = 32;
 
 /// The runners of a server, by the names under which they claim runs.
 #[derive(Clone, Default)]
@@ -79,6 +82,8 @@ pub struct Server<F> {
     find: F,
     once: bool,
     known: KnownRunners,
+    /// Under which it reserves runs; each of its runners claims under its own.
+    lease: LeaseKeeper,
     backoffs: ResumeBackoffs,
     triggers: TriggerBackoffs,
     leaves: watch::Sender<bool>,
@@ -89,13 +94,14 @@ impl<F: FindRunner> Server<F> {
     pub fn new(client: Client, find: F) -> Self {
         let (known, backoffs, triggers) =
             (KnownRunners::default(), ResumeBackoffs::default(), TriggerBackoffs::default());
-        Self { client, find, once: false, known, backoffs, triggers, leaves: watch::Sender::new(false) }
+        let lease = LeaseKeeper::default();
+        Self { client, find, once: false, known, lease, backoffs, triggers, leaves: watch::Sender::new(false) }
     }
 
     /// Creates the server of one runner, with which it shares the pauses of runs and triggers.
     pub(super) async fn alone(runner: &Runner, find: F) -> Self {
         let (backoffs, triggers) = (runner.backoffs.clone(), runner.trigger_backoffs.clone());
-        let server = Self { backoffs, triggers, ..Self::new(runner.client(), find) };
+        let server = Self { lease: runner.lease.clone(), backoffs, triggers, ..Self::new(runner.client(), find) };
         // Runs that it claimed earlier must not count as another worker's.
         if let Err(error) = server.known.add(runner).await {
             tracing::warn!(%error, "the worker's name is not known yet");
@@ -113,9 +119,11 @@ impl<F: FindRunner> Server<F> {
     /// has released its runs, or with [`Server::once`] when there is no more work. Claimed runs continue
     /// independently of the stream.
     pub fn events(&self) -> BoxStream<'_, ServeEvent> {
+        let (names, backoffs) = ((self.known.clone(), self.lease.clone()), self.backoffs.clone());
         let serving = Serving {
             server: self,
-            due: Due::new(self.client.clone(), self.known.clone(), self.backoffs.clone()),
+            due: Due::new(self.client.clone(), names, backoffs, self.find.code(), self.once),
+            claiming: 0,
             list_triggers: Instant::now(),
             leaves: self.leaves.subscribe(),
             timers: VecDeque::new(),
@@ -152,6 +160,8 @@ struct Serving<'a, F> {
     timers: VecDeque<Timer>,
     /// Whether triggers are being listed or one is being started.
     is_firing: bool,
+    /// How many runs are being claimed.
+    claiming: usize,
     /// The runs that are claimed or in progress.
     busy: HashSet<RunId>,
     jobs: FuturesUnordered<BoxFuture<'a, Done>>,
@@ -178,7 +188,7 @@ impl<'a, F: FindRunner> Serving<'a, F> {
             }
             tokio::select! {
                 Some(done) = self.jobs.next() => {
-                    self.note(done);
+                    self.note(done).await;
                     if leaves || !self.server.once || !self.jobs.is_empty() {
                         continue;
                     }
@@ -204,7 +214,7 @@ impl<'a, F: FindRunner> Serving<'a, F> {
                 Done::Listed(server.client.due_triggers().await.map(|due| server.triggers.ready(due)))
             }));
         }
-        match self.due.rows(|run| self.busy.contains(run)).await {
+        match self.due.rows(CLAIMS.saturating_sub(self.claiming), |run| self.busy.contains(run)).await {
             Ok(rows) => rows.into_iter().for_each(|row| self.claim(row)),
             Err(error) => self.events.push_back(ServeEvent::Failed(error)),
         }
@@ -213,6 +223,7 @@ impl<'a, F: FindRunner> Serving<'a, F> {
     fn claim(&mut self, row: RunSummary) {
         let server = self.server;
         self.busy.insert(row.run.clone());
+        self.claiming += 1;
         self.jobs.push(Box::pin(async move {
             let claimed = async {
                 let runner = server.runner(server.find.for_run(&row).await?).await.map_err(ResumeError::Store)?;
@@ -251,7 +262,7 @@ impl<'a, F: FindRunner> Serving<'a, F> {
         }));
     }
 
-    fn note(&mut self, done: Done) {
+    async fn note(&mut self, done: Done) {
         match done {
             Done::Listed(listed) => {
                 self.is_firing = false;
@@ -262,12 +273,14 @@ impl<'a, F: FindRunner> Serving<'a, F> {
                 self.fire_next();
             }
             Done::Claimed { row, claimed: Ok(run) } => {
+                self.claiming -= 1;
                 self.events.push_back(ServeEvent::Claimed { run: row.run, from: row.next });
                 self.wait_for(run);
             }
             Done::Claimed { row, claimed: Err(error) } => {
+                self.claiming -= 1;
                 self.busy.remove(&row.run);
-                self.refused(&row, error);
+                self.refused(&row, error).await;
             }
             Done::Settled { run, settled } => {
                 self.busy.remove(&run);
@@ -302,18 +315,18 @@ impl<'a, F: FindRunner> Serving<'a, F> {
         }
     }
 
-    fn refused(&mut self, row: &RunSummary, error: ClaimError) {
+    async fn refused(&mut self, row: &RunSummary, error: ClaimError) {
         let is_elsewhere = matches!(
             error,
             ClaimError::Resume(ResumeError::Claimed { .. } | ResumeError::Over { .. } | ResumeError::Leaves)
         );
         if is_elsewhere {
-            return;
+            return self.due.give_back(row).await;
         }
         match (error.refusal(), &error) {
-            (Some(reason), _) => self.due.refuse(row, reason, &error.to_string()),
-            (None, ClaimError::Resume(error)) => self.due.rest(row, Some(error.clone())),
-            (None, ClaimError::NoRunner(_)) => self.due.rest(row, None),
+            (Some(reason), _) => self.due.refuse(row, reason, &error.to_string()).await,
+            (None, ClaimError::Resume(error)) => self.due.rest(row, Some(error.clone())).await,
+            (None, ClaimError::NoRunner(_)) => self.due.rest(row, None).await,
         }
         self.events.push_back(ServeEvent::Refused { run: row.run.clone(), error });
     }

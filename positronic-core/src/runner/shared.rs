@@ -16,7 +16,7 @@ use crate::definition::BrainDefinition;
 use crate::machine::RunState;
 use crate::projection::Prompts;
 use crate::record::{Event, RunId, RunSummary, Seq, Timestamp};
-use crate::store::Watcher;
+use crate::store::{Deferral, Watcher};
 
 pub(super) struct Shared {
     pub(super) runner: Runner,
@@ -135,6 +135,14 @@ impl Shared {
             prompts.apply(event);
         }
         *self.summary() = summary;
+    }
+
+    /// Tells the store when the run is due again.
+    pub(super) async fn defer(&self, deferral: &Deferral) {
+        let next = self.state().next;
+        if let Err(error) = self.runner.store.defer(&self.run, next, deferral).await {
+            tracing::debug!(run = %self.run, %error, "the store does not know when the run is due again");
+        }
     }
 
     /// Folds in the events of other writers and returns them.

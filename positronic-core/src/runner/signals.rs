@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Clock;
-use super::append::{Extras, append_of, follow, stamp};
+use super::append::{Extras, append, append_of, follow, stamp};
 use crate::machine::{KNOWN_SIGNALS, Refusal, RunState, admit, decided};
 use crate::record::{NewEvent, RunId, Seq, Signal, SignalId, SignalKind, check_document, check_message, check_text};
 use crate::store::{EventStore, StoreError};
@@ -84,7 +84,7 @@ pub(super) async fn send(
         }
         let row = store.run(run).await?;
         let extras = Extras { deliveries: deliveries.to_vec(), ..Extras::default() };
-        match store.append(run, append_of(run, &state, &after, Some(&row), &events, extras)).await {
+        match append(store, run, append_of(run, &state, &after, Some(&row), &events, extras)).await {
             Ok(()) => return Ok(Sent { accepted, next: after.next, is_new: true }),
             Err(StoreError::Conflict { .. }) => {
                 catch_up(store, run, &mut state).await?;

@@ -1,7 +1,7 @@
 //! The reasons why a worker stops at a run, or does not claim it.
 
 use crate::machine::IllegalEvent;
-use crate::record::{ClaimRefusal, RunId};
+use crate::record::{ClaimRefusal, Path, RunId};
 use crate::store::StoreError;
 
 /// The message for a run that a runner does not claim, or no longer continues, because it releases all of them.
@@ -16,6 +16,14 @@ pub enum ResumeError {
     Claimed {
         /// The worker.
         by: String,
+    },
+    /// The worker's lease has lapsed: it could not renew it in time, so another worker may claim the run.
+    #[error("the worker `{owner}` has lost its lease{}", abandoned(.in_flight))]
+    LeaseLost {
+        /// The worker.
+        owner: String,
+        /// The work in flight that it has abandoned, and whose outcome is unknown.
+        in_flight: Vec<Path>,
     },
     /// The run has ended.
     #[error("the run `{run}` has ended")]
@@ -86,6 +94,7 @@ impl ResumeError {
 impl From<Stop> for ResumeError {
     fn from(stop: Stop) -> Self {
         match stop {
+            Stop::LeaseLost { owner, in_flight } => Self::LeaseLost { owner, in_flight },
             Stop::Lost => Self::Claimed { by: "another worker".to_owned() },
             Stop::Store(error) => Self::Store(error),
             Stop::Illegal(error) => Self::Illegal(error),
@@ -104,6 +113,14 @@ pub(super) enum Stop {
     /// Another worker has claimed the run.
     #[error("another worker has the run")]
     Lost,
+    /// The worker's lease has lapsed.
+    #[error("the worker `{owner}` has lost its lease{}", abandoned(.in_flight))]
+    LeaseLost {
+        /// The worker.
+        owner: String,
+        /// The abandoned work.
+        in_flight: Vec<Path>,
+    },
     /// The store failed.
     #[error(transparent)]
     Store(StoreError),
@@ -136,7 +153,17 @@ impl From<StoreError> for Stop {
     }
 }
 
-/// Returns whether a retry may succeed: the store failed at an operation.
+/// Returns whether a retry may succeed: the store failed at an operation, or its answer was lost.
 pub(super) const fn passes(stop: &Stop) -> bool {
-    matches!(stop, Stop::Store(StoreError::Failed { .. }))
+    matches!(stop, Stop::Store(StoreError::Failed { .. } | StoreError::Unknown { .. }))
+}
+
+fn abandoned(in_flight: &[Path]) -> String {
+    match in_flight {
+        [] => String::new(),
+        paths => {
+            let paths: Vec<_> = paths.iter().map(|path| format!("`{path}`")).collect();
+            format!(" and has abandoned {}, whose outcome is unknown", paths.join(", "))
+        }
+    }
 }

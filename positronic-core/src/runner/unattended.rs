@@ -16,15 +16,16 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use parking_lot::Mutex;
-use tokio::sync::{Notify, OnceCell};
+use tokio::sync::Notify;
 
 use super::clock::sleep_until;
+use super::lease::{LeaseKeeper, WeakKeeper};
 use super::resume_options::Resumption;
 use super::shared::Shared;
 use super::{Clock, ResumeError, Runner};
 use crate::definition::BrainDefinition;
 use crate::record::{RunId, Seq, Timestamp};
-use crate::store::{Lease, StoreError, Watcher};
+use crate::store::{StoreError, Watcher};
 
 /// How long until another look at a run that another worker has claimed or whose row could not be read.
 const LOOK: Duration = Duration::from_secs(1);
@@ -137,19 +138,18 @@ impl Runs {
 /// A runner that holds no lease: other workers may claim its runs as soon as the runner itself is gone.
 struct Asleep {
     runner: Runner,
-    owner: Weak<OnceCell<Lease>>,
+    lease: WeakKeeper,
 }
 
 impl Asleep {
     fn of(runner: &Runner) -> Self {
-        let owner = Arc::downgrade(&runner.owner);
-        let runner =
-            Runner { unattended: runner.unattended.weak(), owner: Arc::new(OnceCell::new()), ..runner.clone() };
-        Self { runner, owner }
+        let lease = runner.lease.downgrade();
+        let runner = Runner { unattended: runner.unattended.weak(), lease: LeaseKeeper::default(), ..runner.clone() };
+        Self { runner, lease }
     }
 
     fn wake(&self) -> Option<Runner> {
-        Some(Runner { owner: self.owner.upgrade()?, ..self.runner.clone() })
+        Some(Runner { lease: self.lease.upgrade()?, ..self.runner.clone() })
     }
 }
 
@@ -249,7 +249,8 @@ async fn continued(
         Err(ResumeError::Claimed { .. }) => Looked::Waits(Some(now.after(LOOK))),
         Err(error) => {
             tracing::warn!(%run, %error, "cannot resume the run");
-            runner.backoffs.add(run, row.next, Some(error));
+            let paused = runner.backoffs.add(run, row.next, Some(error));
+            runner.store.defer(run, row.next, &paused).await?;
             let rest = runner.backoffs.rest(run).map_or(LOOK, |rest| rest.left);
             Looked::Waits(Some(now.after(rest)))
         }

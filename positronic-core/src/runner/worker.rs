@@ -13,6 +13,7 @@ use super::catch::panicked;
 use super::clock::sleep;
 use super::clock::sleep_until;
 use super::frames::Frames;
+use super::lease::HeldLease;
 use super::link::RunLink;
 use super::registry::RunGuard;
 use super::report;
@@ -29,6 +30,8 @@ use crate::store::StoreError;
 pub(super) struct Worker {
     pub(super) shared: Arc<Shared>,
     pub(super) epoch: Epoch,
+    /// The lease of the claim.
+    lease: Arc<HeldLease>,
     pub(super) frames: Frames,
     pub(super) link: Arc<RunLink>,
     pub(super) reports: Reports,
@@ -89,7 +92,7 @@ impl Worker {
         shared: &Arc<Shared>,
         state: &RunState,
         definition: &Arc<BrainDefinition>,
-        epoch: Epoch,
+        (epoch, lease): (Epoch, Arc<HeldLease>),
         guard: RunGuard,
     ) -> Result<Box<Self>, Stop> {
         let (reports, incoming) = mpsc::unbounded_channel();
@@ -97,6 +100,7 @@ impl Worker {
         let frames = Frames::restored(&shared.run, state, definition, &link).await?;
         Ok(Box::new(Self {
             epoch,
+            lease,
             frames,
             link,
             reports,
@@ -118,14 +122,22 @@ impl Worker {
     pub(super) async fn work(mut self: Box<Self>) -> Left {
         // A panic must not leave the handle's waiters without an answer.
         let driven = AssertUnwindSafe(self.drive()).catch_unwind().await;
+        let mut in_flight: Vec<_> = self.flights.keys().cloned().collect();
+        in_flight.sort_by_key(order);
         for (_, flight) in self.flights.drain() {
             flight.task.abort();
         }
         let stop = match driven.unwrap_or_else(|panic| Err(Stop::Panicked(panicked(&*panic).to_string()))) {
             Ok(left) => return left,
             Err(Stop::Lost) => {
-                tracing::warn!(run = %self.shared.run, "another worker has claimed the run");
+                tracing::warn!(run = %self.shared.run, ?in_flight, "another worker has claimed the run");
                 return Left::Lost;
+            }
+            // Another worker may claim the run from now on, so this one writes nothing more.
+            Err(Stop::LeaseLost { owner, .. }) => {
+                let stop = Stop::LeaseLost { owner, in_flight };
+                tracing::error!(run = %self.shared.run, reason = %stop, "the run's worker stops");
+                return Left::Failed(stop);
             }
             Err(stop) => stop,
         };
@@ -137,12 +149,13 @@ impl Worker {
         tracing::error!(run = %self.shared.run, reason = %stop, "the run's worker stops");
         let next = self.shared.state().next;
         // Before the release wakes other tasks of this runner.
-        self.shared.runner.backoffs.add(&self.shared.run, next, Some(stop.clone().into()));
+        let paused = self.shared.runner.backoffs.add(&self.shared.run, next, Some(stop.clone().into()));
         let mut free = self.mail_unread || self.shared.state().has_ended();
         while !free {
             // After a release another worker need not wait until this process ends.
             free = self.release(stop.to_string()).await.unwrap_or(true) || self.shared.state().has_ended();
         }
+        self.shared.defer(&paused).await;
         Left::Failed(stop)
     }
 
@@ -306,6 +319,21 @@ impl Worker {
         }
     }
 
+    /// Sleeps before a retry, unless the lease is lost first.
+    pub(super) async fn pause(&mut self, pause: Duration) -> Result<(), Stop> {
+        self.until_lost(tokio::time::sleep(pause)).await
+    }
+
+    /// Runs work, and stops it when the lease is lost.
+    pub(super) async fn until_lost<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Stop> {
+        let lease = Arc::clone(&self.lease);
+        tokio::select! {
+            biased;
+            done = work => Ok(done),
+            () = lease.lost() => Err(lost(&lease)),
+        }
+    }
+
     /// Returns whether an effect is in flight at a path.
     pub(super) fn is_in_flight(&self, path: &Path) -> bool {
         self.flights.contains_key(path)
@@ -370,10 +398,11 @@ impl Worker {
     /// Waits for a report, for another writer's append, or for the next due time. Returns `false` after `linger`
     /// without any.
     async fn wait(&mut self, wake: Option<Timestamp>, linger: Duration) -> Result<bool, Stop> {
-        let shared = Arc::clone(&self.shared);
+        let (shared, lease) = (Arc::clone(&self.shared), Arc::clone(&self.lease));
         tokio::select! {
             biased;
             Some(report) = self.incoming.recv() => self.take(*report).await?,
+            () = lease.lost() => return Err(lost(&lease)),
             () = shared.bell.notified() => self.catch_up().await?,
             Ok(()) = self.leaves.changed() => {}
             () = sleep_until(&*shared.runner.clock, wake) => {}
@@ -445,6 +474,10 @@ impl Worker {
         }
         Ok(())
     }
+}
+
+fn lost(lease: &HeldLease) -> Stop {
+    Stop::LeaseLost { owner: lease.owner().to_owned(), in_flight: Vec::new() }
 }
 
 /// Orders paths numerically: call 2 before call 10.

@@ -5,7 +5,7 @@
 //! A sink gets the events of every run of its runner; [`RunHandle::follow`](crate::runner::RunHandle::follow) reads one run
 //! A sink gets every event of a run in order, once and without gaps. Each sink of a run has a task that reads the
 //! store from the sink's position, so a slow sink delays no other and needs no queue. After a failure the sink gets
-//! the same event again; after 12.75 seconds of failures it is given up, without effect on the run, until a worker
+//! the same event again; after 45 seconds of failures it is given up, without effect on the run, until a worker
 //! claims the run again. Deltas are live only and may be lost.
 //!
 //! A sink that fails, panics or hangs never stops a run. One that blocks its thread delays the other work of that

@@ -48,7 +48,12 @@ pub enum TimerChange {
 
 impl Append {
     /// Returns the events' lines of JSON.
-    pub(super) fn lines(&self) -> Result<Vec<Box<str>>, StoreError> {
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unrecordable`] when an event cannot be serialized, [`StoreError::Failed`] when their numbers do not
+    /// begin with `expected` or have a gap.
+    pub fn lines(&self) -> Result<Vec<Box<str>>, StoreError> {
         let mut next = self.expected;
         let line = |event: &Arc<Event>| {
             if event.seq != next {
@@ -67,12 +72,24 @@ impl Append {
     }
 
     /// Returns the signals that the events accept, with the number of each event.
-    pub(super) fn signals(&self) -> impl Iterator<Item = (&SignalId, Seq)> {
+    pub fn signals(&self) -> impl Iterator<Item = (&SignalId, Seq)> {
         self.events.iter().filter_map(|event| Some((event.kind.signal()?, event.seq)))
     }
 
+    /// Returns whether the append ends a reservation, a pause and refusals of its run: it claims the run, or it is a
+    /// signal. A note that no worker claims the run is not one.
+    #[must_use]
+    pub fn ends_deferral(&self) -> bool {
+        self.events.iter().any(|event| match event.kind {
+            EventKind::RunClaimed { .. } => true,
+            EventKind::RunNotClaimed { .. } => false,
+            _ => self.epoch.is_none(),
+        })
+    }
+
     /// Returns the highest epoch that a claim among the events opens.
-    pub(super) fn claims(&self) -> Option<Epoch> {
+    #[must_use]
+    pub fn claims(&self) -> Option<Epoch> {
         let claims = self.events.iter().filter(|event| matches!(event.kind, EventKind::RunClaimed { .. }));
         claims.filter_map(|event| event.epoch).max()
     }

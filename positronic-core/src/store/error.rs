@@ -98,6 +98,18 @@ pub enum StoreError {
         /// What is wrong, and what to do.
         reason: String,
     },
+    /// The worker's lease has lapsed or was released; other workers may claim its runs.
+    #[error("the lease of the worker `{owner}` has lapsed")]
+    LeaseLapsed {
+        /// The worker.
+        owner: String,
+    },
+    /// The store's answer was lost: whether it has written is unknown.
+    #[error("the event store's answer was lost, so it is unknown whether it has written: {message}")]
+    Unknown {
+        /// What went wrong.
+        message: String,
+    },
     /// The operation failed; nothing was written.
     #[error("the event store failed: {message}")]
     Failed {

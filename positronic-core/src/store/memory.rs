@@ -1,17 +1,20 @@
 //! In-memory store, for tests and for runs that need not outlive their process.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use parking_lot::Mutex;
+use tokio::time::Instant;
 
 use super::{
-    Append, BoxFuture, DeliveryState, EventMatch, EventStore, InboundWebhook, Lease, MailboxEntry, PendingFilter,
-    PendingItem, PostOutcome, RunFilter, Snapshot, StoreError, TimerChange, TimerFilter, Watcher, blob,
-    watchers::Watchers,
+    Append, BoxFuture, Deferral, DeliveryState, DueFilter, DueRun, EventMatch, EventStore, InboundWebhook, Lease,
+    MailboxEntry, PendingFilter, PendingItem, PostOutcome, RunFilter, Snapshot, StoreError, TimerChange, TimerFilter,
+    Watcher, blob, watchers::Watchers,
 };
 use crate::record::{
-    Epoch, Event, EventKind, Pending, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId, stored_files,
+    Epoch, Event, EventKind, Pending, RunId, RunSummary, Seq, SignalId, Status, Timer, Timestamp, TriggerId,
+    stored_files,
 };
 
 /// Stores logs in memory. Clones share them.
@@ -21,11 +24,30 @@ pub struct MemoryStore {
     workers: Arc<Mutex<Workers>>,
 }
 
-/// The live workers, and how many were ever created.
+/// The leases of workers, and how many were ever acquired.
 #[derive(Debug, Default)]
 struct Workers {
-    alive: HashSet<String>,
+    /// The owners of leases, each with the time at which its lease lapses.
+    leases: HashMap<String, Option<Instant>>,
     count: u64,
+    /// The time to live of new leases.
+    ttl: Option<Duration>,
+}
+
+impl Workers {
+    fn is_live(&self, owner: &str) -> bool {
+        self.leases.get(owner).is_some_and(|lapses| lapses.is_none_or(|lapses| lapses > Instant::now()))
+    }
+}
+
+/// When a run is due again, and for whom.
+#[derive(Debug, Default)]
+struct Queued {
+    /// Until when the run is reserved or paused, and the owner of the reservation's lease.
+    until: Option<(Instant, Option<String>)>,
+    failures: u32,
+    /// The codes that have refused it.
+    refusals: BTreeSet<String>,
 }
 
 #[derive(Default)]
@@ -77,6 +99,7 @@ struct StoredRun {
     blobs: BTreeSet<String>,
     /// The accepted signals.
     signals: BTreeMap<SignalId, Seq>,
+    queued: Queued,
 }
 
 impl StoredRun {
@@ -99,9 +122,17 @@ impl MemoryStore {
         Self::default()
     }
 
-    /// Marks a live worker as dead, as another machine that cannot see it would. For tests.
-    pub fn declare_dead(&self, worker: &str) {
-        self.workers.lock().alive.remove(worker);
+    /// Sets the time to live of leases that are acquired from now on. Without one, a lease is live until it is dropped.
+    /// For tests of workers that lose their leases.
+    #[must_use]
+    pub fn lease_ttl(self, ttl: Duration) -> Self {
+        self.workers.lock().ttl = Some(ttl);
+        self
+    }
+
+    /// Lets a worker's lease lapse, as if its worker had not renewed it. For tests.
+    pub fn declare_dead(&self, owner: &str) {
+        self.workers.lock().leases.remove(owner);
     }
 
     fn append_now(&self, run: &RunId, append: Append) -> Result<(), StoreError> {
@@ -154,6 +185,7 @@ impl MemoryStore {
                 snapshot: None,
                 blobs: BTreeSet::new(),
                 signals: BTreeMap::new(),
+                queued: Queued::default(),
             });
             stored.take(append, lines);
             let next = stored.next();
@@ -189,6 +221,9 @@ impl StoredRun {
     fn take(&mut self, append: Append, lines: Vec<Box<str>>) {
         if let Some(epoch) = append.claims() {
             self.epoch = self.epoch.max(epoch);
+        }
+        if append.ends_deferral() {
+            self.queued = Queued { failures: self.queued.failures, ..Queued::default() };
         }
         self.blobs.extend(lines.iter().flat_map(|line| stored_files(line)).map(str::to_owned));
         for (signal, seq) in append.signals() {
@@ -376,19 +411,81 @@ impl EventStore for MemoryStore {
     }
 
     fn acquire_lease(&self) -> BoxFuture<'_, Result<Lease, StoreError>> {
-        let name = {
+        let (owner, ttl) = {
             let mut workers = self.workers.lock();
             workers.count += 1;
-            let name = format!("worker-{}", workers.count);
-            workers.alive.insert(name.clone());
-            name
+            let (owner, ttl) = (format!("worker-{}", workers.count), workers.ttl);
+            workers.leases.insert(owner.clone(), ttl.map(|ttl| Instant::now() + ttl));
+            (owner, ttl)
         };
-        let alive = Alive { workers: Arc::clone(&self.workers), name: name.clone() };
-        ready(Ok(Lease::new(name, alive)))
+        let guard = Registered { workers: Arc::clone(&self.workers), owner: owner.clone() };
+        ready(Ok(match ttl {
+            Some(ttl) => Lease::expiring(owner, ttl, guard),
+            None => Lease::new(owner, guard),
+        }))
+    }
+
+    fn renew_lease<'a>(&'a self, owner: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
+        let mut workers = self.workers.lock();
+        let (is_live, ttl) = (workers.is_live(owner), workers.ttl);
+        let renewed = match workers.leases.get_mut(owner) {
+            Some(lapses) if is_live => {
+                *lapses = ttl.map(|ttl| Instant::now() + ttl);
+                Ok(())
+            }
+            _ => Err(StoreError::LeaseLapsed { owner: owner.to_owned() }),
+        };
+        ready(renewed)
     }
 
     fn is_lease_live<'a>(&'a self, owner: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {
-        ready(Ok(self.workers.lock().alive.contains(owner)))
+        ready(Ok(self.workers.lock().is_live(owner)))
+    }
+
+    fn due<'a>(&'a self, filter: &'a DueFilter) -> BoxFuture<'a, Result<Vec<DueRun>, StoreError>> {
+        let now = Instant::now();
+        let mut contents = self.shared.lock();
+        let workers = self.workers.lock();
+        let is_due = |stored: &&mut StoredRun| {
+            let (row, queued) = (&stored.summary, &stored.queued);
+            let is_claimed = row.claim.as_ref().is_some_and(|claim| !claim.released && workers.is_live(&claim.owner));
+            let is_hidden = match &queued.until {
+                Some((until, Some(owner))) => *until > now && workers.is_live(owner),
+                Some((until, None)) => *until > now && !filter.paused,
+                None => false,
+            };
+            (filter.runs.is_empty() || filter.runs.contains(&row.run))
+                && (row.has_work(filter.now) || row.mail)
+                && !(is_claimed || is_hidden || queued.refusals.contains(&filter.code))
+        };
+        let mut due: Vec<_> = contents.runs.values_mut().filter(is_due).collect();
+        due.sort_by_cached_key(|stored| {
+            let row = &stored.summary;
+            (row.wake.filter(|_| row.status == Status::Waiting && !row.mail), row.started, row.run.clone())
+        });
+        due.truncate(filter.limit);
+        let reserved = due.into_iter().map(|stored| {
+            stored.queued.until = Some((now + filter.reserve, Some(filter.owner.clone())));
+            DueRun::new(stored.summary.clone(), stored.queued.failures)
+        });
+        ready(Ok(reserved.collect()))
+    }
+
+    fn defer<'a>(&'a self, run: &'a RunId, next: Seq, deferral: &'a Deferral) -> BoxFuture<'a, Result<(), StoreError>> {
+        let mut contents = self.shared.lock();
+        if let Some(stored) = contents.runs.get_mut(run).filter(|stored| stored.next() == next) {
+            let queued = &mut stored.queued;
+            queued.until = None;
+            match deferral {
+                Deferral::Released => queued.failures = 0,
+                Deferral::Paused { failures, pause } => {
+                    queued.until = Instant::now().checked_add(*pause).map(|until| (until, None));
+                    queued.failures = *failures;
+                }
+                Deferral::Refused { code } => _ = queued.refusals.insert(code.clone()),
+            }
+        }
+        ready(Ok(()))
     }
 
     fn watch(&self, run: Option<&RunId>, watcher: Weak<dyn Watcher>) {
@@ -396,14 +493,14 @@ impl EventStore for MemoryStore {
     }
 }
 
-/// Marks the worker as dead on drop.
-struct Alive {
+/// Ends a lease on drop.
+struct Registered {
     workers: Arc<Mutex<Workers>>,
-    name: String,
+    owner: String,
 }
 
-impl Drop for Alive {
+impl Drop for Registered {
     fn drop(&mut self) {
-        self.workers.lock().alive.remove(&self.name);
+        self.workers.lock().leases.remove(&self.owner);
     }
 }

@@ -7,12 +7,15 @@
 //! worker that lost its run can no longer write; a signal carries no epoch.
 //!
 //! In the same transaction a store updates what lists show: a row for each run and an entry for each pending item, so
-//! that listing never loads a log. Four things are not derived from a log: the mailbox, where a webhook stays until a run
-//! waits for it, the bytes of files, timers, which outlive the runs that set them, and the live workers.
+//! that listing never loads a log. Five things are not derived from a log: the mailbox, where a webhook stays until a run
+//! waits for it, the bytes of files, timers, which outlive the runs that set them, the leases of workers, and which runs
+//! are reserved, paused or refused.
 
 mod append;
 mod blob;
 mod error;
+mod forward;
+mod lease;
 mod mailbox;
 mod memory;
 mod query;
@@ -21,8 +24,6 @@ mod sqlite;
 mod watchers;
 
 use std::sync::{Arc, Weak};
-
-use derive_where::derive_where;
 
 pub use futures::future::BoxFuture;
 
@@ -33,6 +34,7 @@ pub use crate::record::LARGEST_BLOB;
 pub use append::{Append, Index, Snapshot, TimerChange};
 pub use blob::{BLOB_GRACE, swept_before};
 pub use error::StoreError;
+pub use lease::{Deferral, DueFilter, DueRun, Lease};
 pub use mailbox::{DeliveryState, InboundWebhook, MailboxEntry, PostOutcome};
 pub use memory::MemoryStore;
 pub use query::{EventMatch, PendingFilter, PendingItem, RunFilter, TimerFilter, TimerOwner};
@@ -52,7 +54,7 @@ pub use sqlite::{Durability, SqliteOptions, SqliteStore};
 /// Persists the logs of runs, and the lists derived from them.
 ///
 /// Every method can also fail with [`StoreError::Failed`] or [`StoreError::Unusable`] when the store itself fails;
-/// nothing is written then, except by [`EventStore::remove`].
+/// nothing is written then, except by [`EventStore::remove`]. A method that writes can fail with [`StoreError::Unknown`].
 ///
 /// [`store_suite!`](crate::store_suite) generates tests of what every implementation must do. A store that wraps another
 /// one forwards the methods that it does not change. This one makes a store read-only:
@@ -62,7 +64,7 @@ pub use sqlite::{Durability, SqliteOptions, SqliteStore};
 ///
 /// use positronic_core::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
 /// # use positronic_core::store::{EventMatch, Lease, MailboxEntry, InboundWebhook, PendingFilter, PostOutcome, RunFilter, Snapshot, PendingItem};
-/// # use positronic_core::store::TimerFilter;
+/// # use positronic_core::store::{Deferral, DueFilter, DueRun, TimerFilter};
 /// use positronic_core::store::{BoxFuture, Append, EventStore, StoreError, Watcher};
 ///
 /// struct Frozen<S>(S);
@@ -99,6 +101,10 @@ pub use sqlite::{Durability, SqliteOptions, SqliteStore};
 /// #   fn blob<'a>(&'a self, sha256: &'a str) -> BoxFuture<'a, Result<Option<Vec<u8>>, StoreError>> { self.0.blob(sha256) }
 /// #   fn sweep_blobs(&self, before: Timestamp) -> BoxFuture<'_, Result<usize, StoreError>> { self.0.sweep_blobs(before) }
 /// #   fn acquire_lease(&self) -> BoxFuture<'_, Result<Lease, StoreError>> { self.0.acquire_lease() }
+/// #   fn due<'a>(&'a self, filter: &'a DueFilter) -> BoxFuture<'a, Result<Vec<DueRun>, StoreError>> { self.0.due(filter) }
+/// #   fn defer<'a>(&'a self, run: &'a RunId, next: Seq, deferral: &'a Deferral) -> BoxFuture<'a, Result<(), StoreError>> {
+/// #       self.0.defer(run, next, deferral)
+/// #   }
 /// #   fn is_lease_live<'a>(&'a self, owner: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> { self.0.is_lease_live(owner) }
 /// }
 /// ```
@@ -111,7 +117,8 @@ pub trait EventStore: Send + Sync + 'static {
     /// [`StoreError::Conflict`] when the log's next number differs, [`StoreError::Fenced`] when a newer claim owns the
     /// run, [`StoreError::Taken`] when a webhook that it takes was delivered before, [`StoreError::NotDue`] when a timer
     /// does not exist or is not due at the time at which the append fires it, and [`StoreError::NoRunBefore`] when the
-    /// run continues another one that does not exist.
+    /// run continues another one that does not exist. A conflict is found before the others, so that a writer whose
+    /// answer was lost ([`StoreError::Unknown`]) finds its events by appending them again.
     fn append<'a>(&'a self, run: &'a RunId, append: Append) -> BoxFuture<'a, Result<(), StoreError>>;
 
     /// Reads up to `most` events, starting with number `from`; fewer only at the log's end.
@@ -271,46 +278,51 @@ pub trait EventStore: Send + Sync + 'static {
     /// Only errors of the store itself.
     fn sweep_blobs(&self, before: Timestamp) -> BoxFuture<'_, Result<usize, StoreError>>;
 
-    /// Registers a worker as alive until the lease is dropped or its process ends in any way. The worker's name is never
-    /// assigned again.
+    /// Acquires a lease for a worker. Its owner's name is never assigned again.
     ///
     /// # Errors
     ///
     /// Only errors of the store itself.
     fn acquire_lease(&self) -> BoxFuture<'_, Result<Lease, StoreError>>;
 
-    /// Returns whether the worker with this name is alive.
+    /// Extends a live lease by its time to live, from now on the store's clock. A lease that has lapsed stays lapsed.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::LeaseLapsed`] when the lease has lapsed or was released.
+    fn renew_lease<'a>(&'a self, owner: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
+        // A store whose leases do not expire has nothing to extend.
+        _ = owner;
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// Returns whether the lease of this owner is live.
     ///
     /// # Errors
     ///
     /// Only errors of the store itself.
     fn is_lease_live<'a>(&'a self, owner: &'a str) -> BoxFuture<'a, Result<bool, StoreError>>;
 
+    /// Returns and reserves runs with work that no worker with a live lease has claimed, the one that is due earliest
+    /// first. It omits runs that are reserved, paused or refused by the same code, and those whose row it cannot decode.
+    ///
+    /// A claim ends a run's reservation, pause and refusals, and so does a signal; see [`Append::ends_deferral`].
+    ///
+    /// # Errors
+    ///
+    /// Only errors of the store itself.
+    fn due<'a>(&'a self, filter: &'a DueFilter) -> BoxFuture<'a, Result<Vec<DueRun>, StoreError>>;
+
+    /// Changes when a run is due again, if the next number of its log is still `next`; otherwise does nothing.
+    ///
+    /// # Errors
+    ///
+    /// Only errors of the store itself.
+    fn defer<'a>(&'a self, run: &'a RunId, next: Seq, deferral: &'a Deferral) -> BoxFuture<'a, Result<(), StoreError>>;
+
     /// Notifies `watcher` of later appends to one run, or to all, until it is dropped. Appends of other processes are
     /// reported within a second.
     fn watch(&self, run: Option<&RunId>, watcher: Weak<dyn Watcher>);
-}
-
-/// The proof that a worker is alive: other processes see the worker as alive until this is dropped.
-#[derive_where(Debug)]
-pub struct Lease {
-    name: String,
-    #[derive_where(skip)]
-    _alive: Box<dyn Send + Sync>,
-}
-
-impl Lease {
-    /// Creates a lease from the worker's name and a guard that ends the lease on drop.
-    #[must_use]
-    pub fn new(name: String, alive: impl Send + Sync + 'static) -> Self {
-        Self { name, _alive: Box::new(alive) }
-    }
-
-    /// Returns the worker's name.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
-    }
 }
 
 /// Receives notifications when a log has grown.

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
 use crate::store::{
-    Append, BoxFuture, EventMatch, EventStore, InboundWebhook, Lease, MailboxEntry, PendingFilter, PendingItem,
-    PostOutcome, RunFilter, Snapshot, StoreError, TimerFilter, Watcher,
+    Append, BoxFuture, Deferral, DueFilter, DueRun, EventMatch, EventStore, InboundWebhook, Lease, MailboxEntry,
+    PendingFilter, PendingItem, PostOutcome, RunFilter, Snapshot, StoreError, TimerFilter, Watcher,
 };
 
 /// A fault of an append.
@@ -193,6 +193,18 @@ impl<S: EventStore> EventStore for FaultyStore<S> {
 
     fn is_lease_live<'a>(&'a self, owner: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {
         self.inner.is_lease_live(owner)
+    }
+
+    fn renew_lease<'a>(&'a self, owner: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.read_or("renew_lease", || self.inner.renew_lease(owner))
+    }
+
+    fn due<'a>(&'a self, filter: &'a DueFilter) -> BoxFuture<'a, Result<Vec<DueRun>, StoreError>> {
+        self.read_or("due", || self.inner.due(filter))
+    }
+
+    fn defer<'a>(&'a self, run: &'a RunId, next: Seq, deferral: &'a Deferral) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.read_or("defer", || self.inner.defer(run, next, deferral))
     }
 
     fn watch(&self, run: Option<&RunId>, watcher: Weak<dyn Watcher>) {

@@ -14,8 +14,8 @@ use positronic_core::record::{
 };
 use positronic_core::runner::{Fork, Settled};
 use positronic_core::store::{
-    Append, BoxFuture, EventMatch, EventStore, InboundWebhook, Lease, PendingFilter, PendingItem, PostOutcome,
-    RunFilter, Snapshot, StoreError, TimerFilter, Watcher,
+    Append, BoxFuture, Deferral, DueFilter, DueRun, EventMatch, EventStore, InboundWebhook, Lease, PendingFilter,
+    PendingItem, PostOutcome, RunFilter, Snapshot, StoreError, TimerFilter, Watcher,
 };
 
 use crate::bench::{Bench, by, run_id};
@@ -135,6 +135,18 @@ impl<S: EventStore> EventStore for Counting<S> {
 
     fn is_lease_live<'a>(&'a self, owner: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {
         self.0.is_lease_live(owner)
+    }
+
+    fn renew_lease<'a>(&'a self, owner: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.0.renew_lease(owner)
+    }
+
+    fn due<'a>(&'a self, filter: &'a DueFilter) -> BoxFuture<'a, Result<Vec<DueRun>, StoreError>> {
+        self.0.due(filter)
+    }
+
+    fn defer<'a>(&'a self, run: &'a RunId, next: Seq, deferral: &'a Deferral) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.0.defer(run, next, deferral)
     }
 
     fn watch(&self, run: Option<&RunId>, watcher: std::sync::Weak<dyn Watcher>) {

@@ -4,9 +4,9 @@ use std::sync::{Arc, Weak, mpsc};
 
 use positronic_core::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
 use positronic_core::store::{
-    Append, BoxFuture, Durability, EventMatch, EventStore, InboundWebhook, Lease, MailboxEntry, MemoryStore,
-    PendingFilter, PendingItem, PostOutcome, RunFilter, Snapshot, SqliteOptions, SqliteStore, StoreError, TimerFilter,
-    Watcher,
+    Append, BoxFuture, Deferral, DueFilter, DueRun, Durability, EventMatch, EventStore, InboundWebhook, Lease,
+    MailboxEntry, MemoryStore, PendingFilter, PendingItem, PostOutcome, RunFilter, Snapshot, SqliteOptions,
+    SqliteStore, StoreError, TimerFilter, Watcher,
 };
 use tempfile::TempDir;
 
@@ -188,6 +188,18 @@ impl EventStore for OnDisk {
 
     fn is_lease_live<'a>(&'a self, owner: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {
         keep_clock_still(self.store.is_lease_live(owner))
+    }
+
+    fn renew_lease<'a>(&'a self, owner: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
+        keep_clock_still(self.store.renew_lease(owner))
+    }
+
+    fn due<'a>(&'a self, filter: &'a DueFilter) -> BoxFuture<'a, Result<Vec<DueRun>, StoreError>> {
+        keep_clock_still(self.store.due(filter))
+    }
+
+    fn defer<'a>(&'a self, run: &'a RunId, next: Seq, deferral: &'a Deferral) -> BoxFuture<'a, Result<(), StoreError>> {
+        keep_clock_still(self.store.defer(run, next, deferral))
     }
 
     fn watch(&self, run: Option<&RunId>, watcher: Weak<dyn Watcher>) {

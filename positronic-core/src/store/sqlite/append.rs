@@ -8,7 +8,7 @@ use super::failure::DbError;
 use super::group::Tx;
 use super::pending::{self, Entry};
 use super::rows::{EVENTS, column, encode, epoch, event_id, seq};
-use super::{blobs, mailbox, timers};
+use super::{blobs, due, mailbox, timers};
 use crate::record::{Epoch, RunId, RunSummary, Seq, SignalId, Status, stored_files};
 use crate::store::{Append, Snapshot, StoreError};
 
@@ -18,6 +18,7 @@ pub(super) struct Encoded {
     expected: Seq,
     epoch: Option<Epoch>,
     claims: Option<Epoch>,
+    ends_deferral: bool,
     lines: Vec<Box<str>>,
     row: RunSummary,
     summary: String,
@@ -39,6 +40,7 @@ impl Encoded {
             expected: append.expected,
             epoch: append.epoch,
             claims: append.claims(),
+            ends_deferral: append.ends_deferral(),
             blobs: lines.iter().flat_map(|line| stored_files(line)).map(str::to_owned).collect(),
             signals: append.signals().map(|(signal, seq)| (signal.clone(), seq)).collect(),
             lines,
@@ -68,6 +70,7 @@ struct IndexedColumns {
     user: Option<String>,
     started: i64,
     wake: Option<i64>,
+    owner: Option<Arc<str>>,
 }
 
 impl IndexedColumns {
@@ -84,6 +87,7 @@ impl IndexedColumns {
                 Status::Waiting => row.wake.map(|wake| wake.0),
                 Status::Paused | Status::Completed | Status::Failed | Status::Cancelled => None,
             },
+            owner: row.claim.as_ref().filter(|claim| !claim.released).map(|claim| Arc::clone(&claim.owner)),
         }
     }
 }
@@ -130,6 +134,9 @@ pub(super) fn write(tx: &mut Tx<'_>, append: &Encoded) -> Result<(), DbError> {
         Some(row) => update(db, row, append, &indexed, [after, epoch, change])?,
         None => insert(db, append, &indexed, [after, epoch, change])?,
     };
+    if append.ends_deferral && row.is_some() {
+        due::end(db, key)?;
+    }
     let mut statement = db.prepare_cached("INSERT INTO events (id, line) VALUES (?1, ?2)")?;
     for (number, line) in (first..).zip(&append.lines) {
         statement.execute(params![event_id(key, number), line])?;
@@ -157,7 +164,7 @@ pub(super) fn write(tx: &mut Tx<'_>, append: &Encoded) -> Result<(), DbError> {
 }
 
 fn find(db: &Connection, run: &RunId) -> Result<Option<Row>, DbError> {
-    let sql = "SELECT key, next, epoch, status, brain, user, started, wake FROM runs WHERE run = ?1";
+    let sql = "SELECT key, next, epoch, status, brain, user, started, wake, owner FROM runs WHERE run = ?1";
     let row = db.prepare_cached(sql)?.query_row([run.as_str()], |row| {
         let indexed = IndexedColumns {
             status: row.get(3)?,
@@ -165,6 +172,7 @@ fn find(db: &Connection, run: &RunId) -> Result<Option<Row>, DbError> {
             user: row.get(5)?,
             started: row.get(6)?,
             wake: row.get(7)?,
+            owner: row.get(8)?,
         };
         Ok(Row { key: row.get(0)?, next: row.get(1)?, epoch: row.get(2)?, indexed })
     });
@@ -173,9 +181,10 @@ fn find(db: &Connection, run: &RunId) -> Result<Option<Row>, DbError> {
 
 fn insert(db: &Connection, append: &Encoded, indexed: &IndexedColumns, numbers: [i64; 3]) -> Result<i64, DbError> {
     let sql = "INSERT INTO runs
-               (run, next, epoch, change, status, brain, user, started, at, wake, summary, conversation, converses)
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
-    let IndexedColumns { status, brain, user, started, wake } = indexed;
+               (run, next, epoch, change, status, brain, user, started, at, wake, summary, conversation, converses,
+                owner)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
+    let IndexedColumns { status, brain, user, started, wake, owner } = indexed;
     let [next, epoch, change] = numbers;
     let (run, at) = (append.run.as_str(), append.row.at.0);
     let (conversation, converses) = (&append.row.conversation, append.row.converses());
@@ -192,7 +201,8 @@ fn insert(db: &Connection, append: &Encoded, indexed: &IndexedColumns, numbers: 
         wake,
         append.summary,
         conversation,
-        converses
+        converses,
+        owner
     ];
     Ok(db.prepare_cached(sql)?.insert(row)?)
 }
@@ -209,9 +219,10 @@ fn update(
     db.prepare_cached(sql)?.execute(params![key, next, epoch, change, append.row.at.0, append.summary])?;
     // SQLite updates the index of an assigned column even if its value stays the same.
     if *indexed != before.indexed {
-        let sql = "UPDATE runs SET status = ?2, brain = ?3, user = ?4, started = ?5, wake = ?6 WHERE key = ?1";
-        let IndexedColumns { status, brain, user, started, wake } = indexed;
-        db.prepare_cached(sql)?.execute(params![key, status, brain, user, started, wake])?;
+        let sql = "UPDATE runs SET status = ?2, brain = ?3, user = ?4, started = ?5, wake = ?6, owner = ?7
+                   WHERE key = ?1";
+        let IndexedColumns { status, brain, user, started, wake, owner } = indexed;
+        db.prepare_cached(sql)?.execute(params![key, status, brain, user, started, wake, owner])?;
     }
     Ok(key)
 }

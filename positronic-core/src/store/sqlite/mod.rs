@@ -12,6 +12,7 @@ mod append;
 mod blobs;
 mod checkpointer;
 mod connection;
+mod due;
 mod failure;
 mod file_identity;
 mod group;

@@ -41,6 +41,7 @@ fn run(tx: &Tx<'_>, run: &RunId) -> Result<bool, DbError> {
         "DELETE FROM snapshots WHERE run = ?1",
         "DELETE FROM run_blobs WHERE run = ?1",
         "DELETE FROM signals WHERE run = ?1",
+        "DELETE FROM deferrals WHERE run = ?1",
         "DELETE FROM runs WHERE key = ?1",
     ] {
         db.prepare_cached(sql)?.execute([key])?;

@@ -146,6 +146,21 @@ CREATE INDEX timers_by_owner ON timers (conversation, user);
 UPDATE runs SET wake = -9223372036854775808 WHERE status = 'running';
 UPDATE runs SET wake = NULL WHERE status NOT IN ('running', 'waiting');
 DROP INDEX runs_by_status;
+", "
+-- The worker that has claimed the run and not released it.
+ALTER TABLE runs ADD COLUMN owner TEXT;
+UPDATE runs SET owner = json_extract(summary, '$.claim.owner')
+    WHERE wake IS NOT NULL AND json_valid(summary) AND NOT coalesce(json_extract(summary, '$.claim.released'), false);
+
+-- When a run with work is due again, by its key: until is a time on the clock of the machine, owner is the worker for
+-- which it is reserved, and refusals are the codes that have refused it, as a JSON array.
+CREATE TABLE deferrals (
+    run INTEGER PRIMARY KEY,
+    owner TEXT,
+    until INTEGER,
+    failures INTEGER NOT NULL,
+    refusals TEXT NOT NULL
+) STRICT;
 "];
 
 /// Checks that the file is an event store, and returns whether it is new.

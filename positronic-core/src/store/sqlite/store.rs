@@ -12,11 +12,11 @@ use super::options::{Durability, SqliteOptions};
 use super::reader::Readers;
 use super::rows::encode;
 use super::writer::Writer;
-use super::{blobs, connection, mailbox, pending, query, remove, timers};
+use super::{blobs, connection, due, mailbox, pending, query, remove, timers};
 use crate::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
 use crate::store::{
-    Append, BoxFuture, EventMatch, EventStore, InboundWebhook, Lease, MailboxEntry, PendingFilter, PendingItem,
-    PostOutcome, RunFilter, Snapshot, StoreError, TimerFilter, Watcher, blob,
+    Append, BoxFuture, Deferral, DueFilter, DueRun, EventMatch, EventStore, InboundWebhook, Lease, MailboxEntry,
+    PendingFilter, PendingItem, PostOutcome, RunFilter, Snapshot, StoreError, TimerFilter, Watcher, blob,
 };
 
 /// Number of reader threads: two, so that one long log does not block all other reads.
@@ -354,6 +354,23 @@ impl EventStore for SqliteStore {
     fn is_lease_live<'a>(&'a self, owner: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {
         let (workers, owner) = (self.shared.workers.clone(), owner.to_owned());
         Box::pin(self.ask(move |_| Ok(workers.is_lease_live(&owner)?)))
+    }
+
+    fn due<'a>(&'a self, filter: &'a DueFilter) -> BoxFuture<'a, Result<Vec<DueRun>, StoreError>> {
+        let (workers, filter) = (self.shared.workers.clone(), filter.clone());
+        Box::pin(async move {
+            let (read_workers, read_filter) = (workers.clone(), filter.clone());
+            // Usually nothing is due, and then nothing is written.
+            match self.ask(move |db| due::any(db, &read_workers, &read_filter)).await? {
+                true => self.write(move |tx| due::reserve(tx.db(), &workers, &filter)).await,
+                false => Ok(Vec::new()),
+            }
+        })
+    }
+
+    fn defer<'a>(&'a self, run: &'a RunId, next: Seq, deferral: &'a Deferral) -> BoxFuture<'a, Result<(), StoreError>> {
+        let (run, deferral) = (run.clone(), deferral.clone());
+        Box::pin(self.write(move |tx| due::defer(tx.db(), &run, next, &deferral)))
     }
 
     fn watch(&self, run: Option<&RunId>, watcher: Weak<dyn Watcher>) {

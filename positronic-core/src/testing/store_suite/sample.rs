@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::json;
 
 use crate::record::{
-    Actor, Epoch, Event, EventKind, FileRef, Path, Pending, RunId, RunSummary, Seq, SideOutput, SignalId, Status,
-    Timestamp, Usage, sha256,
+    Actor, ClaimRefusal, Epoch, Event, EventKind, FileRef, Path, Pending, RunId, RunSummary, Seq, SideOutput, SignalId,
+    Status, Timestamp, Usage, sha256,
 };
 use crate::store::{Append, EventStore, Index, Snapshot, StoreError, TimerChange};
 
@@ -39,6 +39,7 @@ impl Sample {
         let summary = RunSummary {
             run: run.clone(),
             brain: "Sample".into(),
+            version: 1,
             user: None,
             conversation: None,
             after: None,
@@ -108,6 +109,17 @@ impl Sample {
         let kind = EventKind::RunClaimed { owner: "somebody".to_owned(), trace: None };
         self.append.events.push(Arc::new(Event { epoch: Some(Epoch(epoch)), kind, ..(*event).clone() }));
         self.by(epoch)
+    }
+
+    /// Adds a note that no worker claims the run.
+    #[must_use]
+    pub fn not_claimed(mut self) -> Self {
+        self = self.says("");
+        let event = self.append.events.pop().unwrap();
+        let (owner, reason, message) = ("worker".to_owned(), ClaimRefusal::Changed, "other code".to_owned());
+        let kind = EventKind::RunNotClaimed { owner, reason, message };
+        self.append.events.push(Arc::new(Event { kind, ..(*event).clone() }));
+        self
     }
 
     /// Sets the epoch of the append.

@@ -1,12 +1,14 @@
 //! The file format, and files of other releases.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use positronic_core::record::{
     Actor, Gate, Path, Pending, PendingKind, RunId, Seq, SignalId, Status, Timer, Timestamp, Trigger, WaitSpec, sha256,
 };
 use positronic_core::store::{
-    EventStore as _, InboundWebhook, PendingFilter, RunFilter, SqliteStore, TimerChange, TimerFilter,
+    Deferral, DueFilter, EventStore as _, InboundWebhook, PendingFilter, RunFilter, SqliteStore, TimerChange,
+    TimerFilter,
 };
 use positronic_core::testing::store_suite::Sample;
 use rusqlite::Connection;
@@ -24,6 +26,8 @@ const FORMAT_3: &str = include_str!("format_3.sql");
 const FORMAT_4: &str = include_str!("format_4.sql");
 /// The same with format 5.
 const FORMAT_5: &str = include_str!("format_5.sql");
+/// The same with format 6, and a run that was refused.
+const FORMAT_6: &str = include_str!("format_6.sql");
 
 fn pragma(db: &Connection, name: &str) -> String {
     db.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0))
@@ -40,7 +44,7 @@ fn new_file_records_its_format() {
     let db = Connection::open(&path).unwrap();
 
     assert_eq!(pragma(&db, "application_id"), format!("Integer({})", i32::from_be_bytes(*b"Posi")));
-    assert_eq!(pragma(&db, "user_version"), "Integer(5)");
+    assert_eq!(pragma(&db, "user_version"), "Integer(6)");
     assert_eq!(pragma(&db, "journal_mode"), "Text(\"wal\")");
     // 2 is incremental.
     assert_eq!(pragma(&db, "auto_vacuum"), "Integer(2)");
@@ -111,6 +115,15 @@ async fn file_of_format_5_is_read() {
 }
 
 #[tokio::test]
+async fn file_of_format_6_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = opened(FORMAT_6, folder.path()).await;
+
+    assert_eq!(due(&store, "old code").await, [""; 0]);
+    assert_eq!(due(&store, "new code").await, ["run-2"]);
+}
+
+#[tokio::test]
 async fn signals_in_the_logs_of_an_older_file_are_known() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
@@ -135,6 +148,11 @@ async fn signals_in_the_logs_of_an_older_file_are_known() {
     for (id, known) in [("started", Some(1)), ("said", Some(2)), ("none", None), ("of a tool", None), ("that", None)] {
         assert_eq!(store.accepted(&"run-2".into(), &id.into()).await, Ok(known.map(Seq)), "{id}");
     }
+}
+
+async fn due(store: &SqliteStore, code: &str) -> Vec<String> {
+    let filter = DueFilter::builder().now(Timestamp(i64::MAX)).owner("").code(code).limit(9).reserve(Duration::ZERO);
+    store.due(&filter.build()).await.unwrap().iter().map(|due| due.summary.run.to_string()).collect()
 }
 
 /// Opens a store of some format and checks its content.
@@ -178,7 +196,7 @@ fn new_file_has_the_tables_of_the_fixture() {
     let path = folder.path().join("runs.db");
     drop(SqliteStore::open(&path).unwrap());
     let fixture = Connection::open_in_memory().unwrap();
-    fixture.execute_batch(FORMAT_5).unwrap();
+    fixture.execute_batch(FORMAT_6).unwrap();
 
     assert_eq!(tables(&Connection::open(&path).unwrap()), tables(&fixture));
 }
@@ -194,7 +212,7 @@ async fn print_the_fixture() {
     fixture(&store).await;
     drop(store);
     let dump = std::process::Command::new("sqlite3").arg(&path).arg(".dump").output().unwrap();
-    println!("PRAGMA application_id = {};\nPRAGMA user_version = 5;", i32::from_be_bytes(*b"Posi"));
+    println!("PRAGMA application_id = {};\nPRAGMA user_version = 6;", i32::from_be_bytes(*b"Posi"));
     println!("{}", String::from_utf8(dump.stdout).unwrap());
 }
 
@@ -259,5 +277,7 @@ async fn fixture(store: &SqliteStore) {
         pending("Loop/0.0", PendingKind::Approval { gate, expires: Some(Timestamp(7)) }),
         pending("Loop/0.1", PendingKind::Answer { waits: vec![wait] }),
     ]);
-    _ = run.appended(store).await;
+    let run = run.appended(store).await;
+    let refused = Deferral::Refused { code: "old code".to_owned() };
+    store.defer(&run.run, run.append.expected, &refused).await.unwrap();
 }

@@ -76,7 +76,7 @@ async fn other_process() {
         let answer = match verb {
             "hold" => {
                 let owner = store.acquire_lease().await.unwrap();
-                let id = owner.name().to_owned();
+                let id = owner.owner().to_owned();
                 leases.push(owner);
                 id
             }
