@@ -30,7 +30,7 @@ use serde_json::Value;
 use super::detached_change;
 pub use super::perform::PreparedCall;
 use super::worker::Worker;
-use crate::definition::{Invocation, StateValue, ToolBody, Update, UntypedReply, WaitDefinition};
+use crate::definition::{Invocation, StateValue, ToolBody, UntypedReply, Update, WaitDefinition};
 use crate::error::{Error, Result};
 use crate::machine::{Effect, RunState, detached};
 use crate::record::{Path, RunId, TriggerChange, WaitSpec};
@@ -127,7 +127,8 @@ impl DetachedReply {
 
     fn untyped(self) -> UntypedReply {
         let Self { output, brief, change, waits, triggers } = self;
-        let update = |change| Box::new(move |state: &StateValue| detached_change::apply(state.json(), &change)) as Update;
+        let update =
+            |change| Box::new(move |state: &StateValue| detached_change::apply(state.json(), &change)) as Update;
         // The handler of an answer is found in the code when the answer arrives.
         let wait = |(spec, valid_for)| WaitDefinition { spec, valid_for, resume: None };
         UntypedReply {

@@ -43,8 +43,9 @@ pub(super) fn apply(state: &Value, change: &Patch) -> Result<Value> {
     let mut next = state.clone();
     for operation in &change.0 {
         let taken = match operation {
-            PatchOperation::Add(add) => parent(&add.path)
-                .is_some_and(|(at, key)| matches!(next.pointer(at.as_str()), Some(Value::Object(map)) if map.contains_key(&key))),
+            PatchOperation::Add(add) => parent(&add.path).is_some_and(
+                |(at, key)| matches!(next.pointer(at.as_str()), Some(Value::Object(map)) if map.contains_key(&key)),
+            ),
             _ => false,
         };
         if taken || patch(&mut next, std::slice::from_ref(operation)).is_err() {
@@ -71,7 +72,11 @@ mod tests {
 
     use super::{apply, between};
 
-    fn merged(before: serde_json::Value, own: serde_json::Value, other: serde_json::Value) -> Option<serde_json::Value> {
+    fn merged(
+        before: serde_json::Value,
+        own: serde_json::Value,
+        other: serde_json::Value,
+    ) -> Option<serde_json::Value> {
         apply(&other, &between(&before, &own)).ok()
     }
 

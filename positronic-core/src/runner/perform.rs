@@ -8,7 +8,7 @@ use backon::BackoffBuilder as _;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::append::{Extras, append_of, follow, stamp};
+use super::append::{self, Extras, append_of, follow, stamp};
 use super::catch::{at_home, caught};
 use super::clock::pauses;
 use super::detached::{DetachedCall, DetachedOutcome, DetachedReply};
@@ -18,9 +18,7 @@ use super::report::Report;
 use super::shared::Shared;
 use super::stop::{Stop, passes};
 use super::{ResumeError, Runner, load};
-use crate::definition::{
-    Scope, StateValue, ToolBody, ToolDefinition, ToolFn, UntypedReply, with_document_limit,
-};
+use crate::definition::{Scope, StateValue, ToolBody, ToolDefinition, ToolFn, UntypedReply, with_document_limit};
 use crate::error::{Error, Result};
 use crate::machine::{CallPhase, Intent, RunState};
 use crate::record::{EventKind, NewEvent};
@@ -145,13 +143,13 @@ async fn record(shared: &Shared, call: &DetachedCall, report: Report) {
     match report {
         Report::Output { path, id, output } => {
             let kind = EventKind::LoopOutput { id, output };
-            if let Err(error) = append(shared, call, NewEvent::new(path.clone(), kind)).await {
+            if let Err(error) = append_to_call(shared, call, NewEvent::new(path.clone(), kind)).await {
                 tracing::warn!(run = %call.run, %path, %error, "cannot record the output of the tool");
             }
         }
         Report::Value { path, name, value, reply, turn } => {
             let kind = EventKind::ValueRecorded { name, value: Arc::clone(&value) };
-            let recorded = append(shared, call, NewEvent::new(path, kind)).await;
+            let recorded = append_to_call(shared, call, NewEvent::new(path, kind)).await;
             // The code may have stopped waiting.
             _ = reply.send(recorded.map(|()| value));
             drop(turn);
@@ -164,7 +162,7 @@ async fn record(shared: &Shared, call: &DetachedCall, report: Report) {
 }
 
 /// Appends an event of a call in flight. It has no epoch, as the events of other writers than the worker.
-async fn append(shared: &Shared, call: &DetachedCall, new_event: NewEvent) -> Result<()> {
+async fn append_to_call(shared: &Shared, call: &DetachedCall, new_event: NewEvent) -> Result<()> {
     let mut pauses = pauses().build();
     loop {
         let before = shared.state().clone();
@@ -174,16 +172,14 @@ async fn append(shared: &Shared, call: &DetachedCall, new_event: NewEvent) -> Re
         let events = stamp(vec![new_event.clone()], before.next, shared.now().max(before.at), None);
         let after = follow(&before, &events).map_err(Error::permanent)?;
         let row = shared.summary().clone();
-        let append = append_of(&call.run, &before, &after, Some(&row), &events, Extras::default());
-        let summary = append.index.summary.clone();
-        let failed = match shared.runner.store.append(&call.run, append).await {
+        let made = append_of(&call.run, &before, &after, Some(&row), &events, Extras::default());
+        let summary = made.index.summary.clone();
+        let failed = match append::append(&*shared.runner.store, &call.run, made).await {
             Ok(()) => {
                 shared.take_over(after, summary, &events);
                 return Ok(());
             }
             Err(StoreError::Conflict { .. }) => match shared.catch_up().await {
-                // The append succeeded and its reply was lost.
-                Ok(read) if read.starts_with(&events) => return Ok(()),
                 Ok(_) => continue,
                 Err(stop) => stop,
             },

@@ -11,7 +11,7 @@ use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
 use positronic_core::record::{SignalId, SignalKind, Start, ToolResult};
 use positronic_core::runner::detached::{DetachedCall, DetachedOutcome, ToolExecutor};
-use positronic_core::runner::{Driven, Runner, Settled};
+use positronic_core::runner::{Driven, Settled};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
@@ -37,7 +37,13 @@ struct Elsewhere {
 
 impl Elsewhere {
     /// Creates a process whose calls run elsewhere.
-    fn process<S: Fresh>(&self, bench: &Bench<S>, name: &str, brain: &Brain<(), Board>, says: fn(&str) -> Reply) -> Runner {
+    fn process<S: Fresh>(
+        &self,
+        bench: &Bench<S>,
+        name: &str,
+        brain: &Brain<(), Board>,
+        says: fn(&str) -> Reply,
+    ) -> Runner {
         self.process.get_or_init(|| bench.process("elsewhere", says).brain(brain.clone()));
         bench.process(name, says).brain(brain.clone()).tool_executor(self.clone())
     }
