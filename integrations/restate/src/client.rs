@@ -92,7 +92,8 @@ impl Client {
         run: impl Into<RunId> + Send,
     ) -> Result<(), ClientError> {
         let title = brain.definition().title.clone();
-        let options = serde_json::to_value(options).map_err(|error| ClientError::Input { reason: error.to_string() })?;
+        let options =
+            serde_json::to_value(options).map_err(|error| ClientError::Input { reason: error.to_string() })?;
         self.start_with(&title, options, &run.into(), Start::default()).await
     }
 
@@ -104,15 +105,6 @@ impl Client {
     pub async fn start_with(&self, brain: &str, options: Value, run: &RunId, start: Start) -> Result<(), ClientError> {
         let request = RunRequest { begin: Some(Begin { options, start }) };
         self.send_run(brain, run, &request).await
-    }
-
-    /// Lets Restate schedule a run that the store already has, such as a fork or a run that was started without Restate.
-    ///
-    /// # Errors
-    ///
-    /// [`ClientError`].
-    pub async fn adopt(&self, brain: &str, run: &RunId) -> Result<(), ClientError> {
-        self.send_run(brain, run, &RunRequest { begin: None }).await
     }
 
     async fn send_run(&self, brain: &str, run: &RunId, request: &RunRequest) -> Result<(), ClientError> {

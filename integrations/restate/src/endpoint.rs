@@ -15,7 +15,7 @@ use crate::ingress::Ingress;
 use crate::names;
 use crate::serve::accept;
 use crate::services::{BrainService, ToolService, WebhookService};
-use crate::waker::wake_workflows;
+use crate::waker::Waker;
 
 /// Serves brains to Restate.
 ///
@@ -115,13 +115,13 @@ impl Endpoint {
     /// As [`Endpoint::serve`].
     pub async fn serve_until(self, listener: TcpListener, stop: impl Future<Output = ()>) -> Result<(), EndpointError> {
         let titles: Vec<_> = self.brains.iter().map(|brain| brain.title.clone()).collect();
-        let client = self.runner.client();
-        let waker = wake_workflows(client, self.ingress.clone(), titles);
-        let runner = self.runner.clone().tool_executor(Invocations { ingress: self.ingress.clone(), local: self.local.clone() });
+        let invocations = Invocations { ingress: self.ingress.clone(), local: self.local.clone() };
+        let runner = self.runner.clone().tool_executor(invocations);
         let endpoint = self.services(&runner)?;
+        let waker = Waker { runner: runner.clone(), ingress: self.ingress.clone(), titles };
         tokio::select! {
             () = accept(listener, endpoint, stop) => {}
-            () = waker => {}
+            () = waker.work() => {}
         }
         runner.release().await;
         Ok(())

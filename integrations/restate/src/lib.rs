@@ -55,7 +55,9 @@
 //!
 //! A decision through [`Client`] is accepted by Restate at once, also with no service alive, and takes effect when one is
 //! back. A decision that another program appends to the store, as `positronic approve` does, is in the log at once; a
-//! living endpoint finds it within a second, and one that starts finds it then.
+//! living endpoint finds it within a second, and one that starts finds it then. In the same way an endpoint takes the runs of
+//! its brains that were begun without Restate, by a conversation, a fork or a trigger, once they have work and no worker. It
+//! also starts the runs of due triggers.
 //!
 //! # Deployments
 //!

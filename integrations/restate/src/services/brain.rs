@@ -18,8 +18,8 @@ use positronic_core::record::{RunId, Seq, SignalId};
 use positronic_core::runner::{Clock as _, Runner, SignalError, StartError, SystemClock};
 use positronic_core::store::StoreError;
 use restate_sdk::context::{
-    ContextPromises as _, ContextReadState as _, ContextSideEffects as _, ContextTimers as _, ContextWriteState as _,
-    RunFuture as _, SharedWorkflowContext, WorkflowContext,
+    ContextClient as _, ContextPromises as _, ContextReadState as _, ContextSideEffects as _, ContextTimers as _,
+    ContextWriteState as _, RequestTarget, RunFuture as _, SharedWorkflowContext, WorkflowContext,
 };
 use restate_sdk::discovery::{HandlerType, ServiceType};
 use restate_sdk::endpoint::{ContextInternal, Error};
@@ -61,7 +61,7 @@ impl Service for BrainService {
                 }
                 "wake" => {
                     let (Json(request), metadata) = cx.input::<Json<WakeRequest>>().await;
-                    finish(&cx, wake((&cx, metadata).into(), request).await)
+                    finish(&cx, service.wake(&(&cx, metadata).into(), request.next).await)
                 }
                 _ => Err(Error::unknown_handler(cx.service_name(), cx.handler_name())),
             }
@@ -145,22 +145,25 @@ impl BrainService {
         if let Signalled::Accepted { seq } = signalled {
             // The run may have begun to wait right before this event.
             cx.resolve_promise(&event(seq), seq.0);
-            wake_before(&cx, seq.next()).await?;
+            self.wake(&cx, seq.next()).await?;
         }
         Ok(signalled)
     }
-}
 
-/// Wakes the run if its log has grown since it began to wait.
-async fn wake(cx: SharedWorkflowContext<'_>, request: WakeRequest) -> HandlerResult<()> {
-    wake_before(&cx, request.next).await
-}
-
-async fn wake_before(cx: &SharedWorkflowContext<'_>, next: Seq) -> HandlerResult<()> {
-    if let Some(waits_for) = cx.get::<u64>(WAITS_FOR).await?.filter(|waits_for| *waits_for < next.0) {
-        cx.resolve_promise(&event(Seq(waits_for)), next.0);
+    /// Wakes the run if its log has grown since it began to wait, and begins the workflow of a run that has none.
+    async fn wake(&self, cx: &SharedWorkflowContext<'_>, next: Seq) -> HandlerResult<()> {
+        match cx.get::<u64>(WAITS_FOR).await? {
+            Some(waits_for) if waits_for < next.0 => cx.resolve_promise(&event(Seq(waits_for)), next.0),
+            Some(_) => {}
+            None => {
+                // Restate ignores it if the workflow has begun.
+                let target = RequestTarget::workflow(names::workflow(&self.brain.title), cx.key(), "run");
+                let adopt = Json(RunRequest { begin: None });
+                cx.request::<Json<RunRequest>, Json<RunOutcome>>(target, adopt).send();
+            }
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// Returns the name of the promise that the log has an event with this number.

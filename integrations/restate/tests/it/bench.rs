@@ -3,21 +3,23 @@
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
 use positronic_core::machine::RunState;
-use positronic_core::record::{Actor, Event, EventKind, Path, RunId, Seq, ToolResult};
-use positronic_core::runner;
-use positronic_core::store::{EventStore as _, SqliteStore};
+use positronic_core::record::{Actor, Event, EventKind, Path, RunId, Seq, SignalId, Start, Status, ToolResult};
+use positronic_core::runner::{self, RunHandle, Runner};
+use positronic_core::store::{EventStore as _, PendingFilter, SqliteStore};
 use positronic_restate::{Client, RunOutcome};
 use tempfile::TempDir;
 
-use crate::errands::{ADDRESS, FOLDER, INGRESS, Plan, TITLE, errands};
-use crate::server::{Server, binary, free_port, until};
+use crate::errands::{ADDRESS, Board, FOLDER, INGRESS, Plan, TITLE, errands, model};
+use crate::server::{PATIENCE, Server, binary, free_port, until};
 
 /// A test's world.
 pub(crate) struct Bench {
     // Killed before the folder is removed.
     service: Option<Service>,
+    other: Option<Service>,
     pub(crate) server: Server,
     port: u16,
     pub(crate) store: SqliteStore,
@@ -43,7 +45,7 @@ impl Bench {
         let server = Server::start(binary, folder.path()).await;
         let store = SqliteStore::open(folder.path().join("runs.db")).unwrap();
         let client = Client::new(&server.ingress());
-        let mut bench = Self { service: None, server, port: free_port(), store, client, folder };
+        let mut bench = Self { service: None, other: None, server, port: free_port(), store, client, folder };
         bench.serve().await;
         bench.server.register(&format!("http://127.0.0.1:{}", bench.port)).await;
         Some(bench)
@@ -51,15 +53,27 @@ impl Bench {
 
     /// Starts the service.
     pub(crate) async fn serve(&mut self) {
+        self.service = Some(self.process(self.port).await);
+    }
+
+    /// Starts another process and registers it: it gets the new invocations.
+    pub(crate) async fn serve_elsewhere(&mut self) {
+        let port = free_port();
+        self.other = Some(self.process(port).await);
+        self.server.register(&format!("http://127.0.0.1:{port}")).await;
+    }
+
+    async fn process(&self, port: u16) -> Service {
         let log = self.folder.path().join("service.log");
         let log = std::fs::OpenOptions::new().create(true).append(true).open(log).unwrap();
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", "errands::service_process", "--ignored", "--nocapture", "--test-threads=1"]);
         command.env(FOLDER, self.folder.path()).env(INGRESS, self.server.ingress());
-        command.env(ADDRESS, format!("127.0.0.1:{}", self.port)).env("NO_PROXY", "127.0.0.1");
+        command.env(ADDRESS, format!("127.0.0.1:{port}")).env("NO_PROXY", "127.0.0.1");
         command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
-        self.service = Some(Service(command.spawn().unwrap()));
-        until("the service listens", async || tokio::net::TcpStream::connect(("127.0.0.1", self.port)).await.is_ok()).await;
+        let service = Service(command.spawn().unwrap());
+        until("the service listens", async || tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_ok()).await;
+        service
     }
 
     /// Ends the service without warning.
@@ -69,9 +83,20 @@ impl Bench {
 
     /// Starts a run in which the model asks for these batches of calls.
     pub(crate) async fn run(&self, run: &str, batches: &[&[(&str, &str)]]) {
-        let batch = |calls: &&[(&str, &str)]| calls.iter().map(|(tool, id)| (tool.to_string(), id.to_string())).collect();
-        let plan = Plan { batches: batches.iter().map(batch).collect() };
-        self.client.start(errands(PathBuf::new()), plan, run).await.unwrap();
+        self.client.start(errands(PathBuf::new()), plan(batches), run).await.unwrap();
+    }
+
+    /// Starts a run in this process, which stops working on it at the first wait.
+    pub(crate) async fn start_without_restate(&self, run: &str, batches: &[&[(&str, &str)]]) -> RunHandle<Board> {
+        let runner = Runner::builder().model(model()).store(self.store.clone()).linger(Duration::ZERO).build();
+        let start = Start { id: Some(SignalId::new(run)), ..Start::default() };
+        runner.start_with(errands(PathBuf::new()), plan(batches), start).await.unwrap()
+    }
+
+    /// Returns whether a call waits for a decision.
+    pub(crate) async fn is_pending(&self, run: &str, call: &str) -> bool {
+        let filter = PendingFilter::builder().run(RunId::new(run)).build();
+        self.store.pending(&filter).await.unwrap().iter().any(|item| item.pending.call.as_str() == call)
     }
 
     /// Keeps a job from ending until [`Bench::let_end`].
@@ -103,7 +128,7 @@ impl Bench {
     pub(crate) async fn waits(&self, run: &str) {
         let waits = async || {
             let Ok(row) = self.store.run(&RunId::new(run)).await else { return false };
-            row.status == positronic_core::record::Status::Waiting && row.claim.is_none_or(|claim| claim.released)
+            row.status == Status::Waiting && row.claim.is_none_or(|claim| claim.released)
         };
         until("the run waits", waits).await;
     }
@@ -118,11 +143,11 @@ impl Bench {
             loop {
                 match self.client.outcome(TITLE, run).await {
                     Ok(outcome) => return outcome,
-                    Err(_) => tokio::time::sleep(std::time::Duration::from_millis(100)).await,
+                    Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
                 }
             }
         };
-        let ended = tokio::time::timeout(crate::server::PATIENCE, attached).await;
+        let ended = tokio::time::timeout(PATIENCE, attached).await;
         ended.unwrap_or_else(|_| panic!("the run does not end:\n{}", self.logs()))
     }
 
@@ -141,7 +166,17 @@ impl Bench {
 
     fn logs(&self) -> String {
         let read = |name: &str| std::fs::read_to_string(self.folder.path().join(name)).unwrap_or_default();
-        let last = |text: String| text.lines().rev().take(40).map(str::to_owned).collect::<Vec<_>>().into_iter().rev().collect::<Vec<_>>().join("\n");
+        let last = |text: String| {
+            text.lines()
+                .rev()
+                .take(40)
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+                .into_iter()
+                .rev()
+                .collect::<Vec<_>>()
+                .join("\n")
+        };
         format!("{}\n{}\n{:?}", last(read("restate.log")), last(read("service.log")), self.ledger())
     }
 }
@@ -176,6 +211,11 @@ impl Log {
         let state = RunState::replay(self.0.iter().map(|event| &**event)).unwrap();
         serde_json::from_value(state.root.unwrap().state["done"].clone()).unwrap()
     }
+}
+
+fn plan(batches: &[&[(&str, &str)]]) -> Plan {
+    let batch = |calls: &&[(&str, &str)]| calls.iter().map(|(tool, id)| (tool.to_string(), id.to_string())).collect();
+    Plan { batches: batches.iter().map(batch).collect() }
 }
 
 pub(crate) fn ann() -> Actor {

@@ -102,7 +102,7 @@ pub(crate) fn errands(folder: PathBuf) -> Brain<Plan, Board> {
     })
 }
 
-fn model() -> ScriptedModel {
+pub(crate) fn model() -> ScriptedModel {
     ScriptedModel::from_fn(|request: &ModelRequest| {
         let plan: Vec<Vec<(String, String)>> = serde_json::from_str(&request.system).unwrap();
         let iteration: usize = request.path.as_str().rsplit_once('/').unwrap().1.parse().unwrap();

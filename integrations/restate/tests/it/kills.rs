@@ -29,6 +29,32 @@ async fn a_killed_service_interrupts_only_the_call_in_flight_that_may_not_run_ag
 }
 
 #[tokio::test]
+async fn a_call_in_another_process_outlives_the_process_that_drives_the_run() {
+    let Some(mut bench) = Bench::start().await else { return };
+    bench.hold("a");
+    bench.hold("b");
+    bench.hold("c");
+    bench.run("run", &[&[("pay", "a")], &[("pay", "b"), ("pay", "c")]]).await;
+    bench.noted("a begins").await;
+    bench.serve_elsewhere().await;
+    bench.let_end("a");
+    bench.noted("b begins").await;
+    bench.noted("c begins").await;
+
+    bench.kill_service();
+    bench.let_end("b");
+    bench.noted("b done").await;
+    bench.serve().await;
+    bench.let_end("c");
+
+    let log = bench.completed("run").await;
+    assert!(log.succeeded("Work/1.0") && log.succeeded("Work/1.1"), "{:?}", log.result("Work/1.0"));
+    assert_eq!(bench.ledger().len(), 6, "each begins and ends once: {:?}", bench.ledger());
+    assert_eq!(log.count("LOOP_TOOL_START"), 3, "the next process attaches to the calls");
+    assert_eq!(log.done(), ["a", "b", "c"]);
+}
+
+#[tokio::test]
 async fn a_killed_server_loses_no_call_of_a_living_service() {
     let Some(mut bench) = Bench::start().await else { return };
     for id in ["a", "b"] {

@@ -120,7 +120,9 @@ inactivity-timeout = "1s"
 
     /// Waits until the workflow of a run is suspended.
     pub(crate) async fn suspended(&self, run: &str) {
-        let sql = format!("SELECT status FROM sys_invocation WHERE target_service_key = '{run}' AND target_handler_name = 'run'");
+        let sql = format!(
+            "SELECT status FROM sys_invocation WHERE target_service_key = '{run}' AND target_handler_name = 'run'"
+        );
         let is_suspended = async || self.query(&sql).await.iter().any(|row| row["status"] == "suspended");
         until("the workflow is suspended", is_suspended).await;
     }

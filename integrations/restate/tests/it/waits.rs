@@ -7,6 +7,7 @@ use serde_json::json;
 
 use crate::bench::{Bench, ann, path};
 use crate::errands::TITLE;
+use crate::server::until;
 
 fn approval(id: &str) -> Signal {
     let kind = SignalKind::Approve { call: path("Work/0.0"), arguments: None };
@@ -45,6 +46,22 @@ async fn an_approval_in_the_store_is_found_by_a_living_service_and_by_a_new_one(
     bench.serve().await;
 
     assert!(bench.completed("second").await.succeeded("Work/0.0"));
+}
+
+#[tokio::test]
+async fn a_run_that_began_without_restate_gets_a_workflow() {
+    let Some(bench) = Bench::start().await else { return };
+    let started = bench.start_without_restate("run", &[&[("gated", "a")], &[("gated", "b")]]).await;
+    started.settled().await;
+    drop(started);
+
+    for call in ["Work/0.0", "Work/1.0"] {
+        bench.waits("run").await;
+        bench.elsewhere().approve(&RunId::new("run"), &path(call), ann()).await.unwrap();
+        until("it is approved", async || !bench.is_pending("run", call).await).await;
+    }
+
+    assert!(bench.completed("run").await.succeeded("Work/1.0"));
 }
 
 #[tokio::test]
