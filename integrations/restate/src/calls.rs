@@ -11,8 +11,7 @@ use futures::future::{BoxFuture, Shared};
 use parking_lot::Mutex;
 use positronic_core::runner::detached::{DetachedCall, DetachedOutcome, PreparedCall};
 
-/// The maximum size in bytes of an outcome. Restate rejects messages over 32 MiB and repeats the invocation.
-const MAX_BYTES: usize = 30 << 20;
+use crate::protocol::{MAX_BYTES, size_of};
 
 type Running = Shared<BoxFuture<'static, Arc<DetachedOutcome>>>;
 
@@ -57,7 +56,7 @@ impl Calls {
 }
 
 fn within_size(outcome: DetachedOutcome) -> DetachedOutcome {
-    let size = serde_json::to_vec(&outcome).map_or(usize::MAX, |bytes| bytes.len());
+    let size = size_of(&outcome);
     if size <= MAX_BYTES {
         return outcome;
     }

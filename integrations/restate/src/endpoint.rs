@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::future::pending;
 use std::sync::Arc;
+use std::time::Duration;
 
 use positronic_core::definition::BrainDefinition;
 use positronic_core::dsl::Runnable;
@@ -30,7 +31,11 @@ pub struct Endpoint {
     brains: Vec<Arc<BrainDefinition>>,
     local: HashSet<String>,
     identity_keys: Vec<String>,
+    grace: Duration,
 }
+
+/// How long invocations in flight may take after a stop, as [`Runner::release`] waits by default.
+const GRACE: Duration = Duration::from_secs(8);
 
 /// The reason why an endpoint cannot serve.
 #[derive(Debug, thiserror::Error)]
@@ -67,7 +72,7 @@ impl Endpoint {
     /// `http://restate:8080`. Tool calls and wake-ups go through the ingress.
     pub fn new(runner: Runner, ingress: &str) -> Self {
         let (brains, local) = (Vec::new(), HashSet::new());
-        Self { runner, ingress: Ingress::new(ingress), brains, local, identity_keys: Vec::new() }
+        Self { runner, ingress: Ingress::new(ingress), brains, local, identity_keys: Vec::new(), grace: GRACE }
     }
 
     /// Adds a brain.
@@ -98,6 +103,12 @@ impl Endpoint {
         self
     }
 
+    /// Sets how long [`Endpoint::serve_until`] waits for tool calls in flight: eight seconds by default, because a
+    /// container has ten after the signal to stop.
+    pub fn grace(self, grace: Duration) -> Self {
+        Self { grace, ..self }
+    }
+
     /// Serves until the future is dropped.
     ///
     /// # Errors
@@ -107,8 +118,8 @@ impl Endpoint {
         self.serve_until(listener, pending()).await
     }
 
-    /// Serves until `stop` is ready, then releases the runs of this process: model calls and tools in flight may end, as
-    /// [`Runner::release`] describes, and other processes continue the runs.
+    /// Serves until `stop` is ready. Then the process gets no new invocations, tool calls in flight may end, and the runs of
+    /// this process are released as [`Runner::release`] describes, so that other processes continue them.
     ///
     /// # Errors
     ///
@@ -119,11 +130,12 @@ impl Endpoint {
         let runner = self.runner.clone().tool_executor(invocations);
         let endpoint = self.services(&runner)?;
         let waker = Waker { runner: runner.clone(), ingress: self.ingress.clone(), titles };
-        tokio::select! {
-            () = accept(listener, endpoint, stop) => {}
-            () = waker.work() => {}
-        }
-        runner.release().await;
+        let connections = tokio::select! {
+            connections = accept(listener, endpoint, stop) => connections,
+            // It works until it is dropped.
+            () = waker.work() => return Ok(()),
+        };
+        _ = tokio::join!(runner.release(), tokio::time::timeout(self.grace, connections.shutdown()));
         Ok(())
     }
 

@@ -6,6 +6,14 @@ use positronic_core::runner::{Driven, Settled};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+/// The maximum size in bytes of an output. Restate rejects messages over 32 MiB and repeats the invocation.
+pub(crate) const MAX_BYTES: usize = 30 << 20;
+
+/// Returns the size of an output in bytes.
+pub(crate) fn size_of(output: &impl Serialize) -> usize {
+    serde_json::to_vec(output).map_or(usize::MAX, |bytes| bytes.len())
+}
+
 /// The input of a workflow.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct RunRequest {
@@ -29,6 +37,8 @@ pub(crate) struct Begin {
 pub enum RunOutcome {
     /// It completed with this result.
     Completed(Value),
+    /// It completed with a result that is too large for Restate; the log has it.
+    CompletedInLog,
     /// It failed.
     Failed(Failure),
     /// It was cancelled.
@@ -53,6 +63,7 @@ impl Segment {
     pub(crate) fn of(driven: Driven, now: Timestamp) -> Result<Self, positronic_core::runner::ResumeError> {
         let millis = driven.wake.map(|wake| u64::try_from(wake.since(now).as_millis()).unwrap_or(u64::MAX));
         Ok(match driven.settled {
+            Settled::Completed(result) if size_of(&result) > MAX_BYTES => Self::Ended(RunOutcome::CompletedInLog),
             Settled::Completed(result) => Self::Ended(RunOutcome::Completed(result)),
             Settled::Failed(failure) => Self::Ended(RunOutcome::Failed(failure)),
             Settled::Cancelled => Self::Ended(RunOutcome::Cancelled),

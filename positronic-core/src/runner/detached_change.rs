@@ -73,11 +73,11 @@ mod tests {
     use super::{apply, between};
 
     fn merged(
-        before: serde_json::Value,
-        own: serde_json::Value,
-        other: serde_json::Value,
+        before: &serde_json::Value,
+        own: &serde_json::Value,
+        other: &serde_json::Value,
     ) -> Option<serde_json::Value> {
-        apply(&other, &between(&before, &own)).ok()
+        apply(other, &between(before, own)).ok()
     }
 
     #[test]
@@ -85,27 +85,27 @@ mod tests {
         let states = [json!({"a": [1, 2, 3], "b": {"c": 1}}), json!({"a": [3], "b": {"d": null}}), json!([]), json!(7)];
         for before in &states {
             for after in &states {
-                assert_eq!(merged(before.clone(), after.clone(), before.clone()).as_ref(), Some(after));
+                assert_eq!(merged(before, after, before).as_ref(), Some(after));
             }
         }
     }
 
     #[test]
     fn both_elements_of_two_appending_calls_are_kept_in_order() {
-        let next = merged(json!({"done": ["a"]}), json!({"done": ["a", "c"]}), json!({"done": ["a", "b"]}));
+        let next = merged(&json!({"done": ["a"]}), &json!({"done": ["a", "c"]}), &json!({"done": ["a", "b"]}));
         assert_eq!(next, Some(json!({"done": ["a", "b", "c"]})));
     }
 
     #[test]
     fn changes_of_different_places_are_both_kept() {
-        let next = merged(json!({"a": 1, "b": 1}), json!({"a": 2, "b": 1, "c": 1}), json!({"a": 1, "b": 2}));
+        let next = merged(&json!({"a": 1, "b": 1}), &json!({"a": 2, "b": 1, "c": 1}), &json!({"a": 1, "b": 2}));
         assert_eq!(next, Some(json!({"a": 2, "b": 2, "c": 1})));
     }
 
     #[test]
     fn two_changes_of_one_place_conflict() {
-        assert_eq!(merged(json!({"n": 0}), json!({"n": 1}), json!({"n": 1})), None, "a count would lose one");
-        assert_eq!(merged(json!({}), json!({"key": 1}), json!({"key": 2})), None);
-        assert_eq!(merged(json!({"list": [1, 2]}), json!({"list": [2]}), json!({"list": [0, 1, 2]})), None);
+        assert_eq!(merged(&json!({"n": 0}), &json!({"n": 1}), &json!({"n": 1})), None, "a count would lose one");
+        assert_eq!(merged(&json!({}), &json!({"key": 1}), &json!({"key": 2})), None);
+        assert_eq!(merged(&json!({"list": [1, 2]}), &json!({"list": [2]}), &json!({"list": [0, 1, 2]})), None);
     }
 }

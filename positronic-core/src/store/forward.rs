@@ -121,6 +121,6 @@ impl<S: EventStore + ?Sized> EventStore for Arc<S> {
     }
 
     fn watch(&self, run: Option<&RunId>, watcher: Weak<dyn Watcher>) {
-        (**self).watch(run, watcher)
+        (**self).watch(run, watcher);
     }
 }

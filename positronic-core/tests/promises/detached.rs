@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, Shared};
-use positronic_core::dsl::Runnable;
+use positronic_core::dsl::Runnable as _;
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
 use positronic_core::record::{SignalId, SignalKind, Start, ToolResult};

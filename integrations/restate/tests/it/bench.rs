@@ -13,7 +13,7 @@ use positronic_restate::{Client, RunOutcome};
 use tempfile::TempDir;
 
 use crate::errands::{ADDRESS, Board, FOLDER, INGRESS, Plan, TITLE, errands, model};
-use crate::server::{PATIENCE, Server, binary, free_port, until};
+use crate::server::{PATIENCE, Server, binary, free_port, send, until};
 
 /// A test's world.
 pub(crate) struct Bench {
@@ -79,6 +79,16 @@ impl Bench {
     /// Ends the service without warning.
     pub(crate) fn kill_service(&mut self) {
         self.service = None;
+    }
+
+    /// Asks the service to stop; [`Bench::stopped`] waits until it has.
+    pub(crate) fn stop_service(&self) {
+        send("TERM", &self.service.as_ref().unwrap().0);
+    }
+
+    pub(crate) async fn stopped(&mut self) {
+        let service = self.service.as_mut().unwrap();
+        until("the service ends", async || service.0.try_wait().unwrap().is_some()).await;
     }
 
     /// Starts a run in which the model asks for these batches of calls.

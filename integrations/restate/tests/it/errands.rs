@@ -13,6 +13,7 @@ use positronic_restate::Endpoint;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use tokio::signal::unix::{SignalKind, signal};
 
 /// The folder of the store, the ledger and the marks; the address to serve; the ingress.
 pub(crate) const FOLDER: &str = "POSITRONIC_TEST_FOLDER";
@@ -89,6 +90,12 @@ pub(crate) fn errands(folder: PathBuf) -> Brain<Plan, Board> {
         let large = |t: ToolBuilder<Plan, Board>| {
             t.execute(async |Job { .. }, _: ToolContext<Plan, Board>| Ok(vec!["x".repeat(1 << 20); 34]))
         };
+        let slow = |t: ToolBuilder<Plan, Board>| {
+            t.execute(async |Job { .. }, cx: ToolContext<Plan, Board>| {
+                tokio::time::sleep(Duration::from_millis(2500)).await;
+                Ok(cx.idempotency_key().to_owned())
+            })
+        };
         cx.system(plan)
             .input("begin")
             .tools([
@@ -99,6 +106,7 @@ pub(crate) fn errands(folder: PathBuf) -> Brain<Plan, Board> {
             ])
             .tool("ask", hooked)
             .tool("large", large)
+            .tool("slow", slow)
     })
 }
 
@@ -123,5 +131,6 @@ async fn service_process() {
     let runner = Runner::builder().model(model()).store(store).max_document_bytes(64 << 20).build();
     let listener = tokio::net::TcpListener::bind(set(ADDRESS)).await.unwrap();
     let endpoint = Endpoint::new(runner, &set(INGRESS)).brain(errands(folder)).local("near");
-    endpoint.serve(listener).await.unwrap();
+    let mut stop = signal(SignalKind::terminate()).unwrap();
+    endpoint.serve_until(listener, async { _ = stop.recv().await }).await.unwrap();
 }

@@ -151,6 +151,35 @@ async fn parallel_calls_killed_in_the_middle_keep_the_results_of_those_that_ende
 }
 
 #[tokio::test]
+async fn a_service_that_stops_ends_its_calls_and_takes_no_more() {
+    let Some(mut bench) = Bench::start().await else { return };
+    bench.hold("a");
+    bench.run("run", &[&[("pay", "a")], &[("pay", "b")]]).await;
+    bench.noted("a begins").await;
+
+    bench.stop_service();
+    bench.let_end("a");
+    bench.stopped().await;
+    assert_eq!(bench.ledger(), ["a begins", "a done"]);
+    bench.serve().await;
+
+    let log = bench.completed("run").await;
+    assert!(log.succeeded("Work/0.0") && log.succeeded("Work/1.0"), "{:?}", log.result("Work/0.0"));
+    assert_eq!(bench.ledger(), ["a begins", "a done", "b begins", "b done"]);
+}
+
+#[tokio::test]
+async fn a_call_longer_than_the_servers_patience_is_performed_once() {
+    let Some(bench) = Bench::start().await else { return };
+
+    bench.run("run", &[&[("slow", "a")]]).await;
+
+    let log = bench.completed("run").await;
+    assert_eq!(*log.result("Work/0.0"), ToolResult::Success { output: "run:Work/0.0".into(), brief: None });
+    assert_eq!(log.count("RUN_CLAIMED"), 1, "no segment was cut off");
+}
+
+#[tokio::test]
 async fn a_result_that_restate_cannot_store_is_an_error_of_the_call() {
     let Some(bench) = Bench::start().await else { return };
 

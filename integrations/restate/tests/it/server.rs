@@ -34,6 +34,12 @@ pub(crate) struct Server {
     http: reqwest::Client,
 }
 
+/// Sends a signal to a process.
+pub(crate) fn send(signal: &str, process: &Child) {
+    let id = process.id().to_string();
+    assert!(Command::new("kill").args(["-s", signal, &id]).status().unwrap().success());
+}
+
 pub(crate) fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
@@ -99,8 +105,7 @@ inactivity-timeout = "1s"
 
     /// Stops the server's process (`STOP`) or lets it go on (`CONT`).
     pub(crate) fn signal(&self, name: &str) {
-        let id = self.process.as_ref().unwrap().id().to_string();
-        assert!(Command::new("kill").args(["-s", name, &id]).status().unwrap().success());
+        send(name, self.process.as_ref().unwrap());
     }
 
     /// Registers a deployment.
