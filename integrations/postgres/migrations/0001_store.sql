@@ -382,7 +382,7 @@ BEGIN
                 OR CASE WHEN r.hold_owner IS NULL THEN p_paused
                     ELSE NOT EXISTS (SELECT FROM leases l WHERE l.owner = r.hold_owner AND l.until > clock_timestamp())
                 END)
-            AND p_code <> ALL (r.refusals)
+            AND NOT r.refusals && ARRAY[p_code, p_owner]
         ORDER BY r.wake, r.started, r.run
         LIMIT p_limit
         FOR NO KEY UPDATE SKIP LOCKED

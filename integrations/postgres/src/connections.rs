@@ -22,6 +22,8 @@ use crate::failure::DbError;
 
 /// After which pause a connection is checked before its next use: the server or a firewall may have closed it.
 const UNCHECKED: Duration = Duration::from_secs(1);
+/// How much longer than the server this waits for an answer, so that the server's own timeout says what happened.
+const GRACE: Duration = Duration::from_secs(2);
 /// How long to wait between attempts to connect.
 const RETRY: Duration = Duration::from_millis(100);
 /// How often a statement is repeated that the server undid because of another one.
@@ -80,7 +82,7 @@ pub(crate) struct Connections {
     places: Arc<Semaphore>,
     idle: Arc<Mutex<Vec<Idle>>>,
     connect_timeout: Duration,
-    statement_timeout: Duration,
+    answer_timeout: Duration,
 }
 
 #[derive(Debug)]
@@ -98,7 +100,8 @@ impl Connections {
         statement_timeout: Duration,
     ) -> Self {
         let places = Arc::new(Semaphore::new(most.clamp(1, Semaphore::MAX_PERMITS)));
-        Self { options, places, idle: Arc::default(), connect_timeout, statement_timeout }
+        let answer_timeout = statement_timeout + GRACE;
+        Self { options, places, idle: Arc::default(), connect_timeout, answer_timeout }
     }
 
     /// Takes a connection, or opens one.
@@ -109,7 +112,7 @@ impl Connections {
             let limit = self.connect_timeout;
             return Err(DbError::Unconnected(format!("all connections of this store were in use for {limit:?}")));
         };
-        let (idle, limit) = (Arc::clone(&self.idle), self.statement_timeout);
+        let (idle, limit) = (Arc::clone(&self.idle), self.answer_timeout);
         let taken = |db| Connection { db: Some(db), clean: true, limit, idle, _place: place };
         while let Some(mut found) = self.pop() {
             if found.since.elapsed() < UNCHECKED {
