@@ -7,6 +7,7 @@ use std::time::Duration;
 use indexmap::IndexMap;
 
 use super::feed::Feeds;
+use super::histories::Histories;
 use super::lease::{HeldLease, LeaseKeeper};
 use super::live::LiveDeltas;
 use super::registry::RunRegistry;
@@ -107,6 +108,8 @@ pub struct Runner {
     pub(super) places: Places,
     #[builder(default, setter(skip))]
     pub(super) sinks: Vec<Arc<Feeds>>,
+    #[builder(default, setter(skip))]
+    pub(super) histories: Histories,
     #[builder(default, setter(skip))]
     pub(super) live: LiveDeltas,
     #[builder(default, setter(skip))]
