@@ -65,7 +65,8 @@ impl Select {
             Ok(()) => self.count += 1,
             Err(error) => tracing::error!(%error, "cannot encode a value of a filter"),
         }
-        self.sql.push_str(&format!("${}", self.count));
+        self.sql.push('$');
+        self.sql.push_str(&self.count.to_string());
         self
     }
 
@@ -212,7 +213,7 @@ impl Connection {
         self.clean = false;
         let done = tokio::time::timeout(limit, work(db)).await;
         let done = done.unwrap_or_else(|_| Err(DbError::Lost(format!("no answer within {limit:?}"))));
-        self.clean = matches!(done, Ok(_));
+        self.clean = done.is_ok();
         done
     }
 }

@@ -81,7 +81,7 @@ async fn texts_with_any_character_come_back_unchanged() {
             RunFilter::builder().prefix(text).brain(text).build(),
             RunFilter::builder().user(text).conversation(text).build(),
         ] {
-            assert_eq!(store.runs(&filter).await.unwrap(), [summary.clone()], "{filter:?}");
+            assert_eq!(store.runs(&filter).await.unwrap(), std::slice::from_ref(&summary), "{filter:?}");
         }
         let filter = PendingFilter::builder().webhook((text.to_owned(), text.to_owned())).run(run.clone()).build();
         let item = PendingItem { run: run.clone(), brain: text.into(), at: summary.at, pending };
