@@ -48,6 +48,16 @@ CREATE TABLE snapshots (
     content text COLLATE "C" NOT NULL
 );
 
+-- The saved parts of runs' prompts: the events from first on, before next.
+CREATE TABLE saved_prompts (
+    key bigint NOT NULL,
+    next bigint NOT NULL,
+    first bigint NOT NULL,
+    version bigint NOT NULL,
+    content text COLLATE "C" NOT NULL,
+    PRIMARY KEY (key, next)
+);
+
 CREATE TABLE signals (
     key bigint NOT NULL,
     signal text COLLATE "C" NOT NULL,
@@ -159,6 +169,7 @@ CREATE FUNCTION append_events(
     p_timer_conversations text[], p_timer_users text[], p_timer_origins text[], p_timer_contents text[],
     p_files text[], p_signals text[], p_signal_seqs bigint[],
     p_snapshot_next bigint, p_snapshot_version bigint, p_snapshot text,
+    p_prompts_first bigint, p_prompts_next bigint, p_prompts_version bigint, p_prompts text,
     OUT refusal text, OUT name text, OUT number bigint, OUT taker text
 ) LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
@@ -276,6 +287,16 @@ BEGIN
             VALUES (v_key, p_snapshot_next, p_snapshot_version, p_snapshot)
             ON CONFLICT (key) DO UPDATE SET next = excluded.next, version = excluded.version, content = excluded.content;
     END IF;
+    IF p_prompts IS NOT NULL THEN
+        -- A part that begins with the first event replaces all others.
+        IF p_prompts_first = 0 THEN
+            DELETE FROM saved_prompts s WHERE s.key = v_key;
+        END IF;
+        INSERT INTO saved_prompts AS s (key, next, first, version, content)
+            VALUES (v_key, p_prompts_next, p_prompts_first, p_prompts_version, p_prompts)
+            ON CONFLICT (key, next) DO UPDATE SET
+                first = excluded.first, version = excluded.version, content = excluded.content;
+    END IF;
 END
 $$;
 
@@ -346,6 +367,7 @@ BEGIN
     DELETE FROM events e WHERE e.key = v_key;
     DELETE FROM pending p WHERE p.key = v_key;
     DELETE FROM snapshots s WHERE s.key = v_key;
+    DELETE FROM saved_prompts s WHERE s.key = v_key;
     DELETE FROM signals s WHERE s.key = v_key;
     DELETE FROM run_blobs b WHERE b.key = v_key;
     DELETE FROM runs r WHERE r.key = v_key;
@@ -353,8 +375,11 @@ BEGIN
 END
 $$;
 
--- Ends a lease, or with NULL all that have lapsed, and frees the runs that their owners have claimed.
-CREATE FUNCTION end_leases(p_owner text) RETURNS void LANGUAGE sql SET search_path FROM CURRENT AS $$
+-- Ends a lease, or with NULL all that have lapsed, and frees the runs that their owners have claimed or reserved.
+CREATE FUNCTION end_leases(p_owner text) RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+    v_ended text[];
+BEGIN
     WITH ended AS (
         DELETE FROM leases l WHERE l.owner IN (
             SELECT o.owner FROM leases o
@@ -362,7 +387,15 @@ CREATE FUNCTION end_leases(p_owner text) RETURNS void LANGUAGE sql SET search_pa
             FOR UPDATE SKIP LOCKED
         ) RETURNING l.owner
     )
-    UPDATE runs r SET owner = NULL FROM ended e WHERE r.owner = e.owner
+    SELECT array_agg(e.owner) INTO v_ended FROM ended e;
+    IF v_ended IS NULL THEN
+        RETURN;
+    END IF;
+    -- After the deletion, so that these statements see the claims that were committed before it.
+    UPDATE runs r SET owner = NULL WHERE r.owner = ANY (v_ended);
+    UPDATE runs r SET hold_owner = NULL, hold_until = NULL
+        WHERE r.wake IS NOT NULL AND r.owner IS NULL AND r.hold_owner = ANY (v_ended);
+END
 $$;
 
 -- Reserves runs with work that no live worker has claimed, earliest first, and returns them. The runs that another call
@@ -378,11 +411,9 @@ BEGIN
         SELECT r.key FROM runs r
         WHERE r.wake <= p_now AND r.wake IS NOT NULL AND r.owner IS NULL
             AND (p_runs IS NULL OR r.run = ANY (p_runs))
-            AND (r.hold_until IS NULL OR r.hold_until <= clock_timestamp()
-                OR CASE WHEN r.hold_owner IS NULL THEN p_paused
-                    ELSE NOT EXISTS (SELECT FROM leases l WHERE l.owner = r.hold_owner AND l.until > clock_timestamp())
-                END)
-            AND p_code <> ALL (r.refusals)
+            -- Only the row decides, since a row that has changed meanwhile is checked again without other tables.
+            AND (r.hold_until IS NULL OR r.hold_until <= clock_timestamp() OR r.hold_owner IS NULL AND p_paused)
+            AND NOT r.refusals && ARRAY[p_code, p_owner]
         ORDER BY r.wake, r.started, r.run
         LIMIT p_limit
         FOR NO KEY UPDATE SKIP LOCKED

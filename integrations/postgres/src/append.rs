@@ -47,7 +47,7 @@ impl Encoded {
 
     /// Returns the statement.
     pub(crate) fn statement(&self, schema: &str) -> Statement {
-        let marks: Vec<_> = (1..=39).map(|place| format!("${place}")).collect();
+        let marks: Vec<_> = (1..=43).map(|place| format!("${place}")).collect();
         let sql = format!("SELECT refusal, name, number, taker FROM {schema}.append_events({})", marks.join(", "));
         let (append, row, timers) = (&self.append, &self.append.index.summary, &self.timers);
         let lines: Vec<&str> = self.lines.iter().map(|line| &**line).collect();
@@ -63,7 +63,7 @@ impl Encoded {
         };
         let (signals, signal_seqs): (Vec<String>, Vec<i64>) =
             append.signals().map(|(signal, seq)| (owned(signal.as_str()), number(seq.0))).unzip();
-        let snapshot = append.snapshot.as_ref();
+        let (snapshot, prompts) = (append.snapshot.as_ref(), append.prompts.as_ref());
         statement(sql)
             .bind(owned(self.run.as_str()))
             .bind(number(append.expected.0))
@@ -104,6 +104,10 @@ impl Encoded {
             .bind(snapshot.map(|snapshot| number(snapshot.next.0)))
             .bind(snapshot.map(|snapshot| i64::from(snapshot.version)))
             .bind(snapshot.map(|snapshot| snapshot.content.as_str()))
+            .bind(prompts.map(|part| number(part.from.0)))
+            .bind(prompts.map(|part| number(part.next.0)))
+            .bind(prompts.map(|part| i64::from(part.version)))
+            .bind(prompts.map(|part| part.content.as_str()))
     }
 
     /// Reads the outcome.

@@ -22,6 +22,8 @@ use crate::failure::DbError;
 
 /// After which pause a connection is checked before its next use: the server or a firewall may have closed it.
 const UNCHECKED: Duration = Duration::from_secs(1);
+/// How much longer than the server this waits for an answer, so that the server's own timeout says what happened.
+const GRACE: Duration = Duration::from_secs(2);
 /// How long to wait between attempts to connect.
 const RETRY: Duration = Duration::from_millis(100);
 /// How often a statement is repeated that the server undid because of another one.
@@ -63,7 +65,8 @@ impl Select {
             Ok(()) => self.count += 1,
             Err(error) => tracing::error!(%error, "cannot encode a value of a filter"),
         }
-        self.sql.push_str(&format!("${}", self.count));
+        self.sql.push('$');
+        self.sql.push_str(&self.count.to_string());
         self
     }
 
@@ -80,7 +83,7 @@ pub(crate) struct Connections {
     places: Arc<Semaphore>,
     idle: Arc<Mutex<Vec<Idle>>>,
     connect_timeout: Duration,
-    statement_timeout: Duration,
+    answer_timeout: Duration,
 }
 
 #[derive(Debug)]
@@ -98,7 +101,8 @@ impl Connections {
         statement_timeout: Duration,
     ) -> Self {
         let places = Arc::new(Semaphore::new(most.clamp(1, Semaphore::MAX_PERMITS)));
-        Self { options, places, idle: Arc::default(), connect_timeout, statement_timeout }
+        let answer_timeout = statement_timeout + GRACE;
+        Self { options, places, idle: Arc::default(), connect_timeout, answer_timeout }
     }
 
     /// Takes a connection, or opens one.
@@ -109,7 +113,7 @@ impl Connections {
             let limit = self.connect_timeout;
             return Err(DbError::Unconnected(format!("all connections of this store were in use for {limit:?}")));
         };
-        let (idle, limit) = (Arc::clone(&self.idle), self.statement_timeout);
+        let (idle, limit) = (Arc::clone(&self.idle), self.answer_timeout);
         let taken = |db| Connection { db: Some(db), clean: true, limit, idle, _place: place };
         while let Some(mut found) = self.pop() {
             if found.since.elapsed() < UNCHECKED {
@@ -209,7 +213,7 @@ impl Connection {
         self.clean = false;
         let done = tokio::time::timeout(limit, work(db)).await;
         let done = done.unwrap_or_else(|_| Err(DbError::Lost(format!("no answer within {limit:?}"))));
-        self.clean = matches!(done, Ok(_));
+        self.clean = done.is_ok();
         done
     }
 }

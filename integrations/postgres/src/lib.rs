@@ -24,7 +24,7 @@
 //!
 //! # Setup
 //!
-//! PostgreSQL 13 or later, with a database in UTF8. The first process that opens the store for writing creates the
+//! PostgreSQL 13 or later (tested with 15), with a database in UTF8. The first process that opens the store for writing creates the
 //! [schema](PostgresOptions::schema) and its tables, and a newer release migrates them; several processes may do so at
 //! once. The user needs the right to create a schema in the database, or all rights on an existing one. The feature `tls`
 //! adds encrypted connections; the parameter `sslmode` of the address then decides about them, as in libpq.

@@ -40,7 +40,7 @@ pub(crate) async fn prepare(
     read_only: bool,
     search_index: bool,
 ) -> Result<(), DbError> {
-    let mut db = options.connect().await.map_err(|error| refused_connection(place, error))?;
+    let mut db = options.connect().await.map_err(|error| refused_connection(place, &error))?;
     check_server(&mut db, place).await?;
     let schema = quoted(&place.schema)?;
     let found = format_of(&mut db, &schema).await?;
@@ -69,8 +69,8 @@ fn newest() -> i64 {
 }
 
 /// Returns the error for the first connection, which may be wrong for ever.
-fn refused_connection(place: &Place, error: sqlx_core::Error) -> DbError {
-    let advice = match &error {
+fn refused_connection(place: &Place, error: &sqlx_core::Error) -> DbError {
+    let advice = match error {
         sqlx_core::Error::Database(error) => match error.code().as_deref() {
             Some(code) if code.starts_with("28") => Some("check the user and the password of its address"),
             Some("3D000") => Some("create the database first"),

@@ -5,8 +5,8 @@ use std::sync::{Arc, Weak};
 use positronic_core::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
 use positronic_core::store::{
     Append, BoxFuture, Deferral, DueFilter, DueRun, EventMatch, EventStore, InboundWebhook, Lease, MailboxEntry,
-    PendingFilter, PendingItem, PostOutcome, RunFilter, Snapshot, StoreError, TimerFilter, Watcher, content_hash,
-    verify_content,
+    PendingFilter, PendingItem, PostOutcome, RunFilter, SavedPrompts, Snapshot, StoreError, TimerFilter, Watcher,
+    content_hash, verify_content,
 };
 use sqlx_core::connection::ConnectOptions as _;
 use sqlx_postgres::{PgConnectOptions, PgRow};
@@ -361,6 +361,26 @@ impl EventStore for PostgresStore {
                 let Some(row) = rows.first() else { return Ok(None) };
                 let version = get::<i64>(row, 1)?.try_into().unwrap_or_default();
                 Ok(Some(Snapshot { next: seq(get(row, 0)?), version, content: get(row, 2)? }))
+            },
+        ))
+    }
+
+    fn saved_prompts<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<SavedPrompts>, StoreError>> {
+        Box::pin(self.read_rows(
+            move |schema| {
+                let sql = format!(
+                    "SELECT p.first, p.next, p.version, p.content FROM {schema}.runs r
+                     JOIN {schema}.saved_prompts p ON p.key = r.key WHERE r.run = $1 ORDER BY p.next"
+                );
+                statement(sql).bind(owned(run.as_str()))
+            },
+            |rows| {
+                let part = |row: &PgRow| {
+                    let version = get::<i64>(row, 2)?.try_into().unwrap_or_default();
+                    let (from, next) = (seq(get(row, 0)?), seq(get(row, 1)?));
+                    Ok(SavedPrompts { from, next, version, content: get(row, 3)? })
+                };
+                rows.iter().map(part).collect()
             },
         ))
     }

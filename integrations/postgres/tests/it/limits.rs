@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use positronic_core::record::{
-    Gate, Path, Pending, PendingKind, RunId, Seq, SignalId, Status, Timer, Timestamp, Trigger, TriggerId, WaitSpec,
+    Claim, Epoch, Gate, Path, Pending, PendingKind, RunId, Seq, SignalId, Status, Timer, Timestamp, Trigger, TriggerId,
+    WaitSpec,
 };
 use positronic_core::store::{
     DueFilter, EventStore as _, InboundWebhook, PendingFilter, PendingItem, PostOutcome, RunFilter, RunPages,
-    TimerChange, TimerFilter, TimerOwner,
+    StoreError, TimerChange, TimerFilter, TimerOwner,
 };
 use positronic_core::testing::store_suite::Sample;
+use positronic_postgres::PostgresStore;
 use serde_json::json;
 use sqlx_core::connection::Connection as _;
 use sqlx_core::executor::Executor as _;
@@ -79,7 +81,7 @@ async fn texts_with_any_character_come_back_unchanged() {
             RunFilter::builder().prefix(text).brain(text).build(),
             RunFilter::builder().user(text).conversation(text).build(),
         ] {
-            assert_eq!(store.runs(&filter).await.unwrap(), [summary.clone()], "{filter:?}");
+            assert_eq!(store.runs(&filter).await.unwrap(), std::slice::from_ref(&summary), "{filter:?}");
         }
         let filter = PendingFilter::builder().webhook((text.to_owned(), text.to_owned())).run(run.clone()).build();
         let item = PendingItem { run: run.clone(), brain: text.into(), at: summary.at, pending };
@@ -200,4 +202,33 @@ async fn lists_and_the_queue_read_few_of_many_waiting_runs() {
         let read = after - before;
         assert!(found > 0 && read <= most, "{what}: {found} found, {read} rows read");
     }
+}
+
+#[tokio::test]
+async fn lease_that_is_not_renewed_lapses_and_frees_its_runs() {
+    let Some(database) = server::database().await else { return };
+    let mut options = database.options();
+    options.lease_ttl = Duration::from_millis(300);
+    let (store, brief) = (database.open().await, PostgresStore::with(options).await.unwrap());
+    let (lease, dying) = (store.acquire_lease().await.unwrap(), brief.acquire_lease().await.unwrap());
+    let claim = |epoch, owner: &str| Claim { epoch: Epoch(epoch), owner: owner.into(), released: false };
+    let claimed = |sample: Sample, owner: &str| sample.claimed(1).row(|row| row.claim = Some(claim(1, owner)));
+    let run = claimed(Sample::new("claimed"), dying.owner()).appended(&store).await;
+    let late = Sample::new("late").says("one").appended(&store).await;
+    let filter = |owner: &str| {
+        DueFilter::builder().now(Timestamp(9)).owner(owner).code("a").limit(10).reserve(Duration::from_secs(60)).build()
+    };
+    assert_eq!(brief.due(&filter(dying.owner())).await.unwrap().len(), 1, "the other one is reserved");
+
+    let lapsed = async { while store.is_lease_live(dying.owner()).await.unwrap() {} };
+    tokio::time::timeout(Duration::from_secs(20), lapsed).await.unwrap();
+
+    let refused = StoreError::LeaseLapsed { owner: dying.owner().to_owned() };
+    assert_eq!(brief.renew_lease(dying.owner()).await, Err(refused));
+    // The epoch is still that of the claim, so its worker is not fenced yet; but a claim of a lapsed lease is void.
+    _ = run.by(1).says("kept").appended(&store).await;
+    _ = claimed(late, dying.owner()).appended(&store).await;
+    let due: Vec<_> = store.due(&filter(lease.owner())).await.unwrap();
+    assert_eq!(due.iter().map(|due| due.summary.run.as_str()).collect::<Vec<_>>(), ["claimed", "late"]);
+    assert_eq!(store.renew_lease(lease.owner()).await, Ok(()));
 }

@@ -5,6 +5,7 @@
     clippy::indexing_slicing,
     clippy::panic,
     clippy::print_stderr,
+    clippy::disallowed_methods,
     reason = "in tests a panic is the message"
 )]
 

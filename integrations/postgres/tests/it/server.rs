@@ -57,10 +57,10 @@ impl Database {
         PostgresStore::with(self.options()).await.expect("the store opens")
     }
 
-    /// Returns the options of a store with few connections, whose leases lapse soon.
+    /// Returns the options of a store with few connections.
     pub(crate) fn options(&self) -> PostgresOptions {
         let options = PostgresOptions::builder().url(&self.url).schema(&self.schema).connections(4);
-        options.lease_ttl(Duration::from_secs(4)).build()
+        options.lease_ttl(Duration::from_secs(20)).build()
     }
 
     /// Connects without the store, with the schema as search path.
