@@ -26,6 +26,7 @@ mod conversation;
 mod conversation_budget;
 mod conversations;
 mod due;
+mod durable_sinks;
 mod early_webhooks;
 mod edited_arguments;
 mod feed;

@@ -36,6 +36,17 @@ pub trait EventSink: Send + Sync + 'static {
         None
     }
 
+    /// Returns whether the store keeps the sink's position in each run, by the sink's name, which must then be unique and
+    /// stay the same. Such a sink gets every event of a run that a runner with it begins or claims, from the first one on,
+    /// also those that a machine appended before it died: from the worker that claims the run next, or from a
+    /// [`Server`](crate::runner::Server) with the sink. It gets some events again after a crash, mostly those of the last
+    /// second, and where several machines have opened a run.
+    ///
+    /// A [`position`](Self::position) of the sink's own takes precedence.
+    fn is_durable(&self) -> bool {
+        false
+    }
+
     /// Receives the next event of a run.
     ///
     /// # Errors
