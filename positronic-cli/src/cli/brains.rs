@@ -313,6 +313,9 @@ pub(crate) struct WorkArgs {
     pub(crate) run: Option<String>,
     #[command(flatten)]
     pub(crate) model: ModelArgs,
+    /// Serve only the runs of this brain, or of one version of it; repeat it for several
+    #[arg(long, value_name = "TITLE[@VERSION]", conflicts_with = "run")]
+    pub(crate) brain: Vec<String>,
     /// Exit when no work is left
     #[arg(long, conflicts_with = "run")]
     pub(crate) once: bool,

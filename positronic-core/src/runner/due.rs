@@ -214,14 +214,17 @@ impl Due {
         self.rung.appended(run, Seq(0));
     }
 
-    /// Hides a run that cannot be claimed here from workers with the same code until it changes. If no other worker
+    /// Hides a run that cannot be claimed here until it changes: from this server, or from all with the same code. If no other worker
     /// claims it within ten seconds, its log says so once, as `RUN_NOT_CLAIMED`, and its row says why.
     pub(super) async fn refuse(&mut self, row: &RunSummary, reason: ClaimRefusal, message: &str) {
         let refused = Refused { next: row.next, since: Instant::now(), reason, message: message.to_owned() };
         if row.refused.is_none() {
             self.refused.insert(row.run.clone(), refused);
         }
-        if let Ok((_, code)) = self.names().await {
+        if let Ok((owner, code)) = self.names().await {
+            // Models and prices may be others in the next process.
+            let depends_on_code = matches!(reason, ClaimRefusal::NoBrain | ClaimRefusal::Changed);
+            let code = if depends_on_code { code } else { owner };
             self.defer(row, &Deferral::Refused { code }).await;
         }
     }

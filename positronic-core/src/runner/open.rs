@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::append::{Extras, append, append_of, follow, stamp, worker_of};
 use super::catch::panicked;
 use super::claim::{NoClaim, append_alone, claim};
-use super::restore::migration;
+use super::restore::{migration, version_difference};
 use super::resume_options::Resumption;
 use super::run_task::attend;
 use super::shared::{Folded, Shared};
@@ -219,6 +219,9 @@ impl Runner {
         let Some(definition) = definition.or_else(|| self.definition_of(&title)) else {
             return Err(ResumeError::NoBrain { brain: title.to_string() });
         };
+        if let Some(difference) = version_difference(&title, row.version, &definition) {
+            return Err(ResumeError::Changed { difference });
+        }
         let folded = load::whole(&*self.store, run, &self.histories).await?;
         drop(place);
         if folded.state.has_ended() {
@@ -258,13 +261,12 @@ impl Runner {
         Err(ResumeError::Prices { what })
     }
 
-    /// Returns a hash of the brains' code and of the prices, on which refusals of runs depend.
+    /// Returns a hash of the brains' code, on which refusals of runs depend.
     pub(super) fn code_name(&self) -> String {
         let brains = self.brains.values().map(|brain| format!("{} {}", brain.title, brain.fingerprint()));
-        let mut parts: Vec<_> = brains.collect();
-        parts.sort();
-        parts.extend(self.prices.as_ref().map(|prices| format!("{} {}", prices.currency, prices.as_of)));
-        sha256(parts.join("\n").as_bytes())
+        let mut brains: Vec<_> = brains.collect();
+        brains.sort();
+        sha256(brains.join("\n").as_bytes())
     }
 
     /// Returns a client of the store: lists, decisions, webhooks.

@@ -145,6 +145,17 @@ pub(super) fn migration(frame: &BrainFrame, definition: &BrainDefinition) -> Res
     Ok(Some(migrated(Change::between(&frame.state, &next))))
 }
 
+/// Returns that a run has begun with a version that the code cannot migrate, from its row. The log is loaded for all other
+/// differences.
+pub(super) fn version_difference(title: &str, then: u32, definition: &BrainDefinition) -> Option<String> {
+    let fits = [0, definition.version].contains(&then) || definition.migrations.contains_key(&then);
+    (!fits).then(|| other_version(title, then, definition.version))
+}
+
+fn other_version(title: &str, then: u32, now: u32) -> String {
+    format!("the run has begun with version {then} of `{title}`, the code has version {now}")
+}
+
 /// Returns how a brain's code differs from the code that a run began with, up to its current stage. The code of a
 /// closure is invisible; its author changes the brain's version instead.
 pub(super) fn difference(frame: &BrainFrame, definition: &BrainDefinition) -> Option<String> {
@@ -153,8 +164,7 @@ pub(super) fn difference(frame: &BrainFrame, definition: &BrainDefinition) -> Op
         return Some(format!("the run is of the brain `{title}`, the code is that of `{}`", definition.title));
     }
     if frame.version != definition.version {
-        let (then, now) = (frame.version, definition.version);
-        return Some(format!("the run has begun with version {then} of `{title}`, the code has version {now}"));
+        return Some(other_version(title, frame.version, definition.version));
     }
     if frame.stages.fingerprint(title, frame.version, definition.options.json()) != frame.fingerprint {
         return Some(format!("the options of `{title}` have another schema now"));

@@ -122,9 +122,11 @@ impl<F: FindRunner> Server<F> {
     /// independently of the stream.
     pub fn events(&self) -> BoxStream<'_, ServeEvent> {
         let (names, backoffs) = ((self.known.clone(), self.lease.clone()), self.backoffs.clone());
+        // A person who lets it serve once expects to see each refusal.
+        let code = if self.once { None } else { self.find.code() };
         let serving = Serving {
             server: self,
-            due: Due::new(self.client.clone(), names, backoffs, self.find.code(), self.once),
+            due: Due::new(self.client.clone(), names, backoffs, code, self.once),
             claiming: 0,
             list_triggers: Instant::now(),
             leaves: self.leaves.subscribe(),

@@ -55,7 +55,7 @@ impl Lease {
 pub struct DueFilter {
     /// The time by which waits are over, on the clock that stamps events.
     pub now: Timestamp,
-    /// The owner of the lease under which the runs are reserved.
+    /// The owner of the lease under which the runs are reserved. Runs that it has refused are hidden from it, too.
     #[builder(setter(into))]
     pub owner: String,
     /// The caller's code, which may have refused some of the runs; see [`Deferral::Refused`].
@@ -103,9 +103,9 @@ pub enum Deferral {
         /// How long, on the store's clock.
         pause: Duration,
     },
-    /// Hides the run from workers with this code, which cannot claim it as it is.
+    /// Hides the run from workers that cannot claim it as it is.
     Refused {
-        /// Identifies the code, such as a hash of the brains' fingerprints.
+        /// Identifies their code, such as a hash of the brains' fingerprints, or is the owner of one worker's lease.
         code: String,
     },
 }

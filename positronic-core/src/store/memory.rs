@@ -517,9 +517,10 @@ impl EventStore for MemoryStore {
                 Some((until, None)) => *until > now && !filter.paused,
                 None => false,
             };
+            let is_refused = [&filter.code, &filter.owner].into_iter().any(|code| queued.refusals.contains(code));
             (filter.runs.is_empty() || filter.runs.contains(&row.run))
                 && (row.has_work(filter.now) || row.mail)
-                && !(is_claimed || is_hidden || queued.refusals.contains(&filter.code))
+                && !(is_claimed || is_hidden || is_refused)
         };
         let mut due: Vec<_> = contents.runs.values_mut().filter(is_due).collect();
         due.sort_by_cached_key(|stored| {

@@ -348,3 +348,43 @@ fn work_answers_a_trigger_of_a_conversation_from_the_recording_and_none_beyond_i
     assert_eq!(worked.code, 0);
     assert!(worked.err.contains("I have looked after the bees."), "{}", worked.err);
 }
+
+#[test]
+fn work_serves_only_the_named_brains_and_versions() {
+    let desk = Desk::new();
+    let project = |version, reply: Reply| {
+        let asking = |title: &str, version| {
+            brain(title).version(version).r#loop("Work", |cx| {
+                let pay =
+                    Tool::new("pay", |t| t.requires_approval("it costs").execute(async |_: NoArgs, _| Ok("paid")));
+                cx.system("Pay.").input("Begin.").tools([pay])
+            })
+        };
+        let model = ScriptedModel::from_fn(move |_| Reply::clone(&reply));
+        Project::new().brain(asking("Old", version)).brain(asking("Other", 1)).model(Tier::Normal, Arc::new(model))
+    };
+    for name in ["old", "other"] {
+        assert_eq!(desk.call(&project(1, Reply::call("pay", json!({}))), &["run", name, "--id", name]).code, 3);
+        desk.json(&["approve", name, "--all"]);
+    }
+    let statuses = || {
+        let listed = desk.call(&Project::new(), &["runs", "--json"]).out;
+        let mut rows: Vec<Value> = listed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        rows.sort_by_key(|row| row["run"].to_string());
+        rows.iter().map(|row| row["status"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let done = || Reply::text("Done.");
+
+    let newer = desk.call(&project(2, done()), &["work", "--once", "--brain", "old@2"]);
+    assert!(newer.err.contains("the worker serves only `Old` version 2"), "{}", newer.err);
+    assert_eq!(statuses(), ["running", "running"]);
+    desk.call(&project(1, done()), &["work", "--once", "--brain", "old"]);
+    assert_eq!(statuses(), ["completed", "running"]);
+    desk.call(&project(2, done()), &["work", "--once"]);
+    assert_eq!(statuses(), ["completed", "completed"]);
+
+    let unknown = desk.call(&project(1, done()), &["work", "--brain", "older"]);
+    assert!(unknown.err.contains("unknown brain `older`"), "{}", unknown.err);
+    let misread = desk.call(&project(1, done()), &["work", "--brain", "old@two"]);
+    assert!(misread.err.contains("`two` is not the number of a version"), "{}", misread.err);
+}

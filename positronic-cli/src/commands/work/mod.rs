@@ -3,5 +3,6 @@
 mod run;
 mod runners;
 mod serve;
+mod served;
 
 pub(crate) use run::work;

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use futures::future::BoxFuture;
-use positronic_core::record::{ClaimRefusal, RunSummary, Timer};
+use positronic_core::record::{ClaimRefusal, RunSummary, Timer, sha256};
 use positronic_core::runner::{FindRunner, NoRunner, Runner};
 
+use super::served::Served;
 use crate::app::{
     CassetteSession, Failure, Models, NO_ANSWER_LEFT, Project, ProjectStore, Settings, has_answers_left,
     models_for_run, rewind,
@@ -19,13 +20,19 @@ pub(super) struct Runners<'a> {
     model: &'a ModelArgs,
     store: &'a ProjectStore,
     settings: Settings,
+    served: Served,
     /// The runners by the titles of their brains. A cassette plays for one run, so its runners are not shared.
     runners: Mutex<HashMap<String, Runner>>,
 }
 
 impl<'a> Runners<'a> {
     pub(super) fn new(project: &'a Project, model: &'a ModelArgs, store: &'a ProjectStore, settings: Settings) -> Self {
-        Self { project, model, store, settings, runners: Mutex::default() }
+        Self { project, model, store, settings, served: Served::default(), runners: Mutex::default() }
+    }
+
+    /// Limits the brains whose runs get a runner.
+    pub(super) fn serving(self, served: Served) -> Self {
+        Self { served, ..self }
     }
 
     fn all(&self) -> MutexGuard<'_, HashMap<String, Runner>> {
@@ -49,6 +56,7 @@ impl<'a> Runners<'a> {
     }
 
     async fn find(&self, row: &RunSummary) -> Result<Runner, NoRunner> {
+        self.served.check(&row.brain, Some(row.version))?;
         if let Some(runner) = self.known(&row.brain) {
             return Ok(runner);
         }
@@ -62,6 +70,7 @@ impl<'a> Runners<'a> {
     }
 
     async fn find_for(&self, timer: &Timer) -> Result<Runner, NoRunner> {
+        self.served.check(&timer.brain, None)?;
         if let Some(runner) = self.known(&timer.brain) {
             return Ok(runner);
         }
@@ -95,5 +104,14 @@ impl FindRunner for Runners<'_> {
 
     fn for_trigger<'a>(&'a self, timer: &'a Timer) -> BoxFuture<'a, Result<Runner, NoRunner>> {
         Box::pin(self.find_for(timer))
+    }
+
+    /// Returns a hash of the brains and of `--brain`.
+    fn code(&self) -> Option<String> {
+        let brains = self.project.brains.iter().map(|entry| &entry.definition);
+        let mut parts: Vec<_> = brains.map(|brain| format!("{} {}", brain.title, brain.fingerprint())).collect();
+        parts.sort();
+        parts.push(format!("{:?}", self.served));
+        Some(sha256(parts.join("\n").as_bytes()))
     }
 }

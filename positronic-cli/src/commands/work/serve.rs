@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::runners::Runners;
+use super::served::Served;
 use crate::app::{Failure, Project, ProjectStore, Ui};
 use crate::cli::{Exit, WorkArgs};
 use crate::render::{Plain, ShortIds, Style};
@@ -26,12 +27,14 @@ use crate::session::{AT_ONCE, Interrupt, interrupts};
 
 /// Maximum wait for the last events of all runs.
 const PATIENCE: Duration = Duration::from_secs(1);
+
 pub(super) async fn serve(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+    let served = Served::read(&args.brain, project)?;
     let store = ProjectStore::open(ui)?;
     if !args.once {
         ui.notice(&format!("serving the runs in {}; press Ctrl-C to release them", store.location))?;
     }
-    let runners = Runners::new(project, &args.model, &store, ui.settings.clone());
+    let runners = Runners::new(project, &args.model, &store, ui.settings.clone()).serving(served);
     let server = Server::new(store.client(), runners).once(args.once);
     Shown::new(args, &store, ui).serve(&server, interrupts()).await
 }

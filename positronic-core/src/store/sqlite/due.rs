@@ -60,9 +60,11 @@ fn found(db: &Connection, workers: &Workers, filter: &DueFilter, most: usize) ->
             AND (deferrals.until IS NULL OR deferrals.until <= ?4
                 OR CASE WHEN deferrals.owner IS NULL THEN ?5
                     ELSE deferrals.owner NOT IN (SELECT value FROM json_each(?3)) END)
-            AND (deferrals.run IS NULL OR ?6 NOT IN (SELECT value FROM json_each(deferrals.refusals)))
-        ORDER BY runs.wake, runs.started, runs.run LIMIT ?7";
-    let values = params![filter.now.0, runs, live, after(Duration::ZERO), filter.paused, filter.code, limit(most)];
+            AND (deferrals.run IS NULL
+                OR NOT EXISTS (SELECT 1 FROM json_each(deferrals.refusals) WHERE value IN (?6, ?7)))
+        ORDER BY runs.wake, runs.started, runs.run LIMIT ?8";
+    let values =
+        params![filter.now.0, runs, live, after(Duration::ZERO), filter.paused, filter.code, filter.owner, limit(most)];
     let mut statement = db.prepare_cached(sql)?;
     let rows = statement.query_map(values, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
     Ok(rows.collect::<Result<_, _>>()?)

@@ -200,6 +200,8 @@ pub async fn refused_run_is_hidden_from_the_same_code<S: EventStore>(open: impl 
         assert_eq!(due(&store, &brief(code)).await, [""; 0]);
     }
     assert_eq!(due(&store, &brief("c")).await, ["run-1"]);
+    store.defer(&sample.run, sample.append.expected, &refused(lease.owner())).await.unwrap();
+    assert_eq!(due(&store, &brief("c")).await, [""; 0], "the worker itself has refused it");
 
     _ = sample.says("signal").appended(&store).await;
     assert_eq!(due(&store, &brief("a")).await, ["run-1"]);

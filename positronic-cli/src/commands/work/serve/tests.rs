@@ -61,8 +61,14 @@ async fn hanging_plugin_does_not_block_the_exit() {
     run.approve(&call.call, "ann").await.unwrap();
     let row = memory.run(run.id()).await.unwrap();
     let project = Project::new().brain(asking).model(Tier::Normal, Arc::new(ScriptedModel::new([])));
-    let args =
-        WorkArgs { run: None, model: ModelArgs::default(), once: false, record: None, output: OutputArgs::default() };
+    let args = WorkArgs {
+        run: None,
+        brain: Vec::new(),
+        model: ModelArgs::default(),
+        once: false,
+        record: None,
+        output: OutputArgs::default(),
+    };
     let (mut ui, ..) = paper_ui(crate::app::Settings::default());
     let runners = Runners::new(&project, &args.model, &store, ui.settings.clone());
     let server = Server::new(store.client(), runners);
@@ -86,6 +92,7 @@ async fn released_run_is_shown_from_the_event_of_its_release() {
     let (store, args) = (
         ProjectStore::memory(),
         WorkArgs {
+            brain: Vec::new(),
             run: None,
             model: ModelArgs::default(),
             once: true,
