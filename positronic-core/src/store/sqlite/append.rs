@@ -9,7 +9,7 @@ use super::group::Tx;
 use super::pending::{self, Entry};
 use super::rows::{EVENTS, column, encode, epoch, event_id, seq};
 use super::{blobs, due, mailbox, sinks, timers};
-use crate::record::{Epoch, RunId, RunSummary, Seq, SignalId, Status, stored_files};
+use crate::record::{Epoch, RunId, RunSummary, Seq, SignalId, Status};
 use crate::store::{Append, SavedPrompts, Snapshot, StoreError};
 
 /// An append with its documents already encoded, so that the writer thread does not have to.
@@ -45,7 +45,7 @@ impl Encoded {
             claims: append.claims(),
             claimant: append.claimant().map(str::to_owned),
             ends_deferral: append.ends_deferral(),
-            blobs: lines.iter().flat_map(|line| stored_files(line)).map(str::to_owned).collect(),
+            blobs: Append::files(&lines).map(str::to_owned).collect(),
             signals: append.signals().map(|(signal, seq)| (signal.clone(), seq)).collect(),
             lines,
             summary: encode(&append.index.summary)?,
