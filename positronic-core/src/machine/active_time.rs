@@ -30,10 +30,10 @@ impl RunState {
     }
 
     /// Counts the time before an event. `active` are the frames that were active until then; `None` without a worker.
-    pub(super) fn count_active(&mut self, event: &Event, active: Option<Vec<Path>>) {
+    pub(super) fn count_active(&mut self, event: &Event, active: Option<&[Path]>) {
         let known = self.since_worker.take();
         let logged = micros(event.at.since(self.at));
-        let before = match (known, &active) {
+        let before = match (known, active) {
             (Some(known), Some(active)) => known.into_iter().map(|frame| frame.until(active, logged)).collect(),
             (None, Some(active)) => active.iter().map(|path| ActiveFrame::new(path.clone(), logged)).collect(),
             (_, None) => Vec::new(),

@@ -238,7 +238,7 @@ impl RunState {
         };
         applied?;
         self.count_crashes(event, was_claimed);
-        self.count_active(event, active);
+        self.count_active(event, active.as_deref());
         Ok(())
     }
 

@@ -110,7 +110,7 @@ impl Append {
     }
 
     /// Returns the hashes of the files that these lines reference, some perhaps repeatedly.
-    pub fn files<'a>(lines: &'a [Box<str>]) -> impl Iterator<Item = &'a str> {
+    pub fn files(lines: &[Box<str>]) -> impl Iterator<Item = &str> {
         lines.iter().flat_map(|line| stored_files(line))
     }
 }
