@@ -1,10 +1,16 @@
 //! Active time: what counts for limits of time.
 //!
 //! The time between two events of one worker counts for the frames that were active all that time, measured by the clock of
-//! that worker. Signals come from machines with other clocks, so their times count nothing: a frame that was not active
-//! before a signal is not charged for the time up to the worker's next event, since nobody knows when the signal came.
+//! that worker. Signals come from machines with other clocks, and come between these events:
+//!
+//! - A frame that was not active before the first signal counts nothing: it is unknown when the signal came.
+//! - A frame that was not active all the time counts by the times of the signals, and never more than the worker's clock says.
+//!
 //! The time after a worker's last event does not count if another worker continues the run.
 
+use serde::{Deserialize, Serialize};
+
+use crate::record::micros::micros;
 use crate::record::{Event, LimitKind, Path, StageKind};
 
 use super::call::{Call, CallPhase};
@@ -23,19 +29,50 @@ impl RunState {
         active
     }
 
-    /// Counts the time before an event of the worker for the frames that were active until then, and before each signal.
-    pub(super) fn count_active(&mut self, event: &Event, active: Vec<Path>) {
-        let stayed = self.stayed_active.take();
-        let stayed = active.into_iter().filter(|path| stayed.as_ref().is_none_or(|stayed| stayed.contains(path)));
+    /// Counts the time before an event. `active` are the frames that were active until then; `None` without a worker.
+    pub(super) fn count_active(&mut self, event: &Event, active: Option<&[Path]>) {
+        let known = self.since_worker.take();
+        let logged = micros(event.at.since(self.at));
+        let before = match (known, active) {
+            (Some(known), Some(active)) => known.into_iter().map(|frame| frame.until(active, logged)).collect(),
+            (None, Some(active)) => active.iter().map(|path| ActiveFrame::new(path.clone(), logged)).collect(),
+            (_, None) => Vec::new(),
+        };
         if event.epoch.is_none() {
-            self.stayed_active = Some(stayed.collect());
+            self.since_worker = active.is_some().then_some(before);
             return;
         }
-        let passed = crate::record::micros::micros(event.clock().since(self.worker_at));
-        for path in stayed.collect::<Vec<_>>() {
-            self.add_active(&path, passed);
+        let passed = micros(event.clock().since(self.worker_at));
+        for ActiveFrame { path, logged, throughout } in before {
+            self.add_active(&path, if throughout { passed } else { logged.min(passed) });
         }
         self.worker_at = event.clock();
+    }
+}
+
+/// A frame that was active before the first signal since the worker's last event.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ActiveFrame {
+    path: Path,
+    /// How long it was active by the times of the signals, in microseconds.
+    logged: u64,
+    /// Whether it was active all the time.
+    throughout: bool,
+}
+
+impl ActiveFrame {
+    const fn new(path: Path, logged: u64) -> Self {
+        Self { path, logged, throughout: true }
+    }
+
+    /// Continues it until the next event.
+    fn until(mut self, active: &[Path], logged: u64) -> Self {
+        if active.contains(&self.path) {
+            self.logged = self.logged.saturating_add(logged);
+        } else {
+            self.throughout = false;
+        }
+        self
     }
 }
 

@@ -85,7 +85,7 @@ impl RunState {
         }
         let claims = matches!(event.kind, EventKind::RunClaimed { .. });
         let was_claimed = self.claim.as_ref().is_some_and(|claim| !claim.released);
-        let active = if was_claimed && !claims { self.active_before(event) } else { Vec::new() };
+        let active = (was_claimed && !claims).then(|| self.active_before(event));
         let applied = match &event.kind {
             EventKind::RunClaimed { owner, .. } => {
                 let epoch = event.epoch.ok_or("it has no epoch")?;
@@ -238,7 +238,7 @@ impl RunState {
         };
         applied?;
         self.count_crashes(event, was_claimed);
-        self.count_active(event, active);
+        self.count_active(event, active.as_deref());
         Ok(())
     }
 

@@ -53,6 +53,8 @@ pub use summary::summary;
 pub use waiting::{Waiting, WaitingOn, why};
 
 #[doc(hidden)]
+pub use active_time::ActiveFrame;
+#[doc(hidden)]
 pub use admit::{SchemaCheck, admit};
 #[doc(hidden)]
 pub use call::{Call, CallPhase};

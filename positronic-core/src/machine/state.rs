@@ -11,6 +11,7 @@ use crate::record::{
     Seq, Shape, SignalId, StageKind, StageShape, Start, Timestamp, Usage, parent_of, segments_of,
 };
 
+use super::active_time::ActiveFrame;
 use super::call::{Call, CallPhase};
 use super::grants::{Grants, SharedLimits, Spending};
 use super::loop_frame::LoopFrame;
@@ -43,10 +44,10 @@ pub struct RunState {
     /// The time of the worker's last event on its own clock. Active time is the time between two of its events.
     #[serde(default)]
     pub worker_at: Timestamp,
-    /// The loops and brains with a time limit that were active before each signal since the worker's last event; `None`
-    /// without a signal. The time until its next event counts for them.
+    /// The loops and brains with a time limit that were active before the first signal since the worker's last event;
+    /// `None` without a signal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stayed_active: Option<Vec<Path>>,
+    pub since_worker: Option<Vec<ActiveFrame>>,
     /// The number of consecutive process ends before any outcome was recorded.
     #[serde(default, skip_serializing_if = "is_default")]
     pub crashes: u32,

@@ -61,6 +61,7 @@ pub(super) struct Extras {
     pub(super) timers: Vec<TimerChange>,
     pub(super) snapshot: Option<Snapshot>,
     pub(super) prompts: Option<SavedPrompts>,
+    pub(super) sinks: Vec<String>,
 }
 
 /// Creates the append of the events between two states. `row` is the run's summary before them.
@@ -70,10 +71,20 @@ pub(super) fn append_of(
     after: &RunState,
     row: Option<&RunSummary>,
     events: &[Arc<Event>],
-    Extras { epoch, deliveries, timers, snapshot, prompts }: Extras,
+    Extras { epoch, deliveries, timers, snapshot, prompts, sinks }: Extras,
 ) -> Append {
     let index = index(run, before, after, row);
-    Append { expected: before.next, epoch, events: events.to_vec(), index, deliveries, timers, snapshot, prompts }
+    Append {
+        expected: before.next,
+        epoch,
+        events: events.to_vec(),
+        index,
+        deliveries,
+        timers,
+        snapshot,
+        prompts,
+        sinks,
+    }
 }
 
 /// Appends events. If the store's answer is lost, appends them again: then either they are written, or the conflict shows

@@ -70,7 +70,7 @@ pub(super) async fn claim(shared: &Arc<Shared>) -> Result<Box<Worker>, NoClaim> 
         let after = follow(&state, &events)?;
         let Some(worker) = restored(shared, &after, definition, (epoch, lease), guard).await? else { continue };
         let row = shared.summary().clone();
-        let extras = Extras { epoch: Some(epoch), ..Extras::default() };
+        let extras = Extras { epoch: Some(epoch), sinks: runner.durable_sinks(), ..Extras::default() };
         let claimed = append_of(&shared.run, &state, &after, Some(&row), &events, extras);
         let summary = claimed.index.summary.clone();
         match append(&*runner.store, &shared.run, claimed).await {

@@ -2,22 +2,29 @@
 //!
 //! A sink has one feed per run, shared by all handles of the run. When the last handle is dropped, the feed ends and
 //! its position is stored, so a run that is released and claimed again shows its sinks every event once and without
-//! gaps.
+//! gaps. The position of a durable sink is also in the store: at most once a second, and when the feed ends. What a worker
+//! that died did not deliver is found there ([`EventStore::take_sink`]).
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use backon::Retryable as _;
 use parking_lot::Mutex;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::clock::pauses;
 use super::follower::{Followed, Follower, LogBell};
+use super::lease::LeaseKeeper;
 use super::live::LiveDeltas;
 use crate::record::{Event, EventKind, RunId, Seq};
 use crate::sink::EventSink;
 use crate::store::EventStore;
+
+/// How often the position of a durable sink is stored.
+const SAVE: Duration = Duration::from_secs(1);
 
 /// The minimum number of ended runs whose positions are stored.
 const REMEMBERED: usize = 1024;
@@ -55,26 +62,31 @@ impl Feeds {
         Arc::new(Self { sink, runs: Mutex::default() })
     }
 
+    /// Returns the name of a durable sink.
+    pub(super) fn durable(&self) -> Option<&str> {
+        self.sink.is_durable().then(|| self.sink.name())
+    }
+
     /// Feeds the sink with a run's events: from its own position, else from the stored one, else from `from`.
     /// `over` says whether the run had ended when `from` was read.
     pub(super) fn feed(
         self: &Arc<Self>,
         store: &Arc<dyn EventStore>,
-        live: &LiveDeltas,
+        (live, lease): (&LiveDeltas, &LeaseKeeper),
         run: &RunId,
         from: Seq,
         over: bool,
     ) -> Feed {
         let mut runs = self.runs.lock();
-        let (next, over) = match runs.known.get(run) {
+        let (next, over, is_known) = match runs.known.get(run) {
             Some(Known::Fed(line)) => {
                 line.leases.fetch_add(1, Ordering::AcqRel);
                 return Feed(Arc::clone(line));
             }
             // A new run with the id of a removed one.
-            _ if from == Seq(0) => (from, over),
-            Some(Known::Until { next, over }) => (*next, *over),
-            None => (from, over),
+            _ if from == Seq(0) => (from, over, false),
+            Some(Known::Until { next, over }) => (*next, *over, true),
+            None => (from, over, false),
         };
         // No event counts as delivered before the sink has returned its position.
         let (sender, position) = watch::channel(Seq(0));
@@ -83,8 +95,19 @@ impl Feeds {
         runs.remember(run.clone(), Known::Fed(Arc::clone(&line)));
         drop(runs);
         let (feeds, store) = (Arc::clone(self), Arc::clone(store));
-        let task =
-            Task { feeds, line: Arc::clone(&line), store, run: run.clone(), position: sender, follower, from, over };
+        let task = Task {
+            feeds,
+            line: Arc::clone(&line),
+            store,
+            lease: lease.clone(),
+            run: run.clone(),
+            position: sender,
+            follower,
+            from,
+            over,
+            is_known,
+            saved: None,
+        };
         tokio::spawn(task.work());
         Feed(line)
     }
@@ -123,6 +146,7 @@ struct Task {
     feeds: Arc<Feeds>,
     line: Arc<Line>,
     store: Arc<dyn EventStore>,
+    lease: LeaseKeeper,
     run: RunId,
     position: watch::Sender<Seq>,
     follower: Follower,
@@ -130,6 +154,10 @@ struct Task {
     /// again. Otherwise the reader of this feed knows the log before the last delivered events.
     from: Seq,
     over: bool,
+    /// Whether the feed begins after the last delivered event.
+    is_known: bool,
+    /// The last stored position, and when it was stored.
+    saved: Option<(Seq, Instant)>,
 }
 
 /// The sink or the store failed too often.
@@ -138,9 +166,37 @@ struct GivenUp;
 impl Task {
     async fn work(mut self) {
         self.begin().await;
-        while self.deliver().await.is_ok() && !self.leaves() {
-            self.follower.more().await;
+        while self.deliver().await.is_ok() {
+            let is_last = self.line.leases.load(Ordering::Acquire) == 0;
+            self.save(is_last).await;
+            if !is_last {
+                self.follower.more().await;
+            } else if self.leaves() {
+                return;
+            }
         }
+    }
+
+    /// Stores the position of a durable sink, from time to time and at the end.
+    async fn save(&mut self, is_last: bool) {
+        let Some(sink) = self.feeds.durable() else { return };
+        let (next, now) = (self.taken(), Instant::now());
+        let is_early = self.saved.is_some_and(|(saved, at)| saved == next || now.duration_since(at) < SAVE);
+        if is_early && !is_last {
+            return;
+        }
+        let owner = self.lease.owner().filter(|_| is_last);
+        if let Err(error) = self.store.set_sink_position(&self.run, sink, next, owner.as_deref()).await {
+            tracing::warn!(run = %self.run, sink, %error, "the sink's position was not stored; it may get events again");
+        }
+        self.saved = Some((next, now));
+    }
+
+    /// Returns the stored position of a durable sink.
+    async fn stored(&self) -> Option<Seq> {
+        let sink = self.feeds.durable()?;
+        let read = || self.store.sink_position(&self.run, sink);
+        read.retry(pauses()).await.ok().flatten()
     }
 
     /// Asks the sink for its position. `position` is the author's code, so it does not run in the task that
@@ -149,6 +205,8 @@ impl Task {
         let next = self.follower.position();
         if let Some(position) = self.feeds.sink.position(&self.run) {
             self.follower.seek(position);
+        } else if let Some(stored) = self.stored().await {
+            self.follower.seek(if self.is_known { stored.max(next) } else { stored });
         } else if self.from < next && self.store.run(&self.run).await.is_ok_and(|row| row.next < next) {
             self.follower.seek(self.from);
         }

@@ -56,6 +56,11 @@ impl LeaseKeeper {
         Ok(held)
     }
 
+    /// Returns the owner of the current lease.
+    pub(super) fn owner(&self) -> Option<String> {
+        self.held().map(|held| held.owner().to_owned())
+    }
+
     fn held(&self) -> Option<Arc<HeldLease>> {
         self.0.held.lock().clone().filter(|held| !held.is_lost())
     }

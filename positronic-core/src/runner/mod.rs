@@ -29,6 +29,7 @@ pub mod detached;
 mod detached_change;
 mod drive;
 mod due;
+mod durable_sinks;
 mod early_webhooks;
 mod edited_arguments;
 mod feed;

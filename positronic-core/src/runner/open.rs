@@ -124,7 +124,8 @@ impl Runner {
         let state = follow(&none, &events).map_err(|error| StoreError::corrupt_log(run, error))?;
         // One append begins the run and fires the trigger.
         let timers = fires(&state.start, now).into_iter().collect();
-        let begun = append_of(run, &none, &state, None, &events, Extras { timers, ..Extras::default() });
+        let extras = Extras { timers, sinks: self.durable_sinks(), ..Extras::default() };
+        let begun = append_of(run, &none, &state, None, &events, extras);
         let summary = begun.index.summary.clone();
         append(&*self.store, run, begun).await?;
         for event in &events {

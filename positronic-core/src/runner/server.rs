@@ -34,6 +34,8 @@ use crate::store::StoreError;
 
 /// How often due triggers are listed.
 const LOOK: Duration = Duration::from_secs(1);
+/// How often the durable sinks get what workers that died did not deliver.
+const DELIVER: Duration = Duration::from_secs(10);
 /// How many runs are reserved and claimed at once: twice as many as are loaded at once.
 const CLAIMS: usize = 32;
 
@@ -130,6 +132,8 @@ impl<F: FindRunner> Server<F> {
             leaves: self.leaves.subscribe(),
             timers: VecDeque::new(),
             is_firing: false,
+            deliver: Instant::now(),
+            is_delivering: false,
             busy: HashSet::new(),
             jobs: FuturesUnordered::new(),
             events: VecDeque::new(),
@@ -162,6 +166,9 @@ struct Serving<'a, F> {
     timers: VecDeque<Timer>,
     /// Whether triggers are being listed or one is being started.
     is_firing: bool,
+    /// When the durable sinks are fed again, and whether they are.
+    deliver: Instant,
+    is_delivering: bool,
     /// How many runs are being claimed.
     claiming: usize,
     /// The runs that are claimed or in progress.
@@ -175,6 +182,7 @@ enum Done {
     Listed(Result<Vec<Timer>, StoreError>),
     Claimed { row: RunSummary, claimed: Result<RunHandle<Value>, ClaimError> },
     Settled { run: RunId, settled: Settled },
+    Delivered(Result<(), StoreError>),
     Fired { timer: Timer, fired: Result<RunHandle<Value>, NotFired> },
 }
 
@@ -215,6 +223,12 @@ impl<'a, F: FindRunner> Serving<'a, F> {
             self.jobs.push(Box::pin(async {
                 Done::Listed(server.client.due_triggers().await.map(|due| server.triggers.ready(due)))
             }));
+        }
+        if !self.is_delivering && Instant::now() >= self.deliver {
+            let server = self.server;
+            self.deliver = Instant::now() + DELIVER;
+            self.is_delivering = true;
+            self.jobs.push(Box::pin(async { Done::Delivered(server.deliver_lost().await) }));
         }
         match self.due.rows(CLAIMS.saturating_sub(self.claiming), |run| self.busy.contains(run)).await {
             Ok(rows) => rows.into_iter().for_each(|row| self.claim(row)),
@@ -293,6 +307,10 @@ impl<'a, F: FindRunner> Serving<'a, F> {
                 }
                 self.events.push_back(ServeEvent::Settled { run, settled });
             }
+            Done::Delivered(delivered) => {
+                self.is_delivering = false;
+                self.events.extend(delivered.err().map(ServeEvent::Failed));
+            }
             Done::Fired { timer, fired } => {
                 self.is_firing = false;
                 match fired {
@@ -339,6 +357,15 @@ fn not_started(timer: &Timer, error: StoreError) -> FireError {
 }
 
 impl<F> Server<F> {
+    /// Delivers to the durable sinks of its runners what workers that died did not.
+    async fn deliver_lost(&self) -> Result<(), StoreError> {
+        let runners: Vec<Runner> = self.known.0.lock().values().cloned().collect();
+        for runner in runners {
+            runner.deliver_lost().await?;
+        }
+        Ok(())
+    }
+
     /// Makes a runner one of this server's, which share their pauses.
     async fn runner(&self, runner: Runner) -> Result<Runner, StoreError> {
         let runner = Runner { backoffs: self.backoffs.clone(), ..runner };

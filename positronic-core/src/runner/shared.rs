@@ -8,7 +8,7 @@ use tokio::sync::{Notify, watch};
 
 use super::Runner;
 use super::append::{follow, index};
-use super::feed::Feed;
+use super::feed::{Feed, Feeds};
 use super::live::LiveRun;
 use super::stop::ResumeError;
 use super::stop::Stop;
@@ -90,8 +90,9 @@ impl Shared {
 
     /// Feeds the runner's sinks with the run's events: from their own position, else from `from`.
     pub(super) fn feed(&self, from: Seq) {
-        let (Runner { sinks, store, live, .. }, over) = (&self.runner, self.state().has_ended());
-        self.feeds.get_or_init(|| sinks.iter().map(|sink| sink.feed(store, live, &self.run, from, over)).collect());
+        let (Runner { sinks, store, live, lease, .. }, over) = (&self.runner, self.state().has_ended());
+        let feed = |sink: &Arc<Feeds>| sink.feed(store, (live, lease), &self.run, from, over);
+        self.feeds.get_or_init(|| sinks.iter().map(feed).collect());
     }
 
     pub(super) fn feeds(&self) -> &[Feed] {

@@ -30,6 +30,9 @@ pub struct Append {
     pub snapshot: Option<Snapshot>,
     /// A part of the saved prompts, which is added to the parts before it.
     pub prompts: Option<SavedPrompts>,
+    /// The durable sinks of the worker that claims the run with this append. It becomes the one that feeds them; a sink
+    /// that the run does not have yet begins at event 0. See [`EventStore::sink_position`](super::EventStore::sink_position).
+    pub sinks: Vec<String>,
 }
 
 /// A change to a timer.
@@ -88,6 +91,14 @@ impl Append {
             EventKind::RunClaimed { .. } => true,
             EventKind::RunNotClaimed { .. } => false,
             _ => self.epoch.is_none(),
+        })
+    }
+
+    /// Returns the owner of the last claim among the events.
+    pub(super) fn claimant(&self) -> Option<&str> {
+        self.events.iter().rev().find_map(|event| match &event.kind {
+            EventKind::RunClaimed { owner, .. } => Some(owner.as_str()),
+            _ => None,
         })
     }
 

@@ -95,6 +95,8 @@ struct StoredRun {
     pending: Vec<(Timestamp, Pending)>,
     snapshot: Option<Snapshot>,
     prompts: Vec<SavedPrompts>,
+    /// The durable sinks: the next event for each, and the worker that feeds it.
+    sinks: BTreeMap<String, (Seq, Option<String>)>,
     /// The hashes of its files.
     blobs: BTreeSet<String>,
     /// The accepted signals.
@@ -184,6 +186,7 @@ impl MemoryStore {
                 pending: Vec::new(),
                 snapshot: None,
                 prompts: Vec::new(),
+                sinks: BTreeMap::new(),
                 blobs: BTreeSet::new(),
                 signals: BTreeMap::new(),
                 queued: Queued::default(),
@@ -220,6 +223,11 @@ impl MemoryStore {
 
 impl StoredRun {
     fn take(&mut self, append: Append, lines: Vec<Box<str>>) {
+        if let Some(owner) = append.claimant() {
+            for sink in &append.sinks {
+                self.sinks.entry(sink.clone()).or_insert((Seq(0), None)).1 = Some(owner.to_owned());
+            }
+        }
         if let Some(epoch) = append.claims() {
             self.epoch = self.epoch.max(epoch);
         }
@@ -321,6 +329,48 @@ impl EventStore for MemoryStore {
     fn saved_prompts<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<SavedPrompts>, StoreError>> {
         let contents = self.shared.lock();
         ready(Ok(contents.runs.get(run).map(|stored| stored.prompts.clone()).unwrap_or_default()))
+    }
+
+    fn sink_position<'a>(&'a self, run: &'a RunId, sink: &'a str) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {
+        let contents = self.shared.lock();
+        ready(Ok(contents.runs.get(run).and_then(|stored| stored.sinks.get(sink)).map(|(next, _)| *next)))
+    }
+
+    fn set_sink_position<'a>(
+        &'a self,
+        run: &'a RunId,
+        sink: &'a str,
+        next: Seq,
+        done: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        let mut contents = self.shared.lock();
+        if let Some(stored) = contents.runs.get_mut(run) {
+            let end = stored.next();
+            if let Some((position, feeder)) = stored.sinks.get_mut(sink) {
+                *position = next.max(*position);
+                if *position >= end && feeder.as_deref() == done {
+                    *feeder = None;
+                }
+            }
+        }
+        ready(Ok(()))
+    }
+
+    fn take_sink<'a>(
+        &'a self,
+        sink: &'a str,
+        owner: &'a str,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<RunId>, StoreError>> {
+        let mut contents = self.shared.lock();
+        let workers = self.workers.lock();
+        let feeders = contents.runs.iter_mut().filter_map(|(run, stored)| Some((run, stored.sinks.get_mut(sink)?)));
+        let lost = feeders.filter_map(|(run, (_, feeder))| {
+            let feeder = feeder.as_mut().filter(|feeder| !workers.is_live(feeder))?;
+            owner.clone_into(feeder);
+            Some(run.clone())
+        });
+        ready(Ok(lost.take(limit).collect()))
     }
 
     fn remove<'a>(&'a self, runs: &'a [RunId]) -> BoxFuture<'a, Result<usize, StoreError>> {

@@ -207,6 +207,51 @@ pub trait EventStore: Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
+    /// Returns the number of the next event of a run for a durable sink; `None` if no claim has named the sink
+    /// ([`Append::sinks`]). The default keeps no positions: a durable sink then misses the last events of a machine that
+    /// died.
+    ///
+    /// # Errors
+    ///
+    /// Only errors of the store itself.
+    fn sink_position<'a>(&'a self, run: &'a RunId, sink: &'a str) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {
+        _ = (run, sink);
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
+    /// Sets the next event of a run for a durable sink that the run has, unless it is further already. With `done`, that
+    /// worker stops feeding the sink, if it has all events of the run now.
+    ///
+    /// # Errors
+    ///
+    /// Only errors of the store itself.
+    fn set_sink_position<'a>(
+        &'a self,
+        run: &'a RunId,
+        sink: &'a str,
+        next: Seq,
+        done: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        _ = (run, sink, next, done);
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// Finds up to `limit` runs whose events a worker without a live lease fed to a durable sink, and makes `owner` the
+    /// one that feeds them.
+    ///
+    /// # Errors
+    ///
+    /// Only errors of the store itself.
+    fn take_sink<'a>(
+        &'a self,
+        sink: &'a str,
+        owner: &'a str,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<RunId>, StoreError>> {
+        _ = (sink, owner, limit);
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
     /// Removes runs with everything that belongs to them, one after the other, and returns how many it removed. It skips
     /// a run that is not over or that another run of its conversation continues: list the later one first. The bytes of
     /// their files, which other runs may reference, are removed by a sweep.

@@ -142,6 +142,29 @@ impl<S: EventStore> EventStore for FaultyStore<S> {
         self.read_or("saved_prompts", || self.inner.saved_prompts(run))
     }
 
+    fn sink_position<'a>(&'a self, run: &'a RunId, sink: &'a str) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {
+        self.inner.sink_position(run, sink)
+    }
+
+    fn set_sink_position<'a>(
+        &'a self,
+        run: &'a RunId,
+        sink: &'a str,
+        next: Seq,
+        done: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.inner.set_sink_position(run, sink, next, done)
+    }
+
+    fn take_sink<'a>(
+        &'a self,
+        sink: &'a str,
+        owner: &'a str,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<RunId>, StoreError>> {
+        self.inner.take_sink(sink, owner, limit)
+    }
+
     fn remove<'a>(&'a self, runs: &'a [RunId]) -> BoxFuture<'a, Result<usize, StoreError>> {
         self.inner.remove(runs)
     }

@@ -111,6 +111,24 @@ async fn wait_for_an_approval_from_another_clock_does_not_count() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn pause_from_another_clock_counts_at_most_what_was_in_flight() {
+    for (ahead, behind, counted) in
+        [(Duration::ZERO, Duration::ZERO, 10), (HOUR, Duration::ZERO, 30), (Duration::ZERO, HOUR, 0)]
+    {
+        let bench = Bench::new();
+        let (worker, people) = (bench.exact(), bench.machine(ahead, behind).client());
+        let run = worker.start(&shop(), ()).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        say(&people, run.id(), SignalKind::Pause).await;
+        tokio::time::sleep(3 * HOUR).await;
+
+        say(&people, run.id(), SignalKind::Resume).await;
+
+        assert_eq!(bench.active(&people, run.id()).await, counted, "{ahead:?} ahead, {behind:?} behind");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn worker_with_another_clock_counts_its_own_time() {
     for (ahead, behind) in [(HOUR, Duration::ZERO), (Duration::ZERO, HOUR)] {
         let bench = Bench::new();

@@ -30,6 +30,7 @@ mod crash;
 mod crashes;
 mod deep;
 mod dialogue;
+mod durable_sinks;
 mod errors;
 mod event_format;
 mod events;

@@ -249,6 +249,7 @@ async fn promise_04_store_fences_a_stale_attachment<S: Fresh>() {
             timers: Vec::new(),
             snapshot: None,
             prompts: None,
+            sinks: Vec::new(),
         }
     };
 

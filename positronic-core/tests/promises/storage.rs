@@ -228,6 +228,7 @@ async fn corrupt(store: &impl EventStore, spoiled: Snapshot) {
         timers: Vec::new(),
         snapshot: Some(spoiled),
         prompts: None,
+        sinks: Vec::new(),
     };
     store.append(&run_id(), append).await.unwrap();
 }

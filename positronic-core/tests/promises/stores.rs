@@ -137,6 +137,29 @@ impl EventStore for OnDisk {
         keep_clock_still(self.store.saved_prompts(run))
     }
 
+    fn sink_position<'a>(&'a self, run: &'a RunId, sink: &'a str) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {
+        keep_clock_still(self.store.sink_position(run, sink))
+    }
+
+    fn set_sink_position<'a>(
+        &'a self,
+        run: &'a RunId,
+        sink: &'a str,
+        next: Seq,
+        done: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        keep_clock_still(self.store.set_sink_position(run, sink, next, done))
+    }
+
+    fn take_sink<'a>(
+        &'a self,
+        sink: &'a str,
+        owner: &'a str,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<RunId>, StoreError>> {
+        keep_clock_still(self.store.take_sink(sink, owner, limit))
+    }
+
     fn remove<'a>(&'a self, runs: &'a [RunId]) -> BoxFuture<'a, Result<usize, StoreError>> {
         keep_clock_still(self.store.remove(runs))
     }

@@ -17,7 +17,7 @@ async fn with(events: usize) -> (Recorder, Arc<Feeds>, Arc<dyn EventStore>, Samp
 
 /// Feeds the sink with the events between two numbers, and drops the feed.
 async fn fed(feeds: &Arc<Feeds>, store: &Arc<dyn EventStore>, run: &RunId, from: u64, until: u64) {
-    let feed = feeds.feed(store, &LiveDeltas::default(), run, Seq(from), false);
+    let feed = feeds.feed(store, (&LiveDeltas::default(), &LeaseKeeper::default()), run, Seq(from), false);
     assert!(feed.reached(Seq(until)).await);
     drop(feed);
     while matches!(feeds.runs.lock().known.get(run), Some(Known::Fed(_))) {

@@ -8,7 +8,7 @@ use super::failure::DbError;
 use super::group::Tx;
 use super::pending::{self, Entry};
 use super::rows::{EVENTS, column, encode, epoch, event_id, seq};
-use super::{blobs, due, mailbox, timers};
+use super::{blobs, due, mailbox, sinks, timers};
 use crate::record::{Epoch, RunId, RunSummary, Seq, SignalId, Status};
 use crate::store::{Append, SavedPrompts, Snapshot, StoreError};
 
@@ -29,6 +29,8 @@ pub(super) struct Encoded {
     timers: Vec<timers::Change>,
     snapshot: Option<Snapshot>,
     prompts: Option<SavedPrompts>,
+    sinks: Vec<String>,
+    claimant: Option<String>,
 }
 
 impl Encoded {
@@ -41,6 +43,7 @@ impl Encoded {
             expected: append.expected,
             epoch: append.epoch,
             claims: append.claims(),
+            claimant: append.claimant().map(str::to_owned),
             ends_deferral: append.ends_deferral(),
             blobs: Append::files(&lines).map(str::to_owned).collect(),
             signals: append.signals().map(|(signal, seq)| (signal.clone(), seq)).collect(),
@@ -52,6 +55,7 @@ impl Encoded {
             timers: append.timers.into_iter().map(timers::Change::new).collect::<Result<_, _>>()?,
             snapshot: append.snapshot,
             prompts: append.prompts,
+            sinks: append.sinks,
         })
     }
 }
@@ -160,6 +164,9 @@ pub(super) fn write(tx: &mut Tx<'_>, append: &Encoded) -> Result<(), DbError> {
         let sql = "INSERT OR REPLACE INTO snapshots (run, next, version, content) VALUES (?1, ?2, ?3, ?4)";
         let row = params![key, column(snapshot.next.0), snapshot.version, snapshot.content];
         db.prepare_cached(sql)?.execute(row)?;
+    }
+    if let Some(owner) = &append.claimant {
+        sinks::claim(db, key, &append.sinks, owner)?;
     }
     if let Some(part) = &append.prompts {
         if part.from == Seq(0) {

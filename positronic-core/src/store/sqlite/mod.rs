@@ -25,6 +25,7 @@ mod reader;
 mod remove;
 mod rows;
 mod schema;
+mod sinks;
 mod store;
 mod timers;
 mod writer;

@@ -40,6 +40,7 @@ fn run(tx: &Tx<'_>, run: &RunId) -> Result<bool, DbError> {
     append::forget_prompts(db, key)?;
     for sql in [
         "DELETE FROM snapshots WHERE run = ?1",
+        "DELETE FROM sinks WHERE run = ?1",
         "DELETE FROM run_blobs WHERE run = ?1",
         "DELETE FROM signals WHERE run = ?1",
         "DELETE FROM deferrals WHERE run = ?1",

@@ -169,6 +169,16 @@ CREATE TABLE saved_prompts (
     version INTEGER NOT NULL,
     content TEXT NOT NULL
 ) STRICT;
+
+-- The positions of durable sinks in runs, by the runs' keys, with the worker that feeds them.
+CREATE TABLE sinks (
+    run INTEGER NOT NULL,
+    sink TEXT NOT NULL,
+    next INTEGER NOT NULL,
+    feeder TEXT,
+    PRIMARY KEY (run, sink)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX sinks_by_feeder ON sinks (sink, feeder) WHERE feeder IS NOT NULL;
 "];
 
 /// Checks that the file is an event store, and returns whether it is new.

@@ -12,7 +12,7 @@ use super::options::{Durability, SqliteOptions};
 use super::reader::Readers;
 use super::rows::encode;
 use super::writer::Writer;
-use super::{blobs, connection, due, mailbox, pending, query, remove, timers};
+use super::{blobs, connection, due, mailbox, pending, query, remove, sinks, timers};
 use crate::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
 use crate::store::{
     Append, BoxFuture, Deferral, DueFilter, DueRun, EventMatch, EventStore, InboundWebhook, Lease, MailboxEntry,
@@ -261,6 +261,39 @@ impl EventStore for SqliteStore {
     fn saved_prompts<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<SavedPrompts>, StoreError>> {
         let run = run.clone();
         Box::pin(self.ask(move |db| query::saved_prompts(db, &run)))
+    }
+
+    fn sink_position<'a>(&'a self, run: &'a RunId, sink: &'a str) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {
+        let (run, sink) = (run.clone(), sink.to_owned());
+        Box::pin(self.ask(move |db| sinks::position(db, &run, &sink)))
+    }
+
+    fn set_sink_position<'a>(
+        &'a self,
+        run: &'a RunId,
+        sink: &'a str,
+        next: Seq,
+        done: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        let (run, sink, done) = (run.clone(), sink.to_owned(), done.map(str::to_owned));
+        Box::pin(self.write(move |tx| sinks::set(tx.db(), &run, &sink, next, done.as_deref())))
+    }
+
+    fn take_sink<'a>(
+        &'a self,
+        sink: &'a str,
+        owner: &'a str,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<RunId>, StoreError>> {
+        let (workers, sink, owner) = (self.shared.workers.clone(), sink.to_owned(), owner.to_owned());
+        Box::pin(async move {
+            let (known, name) = (workers.clone(), sink.clone());
+            // Mostly there are none, and a question delays no writer.
+            if !self.ask(move |db| sinks::any_lost(db, &known, &name)).await? {
+                return Ok(Vec::new());
+            }
+            self.write(move |tx| sinks::take(tx.db(), &workers, &sink, &owner, limit)).await
+        })
     }
 
     fn remove<'a>(&'a self, runs: &'a [RunId]) -> BoxFuture<'a, Result<usize, StoreError>> {

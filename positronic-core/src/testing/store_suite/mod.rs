@@ -54,6 +54,8 @@ macro_rules! store_suite {
             range_is_read,
             snapshot_is_replaced,
             saved_prompts_are_added,
+            sink_positions_are_kept,
+            one_worker_takes_the_sinks_of_a_dead_one,
             signal_is_found_by_its_id,
             run_begins_only_after_an_existing_one,
             many_tasks_append_to_many_runs,

@@ -66,6 +66,7 @@ impl Sample {
             timers: Vec::new(),
             snapshot: None,
             prompts: None,
+            sinks: Vec::new(),
         };
         Self { run, append }
     }
@@ -111,6 +112,17 @@ impl Sample {
         let kind = EventKind::RunClaimed { owner: "somebody".to_owned(), trace: None };
         self.append.events.push(Arc::new(Event { epoch: Some(Epoch(epoch)), kind, ..(*event).clone() }));
         self.by(epoch)
+    }
+
+    /// Adds an event by which the owner of a lease claims the run, and feeds a durable sink.
+    #[must_use]
+    pub fn fed(mut self, epoch: u64, owner: &str, sink: &str) -> Self {
+        self = self.claimed(epoch);
+        let event = self.append.events.pop().unwrap();
+        let kind = EventKind::RunClaimed { owner: owner.to_owned(), trace: None };
+        self.append.events.push(Arc::new(Event { kind, ..(*event).clone() }));
+        self.append.sinks.push(sink.to_owned());
+        self
     }
 
     /// Adds a note that no worker claims the run.
@@ -188,6 +200,7 @@ impl Sample {
         self.append.timers.clear();
         self.append.snapshot = None;
         self.append.prompts = None;
+        self.append.sinks.clear();
         Ok(())
     }
 

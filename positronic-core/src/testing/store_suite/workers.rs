@@ -222,3 +222,49 @@ pub async fn deferral_of_a_changed_run_is_ignored<S: EventStore>(open: impl Fn()
 
     assert_eq!(due(&store, &filter(&lease, "a")).await, ["run-1"]);
 }
+
+/// The position of a durable sink begins at 0 with a claim, never goes back, and goes with its run.
+pub async fn sink_positions_are_kept<S: EventStore>(open: impl Fn() -> S) {
+    let (store, other) = (open(), open());
+    let position = async |run: &str| other.sink_position(&run.into(), "audit").await.unwrap();
+    let run = Sample::new("run-1").says("one").appended(&store).await;
+    store.set_sink_position(&run.run, "audit", Seq(1), None).await.unwrap();
+    assert_eq!(position("run-1").await, None, "no claim has named the sink");
+
+    let run = run.fed(1, "anyone", "audit").appended(&store).await;
+    assert_eq!(position("run-1").await, Some(Seq(0)));
+    store.set_sink_position(&run.run, "audit", Seq(2), None).await.unwrap();
+    store.set_sink_position(&run.run, "audit", Seq(1), Some("anyone")).await.unwrap();
+    store.set_sink_position(&run.run, "another", Seq(1), None).await.unwrap();
+    let run = run.fed(2, "another", "audit").row(|row| row.status = Status::Completed).appended(&store).await;
+
+    assert_eq!(position("run-1").await, Some(Seq(2)));
+    assert_eq!(position("run-2").await, None);
+    assert_eq!(other.sink_position(&run.run, "another").await.unwrap(), None);
+    assert_eq!(store.remove(std::slice::from_ref(&run.run)).await, Ok(1));
+    assert_eq!(position("run-1").await, None);
+    _ = Sample::new("run-1").says("anew").appended(&store).await;
+    assert_eq!(position("run-1").await, None);
+}
+
+/// The durable sinks that a worker fed when its lease ended are taken by another one, each once.
+pub async fn one_worker_takes_the_sinks_of_a_dead_one<S: EventStore>(open: impl Fn() -> S) {
+    let store = open();
+    let (first, second) = (store.acquire_lease().await.unwrap(), store.acquire_lease().await.unwrap());
+    let owner = first.owner().to_owned();
+    for run in ["run-1", "run-2", "run-3"] {
+        _ = Sample::new(run).fed(1, &owner, "audit").appended(&store).await;
+    }
+    // It has all events of this one, but not of that one.
+    store.set_sink_position(&"run-2".into(), "audit", Seq(1), Some(&owner)).await.unwrap();
+    store.set_sink_position(&"run-3".into(), "audit", Seq(0), Some(&owner)).await.unwrap();
+    assert_eq!(store.take_sink("audit", second.owner(), 10).await.unwrap(), []);
+
+    drop(first);
+    lapsed(&store, &owner).await;
+
+    assert_eq!(store.take_sink("another", second.owner(), 10).await.unwrap(), []);
+    assert_eq!(store.take_sink("audit", second.owner(), 1).await.unwrap().len(), 1);
+    assert_eq!(store.take_sink("audit", second.owner(), 10).await.unwrap().len(), 1);
+    assert_eq!(store.take_sink("audit", second.owner(), 10).await.unwrap(), []);
+}

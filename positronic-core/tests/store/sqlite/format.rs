@@ -28,7 +28,7 @@ const FORMAT_4: &str = include_str!("format_4.sql");
 const FORMAT_5: &str = include_str!("format_5.sql");
 /// The same with format 6, and a run that was refused.
 const FORMAT_6: &str = include_str!("format_6.sql");
-/// The same with format 7, and saved prompts.
+/// The same with format 7, saved prompts and the position of a sink.
 const FORMAT_7: &str = include_str!("format_7.sql");
 
 fn pragma(db: &Connection, name: &str) -> String {
@@ -133,6 +133,7 @@ async fn file_of_format_7_is_read() {
 
     let [saved] = &*store.saved_prompts(&"run-1".into()).await.unwrap() else { panic!("one part") };
     assert_eq!((saved.from, saved.next, saved.version, &*saved.content), (Seq(0), Seq(2), 1, "saved prompts"));
+    assert_eq!(store.sink_position(&"run-1".into(), "audit").await, Ok(Some(Seq(1))));
 }
 
 #[tokio::test]
@@ -277,7 +278,8 @@ async fn fixture(store: &SqliteStore) {
         store.post(&mail).await.unwrap();
     }
     let run = Sample::new("run-1").says("one").claimed(1).delivers(&SignalId::from("mail-1")).snapshot(2, "a snapshot");
-    let run = run.prompts(0, 2, "saved prompts");
+    let mut run = run.prompts(0, 2, "saved prompts");
+    run.append.sinks.push("audit".to_owned());
     store.put_blob(b"a file".to_vec(), Timestamp(1)).await.unwrap();
     let run = run.saves("a.txt", b"a file").changes(TimerChange::Set(timer()));
     _ = run.row(|row| row.status = Status::Completed).appended(store).await;

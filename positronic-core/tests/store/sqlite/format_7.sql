@@ -102,6 +102,15 @@ CREATE TABLE saved_prompts (
     content TEXT NOT NULL
 ) STRICT;
 INSERT INTO saved_prompts VALUES(4294967298,0,1,'saved prompts');
+CREATE TABLE sinks (
+    run INTEGER NOT NULL,
+    sink TEXT NOT NULL,
+    next INTEGER NOT NULL,
+    feeder TEXT,
+    PRIMARY KEY (run, sink)
+) STRICT, WITHOUT ROWID;
+INSERT INTO sinks VALUES(1,'audit',1,NULL);
+CREATE INDEX sinks_by_feeder ON sinks (sink, feeder) WHERE feeder IS NOT NULL;
 CREATE INDEX runs_by_start ON runs (started, run);
 CREATE INDEX runs_by_user ON runs (user, started, run) WHERE user IS NOT NULL;
 CREATE INDEX runs_by_conversation ON runs (conversation, started, run) WHERE conversation IS NOT NULL;
