@@ -31,6 +31,7 @@ pages! {
     limits: "docs/guide/limits.md",
     testing: "docs/guide/testing.md",
     durability: "docs/guide/durability.md",
+    machines: "docs/guide/machines.md",
     embedding: "docs/guide/embedding.md",
     command_line: "docs/guide/command-line.md",
     models: "docs/guide/models.md",

@@ -5,15 +5,13 @@
 
 use std::sync::Arc;
 
-use crate::record::{Change, Claim, Event, EventKind, LimitKind, LoopOutcome, Path, Segment, StageKind};
+use crate::record::{Change, Claim, Event, EventKind, LoopOutcome, Path, Segment, StageKind};
 
 use super::apply_loop;
-use super::call::{Call, CallPhase};
+use super::call::CallPhase;
 use super::conversation_budget::{budget_of, shared_of};
 use super::crashes::doubt;
 use super::grants::{Grants, Spending};
-use super::limits::Bound;
-use super::loop_frame::{LoopFrame, LoopPhase};
 use super::state::{BrainEnd, BrainFrame, Intent, KNOWN_SIGNALS, NotClaimed, RunState, Stage, owner_of};
 
 /// The reason why an event cannot be the next one of its run.
@@ -85,15 +83,9 @@ impl RunState {
         if self.has_ended() && !matches!(event.kind, EventKind::RunClaimed { .. } | EventKind::RunReleased { .. }) {
             return Err("the run has ended".to_owned());
         }
-        // Time until the event counts for the state before it, if a worker had claimed the run.
         let claims = matches!(event.kind, EventKind::RunClaimed { .. });
         let was_claimed = self.claim.as_ref().is_some_and(|claim| !claim.released);
-        let held = !claims && was_claimed;
-        let passed = crate::record::micros::micros(event.at.since(self.at));
-        let mut active = Vec::new();
-        if let Some(root) = self.root.as_deref().filter(|_| passed > 0 && held && self.paused.is_none()) {
-            active_frames(root, false, &mut active);
-        }
+        let active = if was_claimed && !claims { self.active_before(event) } else { Vec::new() };
         let applied = match &event.kind {
             EventKind::RunClaimed { owner, .. } => {
                 let epoch = event.epoch.ok_or("it has no epoch")?;
@@ -248,15 +240,7 @@ impl RunState {
         };
         applied?;
         self.count_crashes(event, was_claimed);
-        if claims {
-            self.unsure = Vec::new();
-        }
-        self.unsure.extend(active.into_iter().map(|path| (path, passed)));
-        // Only the worker's next event proves that it was alive when the signal arrived.
-        let sure = if event.epoch.is_some() { std::mem::take(&mut self.unsure) } else { Vec::new() };
-        for (path, passed) in sure {
-            self.add_active(&path, passed);
-        }
+        self.count_active(event, active);
         Ok(())
     }
 
@@ -376,49 +360,4 @@ pub(super) fn change_state(brain: &mut BrainFrame, change: Option<&Change>, even
         brain.changed = event.seq;
     }
     Ok(())
-}
-
-/// Collects the active loops and brains with a time limit, and returns whether the brain is active. Frames that wait
-/// for more are not active.
-fn active_frames(brain: &BrainFrame, waits: bool, active: &mut Vec<Path>) -> bool {
-    let waits = waits || brain.waits_for_more();
-    let busy = match &brain.stage {
-        _ if brain.end.is_some() => true,
-        Stage::Step(step) => !step.held || !waits,
-        Stage::Ready => !waits || brain.current().is_none_or(|stage| stage.kind != StageKind::Loop),
-        Stage::Failed(_) => true,
-        Stage::Brain(inner) => active_frames(inner, waits, active),
-        Stage::Loop(frame) => active_loop(frame, waits, active),
-    };
-    if busy && Bound::all_of(brain).any(|bound| bound.limit(LimitKind::Time).is_some()) {
-        active.push(brain.path.clone());
-    }
-    busy
-}
-
-fn active_loop(frame: &LoopFrame, waits: bool, active: &mut Vec<Path>) -> bool {
-    let waits = waits || frame.grants.asked.is_some();
-    let mut busy = match &frame.phase {
-        LoopPhase::Batch => false,
-        LoopPhase::Prepare | LoopPhase::Answered => !waits,
-        LoopPhase::Ask { intent, .. } => !waits || *intent == Intent::Running,
-        LoopPhase::Ending(_) => true,
-    };
-    for call in &frame.batch {
-        busy |= works(call, waits, active);
-    }
-    if busy && frame.limits.budget.max_time.is_some() {
-        active.push(frame.path.clone());
-    }
-    busy
-}
-
-/// Returns whether a call is active, which includes a delayed retry.
-fn works(call: &Call, waits: bool, active: &mut Vec<Path>) -> bool {
-    match &call.phase {
-        CallPhase::Brain(inner) => active_frames(inner, waits, active),
-        CallPhase::Open(intent) => matches!(intent, Intent::Running | Intent::Backoff(_)),
-        CallPhase::Resumed { .. } => true,
-        CallPhase::Gated | CallPhase::Pending { .. } | CallPhase::Waiting { .. } | CallPhase::Done(_) => false,
-    }
 }

@@ -20,7 +20,9 @@ impl RunState {
             (EventKind::BudgetRequested(_), Some(_)) => return Err("a person is asked already".to_owned()),
             (EventKind::BudgetRequested(request), None) => {
                 let bound = bound_at(self, path, request.shared).ok_or(NO_LIMITS)?;
-                if bound.reached(Before::Iteration).is_none() {
+                // Releases count active time differently.
+                let is_timed = request.kind == LimitKind::Time && bound.limit(LimitKind::Time).is_some();
+                if !is_timed && bound.reached(Before::Iteration).is_none() {
                     return Err(format!("its limit of {} is not reached", request.kind.noun()));
                 }
                 request.shared

@@ -40,10 +40,13 @@ pub struct RunState {
     /// The latest accepted signals, up to [`KNOWN_SIGNALS`], with the accepting event. The store knows
     /// all.
     pub signals: Arc<BTreeMap<SignalId, Seq>>,
-    /// The time that passed before signals since the worker's last event, in microseconds, for each loop with a time
-    /// limit that was active then; it counts when the worker proves that it was alive.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub unsure: Vec<(Path, u64)>,
+    /// The time of the worker's last event on its own clock. Active time is the time between two of its events.
+    #[serde(default)]
+    pub worker_at: Timestamp,
+    /// The loops and brains with a time limit that were active before each signal since the worker's last event; `None`
+    /// without a signal. The time until its next event counts for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stayed_active: Option<Vec<Path>>,
     /// The number of consecutive process ends before any outcome was recorded.
     #[serde(default, skip_serializing_if = "is_default")]
     pub crashes: u32,

@@ -27,9 +27,11 @@ pub use cost::{CallCost, Cost, Costs, Counted, Spent};
 pub(crate) use dialogue::RULES;
 pub use diff::{Divergence, DivergentEvent, Inputs, RunDiff, diff};
 pub use files::{FileOrigin, RunFile, files};
+pub(crate) use history::Block;
 pub use history::History;
 pub use messages::{messages, prompts_to_messages, result_text};
 pub use prompts::Prompts;
+pub(crate) use prompts::PromptsPart;
 pub use requests::{RequestError, request_at, request_for};
 pub(crate) use requests::{iteration_request, question_request};
 #[cfg(all(test, feature = "openai"))]

@@ -7,11 +7,17 @@ use std::time::Duration;
 use indexmap::IndexMap;
 
 use super::dialogue::{dialogue, extend, joined};
-use super::history::{History, Past};
+use super::history::{History, Past, Turn};
 use super::messages::{messages, opening};
+
+mod saved;
+
+pub(crate) use saved::PromptsPart;
+
 use crate::record::{
     Approval, BatchPolicy, Before, CallState, Event, EventKind, FileRef, Message, Output, OutputKind, Path, Prompt,
-    PromptState, RunId, Segment, Settings, Speaker, ToolCall, ToolOutput, Transcript, Usage, parent_of, segments_of,
+    PromptState, RunId, Segment, Seq, Settings, Speaker, ToolCall, ToolOutput, Transcript, Usage, parent_of,
+    segments_of,
 };
 
 /// The prompts of all loops of a run, with the messages that the open ones send.
@@ -20,7 +26,11 @@ pub struct Prompts {
     history: History,
     run: Option<RunId>,
     user_id: Option<String>,
+    /// The run before this one in its conversation.
+    after: Option<RunId>,
     records: IndexMap<Path, Record>,
+    /// The event up to which the prompts are saved.
+    saved: Seq,
 }
 
 #[derive(Debug, Clone)]
@@ -44,6 +54,10 @@ struct Record {
     policy: BatchPolicy,
     /// The paths of loops in nested brains that wait.
     waiting_below: BTreeMap<Path, PromptState>,
+    /// How many of its first outputs are saved and do not change any more.
+    saved: usize,
+    /// Whether it is saved with its end.
+    is_saved: bool,
 }
 
 impl Prompts {
@@ -57,19 +71,18 @@ impl Prompts {
     /// compacted loop has only its compacted messages.
     #[must_use]
     pub fn conversation(&self) -> History {
-        let (mut all, mut parts) = (self.history.to_vec(), self.history.parts().to_vec());
+        let mut parts = Vec::new();
         for record in self.records.values().filter(|record| is_of_root(&record.prompt.path)) {
-            let done = |from: usize| Past::Done(record.prompt.output.get(from..).unwrap_or_default().into());
+            let outputs = record.prompt.output.get(record.from..).unwrap_or_default().into();
             if record.compacted {
-                all = record.next_messages();
-                parts = vec![Past::Said(record.standing.clone()), done(record.from)];
+                let (messages, standing) = (record.next_messages(), record.standing.clone());
+                parts.push(Past::Compacted { messages, standing, outputs });
             } else {
-                all.extend(opening(&record.prompt));
-                all.extend(messages(&record.prompt.output));
-                parts.extend([Past::Said(opening(&record.prompt).into_iter().collect()), done(0)]);
+                parts.extend(opening(&record.prompt).map(|opening| Past::Said(vec![opening])));
+                parts.push(Past::Done(outputs));
             }
         }
-        History::new(all, parts)
+        self.history.then(self.after.clone(), Turn::new(parts))
     }
 
     /// Sets the run, so that the ids of its prompts are unique among runs.
@@ -147,6 +160,7 @@ impl Prompts {
             EventKind::BrainStart(start) => {
                 if let Some(start) = &start.start {
                     self.user_id.clone_from(&start.user);
+                    self.after.clone_from(&start.after);
                 }
                 return;
             }
@@ -248,6 +262,8 @@ impl Record {
             from: 0,
             policy: BatchPolicy::default(),
             waiting_below: BTreeMap::new(),
+            saved: 0,
+            is_saved: false,
             prompt: Prompt {
                 id: path.public_id(),
                 path,
@@ -262,9 +278,19 @@ impl Record {
                 outcome: None,
             },
         };
-        let opening: Vec<_> = record.before().collect();
-        add(rules, &mut record.transcript, opening);
+        record.transcript = record.opened();
         record
+    }
+
+    /// Returns the messages before those of the outputs, as they are sent without a compaction.
+    fn opened(&self) -> Transcript {
+        let mut transcript = match self.rules {
+            0 => Transcript::new(self.history.iter().cloned()),
+            // Shares its messages, and their encodings, with the earlier runs.
+            _ => self.history.dialogue().clone(),
+        };
+        add(self.rules, &mut transcript, opening(&self.prompt));
+        transcript
     }
 
     /// Returns the messages before those of the outputs.

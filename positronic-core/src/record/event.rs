@@ -24,6 +24,9 @@ pub struct Event {
     pub at: Timestamp,
     /// The epoch of the worker's claim; `None` for a signal.
     pub epoch: Option<Epoch>,
+    /// The time on the worker's clock, if that is earlier than `at`: a log's times never decrease, although another
+    /// machine's clock stamped the events before.
+    pub clock: Option<Timestamp>,
     /// Where in the run's tree it happened.
     pub path: Path,
     /// What happened.
@@ -118,6 +121,8 @@ struct Envelope<'a> {
     at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     epoch: Option<Epoch>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    clock: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "path_is_root")]
     path: std::borrow::Cow<'a, Path>,
 }
@@ -136,6 +141,12 @@ fn path_is_root(path: &Path) -> bool {
 }
 
 impl Event {
+    /// Returns the time on the clock of the machine that appended it.
+    #[must_use]
+    pub fn clock(&self) -> Timestamp {
+        self.clock.unwrap_or(self.at)
+    }
+
     /// Returns the currency of the run's money limits, if the event sets it. The first such event applies
     /// to the full run; amounts in other currencies count as unknown.
     #[must_use]
@@ -166,6 +177,7 @@ impl Event {
             seq: self.seq,
             at: self.at,
             epoch: self.epoch,
+            clock: self.clock,
             path: std::borrow::Cow::Borrowed(&self.path),
         };
         serde_json::to_writer(&mut line, &envelope)?;
@@ -202,18 +214,18 @@ impl Event {
     }
 
     fn of(envelope: Envelope<'_>, kind: impl FnOnce() -> serde_json::Result<EventKind>) -> Result<Self, EventError> {
-        let Envelope { v, seq, at, epoch, path } = envelope;
+        let Envelope { v, seq, at, epoch, clock, path } = envelope;
         if v > FORMAT_VERSION {
             return Err(EventError::Version { found: v });
         }
-        Ok(Self { seq, at, epoch, path: path.into_owned(), kind: kind()? })
+        Ok(Self { seq, at, epoch, clock, path: path.into_owned(), kind: kind()? })
     }
 
     /// Decodes a line from another writer, with its fields in any order.
     fn from_any_form(line: &str) -> Result<Self, EventError> {
         use serde::de::Error as _;
         let mut fields: serde_json::Map<String, serde_json::Value> = serde_json::from_str(line)?;
-        let envelope = ["v", "seq", "at", "epoch", "path"].into_iter();
+        let envelope = ["v", "seq", "at", "epoch", "clock", "path"].into_iter();
         let envelope = envelope.filter_map(|name| fields.remove_entry(name)).collect();
         let Some(serde_json::Value::String(name)) = fields.remove("type") else {
             return Err(serde_json::Error::missing_field("type").into());

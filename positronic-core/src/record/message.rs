@@ -152,7 +152,7 @@ impl fmt::Debug for WireCache {
 /// The messages of one loop, append-only and shared. Cloning it is cheap and freezes its length.
 #[derive(Clone, Default)]
 pub struct Transcript {
-    entries: Arc<RwLock<Vec<TranscriptEntry>>>,
+    entries: Arc<RwLock<Vec<Arc<TranscriptEntry>>>>,
     len: usize,
     has_files: bool,
 }
@@ -168,10 +168,13 @@ impl Transcript {
     }
 
     /// Appends a message. Existing clones do not see it. Pushing to a clone after another has
-    /// grown copies the list.
+    /// grown copies the list, whose messages both share.
     pub fn push(&mut self, message: Message) {
         self.has_files |= message.files().next().is_some();
-        let entry = TranscriptEntry { message, wire: WireCache::default() };
+        self.push_entry(Arc::new(TranscriptEntry { message, wire: WireCache::default() }));
+    }
+
+    fn push_entry(&mut self, entry: Arc<TranscriptEntry>) {
         {
             let mut entries = self.entries.write();
             if entries.len() == self.len {
@@ -180,11 +183,7 @@ impl Transcript {
                 return;
             }
         }
-        let mut own: Vec<_> = self
-            .read()
-            .iter()
-            .map(|entry| TranscriptEntry { message: entry.message.clone(), wire: WireCache::default() })
-            .collect();
+        let mut own = self.read().to_vec();
         own.push(entry);
         self.len = own.len();
         self.entries = Arc::new(RwLock::new(own));
@@ -197,10 +196,10 @@ impl Transcript {
             Some(Message::User { text: before, files }) if files.is_empty() => [before, "\n\n", text].concat(),
             _ => return false,
         };
-        let unchanged = self.len - 1;
-        let mut messages: Vec<_> = self.read().iter().take(unchanged).map(|entry| entry.message.clone()).collect();
-        messages.push(Message::user(joined));
-        *self = Self::new(messages);
+        let entries = self.read().iter().take(self.len - 1).cloned().collect();
+        self.entries = Arc::new(RwLock::new(entries));
+        self.len -= 1;
+        self.push(Message::user(joined));
         true
     }
 
@@ -257,14 +256,14 @@ impl PartialEq for Transcript {
 /// The messages that a [`Transcript`] had when it was cloned.
 #[derive(Debug)]
 pub struct TranscriptGuard<'a> {
-    entries: RwLockReadGuard<'a, Vec<TranscriptEntry>>,
+    entries: RwLockReadGuard<'a, Vec<Arc<TranscriptEntry>>>,
     len: usize,
 }
 
 impl std::ops::Deref for TranscriptGuard<'_> {
-    type Target = [TranscriptEntry];
+    type Target = [Arc<TranscriptEntry>];
 
-    fn deref(&self) -> &[TranscriptEntry] {
+    fn deref(&self) -> &[Arc<TranscriptEntry>] {
         self.entries.get(..self.len).unwrap_or_default()
     }
 }

@@ -7,15 +7,46 @@ use backon::BackoffBuilder as _;
 use super::clock::pauses;
 use crate::machine::{IllegalEvent, RunState, pending, summary};
 use crate::record::{Claim, Epoch, Event, NewEvent, RunId, RunSummary, Seq, SignalId, Timestamp};
-use crate::store::{Append, EventStore, Index, Snapshot, StoreError, TimerChange};
+use crate::store::{Append, EventStore, Index, SavedPrompts, Snapshot, StoreError, TimerChange};
+
+/// The time of an event.
+#[derive(Clone, Copy)]
+pub(super) struct Stamp {
+    at: Timestamp,
+    clock: Option<Timestamp>,
+}
+
+impl Stamp {
+    /// Returns the time of an event in the name of a worker that did not append it: no time passes on the worker's clock.
+    pub(super) const fn for_worker(at: Timestamp, worker_at: Timestamp) -> Self {
+        Self { at, clock: Some(worker_at) }
+    }
+
+    /// Returns the time of a worker's event after one with the time `last`, from its clock.
+    pub(super) fn of_worker(now: Timestamp, last: Timestamp) -> Self {
+        Self { at: now.max(last), clock: (now < last).then_some(now) }
+    }
+}
+
+impl From<Timestamp> for Stamp {
+    fn from(at: Timestamp) -> Self {
+        Self { at, clock: None }
+    }
+}
 
 /// Numbers new events from `first` on and gives them their time and epoch.
-pub(super) fn stamp(new_events: Vec<NewEvent>, first: Seq, at: Timestamp, epoch: Option<Epoch>) -> Vec<Arc<Event>> {
+pub(super) fn stamp(
+    new_events: Vec<NewEvent>,
+    first: Seq,
+    stamp: impl Into<Stamp>,
+    epoch: Option<Epoch>,
+) -> Vec<Arc<Event>> {
+    let Stamp { at, clock } = stamp.into();
     let mut seq = first;
     new_events
         .into_iter()
         .map(|NewEvent { path, kind }| {
-            let event = Event { seq, at, epoch, path, kind };
+            let event = Event { seq, at, epoch, clock, path, kind };
             seq = seq.next();
             Arc::new(event)
         })
@@ -29,6 +60,7 @@ pub(super) struct Extras {
     pub(super) deliveries: Vec<SignalId>,
     pub(super) timers: Vec<TimerChange>,
     pub(super) snapshot: Option<Snapshot>,
+    pub(super) prompts: Option<SavedPrompts>,
 }
 
 /// Creates the append of the events between two states. `row` is the run's summary before them.
@@ -38,10 +70,20 @@ pub(super) fn append_of(
     after: &RunState,
     row: Option<&RunSummary>,
     events: &[Arc<Event>],
-    Extras { epoch, deliveries, timers, snapshot }: Extras,
+    Extras { epoch, deliveries, timers, snapshot, prompts }: Extras,
 ) -> Append {
     let index = index(run, before, after, row);
-    Append { expected: before.next, epoch, events: events.to_vec(), index, deliveries, timers, snapshot }
+    Append {
+        expected: before.next,
+        epoch,
+        events: events.to_vec(),
+        index,
+        deliveries,
+        timers,
+        snapshot,
+        prompts,
+        sinks,
+    }
 }
 
 /// Appends events. If the store's answer is lost, appends them again: then either they are written, or the conflict shows

@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use super::Runner;
-use super::append::{Extras, append, append_of, follow, stamp, worker_of};
+use super::append::{Extras, Stamp, append, append_of, follow, stamp, worker_of};
 use super::lease::HeldLease;
 use super::registry::RunGuard;
 use super::restore::migration;
@@ -66,7 +66,7 @@ pub(super) async fn claim(shared: &Arc<Shared>) -> Result<Box<Worker>, NoClaim> 
         let migrated =
             state.root.as_ref().map(|root| migration(root, definition)).transpose().map_err(Stop::Changed)?;
         new_events.extend(migrated.flatten().map(|kind| NewEvent::new(Path::root(), kind)));
-        let events = stamp(new_events, state.next, shared.now().max(state.at), Some(epoch));
+        let events = stamp(new_events, state.next, Stamp::of_worker(shared.now(), state.at), Some(epoch));
         let after = follow(&state, &events)?;
         let Some(worker) = restored(shared, &after, definition, (epoch, lease), guard).await? else { continue };
         let row = shared.summary().clone();
@@ -126,7 +126,7 @@ async fn release_idle(shared: &Shared, state: &RunState) -> Result<(), Stop> {
 /// Appends an event without a worker. On a conflict, the next attempt decides again.
 pub(super) async fn append_alone(shared: &Shared, epoch: Epoch, kind: EventKind) -> Result<(), Stop> {
     let before = shared.state().clone();
-    let at = shared.now().max(before.at);
+    let at = Stamp::of_worker(shared.now(), before.at);
     let events = stamp(vec![NewEvent::new(Path::root(), kind)], before.next, at, Some(epoch));
     let after = follow(&before, &events)?;
     let row = shared.summary().clone();

@@ -5,18 +5,15 @@ use std::sync::atomic::Ordering;
 
 use backon::BackoffBuilder as _;
 
-use super::append::{Extras, append_of, follow, stamp};
+use super::append::{Extras, Stamp, append_of, follow, stamp};
 use super::clock::pauses;
-use super::load;
+use super::saved::Saved;
 use super::stop::{Stop, passes};
 use super::timers::timers;
 use super::worker::{Announced, Worker};
 use crate::machine::{Effect, IllegalEvent, RunState, awaits};
 use crate::record::{Event, EventKind, NewEvent, Path};
-use crate::store::{Snapshot, StoreError};
-
-/// The number of events between snapshots, so that a signal to a long run does not fold the whole log.
-const SNAPSHOT_EVERY: u64 = 256;
+use crate::store::StoreError;
 
 fn unstamp(event: Arc<Event>) -> NewEvent {
     let Event { path, kind, .. } = Arc::unwrap_or_clone(event);
@@ -59,7 +56,7 @@ impl Worker {
         }
         let (before, at) = {
             let state = self.shared.state();
-            (state.clone(), self.shared.now().max(state.at))
+            (state.clone(), Stamp::of_worker(self.shared.now(), state.at))
         };
         let next = before.next;
         let own = (new_events.len(), effects.len());
@@ -67,13 +64,14 @@ impl Worker {
         // An illegal event is never appended.
         let mut after = follow(&before, &events)?;
         if announces_next {
-            effects.extend(self.announce_next(&mut after, &mut events)?);
+            effects.extend(self.announce_next(&mut after, at, &mut events)?);
         }
-        let snapshot = self.snapshot(&after);
+        let saved = Saved::with(&self.shared, &after, &events);
         let (shared, epoch) = (Arc::clone(&self.shared), self.epoch);
         let made = |after: &RunState| {
             let timers = timers(&shared.run, after, &events);
-            let extras = Extras { epoch: Some(epoch), timers, snapshot: snapshot.clone(), ..Extras::default() };
+            let (snapshot, prompts) = (saved.snapshot.clone(), saved.prompts.clone());
+            let extras = Extras { epoch: Some(epoch), timers, snapshot, prompts, ..Extras::default() };
             append_of(&shared.run, &before, after, Some(&*shared.summary()), &events, extras)
         };
         let mut append = made(&after);
@@ -84,9 +82,7 @@ impl Worker {
         let failed = loop {
             let failed = match self.until_lost(shared.runner.store.append(&shared.run, append)).await? {
                 Ok(()) => {
-                    if let Some(snapshot) = &snapshot {
-                        self.shared.snapshot.store(snapshot.next.0, Ordering::Relaxed);
-                    }
+                    saved.stored(&summary);
                     self.shared.take_over(after, summary, &events);
                     self.close_frames(&events);
                     self.announced.extend(effects);
@@ -122,14 +118,19 @@ impl Worker {
     }
 
     /// Adds the intents of the effects that the events make due, until there are none, and returns those effects.
-    fn announce_next(&self, after: &mut RunState, events: &mut Vec<Arc<Event>>) -> Result<Vec<Effect>, IllegalEvent> {
+    fn announce_next(
+        &self,
+        after: &mut RunState,
+        at: Stamp,
+        events: &mut Vec<Arc<Event>>,
+    ) -> Result<Vec<Effect>, IllegalEvent> {
         let mut effects = Vec::new();
         loop {
             let Announced { new_events, effects: more } = self.follows(after);
             if new_events.is_empty() {
                 return Ok(effects);
             }
-            let announced = stamp(new_events, after.next, after.at, Some(self.epoch));
+            let announced = stamp(new_events, after.next, at, Some(self.epoch));
             for event in &announced {
                 after.fold(event)?;
             }
@@ -170,12 +171,6 @@ impl Worker {
         if events.iter().any(|event| closes(&event.kind)) {
             self.frames.forget_closed(&self.shared.state());
         }
-    }
-
-    /// Takes a snapshot if enough events have been appended since the last one, by any worker.
-    fn snapshot(&self, after: &RunState) -> Option<Snapshot> {
-        let last = self.shared.snapshot.load(Ordering::Relaxed);
-        (after.next.0.saturating_sub(last) >= SNAPSHOT_EVERY).then(|| load::snapshot(after)).flatten()
     }
 }
 

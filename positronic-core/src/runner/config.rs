@@ -8,6 +8,7 @@ use indexmap::IndexMap;
 
 use super::detached::call::ToolExecutor;
 use super::feed::Feeds;
+use super::histories::Histories;
 use super::lease::{HeldLease, LeaseKeeper};
 use super::live::LiveDeltas;
 use super::registry::RunRegistry;
@@ -108,6 +109,8 @@ pub struct Runner {
     pub(super) places: Places,
     #[builder(default, setter(skip))]
     pub(super) sinks: Vec<Arc<Feeds>>,
+    #[builder(default, setter(skip))]
+    pub(super) histories: Histories,
     #[builder(default, setter(skip))]
     pub(super) live: LiveDeltas,
     #[builder(default, setter(skip))]

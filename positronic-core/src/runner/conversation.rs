@@ -23,7 +23,7 @@ use crate::record::{
     Actor, Budget, Busy, Fired, LimitKind, PluginStates, Prompt, RunId, RunSummary, Signal, SignalId, SignalKind,
     Start, UserMessage,
 };
-use crate::store::StoreError;
+use crate::store::{RunFilter, StoreError};
 
 /// The reason why a conversation refuses a message.
 #[derive(Debug, thiserror::Error)]
@@ -232,8 +232,8 @@ impl Conversation {
         opening: UserMessage,
     ) -> Result<RunHandle<Value>, ConversationError> {
         loop {
-            let runs = self.own_runs().await?;
-            let open = runs.first().filter(|last| !last.status.is_over());
+            let last = self.last().await?;
+            let open = last.as_ref().filter(|last| !last.status.is_over());
             match (open, self.busy) {
                 (Some(last), Busy::Queue) => {
                     if let Some(run) = self.say(last, &definition, &opening).await? {
@@ -241,14 +241,14 @@ impl Conversation {
                     }
                 }
                 (Some(last), Busy::Cancel) => {
-                    self.may_begin(&runs).await?;
+                    self.may_begin(last).await?;
                     self.cancel(last, "another message came").await?;
                 }
                 (None, _) => {
-                    match self.next(&runs, &definition, &options, Because::Said(opening.clone()), None).await {
-                        // Another process has begun the next one.
+                    let because = Because::Said(opening.clone());
+                    match self.next(last.as_ref(), &definition, &options, because, None).await {
                         Err(ConversationError::Start(StartError::Started { .. }))
-                            if self.own_runs().await?.len() > runs.len() => {}
+                            if self.has_continued(last.as_ref()).await? => {}
                         begun => return begun,
                     }
                 }
@@ -266,11 +266,11 @@ impl Conversation {
         definition: Arc<BrainDefinition>,
         options: Value,
     ) -> Result<RunHandle<Value>, ConversationError> {
-        let runs = self.own_runs().await?;
-        if let Some(last) = runs.first().filter(|last| !last.status.is_over()) {
+        let last = self.last().await?;
+        if let Some(last) = last.as_ref().filter(|last| !last.status.is_over()) {
             return Err(ConversationError::Open { run: last.run.clone() });
         }
-        self.next(&runs, &definition, &options, Because::Nothing, None).await
+        self.next(last.as_ref(), &definition, &options, Because::Nothing, None).await
     }
 
     /// Begins the next run for a due trigger. Returns `None` while the trigger must wait: for the end of the last
@@ -283,22 +283,25 @@ impl Conversation {
         budget: Option<Budget>,
     ) -> Result<Option<RunHandle<Value>>, ConversationError> {
         loop {
-            let runs = self.own_runs().await?;
-            let open = runs.first().filter(|last| !last.status.is_over());
+            let last = self.last().await?;
+            let open = last.as_ref().filter(|last| !last.status.is_over());
             match (open, self.busy) {
                 (Some(_), Busy::Queue) => return Ok(None),
                 (Some(last), Busy::Cancel) => {
-                    self.may_begin(&runs).await?;
+                    self.may_begin(last).await?;
                     self.cancel(last, "a trigger is due").await?;
                 }
-                (None, _) => match self.next(&runs, &definition, &options, Because::Fired(fired), budget).await {
-                    Err(ConversationError::Start(StartError::Started { .. }))
-                        if self.own_runs().await?.len() > runs.len() =>
-                    {
-                        return Ok(None);
+                (None, _) => {
+                    let because = Because::Fired(fired);
+                    match self.next(last.as_ref(), &definition, &options, because, budget).await {
+                        Err(ConversationError::Start(StartError::Started { .. }))
+                            if self.has_continued(last.as_ref()).await? =>
+                        {
+                            return Ok(None);
+                        }
+                        begun => return begun.map(Some),
                     }
-                    begun => return begun.map(Some),
-                },
+                }
             }
         }
     }
@@ -321,12 +324,37 @@ impl Conversation {
         self.runner.client().prompts(&self.id).await
     }
 
-    async fn own_runs(&self) -> Result<Vec<RunSummary>, ConversationError> {
-        let runs = self.runs().await?;
-        if runs.iter().any(|run| run.user != self.user) {
+    /// Returns its last run, from which the others follow: each has the user of the run before it.
+    async fn last(&self) -> Result<Option<RunSummary>, ConversationError> {
+        let filter = RunFilter::builder().conversation(&self.id).limit(1).build();
+        let last = self.runner.store.runs(&filter).await?.pop();
+        if last.as_ref().is_some_and(|last| last.user != self.user) {
             return Err(ConversationError::NotYours { conversation: self.id.clone() });
         }
-        Ok(runs)
+        Ok(last)
+    }
+
+    /// Returns whether another process has begun a run after `last`.
+    async fn has_continued(&self, last: Option<&RunSummary>) -> Result<bool, ConversationError> {
+        Ok(self.last().await?.map(|last| last.run).as_ref() != last.map(|last| &last.run))
+    }
+
+    /// Returns the id of the run after `last`.
+    async fn id_after(&self, last: Option<&RunSummary>) -> Result<SignalId, StoreError> {
+        let number = match last {
+            None => 0,
+            Some(last) => match self.number_of(&last.run) {
+                Some(number) => number + 1,
+                // A run that was started with an id of its own.
+                None => self.runs().await?.len(),
+            },
+        };
+        Ok(SignalId::from(format!("{}-{number}", self.id)))
+    }
+
+    fn number_of(&self, run: &RunId) -> Option<usize> {
+        let number = run.as_str().strip_prefix(&*self.id)?.strip_prefix('-')?.parse().ok()?;
+        (*run.as_str() == format!("{}-{number}", self.id)).then_some(number)
     }
 
     /// Sends a message to an open run. Returns `None` if the run ended first.
@@ -370,13 +398,12 @@ impl Conversation {
 
     async fn next(
         &self,
-        runs: &[RunSummary],
+        last: Option<&RunSummary>,
         definition: &Arc<BrainDefinition>,
         options: &Value,
         because: Because,
         budget: Option<Budget>,
     ) -> Result<RunHandle<Value>, ConversationError> {
-        let last = runs.first();
         let (message, fired) = match because {
             Because::Said(message) => (Some(message), None),
             Because::Fired(fired) => (None, Some(fired)),
@@ -386,10 +413,10 @@ impl Conversation {
             Some(last) => load::state(&*self.runner.store, &last.run).await?,
             None => RunState::default(),
         };
-        let shared_budget = self.shared_budget(runs, &before).await?;
+        let shared_budget = self.shared_budget(&before).await?;
         let plugins = before.root.map(|root| root.plugins.clone());
         let start = Start {
-            id: Some(SignalId::from(format!("{}-{}", self.id, runs.len()))),
+            id: Some(self.id_after(last).await?),
             user: self.user.clone(),
             actor: self.actor.clone(),
             conversation: Some(self.id.clone()),

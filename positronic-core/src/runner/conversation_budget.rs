@@ -7,7 +7,7 @@ use super::{Client, load};
 use crate::machine::{RunState, add_up};
 use crate::projection::{CallCost, Cost, Costs};
 use crate::record::{Budget, Event, EventKind, Money, PriceTable, RunSummary, Seq, SharedBudget};
-use crate::store::{EventStore, StoreError};
+use crate::store::{EventStore, RunFilter, StoreError};
 
 impl Client {
     /// Returns the budget of a conversation with its usage so far, including that of an open run; `None` without
@@ -21,19 +21,20 @@ impl Client {
         conversation: &str,
         instead: Option<&Budget>,
     ) -> Result<Option<SharedBudget>, StoreError> {
-        let (runs, store) = (self.conversation(conversation).await?, self.store());
-        let last = match runs.first() {
+        let store = self.store();
+        let filter = RunFilter::builder().conversation(conversation).limit(1).build();
+        let last = match store.runs(&filter).await?.pop() {
             Some(last) => load::state(store, &last.run).await?,
             None => RunState::default(),
         };
-        standing(store, &runs, &last, instead).await
+        standing(store, conversation, &last, instead).await
     }
 }
 
-/// Adds up the usage of a conversation's runs, the last one first in `runs`, with its state.
+/// Adds up the usage of a conversation's runs, of which `last` is the state of the last one.
 async fn standing(
     store: &dyn EventStore,
-    runs: &[RunSummary],
+    conversation: &str,
     last: &RunState,
     instead: Option<&Budget>,
 ) -> Result<Option<SharedBudget>, StoreError> {
@@ -42,6 +43,7 @@ async fn standing(
     let mut shared = SharedBudget { budget: budget.clone(), ..known.cloned().unwrap_or_default() };
     if known.is_none() {
         // The first run with a budget has counted all runs before it.
+        let runs = store.runs(&RunFilter::builder().conversation(conversation).build()).await?;
         for row in runs.iter().skip(1) {
             add_up(&mut shared, &load::state(store, &row.run).await?);
         }
@@ -53,26 +55,21 @@ async fn standing(
 impl Conversation {
     /// Checks the budget before the open run is cancelled for a message. The rest of that run's usage counts when
     /// the next one begins.
-    pub(super) async fn may_begin(&self, runs: &[RunSummary]) -> Result<(), ConversationError> {
-        let Some(last) = runs.first() else { return Ok(()) };
+    pub(super) async fn may_begin(&self, last: &RunSummary) -> Result<(), ConversationError> {
         let last = load::state(&*self.runner.store, &last.run).await?;
-        self.shared_budget(runs, &last).await?;
+        self.shared_budget(&last).await?;
         Ok(())
     }
 
     /// Returns the budget with its usage, or refuses to begin a run if nothing is left and no person is asked for
     /// more.
-    pub(super) async fn shared_budget(
-        &self,
-        runs: &[RunSummary],
-        last: &RunState,
-    ) -> Result<Option<SharedBudget>, ConversationError> {
-        let Some(mut shared) = standing(&*self.runner.store, runs, last, self.budget.as_ref()).await? else {
+    pub(super) async fn shared_budget(&self, last: &RunState) -> Result<Option<SharedBudget>, ConversationError> {
+        let Some(mut shared) = standing(&*self.runner.store, &self.id, last, self.budget.as_ref()).await? else {
             return Ok(None);
         };
         let conversation = || self.id.clone();
         if shared.budget.max_money.is_some()
-            && let Some(what) = self.unknown_cost(runs, &mut shared).await?
+            && let Some(what) = self.unknown_cost(&mut shared).await?
         {
             return Err(ConversationError::Prices { conversation: conversation(), what });
         }
@@ -90,11 +87,7 @@ impl Conversation {
 
     /// Computes with the runner's current prices the cost of answers that had no price or were paid in another
     /// currency, and returns what stays unknown.
-    async fn unknown_cost(
-        &self,
-        runs: &[RunSummary],
-        shared: &mut SharedBudget,
-    ) -> Result<Option<String>, ConversationError> {
+    async fn unknown_cost(&self, shared: &mut SharedBudget) -> Result<Option<String>, ConversationError> {
         let prices = self.runner.prices.as_deref();
         if let (Some(counted), Some(prices)) = (&shared.currency, prices)
             && *counted != prices.currency
@@ -110,7 +103,7 @@ impl Conversation {
             return Ok(Some(format!("{unknown}, and this runner has no prices; give it a table that has one for it")));
         };
         let mut repriced = Money::default();
-        for row in runs {
+        for row in self.runs().await? {
             let log = self.runner.store.read(&row.run, Seq(0), usize::MAX).await?;
             let costs = Costs::of(log.iter().map(|event| &**event), prices);
             // The usage of a run in another currency is not in the sum.

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::client::Client;
+use super::histories::Histories;
 use super::load;
 use crate::projection::{History, Prompts};
 use crate::record::{Prompt, RunId, RunSummary, Seq};
@@ -71,7 +72,7 @@ impl Client {
     /// [`StoreError`] if the store fails.
     pub async fn history(&self, run: &RunId) -> Result<History, StoreError> {
         match self.store().run(run).await?.after {
-            Some(before) => load::history(self.store(), &before).await,
+            Some(before) => load::history(self.store(), &before, &Histories::default()).await,
             None => Ok(History::default()),
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use super::append::{Extras, append, append_of, follow, stamp};
+use super::append::{Extras, Stamp, append, append_of, follow, stamp};
 use super::restore::migration;
 use super::{Client, ResumeError, RunHandle, Runner};
 use crate::machine::{RunState, Stage};
@@ -110,7 +110,8 @@ impl Client {
         if let Some(claim) = state.claim.as_ref().filter(|claim| !claim.released) {
             let next = events.last().map_or(Seq(0), |event| event.seq.next());
             let released = NewEvent::new(Path::root(), EventKind::RunReleased { reason: "forked".to_owned() });
-            events.extend(stamp(vec![released], next, now, Some(claim.epoch)));
+            let at = Stamp::for_worker(now, state.worker_at);
+            events.extend(stamp(vec![released], next, at, Some(claim.epoch)));
         }
         let none = RunState::default();
         let after = follow(&none, &events).map_err(|error| StoreError::corrupt_log(run, error))?;

@@ -80,7 +80,7 @@ impl Runner {
             begun => return begun,
         }
         // A repeated start returns the same run; another run with that id is refused.
-        let known = load::whole(&*self.store, &run).await?;
+        let known = load::whole(&*self.store, &run, &self.histories).await?;
         let differs = differences(&known.state, &definition, &options, &given);
         if differs.is_empty() {
             Ok(self.attended(run, Some(definition), known))
@@ -111,7 +111,7 @@ impl Runner {
             Some(before) => {
                 // Lists are ordered by time, and a clock may stand still or go back.
                 now = now.max(self.store.run(&before).await?.at.after(Duration::from_micros(1)));
-                Prompts::after(load::history(&*self.store, &before).await?)
+                Prompts::after(load::history(&*self.store, &before, &self.histories).await?)
             }
             None => Prompts::default(),
         }
@@ -166,7 +166,7 @@ impl Runner {
     ///
     /// [`StoreError::NoSuchRun`] if there is no such run; other variants if the store fails.
     pub async fn open(&self, run: &RunId) -> Result<RunHandle<Value>, StoreError> {
-        let folded = load::whole(&*self.store, run).await?;
+        let folded = load::whole(&*self.store, run, &self.histories).await?;
         Ok(self.attended(run.clone(), None, folded))
     }
 
@@ -196,7 +196,7 @@ impl Runner {
     ///
     /// [`StoreError`] if the store fails.
     pub async fn changed(&self, run: &RunId) -> Result<Option<String>, StoreError> {
-        let folded = load::whole(&*self.store, run).await?;
+        let folded = load::whole(&*self.store, run, &self.histories).await?;
         let definition = self.definition_of(&folded.summary.brain);
         let open = folded.state.root.as_deref().filter(|_| !folded.state.has_ended());
         Ok(definition.zip(open).and_then(|(definition, root)| migration(root, &definition).err()))
@@ -221,7 +221,7 @@ impl Runner {
         if let Some(difference) = version_difference(&title, row.version, &definition) {
             return Err(ResumeError::Changed { difference });
         }
-        let folded = load::whole(&*self.store, run).await?;
+        let folded = load::whole(&*self.store, run, &self.histories).await?;
         drop(place);
         if folded.state.has_ended() {
             return Err(ResumeError::Over { run: run.clone() });

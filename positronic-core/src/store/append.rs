@@ -26,6 +26,8 @@ pub struct Append {
     pub timers: Vec<TimerChange>,
     /// A snapshot, which replaces the previous one.
     pub snapshot: Option<Snapshot>,
+    /// A part of the saved prompts, which is added to the parts before it.
+    pub prompts: Option<SavedPrompts>,
 }
 
 /// A change to a timer.
@@ -112,5 +114,19 @@ pub struct Snapshot {
     /// The version of its format. Snapshots of other versions are ignored.
     pub version: u32,
     /// The encoded state.
+    pub content: String,
+}
+
+/// A part of a run's saved prompts: what its events from `from` on have changed in them. Resuming then needs only the
+/// events after the last part, and the next run of a conversation none.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavedPrompts {
+    /// The number of the first event that it covers. A part that begins with event 0 replaces all others.
+    pub from: Seq,
+    /// The number of the first event that it does not cover.
+    pub next: Seq,
+    /// The version of its format. Parts of other versions are ignored.
+    pub version: u32,
+    /// The encoded part.
     pub content: String,
 }

@@ -9,8 +9,8 @@ use tokio::time::Instant;
 
 use super::{
     Append, BoxFuture, Deferral, DeliveryState, DueFilter, DueRun, EventMatch, EventStore, InboundWebhook, Lease,
-    MailboxEntry, PendingFilter, PendingItem, PostOutcome, RunFilter, Snapshot, StoreError, TimerChange, TimerFilter,
-    Watcher, blob, watchers::Watchers,
+    MailboxEntry, PendingFilter, PendingItem, PostOutcome, RunFilter, SavedPrompts, Snapshot, StoreError, TimerChange,
+    TimerFilter, Watcher, blob, watchers::Watchers,
 };
 use crate::record::{
     Epoch, Event, EventKind, Pending, RunId, RunSummary, Seq, SignalId, Status, Timer, Timestamp, TriggerId,
@@ -95,6 +95,7 @@ struct StoredRun {
     /// The pending items, with the time since when each waits.
     pending: Vec<(Timestamp, Pending)>,
     snapshot: Option<Snapshot>,
+    prompts: Vec<SavedPrompts>,
     /// The hashes of its files.
     blobs: BTreeSet<String>,
     /// The accepted signals.
@@ -183,6 +184,7 @@ impl MemoryStore {
                 summary: append.index.summary.clone(),
                 pending: Vec::new(),
                 snapshot: None,
+                prompts: Vec::new(),
                 blobs: BTreeSet::new(),
                 signals: BTreeMap::new(),
                 queued: Queued::default(),
@@ -239,6 +241,12 @@ impl StoredRun {
         if append.snapshot.is_some() {
             self.snapshot = append.snapshot;
         }
+        if let Some(part) = append.prompts {
+            if part.from == Seq(0) {
+                self.prompts.clear();
+            }
+            self.prompts.push(part);
+        }
         self.summary = append.index.summary;
         self.lines.extend(lines);
     }
@@ -269,10 +277,10 @@ impl EventStore for MemoryStore {
     fn runs<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunSummary>, StoreError>> {
         let contents = self.shared.lock();
         let mut rows: Vec<_> =
-            contents.runs.values().map(|stored| &stored.summary).filter(|row| filter.passes(row)).cloned().collect();
+            contents.runs.values().map(|stored| &stored.summary).filter(|row| filter.passes(row)).collect();
         rows.sort_by(|a, b| (b.started, &b.run).cmp(&(a.started, &a.run)));
         rows.truncate(filter.limit.unwrap_or(usize::MAX));
-        ready(Ok(rows))
+        ready(Ok(rows.into_iter().cloned().collect()))
     }
 
     fn pending<'a>(&'a self, filter: &'a PendingFilter) -> BoxFuture<'a, Result<Vec<PendingItem>, StoreError>> {
@@ -309,6 +317,11 @@ impl EventStore for MemoryStore {
 
     fn snapshot<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<Snapshot>, StoreError>> {
         ready(Ok(self.shared.lock().runs.get(run).and_then(|stored| stored.snapshot.clone())))
+    }
+
+    fn saved_prompts<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<SavedPrompts>, StoreError>> {
+        let contents = self.shared.lock();
+        ready(Ok(contents.runs.get(run).map(|stored| stored.prompts.clone()).unwrap_or_default()))
     }
 
     fn remove<'a>(&'a self, runs: &'a [RunId]) -> BoxFuture<'a, Result<usize, StoreError>> {

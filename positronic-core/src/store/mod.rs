@@ -31,7 +31,7 @@ use crate::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, T
 
 pub use crate::record::LARGEST_BLOB;
 
-pub use append::{Append, Index, Snapshot, TimerChange};
+pub use append::{Append, Index, SavedPrompts, Snapshot, TimerChange};
 pub use blob::{BLOB_GRACE, swept_before};
 pub use error::StoreError;
 pub use lease::{Deferral, DueFilter, DueRun, Lease};
@@ -63,7 +63,7 @@ pub use sqlite::{Durability, SqliteOptions, SqliteStore};
 /// use std::sync::{Arc, Weak};
 ///
 /// use positronic_core::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
-/// # use positronic_core::store::{EventMatch, Lease, MailboxEntry, InboundWebhook, PendingFilter, PostOutcome, RunFilter, Snapshot, PendingItem};
+/// # use positronic_core::store::{EventMatch, Lease, MailboxEntry, InboundWebhook, PendingFilter, PostOutcome, RunFilter, SavedPrompts, Snapshot, PendingItem};
 /// # use positronic_core::store::{Deferral, DueFilter, DueRun, TimerFilter};
 /// use positronic_core::store::{BoxFuture, Append, EventStore, StoreError, Watcher};
 ///
@@ -88,6 +88,7 @@ pub use sqlite::{Durability, SqliteOptions, SqliteStore};
 /// #   fn pending<'a>(&'a self, filter: &'a PendingFilter) -> BoxFuture<'a, Result<Vec<PendingItem>, StoreError>> { self.0.pending(filter) }
 /// #   fn search<'a>(&'a self, text: &'a str, most: usize) -> BoxFuture<'a, Result<Vec<EventMatch>, StoreError>> { self.0.search(text, most) }
 /// #   fn snapshot<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<Snapshot>, StoreError>> { self.0.snapshot(run) }
+/// #   fn saved_prompts<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<SavedPrompts>, StoreError>> { self.0.saved_prompts(run) }
 /// #   fn remove<'a>(&'a self, runs: &'a [RunId]) -> BoxFuture<'a, Result<usize, StoreError>> { self.0.remove(runs) }
 /// #   fn post<'a>(&'a self, mail: &'a InboundWebhook) -> BoxFuture<'a, Result<PostOutcome, StoreError>> { self.0.post(mail) }
 /// #   fn mail<'a>(&'a self, webhook: &'a str, id: &'a str, now: Timestamp) -> BoxFuture<'a, Result<Option<InboundWebhook>, StoreError>> {
@@ -187,6 +188,17 @@ pub trait EventStore: Send + Sync + 'static {
     ///
     /// Only errors of the store itself.
     fn snapshot<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<Snapshot>, StoreError>>;
+
+    /// Returns the saved parts of a run's prompts, in order. Lost ones can be rebuilt from the log. The default has none:
+    /// then every resume, and the first message of a process to a conversation, read whole logs.
+    ///
+    /// # Errors
+    ///
+    /// Only errors of the store itself.
+    fn saved_prompts<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<SavedPrompts>, StoreError>> {
+        _ = run;
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
 
     /// Removes runs with everything that belongs to them, one after the other, and returns how many it removed. It skips
     /// a run that is not over or that another run of its conversation continues: list the later one first. The bytes of

@@ -390,7 +390,7 @@ async fn pruning_removes_runs_in_any_order_independent_of_the_clock() {
         let index = Index { summary: row.clone(), pending: None };
         let expected = Seq(0);
         let (epoch, deliveries, timers, snapshot) = (None, Vec::new(), Vec::new(), None);
-        let append = Append { expected, epoch, events, index, deliveries, timers, snapshot };
+        let append = Append { expected, epoch, events, index, deliveries, timers, snapshot, prompts: None };
         there.store().append(&row.run, append).await.unwrap();
     }
     let rows = there.conversation("c").await.unwrap();

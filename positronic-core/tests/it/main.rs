@@ -9,6 +9,7 @@
 )]
 
 mod actions;
+mod active_time;
 mod agent_loop;
 mod api;
 mod approvals;
@@ -23,6 +24,8 @@ mod cancel;
 mod claims;
 mod conversations;
 mod costs;
+#[path = "../support/counting.rs"]
+mod counting;
 mod crash;
 mod crashes;
 mod deep;
@@ -39,6 +42,7 @@ mod format_1;
 #[cfg(feature = "openai")]
 mod fuzz;
 mod limits;
+mod long_conversations;
 mod nesting;
 mod outputs;
 mod plugins;

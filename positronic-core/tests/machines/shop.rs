@@ -16,7 +16,9 @@ use tokio::time::Instant;
 
 /// What the tools of all machines did to the world, by run and call.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Ledger(Arc<Mutex<BTreeMap<(RunId, String), Vec<Effect>>>>);
+pub(crate) struct Ledger(Arc<Mutex<Effects>>);
+
+type Effects = BTreeMap<(RunId, String), Vec<Effect>>;
 
 /// An execution of a tool.
 #[derive(Debug, Clone)]
@@ -42,7 +44,7 @@ impl Ledger {
         Open { ledger: self.clone(), key, index: effects.len() - 1 }
     }
 
-    pub(crate) fn all(&self) -> BTreeMap<(RunId, String), Vec<Effect>> {
+    pub(crate) fn all(&self) -> Effects {
         self.0.lock().unwrap().clone()
     }
 

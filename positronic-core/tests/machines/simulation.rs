@@ -10,7 +10,7 @@ use std::time::Duration;
 use positronic_core::machine::RunState;
 use positronic_core::record::{Actor, Event, EventKind, Path, RunId, Seq, SignalId, Start, Status, Timestamp};
 use positronic_core::runner::{Client, Clock, Runner, Service};
-use positronic_core::store::{EventStore, MemoryStore, PendingFilter};
+use positronic_core::store::{EventStore as _, MemoryStore, PendingFilter};
 use positronic_core::testing::TestClock;
 
 use crate::network::{Connection, Dice};
@@ -142,12 +142,10 @@ impl World {
             0 | 1 => machine.line.cut(true),
             2..=4 => machine.line.cut(false),
             // Its tasks end with its runtime in a real death; here its connection is cut for ever.
-            5 => {
-                if machine.alive.take().is_some() {
-                    machine.line.cut(true);
-                    let seed = self.dice.next();
-                    machine.line = Connection::new(&self.store, seed, 0, 30);
-                }
+            5 if machine.alive.take().is_some() => {
+                machine.line.cut(true);
+                let seed = self.dice.next();
+                machine.line = Connection::new(&self.store, seed, 0, 30);
             }
             6 if machine.alive.is_none() => machine.boot(&self.ledger),
             _ => {}
@@ -223,6 +221,7 @@ fn play(seed: u64) {
     });
 }
 
+#[expect(clippy::disallowed_methods, reason = "the size of the simulation")]
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }

@@ -456,7 +456,14 @@ async fn promise_22_imported_run_finds_its_mailbox_entry<S: Fresh>() {
     let released = positronic_core::record::EventKind::RunReleased { reason: "it moves".to_owned() };
     let (seq, at) = (log.last().unwrap().seq.next(), log.last().unwrap().at);
     let path = positronic_core::record::Path::root();
-    log.push(std::sync::Arc::new(positronic_core::record::Event { seq, at, epoch: claim, path, kind: released }));
+    log.push(std::sync::Arc::new(positronic_core::record::Event {
+        seq,
+        at,
+        epoch: claim,
+        clock: None,
+        path,
+        kind: released,
+    }));
 
     let there = Bench::<S>::fresh();
     deliver(&there.client("machine"), "hook", "slack", "a", "before it came").await;

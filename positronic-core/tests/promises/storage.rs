@@ -15,7 +15,7 @@ use positronic_core::record::{
 use positronic_core::runner::{Fork, Settled};
 use positronic_core::store::{
     Append, BoxFuture, Deferral, DueFilter, DueRun, EventMatch, EventStore, InboundWebhook, Lease, PendingFilter,
-    PendingItem, PostOutcome, RunFilter, Snapshot, StoreError, TimerFilter, Watcher,
+    PendingItem, PostOutcome, RunFilter, SavedPrompts, Snapshot, StoreError, TimerFilter, Watcher,
 };
 
 use crate::bench::{Bench, by, run_id};
@@ -82,6 +82,10 @@ impl<S: EventStore> EventStore for Counting<S> {
 
     fn snapshot<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<Snapshot>, StoreError>> {
         self.0.snapshot(run)
+    }
+
+    fn saved_prompts<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<SavedPrompts>, StoreError>> {
+        self.0.saved_prompts(run)
     }
 
     fn remove<'a>(&'a self, runs: &'a [RunId]) -> BoxFuture<'a, Result<usize, StoreError>> {
@@ -212,7 +216,7 @@ async fn corrupt(store: &impl EventStore, spoiled: Snapshot) {
         actor: by("ann"),
     };
     let at = store.run(&run_id()).await.unwrap().at;
-    let event = Event { seq: next, at, epoch: None, path: path("Work"), kind: message };
+    let event = Event { seq: next, at, epoch: None, clock: None, path: path("Work"), kind: message };
     let summary = RunSummary { next: next.next(), ..store.run(&run_id()).await.unwrap() };
     let index = positronic_core::store::Index { summary, pending: None };
     let append = Append {
@@ -223,6 +227,7 @@ async fn corrupt(store: &impl EventStore, spoiled: Snapshot) {
         deliveries: Vec::new(),
         timers: Vec::new(),
         snapshot: Some(spoiled),
+        prompts: None,
     };
     store.append(&run_id(), append).await.unwrap();
 }

@@ -5,8 +5,8 @@ use std::sync::{Arc, Weak, mpsc};
 use positronic_core::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
 use positronic_core::store::{
     Append, BoxFuture, Deferral, DueFilter, DueRun, Durability, EventMatch, EventStore, InboundWebhook, Lease,
-    MailboxEntry, MemoryStore, PendingFilter, PendingItem, PostOutcome, RunFilter, Snapshot, SqliteOptions,
-    SqliteStore, StoreError, TimerFilter, Watcher,
+    MailboxEntry, MemoryStore, PendingFilter, PendingItem, PostOutcome, RunFilter, SavedPrompts, Snapshot,
+    SqliteOptions, SqliteStore, StoreError, TimerFilter, Watcher,
 };
 use tempfile::TempDir;
 
@@ -131,6 +131,10 @@ impl EventStore for OnDisk {
 
     fn snapshot<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<Snapshot>, StoreError>> {
         keep_clock_still(self.store.snapshot(run))
+    }
+
+    fn saved_prompts<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<SavedPrompts>, StoreError>> {
+        keep_clock_still(self.store.saved_prompts(run))
     }
 
     fn remove<'a>(&'a self, runs: &'a [RunId]) -> BoxFuture<'a, Result<usize, StoreError>> {

@@ -44,7 +44,7 @@ impl Story {
 
     pub(crate) fn event(mut self, at: &str, kind: EventKind) -> Self {
         let NewEvent { path, kind } = NewEvent::new(path(at), kind);
-        let event = Event { seq: Seq(self.seq), at: Timestamp(self.now), epoch: None, path, kind };
+        let event = Event { seq: Seq(self.seq), at: Timestamp(self.now), epoch: None, clock: None, path, kind };
         self.beats.push(Beat::Event(Box::new(event)));
         self.seq += 1;
         self

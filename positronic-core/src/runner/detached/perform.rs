@@ -48,7 +48,7 @@ impl Runner {
 }
 
 async fn prepare(runner: &Runner, call: DetachedCall) -> Result<PreparedCall, Stop> {
-    let folded = load::whole(&*runner.store, &call.run).await?;
+    let folded = load::whole(&*runner.store, &call.run, &runner.histories).await?;
     let title = Arc::clone(&folded.summary.brain);
     let Some(definition) = runner.definition_of(&title) else {
         return Err(Stop::Changed(format!("this runner does not know the brain `{title}`")));

@@ -10,7 +10,7 @@ use super::pending::{self, Entry};
 use super::rows::{EVENTS, column, encode, epoch, event_id, seq};
 use super::{blobs, due, mailbox, timers};
 use crate::record::{Epoch, RunId, RunSummary, Seq, SignalId, Status, stored_files};
-use crate::store::{Append, Snapshot, StoreError};
+use crate::store::{Append, SavedPrompts, Snapshot, StoreError};
 
 /// An append with its documents already encoded, so that the writer thread does not have to.
 pub(super) struct Encoded {
@@ -28,6 +28,7 @@ pub(super) struct Encoded {
     signals: Vec<(SignalId, Seq)>,
     timers: Vec<timers::Change>,
     snapshot: Option<Snapshot>,
+    prompts: Option<SavedPrompts>,
 }
 
 impl Encoded {
@@ -50,6 +51,7 @@ impl Encoded {
             deliveries: append.deliveries,
             timers: append.timers.into_iter().map(timers::Change::new).collect::<Result<_, _>>()?,
             snapshot: append.snapshot,
+            prompts: append.prompts,
         })
     }
 }
@@ -159,7 +161,22 @@ pub(super) fn write(tx: &mut Tx<'_>, append: &Encoded) -> Result<(), DbError> {
         let row = params![key, column(snapshot.next.0), snapshot.version, snapshot.content];
         db.prepare_cached(sql)?.execute(row)?;
     }
+    if let Some(part) = &append.prompts {
+        if part.from == Seq(0) {
+            forget_prompts(db, key)?;
+        }
+        let sql = "INSERT OR REPLACE INTO saved_prompts (id, first, version, content) VALUES (?1, ?2, ?3, ?4)";
+        let row = params![event_id(key, column(part.next.0)), column(part.from.0), part.version, part.content];
+        db.prepare_cached(sql)?.execute(row)?;
+    }
     tx.knows(&append.run, Row { key, next: after, epoch, indexed });
+    Ok(())
+}
+
+/// Removes the saved prompts of a run.
+pub(super) fn forget_prompts(db: &Connection, key: i64) -> Result<(), DbError> {
+    let sql = "DELETE FROM saved_prompts WHERE id >= ?1 AND id < ?2";
+    db.prepare_cached(sql)?.execute([event_id(key, 0), event_id(key, EVENTS)])?;
     Ok(())
 }
 

@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params_from_iter};
 use super::failure::DbError;
 use super::rows::{EVENTS, column, decode, event_id, limit, no_such, seq};
 use crate::record::{Event, RunId, RunSummary, Seq, SignalId};
-use crate::store::{EventMatch, RunFilter, Snapshot};
+use crate::store::{EventMatch, RunFilter, SavedPrompts, Snapshot};
 
 /// Reads events of a run.
 pub(super) fn read(db: &Connection, run: &RunId, from: Seq, most: usize) -> Result<Vec<Arc<Event>>, DbError> {
@@ -172,6 +172,19 @@ pub(super) fn snapshot(db: &Connection, run: &RunId) -> Result<Option<Snapshot>,
         Ok(Snapshot { next: seq(row.get(0)?), version: row.get(1)?, content: row.get(2)? })
     });
     Ok(snapshot.optional()?)
+}
+
+/// Returns the saved parts of a run's prompts.
+pub(super) fn saved_prompts(db: &Connection, run: &RunId) -> Result<Vec<SavedPrompts>, DbError> {
+    let sql = "SELECT p.first, p.id, p.version, p.content FROM runs r CROSS JOIN saved_prompts p
+               ON p.id >= r.key * 4294967296 AND p.id < (r.key + 1) * 4294967296
+               WHERE r.run = ?1 ORDER BY p.id";
+    let mut statement = db.prepare_cached(sql)?;
+    let parts = statement.query_map([run.as_str()], |row| {
+        let next = seq(row.get::<_, i64>(1)? % EVENTS);
+        Ok(SavedPrompts { from: seq(row.get(0)?), next, version: row.get(2)?, content: row.get(3)? })
+    })?;
+    Ok(parts.collect::<Result<_, _>>()?)
 }
 
 /// A query that is built from a filter.

@@ -4,8 +4,8 @@ use rusqlite::{OptionalExtension as _, params};
 
 use super::failure::DbError;
 use super::group::Tx;
-use super::pending;
 use super::rows::EVENTS;
+use super::{append, pending};
 use crate::record::{RunId, Status};
 
 /// How many pages a transaction frees at most, so that other writers do not wait long.
@@ -37,6 +37,7 @@ fn run(tx: &Tx<'_>, run: &RunId) -> Result<bool, DbError> {
     let start = key * EVENTS;
     db.prepare_cached("DELETE FROM events WHERE id >= ?1 AND id < ?2")?.execute(params![start, start + EVENTS])?;
     pending::remove_all(db, key)?;
+    append::forget_prompts(db, key)?;
     for sql in [
         "DELETE FROM snapshots WHERE run = ?1",
         "DELETE FROM run_blobs WHERE run = ?1",

@@ -161,6 +161,14 @@ CREATE TABLE deferrals (
     failures INTEGER NOT NULL,
     refusals TEXT NOT NULL
 ) STRICT;
+", "
+-- The saved parts of runs' prompts: id is the run's key times 2^32, plus the number of the first event after the part.
+CREATE TABLE saved_prompts (
+    id INTEGER PRIMARY KEY,
+    first INTEGER NOT NULL,
+    version INTEGER NOT NULL,
+    content TEXT NOT NULL
+) STRICT;
 "];
 
 /// Checks that the file is an event store, and returns whether it is new.

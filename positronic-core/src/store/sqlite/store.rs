@@ -16,7 +16,7 @@ use super::{blobs, connection, due, mailbox, pending, query, remove, timers};
 use crate::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
 use crate::store::{
     Append, BoxFuture, Deferral, DueFilter, DueRun, EventMatch, EventStore, InboundWebhook, Lease, MailboxEntry,
-    PendingFilter, PendingItem, PostOutcome, RunFilter, Snapshot, StoreError, TimerFilter, Watcher, blob,
+    PendingFilter, PendingItem, PostOutcome, RunFilter, SavedPrompts, Snapshot, StoreError, TimerFilter, Watcher, blob,
 };
 
 /// Number of reader threads: two, so that one long log does not block all other reads.
@@ -256,6 +256,11 @@ impl EventStore for SqliteStore {
     fn snapshot<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<Snapshot>, StoreError>> {
         let run = run.clone();
         Box::pin(self.ask(move |db| query::snapshot(db, &run)))
+    }
+
+    fn saved_prompts<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<SavedPrompts>, StoreError>> {
+        let run = run.clone();
+        Box::pin(self.ask(move |db| query::saved_prompts(db, &run)))
     }
 
     fn remove<'a>(&'a self, runs: &'a [RunId]) -> BoxFuture<'a, Result<usize, StoreError>> {

@@ -266,7 +266,7 @@ pub async fn run_that_is_over_is_removed<S: EventStore>(open: impl Fn() -> S) {
     for status in Status::ALL {
         let sample = Sample::new(status.as_str()).says("found").claimed(3).row(|row| row.status = status);
         let sample = sample.waits(vec![approval("Loop/0.0", 0), answer("Loop/0.1", 1, &[("slack", "thread", false)])]);
-        _ = sample.snapshot(1, "one").appended(&store).await;
+        _ = sample.snapshot(1, "one").prompts(0, 1, "one").appended(&store).await;
     }
     let runs: Vec<_> = Status::ALL.iter().map(|status| RunId::from(status.as_str())).collect();
 
@@ -276,6 +276,7 @@ pub async fn run_that_is_over_is_removed<S: EventStore>(open: impl Fn() -> S) {
     for (run, status) in runs.iter().zip(Status::ALL) {
         assert_eq!(other.run(run).await.is_err(), status.is_over(), "{run}");
         assert_eq!(other.snapshot(run).await.unwrap().is_none(), status.is_over(), "{run}");
+        assert_eq!(other.saved_prompts(run).await.unwrap().is_empty(), status.is_over(), "{run}");
     }
     assert_eq!(other.runs(&RunFilter::default()).await.unwrap().len(), 3);
     assert_eq!(other.pending(&PendingFilter::default()).await.unwrap().len(), 6);

@@ -180,6 +180,33 @@ pub async fn snapshot_is_replaced<S: EventStore>(open: impl Fn() -> S) {
     assert_eq!(store.snapshot(&sample.run).await, Ok(Some(late)));
 }
 
+/// A part of the saved prompts is added to the parts before it, and one from the begin replaces them.
+pub async fn saved_prompts_are_added<S: EventStore>(open: impl Fn() -> S) {
+    let (store, other) = (open(), open());
+    let contents = async |run: &RunId| -> Vec<String> {
+        let parts = other.saved_prompts(run).await.unwrap();
+        parts.into_iter().map(|part| format!("{} to {}: {}", part.from, part.next, part.content)).collect()
+    };
+    let sample = Sample::new("run-1").says("one").appended(&store).await;
+    assert_eq!(contents(&sample.run).await, [""; 0]);
+
+    let sample = sample.says("two").says("three").prompts(0, 2, "first").appended(&store).await;
+    let sample = sample.says("four").prompts(2, 4, "second").appended(&store).await;
+    _ = Sample::new("run-2").says("one").prompts(0, 1, "another").appended(&store).await;
+    assert_eq!(contents(&sample.run).await, ["0 to 2: first", "2 to 4: second"]);
+
+    let mut late = sample.clone();
+    late.append.expected = Seq(1);
+    assert_eq!(
+        late.says("late").prompts(0, 3, "late").append(&store).await,
+        Err(StoreError::Conflict { next: Seq(4) })
+    );
+    let sample = sample.says("five").prompts(0, 5, "all").appended(&store).await;
+
+    assert_eq!(contents(&sample.run).await, ["0 to 5: all"]);
+    assert_eq!(contents(&"run-2".into()).await, ["0 to 1: another"]);
+}
+
 /// A run whose summary names a predecessor can only be created while the predecessor exists.
 pub async fn run_begins_only_after_an_existing_one<S: EventStore>(open: impl Fn() -> S) {
     let (store, other) = (open(), open());

@@ -53,6 +53,7 @@ macro_rules! store_suite {
             one_of_two_racing_appends_wins,
             range_is_read,
             snapshot_is_replaced,
+            saved_prompts_are_added,
             signal_is_found_by_its_id,
             run_begins_only_after_an_existing_one,
             many_tasks_append_to_many_runs,

@@ -8,7 +8,7 @@ use crate::record::{
     Actor, ClaimRefusal, Epoch, Event, EventKind, FileRef, Path, Pending, RunId, RunSummary, Seq, SideOutput, SignalId,
     Status, Timestamp, Usage, sha256,
 };
-use crate::store::{Append, EventStore, Index, Snapshot, StoreError, TimerChange};
+use crate::store::{Append, EventStore, Index, SavedPrompts, Snapshot, StoreError, TimerChange};
 
 /// Makes an event with a text.
 #[must_use]
@@ -17,6 +17,7 @@ pub fn event(seq: u64, text: &str) -> Arc<Event> {
         seq: Seq(seq),
         at: Timestamp(1_000_000 + i64::try_from(seq).unwrap()),
         epoch: None,
+        clock: None,
         path: Path::root(),
         kind: EventKind::BrainComplete { result: json!(text) },
     })
@@ -64,6 +65,7 @@ impl Sample {
             deliveries: Vec::new(),
             timers: Vec::new(),
             snapshot: None,
+            prompts: None,
         };
         Self { run, append }
     }
@@ -164,6 +166,14 @@ impl Sample {
         self
     }
 
+    /// Adds a part of the saved prompts.
+    #[must_use]
+    pub fn prompts(mut self, from: u64, next: u64, content: &str) -> Self {
+        self.append.prompts =
+            Some(SavedPrompts { from: Seq(from), next: Seq(next), version: 1, content: content.to_owned() });
+        self
+    }
+
     /// Appends, and continues with the next append if the store accepts it.
     ///
     /// # Errors
@@ -177,6 +187,7 @@ impl Sample {
         self.append.deliveries.clear();
         self.append.timers.clear();
         self.append.snapshot = None;
+        self.append.prompts = None;
         Ok(())
     }
 

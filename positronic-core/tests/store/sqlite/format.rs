@@ -28,6 +28,8 @@ const FORMAT_4: &str = include_str!("format_4.sql");
 const FORMAT_5: &str = include_str!("format_5.sql");
 /// The same with format 6, and a run that was refused.
 const FORMAT_6: &str = include_str!("format_6.sql");
+/// The same with format 7, and saved prompts.
+const FORMAT_7: &str = include_str!("format_7.sql");
 
 fn pragma(db: &Connection, name: &str) -> String {
     db.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0))
@@ -44,7 +46,7 @@ fn new_file_records_its_format() {
     let db = Connection::open(&path).unwrap();
 
     assert_eq!(pragma(&db, "application_id"), format!("Integer({})", i32::from_be_bytes(*b"Posi")));
-    assert_eq!(pragma(&db, "user_version"), "Integer(6)");
+    assert_eq!(pragma(&db, "user_version"), "Integer(7)");
     assert_eq!(pragma(&db, "journal_mode"), "Text(\"wal\")");
     // 2 is incremental.
     assert_eq!(pragma(&db, "auto_vacuum"), "Integer(2)");
@@ -112,6 +114,7 @@ async fn file_of_format_5_is_read() {
 
     assert_eq!(store.accepted(&"run-1".into(), &"s-1".into()).await, Ok(Some(Seq(0))));
     assert_eq!(store.timers(&TimerFilter::default()).await.unwrap(), [timer()]);
+    assert_eq!(store.saved_prompts(&"run-1".into()).await.unwrap(), []);
 }
 
 #[tokio::test]
@@ -121,6 +124,15 @@ async fn file_of_format_6_is_read() {
 
     assert_eq!(due(&store, "old code").await, [""; 0]);
     assert_eq!(due(&store, "new code").await, ["run-2"]);
+}
+
+#[tokio::test]
+async fn file_of_format_7_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = opened(FORMAT_7, folder.path()).await;
+
+    let [saved] = &*store.saved_prompts(&"run-1".into()).await.unwrap() else { panic!("one part") };
+    assert_eq!((saved.from, saved.next, saved.version, &*saved.content), (Seq(0), Seq(2), 1, "saved prompts"));
 }
 
 #[tokio::test]
@@ -196,7 +208,7 @@ fn new_file_has_the_tables_of_the_fixture() {
     let path = folder.path().join("runs.db");
     drop(SqliteStore::open(&path).unwrap());
     let fixture = Connection::open_in_memory().unwrap();
-    fixture.execute_batch(FORMAT_6).unwrap();
+    fixture.execute_batch(FORMAT_7).unwrap();
 
     assert_eq!(tables(&Connection::open(&path).unwrap()), tables(&fixture));
 }
@@ -212,7 +224,7 @@ async fn print_the_fixture() {
     fixture(&store).await;
     drop(store);
     let dump = std::process::Command::new("sqlite3").arg(&path).arg(".dump").output().unwrap();
-    println!("PRAGMA application_id = {};\nPRAGMA user_version = 6;", i32::from_be_bytes(*b"Posi"));
+    println!("PRAGMA application_id = {};\nPRAGMA user_version = 7;", i32::from_be_bytes(*b"Posi"));
     println!("{}", String::from_utf8(dump.stdout).unwrap());
 }
 
@@ -265,6 +277,7 @@ async fn fixture(store: &SqliteStore) {
         store.post(&mail).await.unwrap();
     }
     let run = Sample::new("run-1").says("one").claimed(1).delivers(&SignalId::from("mail-1")).snapshot(2, "a snapshot");
+    let run = run.prompts(0, 2, "saved prompts");
     store.put_blob(b"a file".to_vec(), Timestamp(1)).await.unwrap();
     let run = run.saves("a.txt", b"a file").changes(TimerChange::Set(timer()));
     _ = run.row(|row| row.status = Status::Completed).appended(store).await;

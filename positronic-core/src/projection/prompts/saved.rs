@@ -1,0 +1,157 @@
+//! Saved prompts: what a resume needs of a long run's prompts, in parts.
+//!
+//! A part holds what has changed since the part before it, so that all parts of a run together are about as large as its
+//! outputs. An output is saved once, when it can no longer change: when a later iteration has begun or the loop has ended.
+//! The messages of a loop follow from its outputs, except after a compaction.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{History, Prompts, Record, add};
+use crate::projection::messages::messages;
+use crate::record::{BatchPolicy, Message, Output, Path, Prompt, PromptState, RunId, Seq, Transcript};
+
+/// The changes of a run's prompts between two events.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct PromptsPart {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    user_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    after: Option<RunId>,
+    records: Vec<RecordPart>,
+}
+
+/// The changes of a loop's record.
+#[derive(Debug, Serialize, Deserialize)]
+struct RecordPart {
+    /// The prompt, with the outputs from `begin` on.
+    prompt: Prompt,
+    begin: usize,
+    rules: u32,
+    projected: usize,
+    asking: bool,
+    /// The messages that are sent after a compaction, and those in `standing` and the output `from`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    compacted: Option<(Vec<Message>, Vec<Message>, usize)>,
+    policy: BatchPolicy,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    waiting_below: BTreeMap<Path, PromptState>,
+}
+
+impl Prompts {
+    /// Returns the event up to which parts are saved.
+    pub(crate) const fn saved(&self) -> Seq {
+        self.saved
+    }
+
+    /// Returns what has changed since the last part, and the event at which that ended. `next` is the next event.
+    pub(crate) fn part(&mut self, next: Seq) -> (Seq, PromptsPart) {
+        let records = self.records.values_mut().filter(|record| !record.is_saved).map(Record::part).collect();
+        let part = PromptsPart { user_id: self.user_id.clone(), after: self.after.clone(), records };
+        (std::mem::replace(&mut self.saved, next), part)
+    }
+
+    /// Forgets that parts were saved, so that the next one contains everything.
+    pub(crate) fn forget_parts(&mut self) {
+        self.saved = Seq(0);
+        for record in self.records.values_mut() {
+            (record.saved, record.is_saved) = (0, false);
+        }
+    }
+
+    /// Restores the prompts of a run from its parts, the last of which ends before the event `next`. Returns `None` if
+    /// they do not fit together.
+    pub(crate) fn restored(history: History, parts: impl IntoIterator<Item = PromptsPart>, next: Seq) -> Option<Self> {
+        let mut prompts = Self::after(history);
+        for part in parts {
+            (prompts.user_id, prompts.after) = (part.user_id, part.after);
+            for record in part.records {
+                let path = record.prompt.path.clone();
+                let known = prompts.records.get_mut(&path).map(|known| std::mem::take(&mut known.prompt.output));
+                let restored = record.restored(prompts.history_of(&path), known.unwrap_or_default())?;
+                prompts.records.insert(path, restored);
+            }
+        }
+        prompts.records.values_mut().for_each(Record::complete);
+        prompts.saved = next;
+        Some(prompts)
+    }
+}
+
+impl Record {
+    /// Returns the number of its first outputs that do not change any more.
+    fn settled_outputs(&self) -> usize {
+        if self.prompt.outcome.is_some() { self.prompt.output.len() } else { self.projected }
+    }
+
+    fn part(&mut self) -> RecordPart {
+        let outputs = std::mem::take(&mut self.prompt.output);
+        let mut prompt = self.prompt.clone();
+        prompt.output = outputs.get(self.saved..).unwrap_or_default().to_vec();
+        self.prompt.output = outputs;
+        let compacted = self.compacted.then(|| (self.transcript.messages(), self.standing.clone(), self.from));
+        let part = RecordPart {
+            prompt,
+            begin: self.saved,
+            rules: self.rules,
+            projected: self.projected,
+            asking: self.asking,
+            compacted,
+            policy: self.policy,
+            waiting_below: self.waiting_below.clone(),
+        };
+        self.saved_now();
+        part
+    }
+
+    fn saved_now(&mut self) {
+        (self.saved, self.is_saved) = (self.settled_outputs(), self.prompt.outcome.is_some());
+    }
+
+    /// Sets what a part does not contain.
+    fn complete(&mut self) {
+        if !self.compacted {
+            self.transcript = self.opened();
+            let sent = self.prompt.output.get(..self.projected).unwrap_or_default();
+            add(self.rules, &mut self.transcript, messages(sent));
+        }
+        self.saved_now();
+    }
+}
+
+impl RecordPart {
+    /// Restores a record from the outputs of the parts before this one.
+    fn restored(self, history: History, mut output: Vec<Output>) -> Option<Record> {
+        let Self { mut prompt, begin, rules, projected, asking, compacted, policy, waiting_below } = self;
+        output.truncate(begin);
+        if output.len() != begin {
+            return None;
+        }
+        output.append(&mut prompt.output);
+        prompt.output = output;
+        if projected > prompt.output.len() {
+            return None;
+        }
+        let is_compacted = compacted.is_some();
+        let (sent, standing, from) = compacted.unwrap_or_default();
+        Some(Record {
+            prompt,
+            rules,
+            transcript: Transcript::new(sent),
+            projected,
+            asking,
+            compacted: is_compacted,
+            history,
+            standing,
+            from,
+            policy,
+            waiting_below,
+            saved: 0,
+            is_saved: false,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

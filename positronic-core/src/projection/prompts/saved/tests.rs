@@ -1,0 +1,158 @@
+//! Saved prompts equal those folded from the log, wherever a part ends and wherever the run is resumed.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::model::scripted::{Reply, ScriptedModel};
+use crate::plugins::Compaction;
+use crate::prelude::*;
+use crate::projection::RULES;
+use crate::record::Event;
+use crate::runner::Settled;
+
+/// Everything that readers get of prompts.
+fn shown(prompts: &Prompts) -> Value {
+    let each = prompts.iter().map(|prompt| {
+        let (sent, next) = (prompts.transcript(&prompt.path).messages(), prompts.next_messages(&prompt.path));
+        let own = prompts.transcript_by(&prompt.path, |outputs| Some(messages(outputs))).messages();
+        json!([prompt, sent, next, own])
+    });
+    let conversation = prompts.conversation();
+    json!([each.collect::<Vec<_>>(), conversation.last_block(), conversation.dialogue().messages(), &*conversation])
+}
+
+fn stored(part: &PromptsPart) -> PromptsPart {
+    serde_json::from_str(&serde_json::to_string(part).unwrap()).unwrap()
+}
+
+/// Saves a part every `every` events and compares after each event.
+fn check(log: &[Arc<Event>], history: &History, every: u64) {
+    let mut folded = Prompts::after(history.clone());
+    let (mut parts, mut end) = (Vec::new(), Seq(0));
+    for event in log {
+        folded.apply(event);
+        let next = event.seq.next();
+        if next.0 % every == 0 {
+            let (from, part) = folded.part(next);
+            assert_eq!(from, end);
+            parts.push(part);
+            end = next;
+        }
+        let mut restored = Prompts::restored(history.clone(), parts.iter().map(stored), end).unwrap();
+        for event in log.iter().filter(|event| end <= event.seq && event.seq < next) {
+            restored.apply(event);
+        }
+        assert_eq!(shown(&restored), shown(&folded), "parts of {every} up to {end}, read up to {next}");
+    }
+}
+
+fn check_everywhere(log: &[Arc<Event>], lengths: &[u64]) {
+    let history = History::from(vec![Message::user("Hello."), Message::user("Are you there?")]);
+    for every in lengths {
+        check(log, &history, *every);
+    }
+}
+
+async fn log_of(brain: &Brain<(), ()>, replies: Vec<Reply>) -> Vec<Arc<Event>> {
+    let runner = Runner::builder().model(ScriptedModel::new(replies)).build();
+    let run = runner.start(brain, ()).await.unwrap();
+    assert!(matches!(run.settled().await, Settled::Completed(_)), "{:?}", run.settled().await);
+    run.events(Seq(0)).await.unwrap()
+}
+
+/// A dialogue whose turns follow as loops, with the calls of a turn in one batch each.
+async fn dialogue(line: &str, compaction: bool) -> Vec<Arc<Event>> {
+    let dialogue: Value = serde_json::from_str(line).unwrap();
+    let tools: Vec<_> = dialogue["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| {
+            let (name, about) = (tool["name"].as_str().unwrap(), tool["description"].as_str().unwrap());
+            Tool::dynamic(name, about, tool["parameters"].clone(), async |arguments: Value, cx| {
+                cx.display_widget("arguments", &arguments, "the arguments")?;
+                Ok(arguments)
+            })
+        })
+        .collect();
+    let mut assistant = brain("Assistant").step("Begin", async |_| Ok(()));
+    for (number, turn) in dialogue["turns"].as_array().unwrap().iter().enumerate() {
+        let (user, tools) = (turn["user"].as_str().unwrap().to_owned(), tools.clone());
+        assistant = assistant.r#loop(&format!("Turn {number}"), move |cx| {
+            let config = cx.system("Help.").input(&user).tools(tools.clone()).unlimited();
+            if compaction { config.plugin(Compaction::new().iterations(2).keep(1)) } else { config }
+        });
+    }
+    let model = move |request: &crate::record::ModelRequest| {
+        if request.tools.tools().is_empty() {
+            return Reply::text("A summary.");
+        }
+        let (stage, iteration) = request.path.as_str().rsplit_once('/').unwrap();
+        let turn: usize = stage.strip_prefix("Turn ").unwrap().parse().unwrap();
+        let calls = dialogue["turns"][turn]["calls"].as_array().unwrap();
+        match calls.get(iteration.parse::<usize>().unwrap()) {
+            Some(call) => Reply::call(call["name"].as_str().unwrap(), call["arguments"].clone()),
+            None => Reply::text("Next."),
+        }
+    };
+    let runner = Runner::builder().model(ScriptedModel::from_fn(model)).build();
+    let run = runner.start(&assistant, ()).await.unwrap();
+    assert!(matches!(run.settled().await, Settled::Completed(_)), "{:?}", run.settled().await);
+    run.events(Seq(0)).await.unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn saved_prompts_of_real_dialogues_equal_the_fold_of_their_logs() {
+    for (number, line) in (0..).zip(include_str!("../../../../tests/data/bfcl/multi_turn.jsonl").lines()) {
+        check_everywhere(&dialogue(line, false).await, &[1 + number, 25]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn saved_prompts_of_compacted_loops_equal_the_fold_of_their_logs() {
+    let mut compacted = 0;
+    for line in include_str!("../../../../tests/data/bfcl/multi_turn.jsonl").lines().take(4) {
+        let log = dialogue(line, true).await;
+        compacted += log.iter().filter(|event| event.kind.name() == "LOOP_COMPACTED").count();
+        check_everywhere(&log, &[2, 5, 11]);
+    }
+    assert!(compacted > 10, "{compacted}");
+}
+
+#[test]
+fn saved_prompts_of_a_log_of_the_first_format_equal_its_fold() {
+    let lines = include_str!("../../../../tests/data/format-1.jsonl").lines();
+    let log: Vec<_> = lines.filter_map(|line| Event::from_json(line).ok()).map(Arc::new).collect();
+    assert!(log.len() > 10 && RULES > 0);
+    let mut runs: Vec<Vec<Arc<Event>>> = Vec::new();
+    for event in log {
+        if event.seq == Seq(0) {
+            runs.push(Vec::new());
+        }
+        runs.last_mut().unwrap().push(event);
+    }
+    runs.iter().for_each(|run| check_everywhere(run, &[1, 3, 11]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn parts_of_a_long_loop_are_together_about_as_large_as_its_outputs() {
+    let reader = brain("Reader").r#loop("Read", |cx| {
+        let config = cx.system("Read.").input("Read.").unlimited();
+        config.tool("read", |t| t.execute(async |_: NoArgs, _| Ok("x".repeat(500))))
+    });
+    let replies = (0..400).map(|_| Reply::call("read", json!({}))).chain([Reply::text("Done.")]);
+    let log = log_of(&reader, replies.collect()).await;
+    let (mut folded, mut bytes) = (Prompts::default(), 0);
+    for event in &log {
+        folded.apply(event);
+        if event.seq.0 % 64 == 0 {
+            bytes += serde_json::to_string(&folded.part(event.seq.next()).1).unwrap().len();
+        }
+    }
+
+    let outputs = serde_json::to_string(&folded.iter().collect::<Vec<_>>()).unwrap().len();
+
+    assert!(bytes < outputs * 6 / 5, "{bytes} bytes for {outputs}");
+}
