@@ -82,7 +82,6 @@ pub(super) fn append_of(
         timers,
         snapshot,
         prompts,
-        sinks,
     }
 }
 
