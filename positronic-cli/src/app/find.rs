@@ -51,7 +51,7 @@ fn unknown<'a>(
 
 /// Opens the store for reading, and finds a run in it.
 pub(crate) async fn open_run(written: &str, ui: &Ui) -> Result<(Client, RunSummary), Failure> {
-    let store = ProjectStore::open_to_read(ui)?;
+    let store = ProjectStore::open_to_read(ui).await?;
     let row = find_run(&store, written, ui).await?;
     Ok((store.client(), row))
 }

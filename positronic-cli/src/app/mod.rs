@@ -26,6 +26,7 @@ mod runtime;
 mod saved_files;
 mod settings;
 mod store;
+mod store_address;
 mod table_file;
 pub(crate) mod template;
 mod ui;
@@ -60,6 +61,7 @@ pub(crate) use run_options::{Prepared, check_accepts_messages, open_store, parse
 pub(crate) use runtime::block_on;
 pub(crate) use saved_files::Folder;
 pub(crate) use settings::Settings;
-pub(crate) use store::{Backend, ProjectStore, current_folder, relative};
+pub(crate) use store::{ProjectStore, current_folder, relative};
+pub(crate) use store_address::without_password;
 pub(crate) use ui::{PROGRAM, Ui, size};
 pub(crate) use unclaimed::unclaimed_runs;

@@ -11,8 +11,8 @@ use positronic_core::runner::Runner;
 use serde_json::Value;
 
 use crate::app::{
-    Advised, Backend, ByTier, Entry, Failure, NoModel, Project, ProjectStore, SET_MODEL, Settings, answers_for,
-    given_prices, model_name, provided_model, rewind, secrets, short_secret_warning,
+    Advised, ByTier, Entry, Failure, NoModel, Project, ProjectStore, SET_MODEL, Settings, answers_for, given_prices,
+    model_name, provided_model, rewind, secrets, short_secret_warning,
 };
 use crate::cli::ModelArgs;
 use crate::cli::options::shell_word;
@@ -74,13 +74,10 @@ impl Models {
         let max_bytes = project.max_document_bytes.unwrap_or(MAX_DOCUMENT_BYTES);
         let builder =
             Runner::builder().model(self.normal.clone()).prices(self.prices.clone()).max_document_bytes(max_bytes);
-        let runner = match (&self.high, &store.backend) {
-            (Some(high), Backend::Memory(store)) => builder.high(high.clone()).store(store.clone()).build(),
-            #[cfg(feature = "sqlite")]
-            (Some(high), Backend::File(store)) => builder.high(high.clone()).store(store.clone()).build(),
-            (None, Backend::Memory(store)) => builder.store(store.clone()).build(),
-            #[cfg(feature = "sqlite")]
-            (None, Backend::File(store)) => builder.store(store.clone()).build(),
+        let builder = builder.store(Arc::clone(&store.backend));
+        let runner = match &self.high {
+            Some(high) => builder.high(high.clone()).build(),
+            None => builder.build(),
         };
         let runner = runner.actions(project.actions.clone());
         project.brains.iter().fold(runner, |runner, entry| runner.definition(Arc::clone(&entry.definition)))

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::app::{
     ChosenCassette, Entry, Failure, ModelSettings, Models, Project, ProjectStore, Ui, choose_models, chosen_cassette,
+    without_password,
 };
 use crate::cli::OptionArgs;
 use crate::cli::options::{OptionsError, parse};
@@ -34,13 +35,16 @@ pub(crate) fn prepare(
 }
 
 /// Opens the store of a run, or one in memory.
-pub(crate) fn open_store(in_memory: bool, ui: &Ui) -> Result<ProjectStore, Failure> {
+pub(crate) async fn open_store(in_memory: bool, ui: &Ui) -> Result<ProjectStore, Failure> {
     match &ui.store_args.store {
-        Some(store) if in_memory => Err(Failure::usage(format!("--memory stores nothing in {}", store.display()))
-            .hint("use either --memory or --store FILE")),
+        Some(store) if in_memory => {
+            let store = without_password(&store.to_string_lossy());
+            Err(Failure::usage(format!("--memory stores nothing in {store}"))
+                .hint("use either --memory or --store STORE"))
+        }
         _ if in_memory => Ok(ProjectStore::memory()),
-        _ => ProjectStore::open(ui).map_err(|failure| {
-            failure.hints(["use --store FILE for another store, or --memory to run without one".to_owned()])
+        _ => ProjectStore::open(ui).await.map_err(|failure| {
+            failure.hints(["use --store STORE for another store, or --memory to run without one".to_owned()])
         }),
     }
 }

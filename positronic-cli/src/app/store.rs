@@ -1,79 +1,82 @@
 //! The store of runs: found and opened.
 //!
-//! `--store` names it, else the environment, else it is `runs.db` in the project's [folder]. Commands that only read do not
-//! create it: a project without a store has no runs, and a named store must exist. Without the feature `sqlite` runs are in
-//! memory until the command ends.
+//! `--store` names it, else the environment, else it is `runs.db` in the project's [folder]. It is a file, or the address of
+//! a PostgreSQL database. Commands that only read do not create it: a project without a store has no runs, and a named store
+//! must exist. Without the feature `sqlite` runs are in memory until the command ends.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use positronic_core::runner::Client;
-use positronic_core::store::MemoryStore;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+use positronic_core::store::StoreError;
+use positronic_core::store::{EventStore, MemoryStore};
 #[cfg(feature = "sqlite")]
-use positronic_core::store::{SqliteOptions, SqliteStore, StoreError};
+use positronic_core::store::{SqliteOptions, SqliteStore};
 
+use crate::app::store_address::{is_address, without_password};
 use crate::app::{Failure, Ui, project_folder};
 use positronic_core::private;
 
 const FILE: &str = "runs.db";
+/// The name beside which the files of this machine lie for a store in a database.
+#[cfg(feature = "postgres")]
+const DATABASE: &str = "postgres";
 
 /// The opened store.
 #[derive(Clone)]
 pub(crate) struct ProjectStore {
-    pub(crate) backend: Backend,
+    pub(crate) backend: Arc<dyn EventStore>,
     /// Its location for messages.
     pub(crate) location: String,
-    /// Its file, unless it is in memory.
+    /// Its file, beside which further files of this machine lie; for a database a name in the project's folder. A store in
+    /// memory has none.
     pub(crate) path: Option<PathBuf>,
-}
-
-/// The kinds of stores.
-#[derive(Clone)]
-pub(crate) enum Backend {
-    Memory(MemoryStore),
-    #[cfg(feature = "sqlite")]
-    File(SqliteStore),
 }
 
 impl ProjectStore {
     /// Opens the store, and creates a missing one. Without SQLite, an unnamed store is in memory.
-    pub(crate) fn open(ui: &Ui) -> Result<Self, Failure> {
+    pub(crate) async fn open(ui: &Ui) -> Result<Self, Failure> {
         let here = current_folder()?;
-        let path = match named(ui) {
-            Some(path) => path,
-            None if cfg!(not(feature = "sqlite")) => return Ok(Self::memory()),
-            None => own(&here)?,
-        };
-        Self::file(&path, &here, false)
+        match named(ui) {
+            Some(Named::Database(url)) => Self::database(&url, &here, Access::Create).await,
+            Some(Named::File(path)) => Self::file(&path, &here, false),
+            None if cfg!(not(feature = "sqlite")) => Ok(Self::memory()),
+            None => Self::file(&own(&here)?.join(FILE), &here, false),
+        }
     }
 
     /// Opens an existing store for writing, or an empty one in memory if the project has none. A named store must exist.
-    pub(crate) fn open_existing(ui: &Ui) -> Result<Self, Failure> {
-        Self::existing(ui, false)
+    pub(crate) async fn open_existing(ui: &Ui) -> Result<Self, Failure> {
+        Self::existing(ui, Access::Write).await
     }
 
     /// Opens an existing store for reading; see [`ProjectStore::open_existing`].
-    pub(crate) fn open_to_read(ui: &Ui) -> Result<Self, Failure> {
-        Self::existing(ui, true)
+    pub(crate) async fn open_to_read(ui: &Ui) -> Result<Self, Failure> {
+        Self::existing(ui, Access::Read).await
     }
 
-    fn existing(ui: &Ui, read_only: bool) -> Result<Self, Failure> {
+    async fn existing(ui: &Ui, access: Access) -> Result<Self, Failure> {
         let here = current_folder()?;
-        let named = named(ui);
+        let named = match named(ui) {
+            Some(Named::Database(url)) => return Self::database(&url, &here, access).await,
+            Some(Named::File(path)) => Some(path),
+            None => None,
+        };
         let path = named.clone().unwrap_or_else(|| project_folder(&here).join(FILE));
         if path.exists() {
-            return Self::file(&path, &here, read_only);
+            return Self::file(&path, &here, access == Access::Read);
         }
         match named {
-            Some(path) => Err(Failure::environment(format!("no store found at {}", shown(&path, &here)))
-                .hint("check --store and POSITRONIC_STORE; `run` and `import` create a missing store")),
+            Some(path) => Err(missing(&shown(&path, &here))),
             None => Ok(Self { location: shown(&path, &here), ..Self::memory() }),
         }
     }
 
     /// Creates a store in memory.
     pub(crate) fn memory() -> Self {
-        Self { backend: Backend::Memory(MemoryStore::new()), location: "memory".to_owned(), path: None }
+        Self { backend: Arc::new(MemoryStore::new()), location: "memory".to_owned(), path: None }
     }
 
     #[cfg(not(feature = "sqlite"))]
@@ -96,32 +99,84 @@ impl ProjectStore {
             let message = format!("{} is an empty file without an event store", shown(path, here));
             return Err(Failure::environment(message).hint("`run` and `import` create the store in it"));
         }
-        Ok(Self { backend: Backend::File(opened?), location: shown(path, here), path: Some(path.to_owned()) })
+        Ok(Self { backend: Arc::new(opened?), location: shown(path, here), path: Some(path.to_owned()) })
+    }
+
+    #[cfg(not(feature = "postgres"))]
+    #[expect(clippy::unused_async, reason = "with the feature `postgres` it connects")]
+    async fn database(url: &str, _: &Path, _: Access) -> Result<Self, Failure> {
+        let place = without_password(url);
+        Err(Failure::environment(format!("{place} cannot be opened: this command was built without PostgreSQL"))
+            .hint("build it with the feature `postgres` of positronic-cli, or name a file"))
+    }
+
+    #[cfg(feature = "postgres")]
+    async fn database(url: &str, here: &Path, access: Access) -> Result<Self, Failure> {
+        use positronic_postgres::{PostgresOptions, PostgresStore};
+
+        let location = without_password(url);
+        let mut options = PostgresOptions::builder().url(url).read_only(true).build();
+        let found = match access {
+            Access::Create => None,
+            Access::Read | Access::Write => match PostgresStore::with(options.clone()).await {
+                Err(StoreError::Older { .. }) => return Err(missing(&location)),
+                found => Some(found?),
+            },
+        };
+        let folder = if access == Access::Create { own(here)? } else { project_folder(here) };
+        let opened = match found.filter(|_| access == Access::Read) {
+            Some(found) => found,
+            None => {
+                options.read_only = false;
+                PostgresStore::with(options).await?
+            }
+        };
+        Ok(Self { backend: Arc::new(opened), location, path: Some(folder.join(DATABASE)) })
     }
 
     /// Returns whether runs outlive this process.
     pub(crate) const fn is_persistent(&self) -> bool {
-        !matches!(self.backend, Backend::Memory(_))
+        self.path.is_some()
     }
 
     pub(crate) fn client(&self) -> Client {
-        match &self.backend {
-            Backend::Memory(store) => Client::new(store.clone()),
-            #[cfg(feature = "sqlite")]
-            Backend::File(store) => Client::new(store.clone()),
-        }
+        Client::new(Arc::clone(&self.backend))
     }
 }
 
-fn named(ui: &Ui) -> Option<PathBuf> {
-    ui.store_args.store.clone().or_else(|| ui.settings.store.clone())
+/// What a command does with its store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Access {
+    Create,
+    Write,
+    Read,
+}
+
+/// A store that a flag or the environment names.
+enum Named {
+    File(PathBuf),
+    /// The address of a database.
+    Database(String),
+}
+
+fn named(ui: &Ui) -> Option<Named> {
+    let named = ui.store_args.store.clone().or_else(|| ui.settings.store.clone())?;
+    Some(match named.to_str().filter(|text| is_address(text)) {
+        Some(url) => Named::Database(url.to_owned()),
+        None => Named::File(named),
+    })
+}
+
+fn missing(location: &str) -> Failure {
+    Failure::environment(format!("no store found at {location}"))
+        .hint("check --store and POSITRONIC_STORE; `run` and `import` create a missing store")
 }
 
 pub(crate) fn current_folder() -> Result<PathBuf, Failure> {
     std::env::current_dir().map_err(Failure::file(".", "cannot enter"))
 }
 
-/// Returns the project's store file, and creates its folder, which git ignores.
+/// Creates the folder of the project's store, which git ignores.
 fn own(here: &Path) -> Result<PathBuf, Failure> {
     let folder = project_folder(here);
     private::make_folder(&folder).map_err(Failure::file(&folder, "cannot create the folder of the store"))?;
@@ -129,7 +184,7 @@ fn own(here: &Path) -> Result<PathBuf, Failure> {
     if !ignored.exists() {
         fs::write(&ignored, "*\n").map_err(Failure::file(&ignored, "cannot write"))?;
     }
-    Ok(folder.join(FILE))
+    Ok(folder)
 }
 
 /// Renders a path relative to the current folder.
@@ -183,7 +238,7 @@ mod tests {
         fs::create_dir_all(&deep).unwrap();
         fs::write(root.path().join("shop/Cargo.toml"), "").unwrap();
 
-        let path = own(&deep).unwrap();
+        let path = own(&deep).unwrap().join(FILE);
 
         assert_eq!(path, root.path().join("shop/.positronic/runs.db"));
         assert_eq!(fs::read_to_string(path.with_file_name(".gitignore")).unwrap(), "*\n");

@@ -6,7 +6,7 @@ use anstyle::{AnsiColor, Style as Ansi};
 use positronic_core::record::{Actor, PriceTable};
 use serde::Serialize;
 
-use crate::app::{Failure, Settings};
+use crate::app::{Failure, Settings, without_password};
 use crate::cli::options::shell_word;
 use crate::cli::{Color, StoreArgs};
 use crate::render::{Graphics, Style, harmless_json, one_line, printable, sanitise, shorten, wrap};
@@ -137,7 +137,7 @@ impl Ui {
 
     /// Renders a command line of this program for the same store.
     pub(crate) fn command(&self, words: &[&str]) -> String {
-        let store = self.store_args.store.as_ref().map(|store| store.to_string_lossy().into_owned());
+        let store = self.store_args.store.as_ref().map(|store| without_password(&store.to_string_lossy()));
         let store = store.as_deref().map_or_else(Vec::new, |store| vec!["--store", store]);
         #[cfg(test)]
         assert_works(words);

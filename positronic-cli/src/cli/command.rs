@@ -34,8 +34,8 @@ pub(crate) struct Cli {
 /// The store of runs.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct StoreArgs {
-    /// The store of runs [default: POSITRONIC_STORE, else the project's own file]
-    #[arg(long, global = true, value_name = "FILE")]
+    /// The store of runs: a file, or postgres://… [default: POSITRONIC_STORE, else the project's own file]
+    #[arg(long, global = true, value_name = "STORE")]
     pub(crate) store: Option<PathBuf>,
 }
 

@@ -29,7 +29,7 @@ pub(crate) async fn chat(project: &Project, args: &ChatArgs, ui: &mut Ui) -> Res
         (&*format!("`{title}` has a money limit"), brain_budget),
     ];
     check_enforceable(&limits, &models)?;
-    let store = open_store(args.memory, ui)?;
+    let store = open_store(args.memory, ui).await?;
     if let Some(notice) = &models.notice {
         ui.notice(notice)?;
     }

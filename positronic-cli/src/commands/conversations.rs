@@ -22,7 +22,7 @@ pub(crate) async fn conversations(args: &ConversationsArgs, ui: &mut Ui) -> Resu
 }
 
 async fn list(args: &ConversationListArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let store = ProjectStore::open_to_read(ui)?;
+    let store = ProjectStore::open_to_read(ui).await?;
     let now = SystemClock.now();
     let mut all = listed(&store, args).await?;
     let truncated = truncate(&mut all, args.limit, "last");
@@ -120,7 +120,7 @@ async fn export(args: &ConversationExportArgs, ui: &mut Ui) -> Result<Exit, Fail
 }
 
 async fn recorded(written: &str, ui: &Ui) -> Result<Recorded, Failure> {
-    let store = ProjectStore::open_to_read(ui)?;
+    let store = ProjectStore::open_to_read(ui).await?;
     let id = find_conversation(&store, written, ui).await?;
     Recorded::read(&store.client(), &id).await
 }

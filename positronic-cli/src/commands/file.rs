@@ -97,7 +97,7 @@ pub(crate) async fn import(args: &ImportArgs, ui: &mut Ui) -> Result<Exit, Failu
     };
     let bytes = bytes.map_err(Failure::file(file, "cannot read"))?;
     let Exported { header, log, blobs } = read(file, &bytes)?;
-    let store = ProjectStore::open(ui)?;
+    let store = ProjectStore::open(ui).await?;
     // The bytes first, so that no stored run references missing ones.
     for bytes in blobs {
         store.client().put_blob(bytes).await?;

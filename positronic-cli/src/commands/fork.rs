@@ -13,7 +13,7 @@ pub(crate) async fn fork(project: Option<&Project>, args: &ForkArgs, ui: &mut Ui
     for (written, output) in &args.results {
         results.push((parse_call(written)?, flag_json(&format!("--result {written}"), output, ui)?));
     }
-    let store = ProjectStore::open_existing(ui)?;
+    let store = ProjectStore::open_existing(ui).await?;
     let row = find_run(&store, &args.run, ui).await?;
     let client = store.client();
     let at = match &args.stage {

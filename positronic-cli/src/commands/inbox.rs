@@ -14,7 +14,7 @@ pub(crate) async fn inbox(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure
     if args.mail {
         return mail(args, ui).await;
     }
-    let store = ProjectStore::open_to_read(ui)?;
+    let store = ProjectStore::open_to_read(ui).await?;
     let filter = PendingFilter::builder().person(!args.all).limit(args.limit.get().saturating_add(1)).build();
     let client = store.client();
     let mut items = client.store().pending(&filter).await?;
@@ -49,7 +49,7 @@ pub(crate) async fn inbox(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure
 
 /// Lists the webhooks that no call waits for yet.
 async fn mail(args: &InboxArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let store = ProjectStore::open_to_read(ui)?;
+    let store = ProjectStore::open_to_read(ui).await?;
     let entries = store.client().store().mailbox().await?;
     let now = SystemClock.now();
     let mut mails: Vec<_> = entries

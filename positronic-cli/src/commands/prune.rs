@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use positronic_core::record::Status;
 use positronic_core::runner::{Clock as _, SystemClock};
-use positronic_core::store::RunFilter;
+use positronic_core::store::{RunFilter, RunPages};
 use serde_json::json;
 
 use crate::app::{Failure, ProjectStore, Ui};
@@ -15,11 +15,11 @@ use crate::render::{ShortIds, run_table};
 pub(crate) async fn prune(args: &PruneArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let over = Status::ALL.into_iter().filter(|status| status.is_over());
     let status = if args.status.is_empty() { over.collect() } else { args.status.clone() };
-    let store = ProjectStore::open_existing(ui)?;
+    let store = ProjectStore::open_existing(ui).await?;
     let now = SystemClock.now();
     let filter = RunFilter::builder().status(status).before(earlier(now, args.before)).build();
     let client = store.client();
-    let mut rows = client.store().runs(&filter).await?;
+    let mut rows = RunPages::new(client.store(), filter).all().await?;
     // A run stays if its prompts are the history of a run that stays.
     let removable = client.removable(&rows).await?;
     let needed = rows.len() - removable.len();

@@ -27,7 +27,7 @@ pub(crate) async fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Resul
     let of_brain = format!("`{}` has a money limit", entry.definition.title);
     let budgets = [("--max-money is a money limit", budget.as_ref()), (&of_brain, entry.definition.budget.as_ref())];
     check_enforceable(&budgets, &models)?;
-    let store = open_store(args.memory, ui)?;
+    let store = open_store(args.memory, ui).await?;
     if let Some(notice) = &models.notice {
         ui.notice(notice)?;
     }

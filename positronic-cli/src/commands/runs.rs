@@ -5,7 +5,7 @@ use std::io;
 
 use positronic_core::record::{RunSummary, Timestamp};
 use positronic_core::runner::{Client, Clock as _, SystemClock};
-use positronic_core::store::{RunFilter, StoreError};
+use positronic_core::store::{RunFilter, RunPages, StoreError};
 
 use crate::app::{Failure, Project, ProjectStore, Ui, changed_runs, normal_title, unclaimed_runs};
 use crate::cli::{Exit, RunsArgs, earlier};
@@ -15,7 +15,7 @@ use crate::render::{ShortIds, run_table, truncate};
 const FOUND: usize = 10_000;
 
 pub(crate) async fn runs(project: Option<&Project>, args: &RunsArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let store = ProjectStore::open_to_read(ui)?;
+    let store = ProjectStore::open_to_read(ui).await?;
     let now = SystemClock.now();
     let client = store.client();
     let mut rows = listed(&client, args, now).await?;
@@ -79,8 +79,11 @@ async fn listed(client: &Client, args: &RunsArgs, now: Timestamp) -> Result<Vec<
     };
     let found = client.store().search(text, FOUND).await?;
     let runs: HashSet<_> = found.into_iter().map(|found| found.run).collect();
-    let mut rows = client.store().runs(&filter).await?;
-    rows.retain(|row| runs.contains(&row.run));
+    let mut rows = Vec::new();
+    let mut pages = RunPages::new(client.store(), filter);
+    while let Some(page) = pages.next().await? {
+        rows.extend(page.into_iter().filter(|row| runs.contains(&row.run)));
+    }
     Ok(rows)
 }
 
@@ -90,7 +93,12 @@ async fn title(client: &Client, written: &str) -> Result<String, StoreError> {
     if !client.store().runs(&exact).await?.is_empty() {
         return Ok(written.to_owned());
     }
-    let rows = client.store().runs(&RunFilter::default()).await?;
-    let meant = rows.iter().map(|row| &*row.brain).find(|title| normal_title(title) == normal_title(written));
-    Ok(meant.unwrap_or(written).to_owned())
+    let mut pages = RunPages::new(client.store(), RunFilter::default());
+    while let Some(page) = pages.next().await? {
+        let mut titles = page.iter().map(|row| &*row.brain);
+        if let Some(title) = titles.find(|title| normal_title(title) == normal_title(written)) {
+            return Ok(title.to_owned());
+        }
+    }
+    Ok(written.to_owned())
 }

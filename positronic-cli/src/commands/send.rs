@@ -17,7 +17,7 @@ pub(crate) async fn send(args: &SendArgs, ui: &mut Ui) -> Result<Exit, Failure> 
             let attached = attachments(&args.attach)?;
             let signal = kind(args, &attached, ui)?;
             if !attached.is_empty() {
-                let store = ProjectStore::open_existing(ui)?;
+                let store = ProjectStore::open_existing(ui).await?;
                 find_run(&store, run, ui).await?;
                 store_attachments(&attached, &store.client()).await?;
             }
@@ -52,7 +52,7 @@ fn webhook(args: &SendArgs, ui: &mut Ui) -> Result<(String, String, Value), Fail
 /// Delivers a webhook to the run that waits for it.
 async fn deliver(args: &SendArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let (name, identifier, payload) = webhook(args, ui)?;
-    let store = ProjectStore::open(ui)?;
+    let store = ProjectStore::open(ui).await?;
     let id = args.id.as_deref().map_or_else(|| UuidIds.signal(), SignalId::new);
     let actor = ui.actor(args.by.by.as_deref());
     let client = store.client();
@@ -122,7 +122,7 @@ async fn is_same(client: &Client, entry: &MailboxEntry, sent: (&str, &str, &Valu
 
 /// Deletes a stored webhook.
 async fn discard(id: &str, json: bool, ui: &mut Ui) -> Result<Exit, Failure> {
-    let store = ProjectStore::open_existing(ui)?;
+    let store = ProjectStore::open_existing(ui).await?;
     let client = store.client();
     let entry = client.store().mailbox().await?.into_iter().find(|entry| entry.id.as_str() == id);
     if let Some(MailboxEntry { delivery: DeliveryState::Undelivered(mail), .. }) = &entry {

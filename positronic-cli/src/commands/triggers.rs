@@ -20,7 +20,7 @@ pub(crate) async fn triggers(args: &TriggersArgs, ui: &mut Ui) -> Result<Exit, F
 }
 
 async fn delete(id: &str, args: &TriggersArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let store = ProjectStore::open_existing(ui)?;
+    let store = ProjectStore::open_existing(ui).await?;
     let was_there = store.client().delete_trigger(&TriggerId::new(id)).await?;
     if !was_there {
         let list = ui.command(&["triggers"]);
@@ -37,7 +37,7 @@ async fn delete(id: &str, args: &TriggersArgs, ui: &mut Ui) -> Result<Exit, Fail
 }
 
 async fn list(args: &TriggersArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let store = ProjectStore::open_to_read(ui)?;
+    let store = ProjectStore::open_to_read(ui).await?;
     let mut timers = store.client().triggers(&TimerFilter::default()).await?;
     timers.retain(|timer| args.user.is_none() || timer.user == args.user);
     if args.json {

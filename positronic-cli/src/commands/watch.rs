@@ -7,7 +7,7 @@ use crate::cli::{Exit, WatchArgs};
 use crate::session::{Ending, Role, SessionOptions, ended, left_by, session};
 
 pub(crate) async fn watch(args: &WatchArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let store = ProjectStore::open_to_read(ui)?;
+    let store = ProjectStore::open_to_read(ui).await?;
     let row = find_run(&store, &args.run, ui).await?;
     ui.prices = Some(price_table(None, &ui.settings)?);
     let actor = ui.actor(None);

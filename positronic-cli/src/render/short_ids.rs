@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use positronic_core::record::RunId;
 use positronic_core::runner::Client;
-use positronic_core::store::{RunFilter, StoreError};
+use positronic_core::store::{RunFilter, RunPages, StoreError};
 
 /// Minimum length of a shortened id: its timestamp, so that runs of other moments differ.
 const SHORTEST: usize = 13;
@@ -24,8 +24,12 @@ impl ShortIds {
         for run in &runs {
             let beginning = run.as_str().get(..SHORTEST).unwrap_or_default();
             if !beginnings.contains_key(beginning) {
-                let rows = client.store().runs(&RunFilter::builder().prefix(beginning).build()).await?;
-                beginnings.insert(beginning, rows.into_iter().map(|row| row.run.as_str().to_owned()).collect());
+                let mut ids = BTreeSet::new();
+                let mut pages = RunPages::new(client.store(), RunFilter::builder().prefix(beginning).build());
+                while let Some(page) = pages.next().await? {
+                    ids.extend(page.into_iter().map(|row| row.run.as_str().to_owned()));
+                }
+                beginnings.insert(beginning, ids);
             }
         }
         let short = |run: &RunId| {

@@ -20,7 +20,7 @@ pub(crate) async fn send_signals(
     by: &By,
     ui: &mut Ui,
 ) -> Result<Exit, Failure> {
-    let store = ProjectStore::open_existing(ui)?;
+    let store = ProjectStore::open_existing(ui).await?;
     let row = find_run(&store, run, ui).await?;
     let client = store.client();
     let actor = ui.actor(by.by.as_deref());

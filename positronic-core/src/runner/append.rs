@@ -73,16 +73,7 @@ pub(super) fn append_of(
     Extras { epoch, deliveries, timers, snapshot, prompts }: Extras,
 ) -> Append {
     let index = index(run, before, after, row);
-    Append {
-        expected: before.next,
-        epoch,
-        events: events.to_vec(),
-        index,
-        deliveries,
-        timers,
-        snapshot,
-        prompts,
-    }
+    Append { expected: before.next, epoch, events: events.to_vec(), index, deliveries, timers, snapshot, prompts }
 }
 
 /// Appends events. If the store's answer is lost, appends them again: then either they are written, or the conflict shows

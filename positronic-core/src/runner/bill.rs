@@ -3,7 +3,7 @@
 use super::Client;
 use crate::projection::{Bill, Costs};
 use crate::record::{PriceTable, RunId, Seq};
-use crate::store::{RunFilter, StoreError};
+use crate::store::StoreError;
 
 impl Client {
     /// Returns the usage and cost of a run, by a price table.
@@ -36,7 +36,7 @@ impl Client {
     ///
     /// [`StoreError`] if the store fails.
     pub async fn bill(&self, conversation: &str, prices: &PriceTable) -> Result<Bill, StoreError> {
-        let mut rows = self.store().runs(&RunFilter::builder().conversation(conversation).build()).await?;
+        let mut rows = self.conversation(conversation).await?;
         rows.sort_by(|one, other| (one.started, &one.run).cmp(&(other.started, &other.run)));
         let mut bill = Bill::new(prices);
         for row in rows {

@@ -7,7 +7,7 @@ use super::histories::Histories;
 use super::load;
 use crate::projection::{History, Prompts};
 use crate::record::{Prompt, RunId, RunSummary, Seq};
-use crate::store::{RunFilter, StoreError};
+use crate::store::{RunFilter, RunPages, StoreError};
 
 /// A conversation in a list.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -28,12 +28,14 @@ impl Client {
     ///
     /// [`StoreError`] if the store fails.
     pub async fn conversations(&self) -> Result<Vec<ConversationSummary>, StoreError> {
-        let rows = self.store().runs(&RunFilter::builder().conversations(true).build()).await?;
         let mut all: indexmap::IndexMap<String, ConversationSummary> = indexmap::IndexMap::new();
-        for row in rows {
-            let Some(id) = row.conversation.clone() else { continue };
-            let known = all.entry(id.clone()).or_insert_with(|| ConversationSummary { id, runs: 0, last: row });
-            known.runs += 1;
+        let mut pages = RunPages::new(self.store(), RunFilter::builder().conversations(true).build());
+        while let Some(page) = pages.next().await? {
+            for row in page {
+                let Some(id) = row.conversation.clone() else { continue };
+                let known = all.entry(id.clone()).or_insert_with(|| ConversationSummary { id, runs: 0, last: row });
+                known.runs += 1;
+            }
         }
         let mut all: Vec<_> = all.into_values().collect();
         all.sort_by_key(|conversation| std::cmp::Reverse(conversation.last.at));
@@ -46,7 +48,7 @@ impl Client {
     ///
     /// [`StoreError`] if the store fails.
     pub async fn conversation(&self, id: &str) -> Result<Vec<RunSummary>, StoreError> {
-        self.store().runs(&RunFilter::builder().conversation(id).build()).await
+        RunPages::new(self.store(), RunFilter::builder().conversation(id).build()).all().await
     }
 
     /// Returns the prompts of a conversation in order: those of the loops of its runs' own brains.

@@ -6,7 +6,7 @@ use indexmap::IndexSet;
 
 use super::client::Client;
 use crate::record::{RunId, RunSummary};
-use crate::store::{RunFilter, StoreError};
+use crate::store::{RunFilter, RunPages, StoreError};
 
 impl Client {
     /// Removes those of these runs that have ended and that no remaining run needs: the history of a remaining
@@ -21,8 +21,13 @@ impl Client {
         self.sweep().await?;
         if count < removable.len() {
             // Another process has just begun a run after one of them.
-            let left = self.store().runs(&RunFilter::default()).await?;
-            let left: HashSet<_> = left.iter().map(|row| &row.run).collect();
+            let mut left: HashSet<RunId> = HashSet::new();
+            for run in &removable {
+                match self.store().run(run).await {
+                    Err(StoreError::NoSuchRun { .. }) => {}
+                    _ => _ = left.insert(run.clone()),
+                }
+            }
             removable.retain(|run| !left.contains(run));
         }
         Ok(removable)
@@ -39,22 +44,31 @@ impl Client {
         if runs.iter().all(|row| row.conversation.is_none()) {
             return Ok(removable.into_iter().collect());
         }
-        let all = self.store().runs(&RunFilter::builder().conversations(true).build()).await?;
-        let before: HashMap<_, _> = all.iter().filter_map(|row| Some((&row.run, row.after.as_ref()?))).collect();
-        for row in &all {
+        let before = self.predecessors().await?;
+        for (run, after) in &before {
             // A run that stays anyway has its own walk.
-            let mut needed = row.after.as_ref().filter(|_| !removable.contains(&row.run));
+            let mut needed = Some(after).filter(|_| !removable.contains(run));
             while let Some(run) = needed.filter(|run| removable.shift_remove(*run)) {
-                needed = before.get(run).copied();
+                needed = before.get(run);
             }
         }
         let mut earlier_first = IndexSet::new();
         for run in removable.iter().rev() {
             let new = |run: &&RunId| removable.contains(*run) && !earlier_first.contains(*run);
-            let chain = std::iter::successors(Some(run).filter(new), |run| before.get(*run).copied().filter(new));
+            let chain = std::iter::successors(Some(run).filter(new), |run| before.get(*run).filter(new));
             let chain: Vec<_> = chain.collect();
             earlier_first.extend(chain.into_iter().rev());
         }
         Ok(earlier_first.into_iter().rev().cloned().collect())
+    }
+
+    /// Returns the previous run of each run that continues one.
+    async fn predecessors(&self) -> Result<HashMap<RunId, RunId>, StoreError> {
+        let mut before = HashMap::new();
+        let mut pages = RunPages::new(self.store(), RunFilter::builder().conversations(true).build());
+        while let Some(page) = pages.next().await? {
+            before.extend(page.into_iter().filter_map(|row| Some((row.run, row.after?))));
+        }
+        Ok(before)
     }
 }

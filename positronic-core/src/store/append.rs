@@ -5,7 +5,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::StoreError;
-use crate::record::{Epoch, Event, EventKind, Pending, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
+use crate::record::{
+    Epoch, Event, EventKind, Pending, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId, stored_files,
+};
 
 /// An atomic append. The store also references the files whose hashes the events contain, until it removes the run.
 #[derive(Debug, Clone)]
@@ -94,6 +96,11 @@ impl Append {
     pub fn claims(&self) -> Option<Epoch> {
         let claims = self.events.iter().filter(|event| matches!(event.kind, EventKind::RunClaimed { .. }));
         claims.filter_map(|event| event.epoch).max()
+    }
+
+    /// Returns the hashes of the files that these lines reference, some perhaps repeatedly.
+    pub fn files<'a>(lines: &'a [Box<str>]) -> impl Iterator<Item = &'a str> {
+        lines.iter().flat_map(|line| stored_files(line))
     }
 }
 

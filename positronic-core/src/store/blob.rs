@@ -20,7 +20,11 @@ pub fn swept_before(now: Timestamp) -> Timestamp {
 }
 
 /// Returns the hash that names a file, after checking its size.
-pub(super) fn content_hash(bytes: &[u8]) -> Result<String, StoreError> {
+///
+/// # Errors
+///
+/// [`StoreError::TooLarge`] when there are more than [`LARGEST_BLOB`] bytes.
+pub fn content_hash(bytes: &[u8]) -> Result<String, StoreError> {
     if bytes.len() > LARGEST_BLOB {
         return Err(StoreError::TooLarge { size: bytes.len() as u64, most: LARGEST_BLOB as u64 });
     }
@@ -28,7 +32,11 @@ pub(super) fn content_hash(bytes: &[u8]) -> Result<String, StoreError> {
 }
 
 /// Returns the bytes if they still match their hash.
-pub(super) fn verify(name: &str, bytes: Vec<u8>) -> Result<Vec<u8>, StoreError> {
+///
+/// # Errors
+///
+/// [`StoreError::Damaged`] when they do not.
+pub fn verify_content(name: &str, bytes: Vec<u8>) -> Result<Vec<u8>, StoreError> {
     let found = sha256(&bytes);
     if found == name { Ok(bytes) } else { Err(StoreError::Damaged { sha256: name.to_owned(), found }) }
 }

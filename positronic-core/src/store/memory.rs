@@ -14,7 +14,6 @@ use super::{
 };
 use crate::record::{
     Epoch, Event, EventKind, Pending, RunId, RunSummary, Seq, SignalId, Status, Timer, Timestamp, TriggerId,
-    stored_files,
 };
 
 /// Stores logs in memory. Clones share them.
@@ -227,7 +226,7 @@ impl StoredRun {
         if append.ends_deferral() {
             self.queued = Queued { failures: self.queued.failures, ..Queued::default() };
         }
-        self.blobs.extend(lines.iter().flat_map(|line| stored_files(line)).map(str::to_owned));
+        self.blobs.extend(Append::files(&lines).map(str::to_owned));
         for (signal, seq) in append.signals() {
             self.signals.entry(signal.clone()).or_insert(seq);
         }
@@ -278,7 +277,7 @@ impl EventStore for MemoryStore {
         let contents = self.shared.lock();
         let mut rows: Vec<_> =
             contents.runs.values().map(|stored| &stored.summary).filter(|row| filter.passes(row)).collect();
-        rows.sort_by(|a, b| (b.started, &b.run).cmp(&(a.started, &a.run)));
+        rows.sort_by_key(|row| row.cursor());
         rows.truncate(filter.limit.unwrap_or(usize::MAX));
         ready(Ok(rows.into_iter().cloned().collect()))
     }
@@ -294,7 +293,7 @@ impl EventStore for MemoryStore {
             })
         });
         let mut items: Vec<_> = all.filter(|item| filter.passes(item)).collect();
-        items.sort_by(|a, b| (a.at, &a.run, a.pending.since).cmp(&(b.at, &b.run, b.pending.since)));
+        items.sort_by_cached_key(PendingItem::cursor);
         items.truncate(filter.limit.unwrap_or(usize::MAX));
         ready(Ok(items))
     }
@@ -412,7 +411,7 @@ impl EventStore for MemoryStore {
 
     fn blob<'a>(&'a self, sha256: &'a str) -> BoxFuture<'a, Result<Option<Vec<u8>>, StoreError>> {
         let stored = self.shared.lock().blobs.get(sha256).map(|(_, bytes)| bytes.clone());
-        ready(stored.map(|bytes| blob::verify(sha256, bytes)).transpose())
+        ready(stored.map(|bytes| blob::verify_content(sha256, bytes)).transpose())
     }
 
     fn sweep_blobs(&self, before: Timestamp) -> BoxFuture<'_, Result<usize, StoreError>> {

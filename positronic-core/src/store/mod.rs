@@ -18,6 +18,7 @@ mod forward;
 mod lease;
 mod mailbox;
 mod memory;
+mod pages;
 mod query;
 #[cfg(feature = "sqlite")]
 mod sqlite;
@@ -32,12 +33,13 @@ use crate::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, T
 pub use crate::record::LARGEST_BLOB;
 
 pub use append::{Append, Index, SavedPrompts, Snapshot, TimerChange};
-pub use blob::{BLOB_GRACE, swept_before};
+pub use blob::{BLOB_GRACE, content_hash, swept_before, verify_content};
 pub use error::StoreError;
 pub use lease::{Deferral, DueFilter, DueRun, Lease};
 pub use mailbox::{DeliveryState, InboundWebhook, MailboxEntry, PostOutcome};
 pub use memory::MemoryStore;
-pub use query::{EventMatch, PendingFilter, PendingItem, RunFilter, TimerFilter, TimerOwner};
+pub use pages::{PendingPages, RunPages};
+pub use query::{EventMatch, PendingCursor, PendingFilter, PendingItem, RunCursor, RunFilter, TimerFilter, TimerOwner};
 /// The SQLite library of the embedded store, re-exported because a build can have only one `libsqlite3-sys`: it links
 /// the C library `sqlite3`.
 ///
@@ -50,6 +52,7 @@ pub use rusqlite;
 
 #[cfg(feature = "sqlite")]
 pub use sqlite::{Durability, SqliteOptions, SqliteStore};
+pub use watchers::Watchers;
 
 /// Persists the logs of runs, and the lists derived from them.
 ///
@@ -137,7 +140,9 @@ pub trait EventStore: Send + Sync + 'static {
     /// [`StoreError::NoSuchRun`] when the run does not exist.
     fn run<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<RunSummary, StoreError>>;
 
-    /// Lists the summaries of runs that match a filter, latest start first. It skips those that it cannot decode.
+    /// Lists the summaries of runs that match a filter, latest start first, in the order of [`RunCursor`]. It skips those
+    /// that it cannot decode. There are fewer than the filter's limit only at the end of the list; [`RunPages`] reads a
+    /// long one in pages.
     ///
     /// # Errors
     ///
@@ -155,7 +160,9 @@ pub trait EventStore: Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
-    /// Lists the pending items of all runs, oldest first.
+    /// Lists the pending items of all runs, oldest first, in the order of [`PendingCursor`]. It skips those that it cannot
+    /// decode. There are fewer than the filter's limit only at the end of the list; [`PendingPages`] reads a long one in
+    /// pages.
     ///
     /// # Errors
     ///

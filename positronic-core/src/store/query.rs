@@ -1,10 +1,11 @@
 //! Filters for lists that a store answers without loading a log.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::record::{Pending, RunId, RunSummary, Seq, Start, Status, Timer, Timestamp, TriggerId};
+use crate::record::{Path, Pending, RunId, RunSummary, Seq, Start, Status, Timer, Timestamp, TriggerId};
 
 /// Filter for a list of runs. Unset fields do not narrow it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, typed_builder::TypedBuilder)]
@@ -36,12 +37,35 @@ pub struct RunFilter {
     /// Only runs with work to do without a new signal: running ones, ones with something due by this time, and those with
     /// [`RunSummary::mail`], whose worker may have died.
     pub due: Option<Timestamp>,
+    /// Only runs that a list shows after this place.
+    pub after: Option<RunCursor>,
     /// The largest number of results.
     pub limit: Option<usize>,
 }
 
+/// The place of a run in a list of runs. Its order is the order of the list: latest start first.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct RunCursor {
+    /// When the run was started.
+    pub started: Timestamp,
+    /// The run.
+    pub run: RunId,
+}
+
+impl Ord for RunCursor {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.started, &other.run).cmp(&(self.started, &self.run))
+    }
+}
+
+impl PartialOrd for RunCursor {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
 impl RunFilter {
-    /// Returns whether a run matches, ignoring `most`.
+    /// Returns whether a run matches, ignoring `limit`.
     #[must_use]
     pub fn passes(&self, row: &RunSummary) -> bool {
         self.prefix.as_ref().is_none_or(|prefix| row.run.as_str().starts_with(prefix))
@@ -53,10 +77,17 @@ impl RunFilter {
             && self.since.is_none_or(|since| row.at >= since)
             && self.before.is_none_or(|before| row.at < before)
             && self.due.is_none_or(|due| row.has_work(due) || row.mail)
+            && self.after.as_ref().is_none_or(|after| row.cursor() > *after)
     }
 }
 
 impl RunSummary {
+    /// Returns the run's place in lists.
+    #[must_use]
+    pub fn cursor(&self) -> RunCursor {
+        RunCursor { started: self.started, run: self.run.clone() }
+    }
+
     /// Returns whether the run belongs to a conversation, or has the prompts of one as its history.
     #[must_use]
     pub const fn converses(&self) -> bool {
@@ -86,12 +117,36 @@ pub struct PendingFilter {
     pub person: bool,
     /// Only items that wait for a webhook with this name and identifier.
     pub webhook: Option<(String, String)>,
+    /// Only items that a list shows after this place.
+    pub after: Option<PendingCursor>,
     /// The largest number of results.
     pub limit: Option<usize>,
 }
 
+/// The place of a pending item in a list. Its order is the order of the list: oldest first.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct PendingCursor {
+    /// When the item began to wait.
+    pub at: Timestamp,
+    /// The run.
+    pub run: RunId,
+    /// The event that began the wait.
+    pub since: Seq,
+    /// The waiting call.
+    pub call: Path,
+}
+
+impl PendingItem {
+    /// Returns the item's place in lists.
+    #[must_use]
+    pub fn cursor(&self) -> PendingCursor {
+        let (since, call) = (self.pending.since, self.pending.call.clone());
+        PendingCursor { at: self.at, run: self.run.clone(), since, call }
+    }
+}
+
 impl PendingFilter {
-    /// Returns whether an item matches, ignoring `most`.
+    /// Returns whether an item matches, ignoring `limit`.
     #[must_use]
     pub fn passes(&self, item: &PendingItem) -> bool {
         let kind = &item.pending.kind;
@@ -101,6 +156,7 @@ impl PendingFilter {
         self.run.as_ref().is_none_or(|run| item.run == *run)
             && (!self.person || kind.is_for_person())
             && self.webhook.as_ref().is_none_or(|(name, identifier)| for_webhook(name, identifier))
+            && self.after.as_ref().is_none_or(|after| item.cursor() > *after)
     }
 }
 
@@ -181,4 +237,12 @@ pub struct EventMatch {
     pub seq: Seq,
     /// The event's line of JSON.
     pub line: String,
+}
+
+impl EventMatch {
+    /// Creates a search hit.
+    #[must_use]
+    pub const fn new(run: RunId, seq: Seq, line: String) -> Self {
+        Self { run, seq, line }
+    }
 }

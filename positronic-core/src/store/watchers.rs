@@ -9,10 +9,11 @@ use crate::record::RunId;
 /// How many watchers may be added before dropped ones are removed.
 const FULL: usize = 256;
 
-/// The watchers of a store. A dropped one is removed at its next notification, or when the number of watchers has doubled
-/// since the last cleanup.
+/// The watchers of a store, for implementations of [`EventStore::watch`](super::EventStore::watch).
+///
+/// A dropped one is removed at its next notification, or when the number of watchers has doubled since the last cleanup.
 #[derive(Default)]
-pub(super) struct Watchers {
+pub struct Watchers {
     of_runs: HashMap<RunId, Vec<Weak<dyn Watcher>>>,
     of_all: Vec<Weak<dyn Watcher>>,
     /// How many were added since the last cleanup, plus those left by it.
@@ -20,9 +21,15 @@ pub(super) struct Watchers {
     left: usize,
 }
 
+impl std::fmt::Debug for Watchers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "watchers of {} runs, and {} of all", self.of_runs.len(), self.of_all.len())
+    }
+}
+
 impl Watchers {
     /// Adds a watcher of one run, or of all.
-    pub(super) fn add(&mut self, run: Option<&RunId>, watcher: Weak<dyn Watcher>) {
+    pub fn add(&mut self, run: Option<&RunId>, watcher: Weak<dyn Watcher>) {
         match run {
             None => self.of_all.push(watcher),
             Some(run) => self.of_runs.entry(run.clone()).or_default().push(watcher),
@@ -33,8 +40,8 @@ impl Watchers {
         }
     }
 
-    /// Returns the watchers of a run. They are called after the store's lock is released.
-    pub(super) fn of(&mut self, run: &RunId) -> Vec<Arc<dyn Watcher>> {
+    /// Returns the watchers of a run. A store calls them after it has released its lock.
+    pub fn of(&mut self, run: &RunId) -> Vec<Arc<dyn Watcher>> {
         let mut watchers = live(&mut self.of_all);
         if let Some(of_run) = self.of_runs.get_mut(run) {
             watchers.append(&mut live(of_run));
@@ -46,8 +53,7 @@ impl Watchers {
     }
 
     /// Returns whether all watchers were dropped.
-    #[cfg(feature = "sqlite")]
-    pub(super) fn is_empty(&mut self) -> bool {
+    pub fn is_empty(&mut self) -> bool {
         self.forget_dropped();
         self.left == 0
     }

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use positronic_core::machine::RunState;
-use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::model::scripted::ScriptedModel;
 use positronic_core::prelude::*;
 use positronic_core::record::{Actor, BudgetRequest, Event, EventKind, LimitKind, RunId, Seq, SignalKind, Timestamp};
 use positronic_core::runner::{Client, Clock, Fork};
-use positronic_core::store::{EventStore as _, MemoryStore};
+use positronic_core::store::MemoryStore;
 use positronic_core::testing::TestClock;
 
 use crate::support::{Board, Journal, batch, done, path, slow_batch, tools, waits, workshop};

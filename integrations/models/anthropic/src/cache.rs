@@ -11,6 +11,8 @@
 //!
 //! The context of a request follows the last mark, since it changes. Thinking cannot have a mark.
 
+use std::sync::Arc;
+
 use positronic_core::record::{Assistant, Message, TranscriptEntry};
 
 use crate::config::CacheLife;
@@ -31,11 +33,11 @@ impl CacheLife {
 }
 
 /// Returns the indexes of the messages whose last block gets a mark.
-pub(crate) fn marked(history: &[TranscriptEntry]) -> [Option<usize>; 2] {
+pub(crate) fn marked(history: &[Arc<TranscriptEntry>]) -> [Option<usize>; 2] {
     let last = history.len().checked_sub(1);
     let answer = history.iter().rposition(|entry| matches!(entry.message, Message::Assistant { .. }));
     let before = answer.and_then(|answer| answer.checked_sub(1));
-    [before, last].map(|index| index.filter(|index| history.get(*index).is_some_and(can_be_marked)))
+    [before, last].map(|index| index.filter(|index| history.get(*index).is_some_and(|entry| can_be_marked(entry))))
 }
 
 fn can_be_marked(entry: &TranscriptEntry) -> bool {

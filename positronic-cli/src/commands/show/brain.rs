@@ -21,7 +21,7 @@ pub(crate) async fn show(project: &Project, args: &ShowArgs, ui: &mut Ui) -> Res
         }
         Ok(entry) => entry,
         Err(no_brain) => {
-            let store = ProjectStore::open_to_read(ui)?;
+            let store = ProjectStore::open_to_read(ui).await?;
             return match lookup_run(&store, &args.what).await? {
                 Found::Nothing if !args.what.trim().is_empty() => {
                     let message = format!("{no_brain}, and no such run in {}", store.location);
@@ -51,7 +51,7 @@ pub(crate) async fn show(project: &Project, args: &ShowArgs, ui: &mut Ui) -> Res
 
 async fn is_run(written: &str, ui: &Ui) -> bool {
     let run = RunId::from(written);
-    match ProjectStore::open_to_read(ui) {
+    match ProjectStore::open_to_read(ui).await {
         Ok(store) => store.client().store().run(&run).await.is_ok(),
         Err(_) => false,
     }

@@ -33,7 +33,7 @@ struct Known {
 
 pub(crate) async fn show_run(project: Option<&Project>, args: &ShowArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let prices = crate::app::price_table(args.prices.as_deref(), &ui.settings)?;
-    let store = ProjectStore::open_to_read(ui)?;
+    let store = ProjectStore::open_to_read(ui).await?;
     let known = known(project, &store, &args.what, ui).await?;
     let now = SystemClock.now();
     let costs = Costs::of(known.log.iter().map(|event| &**event), &prices);

@@ -15,7 +15,7 @@ use crate::session::{Role, SessionOptions, ended, session};
 pub(crate) async fn work(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     ui.ignore_closed_streams();
     let Some(run) = &args.run else { return serve(project, args, ui).await };
-    let store = ProjectStore::open_existing(ui)?;
+    let store = ProjectStore::open_existing(ui).await?;
     let row = find_run(&store, run, ui).await?;
     let models = models_for_run(project, &args.model, &row.brain, &ui.settings)?;
     if let Some(notice) = &models.notice {

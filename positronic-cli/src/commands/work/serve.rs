@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 pub(super) async fn serve(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let served = Served::read(&args.brain, project)?;
-    let store = ProjectStore::open(ui)?;
+    let store = ProjectStore::open(ui).await?;
     if !args.once {
         ui.notice(&format!("serving the runs in {}; press Ctrl-C to release them", store.location))?;
     }

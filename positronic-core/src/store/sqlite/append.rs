@@ -9,7 +9,7 @@ use super::group::Tx;
 use super::pending::{self, Entry};
 use super::rows::{EVENTS, column, encode, epoch, event_id, seq};
 use super::{blobs, due, mailbox, timers};
-use crate::record::{Epoch, RunId, RunSummary, Seq, SignalId, Status, stored_files};
+use crate::record::{Epoch, RunId, RunSummary, Seq, SignalId, Status};
 use crate::store::{Append, SavedPrompts, Snapshot, StoreError};
 
 /// An append with its documents already encoded, so that the writer thread does not have to.
@@ -42,7 +42,7 @@ impl Encoded {
             epoch: append.epoch,
             claims: append.claims(),
             ends_deferral: append.ends_deferral(),
-            blobs: lines.iter().flat_map(|line| stored_files(line)).map(str::to_owned).collect(),
+            blobs: Append::files(&lines).map(str::to_owned).collect(),
             signals: append.signals().map(|(signal, seq)| (signal.clone(), seq)).collect(),
             lines,
             summary: encode(&append.index.summary)?,

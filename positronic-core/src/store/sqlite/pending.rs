@@ -10,7 +10,7 @@ use super::failure::DbError;
 use super::query::{Select, text};
 use super::rows::{EVENTS, column, decode, encode, event_id, seq};
 use crate::record::{BudgetRequest, Gate, Path, Pending, PendingKind, RunId, RunSummary, Timestamp, WaitSpec};
-use crate::store::{PendingFilter, PendingItem, StoreError};
+use crate::store::{PendingCursor, PendingFilter, PendingItem, StoreError};
 
 /// A pending item, encoded for the table.
 pub(super) struct Entry {
@@ -116,6 +116,38 @@ fn rows_of(db: &Connection, key: i64) -> Result<Vec<Row>, DbError> {
 
 /// Lists pending items. It skips those that it cannot decode, so that the others can still be answered.
 pub(super) fn list(db: &Connection, filter: &PendingFilter) -> Result<Vec<PendingItem>, DbError> {
+    let mut after = filter.after.as_ref().map(|PendingCursor { at, run, since, call }| {
+        (at.0, run.as_str().to_owned(), column(since.0), call.as_str().to_owned())
+    });
+    let mut items = Vec::new();
+    loop {
+        let left = filter.limit.map(|limit| limit - items.len());
+        let mut found = 0;
+        select_items(filter, after.take(), left).each(db, |row| {
+            found += 1;
+            match item(row) {
+                Ok(item) => items.push(item),
+                Err(db_error) => tracing::warn!(?db_error, "skipped an unreadable pending item"),
+            }
+            after = Some((row.get(2)?, row.get(0)?, row.get(6)?, row.get(3)?));
+            Ok(())
+        })?;
+        // A page with unreadable items is filled up.
+        if left.is_none_or(|left| found < left || Some(items.len()) >= filter.limit) {
+            break;
+        }
+    }
+    if filter.limit.is_none() {
+        // Sorts by cached keys, since items are large.
+        items.sort_by_cached_key(PendingItem::cursor);
+    }
+    Ok(items)
+}
+
+/// A place in the list, as columns.
+type Place = (i64, String, i64, String);
+
+fn select_items(filter: &PendingFilter, after: Option<Place>, limit: Option<usize>) -> Select {
     let mut select = Select::new("SELECT run, brain, at, call, tool, arguments, since, kind FROM pending");
     if let Some(run) = &filter.run {
         let key = "(SELECT key FROM runs WHERE run = ?)";
@@ -129,22 +161,13 @@ pub(super) fn list(db: &Connection, filter: &PendingFilter) -> Result<Vec<Pendin
         let waits = "id IN (SELECT pending FROM waits WHERE webhook = ? AND identifier = ?)";
         select.and(waits, [webhook.clone().into(), identifier.clone().into()]);
     }
-    // Reading all of them is faster in table order than in index order.
-    let order = if filter.limit.is_some() { "at, run, since, id" } else { "id" };
-    select.order(order, filter.limit);
-    let mut items = Vec::new();
-    select.each(db, |row| {
-        match item(row) {
-            Ok(item) => items.push(item),
-            Err(db_error) => tracing::warn!(?db_error, "skipped an unreadable pending item"),
-        }
-        Ok(())
-    })?;
-    if filter.limit.is_none() {
-        // Sorts by cached keys, since items are large.
-        items.sort_by_cached_key(|item| (item.at, item.run.clone(), item.pending.since));
+    if let Some((at, run, since, call)) = after {
+        select.and("(at, run, since, call) > (?, ?, ?, ?)", [at.into(), run.into(), since.into(), call.into()]);
     }
-    Ok(items)
+    // Reading all of them is faster in table order than in index order.
+    let order = if limit.is_some() { "at, run, since, call" } else { "id" };
+    select.order(order, limit);
+    select
 }
 
 fn item(row: &rusqlite::Row<'_>) -> Result<PendingItem, DbError> {

@@ -7,8 +7,8 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params_from_iter};
 
 use super::failure::DbError;
 use super::rows::{EVENTS, column, decode, event_id, limit, no_such, seq};
-use crate::record::{Event, RunId, RunSummary, Seq, SignalId};
-use crate::store::{EventMatch, RunFilter, SavedPrompts, Snapshot};
+use crate::record::{Event, RunId, RunSummary, Seq, SignalId, Timestamp};
+use crate::store::{EventMatch, RunCursor, RunFilter, SavedPrompts, Snapshot};
 
 /// Reads events of a run.
 pub(super) fn read(db: &Connection, run: &RunId, from: Seq, most: usize) -> Result<Vec<Arc<Event>>, DbError> {
@@ -64,12 +64,23 @@ pub(super) fn accepted(db: &Connection, run: &RunId, signal: &SignalId) -> Resul
 
 /// Lists run summaries. It skips those that it cannot decode, so that the others stay visible.
 pub(super) fn runs(db: &Connection, filter: &RunFilter) -> Result<Vec<RunSummary>, DbError> {
+    let mut filter = filter.clone();
+    let wanted = filter.limit.unwrap_or(usize::MAX);
     let mut rows = Vec::new();
-    select_runs(filter).each(db, |row| {
-        rows.extend(serde_json::from_str::<RunSummary>(text(row, 0)?).ok());
-        Ok(())
-    })?;
-    Ok(rows)
+    loop {
+        filter.limit = filter.limit.map(|_| wanted - rows.len());
+        let mut found = 0;
+        select_runs(&filter).each(db, |row| {
+            found += 1;
+            filter.after = Some(RunCursor { started: Timestamp(row.get(2)?), run: RunId::from(text(row, 1)?) });
+            rows.extend(serde_json::from_str::<RunSummary>(text(row, 0)?).ok());
+            Ok(())
+        })?;
+        // A page with unreadable rows is filled up.
+        if rows.len() >= wanted || filter.limit.is_none_or(|limit| found < limit) {
+            return Ok(rows);
+        }
+    }
 }
 
 /// Lists the runs whose summary cannot be decoded, with the error.
@@ -85,7 +96,7 @@ pub(super) fn unreadable(db: &Connection, filter: &RunFilter) -> Result<Vec<(Run
 }
 
 fn select_runs(filter: &RunFilter) -> Select {
-    let mut select = Select::new("SELECT summary, run FROM runs");
+    let mut select = Select::new("SELECT summary, run, started FROM runs");
     if let Some(prefix) = &filter.prefix {
         select.and("run >= ?", [prefix.clone().into()]);
         select.and("run <= ?", [format!("{prefix}{}", char::MAX).into()]);
@@ -116,6 +127,9 @@ fn select_runs(filter: &RunFilter) -> Select {
     if let Some(due) = filter.due {
         // Few of many are due, so an index finds these first; then they are sorted.
         select.and("key IN (SELECT key FROM runs WHERE wake <= ?)", [due.0.into()]);
+    }
+    if let Some(RunCursor { started, run }) = &filter.after {
+        select.and("(started, run) < (?, ?)", [started.0.into(), run.as_str().to_owned().into()]);
     }
     select.order("started DESC, run DESC", filter.limit);
     select

@@ -333,7 +333,7 @@ impl EventStore for SqliteStore {
         let sha256 = sha256.to_owned();
         Box::pin(self.ask(move |db| {
             let bytes = blobs::get(db, &sha256)?;
-            Ok(bytes.map(|bytes| blob::verify(&sha256, bytes)).transpose()?)
+            Ok(bytes.map(|bytes| blob::verify_content(&sha256, bytes)).transpose()?)
         }))
     }
 

@@ -9,7 +9,9 @@ use crate::record::{
     BudgetRequest, Gate, LimitKind, Path, Pending, PendingKind, RunId, RunSummary, Seq, Status, Timestamp, Usage,
     WaitSpec,
 };
-use crate::store::{EventMatch, EventStore, PendingFilter, PendingItem, RunFilter, StoreError};
+use crate::store::{
+    EventMatch, EventStore, PendingFilter, PendingItem, PendingPages, RunCursor, RunFilter, RunPages, StoreError,
+};
 
 /// Makes a pending approval.
 pub(super) fn approval(call: &str, since: u64) -> Pending {
@@ -100,6 +102,7 @@ pub async fn runs_are_listed_by_any_filter<S: EventStore>(open: impl Fn() -> S) 
         rows.push(sample.appended(&store).await.append.index.summary);
     }
     rows.sort_by(|a, b| (b.started, &b.run).cmp(&(a.started, &a.run)));
+    let tenth = rows[9].cursor();
 
     let builder = RunFilter::builder;
     for filter in [
@@ -120,6 +123,10 @@ pub async fn runs_are_listed_by_any_filter<S: EventStore>(open: impl Fn() -> S) 
         builder().due(Timestamp(30)).build(),
         builder().due(Timestamp(0)).build(),
         builder().due(Timestamp(30)).brain("Sales").limit(3).build(),
+        builder().after(tenth.clone()).limit(4).build(),
+        builder().after(tenth.clone()).brain("Sales").build(),
+        builder().after(RunCursor { started: tenth.started, run: RunId::new("zzz") }).limit(9).build(),
+        builder().after(rows[59].cursor()).build(),
     ] {
         let passing = rows.iter().filter(|row| filter.passes(row)).take(filter.limit.unwrap_or(usize::MAX));
         let passing: Vec<_> = passing.map(|row| &row.run).collect();
@@ -151,6 +158,7 @@ pub async fn pending_items_are_listed_by_any_filter<S: EventStore>(open: impl Fn
         waiters.extend(pending.into_iter().map(waiter));
     }
     waiters.sort_by(|a, b| (a.at, &a.run, a.pending.since).cmp(&(b.at, &b.run, b.pending.since)));
+    let (second, last) = (waiters[1].cursor(), waiters[waiters.len() - 1].cursor());
 
     let builder = PendingFilter::builder;
     let webhook = |name: &str, identifier: &str| (name.to_owned(), identifier.to_owned());
@@ -165,11 +173,66 @@ pub async fn pending_items_are_listed_by_any_filter<S: EventStore>(open: impl Fn
         builder().webhook(webhook("slack", "thread-0")).person(true).build(),
         builder().webhook(webhook("email", "ann")).run(RunId::from("run-1")).build(),
         builder().webhook(webhook("slack", "")).build(),
+        builder().after(second.clone()).build(),
+        builder().after(second).person(true).limit(3).build(),
+        builder().after(last).build(),
     ] {
         let passing = waiters.iter().filter(|waiter| filter.passes(waiter)).take(filter.limit.unwrap_or(usize::MAX));
         let listed = store.pending(&filter).await.unwrap();
         assert_eq!(listed, passing.cloned().collect::<Vec<_>>(), "{filter:?}");
     }
+}
+
+/// Pages of any size list every run and every pending item once, in the order of the whole list, also if a row of an
+/// earlier page is removed meanwhile.
+pub async fn lists_are_read_in_pages<S: EventStore>(open: impl Fn() -> S) {
+    let store = open();
+    let calls: Vec<_> = (0..12).map(|call| approval(&format!("Loop/0.{call}"), 2)).collect();
+    for number in 0_i64..25 {
+        let sample = Sample::new(&format!("run-{number}")).says("one").row(|row| {
+            row.status = Status::Completed;
+            (row.started, row.at) = (Timestamp(number / 7), Timestamp(number / 4));
+        });
+        _ = sample.waits(calls.clone()).appended(&store).await;
+    }
+    let runs = store.runs(&RunFilter::default()).await.unwrap();
+    let items = store.pending(&PendingFilter::default()).await.unwrap();
+    assert_eq!((runs.len(), items.len()), (25, 300));
+    assert!(items.is_sorted_by_key(PendingItem::cursor) && runs.is_sorted_by_key(RunSummary::cursor));
+
+    for size in [1, 7, 24, 25, 26] {
+        let (mut paged, mut filter) = (Vec::new(), RunFilter::builder().limit(size).build());
+        loop {
+            let page = store.runs(&filter).await.unwrap();
+            assert_eq!(page.len(), size.min(runs.len() - paged.len()));
+            let Some(last) = page.last() else { break };
+            filter.after = Some(last.cursor());
+            paged.extend(page);
+        }
+        assert_eq!(paged, runs, "{size} at once");
+    }
+    let (mut paged, mut filter) = (Vec::new(), PendingFilter::builder().limit(11).build());
+    while let Some(last) = {
+        let page = store.pending(&filter).await.unwrap();
+        paged.extend(page);
+        paged.last().filter(|last| filter.after != Some(last.cursor()))
+    } {
+        filter.after = Some(last.cursor());
+    }
+    assert_eq!(paged, items);
+
+    let mut pages = PendingPages::new(&store, PendingFilter::builder().limit(290).build());
+    let mut read = Vec::new();
+    while let Some(page) = pages.next().await.unwrap() {
+        read.extend(page);
+    }
+    assert_eq!(read, items[..290]);
+    let mut filter = RunFilter::builder().limit(5).build();
+    let first = store.runs(&filter).await.unwrap();
+    filter.after = first.last().map(RunSummary::cursor);
+    assert_eq!(store.remove(std::slice::from_ref(&first[4].run)).await, Ok(1));
+    assert_eq!(store.runs(&filter).await.unwrap(), runs[5..10]);
+    assert_eq!(RunPages::new(&store, RunFilter::default()).all().await.unwrap().len(), 24);
 }
 
 /// Pending items stay until an append replaces them; an item that is still pending keeps its time.

@@ -60,6 +60,7 @@ macro_rules! store_suite {
             summary_follows_the_appends,
             runs_are_listed_by_any_filter,
             pending_items_are_listed_by_any_filter,
+            lists_are_read_in_pages,
             pending_items_are_replaced_and_keep_their_age,
             search_ignores_case,
             run_that_is_over_is_removed,

@@ -22,6 +22,8 @@ impl Watcher for Bell {
 
 struct Ear {
     told: mpsc::UnboundedReceiver<(RunId, Seq)>,
+    /// The watched run; `None` for all.
+    only: Option<RunId>,
     bell: Option<Arc<dyn Watcher>>,
 }
 
@@ -30,13 +32,15 @@ impl Ear {
         let (sender, told) = mpsc::unbounded_channel();
         let bell: Arc<dyn Watcher> = Arc::new(Bell(sender));
         store.watch(run.map(RunId::from).as_ref(), Arc::downgrade(&bell) as Weak<dyn Watcher>);
-        Self { told, bell: Some(bell) }
+        Self { told, only: run.map(RunId::from), bell: Some(bell) }
     }
 
     /// Waits until a notification says that a run has grown to this number.
     async fn hears(&mut self, run: &str, next: u64) {
+        let only = self.only.clone();
         let wanted = async {
             while let Some((told, seq)) = self.told.recv().await {
+                assert!(only.as_ref().is_none_or(|only| told == *only), "{told} instead of {run}");
                 if told.as_str() == run && seq >= Seq(next) {
                     return;
                 }
@@ -46,7 +50,8 @@ impl Ear {
     }
 }
 
-/// A watcher of a run is notified of its appends only, a watcher of all runs of all.
+/// A watcher of a run is notified of its appends only, a watcher of all runs of all. A store may notify repeatedly of
+/// one append, and once of several.
 pub async fn watcher_sees_appends<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
     let one = Sample::new("run-1").says("one").appended(&store).await;
@@ -55,11 +60,17 @@ pub async fn watcher_sees_appends<S: EventStore>(open: impl Fn() -> S) {
     _ = Sample::new("run-2").says("one").says("two").appended(&store).await;
     let mut refused = Sample::new("run-1").says("refused");
     assert!(refused.append(&store).await.is_err());
-    _ = one.says("two").appended(&store).await;
+    let one = one.says("two").appended(&store).await;
 
     of_all.hears("run-2", 2).await;
     of_all.hears("run-1", 2).await;
-    assert_eq!(of_one.told.recv().await, Some((RunId::from("run-1"), Seq(2))));
+    of_one.hears("run-1", 2).await;
+    _ = one.says("three").appended(&store).await;
+    of_one.hears("run-1", 3).await;
+    while let Ok((run, next)) = of_one.told.try_recv() {
+        assert_eq!(run, RunId::from("run-1"));
+        assert!(next <= Seq(3), "{next}");
+    }
 }
 
 /// A run can be watched before its first event.

@@ -11,7 +11,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::*;
-use crate::app::Backend;
 use crate::cli::ModelArgs;
 use crate::cli::OutputArgs;
 use crate::commands::tests::paper_ui;
@@ -45,7 +44,7 @@ impl<O: Options, S: State, V: Services> Plugin<O, S, V> for Once {
 #[tokio::test]
 async fn hanging_plugin_does_not_block_the_exit() {
     let store = ProjectStore::memory();
-    let Backend::Memory(memory) = store.backend.clone() else { panic!("the store is in memory") };
+    let memory = Arc::clone(&store.backend);
     let silent = Once::default();
     let asked = Arc::clone(&silent.0);
     let asking = brain("Asking").r#loop("Work", move |cx| {
@@ -100,7 +99,7 @@ async fn released_run_is_shown_from_the_event_of_its_release() {
             output: OutputArgs { json: true, plain: false },
         },
     );
-    let Backend::Memory(memory) = store.backend.clone() else { panic!("the store is in memory") };
+    let memory = Arc::clone(&store.backend);
     let asking = brain("Asking").r#loop("Work", |cx| {
         let pay = Tool::new("pay", |t| t.requires_approval("it costs").execute(async |_: NoArgs, _| Ok("paid")));
         cx.system("Pay.").input("Begin.").tools([pay])

@@ -1,0 +1,177 @@
+//! The schema with the tables, and its migrations.
+//!
+//! A released migration is never changed; a new format adds a file. Functions find their tables by the schema in which
+//! they were created.
+
+use std::borrow::Cow;
+
+use positronic_core::store::StoreError;
+use sqlx_core::connection::ConnectOptions as _;
+use sqlx_core::executor::Executor as _;
+use sqlx_core::migrate::{MigrateError, Migration, MigrationType, Migrator};
+use sqlx_core::query_scalar::query_scalar;
+use sqlx_core::sql_str::{AssertSqlSafe, SqlSafeStr as _};
+use sqlx_postgres::{PgConnectOptions, PgConnection, Postgres};
+
+use crate::failure::{DbError, Place};
+
+/// The migrations in their order: description and statements.
+const MIGRATIONS: &[(&str, &str)] = &[("store", include_str!("../migrations/0001_store.sql"))];
+/// The oldest supported server.
+const OLDEST_SERVER: i32 = 130_000;
+/// The longest name of a schema in bytes.
+const LONGEST_NAME: usize = 63;
+/// The lock that a process holds while it creates or migrates a schema.
+const LOCK: &str = "SELECT pg_advisory_lock(hashtext('positronic'))";
+
+/// Quotes the name of a schema.
+pub(crate) fn quoted(name: &str) -> Result<String, StoreError> {
+    if name.is_empty() || name.len() > LONGEST_NAME || name.contains('\0') {
+        let message = format!("`{name}` cannot be the name of a schema: it must have 1 to {LONGEST_NAME} bytes");
+        return Err(StoreError::Unusable { message });
+    }
+    Ok(format!("\"{}\"", name.replace('"', "\"\"")))
+}
+
+/// Checks that the store can be used, and creates or migrates it if it may be written.
+pub(crate) async fn prepare(
+    options: &PgConnectOptions,
+    place: &Place,
+    read_only: bool,
+    search_index: bool,
+) -> Result<(), DbError> {
+    let mut db = options.connect().await.map_err(|error| refused_connection(place, error))?;
+    check_server(&mut db, place).await?;
+    let schema = quoted(&place.schema)?;
+    let found = format_of(&mut db, &schema).await?;
+    if found > newest() {
+        let message = format!(
+            "the event store in {place} has format {found}, but this release reads only up to {}: use a newer release of \
+             positronic",
+            newest()
+        );
+        return Err(StoreError::Unusable { message }.into());
+    }
+    if read_only {
+        return if found == newest() { Ok(()) } else { Err(StoreError::Older { store: place.to_string() }.into()) };
+    }
+    if found < newest() {
+        migrate(&mut db, place, &schema).await?;
+    }
+    if search_index {
+        index_text(&mut db, place, &schema).await?;
+    }
+    Ok(())
+}
+
+fn newest() -> i64 {
+    i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX)
+}
+
+/// Returns the error for the first connection, which may be wrong for ever.
+fn refused_connection(place: &Place, error: sqlx_core::Error) -> DbError {
+    let advice = match &error {
+        sqlx_core::Error::Database(error) => match error.code().as_deref() {
+            Some(code) if code.starts_with("28") => Some("check the user and the password of its address"),
+            Some("3D000") => Some("create the database first"),
+            _ => None,
+        },
+        sqlx_core::Error::Tls(_) | sqlx_core::Error::Configuration(_) => {
+            Some("encrypted connections need the feature `tls` of positronic-postgres")
+        }
+        _ => None,
+    };
+    match advice {
+        Some(advice) => {
+            let message = format!("cannot open the event store in {}: {error}; {advice}", place.database);
+            StoreError::Unusable { message }.into()
+        }
+        None => DbError::Unconnected(error.to_string()),
+    }
+}
+
+async fn check_server(db: &mut PgConnection, place: &Place) -> Result<(), DbError> {
+    let encoding: String =
+        query_scalar::<Postgres, _>("SELECT current_setting('server_encoding')").fetch_one(&mut *db).await?;
+    let version: i32 =
+        query_scalar::<Postgres, _>("SELECT current_setting('server_version_num')::integer").fetch_one(db).await?;
+    if encoding != "UTF8" {
+        let message =
+            format!("{} has the encoding {encoding}; an event store needs a database with UTF8", place.database);
+        return Err(StoreError::Unusable { message }.into());
+    }
+    if version < OLDEST_SERVER {
+        let (found, oldest) = (version / 10_000, OLDEST_SERVER / 10_000);
+        let message = format!("{} is PostgreSQL {found}; an event store needs {oldest} or later", place.database);
+        return Err(StoreError::Unusable { message }.into());
+    }
+    Ok(())
+}
+
+/// Returns the number of the last migration; 0 if there is no store.
+async fn format_of(db: &mut PgConnection, schema: &str) -> Result<i64, DbError> {
+    let table = format!("{schema}._sqlx_migrations");
+    let exists: bool =
+        query_scalar::<Postgres, _>("SELECT to_regclass($1) IS NOT NULL").bind(&table).fetch_one(&mut *db).await?;
+    if !exists {
+        return Ok(0);
+    }
+    let sql = format!("SELECT coalesce(max(version), 0) FROM {table}");
+    Ok(query_scalar::<Postgres, _>(AssertSqlSafe(sql)).fetch_one(db).await?)
+}
+
+async fn migrate(db: &mut PgConnection, place: &Place, schema: &str) -> Result<(), DbError> {
+    db.execute("SET statement_timeout = 0").await?;
+    db.execute(LOCK).await?;
+    let exists: bool = query_scalar::<Postgres, _>("SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)")
+        .bind(&place.schema)
+        .fetch_one(&mut *db)
+        .await?;
+    if !exists {
+        db.execute(AssertSqlSafe(format!("CREATE SCHEMA {schema}"))).await?;
+    }
+    db.execute(AssertSqlSafe(format!("SET search_path TO {schema}"))).await?;
+    let steps = (1..).zip(MIGRATIONS).map(|(version, (description, sql))| {
+        Migration::new(version, Cow::Borrowed(*description), MigrationType::Simple, (*sql).into_sql_str(), false)
+    });
+    let migrator = Migrator::with_migrations(steps.collect());
+    let migrated = migrator.run_direct(None, &mut *db, false).await;
+    migrated.map_err(|error| match error {
+        MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => DbError::from(error),
+        error => {
+            let message = format!("cannot migrate the event store in {place}: {error}");
+            StoreError::Unusable { message }.into()
+        }
+    })?;
+    db.execute("SELECT pg_advisory_unlock_all()").await?;
+    Ok(())
+}
+
+/// Creates the index of trigrams, without blocking appends.
+async fn index_text(db: &mut PgConnection, place: &Place, schema: &str) -> Result<(), DbError> {
+    db.execute("SET statement_timeout = 0").await?;
+    db.execute(LOCK).await?;
+    let name = format!("{schema}.events_by_text");
+    let sql = "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass($1)";
+    let valid: Option<bool> = query_scalar::<Postgres, _>(sql).bind(&name).fetch_optional(&mut *db).await?;
+    if valid != Some(true) {
+        let created = db.execute("CREATE EXTENSION IF NOT EXISTS pg_trgm").await;
+        created.map_err(|error| StoreError::Unusable {
+            message: format!(
+                "cannot create the search index in {place}: {error}. Let an administrator execute `CREATE EXTENSION \
+                 pg_trgm`, or open the store without a search index"
+            ),
+        })?;
+        let sql = "SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
+                   WHERE e.extname = 'pg_trgm'";
+        let operators: String = query_scalar::<Postgres, _>(sql).fetch_one(&mut *db).await?;
+        // A build that failed has left an invalid index.
+        db.execute(AssertSqlSafe(format!("DROP INDEX IF EXISTS {name}"))).await?;
+        let sql = format!(
+            "CREATE INDEX CONCURRENTLY events_by_text ON {schema}.events USING gin (line {operators}.gin_trgm_ops)"
+        );
+        db.execute(AssertSqlSafe(sql)).await?;
+    }
+    db.execute("SELECT pg_advisory_unlock_all()").await?;
+    Ok(())
+}

@@ -1,0 +1,150 @@
+//! A PostgreSQL server for the tests of one binary.
+//!
+//! It needs `initdb` and `postgres`, in the path or in Debian's folder, such as from the package `postgresql`. Where they
+//! are missing, tests are skipped with that reason, but fail if `CI` is set. PostgreSQL refuses to run as root, so that a
+//! root user starts it as `nobody`. The server ends with the test binary, however that ends: a shell waits for the end of
+//! its input.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use positronic_postgres::{PostgresOptions, PostgresStore};
+use sqlx_core::connection::ConnectOptions as _;
+use sqlx_postgres::{PgConnectOptions, PgConnection};
+
+/// How long the server may take to start.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A running server.
+pub(crate) struct Server {
+    pub(crate) port: u16,
+    /// The shell that stops the server when its input ends.
+    _child: Child,
+}
+
+static SERVER: OnceLock<Result<Server, String>> = OnceLock::new();
+
+/// A database schema for one test.
+pub(crate) struct Database {
+    pub(crate) url: String,
+    pub(crate) schema: String,
+}
+
+/// Returns a new schema, or `None` if there is no server, for which the test is skipped.
+#[expect(clippy::unused_async, reason = "the suite awaits it in its runtime")]
+pub(crate) async fn database() -> Option<Database> {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let server = match SERVER.get_or_init(start) {
+        Ok(server) => server,
+        Err(reason) => {
+            assert!(std::env::var_os("CI").is_none(), "no PostgreSQL server: {reason}");
+            eprintln!("skipped: no PostgreSQL server: {reason}");
+            return None;
+        }
+    };
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    let url = format!("postgres://tester@127.0.0.1:{}/postgres", server.port);
+    Some(Database { url, schema: format!("Test {number}") })
+}
+
+impl Database {
+    pub(crate) async fn open(&self) -> PostgresStore {
+        PostgresStore::with(self.options()).await.expect("the store opens")
+    }
+
+    /// Returns the options of a store with few connections, whose leases lapse soon.
+    pub(crate) fn options(&self) -> PostgresOptions {
+        let options = PostgresOptions::builder().url(&self.url).schema(&self.schema).connections(4);
+        options.lease_ttl(Duration::from_secs(4)).build()
+    }
+
+    /// Connects without the store, with the schema as search path.
+    pub(crate) async fn connect(&self) -> PgConnection {
+        let options: PgConnectOptions = self.url.parse().unwrap();
+        options.options([("search_path", format!("\"{}\"", self.schema))]).connect().await.unwrap()
+    }
+}
+
+/// Finds the programs of the newest installed version.
+fn programs() -> Result<PathBuf, String> {
+    let on_path = std::env::var_os("PATH").unwrap_or_default();
+    let mut folders: Vec<PathBuf> = std::env::split_paths(&on_path).collect();
+    let mut versions: Vec<PathBuf> = fs::read_dir("/usr/lib/postgresql")
+        .map(|entries| entries.flatten().map(|entry| entry.path().join("bin")).collect())
+        .unwrap_or_default();
+    versions.sort();
+    folders.extend(versions.into_iter().rev());
+    let missing = "`initdb` and `postgres` are neither in PATH nor in /usr/lib/postgresql/*/bin; install Debian's package \
+                   `postgresql`";
+    folders
+        .into_iter()
+        .find(|folder| folder.join("initdb").is_file() && folder.join("postgres").is_file())
+        .ok_or_else(|| missing.to_owned())
+}
+
+/// Returns a command that runs as a user who is not root.
+fn unprivileged(is_root: bool, program: &Path) -> Command {
+    if !is_root {
+        return Command::new(program);
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=nobody", "--regid=nogroup", "--clear-groups"]).arg(program);
+    command
+}
+
+fn start() -> Result<Server, String> {
+    let programs = programs()?;
+    let text = |error: std::io::Error| error.to_string();
+    let user = Command::new("id").arg("-u").output().map_err(text)?;
+    let is_root = user.stdout.trim_ascii() == b"0";
+    // In the temporary folder itself, which every user can enter. The shell removes it.
+    let folder = tempfile::Builder::new().prefix("positronic-pg-").tempdir().map_err(text)?.keep();
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).map_err(text)?;
+    let data = folder.join("data");
+    let made = unprivileged(is_root, &programs.join("initdb"))
+        .args(["--no-sync", "--auth=trust", "--username=tester", "--encoding=UTF8", "--locale=C"])
+        .arg(&data)
+        .current_dir(&folder)
+        .output()
+        .map_err(text)?;
+    if !made.status.success() {
+        return Err(format!("initdb failed: {}", String::from_utf8_lossy(&made.stderr)));
+    }
+    let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).map_err(text)?.port();
+    // The shell ignores the end of the terminal's session, and `read` returns when this process has ended.
+    let script =
+        "trap '' INT HUP; \"$@\" >\"$0/log\" 2>&1 </dev/null & read -r _; kill -QUIT $! && wait $!; rm -rf \"$0\"";
+    let server = unprivileged(is_root, &programs.join("postgres"));
+    let child = Command::new("sh")
+        .arg("-c")
+        .arg(script)
+        .arg(&folder)
+        .arg(server.get_program())
+        .args(server.get_args())
+        .arg("-D")
+        .arg(&data)
+        .args(["-p", &port.to_string(), "-k"])
+        .arg(&folder)
+        .args(["-c", "listen_addresses=127.0.0.1", "-c", "fsync=off", "-c", "max_connections=400"])
+        .args(["-c", "shared_buffers=32MB"])
+        .current_dir(&folder)
+        .stdin(Stdio::piped())
+        .spawn()
+        .map_err(text)?;
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let log = fs::read_to_string(folder.join("log")).unwrap_or_default();
+        if log.contains("database system is ready to accept connections") {
+            return Ok(Server { port, _child: child });
+        }
+        if Instant::now() > deadline {
+            return Err(format!("the server does not answer: {log}"));
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
