@@ -93,7 +93,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
                 println!("approved {} as event {seq}", item.pending.call);
             }
         }
-        ["outcome", order] => println!("{:?}", client.outcome("Refunds", order).await?),
+        ["outcome", order] => println!("{}", serde_json::to_string(&client.outcome("Refunds", order).await?)?),
         _ => println!("usage: refunds serve | start ORDER | approve ORDER | outcome ORDER"),
     }
     Ok(())

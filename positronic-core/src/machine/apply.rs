@@ -94,8 +94,10 @@ impl RunState {
                 }
                 self.refused = None;
                 self.claim = Some(Claim { epoch, owner: owner.as_str().into(), released: false });
+                // A detached call belongs to the run that started it, not to a fork.
+                let shared = self.start.forked_from.as_ref().map(|(_, at)| *at);
                 if let Some(root) = &mut self.root {
-                    doubt(Arc::make_mut(root), was_claimed);
+                    doubt(Arc::make_mut(root), was_claimed, shared);
                 }
                 Ok(())
             }

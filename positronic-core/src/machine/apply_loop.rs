@@ -300,7 +300,7 @@ fn call_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
                 return Err(format!("the call is at try {}", call.attempt));
             }
             *intent = Intent::Running;
-            (call.attempt, call.detached) = (*attempt, *detached);
+            (call.attempt, call.detached) = (*attempt, detached.then_some(event.seq));
             call.started = Some(event.at);
         }
         (EventKind::LoopToolRetry { attempt, due, .. }, CallPhase::Open(intent)) => {
@@ -392,7 +392,7 @@ fn propose(frame: &mut LoopFrame, iteration: u32, index: u32, path: &Path, call:
         flags: call.flags,
         gate: call.gate.clone(),
         attempt: 0,
-        detached: false,
+        detached: None,
         crashes: 0,
         started: None,
         outputs: 0,

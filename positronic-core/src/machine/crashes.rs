@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use crate::record::{EndReason, Event, EventKind, Failure};
+use crate::record::{EndReason, Event, EventKind, Failure, Seq};
 
 use super::call::CallPhase;
 use super::close::end_brain;
@@ -68,8 +68,9 @@ fn describe(effect: &Effect) -> String {
     }
 }
 
-/// Marks work in flight as doubtful: its worker ended, by a crash or regularly.
-pub(super) fn doubt(brain: &mut BrainFrame, crashed: bool) {
+/// Marks work in flight as doubtful: its worker ended, by a crash or regularly. A detached call that this run itself
+/// started outlives the worker: the next one gets its outcome. `shared` is the last event that a fork shares.
+pub(super) fn doubt(brain: &mut BrainFrame, crashed: bool, shared: Option<Seq>) {
     let doubt_intent = |intent: &mut Intent| {
         let was_running = *intent == Intent::Running;
         if was_running {
@@ -81,16 +82,16 @@ pub(super) fn doubt(brain: &mut BrainFrame, crashed: bool) {
         Stage::Step(step) => {
             doubt_intent(&mut step.intent);
         }
-        Stage::Brain(inner) => doubt(Arc::make_mut(inner), crashed),
+        Stage::Brain(inner) => doubt(Arc::make_mut(inner), crashed, shared),
         Stage::Loop(frame) => {
             let frame = Arc::make_mut(frame);
             if let LoopPhase::Ask { intent, .. } = &mut frame.phase {
                 doubt_intent(intent);
             }
             for call in &mut frame.batch {
-                // A detached call outlives the worker: the next one gets its outcome.
-                let is_own = matches!(call.phase, CallPhase::Open(Intent::Running)) && !call.detached;
-                if !is_own && !matches!(call.phase, CallPhase::Brain(_)) {
+                let outlives = call.detached.is_some_and(|since| shared.is_none_or(|shared| since > shared));
+                let ended = matches!(call.phase, CallPhase::Open(Intent::Running)) && !outlives;
+                if !ended && !matches!(call.phase, CallPhase::Brain(_)) {
                     continue;
                 }
                 let call = Arc::make_mut(call);
@@ -99,7 +100,7 @@ pub(super) fn doubt(brain: &mut BrainFrame, crashed: bool) {
                         let interrupted = doubt_intent(intent) && crashed;
                         call.crashes = call.crashes.saturating_add(u32::from(interrupted));
                     }
-                    CallPhase::Brain(inner) => doubt(Arc::make_mut(inner), crashed),
+                    CallPhase::Brain(inner) => doubt(Arc::make_mut(inner), crashed, shared),
                     CallPhase::Gated
                     | CallPhase::Pending { .. }
                     | CallPhase::Waiting { .. }

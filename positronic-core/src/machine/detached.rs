@@ -20,7 +20,9 @@ fn collect(brain: &BrainFrame, calls: &mut Vec<(Path, u32)>) {
         Stage::Loop(frame) => {
             for call in &frame.batch {
                 match &call.phase {
-                    CallPhase::Open(Intent::Running) if call.detached => calls.push((call.path.clone(), call.attempt)),
+                    CallPhase::Open(Intent::Running) if call.detached.is_some() => {
+                        calls.push((call.path.clone(), call.attempt));
+                    }
                     CallPhase::Brain(inner) => collect(inner, calls),
                     CallPhase::Open(_)
                     | CallPhase::Gated

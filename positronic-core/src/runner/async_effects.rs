@@ -132,7 +132,7 @@ impl Worker {
     fn spawn_tool(&mut self, path: &Path, attempt: u32) {
         let invoked = self.shared.state().call(path).map(|call| {
             let (tool, arguments) = (call.tool.clone(), Arc::clone(&call.arguments));
-            (Invocation { tool, arguments, flags: call.flags, attempt }, call.edited, call.detached)
+            (Invocation { tool, arguments, flags: call.flags, attempt }, call.edited, call.detached.is_some())
         });
         let Some((call, edited, detached)) = invoked else { return };
         let detached = detached.then(|| self.detached_call(path, &call));

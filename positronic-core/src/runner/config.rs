@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use indexmap::IndexMap;
 
-use super::detached::ToolExecutor;
+use super::detached::call::ToolExecutor;
 use super::feed::Feeds;
 use super::histories::Histories;
 use super::lease::{HeldLease, LeaseKeeper};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::catch::caught_now;
-use super::detached::InDoubt;
+use super::detached::call::InDoubt;
 use super::report::Outcome;
 use super::stop::Stop;
 use super::worker::Worker;

@@ -122,7 +122,7 @@ impl Worker {
     pub(super) async fn work(mut self: Box<Self>) -> Left {
         // A panic must not leave the handle's waiters without an answer.
         let driven = AssertUnwindSafe(self.drive()).catch_unwind().await;
-        let mut in_flight: Vec<_> = self.flights.keys().cloned().collect();
+        let mut in_flight: Vec<_> = self.flights.keys().filter(|path| !self.is_detached(path)).cloned().collect();
         in_flight.sort_by_key(order);
         for (_, flight) in self.flights.drain() {
             flight.task.abort();

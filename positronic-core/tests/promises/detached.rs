@@ -9,9 +9,9 @@ use futures::future::{BoxFuture, Shared};
 use positronic_core::dsl::Runnable as _;
 use positronic_core::model::scripted::Reply;
 use positronic_core::prelude::*;
-use positronic_core::record::{SignalId, SignalKind, Start, ToolResult};
+use positronic_core::record::{Seq, SignalId, SignalKind, Start, ToolResult};
 use positronic_core::runner::detached::{DetachedCall, DetachedOutcome, ToolExecutor};
-use positronic_core::runner::{Driven, Settled};
+use positronic_core::runner::{Driven, Fork, Settled};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
@@ -21,6 +21,8 @@ use crate::support::{Board, Job, Journal, Shop, ShopBuilder, batch, done, settle
 
 on_both_stores! {
     promise_05_next_worker_gets_the_outcome_of_a_detached_call
+    promise_05_fork_does_not_perform_a_detached_call_of_its_origin_again
+    parallel_updates_of_one_place_are_an_error_of_the_later_call
     detached_calls_record_values_and_files_and_update_the_state
     promise_16_cancel_reaches_a_detached_call
     driven_run_is_left_to_its_caller_at_each_wait
@@ -130,6 +132,56 @@ async fn promise_05_next_worker_gets_the_outcome_of_a_detached_call<S: Fresh>() 
     assert_eq!(journal.take(), ["a ends", "b ends"]);
     assert!(matches!(result_of(&log, "Work/0.0"), ToolResult::Success { .. }));
     assert_eq!(second.document(), json!({"done": ["a", "b"]}), "parallel calls lose no update");
+}
+
+async fn promise_05_fork_does_not_perform_a_detached_call_of_its_origin_again<S: Fresh>() {
+    let (bench, journal, gate) = (Bench::<S>::fresh(), Journal::default(), Arc::new(Semaphore::new(0)));
+    let tool = Arc::clone(&gate);
+    let shop = workshop(&journal, move |config| config.tools([patient(&tool)]));
+    let elsewhere = Elsewhere::default();
+    let origin = bench.start(&elsewhere.process(&bench, "first", &shop, pays_twice), &shop).await;
+    begun(&journal, 2).await;
+    let last = bench.log().await.last().unwrap().seq;
+
+    let fork =
+        elsewhere.process(&bench, "second", &shop, pays_twice).fork(&run_id(), last, Fork::default()).await.unwrap();
+
+    assert!(matches!(settled(&fork).await, Settled::Completed(_)));
+    let log = bench.store.read(fork.id(), Seq(0), usize::MAX).await.unwrap();
+    assert!(matches!(result_of(&log, "Work/0.0"), ToolResult::Interrupted { .. }));
+    assert!(journal.take().is_empty(), "no call begins in the fork");
+    gate.add_permits(2);
+    assert!(matches!(settled(&origin).await, Settled::Completed(_)));
+    assert_eq!(origin.document(), json!({"done": ["a", "b"]}));
+}
+
+async fn parallel_updates_of_one_place_are_an_error_of_the_later_call<S: Fresh>() {
+    let (bench, journal) = (Bench::<S>::fresh(), Journal::default());
+    let shop = workshop(&journal, |config| {
+        config.tool("pay", |t| {
+            t.execute(async |job: Job, cx: Shop| {
+                let reply = cx.result("paid");
+                Ok(reply.update(move |board: &mut Board| match board.done.first_mut() {
+                    Some(all) => all.push_str(&job.id),
+                    None => board.done.push(job.id),
+                }))
+            })
+        })
+    });
+    let elsewhere = Elsewhere::default();
+    let says = |place: &str| match place {
+        "Work/0" => batch([("pay", "a")]),
+        "Work/1" => batch([("pay", "b"), ("pay", "c")]),
+        _ => done(),
+    };
+
+    let run = bench.start(&elsewhere.process(&bench, "first", &shop, says), &shop).await;
+
+    assert!(matches!(settled(&run).await, Settled::Completed(_)));
+    assert_eq!(run.document(), json!({"done": ["ab"]}));
+    let results = bench.last_results();
+    assert_eq!(results[..2], ["paid", "paid"]);
+    assert!(results[2].contains("its update of the state conflicts"), "{results:?}");
 }
 
 async fn detached_calls_record_values_and_files_and_update_the_state<S: Fresh>() {

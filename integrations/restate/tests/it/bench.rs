@@ -216,6 +216,13 @@ impl Log {
         self.0.iter().filter(|event| event.kind.name() == name).count()
     }
 
+    /// Returns the jobs in the final state without the order of parallel ones.
+    pub(crate) fn sorted(&self) -> Vec<String> {
+        let mut done = self.done();
+        done.sort();
+        done
+    }
+
     /// Returns the jobs in the final state.
     pub(crate) fn done(&self) -> Vec<String> {
         let state = RunState::replay(self.0.iter().map(|event| &**event)).unwrap();

@@ -8,20 +8,22 @@ use backon::BackoffBuilder as _;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::append::{self, Extras, append_of, follow, stamp};
-use super::catch::{at_home, caught};
-use super::clock::pauses;
-use super::detached::{DetachedCall, DetachedOutcome, DetachedReply};
-use super::frames::Frames;
-use super::link::RunLink;
-use super::report::Report;
-use super::shared::Shared;
-use super::stop::{Stop, passes};
-use super::{ResumeError, Runner, load};
+use super::call::{DetachedCall, DetachedOutcome, DetachedReply};
+use super::change;
 use crate::definition::{Scope, StateValue, ToolBody, ToolDefinition, ToolFn, UntypedReply, with_document_limit};
 use crate::error::{Error, Result};
 use crate::machine::{CallPhase, Intent, RunState};
 use crate::record::{EventKind, NewEvent};
+use crate::runner::append::{self, Extras, append_of, follow, stamp};
+use crate::runner::catch::{at_home, caught};
+use crate::runner::clock::pauses;
+use crate::runner::frames::Frames;
+use crate::runner::link::RunLink;
+use crate::runner::record_outcome::updated;
+use crate::runner::report::Report;
+use crate::runner::shared::Shared;
+use crate::runner::stop::{Stop, passes};
+use crate::runner::{ResumeError, Runner, load};
 use crate::store::StoreError;
 
 /// A detached call whose tool is ready to be called.
@@ -135,7 +137,12 @@ async fn as_data(shared: &Shared, call: &DetachedCall, reply: UntypedReply) -> R
         }
     }
     let document = shared.state().owner(&call.path).map(|brain| Arc::clone(&brain.state)).unwrap_or_default();
-    DetachedReply::of(reply, &StateValue::new(document))
+    // Plugins take part in a call around it, in the worker.
+    let UntypedReply { output, brief, updates, plugin_updates: _, waits, triggers } = reply;
+    let next = updated(&StateValue::new(Arc::clone(&document)), updates)?;
+    let change = next.map(|next| change::between(&document, &next));
+    let waits = waits.into_iter().map(|wait| (wait.spec, wait.valid_for)).collect();
+    Ok(DetachedReply { output, brief, change, waits, triggers })
 }
 
 /// Appends what the tool reports while it runs.
@@ -195,6 +202,8 @@ async fn append_to_call(shared: &Shared, call: &DetachedCall, new_event: NewEven
 fn is_in_flight(state: &RunState, call: &DetachedCall) -> bool {
     !state.has_ended()
         && state.call(&call.path).is_some_and(|open| {
-            open.detached && open.attempt == call.attempt && matches!(open.phase, CallPhase::Open(Intent::Running))
+            open.detached.is_some()
+                && open.attempt == call.attempt
+                && matches!(open.phase, CallPhase::Open(Intent::Running))
         })
 }

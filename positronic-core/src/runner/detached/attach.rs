@@ -1,0 +1,92 @@
+//! The worker's side of detached calls: hands them to the executor, and attaches to those of earlier workers.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+
+use super::call::{DetachedCall, DetachedOutcome, DetachedReply, InDoubt, ToolExecutor};
+use super::change;
+use crate::definition::{Invocation, StateValue, ToolBody, UntypedReply, Update, WaitDefinition};
+use crate::error::{Error, Result};
+use crate::machine::{Effect, RunState, detached};
+use crate::record::Path;
+use crate::runner::worker::Worker;
+
+/// Returns the reply of a detached call.
+pub(in crate::runner) fn performed(
+    executor: Option<Arc<dyn ToolExecutor>>,
+    call: DetachedCall,
+) -> BoxFuture<'static, Result<UntypedReply>> {
+    Box::pin(async move {
+        let may_repeat = call.may_repeat;
+        let outcome = match executor {
+            Some(executor) => executor.execute(call).await,
+            None => DetachedOutcome::InDoubt {
+                reason: "the call runs apart from its worker, and this worker has no executor to reach it; whether it \
+                         had its effect is unknown"
+                    .to_owned(),
+            },
+        };
+        match outcome {
+            DetachedOutcome::Returned(reply) => Ok(untyped(*reply)),
+            DetachedOutcome::Failed { message, transient: true } => Err(Error::transient(message)),
+            DetachedOutcome::Failed { message, transient: false } => Err(Error::permanent(message)),
+            DetachedOutcome::InDoubt { reason } if may_repeat => Err(Error::transient(reason)),
+            DetachedOutcome::InDoubt { reason } => Err(Error::permanent(InDoubt(reason))),
+        }
+    })
+}
+
+impl Worker {
+    /// Returns whether the executor performs a call that is about to start.
+    pub(in crate::runner) fn is_taken(&self, state: &RunState, path: &Path, attempt: u32) -> bool {
+        let Some((executor, call)) = self.shared.runner.executor.as_ref().zip(state.call(path)) else { return false };
+        let is_function = self
+            .frames
+            .tool(path, &call.tool)
+            .is_some_and(|tool| tool.owner.is_none() && matches!(tool.body, ToolBody::Function { .. }));
+        let (tool, arguments) = (call.tool.clone(), Arc::clone(&call.arguments));
+        let invocation = Invocation { tool, arguments, flags: call.flags, attempt };
+        is_function && executor.takes(&self.detached_call(path, &invocation))
+    }
+
+    /// Returns whether the call at a path outlives the worker.
+    pub(in crate::runner) fn is_detached(&self, path: &Path) -> bool {
+        self.shared.state().call(path).is_some_and(|call| call.detached.is_some())
+    }
+
+    pub(in crate::runner) fn detached_call(&self, path: &Path, call: &Invocation) -> DetachedCall {
+        DetachedCall {
+            run: self.shared.run.clone(),
+            brain: self.shared.summary().brain.to_string(),
+            path: path.clone(),
+            attempt: call.attempt,
+            tool: call.tool.clone(),
+            may_repeat: call.flags.may_repeat(),
+        }
+    }
+
+    /// Attaches to the detached calls of earlier workers.
+    pub(in crate::runner) fn attach_detached(&mut self) {
+        let calls = detached(&self.shared.state());
+        for (path, attempt) in calls {
+            self.start_effect(&Effect::Execute { path, attempt });
+        }
+    }
+}
+
+/// Converts a reply from data. Its update of the state is a patch.
+fn untyped(reply: DetachedReply) -> UntypedReply {
+    let DetachedReply { output, brief, change, waits, triggers } = reply;
+    let update = |patch| Box::new(move |state: &StateValue| change::apply(state.json(), &patch)) as Update;
+    // The handler of an answer is found in the code when the answer arrives.
+    let wait = |(spec, valid_for)| WaitDefinition { spec, valid_for, resume: None };
+    UntypedReply {
+        output,
+        brief,
+        updates: change.into_iter().map(update).collect(),
+        plugin_updates: Vec::new(),
+        waits: waits.into_iter().map(wait).collect(),
+        triggers,
+    }
+}
