@@ -38,8 +38,13 @@ pub(crate) struct Database {
 /// Returns a new schema, or `None` if there is no server, for which the test is skipped.
 #[expect(clippy::unused_async, reason = "the suite awaits it in its runtime")]
 pub(crate) async fn database() -> Option<Database> {
+    database_with(&["fsync=off", "shared_buffers=32MB"])
+}
+
+/// Returns a new schema; the first call starts the server with these settings.
+pub(crate) fn database_with(settings: &[&str]) -> Option<Database> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
-    let server = match SERVER.get_or_init(start) {
+    let server = match SERVER.get_or_init(|| start(settings)) {
         Ok(server) => server,
         Err(reason) => {
             assert!(std::env::var_os("CI").is_none(), "no PostgreSQL server: {reason}");
@@ -97,7 +102,7 @@ fn unprivileged(is_root: bool, program: &Path) -> Command {
     command
 }
 
-fn start() -> Result<Server, String> {
+fn start(settings: &[&str]) -> Result<Server, String> {
     let programs = programs()?;
     let text = |error: std::io::Error| error.to_string();
     let user = Command::new("id").arg("-u").output().map_err(text)?;
@@ -130,8 +135,8 @@ fn start() -> Result<Server, String> {
         .arg(&data)
         .args(["-p", &port.to_string(), "-k"])
         .arg(&folder)
-        .args(["-c", "listen_addresses=127.0.0.1", "-c", "fsync=off", "-c", "max_connections=400"])
-        .args(["-c", "shared_buffers=32MB"])
+        .args(["-c", "listen_addresses=127.0.0.1", "-c", "max_connections=400"])
+        .args(settings.iter().flat_map(|setting| ["-c", setting]))
         .current_dir(&folder)
         .stdin(Stdio::piped())
         .spawn()
