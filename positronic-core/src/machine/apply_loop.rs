@@ -295,12 +295,12 @@ fn call_event(frame: &mut LoopFrame, event: &Event) -> Result<(), Reason> {
         (_, CallPhase::Done(_)) => return Err("the call has its result".to_owned()),
         (EventKind::LoopPluginChanged { .. } | EventKind::LoopTrigger { .. }, _) => {}
         (EventKind::LoopOutput { .. }, _) => call.outputs += 1,
-        (EventKind::LoopToolStart { attempt }, CallPhase::Open(intent)) => {
+        (EventKind::LoopToolStart { attempt, detached }, CallPhase::Open(intent)) => {
             if !intent.can_start(call.attempt, *attempt) {
                 return Err(format!("the call is at try {}", call.attempt));
             }
             *intent = Intent::Running;
-            call.attempt = *attempt;
+            (call.attempt, call.detached) = (*attempt, *detached);
             call.started = Some(event.at);
         }
         (EventKind::LoopToolRetry { attempt, due, .. }, CallPhase::Open(intent)) => {
@@ -392,6 +392,7 @@ fn propose(frame: &mut LoopFrame, iteration: u32, index: u32, path: &Path, call:
         flags: call.flags,
         gate: call.gate.clone(),
         attempt: 0,
+        detached: false,
         crashes: 0,
         started: None,
         outputs: 0,

@@ -27,6 +27,9 @@ pub struct Call {
     pub gate: Option<Gate>,
     /// The try, from 0.
     pub attempt: u32,
+    /// Whether this try runs apart from the run's worker.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub detached: bool,
     /// How often the worker's process ended during the call.
     #[serde(default, skip_serializing_if = "is_default")]
     pub crashes: u32,

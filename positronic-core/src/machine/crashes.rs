@@ -88,7 +88,9 @@ pub(super) fn doubt(brain: &mut BrainFrame, crashed: bool) {
                 doubt_intent(intent);
             }
             for call in &mut frame.batch {
-                if !matches!(call.phase, CallPhase::Open(Intent::Running) | CallPhase::Brain(_)) {
+                // A detached call outlives the worker: the next one gets its outcome.
+                let is_own = matches!(call.phase, CallPhase::Open(Intent::Running)) && !call.detached;
+                if !is_own && !matches!(call.phase, CallPhase::Brain(_)) {
                     continue;
                 }
                 let call = Arc::make_mut(call);

@@ -29,6 +29,7 @@ mod call;
 mod close;
 mod conversation_budget;
 mod crashes;
+mod detached;
 mod effect;
 mod faults;
 mod grants;
@@ -73,6 +74,7 @@ pub use status::awaits;
 pub(crate) use admit::REPLY;
 pub(crate) use close::end_brain;
 pub(crate) use conversation_budget::add_up;
+pub(crate) use detached::detached;
 pub(crate) use limits::{has_limit_of_money, limits_money};
 pub(crate) use question::{Asking, ask};
 pub(crate) use settle::{

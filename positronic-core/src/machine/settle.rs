@@ -41,6 +41,8 @@ pub(crate) enum Outcome {
     Tool(Returned),
     /// A tool has failed, which may be tried again so often.
     ToolFailed { error: Error, attempt: u32, retries: u32 },
+    /// Whether a tool has had its effect is unknown, and it may not run again.
+    ToolInDoubt { reason: String },
     /// A model has answered a question of a step or a plugin, or given no answer.
     Question { result: Result<ModelResponse, ModelError>, attempt: u32 },
     /// A loop's configuration has failed.
@@ -123,6 +125,11 @@ pub(crate) fn settle(
         Outcome::ToolFailed { error, attempt, retries } => {
             let Some(flags) = state.call(path).map(|call| call.flags) else { return Vec::new() };
             vec![NewEvent::new(path.clone(), tool_failed(flags, attempt, retries, &error, duration, inputs))]
+        }
+        Outcome::ToolInDoubt { reason } => {
+            let result = ToolResult::Interrupted { reason };
+            let kind = EventKind::LoopToolResult { result, duration: Some(duration), change: None };
+            vec![NewEvent::new(path.clone(), kind)]
         }
         Outcome::Question { result: Ok(response), .. } => question::answered(path, response, duration),
         Outcome::Question { result: Err(error), attempt } => question::failed(path, error, attempt, inputs),

@@ -277,6 +277,9 @@ pub enum EventKind {
         /// The try, from 0.
         #[serde(default, skip_serializing_if = "is_default")]
         attempt: u32,
+        /// Whether it runs apart from the run's worker, so that the next worker still gets its outcome.
+        #[serde(default, skip_serializing_if = "is_default")]
+        detached: bool,
     },
     /// A tool failed temporarily and will be retried.
     LoopToolRetry {

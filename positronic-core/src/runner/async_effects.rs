@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::catch::{at_home, caught, caught_now};
 use super::clock::limited_by;
+use super::detached::performed;
 use super::edited_arguments::check as check_edited;
 use super::plugin_hooks::{around, inspected};
 use super::report::Outcome;
@@ -28,7 +29,10 @@ impl Worker {
     pub(super) fn intent(&self, state: &RunState, effect: &Effect) -> Option<NewEvent> {
         let (path, kind) = match effect {
             Effect::Step { path, attempt } => (path, EventKind::StepStart { attempt: *attempt }),
-            Effect::Execute { path, attempt } => (path, EventKind::LoopToolStart { attempt: *attempt }),
+            Effect::Execute { path, attempt } => {
+                let detached = self.is_taken(state, path, *attempt);
+                (path, EventKind::LoopToolStart { attempt: *attempt, detached })
+            }
             Effect::Ask { path, attempt } => {
                 let settings = &state.loop_at(path)?.prepared.settings;
                 let model = match settings.in_code {
@@ -128,9 +132,10 @@ impl Worker {
     fn spawn_tool(&mut self, path: &Path, attempt: u32) {
         let invoked = self.shared.state().call(path).map(|call| {
             let (tool, arguments) = (call.tool.clone(), Arc::clone(&call.arguments));
-            (Invocation { tool, arguments, flags: call.flags, attempt }, call.edited)
+            (Invocation { tool, arguments, flags: call.flags, attempt }, call.edited, call.detached)
         });
-        let Some((call, edited)) = invoked else { return };
+        let Some((call, edited, detached)) = invoked else { return };
+        let detached = detached.then(|| self.detached_call(path, &call));
         let definition = self.frames.tool(path, &call.tool).cloned();
         let loop_at = path.parent().and_then(|loop_at| self.frames.loop_at(&loop_at).cloned());
         let Some(scope) = self.scope(path.clone()) else { return };
@@ -146,8 +151,12 @@ impl Worker {
                 (Ok(()), Some((ToolBody::Function { execute, .. }, timeout))) => {
                     let (tool, execute) = (definition.as_ref().map(Arc::clone), Arc::clone(execute));
                     let (arguments, inner) = (Arc::clone(&call.arguments), scope.clone());
-                    let running = around(loop_at.as_deref(), &scope, &call, move || {
-                        Box::pin(async move { execute(arguments, at_home(tool.as_deref(), inner)?).await })
+                    // The performer of a detached call limits its time.
+                    let timeout = detached.as_ref().map_or(timeout, |_| Duration::MAX);
+                    let executor = shared.runner.executor.clone();
+                    let running = around(loop_at.as_deref(), &scope, &call, move || match detached {
+                        Some(call) => performed(executor, call),
+                        None => Box::pin(async move { execute(arguments, at_home(tool.as_deref(), inner)?).await }),
                     });
                     let limited = match shared.runner.paused_clock {
                         true => limited_by(&*shared.runner.clock, timeout, running).await,

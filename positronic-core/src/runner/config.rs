@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use indexmap::IndexMap;
 
+use super::detached::ToolExecutor;
 use super::feed::Feeds;
 use super::histories::Histories;
 use super::lease::{HeldLease, LeaseKeeper};
@@ -121,6 +122,12 @@ pub struct Runner {
     pub(super) unattended: Unattended,
     #[builder(default, setter(skip))]
     pub(super) actions: ActionSet,
+    /// Performs tool calls apart from the workers.
+    #[builder(default, setter(skip))]
+    pub(super) executor: Option<Arc<dyn ToolExecutor>>,
+    /// Whether the caller continues the runs after a wait, instead of this runner.
+    #[builder(default, setter(skip))]
+    pub(super) driven: bool,
 }
 
 impl Runner {
@@ -129,6 +136,13 @@ impl Runner {
     pub fn sink(mut self, sink: impl EventSink) -> Self {
         self.sinks.push(Feeds::new(Arc::new(sink)));
         self
+    }
+
+    /// Lets an executor perform the tool calls that it takes, apart from the workers of their runs; see
+    /// [`detached`](super::detached).
+    #[must_use]
+    pub fn tool_executor(self, executor: impl ToolExecutor) -> Self {
+        Self { executor: Some(Arc::new(executor)), ..self }
     }
 
     /// Registers a brain by its title, for its runs and for `cx.brains()`.

@@ -132,7 +132,7 @@ impl Runner {
             prompts.apply(event);
         }
         let folded = Folded { state, prompts, summary, snapshot: Seq(0) };
-        let served = folded.state.start.fired.is_some();
+        let served = self.driven || folded.state.start.fired.is_some();
         let shared = Shared::new(self.clone(), run.clone(), Some(Arc::clone(&definition)), served, folded);
         shared.feed(Seq(0));
         let begun = shared.state().clone();
@@ -155,7 +155,7 @@ impl Runner {
 
     fn attended(&self, run: RunId, definition: Option<Arc<BrainDefinition>>, folded: Folded) -> RunHandle<Value> {
         let next = folded.state.next;
-        let shared = Shared::new(self.clone(), run, definition, false, folded);
+        let shared = Shared::new(self.clone(), run, definition, self.driven, folded);
         shared.feed(next);
         tokio::spawn(attend(Arc::clone(&shared), None));
         RunHandle::new(shared)

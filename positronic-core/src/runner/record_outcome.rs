@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::catch::caught_now;
+use super::detached::InDoubt;
 use super::report::Outcome;
 use super::stop::Stop;
 use super::worker::Worker;
@@ -65,6 +66,9 @@ impl Worker {
         let reply = match result.and_then(checked) {
             Ok(reply) => reply,
             Err(error) => {
+                if let Some(InDoubt(reason)) = error.source().downcast_ref::<InDoubt>() {
+                    return Some(machine::Outcome::ToolInDoubt { reason: reason.clone() });
+                }
                 let retries = self.frames.tool(path, &tool).map_or(0, |tool| tool.retries);
                 return Some(machine::Outcome::ToolFailed { error, attempt, retries });
             }
@@ -89,7 +93,7 @@ impl Worker {
 }
 
 /// Applies a tool's updates in order, all or none.
-fn updated(document: &StateValue, updates: Vec<crate::definition::Update>) -> Result<Option<Value>> {
+pub(super) fn updated(document: &StateValue, updates: Vec<crate::definition::Update>) -> Result<Option<Value>> {
     if updates.is_empty() {
         return Ok(None);
     }

@@ -182,6 +182,7 @@ impl Worker {
 
     async fn drive(&mut self) -> Result<Left, Stop> {
         self.end_broken().await?;
+        self.attach_detached();
         self.take_mail().await?;
         loop {
             let leaves = self.leaves();

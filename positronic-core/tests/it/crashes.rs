@@ -96,7 +96,7 @@ fn asks_for_it() -> ScriptedModel {
 
 fn attempts(log: &[Arc<Event>]) -> Vec<u32> {
     let attempt = |event: &Arc<Event>| match &event.kind {
-        EventKind::LoopToolStart { attempt } | EventKind::StepStart { attempt } => Some(*attempt),
+        EventKind::LoopToolStart { attempt, .. } | EventKind::StepStart { attempt } => Some(*attempt),
         _ => None,
     };
     log.iter().filter_map(attempt).collect()

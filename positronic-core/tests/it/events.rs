@@ -123,6 +123,7 @@ fn examples() -> Vec<Value> {
         }),
         json!({"type": "LOOP_TOOL_START"}),
         json!({"type": "LOOP_TOOL_START", "attempt": 1}),
+        json!({"type": "LOOP_TOOL_START", "detached": true}),
         json!({"type": "LOOP_TOOL_RETRY", "attempt": 0, "message": "no", "due": 9}),
         json!({"type": "LOOP_TOOL_RESULT", "result": {"type": "success", "output": null}}),
         json!({"type": "LOOP_TOOL_RESULT", "result": {"type": "error", "message": "no"}, "duration": 3, "change": patch}),

@@ -15,6 +15,7 @@ mod bench;
 mod code;
 mod crash;
 mod decisions;
+mod detached;
 mod faults;
 mod follow;
 mod interrupted;

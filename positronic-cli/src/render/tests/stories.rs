@@ -154,7 +154,7 @@ impl Story {
     }
 
     pub(crate) fn run(self, at: &str) -> Self {
-        self.event(at, EventKind::LoopToolStart { attempt: 0 })
+        self.event(at, EventKind::LoopToolStart { attempt: 0, detached: false })
     }
 
     pub(crate) fn result(self, at: &str, millis: i64, result: ToolResult) -> Self {
@@ -297,7 +297,7 @@ pub(crate) fn failing() -> Story {
     let story = story
         .event("Chat/0.0", retry)
         .after(200)
-        .event("Chat/0.0", EventKind::LoopToolStart { attempt: 1 })
+        .event("Chat/0.0", EventKind::LoopToolStart { attempt: 1, detached: false })
         .result(
             "Chat/0.0",
             700,

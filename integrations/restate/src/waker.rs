@@ -1,0 +1,145 @@
+//! Work that reaches the store without Restate: decisions of other programs, due triggers, runs without a workflow.
+//!
+//! A decision that another program appends to the store reaches no promise. So each endpoint lists the runs that have work
+//! and no worker, once a second and after each append of its own process, and wakes their workflows. A run without a
+//! workflow gets one. The endpoint also starts the runs of due triggers.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use positronic_core::record::{RunId, RunSummary, Seq, Timer};
+use positronic_core::runner::{Client, Clock as _, FireError, Runner, SystemClock};
+use positronic_core::store::{RunFilter, StoreError, Watcher};
+use serde_json::Value;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::ingress::Ingress;
+use crate::names;
+use crate::protocol::WakeRequest;
+
+/// How often the work is listed.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// The longest pause until the same work is reported again.
+const PAUSE: Duration = Duration::from_secs(60);
+
+/// The largest number of runs per brain that are listed at once.
+const LIMIT: usize = 1000;
+
+/// Wakes workflows and starts the runs of triggers.
+pub(crate) struct Waker {
+    pub(crate) runner: Runner,
+    pub(crate) ingress: Ingress,
+    pub(crate) titles: Vec<String>,
+}
+
+/// Notifies the waker of appends in this process.
+#[derive(Default)]
+struct Bell(Notify);
+
+impl Watcher for Bell {
+    fn appended(&self, _: &RunId, _: Seq) {
+        self.0.notify_one();
+    }
+}
+
+impl Waker {
+    /// Works until it is dropped.
+    pub(crate) async fn work(self) {
+        let client = self.runner.client();
+        let bell = Arc::new(Bell::default());
+        let watcher: Arc<dyn Watcher> = Arc::clone(&bell) as Arc<dyn Watcher>;
+        client.store().watch(None, Arc::downgrade(&watcher) as Weak<dyn Watcher>);
+        let (mut woken, mut fired) = (Attempts::default(), Attempts::default());
+        loop {
+            let listed = Instant::now();
+            self.wake(&client, &mut woken).await;
+            self.fire(&client, &mut fired).await;
+            // A worker appends many events, and a list reads the store.
+            tokio::select! {
+                () = bell.0.notified() => tokio::time::sleep_until(listed + LOOK / 10).await,
+                () = tokio::time::sleep(LOOK) => {}
+            }
+        }
+    }
+
+    async fn wake(&self, client: &Client, woken: &mut Attempts) {
+        let mut due = Vec::new();
+        for title in &self.titles {
+            match unattended(client, title).await {
+                Ok(rows) => due.extend(rows),
+                Err(error) => tracing::warn!(%error, brain = title, "cannot list the runs with work"),
+            }
+        }
+        woken.retain(|run| due.iter().any(|row| row.run.as_str() == run));
+        for row in due.into_iter().filter(|row| woken.again(row.run.as_str(), row.next.0)) {
+            let (service, run) = (names::workflow(&row.brain), row.run.as_str());
+            let sent = self.ingress.call(&[&service, run, "wake", "send"], &WakeRequest { next: row.next }, None).await;
+            if let Err(error) = sent.map(|_: Value| ()) {
+                tracing::warn!(run, %error, "cannot wake the workflow");
+            }
+        }
+    }
+
+    async fn fire(&self, client: &Client, fired: &mut Attempts) {
+        let due = match client.due_triggers().await {
+            Ok(due) => due,
+            Err(error) => return tracing::warn!(%error, "cannot list the due triggers"),
+        };
+        let is_own = |timer: &Timer| self.titles.iter().any(|title| **title == *timer.brain);
+        fired.retain(|id| due.iter().any(|timer| timer.trigger.id.as_str() == id));
+        for timer in due.into_iter().filter(is_own) {
+            let id = timer.trigger.id.as_str();
+            if !fired.again(id, timer.trigger.due.0.unsigned_abs()) {
+                continue;
+            }
+            match self.runner.fire(&timer).await {
+                Ok(run) => tracing::info!(trigger = id, run = %run.id(), "started the run of the trigger"),
+                Err(FireError::Busy { .. } | FireError::Gone { .. }) => {}
+                Err(error) => tracing::warn!(trigger = id, %error, "cannot start the run of the trigger"),
+            }
+        }
+    }
+}
+
+/// Lists the runs of a brain that have work and no worker.
+async fn unattended(client: &Client, title: &str) -> Result<Vec<RunSummary>, StoreError> {
+    let filter = RunFilter::builder().brain(title).due(SystemClock.now()).limit(LIMIT).build();
+    let mut rows = Vec::new();
+    for row in client.store().runs(&filter).await? {
+        if client.worker(&row).await?.is_none() {
+            rows.push(row);
+        }
+    }
+    Ok(rows)
+}
+
+/// When the same work was reported, and when it is reported again.
+#[derive(Default)]
+struct Attempts(HashMap<String, Attempt>);
+
+struct Attempt {
+    mark: u64,
+    again: Instant,
+    pause: Duration,
+}
+
+impl Attempts {
+    fn retain(&mut self, is_due: impl Fn(&str) -> bool) {
+        self.0.retain(|id, _| is_due(id));
+    }
+
+    /// Returns whether work is reported now: at once if its mark is new, then after growing pauses.
+    fn again(&mut self, id: &str, mark: u64) -> bool {
+        let now = Instant::now();
+        let pause = match self.0.get(id).filter(|known| known.mark == mark) {
+            Some(known) if now < known.again => return false,
+            Some(known) => (known.pause * 2).min(PAUSE),
+            None => LOOK,
+        };
+        self.0.insert(id.to_owned(), Attempt { mark, again: now + pause, pause });
+        true
+    }
+}
