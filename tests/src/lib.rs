@@ -32,6 +32,7 @@ pages! {
     testing: "docs/guide/testing.md",
     durability: "docs/guide/durability.md",
     machines: "docs/guide/machines.md",
+    restate: "docs/guide/restate.md",
     embedding: "docs/guide/embedding.md",
     command_line: "docs/guide/command-line.md",
     models: "docs/guide/models.md",

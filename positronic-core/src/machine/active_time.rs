@@ -8,11 +8,10 @@
 //!
 //! The time after a worker's last event does not count if another worker continues the run.
 
-use serde::{Deserialize, Serialize};
-
 use crate::record::micros::micros;
 use crate::record::{Event, LimitKind, Path, StageKind};
 
+use super::active_frame::ActiveFrame;
 use super::call::{Call, CallPhase};
 use super::limits::Bound;
 use super::loop_frame::{LoopFrame, LoopPhase};
@@ -47,32 +46,6 @@ impl RunState {
             self.add_active(&path, if throughout { passed } else { logged.min(passed) });
         }
         self.worker_at = event.clock();
-    }
-}
-
-/// A frame that was active before the first signal since the worker's last event.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ActiveFrame {
-    path: Path,
-    /// How long it was active by the times of the signals, in microseconds.
-    logged: u64,
-    /// Whether it was active all the time.
-    throughout: bool,
-}
-
-impl ActiveFrame {
-    const fn new(path: Path, logged: u64) -> Self {
-        Self { path, logged, throughout: true }
-    }
-
-    /// Continues it until the next event.
-    fn until(mut self, active: &[Path], logged: u64) -> Self {
-        if active.contains(&self.path) {
-            self.logged = self.logged.saturating_add(logged);
-        } else {
-            self.throughout = false;
-        }
-        self
     }
 }
 

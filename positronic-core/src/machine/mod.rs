@@ -18,6 +18,7 @@
 //! A run is a tree of frames. A `BrainFrame` is at one of its stages; a loop's `LoopFrame` has the calls of the
 //! current batch, and a `Call` may have the frame of its nested brain. Only open work has a frame.
 
+mod active_frame;
 mod active_time;
 mod admit;
 mod apply;
@@ -53,7 +54,7 @@ pub use summary::summary;
 pub use waiting::{Waiting, WaitingOn, why};
 
 #[doc(hidden)]
-pub use active_time::ActiveFrame;
+pub use active_frame::ActiveFrame;
 #[doc(hidden)]
 pub use admit::{SchemaCheck, admit};
 #[doc(hidden)]

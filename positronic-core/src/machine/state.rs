@@ -11,7 +11,7 @@ use crate::record::{
     Seq, Shape, SignalId, StageKind, StageShape, Start, Timestamp, Usage, parent_of, segments_of,
 };
 
-use super::active_time::ActiveFrame;
+use super::active_frame::ActiveFrame;
 use super::call::{Call, CallPhase};
 use super::grants::{Grants, SharedLimits, Spending};
 use super::loop_frame::LoopFrame;

@@ -41,10 +41,9 @@ impl Worker {
     /// Returns whether the executor performs a call that is about to start.
     pub(in crate::runner) fn is_taken(&self, state: &RunState, path: &Path, attempt: u32) -> bool {
         let Some((executor, call)) = self.shared.runner.executor.as_ref().zip(state.call(path)) else { return false };
-        let is_function = self
-            .frames
-            .tool(path, &call.tool)
-            .is_some_and(|tool| tool.owner.is_none() && matches!(tool.body, ToolBody::Function { .. }));
+        let is_function = self.frames.tool(path, &call.tool).is_some_and(|tool| {
+            tool.owner.is_none() && !tool.foreign && matches!(tool.body, ToolBody::Function { .. })
+        });
         let (tool, arguments) = (call.tool.clone(), Arc::clone(&call.arguments));
         let invocation = Invocation { tool, arguments, flags: call.flags, attempt };
         is_function && executor.takes(&self.detached_call(path, &invocation))
