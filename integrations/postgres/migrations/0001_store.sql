@@ -423,7 +423,9 @@ CREATE FUNCTION due_runs(
 -- The list of runs decides about the plan.
 SET plan_cache_mode = force_custom_plan AS $$
 BEGIN
-    PERFORM end_leases(NULL);
+    IF EXISTS (SELECT FROM leases l WHERE l.until <= clock_timestamp()) THEN
+        PERFORM end_leases(NULL);
+    END IF;
     RETURN QUERY WITH free AS (
         SELECT r.key FROM runs r
         WHERE r.wake <= p_now AND r.wake IS NOT NULL AND r.owner IS NULL
