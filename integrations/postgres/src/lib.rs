@@ -32,8 +32,8 @@
 //! # Guarantees
 //!
 //! An append is one statement, so it is one transaction and one round trip. It locks the run's row, checks the expected
-//! number and the epoch, and writes the events, the row, pending items, webhooks, timers, references to files and the
-//! snapshot: all or nothing, as durable as the server's `synchronous_commit` says. If the answer is lost, the append fails
+//! number and the epoch, and writes the events, the row, pending items, webhooks, timers, references to files, sinks and
+//! the snapshot: all or nothing, as durable as the server's `synchronous_commit` says. If the answer is lost, the append fails
 //! with [`StoreError::Unknown`](positronic_core::store::StoreError::Unknown); if it was never sent, with
 //! [`StoreError::Failed`](positronic_core::store::StoreError::Failed).
 //!
