@@ -81,6 +81,10 @@ impl HeldLease {
         self.lease.owner()
     }
 
+    pub(super) const fn ttl(&self) -> Option<Duration> {
+        self.lease.ttl()
+    }
+
     pub(super) fn is_lost(&self) -> bool {
         *self.lost.borrow()
     }

@@ -43,6 +43,7 @@ impl Worker {
         let waits = new_events.iter().any(|event| matches!(event.kind, EventKind::LoopWait { .. }));
         self.mail_unread |= waits;
         if !new_events.is_empty() && self.append_outcome(path, new_events).await? && waits {
+            self.unrecorded = None;
             self.spawn_announced();
             // The webhook may have arrived before. After a crash right here, the next worker reads the
             // mailbox.

@@ -62,7 +62,8 @@ async fn attend_within(shared: Arc<Shared>, mut begun: Option<Box<Worker>>) {
                 Left::Lost => _ = backoffs.clear(&shared.run),
                 Left::Failed(stop) => {
                     shared.publish(Phase::Stopped(stop.into()));
-                    look = rest();
+                    // Not at once, so that those who wait for the run see the reason.
+                    look = rest().or(Some(LOOK));
                 }
             }
         }

@@ -39,6 +39,8 @@ pub(super) struct Worker {
     /// Effects whose intents are in the log and that the worker starts next.
     pub(super) announced: Vec<Effect>,
     flights: HashMap<Path, Flight>,
+    /// The effect that has ended and whose outcome is being appended.
+    pub(super) unrecorded: Option<Path>,
     incoming: mpsc::UnboundedReceiver<Box<Report>>,
     held: Vec<Report>,
     /// How many outcomes must be settled before a new effect begins, in lockstep.
@@ -107,6 +109,7 @@ impl Worker {
             used_answers: HashMap::new(),
             announced: Vec::new(),
             flights: HashMap::new(),
+            unrecorded: None,
             incoming,
             held: Vec::new(),
             unsettled: 0,
@@ -122,20 +125,22 @@ impl Worker {
     pub(super) async fn work(mut self: Box<Self>) -> Left {
         // A panic must not leave the handle's waiters without an answer.
         let driven = AssertUnwindSafe(self.drive()).catch_unwind().await;
-        let mut in_flight: Vec<_> = self.flights.keys().filter(|path| !self.is_detached(path)).cloned().collect();
+        let unrecorded = self.flights.keys().chain(&self.unrecorded);
+        let mut in_flight: Vec<_> = unrecorded.filter(|path| !self.is_detached(path)).cloned().collect();
         in_flight.sort_by_key(order);
         for (_, flight) in self.flights.drain() {
             flight.task.abort();
         }
         let stop = match driven.unwrap_or_else(|panic| Err(Stop::Panicked(panicked(&*panic).to_string()))) {
             Ok(left) => return left,
-            Err(Stop::Lost) => {
+            Err(Stop::Lost) if in_flight.is_empty() || self.lease.ttl().is_none() => {
                 tracing::warn!(run = %self.shared.run, ?in_flight, "another worker has claimed the run");
                 return Left::Lost;
             }
-            // Another worker may claim the run from now on, so this one writes nothing more.
-            Err(Stop::LeaseLost { owner, .. }) => {
-                let stop = Stop::LeaseLost { owner, in_flight };
+            // Another worker may claim the run from now on, so this one writes nothing more. If one has, then the lease has
+            // lapsed, although this worker's clock has not shown it yet.
+            Err(Stop::LeaseLost { .. } | Stop::Lost) => {
+                let stop = Stop::LeaseLost { owner: self.lease.owner().to_owned(), in_flight };
                 tracing::error!(run = %self.shared.run, reason = %stop, "the run's worker stops");
                 return Left::Failed(stop);
             }
@@ -464,7 +469,9 @@ impl Worker {
             }
             Report::Done { path, outcome } => {
                 self.flights.remove(&path);
+                self.unrecorded = Some(path.clone());
                 self.record_outcome(&path, outcome).await?;
+                self.unrecorded = None;
                 // A question that is sent again is in flight under the same path.
                 if !self.is_in_flight(&path) {
                     self.used_answers.remove(&path);

@@ -57,6 +57,23 @@ async fn cut_off_worker_stops_before_another_one_takes_over() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn call_that_ended_without_a_record_counts_as_abandoned() {
+    let (store, ledger) = (MemoryStore::new().lease_ttl(TTL), Ledger::default());
+    let line = Connection::new(&store, 1, 0, 0);
+    let runner = machine(line.clone(), TestClock::default(), &ledger, 12_000);
+    let run = runner.start(shop(&ledger), ()).await.unwrap();
+    tokio::time::sleep(seconds(11)).await;
+    line.cut(true);
+
+    let Settled::Stopped(ResumeError::LeaseLost { in_flight, .. }) = run.settled().await else {
+        panic!("{:?}", run.state())
+    };
+
+    assert_eq!(in_flight, [call("Work/0.1")]);
+    assert!(ledger.all()[&(run.id().clone(), "Work/0.1".to_owned())][0].completed);
+}
+
+#[tokio::test(start_paused = true)]
 async fn worker_continues_its_run_under_a_new_lease_after_an_outage() {
     let (store, ledger) = (MemoryStore::new().lease_ttl(TTL), Ledger::default());
     let line = Connection::new(&store, 1, 0, 0);

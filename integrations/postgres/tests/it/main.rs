@@ -11,6 +11,7 @@
 
 mod limits;
 mod opening;
+#[allow(dead_code, reason = "the other tests use the rest")]
 mod server;
 mod suite;
 mod watching;

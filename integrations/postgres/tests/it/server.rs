@@ -6,6 +6,7 @@
 //! its input.
 
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -23,8 +24,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A running server.
 pub(crate) struct Server {
     pub(crate) port: u16,
-    /// The shell that stops the server when its input ends.
-    _child: Child,
+    /// The shell that restarts the server for each line of its input, and stops it when its input ends.
+    child: Child,
+    folder: PathBuf,
 }
 
 static SERVER: OnceLock<Result<Server, String>> = OnceLock::new();
@@ -35,26 +37,65 @@ pub(crate) struct Database {
     pub(crate) schema: String,
 }
 
+/// The settings of a server for tests.
+const SETTINGS: &[&str] = &["fsync=off", "shared_buffers=32MB"];
+
 /// Returns a new schema, or `None` if there is no server, for which the test is skipped.
 #[expect(clippy::unused_async, reason = "the suite awaits it in its runtime")]
 pub(crate) async fn database() -> Option<Database> {
-    database_with(&["fsync=off", "shared_buffers=32MB"])
+    database_with(SETTINGS)
 }
 
 /// Returns a new schema; the first call starts the server with these settings.
 pub(crate) fn database_with(settings: &[&str]) -> Option<Database> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
-    let server = match SERVER.get_or_init(|| start(settings)) {
-        Ok(server) => server,
+    let server = usable(SERVER.get_or_init(|| start(settings)).as_ref())?;
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    Some(Database { url: server.url(), schema: format!("Test {number}") })
+}
+
+/// Returns a server of its own for a test that restarts it, or `None` if there is none.
+pub(crate) fn own_server() -> Option<Server> {
+    usable(start(SETTINGS))
+}
+
+fn usable<T, E: std::fmt::Display>(server: Result<T, E>) -> Option<T> {
+    match server {
+        Ok(server) => Some(server),
         Err(reason) => {
             assert!(std::env::var_os("CI").is_none(), "no PostgreSQL server: {reason}");
             eprintln!("skipped: no PostgreSQL server: {reason}");
-            return None;
+            None
         }
-    };
-    let number = COUNT.fetch_add(1, Ordering::Relaxed);
-    let url = format!("postgres://tester@127.0.0.1:{}/postgres", server.port);
-    Some(Database { url, schema: format!("Test {number}") })
+    }
+}
+
+impl Server {
+    fn url(&self) -> String {
+        format!("postgres://tester@127.0.0.1:{}/postgres", self.port)
+    }
+
+    /// Returns the server's schema.
+    pub(crate) fn database(&self) -> Database {
+        Database { url: self.url(), schema: "Test".to_owned() }
+    }
+
+    /// Restarts the server as `pg_ctl restart -m immediate` does, and waits until it is ready.
+    pub(crate) fn restart(&mut self) {
+        let before = self.starts();
+        writeln!(self.child.stdin.as_mut().unwrap(), "restart").unwrap();
+        let deadline = Instant::now() + PATIENCE;
+        while self.starts() == before {
+            assert!(Instant::now() < deadline, "the server does not start again");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Returns how often the server has become ready.
+    fn starts(&self) -> usize {
+        let log = fs::read_to_string(self.folder.join("log")).unwrap_or_default();
+        log.matches("database system is ready to accept connections").count()
+    }
 }
 
 impl Database {
@@ -122,8 +163,13 @@ fn start(settings: &[&str]) -> Result<Server, String> {
     }
     let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).map_err(text)?.port();
     // The shell ignores the end of the terminal's session, and `read` returns when this process has ended.
-    let script =
-        "trap '' INT HUP; \"$@\" >\"$0/log\" 2>&1 </dev/null & read -r _; kill -QUIT $! && wait $!; rm -rf \"$0\"";
+    let script = "trap '' INT HUP
+        serve() { \"$@\" >>\"$folder/log\" 2>&1 </dev/null & }
+        folder=$0
+        serve \"$@\"
+        while read -r _; do kill -QUIT $!; wait $!; serve \"$@\"; done
+        kill -QUIT $! && wait $!
+        rm -rf \"$folder\"";
     let server = unprivileged(is_root, &programs.join("postgres"));
     let child = Command::new("sh")
         .arg("-c")
@@ -141,15 +187,14 @@ fn start(settings: &[&str]) -> Result<Server, String> {
         .stdin(Stdio::piped())
         .spawn()
         .map_err(text)?;
+    let server = Server { port, child, folder };
     let deadline = Instant::now() + PATIENCE;
-    loop {
-        let log = fs::read_to_string(folder.join("log")).unwrap_or_default();
-        if log.contains("database system is ready to accept connections") {
-            return Ok(Server { port, _child: child });
-        }
+    while server.starts() == 0 {
         if Instant::now() > deadline {
+            let log = fs::read_to_string(server.folder.join("log")).unwrap_or_default();
             return Err(format!("the server does not answer: {log}"));
         }
         std::thread::sleep(Duration::from_millis(50));
     }
+    Ok(server)
 }
