@@ -58,6 +58,16 @@ CREATE TABLE saved_prompts (
     PRIMARY KEY (key, next)
 );
 
+-- The durable sinks of runs: the next event for each, and the worker that feeds it.
+CREATE TABLE sinks (
+    key bigint NOT NULL,
+    sink text COLLATE "C" NOT NULL,
+    next bigint NOT NULL,
+    feeder text COLLATE "C",
+    PRIMARY KEY (key, sink)
+) WITH (fillfactor = 70);
+CREATE INDEX sinks_by_feeder ON sinks (sink, feeder) WHERE feeder IS NOT NULL;
+
 CREATE TABLE signals (
     key bigint NOT NULL,
     signal text COLLATE "C" NOT NULL,
@@ -170,6 +180,8 @@ CREATE FUNCTION append_events(
     p_files text[], p_signals text[], p_signal_seqs bigint[],
     p_snapshot_next bigint, p_snapshot_version bigint, p_snapshot text,
     p_prompts_first bigint, p_prompts_next bigint, p_prompts_version bigint, p_prompts text,
+    -- The durable sinks that the claiming worker feeds.
+    p_sinks text[], p_feeder text,
     OUT refusal text, OUT name text, OUT number bigint, OUT taker text
 ) LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
@@ -297,6 +309,10 @@ BEGIN
             ON CONFLICT (key, next) DO UPDATE SET
                 first = excluded.first, version = excluded.version, content = excluded.content;
     END IF;
+    IF p_feeder IS NOT NULL AND cardinality(p_sinks) > 0 THEN
+        INSERT INTO sinks (key, sink, next, feeder) SELECT DISTINCT v_key, s, 0, p_feeder FROM unnest(p_sinks) s
+            ON CONFLICT (key, sink) DO UPDATE SET feeder = excluded.feeder;
+    END IF;
 END
 $$;
 
@@ -368,6 +384,7 @@ BEGIN
     DELETE FROM pending p WHERE p.key = v_key;
     DELETE FROM snapshots s WHERE s.key = v_key;
     DELETE FROM saved_prompts s WHERE s.key = v_key;
+    DELETE FROM sinks s WHERE s.key = v_key;
     DELETE FROM signals s WHERE s.key = v_key;
     DELETE FROM run_blobs b WHERE b.key = v_key;
     DELETE FROM runs r WHERE r.key = v_key;
@@ -423,5 +440,50 @@ BEGIN
         RETURNING r.summary, r.failures, r.wake, r.started, r.run
     )
     SELECT h.summary, h.failures FROM held h ORDER BY h.wake, h.started, h.run;
+END
+$$;
+
+-- Sets the next event of a run for a sink. With p_done, that worker stops feeding it if it has all events now.
+CREATE FUNCTION set_sink_position(p_run text, p_sink text, p_next bigint, p_done text)
+RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+    v_key bigint;
+    v_end bigint;
+BEGIN
+    IF p_done IS NULL THEN
+        UPDATE sinks s SET next = p_next
+            WHERE s.key = (SELECT r.key FROM runs r WHERE r.run = p_run) AND s.sink = p_sink AND s.next < p_next;
+        RETURN;
+    END IF;
+    -- No append can pass between the look at the end of the log and the change.
+    SELECT r.key, r.next INTO v_key, v_end FROM runs r WHERE r.run = p_run FOR SHARE;
+    UPDATE sinks s SET next = greatest(s.next, p_next),
+        feeder = CASE WHEN s.feeder = p_done AND p_next >= v_end THEN NULL ELSE s.feeder END
+        WHERE s.key = v_key AND s.sink = p_sink;
+END
+$$;
+
+-- Makes a worker feed runs of workers without a live lease to a sink, and returns these runs. It looks up each feeder
+-- once, however many runs it feeds.
+CREATE FUNCTION take_sink(p_sink text, p_owner text, p_limit bigint)
+RETURNS TABLE (run text) LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+    RETURN QUERY WITH RECURSIVE feeders (feeder) AS (
+        SELECT min(s.feeder) FROM sinks s WHERE s.sink = p_sink AND s.feeder IS NOT NULL
+        UNION ALL
+        SELECT (SELECT min(s.feeder) FROM sinks s WHERE s.sink = p_sink AND s.feeder > f.feeder)
+            FROM feeders f WHERE f.feeder IS NOT NULL
+    ), lost AS (
+        SELECT f.feeder FROM feeders f WHERE f.feeder IS NOT NULL
+            AND NOT EXISTS (SELECT FROM leases l WHERE l.owner = f.feeder AND l.until > clock_timestamp())
+    ), free AS (
+        SELECT s.key FROM lost l JOIN sinks s ON s.sink = p_sink AND s.feeder = l.feeder
+        LIMIT p_limit
+        FOR NO KEY UPDATE OF s SKIP LOCKED
+    ), taken AS (
+        UPDATE sinks s SET feeder = p_owner FROM free f WHERE s.key = f.key AND s.sink = p_sink
+        RETURNING s.key
+    )
+    SELECT r.run FROM taken t JOIN runs r ON r.key = t.key;
 END
 $$;

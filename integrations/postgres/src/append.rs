@@ -47,7 +47,7 @@ impl Encoded {
 
     /// Returns the statement.
     pub(crate) fn statement(&self, schema: &str) -> Statement {
-        let marks: Vec<_> = (1..=43).map(|place| format!("${place}")).collect();
+        let marks: Vec<_> = (1..=45).map(|place| format!("${place}")).collect();
         let sql = format!("SELECT refusal, name, number, taker FROM {schema}.append_events({})", marks.join(", "));
         let (append, row, timers) = (&self.append, &self.append.index.summary, &self.timers);
         let lines: Vec<&str> = self.lines.iter().map(|line| &**line).collect();
@@ -108,6 +108,8 @@ impl Encoded {
             .bind(prompts.map(|part| number(part.next.0)))
             .bind(prompts.map(|part| i64::from(part.version)))
             .bind(prompts.map(|part| part.content.as_str()))
+            .bind(append.sinks.iter().map(|sink| owned(sink)).collect::<Vec<_>>())
+            .bind(append.claimant().map(owned))
     }
 
     /// Reads the outcome.

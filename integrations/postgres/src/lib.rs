@@ -71,6 +71,7 @@ mod query;
 mod rows;
 mod schema;
 mod search;
+mod sinks;
 mod store;
 mod text;
 mod timers;

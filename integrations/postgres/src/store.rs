@@ -18,7 +18,7 @@ use crate::connections::{Connections, Statement, get, statement};
 use crate::failure::{Access, DbError, Place};
 use crate::options::PostgresOptions;
 use crate::rows::{encode, no_such, seq};
-use crate::{blobs, leases, mailbox, query, schema, search, timers};
+use crate::{blobs, leases, mailbox, query, schema, search, sinks, timers};
 
 /// The schema if neither the options nor the address name one.
 const SCHEMA: &str = "positronic";
@@ -383,6 +383,29 @@ impl EventStore for PostgresStore {
                 rows.iter().map(part).collect()
             },
         ))
+    }
+
+    fn sink_position<'a>(&'a self, run: &'a RunId, sink: &'a str) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {
+        Box::pin(self.read_rows(move |schema| sinks::position(schema, run, sink), |rows| sinks::next(&rows)))
+    }
+
+    fn set_sink_position<'a>(
+        &'a self,
+        run: &'a RunId,
+        sink: &'a str,
+        next: Seq,
+        done: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(self.write_rows(move |schema| sinks::set(schema, run, sink, next, done), |_| Ok(())))
+    }
+
+    fn take_sink<'a>(
+        &'a self,
+        sink: &'a str,
+        owner: &'a str,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<RunId>, StoreError>> {
+        Box::pin(self.write_rows(move |schema| sinks::take(schema, sink, owner, limit), |rows| sinks::taken(&rows)))
     }
 
     fn remove<'a>(&'a self, runs: &'a [RunId]) -> BoxFuture<'a, Result<usize, StoreError>> {

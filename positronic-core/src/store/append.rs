@@ -95,7 +95,8 @@ impl Append {
     }
 
     /// Returns the owner of the last claim among the events.
-    pub(super) fn claimant(&self) -> Option<&str> {
+    #[must_use]
+    pub fn claimant(&self) -> Option<&str> {
         self.events.iter().rev().find_map(|event| match &event.kind {
             EventKind::RunClaimed { owner, .. } => Some(owner.as_str()),
             _ => None,

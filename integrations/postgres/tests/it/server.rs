@@ -37,18 +37,26 @@ pub(crate) struct Database {
     pub(crate) schema: String,
 }
 
+/// The settings of a server for tests.
+const SETTINGS: &[&str] = &["fsync=off", "shared_buffers=32MB"];
+
 /// Returns a new schema, or `None` if there is no server, for which the test is skipped.
 #[expect(clippy::unused_async, reason = "the suite awaits it in its runtime")]
 pub(crate) async fn database() -> Option<Database> {
+    database_with(SETTINGS)
+}
+
+/// Returns a new schema; the first call starts the server with these settings.
+pub(crate) fn database_with(settings: &[&str]) -> Option<Database> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
-    let server = usable(SERVER.get_or_init(start).as_ref())?;
+    let server = usable(SERVER.get_or_init(|| start(settings)).as_ref())?;
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
     Some(Database { url: server.url(), schema: format!("Test {number}") })
 }
 
 /// Returns a server of its own for a test that restarts it, or `None` if there is none.
 pub(crate) fn own_server() -> Option<Server> {
-    usable(start())
+    usable(start(SETTINGS))
 }
 
 fn usable<T, E: std::fmt::Display>(server: Result<T, E>) -> Option<T> {
@@ -135,7 +143,7 @@ fn unprivileged(is_root: bool, program: &Path) -> Command {
     command
 }
 
-fn start() -> Result<Server, String> {
+fn start(settings: &[&str]) -> Result<Server, String> {
     let programs = programs()?;
     let text = |error: std::io::Error| error.to_string();
     let user = Command::new("id").arg("-u").output().map_err(text)?;
@@ -173,8 +181,8 @@ fn start() -> Result<Server, String> {
         .arg(&data)
         .args(["-p", &port.to_string(), "-k"])
         .arg(&folder)
-        .args(["-c", "listen_addresses=127.0.0.1", "-c", "fsync=off", "-c", "max_connections=400"])
-        .args(["-c", "shared_buffers=32MB"])
+        .args(["-c", "listen_addresses=127.0.0.1", "-c", "max_connections=400"])
+        .args(settings.iter().flat_map(|setting| ["-c", setting]))
         .current_dir(&folder)
         .stdin(Stdio::piped())
         .spawn()
