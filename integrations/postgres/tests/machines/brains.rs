@@ -9,7 +9,7 @@ use positronic_core::prelude::*;
 use positronic_core::record::ModelRequest;
 use serde_json::json;
 
-use crate::dialogues::{Called, Dialogue, in_the_file, say};
+use crate::dialogues::{Called, Dialogue, in_the_file};
 use crate::ledger::Ledger;
 
 /// How many calls a run of the brain `Counter` has.
@@ -85,7 +85,15 @@ pub(crate) fn dialogue(dialogue: &Dialogue, ledger: &Ledger) -> Brain {
     });
     let (tools, id): (Vec<Tool>, _) = (tools.collect(), dialogue.id.clone());
     let opening = dialogue.turns[0].user.clone();
-    brain(&dialogue.id).r#loop("Work", move |cx| say(cx.system(&id).input(&opening).tools(tools.clone())).unlimited())
+    brain(&dialogue.id).r#loop("Work", move |cx| {
+        let chat = cx.system(&id).input(&opening).tools(tools.clone()).unlimited();
+        chat.tool("say", |t| {
+            t.description("Speaks to the user and waits for what they say next")
+                .idempotent()
+                .retries(1000)
+                .execute(async |_: NoArgs, cx| Ok(cx.result(()).wait_for_reply::<String>("What next?")))
+        })
+    })
 }
 
 /// Lists the calls of a run of a dialogue, in order.

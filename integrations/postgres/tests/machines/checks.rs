@@ -54,7 +54,7 @@ pub(crate) fn calls(log: &[Event]) -> Vec<Made> {
             .collect();
         assert_eq!(results.len(), 1, "{path}: {of_call:#?}");
         let starts = of_call.iter().filter(|event| matches!(event.kind, EventKind::LoopToolStart { .. })).count();
-        let (tool, arguments) = (call.tool.to_string(), Value::clone(&call.arguments));
+        let (tool, arguments) = (call.tool.clone(), Value::clone(&call.arguments));
         Made { path, tool, arguments, result: results[0].clone(), starts }
     })
     .collect()

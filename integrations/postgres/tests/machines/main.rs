@@ -9,6 +9,7 @@
     clippy::print_stderr,
     clippy::print_stdout,
     clippy::disallowed_methods,
+    clippy::exit,
     reason = "in tests a panic is the message, and processes have clocks of their own"
 )]
 

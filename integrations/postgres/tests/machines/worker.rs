@@ -94,14 +94,14 @@ async fn process() {
     let mut runner = Runner::builder().model(brains::model(&known)).store(setup.open().await).build();
     let mut titles = HashMap::new();
     for brain in brains {
-        titles.insert(positronic_core::dsl::Runnable::definition(&brain).title.to_string(), brain.clone());
+        titles.insert(positronic_core::dsl::Runnable::definition(&brain).title.clone(), brain.clone());
         runner = runner.brain(brain);
     }
     let only = Only { runner: runner.clone(), version: setup.only.then_some(setup.version) };
     let server = Server::new(runner.client(), only);
     let serving = async {
         if setup.serves {
-            server.events().for_each(|event| std::future::ready(report(&event))).await;
+            server.events().for_each(async |event| report(&event)).await;
         }
         std::future::pending::<()>().await;
     };
