@@ -33,6 +33,7 @@ CREATE INDEX runs_by_predecessor ON runs (after) WHERE after IS NOT NULL;
 CREATE INDEX runs_by_change ON runs (changed);
 CREATE INDEX runs_by_wake ON runs (wake, started, run) WHERE wake IS NOT NULL AND owner IS NULL;
 CREATE INDEX runs_by_owner ON runs (owner) WHERE owner IS NOT NULL;
+CREATE INDEX runs_by_hold ON runs (hold_owner) WHERE hold_owner IS NOT NULL;
 
 CREATE TABLE events (
     key bigint NOT NULL,
@@ -351,13 +352,13 @@ BEGIN
 END
 $$;
 
--- Stores a webhook, and deletes expired ones. A known one is returned with its delivery.
+-- Stores a webhook, and deletes some expired ones. A known one is returned with its delivery.
 CREATE FUNCTION post_mail(
     p_id text, p_webhook text, p_identifier text, p_at bigint, p_expires bigint, p_content text,
     OUT is_new boolean, OUT taken_by text, OUT taken_at bigint
 ) LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
-    DELETE FROM mail m WHERE m.id IN (SELECT e.id FROM mail e WHERE e.expires <= p_at FOR UPDATE SKIP LOCKED);
+    DELETE FROM mail m WHERE m.id IN (SELECT e.id FROM mail e WHERE e.expires <= p_at LIMIT 1000 FOR UPDATE SKIP LOCKED);
     INSERT INTO mail (id, webhook, identifier, at, expires, content)
         VALUES (p_id, p_webhook, p_identifier, p_at, p_expires, p_content)
         ON CONFLICT DO NOTHING;
@@ -411,7 +412,7 @@ BEGIN
     -- After the deletion, so that these statements see the claims that were committed before it.
     UPDATE runs r SET owner = NULL WHERE r.owner = ANY (v_ended);
     UPDATE runs r SET hold_owner = NULL, hold_until = NULL
-        WHERE r.wake IS NOT NULL AND r.owner IS NULL AND r.hold_owner = ANY (v_ended);
+        WHERE r.hold_owner = ANY (v_ended);
 END
 $$;
 

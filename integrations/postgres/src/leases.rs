@@ -18,8 +18,11 @@ use crate::rows::{limit, number};
 
 /// Returns the statement that acquires a lease.
 pub(crate) fn acquire(schema: &str, owner: &str, ttl: Duration) -> Statement {
-    let sql =
-        format!("INSERT INTO {schema}.leases (owner, until) VALUES ($1, clock_timestamp() + $2 * interval '1 ms')");
+    // The first of two tries may have written it.
+    let sql = format!(
+        "INSERT INTO {schema}.leases (owner, until) VALUES ($1, clock_timestamp() + $2 * interval '1 ms')
+         ON CONFLICT (owner) DO UPDATE SET until = excluded.until"
+    );
     statement(sql).bind(owned(owner)).bind(millis(ttl))
 }
 
@@ -70,9 +73,11 @@ pub(crate) fn due_runs(rows: &[PgRow]) -> Result<Vec<DueRun>, DbError> {
 /// Returns the statement that changes when a run is due again.
 pub(crate) fn defer(schema: &str, run: &RunId, next: Seq, deferral: &Deferral) -> Statement {
     let changes = match deferral {
-        Deferral::Released => "hold_until = NULL, failures = 0",
+        Deferral::Released => "hold_until = NULL",
         Deferral::Paused { .. } => "hold_until = clock_timestamp() + $3 * interval '1 ms', failures = $4",
-        Deferral::Refused { .. } => "hold_until = NULL, refusals = array_append(array_remove(refusals, $3), $3)",
+        Deferral::Refused { .. } => {
+            "hold_until = NULL, refusals = array_append((array_remove(refusals, $3))[array_length(array_remove(refusals, $3), 1) - 14:], $3)"
+        }
     };
     let sql = format!("UPDATE {schema}.runs SET hold_owner = NULL, {changes} WHERE run = $1 AND next = $2");
     let statement = statement(sql).bind(owned(run.as_str())).bind(number(next.0));

@@ -21,7 +21,7 @@ pub struct PostgresOptions {
     /// this is not set, and then `positronic`.
     #[builder(default, setter(into, strip_option))]
     pub schema: Option<String>,
-    /// The largest number of connections of this store, besides one that listens for notifications.
+    /// The largest number of connections of this store, besides one that listens for notifications and one for leases.
     ///
     /// An append holds a connection for one round trip, so 10 connections serve some thousand appends a second. All
     /// stores of all processes together must stay below the server's `max_connections` (100 by default).

@@ -40,6 +40,7 @@ struct Shared {
     options: PostgresOptions,
     connect: PgConnectOptions,
     connections: Arc<Connections>,
+    leases: Connections,
     changes: Arc<Changes>,
     tasks: Vec<AbortHandle>,
 }
@@ -94,9 +95,12 @@ impl PostgresStore {
             options.connect_timeout,
             options.statement_timeout,
         ));
+        let leases = Connections::new(connect.clone(), 1, options.connect_timeout, options.statement_timeout);
         let changes = Arc::new(Changes::new(unique(), &place.schema, &quoted));
         let tasks = changes.start(&connections, &connect, options.read_only);
-        Ok(Self { shared: Arc::new(Shared { place, schema: quoted, options, connect, connections, changes, tasks }) })
+        Ok(Self {
+            shared: Arc::new(Shared { place, schema: quoted, options, connect, connections, leases, changes, tasks }),
+        })
     }
 
     /// Reads rows, and converts them.
@@ -118,6 +122,13 @@ impl PostgresStore {
         self.writes()?;
         let rows = self.shared.connections.rows(|| statement(&self.shared.schema)).await;
         rows.and_then(read).map_err(|error| self.shared.place.explain(error, Access::Write))
+    }
+
+    /// Executes a statement of leases on their own connection: searches and files may hold all others for minutes.
+    async fn lease_rows(&self, statement: impl Fn(&str) -> Statement) -> Result<Vec<PgRow>, StoreError> {
+        self.writes()?;
+        let rows = self.shared.leases.rows(|| statement(&self.shared.schema)).await;
+        rows.map_err(|error| self.shared.place.explain(error, Access::Write))
     }
 
     /// Returns an error if the store is read-only.
@@ -225,7 +236,7 @@ impl PostgresStore {
     async fn new_lease(&self) -> Result<Lease, StoreError> {
         let Shared { connect, schema, options, .. } = &*self.shared;
         let owner = format!("{}-{}", std::process::id(), unique());
-        self.write_rows(|schema| leases::acquire(schema, &owner, options.lease_ttl), |_| Ok(())).await?;
+        self.lease_rows(|schema| leases::acquire(schema, &owner, options.lease_ttl)).await?;
         let guard = leases::Guard { connect: connect.clone(), schema: schema.clone(), owner: owner.clone() };
         Ok(Lease::expiring(owner, options.lease_ttl, guard))
     }
@@ -503,13 +514,13 @@ impl EventStore for PostgresStore {
     }
 
     fn renew_lease<'a>(&'a self, owner: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(self.write_rows(
-            move |schema| leases::renew(schema, owner, self.shared.options.lease_ttl),
-            move |rows| match rows.is_empty() {
-                true => Err(StoreError::LeaseLapsed { owner: owner.to_owned() }.into()),
+        Box::pin(async move {
+            let ttl = self.shared.options.lease_ttl;
+            match self.lease_rows(|schema| leases::renew(schema, owner, ttl)).await?.is_empty() {
+                true => Err(StoreError::LeaseLapsed { owner: owner.to_owned() }),
                 false => Ok(()),
-            },
-        ))
+            }
+        })
     }
 
     fn is_lease_live<'a>(&'a self, owner: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {
@@ -517,7 +528,13 @@ impl EventStore for PostgresStore {
     }
 
     fn due<'a>(&'a self, filter: &'a DueFilter) -> BoxFuture<'a, Result<Vec<DueRun>, StoreError>> {
-        Box::pin(self.write_rows(move |schema| leases::due(schema, filter), |rows| leases::due_runs(&rows)))
+        Box::pin(async move {
+            self.writes()?;
+            // Not repeated if the connection is lost: the first try may have reserved runs, which the caller does not know.
+            let rows = self.shared.connections.rows_once(|| leases::due(&self.shared.schema, filter)).await;
+            let due = rows.and_then(|rows| leases::due_runs(&rows));
+            due.map_err(|error| self.shared.place.explain(error, Access::Write))
+        })
     }
 
     fn defer<'a>(&'a self, run: &'a RunId, next: Seq, deferral: &'a Deferral) -> BoxFuture<'a, Result<(), StoreError>> {

@@ -103,15 +103,17 @@ impl Due {
         busy: impl Fn(&RunId) -> bool,
     ) -> Result<Vec<RunSummary>, StoreError> {
         if limit == 0 {
+            self.list = Instant::now() + LOOK;
             return Ok(Vec::new());
         }
         let listed = Instant::now() >= self.list;
-        let runs: Vec<_> = self.rung.take().into_iter().filter(|run| !listed && !busy(run)).collect();
+        let runs: Vec<_> =
+            self.rung.take().into_iter().filter(|run| !listed && !busy(run) && !self.known.have(run)).collect();
         let mut rows = Vec::new();
         if listed {
             self.list = Instant::now() + LOOK;
             self.note_refusals().await;
-            rows = self.own_failures().await?;
+            rows = self.own_failures(limit).await;
         } else if runs.is_empty() {
             return Ok(rows);
         }
@@ -121,6 +123,8 @@ impl Due {
         if due.len() == limit {
             self.list = Instant::now();
         }
+        // Those that are left out here are found by the next list.
+        rows.truncate(limit.saturating_sub(due.len()));
         for run in due {
             self.backoffs.know(&run.summary.run, run.failures);
             if rows.iter().all(|row| row.run != run.summary.run) {
@@ -129,7 +133,9 @@ impl Due {
         }
         let mut fresh = Vec::with_capacity(rows.len());
         for row in rows {
-            if !busy(&row.run) && !self.rests(&row).await {
+            if busy(&row.run) || self.rests(&row).await {
+                self.give_back(&row).await;
+            } else {
                 fresh.push(row);
             }
         }
@@ -150,24 +156,22 @@ impl Due {
 
     /// Returns the runs that have failed here, whose pause is over, and that no other worker has claimed. A worker that
     /// fails may leave its run without a release.
-    async fn own_failures(&self) -> Result<Vec<RunSummary>, StoreError> {
+    async fn own_failures(&self, limit: usize) -> Vec<RunSummary> {
         let (store, filter) = (self.client.store(), RunFilter::builder().due(self.client.now()).build());
         let mut rows = Vec::new();
-        for run in self.backoffs.over() {
-            let row = match store.run(&run).await {
-                Ok(row) => row,
-                Err(StoreError::NoSuchRun { .. }) => continue,
-                Err(error) => return Err(error),
-            };
-            let is_free = match worker_of(store, row.claim.as_ref()).await? {
-                Some(owner) => self.known.get(owner).is_some_and(|runner| !runner.registry.has(&run)),
-                None => true,
+        for run in self.backoffs.over().into_iter().take(limit) {
+            // What cannot be read now is looked at again in a second.
+            let Ok(row) = store.run(&run).await else { continue };
+            let is_free = match worker_of(store, row.claim.as_ref()).await {
+                Ok(Some(owner)) => self.known.get(owner).is_some_and(|runner| !runner.registry.has(&run)),
+                Ok(None) => true,
+                Err(_) => continue,
             };
             if is_free && filter.passes(&row) {
                 rows.push(row);
             }
         }
-        Ok(rows)
+        rows
     }
 
     /// Returns whether a run is paused after a failure here and no signal has arrived since.

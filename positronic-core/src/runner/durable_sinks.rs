@@ -26,7 +26,8 @@ impl Runner {
                 let is_last = runs.len() < RUNS;
                 let mut fed = Vec::new();
                 for run in runs {
-                    let row = self.store.run(&run).await?;
+                    // It was removed, or cannot be read now; then a later claim or worker delivers its events.
+                    let Ok(row) = self.store.run(&run).await else { continue };
                     let over = row.status.is_over();
                     let feed = sink.feed(&self.store, (&self.live, &self.lease), &run, row.next, over);
                     fed.push(async move { feed.reached(row.next).await });

@@ -52,7 +52,9 @@ impl LeaseKeeper {
         if let Some(ttl) = held.lease.ttl() {
             tokio::spawn(renew(Arc::clone(store), Arc::downgrade(&held), ttl, asked));
         }
-        *self.0.held.lock() = Some(Arc::clone(&held));
+        // Dropping a lease may take a moment, so it happens outside of the lock.
+        let lost = self.0.held.lock().replace(Arc::clone(&held));
+        drop(lost);
         Ok(held)
     }
 
@@ -98,8 +100,20 @@ impl HeldLease {
     }
 }
 
+/// Counts a lease as lost when its renewal ends in any way, such as a panic or the end of its runtime.
+struct Renewal(Weak<HeldLease>);
+
+impl Drop for Renewal {
+    fn drop(&mut self) {
+        if let Some(held) = self.0.upgrade() {
+            held.lost.send_replace(true);
+        }
+    }
+}
+
 /// Renews a lease until it is dropped or lost. `since` is when the last successful request began.
 async fn renew(store: Arc<dyn EventStore>, held: Weak<HeldLease>, ttl: Duration, mut since: Instant) {
+    let _renewal = Renewal(Weak::clone(&held));
     let mut next = since + ttl / RENEWALS;
     loop {
         sleep_until(next).await;
@@ -116,7 +130,6 @@ async fn renew(store: Arc<dyn EventStore>, held: Weak<HeldLease>, ttl: Duration,
             }
             Ok(Err(_)) | Err(_) => {
                 tracing::error!(worker = held.owner(), "the lease has lapsed; the worker stops its runs");
-                held.lost.send_replace(true);
                 return;
             }
         }

@@ -16,6 +16,13 @@ pub(super) struct Places(pub(super) Arc<Semaphore>);
 /// A permit to load a run.
 pub(super) type Place = OwnedSemaphorePermit;
 
+impl Places {
+    /// Takes a permit, unless all are taken.
+    pub(super) fn try_take(&self) -> Option<Place> {
+        Arc::clone(&self.0).try_acquire_owned().ok()
+    }
+}
+
 impl Default for Places {
     fn default() -> Self {
         Self(Arc::new(Semaphore::new(AT_ONCE)))

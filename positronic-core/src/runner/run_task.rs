@@ -30,6 +30,8 @@ use crate::machine::next;
 use crate::record::{Status, Timestamp};
 use crate::store::Deferral;
 
+/// What the store keeps of the failures of a run that has made progress.
+const NO_FAILURES: Deferral = Deferral::Paused { failures: 0, pause: Duration::ZERO };
 /// How often to check whether another process's worker is alive.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -57,7 +59,7 @@ async fn attend_within(shared: Arc<Shared>, mut begun: Option<Box<Worker>>) {
                     backoffs.clear(&shared.run);
                     return shared.publish(Phase::Ended);
                 }
-                Left::Released if backoffs.clear(&shared.run) => shared.defer(&Deferral::Released).await,
+                Left::Released if backoffs.clear(&shared.run) => shared.defer(&NO_FAILURES).await,
                 Left::Released => {}
                 Left::Lost => _ = backoffs.clear(&shared.run),
                 Left::Failed(stop) => {

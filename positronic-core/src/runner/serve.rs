@@ -8,7 +8,7 @@ use futures::future::join_all;
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
-use super::resume_options::Resumption;
+use super::resume_options::{Place, Resumption};
 use super::serve_event::ServeEvent;
 use super::server::Server;
 use super::{ResumeError, RunHandle, Runner};
@@ -20,10 +20,8 @@ const PAGE: usize = 256;
 const RESERVED: Duration = Duration::from_mins(1);
 
 impl Runner {
-    /// Resumes a run for a server, with at most 16 loads at once.
-    pub(super) async fn claim_due(&self, run: &RunId) -> Result<RunHandle<Value>, ResumeError> {
-        // The semaphore is never closed.
-        let place = Arc::clone(&self.places.0).acquire_owned().await.ok();
+    /// Resumes a run for a server, with the permit to load it.
+    pub(super) async fn claim_due(&self, run: &RunId, place: Option<Place>) -> Result<RunHandle<Value>, ResumeError> {
         self.resume_as(run, Resumption { place, definition: None, served: true }).await
     }
 
@@ -45,7 +43,9 @@ impl Runner {
             free.extend(due.into_iter().map(|due| due.summary));
         }
         let claim = |row: RunSummary| async move {
-            let resumed = self.claim_due(&row.run).await;
+            // The semaphore is never closed.
+            let place = Arc::clone(&self.places.0).acquire_owned().await.ok();
+            let resumed = self.claim_due(&row.run, place).await;
             if resumed.is_err() {
                 // The reservation would end by itself.
                 _ = self.store.defer(&row.run, row.next, &Deferral::Released).await;

@@ -26,6 +26,7 @@ use super::due::Due;
 use super::firing::may_retry;
 use super::lease::LeaseKeeper;
 use super::resume_backoff::ResumeBackoffs;
+use super::resume_options::{Place, Places};
 use super::serve_event::{ClaimError, FindRunner, NotFired, ServeEvent};
 use super::trigger_backoffs::TriggerBackoffs;
 use super::{Client, ConversationError, FireError, ResumeError, RunHandle, Runner, Settled};
@@ -36,8 +37,6 @@ use crate::store::StoreError;
 const LOOK: Duration = Duration::from_secs(1);
 /// How often the durable sinks get what workers that died did not deliver.
 const DELIVER: Duration = Duration::from_secs(10);
-/// How many runs are reserved and claimed at once: twice as many as are loaded at once.
-const CLAIMS: usize = 32;
 
 /// The runners of a server, by the names under which they claim runs.
 #[derive(Clone, Default)]
@@ -54,6 +53,11 @@ impl KnownRunners {
     pub(super) fn only(&self) -> Option<String> {
         let all = self.0.lock();
         all.keys().next().filter(|_| all.len() == 1).cloned()
+    }
+
+    /// Returns whether a worker of one of them works on a run.
+    pub(super) fn have(&self, run: &RunId) -> bool {
+        self.0.lock().values().any(|runner| runner.registry.has(run))
     }
 
     pub(super) fn get(&self, name: &str) -> Option<Runner> {
@@ -86,6 +90,7 @@ pub struct Server<F> {
     known: KnownRunners,
     /// Under which it reserves runs; each of its runners claims under its own.
     lease: LeaseKeeper,
+    places: Places,
     backoffs: ResumeBackoffs,
     triggers: TriggerBackoffs,
     leaves: watch::Sender<bool>,
@@ -96,8 +101,8 @@ impl<F: FindRunner> Server<F> {
     pub fn new(client: Client, find: F) -> Self {
         let (known, backoffs, triggers) =
             (KnownRunners::default(), ResumeBackoffs::default(), TriggerBackoffs::default());
-        let lease = LeaseKeeper::default();
-        Self { client, find, once: false, known, lease, backoffs, triggers, leaves: watch::Sender::new(false) }
+        let (lease, places) = (LeaseKeeper::default(), Places::default());
+        Self { client, find, once: false, known, lease, places, backoffs, triggers, leaves: watch::Sender::new(false) }
     }
 
     /// Creates the server of one runner, with which it shares the pauses of runs and triggers.
@@ -127,7 +132,6 @@ impl<F: FindRunner> Server<F> {
         let serving = Serving {
             server: self,
             due: Due::new(self.client.clone(), names, backoffs, code, self.once),
-            claiming: 0,
             list_triggers: Instant::now(),
             leaves: self.leaves.subscribe(),
             timers: VecDeque::new(),
@@ -169,8 +173,6 @@ struct Serving<'a, F> {
     /// When the durable sinks are fed again, and whether they are.
     deliver: Instant,
     is_delivering: bool,
-    /// How many runs are being claimed.
-    claiming: usize,
     /// The runs that are claimed or in progress.
     busy: HashSet<RunId>,
     jobs: FuturesUnordered<BoxFuture<'a, Done>>,
@@ -230,20 +232,21 @@ impl<'a, F: FindRunner> Serving<'a, F> {
             self.is_delivering = true;
             self.jobs.push(Box::pin(async { Done::Delivered(server.deliver_lost().await) }));
         }
-        match self.due.rows(CLAIMS.saturating_sub(self.claiming), |run| self.busy.contains(run)).await {
-            Ok(rows) => rows.into_iter().for_each(|row| self.claim(row)),
+        // A run is reserved only if it can be loaded now.
+        let mut places: Vec<_> = std::iter::from_fn(|| self.server.places.try_take()).collect();
+        match self.due.rows(places.len(), |run| self.busy.contains(run)).await {
+            Ok(rows) => rows.into_iter().for_each(|row| self.claim(row, places.pop())),
             Err(error) => self.events.push_back(ServeEvent::Failed(error)),
         }
     }
 
-    fn claim(&mut self, row: RunSummary) {
+    fn claim(&mut self, row: RunSummary, place: Option<Place>) {
         let server = self.server;
         self.busy.insert(row.run.clone());
-        self.claiming += 1;
         self.jobs.push(Box::pin(async move {
             let claimed = async {
                 let runner = server.runner(server.find.for_run(&row).await?).await.map_err(ResumeError::Store)?;
-                Ok(runner.claim_due(&row.run).await?)
+                Ok(runner.claim_due(&row.run, place).await?)
             };
             let claimed = claimed.await;
             Done::Claimed { row, claimed }
@@ -289,12 +292,10 @@ impl<'a, F: FindRunner> Serving<'a, F> {
                 self.fire_next();
             }
             Done::Claimed { row, claimed: Ok(run) } => {
-                self.claiming -= 1;
                 self.events.push_back(ServeEvent::Claimed { run: row.run, from: row.next });
                 self.wait_for(run);
             }
             Done::Claimed { row, claimed: Err(error) } => {
-                self.claiming -= 1;
                 self.busy.remove(&row.run);
                 self.refused(&row, error).await;
             }

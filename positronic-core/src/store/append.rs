@@ -89,7 +89,8 @@ impl Append {
     pub fn ends_deferral(&self) -> bool {
         self.events.iter().any(|event| match event.kind {
             EventKind::RunClaimed { .. } => true,
-            EventKind::RunNotClaimed { .. } => false,
+            // What a tool call apart from its worker shows or records is no signal either.
+            EventKind::RunNotClaimed { .. } | EventKind::LoopOutput { .. } | EventKind::ValueRecorded { .. } => false,
             _ => self.epoch.is_none(),
         })
     }

@@ -73,6 +73,9 @@ pub struct DueFilter {
     pub reserve: Duration,
 }
 
+/// How many refusals of a run a store keeps at least: those that came last.
+pub const REFUSALS: usize = 16;
+
 /// A run with work, reserved for the caller.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -94,11 +97,11 @@ impl DueRun {
 /// What a worker does with a reserved run that it does not claim, or with a run that it has left.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Deferral {
-    /// Ends the reservation or the pause, and forgets the failures.
+    /// Ends the reservation or the pause. The count of failures stays.
     Released,
     /// Hides the run for a while after a failure.
     Paused {
-        /// How often workers have failed at it in succession.
+        /// How often workers have failed at it in succession; 0 after a success.
         failures: u32,
         /// How long, on the store's clock.
         pause: Duration,

@@ -1,6 +1,6 @@
 //! In-memory store, for tests and for runs that need not outlive their process.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use tokio::time::Instant;
 
 use super::{
     Append, BoxFuture, Deferral, DeliveryState, DueFilter, DueRun, EventMatch, EventStore, InboundWebhook, Lease,
-    MailboxEntry, PendingFilter, PendingItem, PostOutcome, RunFilter, SavedPrompts, Snapshot, StoreError, TimerChange,
-    TimerFilter, Watcher, blob, watchers::Watchers,
+    MailboxEntry, PendingFilter, PendingItem, PostOutcome, REFUSALS, RunFilter, SavedPrompts, Snapshot, StoreError,
+    TimerChange, TimerFilter, Watcher, blob, watchers::Watchers,
 };
 use crate::record::{
     Epoch, Event, EventKind, Pending, RunId, RunSummary, Seq, SignalId, Status, Timer, Timestamp, TriggerId,
@@ -46,7 +46,7 @@ struct Queued {
     until: Option<(Instant, Option<String>)>,
     failures: u32,
     /// The codes that have refused it.
-    refusals: BTreeSet<String>,
+    refusals: VecDeque<String>,
 }
 
 #[derive(Default)]
@@ -540,12 +540,18 @@ impl EventStore for MemoryStore {
             let queued = &mut stored.queued;
             queued.until = None;
             match deferral {
-                Deferral::Released => queued.failures = 0,
+                Deferral::Released => {}
                 Deferral::Paused { failures, pause } => {
                     queued.until = Instant::now().checked_add(*pause).map(|until| (until, None));
                     queued.failures = *failures;
                 }
-                Deferral::Refused { code } => _ = queued.refusals.insert(code.clone()),
+                Deferral::Refused { code } => {
+                    queued.refusals.retain(|known| known != code);
+                    queued.refusals.push_back(code.clone());
+                    if queued.refusals.len() > REFUSALS {
+                        queued.refusals.pop_front();
+                    }
+                }
             }
         }
         ready(Ok(()))

@@ -35,7 +35,7 @@ pub use crate::record::LARGEST_BLOB;
 pub use append::{Append, Index, SavedPrompts, Snapshot, TimerChange};
 pub use blob::{BLOB_GRACE, content_hash, swept_before, verify_content};
 pub use error::StoreError;
-pub use lease::{Deferral, DueFilter, DueRun, Lease};
+pub use lease::{Deferral, DueFilter, DueRun, Lease, REFUSALS};
 pub use mailbox::{DeliveryState, InboundWebhook, MailboxEntry, PostOutcome};
 pub use memory::MemoryStore;
 pub use pages::{PendingPages, RunPages};

@@ -1,6 +1,6 @@
 //! The queue of runs with work: reservations, pauses and refusals.
 
-use std::collections::BTreeSet;
+use std::collections::VecDeque;
 use std::time::{Duration, SystemTime};
 
 use rusqlite::{Connection, OptionalExtension as _, params};
@@ -10,7 +10,7 @@ use super::leases::Workers;
 use super::query::text;
 use super::rows::{column, decode, encode, limit};
 use crate::record::{RunId, Seq, Timestamp};
-use crate::store::{Deferral, DueFilter, DueRun};
+use crate::store::{Deferral, DueFilter, DueRun, REFUSALS};
 
 /// Returns whether any run matches.
 pub(super) fn any(db: &Connection, workers: &Workers, filter: &DueFilter) -> Result<bool, DbError> {
@@ -76,13 +76,13 @@ pub(super) fn defer(db: &Connection, run: &RunId, next: Seq, deferral: &Deferral
                FROM runs LEFT JOIN deferrals ON deferrals.run = runs.key WHERE runs.run = ?1 AND runs.next = ?2";
     let mut statement = db.prepare_cached(sql)?;
     let found = statement.query_row(params![run.as_str(), column(next.0)], |row| {
-        let refusals = serde_json::from_str::<BTreeSet<String>>(text(row, 1).unwrap_or_default());
+        let refusals = serde_json::from_str::<VecDeque<String>>(text(row, 1).unwrap_or_default());
         Ok((row.get::<_, i64>(0)?, refusals.unwrap_or_default()))
     });
     let Some((key, mut refusals)) = found.optional()? else { return Ok(()) };
     match deferral {
         Deferral::Released => {
-            let sql = "UPDATE deferrals SET owner = NULL, until = NULL, failures = 0 WHERE run = ?1";
+            let sql = "UPDATE deferrals SET owner = NULL, until = NULL WHERE run = ?1";
             db.prepare_cached(sql)?.execute([key])?;
         }
         Deferral::Paused { failures, pause } => {
@@ -91,7 +91,11 @@ pub(super) fn defer(db: &Connection, run: &RunId, next: Seq, deferral: &Deferral
             db.prepare_cached(sql)?.execute(params![key, after(*pause), failures])?;
         }
         Deferral::Refused { code } => {
-            refusals.insert(code.clone());
+            refusals.retain(|known| known != code);
+            refusals.push_back(code.clone());
+            if refusals.len() > REFUSALS {
+                refusals.pop_front();
+            }
             let sql = "INSERT INTO deferrals (run, failures, refusals) VALUES (?1, 0, ?2)
                        ON CONFLICT (run) DO UPDATE SET owner = NULL, until = NULL, refusals = ?2";
             db.prepare_cached(sql)?.execute(params![key, encode(&refusals)?])?;
