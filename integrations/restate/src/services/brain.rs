@@ -142,6 +142,9 @@ impl BrainService {
     async fn segment(&self, run: &RunId, begin: Option<Begin>) -> HandlerResult<Segment> {
         let known = match self.runner.client().store().run(run).await {
             Ok(_) => true,
+            Err(error @ StoreError::NoSuchRun { .. }) if begin.is_none() => {
+                return Err(TerminalError::new_with_code(404, error.to_string()).into());
+            }
             Err(StoreError::NoSuchRun { .. }) => false,
             Err(error) => return Err(again(error)),
         };
