@@ -12,7 +12,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use positronic_core::record::{RunId, RunSummary, Seq, Status, Timer};
 use positronic_core::runner::{Client, Clock as _, FireError, Runner, SystemClock};
-use positronic_core::store::{RunFilter, StoreError, Watcher};
+use positronic_core::store::{RunFilter, RunPages, StoreError, Watcher};
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -27,9 +27,6 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// The longest pause until the same work is reported again.
 const PAUSE: Duration = Duration::from_secs(60);
-
-/// The largest number of runs per brain that are listed at once.
-const LIMIT: usize = 1000;
 
 /// Wakes workflows and starts the runs of triggers.
 pub(crate) struct Waker {
@@ -78,17 +75,21 @@ impl Waker {
     }
 
     async fn wake(&self, client: &Client, woken: &mut Attempts) {
-        let mut due = Vec::new();
+        let (mut due, mut live) = (Vec::new(), HashMap::new());
         for title in &self.titles {
-            match unattended(client, title).await {
-                Ok(rows) => due.extend(rows),
-                Err(error) => tracing::warn!(%error, brain = title, "cannot list the runs with work"),
+            if let Err(error) = unattended(client, title, &mut live, &mut due).await {
+                tracing::warn!(%error, brain = title, "cannot list the runs with work");
             }
         }
-        woken.retain(|run| due.iter().any(|row| row.run.as_str() == run));
+        let runs: HashSet<_> = due.iter().map(|row| row.run.as_str()).collect();
+        woken.retain(|run| runs.contains(run));
         for row in due.into_iter().filter(|row| woken.again(row.run.as_str(), row.next.0)) {
             if let Err(error) = self.wake_workflow(&row).await {
                 tracing::warn!(run = %row.run, %error, "cannot wake the workflow");
+                if matches!(error, ClientError::Ingress { .. }) {
+                    // The others would wait for the same timeout, and the triggers for all of them.
+                    return;
+                }
             }
         }
     }
@@ -143,16 +144,34 @@ impl Waker {
     }
 }
 
-/// Lists the runs of a brain that have work and no worker.
-async fn unattended(client: &Client, title: &str) -> Result<Vec<RunSummary>, StoreError> {
-    let filter = RunFilter::builder().brain(title).due(SystemClock.now()).limit(LIMIT).build();
-    let mut rows = Vec::new();
-    for row in client.store().runs(&filter).await? {
-        if client.worker(&row).await?.is_none() {
-            rows.push(row);
+/// Adds the runs of a brain that have work and no worker. `live` keeps which workers are alive.
+async fn unattended(
+    client: &Client,
+    title: &str,
+    live: &mut HashMap<Arc<str>, bool>,
+    due: &mut Vec<RunSummary>,
+) -> Result<(), StoreError> {
+    let filter = RunFilter::builder().brain(title).due(SystemClock.now()).build();
+    let mut pages = RunPages::new(client.store(), filter);
+    while let Some(page) = pages.next().await? {
+        for row in page {
+            let has_worker = match row.claim.as_ref().filter(|claim| !claim.released) {
+                None => false,
+                Some(claim) => match live.get(&claim.owner) {
+                    Some(&is_live) => is_live,
+                    None => {
+                        let is_live = client.store().is_lease_live(&claim.owner).await?;
+                        live.insert(Arc::clone(&claim.owner), is_live);
+                        is_live
+                    }
+                },
+            };
+            if !has_worker {
+                due.push(row);
+            }
         }
     }
-    Ok(rows)
+    Ok(())
 }
 
 /// When the same work was reported, and when it is reported again.
