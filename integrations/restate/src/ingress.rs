@@ -52,7 +52,10 @@ impl Ingress {
         body: Option<Vec<u8>>,
         idempotency_key: Option<&str>,
     ) -> Result<O, ClientError> {
-        let lost = |error: reqwest::Error| ClientError::Ingress { reason: chain(&error) };
+        let lost = |error: reqwest::Error| match error.is_builder() {
+            true => ClientError::Input { reason: chain(&error) },
+            false => ClientError::Ingress { reason: chain(&error) },
+        };
         let mut url = reqwest::Url::parse(&self.url)
             .map_err(|error| ClientError::Input { reason: format!("invalid URL of the ingress: {error}") })?;
         match url.path_segments_mut() {
