@@ -162,7 +162,7 @@ impl Client {
     pub async fn signal(&self, brain: &str, run: &RunId, kind: SignalKind, actor: Actor) -> Result<Seq, ClientError> {
         let signal = Signal { id: UuidIds.signal(), actor, kind };
         let path = [&*names::workflow(brain), run.as_str(), "signal"];
-        match self.ingress.call(&path, &signal, Some(signal.id.as_str())).await? {
+        match self.ingress.call(&path, &signal, Some(&names::signal_key(&signal.id))).await? {
             Signalled::Accepted { seq } => Ok(seq),
             Signalled::Refused { reason } => Err(ClientError::Refused { reason }),
         }
@@ -175,7 +175,7 @@ impl Client {
     /// [`ClientError`] if Restate does not accept it. The log may still refuse it later.
     pub async fn send_signal(&self, brain: &str, run: &RunId, signal: &Signal) -> Result<(), ClientError> {
         let path = [&*names::workflow(brain), run.as_str(), "signal", "send"];
-        self.ingress.call::<_, Value>(&path, signal, Some(signal.id.as_str())).await.map(drop)
+        self.ingress.call::<_, Value>(&path, signal, Some(&names::signal_key(&signal.id))).await.map(drop)
     }
 
     /// Delivers a webhook to the run that waits for it, of any brain over the same store. The same id counts once.
@@ -193,7 +193,7 @@ impl Client {
         actor: Actor,
     ) -> Result<Delivered, ClientError> {
         let (webhook, identifier) = (webhook.to_owned(), identifier.to_owned());
-        let key = id.as_str().to_owned();
+        let key = names::signal_key(&id);
         let request = DeliverRequest { id, webhook, identifier, payload, actor };
         match self.ingress.call(&[&names::webhook(brain), "deliver"], &request, Some(&key)).await? {
             Delivery::To { run, seq } => Ok(Delivered::To { run, seq }),

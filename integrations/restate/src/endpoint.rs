@@ -41,14 +41,14 @@ const GRACE: Duration = Duration::from_secs(8);
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EndpointError {
-    /// Two brains have the same name in Restate.
-    #[error("the brains `{first}` and `{second}` are both the service `{name}` of Restate; rename one of them")]
+    /// Two brains have a service of the same name in Restate.
+    #[error("the brains `{first}` and `{second}` both have the service `{name}` of Restate; rename one of them")]
     SameName {
         /// A brain.
         first: String,
         /// Another one.
         second: String,
-        /// Their name.
+        /// The name of the service.
         name: String,
     },
     /// Restate does not accept the name of a brain.
@@ -143,10 +143,12 @@ impl Endpoint {
         let (nonce, calls) = (Arc::from(UuidIds.run().as_str()), Arc::new(Calls::default()));
         let mut builder = restate_sdk::endpoint::Endpoint::builder();
         for (index, brain) in self.brains.iter().enumerate() {
-            let (title, name) = (brain.title.clone(), names::workflow(&brain.title));
-            let other = self.brains.iter().take(index).find(|other| names::workflow(&other.title) == name);
-            if let Some(first) = other {
-                return Err(EndpointError::SameName { first: first.title.clone(), second: title, name });
+            let title = brain.title.clone();
+            for other in self.brains.iter().take(index) {
+                let names = names::all(&other.title);
+                if let Some(name) = names::all(&title).into_iter().find(|name| names.contains(name)) {
+                    return Err(EndpointError::SameName { first: other.title.clone(), second: title, name });
+                }
             }
             let (nonce, calls) = (Arc::clone(&nonce), Arc::clone(&calls));
             let services = [
@@ -164,5 +166,27 @@ impl Endpoint {
             builder = keyed.map_err(|error| EndpointError::IdentityKey { reason: error.to_string() })?;
         }
         Ok(builder.build())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use positronic_core::dsl::brain;
+    use positronic_core::model::scripted::{Reply, ScriptedModel};
+    use positronic_core::runner::Runner;
+    use tokio::net::TcpListener;
+
+    use super::{Endpoint, EndpointError};
+
+    #[tokio::test]
+    async fn brains_with_a_service_of_the_same_name_are_refused() {
+        let of = |title| brain(title).r#loop("Greet", |cx| cx.system("Greet.").input("Hello!"));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let runner = Runner::builder().model(ScriptedModel::from_fn(|_| Reply::text("Hi."))).build();
+        let endpoint = Endpoint::new(runner, "http://127.0.0.1:8080").brain(of("Support")).brain(of("Support Tool"));
+
+        let refused = endpoint.serve_until(listener, async {}).await.unwrap_err();
+
+        assert!(matches!(&refused, EndpointError::SameName { name, .. } if name == "SupportTool"), "{refused}");
     }
 }

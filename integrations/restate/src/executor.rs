@@ -29,7 +29,7 @@ impl ToolExecutor for Invocations {
     fn execute(&self, call: DetachedCall) -> BoxFuture<'static, DetachedOutcome> {
         let ingress = self.ingress.clone();
         Box::pin(async move {
-            let (service, key) = (names::tool(&call.brain), names::key(&call));
+            let (service, key) = (names::tool(&call.brain), names::call_key(&call));
             let mut pause = Duration::from_millis(50);
             loop {
                 let reason = match ingress.call(&[&service, "call"], &call, Some(&key)).await {
@@ -38,6 +38,10 @@ impl ToolExecutor for Invocations {
                     Err(ClientError::Failed { status, reason }) => {
                         let reason = format!("Restate ended the call ({status}): {reason}");
                         return DetachedOutcome::InDoubt { reason };
+                    }
+                    // A retry makes the same request. An earlier process may have made it under another configuration.
+                    Err(error @ ClientError::Input { .. }) => {
+                        return DetachedOutcome::InDoubt { reason: error.to_string() };
                     }
                     Err(error) => error.to_string(),
                 };

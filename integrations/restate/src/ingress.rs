@@ -11,6 +11,12 @@ use crate::client::ClientError;
 /// Restate adds this header to the answer of an invocation, so an answer without it is not one of a service.
 const INVOCATION: &str = "x-restate-id";
 
+/// How long a connection may take to open.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long Restate may take to accept a request. A request that returns the answer of a service has no such limit.
+const SEND_TIMEOUT: Duration = Duration::from_secs(30);
+
 /// A client of Restate's ingress.
 #[derive(Debug, Clone)]
 pub(crate) struct Ingress {
@@ -21,7 +27,8 @@ pub(crate) struct Ingress {
 
 impl Ingress {
     pub(crate) fn new(url: &str) -> Self {
-        let http = reqwest::Client::builder().tcp_nodelay(true).tcp_keepalive(Duration::from_secs(20)).build();
+        let http = reqwest::Client::builder().tcp_nodelay(true).tcp_keepalive(Duration::from_secs(20));
+        let http = http.connect_timeout(CONNECT_TIMEOUT).build();
         Self { url: url.trim_end_matches('/').to_owned(), token: None, http: http.unwrap_or_default() }
     }
 
@@ -52,7 +59,10 @@ impl Ingress {
         body: Option<Vec<u8>>,
         idempotency_key: Option<&str>,
     ) -> Result<O, ClientError> {
-        let lost = |error: reqwest::Error| ClientError::Ingress { reason: chain(&error) };
+        let lost = |error: reqwest::Error| match error.is_builder() {
+            true => ClientError::Input { reason: chain(&error) },
+            false => ClientError::Ingress { reason: chain(&error) },
+        };
         let mut url = reqwest::Url::parse(&self.url)
             .map_err(|error| ClientError::Input { reason: format!("invalid URL of the ingress: {error}") })?;
         match url.path_segments_mut() {
@@ -62,6 +72,9 @@ impl Ingress {
             }
         }
         let mut request = self.http.request(method, url);
+        if path.last() == Some(&"send") {
+            request = request.timeout(SEND_TIMEOUT);
+        }
         if let Some(token) = &self.token {
             request = request.bearer_auth(token);
         }

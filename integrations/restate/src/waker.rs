@@ -2,19 +2,22 @@
 //!
 //! A decision that another program appends to the store reaches no promise. So each endpoint lists the runs that have work
 //! and no worker, once a second and after each append of its own process, and wakes their workflows. A run without a
-//! workflow gets one. The endpoint also starts the runs of due triggers.
+//! workflow gets one. A cancellation in the store ends the log of a waiting run at once, and leaves no work, so the endpoint
+//! reads also which of the logs that have grown are cancelled. It also starts the runs of due triggers.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use positronic_core::record::{RunId, RunSummary, Seq, Timer};
+use parking_lot::Mutex;
+use positronic_core::record::{RunId, RunSummary, Seq, Status, Timer};
 use positronic_core::runner::{Client, Clock as _, FireError, Runner, SystemClock};
-use positronic_core::store::{RunFilter, StoreError, Watcher};
+use positronic_core::store::{RunFilter, RunPages, StoreError, Watcher};
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use crate::client::ClientError;
 use crate::ingress::Ingress;
 use crate::names;
 use crate::protocol::WakeRequest;
@@ -25,9 +28,6 @@ const LOOK: Duration = Duration::from_secs(1);
 /// The longest pause until the same work is reported again.
 const PAUSE: Duration = Duration::from_secs(60);
 
-/// The largest number of runs per brain that are listed at once.
-const LIMIT: usize = 1000;
-
 /// Wakes workflows and starts the runs of triggers.
 pub(crate) struct Waker {
     pub(crate) runner: Runner,
@@ -35,13 +35,17 @@ pub(crate) struct Waker {
     pub(crate) titles: Vec<String>,
 }
 
-/// Notifies the waker of appends in this process.
+/// Notifies the waker of appends, with the runs whose logs have grown.
 #[derive(Default)]
-struct Bell(Notify);
+struct Bell {
+    appended: Notify,
+    grown: Mutex<HashSet<RunId>>,
+}
 
 impl Watcher for Bell {
-    fn appended(&self, _: &RunId, _: Seq) {
-        self.0.notify_one();
+    fn appended(&self, run: &RunId, _: Seq) {
+        self.grown.lock().insert(run.clone());
+        self.appended.notify_one();
     }
 }
 
@@ -53,34 +57,70 @@ impl Waker {
         let watcher: Arc<dyn Watcher> = Arc::clone(&bell) as Arc<dyn Watcher>;
         client.store().watch(None, Arc::downgrade(&watcher) as Weak<dyn Watcher>);
         let (mut woken, mut fired) = (Attempts::default(), Attempts::default());
+        let mut next_read = Instant::now();
         loop {
             let listed = Instant::now();
             self.wake(&client, &mut woken).await;
+            if listed >= next_read {
+                self.end_cancelled(&client, &bell).await;
+                next_read = listed + LOOK;
+            }
             self.fire(&client, &mut fired).await;
             // A worker appends many events, and a list reads the store.
             tokio::select! {
-                () = bell.0.notified() => tokio::time::sleep_until(listed + LOOK / 10).await,
+                () = bell.appended.notified() => tokio::time::sleep_until(listed + LOOK / 10).await,
                 () = tokio::time::sleep(LOOK) => {}
             }
         }
     }
 
     async fn wake(&self, client: &Client, woken: &mut Attempts) {
-        let mut due = Vec::new();
+        let (mut due, mut live) = (Vec::new(), HashMap::new());
         for title in &self.titles {
-            match unattended(client, title).await {
-                Ok(rows) => due.extend(rows),
-                Err(error) => tracing::warn!(%error, brain = title, "cannot list the runs with work"),
+            if let Err(error) = unattended(client, title, &mut live, &mut due).await {
+                tracing::warn!(%error, brain = title, "cannot list the runs with work");
             }
         }
-        woken.retain(|run| due.iter().any(|row| row.run.as_str() == run));
+        let runs: HashSet<_> = due.iter().map(|row| row.run.as_str()).collect();
+        woken.retain(|run| runs.contains(run));
         for row in due.into_iter().filter(|row| woken.again(row.run.as_str(), row.next.0)) {
-            let (service, run) = (names::workflow(&row.brain), row.run.as_str());
-            let sent = self.ingress.call(&[&service, run, "wake", "send"], &WakeRequest { next: row.next }, None).await;
-            if let Err(error) = sent.map(|_: Value| ()) {
-                tracing::warn!(run, %error, "cannot wake the workflow");
+            if let Err(error) = self.wake_workflow(&row).await {
+                tracing::warn!(run = %row.run, %error, "cannot wake the workflow");
+                if matches!(error, ClientError::Ingress { .. }) {
+                    // The others would wait for the same timeout, and the triggers for all of them.
+                    return;
+                }
             }
         }
+    }
+
+    /// Wakes the workflows of runs that were cancelled since the last call, so that they end.
+    async fn end_cancelled(&self, client: &Client, bell: &Bell) {
+        let mut grown = std::mem::take(&mut *bell.grown.lock()).into_iter();
+        while let Some(run) = grown.next() {
+            let row = match client.store().run(&run).await {
+                Ok(row) => row,
+                Err(StoreError::NoSuchRun { .. }) => continue,
+                Err(error) => {
+                    tracing::warn!(%run, %error, "cannot read whether the run is cancelled");
+                    bell.grown.lock().extend(grown.by_ref().chain([run]));
+                    return;
+                }
+            };
+            if row.status != Status::Cancelled || !self.titles.iter().any(|title| **title == *row.brain) {
+                continue;
+            }
+            if let Err(error) = self.wake_workflow(&row).await {
+                tracing::warn!(%run, %error, "cannot wake the workflow of the cancelled run");
+                bell.grown.lock().extend(grown.by_ref().chain([run]));
+                return;
+            }
+        }
+    }
+
+    async fn wake_workflow(&self, row: &RunSummary) -> Result<(), ClientError> {
+        let path = [&*names::workflow(&row.brain), row.run.as_str(), "wake", "send"];
+        self.ingress.call::<_, Value>(&path, &WakeRequest { next: row.next }, None).await.map(drop)
     }
 
     async fn fire(&self, client: &Client, fired: &mut Attempts) {
@@ -104,16 +144,34 @@ impl Waker {
     }
 }
 
-/// Lists the runs of a brain that have work and no worker.
-async fn unattended(client: &Client, title: &str) -> Result<Vec<RunSummary>, StoreError> {
-    let filter = RunFilter::builder().brain(title).due(SystemClock.now()).limit(LIMIT).build();
-    let mut rows = Vec::new();
-    for row in client.store().runs(&filter).await? {
-        if client.worker(&row).await?.is_none() {
-            rows.push(row);
+/// Adds the runs of a brain that have work and no worker. `live` keeps which workers are alive.
+async fn unattended(
+    client: &Client,
+    title: &str,
+    live: &mut HashMap<Arc<str>, bool>,
+    due: &mut Vec<RunSummary>,
+) -> Result<(), StoreError> {
+    let filter = RunFilter::builder().brain(title).due(SystemClock.now()).build();
+    let mut pages = RunPages::new(client.store(), filter);
+    while let Some(page) = pages.next().await? {
+        for row in page {
+            let has_worker = match row.claim.as_ref().filter(|claim| !claim.released) {
+                None => false,
+                Some(claim) => match live.get(&claim.owner) {
+                    Some(&is_live) => is_live,
+                    None => {
+                        let is_live = client.store().is_lease_live(&claim.owner).await?;
+                        live.insert(Arc::clone(&claim.owner), is_live);
+                        is_live
+                    }
+                },
+            };
+            if !has_worker {
+                due.push(row);
+            }
         }
     }
-    Ok(rows)
+    Ok(())
 }
 
 /// When the same work was reported, and when it is reported again.

@@ -3,6 +3,7 @@
 //! ```text
 //! run:     segment ──ended──▶ outcome
 //!             ▲  └───waits──▶ promise `event-N`, or a sleep until the wake time
+//!             │                   │      the log is also read after each longer sleep
 //!             └───────────────────┘
 //! signal:  append to the log ──▶ resolve `event-N`
 //! ```
@@ -36,6 +37,10 @@ const WAITS_FOR: &str = "waits_for";
 
 /// The shortest sleep, so that a run that is due again and again does not fill its journal.
 const MIN_SLEEP: Duration = Duration::from_millis(50);
+
+/// How long a workflow sleeps at first and at most until it reads whether the log has grown. An append that resolved no
+/// promise, such as a cancellation while no service was alive, is found then. Each sleep adds entries to the journal.
+const LOOKS: (Duration, Duration) = (Duration::from_secs(600), Duration::from_secs(3600));
 
 /// The workflow of a brain.
 #[derive(Clone)]
@@ -92,21 +97,44 @@ impl BrainService {
                 Segment::Ended(outcome) => return Ok(outcome),
                 Segment::Waits { next, millis } => (next, millis),
             };
-            cx.set(WAITS_FOR, next.0);
-            let name = event(next);
-            let grown = cx.promise::<u64>(&name);
-            match millis {
-                None => {
-                    grown.await?;
-                }
-                Some(millis) => {
-                    let sleep = cx.sleep(Duration::from_millis(millis).max(MIN_SLEEP));
-                    restate_sdk::select! {
-                        grown = grown => { grown?; },
-                        slept = sleep => { slept?; }
-                    }
-                }
+            self.wait(&cx, next, millis.map(Duration::from_millis)).await?;
+        }
+    }
+
+    /// Waits until the log has an event with this number, at most for this time.
+    async fn wait(&self, cx: &WorkflowContext<'_>, next: Seq, mut left: Option<Duration>) -> HandlerResult<()> {
+        cx.set(WAITS_FOR, next.0);
+        let (mut look, longest) = LOOKS;
+        let name = event(next);
+        loop {
+            let pause = left.map_or(look, |left| left.min(look));
+            let (grown, sleep) = (cx.promise::<u64>(&name), cx.sleep(pause.max(MIN_SLEEP)));
+            restate_sdk::select! {
+                grown = grown => {
+                    grown?;
+                    return Ok(());
+                },
+                slept = sleep => { slept?; }
             }
+            left = left.map(|left| left.saturating_sub(pause));
+            if left == Some(Duration::ZERO) {
+                return Ok(());
+            }
+            let run = RunId::new(cx.key());
+            let has_grown = cx.run(move || async move { self.has_grown(&run, next).await });
+            if has_grown.name("look").await? {
+                return Ok(());
+            }
+            look = (look * 2).min(longest);
+        }
+    }
+
+    /// Returns whether the log has an event with this number, or is gone.
+    async fn has_grown(&self, run: &RunId, next: Seq) -> HandlerResult<bool> {
+        match self.runner.client().store().run(run).await {
+            Ok(row) => Ok(row.next > next),
+            Err(StoreError::NoSuchRun { .. }) => Ok(true),
+            Err(error) => Err(again(error)),
         }
     }
 
@@ -114,6 +142,9 @@ impl BrainService {
     async fn segment(&self, run: &RunId, begin: Option<Begin>) -> HandlerResult<Segment> {
         let known = match self.runner.client().store().run(run).await {
             Ok(_) => true,
+            Err(error @ StoreError::NoSuchRun { .. }) if begin.is_none() => {
+                return Err(TerminalError::new_with_code(404, error.to_string()).into());
+            }
             Err(StoreError::NoSuchRun { .. }) => false,
             Err(error) => return Err(again(error)),
         };

@@ -5,8 +5,9 @@
 
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use positronic_core::runner::Runner;
-use positronic_core::runner::detached::{DetachedCall, DetachedOutcome};
+use positronic_core::runner::detached::{DetachedCall, DetachedOutcome, PreparedCall};
 use restate_sdk::context::{Context, ContextSideEffects as _, RunFuture as _};
 use restate_sdk::discovery::ServiceType;
 use restate_sdk::endpoint::{ContextInternal, Error};
@@ -58,26 +59,41 @@ impl ToolService {
     }
 
     async fn call(&self, cx: Context<'_>, call: DetachedCall) -> HandlerResult<DetachedOutcome> {
-        // Before the nonce, so that a call whose tool is not available yet is not in doubt.
-        let prepared = match self.calls.has(&call) {
-            true => None,
-            false => Some(self.runner.prepare_call(call.clone()).await.map_err(again)?),
-        };
-        let nonce = self.nonce.to_string();
-        let recorded = cx.run(move || async move { Ok(nonce) }).name("begin").await?;
+        // A replay of recorded steps prepares nothing: the run or the tool may be gone by then.
+        let prepared = Arc::new(Mutex::new(None));
+        let (slot, of) = (Arc::clone(&prepared), call.clone());
+        let recorded = cx.run(move || async move {
+            // Before the nonce, so that a call whose tool is not available yet is not in doubt.
+            *slot.lock() = self.prepared(&of).await?;
+            Ok(self.nonce.to_string())
+        });
+        let recorded = recorded.name("begin").await?;
         let is_in_doubt = *recorded != *self.nonce && !call.may_repeat;
-        let (calls, of) = (Arc::clone(&self.calls), call.clone());
+        let of = call.clone();
         // The journal may have this step already, so a call in doubt has the same steps.
         let outcome = cx.run(move || async move {
             if is_in_doubt {
                 let reason = "the process of the call ended while the tool ran; whether it had its effect is unknown";
                 return Ok(Json(DetachedOutcome::InDoubt { reason: reason.to_owned() }));
             }
-            let outcome = calls.outcome(&of, prepared).await;
+            let ready = prepared.lock().take();
+            let ready = match ready {
+                Some(ready) => Some(ready),
+                None => self.prepared(&of).await?,
+            };
+            let outcome = self.calls.outcome(&of, ready).await;
             Ok(Json(DetachedOutcome::clone(&outcome)))
         });
         let Json(outcome) = outcome.name("perform").await?;
         self.calls.forget(&call);
         Ok(outcome)
+    }
+
+    /// Prepares a call unless it runs in this process.
+    async fn prepared(&self, call: &DetachedCall) -> HandlerResult<Option<PreparedCall>> {
+        match self.calls.has(call) {
+            true => Ok(None),
+            false => self.runner.prepare_call(call.clone()).await.map(Some).map_err(again),
+        }
     }
 }

@@ -103,7 +103,7 @@ inactivity-timeout = "1s"
         }
     }
 
-    /// Stops the server's process (`STOP`) or lets it go on (`CONT`).
+    /// Stops the server's process (`STOP`) or continues it (`CONT`).
     pub(crate) fn signal(&self, name: &str) {
         send(name, self.process.as_ref().unwrap());
     }

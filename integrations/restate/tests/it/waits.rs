@@ -2,7 +2,7 @@
 
 use positronic_core::record::{RunId, Signal, SignalId, SignalKind, ToolResult};
 use positronic_core::runner::Delivered;
-use positronic_restate::ClientError;
+use positronic_restate::{ClientError, RunOutcome};
 use serde_json::json;
 
 use crate::bench::{Bench, ann, path};
@@ -46,6 +46,20 @@ async fn an_approval_in_the_store_is_found_by_a_living_service_and_by_a_new_one(
     bench.serve().await;
 
     assert!(bench.completed("second").await.succeeded("Work/0.0"));
+}
+
+#[tokio::test]
+async fn a_waiting_run_that_is_cancelled_in_the_store_ends_its_workflow() {
+    let Some(bench) = Bench::start().await else { return };
+    bench.run("run", &[&[("gated", "a")]]).await;
+    bench.waits("run").await;
+    bench.server.suspended("run").await;
+
+    let cancel = Signal { id: SignalId::new("one"), actor: ann(), kind: SignalKind::Cancel { reason: None } };
+    bench.elsewhere().send(&RunId::new("run"), &[cancel]).await.unwrap();
+
+    assert_eq!(bench.outcome("run").await, RunOutcome::Cancelled);
+    assert!(bench.ledger().is_empty());
 }
 
 #[tokio::test]
