@@ -1,0 +1,1 @@
+//! Exports runs as OpenTelemetry traces and metrics.

@@ -1,0 +1,1 @@
+//! Serves the runs of a store over HTTP: an API, the inspector page, webhooks.
