@@ -71,6 +71,9 @@ pub trait Link: Send + Sync {
     /// Returns the trigger that started the run.
     fn fired(&self) -> Option<Fired>;
 
+    /// Returns the tick of a schedule that started the run.
+    fn scheduled(&self) -> Option<Scheduled>;
+
     /// Shows the progress of a running call; it is not recorded.
     fn progress(&self, path: &Path, text: String);
 

@@ -11,7 +11,7 @@
 use serde_json::Value;
 
 use super::{Client, ConversationError, RunHandle, Runner, StartError};
-use crate::record::{Actor, Fired, SignalId, Start, Timer, Timestamp, TriggerId};
+use crate::record::{Actor, Fired, SignalId, Start, Timer, TriggerId};
 use crate::store::{StoreError, TimerFilter};
 
 /// The reason why a trigger does not fire now.
@@ -106,7 +106,7 @@ impl Runner {
                 conversation.fire(definition, options, because, budget.as_deref().cloned()).await
             }
             None => {
-                let run = SignalId::from(format!("{}-{}", trigger.id, moment(trigger.due)));
+                let run = SignalId::from(format!("{}-{}", trigger.id, trigger.due.compact()));
                 let (user, budget, fired) = (user.clone(), budget.as_deref().cloned(), Some(because));
                 let start = Start { id: Some(run), user, actor, budget, fired, ..Start::default() };
                 self.start_definition(definition, options, start).await.map(Some).map_err(ConversationError::from)
@@ -121,10 +121,4 @@ impl Runner {
             Err(reason) => Err(FireError::Start { trigger: id(), reason: Box::new(reason) }),
         }
     }
-}
-
-/// Formats a time as a part of an id: `20260301T090000Z`.
-fn moment(due: Timestamp) -> String {
-    let moment = jiff::Timestamp::from_microsecond(due.0).unwrap_or_default();
-    moment.to_string().chars().filter(|letter| !matches!(letter, '-' | ':')).collect()
 }

@@ -240,6 +240,10 @@ impl Link for Recorder {
         None
     }
 
+    fn scheduled(&self) -> Option<Scheduled> {
+        None
+    }
+
     fn progress(&self, _: &Path, text: String) {
         self.write(|seen| seen.progress.push(text));
     }
