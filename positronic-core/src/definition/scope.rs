@@ -10,8 +10,8 @@ use serde_json::Value;
 use super::{BrainDefinition, StateValue, ToolDefinition};
 use crate::error::Result;
 use crate::record::{
-    FileRef, Fired, Message, ModelResponse, Path, PluginStates, Prompt, PublicId, Question, RunId, SideOutput, Timer,
-    Timestamp,
+    FileRef, Fired, Message, ModelResponse, Path, PluginStates, Prompt, PublicId, Question, RunId, Scheduled,
+    SideOutput, Timer, Timestamp,
 };
 
 /// The untyped services of a brain.

@@ -47,7 +47,8 @@ mod tests {
 
     #[test]
     fn run_id_consists_of_schedule_and_nominal_time() {
-        let tick = |cause| Scheduled { schedule: "report".to_owned(), nominal: Timestamp(1_772_355_600_000_000), cause };
+        let tick =
+            |cause| Scheduled { schedule: "report".to_owned(), nominal: Timestamp(1_772_355_600_000_000), cause };
         assert_eq!(tick(TickCause::Scheduled).run(), RunId::new("report-20260301T090000Z"));
         assert_eq!(tick(TickCause::Backfill).run(), tick(TickCause::Scheduled).run(), "it is the same tick");
         assert_eq!(tick(TickCause::Manual).run(), RunId::new("report-20260301T090000Z-manual"));

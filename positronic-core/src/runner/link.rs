@@ -14,8 +14,8 @@ use super::shared::Shared;
 use crate::definition::{BrainDefinition, Link, ToolDefinition, recordable};
 use crate::error::{Error, Result};
 use crate::record::{
-    Delta, DeltaKind, FileRef, Fired, Message, ModelResponse, Path, Prompt, PublicId, Question, Segment, SideOutput,
-    Timer, Timestamp,
+    Delta, DeltaKind, FileRef, Fired, Message, ModelResponse, Path, Prompt, PublicId, Question, Scheduled, Segment,
+    SideOutput, Timer, Timestamp,
 };
 use crate::store::{StoreError, TimerFilter};
 

@@ -80,7 +80,8 @@ impl Client {
 }
 
 impl Runner {
-    /// Starts the run of a due trigger. [`Runner::serve`] does this for all triggers, once a second.
+    /// Starts the run of a due trigger, or of a schedule's tick. [`Runner::serve`] does this for all of them, once a
+    /// second.
     ///
     /// A trigger starts one run, however many processes call this at the same time and whenever they crash: the
     /// append that begins the run also changes the timer. In a conversation it is the conversation's next run;
@@ -90,6 +91,10 @@ impl Runner {
     ///
     /// [`FireError`]; the trigger stays due, except after [`FireError::Gone`].
     pub async fn fire(&self, timer: &Timer) -> Result<RunHandle<Value>, FireError> {
+        #[cfg(feature = "schedules")]
+        if let Some(tick) = &timer.scheduled {
+            return self.fire_tick(timer, tick).await;
+        }
         let Timer { trigger, brain, options, user, conversation, budget, origin, .. } = timer;
         let id = || trigger.id.clone();
         let definition =

@@ -251,7 +251,7 @@ impl ScheduleRecord {
     }
 
     /// Lets a tick start, wait or be skipped.
-    fn enqueue(&mut self, nominal: Timestamp, cause: TickCause, overlap: Overlap, now: Timestamp) {
+    fn enqueue(&mut self, nominal: Timestamp, cause: TickCause, overlap: Overlap, now: Timestamp) -> Tick {
         let is_busy = !self.running.is_empty() || !self.queue.is_empty();
         // The first tick of the queue does not wait if no run is in its way.
         let waiting = self.queue.len().saturating_sub(usize::from(self.running.is_empty()));
@@ -261,9 +261,11 @@ impl ScheduleRecord {
             Overlap::BufferAll if is_busy && waiting >= MOST_QUEUED => Some(TickReason::BufferFull),
             Overlap::CancelOther => {
                 let reason = TickReason::Replaced { by: nominal };
-                self.empty_queue(now, |tick| tick.overlap == Overlap::CancelOther, |_| TickOutcome::Skipped {
-                    reason: reason.clone(),
-                });
+                self.empty_queue(
+                    now,
+                    |tick| tick.overlap == Overlap::CancelOther,
+                    |_| TickOutcome::Skipped { reason: reason.clone() },
+                );
                 None
             }
             Overlap::Skip | Overlap::BufferOne | Overlap::BufferAll | Overlap::Allow => None,
@@ -273,7 +275,7 @@ impl ScheduleRecord {
         }
         self.queue.push(QueuedTick { nominal, cause, overlap, ready: None });
         let outcome = if self.is_ready(self.queue.len() - 1) { TickOutcome::Due } else { TickOutcome::Buffered };
-        self.record(nominal, cause, now, outcome);
+        self.record(nominal, cause, now, outcome)
     }
 
     fn running_reason(&self) -> TickReason {
@@ -283,9 +285,9 @@ impl ScheduleRecord {
     /// Returns whether a queued tick may start now.
     fn is_ready(&self, place: usize) -> bool {
         let waits = |tick: &QueuedTick| tick.overlap != Overlap::Allow;
-        self.queue.get(place).is_some_and(|tick| {
-            !waits(tick) || (self.running.is_empty() && !self.queue.iter().take(place).any(waits))
-        })
+        self.queue
+            .get(place)
+            .is_some_and(|tick| !waits(tick) || (self.running.is_empty() && !self.queue.iter().take(place).any(waits)))
     }
 
     /// Removes ticks that no server could start, in favour of a later one, unless each of them is to be caught up.
@@ -325,10 +327,11 @@ impl ScheduleRecord {
         }
     }
 
-    fn record(&mut self, nominal: Timestamp, cause: TickCause, now: Timestamp, outcome: TickOutcome) {
+    fn record(&mut self, nominal: Timestamp, cause: TickCause, now: Timestamp, outcome: TickOutcome) -> Tick {
         let tick = Tick { nominal, cause, at: now, outcome, since: None, change: self.changes };
         self.unlisted.retain(|other| other.key() != tick.key());
-        self.unlisted.push(tick);
+        self.unlisted.push(tick.clone());
+        tick
     }
 
     fn record_unlisted(&mut self, since: Timestamp, until: Timestamp, reason: &TickReason, now: Timestamp) {
@@ -395,10 +398,13 @@ impl ScheduleRecord {
     }
 
     /// Notes that a tick could not start its run. The tick waits for a server that can, as long as the catch-up allows.
-    pub fn failed_to_start(&mut self, reason: &str, now: Timestamp) {
-        if self.broken.as_ref().is_none_or(|broken| broken.reason != reason) {
+    /// Returns `false` if that is known.
+    pub fn failed_to_start(&mut self, reason: &str, now: Timestamp) -> bool {
+        let is_known = self.broken.as_ref().is_some_and(|broken| broken.reason == reason);
+        if !is_known {
             self.broken = Some(BrokenSchedule { at: now, reason: reason.to_owned() });
         }
+        !is_known
     }
 
     /// Replaces what a person has set. If the times change, only those after `now` count.
@@ -485,9 +491,10 @@ impl ScheduleRecord {
     /// # Errors
     ///
     /// [`SpecError`] if the specification is invalid.
-    pub fn trigger(&mut self, nominal: Timestamp, overlap: Option<Overlap>, now: Timestamp) -> Result<(), SpecError> {
-        self.enqueue(nominal, TickCause::Manual, overlap.unwrap_or(self.schedule.overlap), now);
-        self.plan(now)
+    pub fn trigger(&mut self, nominal: Timestamp, overlap: Option<Overlap>, now: Timestamp) -> Result<Tick, SpecError> {
+        let outcome = self.enqueue(nominal, TickCause::Manual, overlap.unwrap_or(self.schedule.overlap), now);
+        self.plan(now)?;
+        Ok(outcome)
     }
 
     /// Returns the nominal times in a range of the past, both ends included.
