@@ -10,8 +10,16 @@ use jiff::civil::DateTime;
 use super::zone::instant;
 use crate::record::Timestamp;
 
-/// The names of the fields, in the order of an expression with seconds and years.
-const FIELDS: [&str; 7] = ["second", "minute", "hour", "day of the month", "month", "day of the week", "year"];
+/// The fields of an expression with seconds and years, and their values.
+const FIELDS: [(&str, &str); 7] = [
+    ("second", "0 to 59"),
+    ("minute", "0 to 59"),
+    ("hour", "0 to 23"),
+    ("day of the month", "1 to 31"),
+    ("month", "1 to 12 or JAN to DEC"),
+    ("day of the week", "0 to 7 or SUN to SAT"),
+    ("year", "1 to 5000"),
+];
 const HOUR: usize = 2;
 
 /// A parsed cron expression.
@@ -84,8 +92,9 @@ impl CronExpression {
                 *own = field;
             }
             if let Err(error) = CronParser::new().parse(&alone.join(" ")) {
-                let name = FIELDS.get(place).copied();
-                return Err(CronError { position: *position, field: name, reason: reason(&error) });
+                let (name, values) = FIELDS.get(place).copied().unzip();
+                let reason = format!("{}; the values are {}", reason(&error), values.unwrap_or_default());
+                return Err(CronError { position: *position, field: name, reason });
             }
         }
         let cron = CronParser::new().parse(text).map_err(|error| whole(reason(&error)))?;
@@ -123,10 +132,14 @@ fn fields(text: &str) -> Vec<(usize, &str)> {
     text.split_whitespace().map(|field| (begins(field), field)).collect()
 }
 
+/// Returns croner's message as a part of a sentence.
 fn reason(error: &croner::errors::CronError) -> String {
     use croner::errors::CronError as E;
-    match error {
+    let text = match error {
         E::InvalidPattern(reason) | E::IllegalCharacters(reason) | E::ComponentError(reason) => reason.clone(),
         other => other.to_string(),
-    }
+    };
+    let text = text.trim_end_matches('.');
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
 }

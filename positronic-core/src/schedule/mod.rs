@@ -27,7 +27,8 @@ pub use due::{Due, MOST_DUE, due, jitter};
 pub use policy::{CatchUp, Overlap, Schedule};
 pub use preview::{PreviewedTime, TimeShift, preview};
 pub use record::{
-    BackfillError, BrokenSchedule, MOST_QUEUED, PausedSchedule, QueuedTick, RunEnd, ScheduleRecord, StartedTick,
+    BackfillError, BrokenSchedule, MOST_QUEUED, Observed, PausedSchedule, QueuedTick, RunEnd, ScheduleRecord,
+    StartedTick,
 };
 pub use spec::{DateRange, Interval, ScheduleSpec, SpecError};
 pub(crate) use tick::time_key;

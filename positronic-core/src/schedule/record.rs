@@ -124,6 +124,17 @@ pub enum RunEnd {
     Cancelled,
 }
 
+/// What a store knows of the runs and ticks of a schedule.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Observed {
+    /// Which of the runs in [`ScheduleRecord::running`] have ended, and how.
+    pub ended: BTreeMap<RunId, RunEnd>,
+    /// Which ticks in [`ScheduleRecord::queue`] have a run, because a server crashed before it noted the start.
+    pub begun: Vec<Scheduled>,
+    /// The nominal times that have a tick.
+    pub known: BTreeSet<Timestamp>,
+}
+
 /// The reason why a range of past times is not filled in.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -175,18 +186,16 @@ impl ScheduleRecord {
         self.unlisted.clear();
     }
 
-    /// Decides what is due at `now`: which ticks start a run, wait, are skipped or missed. `ended` has the ends of runs
-    /// in [`ScheduleRecord::running`], `known` the nominal times that were decided before.
+    /// Decides what is due at `now`: which ticks start a run, wait, are skipped or missed.
     ///
     /// # Errors
     ///
     /// [`SpecError`] if the specification is invalid.
-    pub fn advance(
-        &mut self,
-        now: Timestamp,
-        ended: &BTreeMap<RunId, RunEnd>,
-        known: &BTreeSet<Timestamp>,
-    ) -> Result<(), SpecError> {
+    pub fn advance(&mut self, now: Timestamp, observed: &Observed) -> Result<(), SpecError> {
+        let Observed { ended, begun, known } = observed;
+        for tick in begun {
+            self.started(tick, now)?;
+        }
         self.note_ends(now, ended);
         if self.paused.is_none() {
             // The clock went back: the times between have ticks already.

@@ -11,8 +11,8 @@ use crate::record::{
 };
 use crate::runner::firing::may_retry;
 use crate::runner::{ConversationError, FireError, RunHandle, Runner, SignalError, StartError, load};
-use crate::schedule::{RunEnd, ScheduleRecord, time_key};
-use crate::store::StoreError;
+use crate::schedule::{Observed, RunEnd, ScheduleRecord, time_key};
+use crate::store::{EventStore, StoreError};
 
 /// Who starts and cancels runs of a schedule.
 const CHANNEL: &str = "schedule";
@@ -75,9 +75,15 @@ impl Schedules {
                 Err(ScheduleError::NotFound { .. }) => return Ok(None),
                 begun => begun?,
             };
-            let (ended, known) = (self.ended(&change.before).await?, self.known(&change.before, change.now).await?);
+            let begun = self.begun(&change.before).await?;
+            let running = change.before.running.iter().map(|tick| tick.run.clone());
+            let observed = Observed {
+                ended: self.ended(running.chain(begun.iter().map(Scheduled::run)).collect()).await?,
+                begun,
+                known: self.known(&change.before, change.now).await?,
+            };
             let unchanged = change.new.clone();
-            change.new.advance(change.now, &ended, &known)?;
+            change.new.advance(change.now, &observed)?;
             if change.new == unchanged {
                 break change.before;
             }
@@ -90,11 +96,11 @@ impl Schedules {
         Ok(Some((record, timers)))
     }
 
-    /// Returns which of the runs of a schedule have ended.
-    async fn ended(&self, record: &ScheduleRecord) -> Result<BTreeMap<RunId, RunEnd>, StoreError> {
+    /// Returns which runs have ended, and how.
+    async fn ended(&self, runs: Vec<RunId>) -> Result<BTreeMap<RunId, RunEnd>, StoreError> {
         let mut ended = BTreeMap::new();
-        for tick in &record.running {
-            let end = match self.client.store().run(&tick.run).await {
+        for run in runs {
+            let end = match self.client.store().run(&run).await {
                 Ok(row) => match row.status {
                     Status::Completed => RunEnd::Completed,
                     Status::Failed => RunEnd::Failed,
@@ -104,9 +110,20 @@ impl Schedules {
                 Err(StoreError::NoSuchRun { .. }) => RunEnd::Cancelled,
                 Err(error) => return Err(error),
             };
-            ended.insert(tick.run.clone(), end);
+            ended.insert(run, end);
         }
         Ok(ended)
+    }
+
+    /// Returns which ready ticks of a schedule have a run already.
+    async fn begun(&self, record: &ScheduleRecord) -> Result<Vec<Scheduled>, StoreError> {
+        let mut begun = Vec::new();
+        for tick in record.ready() {
+            if is_run_of(self.client.store(), &tick).await? {
+                begun.push(tick);
+            }
+        }
+        Ok(begun)
     }
 
     /// Returns the nominal times after the last decided one that have a tick: times that were filled in, and all of
@@ -217,18 +234,15 @@ impl Runner {
             trigger: trigger(),
             reason: Box::new(ConversationError::Start(error)),
         };
-        let run = tick.run();
-        match self.store.run(&run).await {
-            // Another server has started it, or this one before it crashed.
-            Ok(_) if self.is_run_of(&run, tick).await? => return Err(FireError::Gone { trigger: trigger() }),
-            Ok(_) | Err(StoreError::NoSuchRun { .. }) => {}
-            Err(error) => return Err(failed(error.into())),
+        // Another server has started it, or this one before it crashed.
+        if is_run_of(&*self.store, tick).await.map_err(|error| failed(error.into()))? {
+            return Err(FireError::Gone { trigger: trigger() });
         }
         let definition = self
             .definition_of(&timer.brain)
             .ok_or_else(|| FireError::NoBrain { trigger: trigger(), brain: timer.brain.to_string() })?;
         let start = Start {
-            id: Some(SignalId::new(run.as_str())),
+            id: Some(SignalId::new(tick.run().as_str())),
             user: timer.user.clone(),
             actor: Actor::builder().channel(CHANNEL).build(),
             message: Some(&timer.trigger.what).filter(|what| !what.is_empty()).map(UserMessage::new),
@@ -237,23 +251,27 @@ impl Runner {
             ..Start::default()
         };
         match self.start_definition(definition, timer.options.clone(), start).await {
-            // It was started with what the schedule said before.
-            Err(StartError::Started { .. }) if self.is_run_of(&run, tick).await? => {
-                Err(FireError::Gone { trigger: trigger() })
-            }
+            // Another server began it meanwhile, with what the schedule said before or says now.
+            Err(error @ StartError::Started { .. }) => match is_run_of(&*self.store, tick).await {
+                Ok(true) => Err(FireError::Gone { trigger: trigger() }),
+                Ok(false) | Err(_) => Err(failed(error)),
+            },
             started => started.map_err(failed),
         }
     }
+}
 
-    /// Returns whether a run was started by a tick.
-    async fn is_run_of(&self, run: &RunId, tick: &Scheduled) -> Result<bool, FireError> {
-        let state = load::state(&*self.store, run).await;
-        let same = |started: &Scheduled| (&started.schedule, started.nominal) == (&tick.schedule, tick.nominal);
-        state.map(|state| state.start.scheduled.as_ref().is_some_and(same)).map_err(|error| FireError::Start {
-            trigger: TriggerId::new(run.as_str()),
-            reason: Box::new(ConversationError::Store(error)),
-        })
+/// Returns whether a tick has a run.
+async fn is_run_of(store: &dyn EventStore, tick: &Scheduled) -> Result<bool, StoreError> {
+    let run = tick.run();
+    match store.run(&run).await {
+        Ok(_) => {}
+        Err(StoreError::NoSuchRun { .. }) => return Ok(false),
+        Err(error) => return Err(error),
     }
+    let state = load::state(store, &run).await?;
+    let same = |started: &Scheduled| (&started.schedule, started.nominal) == (&tick.schedule, tick.nominal);
+    Ok(state.start.scheduled.as_ref().is_some_and(same))
 }
 
 /// Returns the error of a start without its trigger, which is named after the tick.
