@@ -1,14 +1,25 @@
 //! The resources of the API, one per file. Each file lists its routes for the table.
 
+mod attachments;
 mod brains;
+mod conversations;
+mod decisions;
+mod diff;
 mod events;
+mod files;
+mod fork;
+mod idempotency;
 mod items;
+mod live;
+mod meta;
 mod pending;
 mod pending_items;
+mod questions;
 mod requests;
 mod run;
 mod runs;
 mod session;
+mod signals;
 mod start;
 mod state;
 mod timeline;
@@ -19,14 +30,22 @@ pub(crate) fn routes() -> Vec<Route> {
     [
         brains::routes(),
         runs::routes(),
+        start::routes(),
         run::routes(),
         events::routes(),
         timeline::routes(),
         state::routes(),
         requests::routes(),
+        files::routes(),
+        signals::routes(),
+        fork::routes(),
+        diff::routes(),
         pending::routes(),
+        decisions::routes(),
+        conversations::routes(),
+        live::routes(),
         session::routes(),
-        start::routes(),
+        meta::routes(),
     ]
     .concat()
 }
