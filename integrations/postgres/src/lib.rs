@@ -63,6 +63,7 @@ mod append;
 mod blobs;
 mod changes;
 mod connections;
+mod entries;
 mod failure;
 mod leases;
 mod mailbox;

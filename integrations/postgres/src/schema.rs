@@ -16,7 +16,10 @@ use sqlx_postgres::{PgConnectOptions, PgConnection, Postgres};
 use crate::failure::{DbError, Place};
 
 /// The migrations in their order: description and statements.
-const MIGRATIONS: &[(&str, &str)] = &[("store", include_str!("../migrations/0001_store.sql"))];
+const MIGRATIONS: &[(&str, &str)] = &[
+    ("store", include_str!("../migrations/0001_store.sql")),
+    ("entries", include_str!("../migrations/0002_entries.sql")),
+];
 /// The oldest supported server.
 const OLDEST_SERVER: i32 = 130_000;
 /// The longest name of a schema in bytes.

@@ -4,10 +4,11 @@ use std::sync::{Arc, Weak};
 
 use positronic_core::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
 use positronic_core::store::{
-    Append, BoxFuture, Deferral, DueFilter, DueRun, EventMatch, EventStore, InboundWebhook, Lease, MailboxEntry,
-    PendingFilter, PendingItem, PostOutcome, RunFilter, SavedPrompts, Snapshot, StoreError, TimerFilter, Watcher,
-    content_hash, verify_content,
+    Append, BoxFuture, Deferral, DueFilter, DueRun, Entry, EntryFilter, EventMatch, EventStore, InboundWebhook, Lease,
+    MailboxEntry, PendingFilter, PendingItem, PostOutcome, RunFilter, SavedPrompts, Snapshot, StoreError, TimerFilter,
+    Watcher, content_hash, verify_content,
 };
+use serde_json::Value;
 use sqlx_core::connection::ConnectOptions as _;
 use sqlx_postgres::{PgConnectOptions, PgRow};
 use tokio::task::AbortHandle;
@@ -18,7 +19,7 @@ use crate::connections::{Connections, Statement, get, statement};
 use crate::failure::{Access, DbError, Place};
 use crate::options::PostgresOptions;
 use crate::rows::{encode, no_such, seq};
-use crate::{blobs, leases, mailbox, query, schema, search, sinks, timers};
+use crate::{blobs, entries, leases, mailbox, query, schema, search, sinks, timers};
 
 /// The schema if neither the options nor the address name one.
 const SCHEMA: &str = "positronic";
@@ -507,6 +508,49 @@ impl EventStore for PostgresStore {
 
     fn sweep_blobs(&self, before: Timestamp) -> BoxFuture<'_, Result<usize, StoreError>> {
         Box::pin(self.write_rows(move |schema| blobs::sweep(schema, before), |rows| Ok(rows.len())))
+    }
+
+    fn entry<'a>(&'a self, kind: &'a str, key: &'a str) -> BoxFuture<'a, Result<Option<Entry>, StoreError>> {
+        Box::pin(self.read_rows(
+            move |schema| entries::one(schema, kind, key),
+            |rows| rows.first().map(entries::entry).transpose(),
+        ))
+    }
+
+    fn entries<'a>(&'a self, filter: &'a EntryFilter) -> BoxFuture<'a, Result<Vec<Entry>, StoreError>> {
+        Box::pin(
+            self.read_rows(
+                move |schema| entries::select(schema, filter),
+                |rows| rows.iter().map(entries::entry).collect(),
+            ),
+        )
+    }
+
+    fn put_entry<'a>(
+        &'a self,
+        kind: &'a str,
+        key: &'a str,
+        value: &'a Value,
+        expected: Option<u64>,
+    ) -> BoxFuture<'a, Result<u64, StoreError>> {
+        Box::pin(async move {
+            self.writes()?;
+            let document = encode(value)?;
+            // A repetition after a lost answer would find the entry changed.
+            let put = || entries::put(&self.shared.schema, kind, key, &document, expected);
+            let rows = self.shared.connections.rows_once(put).await;
+            let revision = rows.and_then(|rows| rows.first().map(|row| get::<i64>(row, 0)).transpose());
+            let revision = revision.map_err(|error| self.shared.place.explain(error, Access::Write))?;
+            revision.and_then(|revision| revision.try_into().ok()).ok_or_else(|| entries::changed(kind, key))
+        })
+    }
+
+    fn remove_entry<'a>(&'a self, kind: &'a str, key: &'a str, expected: u64) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move {
+            let remove = |schema: &str| entries::remove(schema, kind, key, expected);
+            let has_changed = |rows: Vec<PgRow>| rows.first().map_or(Ok(false), |row| get(row, 0));
+            if self.write_rows(remove, has_changed).await? { Err(entries::changed(kind, key)) } else { Ok(()) }
+        })
     }
 
     fn acquire_lease(&self) -> BoxFuture<'_, Result<Lease, StoreError>> {

@@ -34,6 +34,14 @@ pub enum StoreError {
         /// The trigger.
         trigger: TriggerId,
     },
+    /// The entry has another revision than the writer expects: another writer has created, changed or removed it.
+    #[error("another writer has changed the entry `{key}` of kind `{kind}`; read it again")]
+    EntryChanged {
+        /// The entry's kind.
+        kind: String,
+        /// Its key.
+        key: String,
+    },
     /// The run does not exist.
     #[error("there is no run `{run}`")]
     NoSuchRun {

@@ -2,9 +2,12 @@
 
 use std::sync::{Arc, Weak};
 
+use serde_json::Value;
+
 use super::{
-    Append, BoxFuture, Deferral, DueFilter, DueRun, EventMatch, EventStore, InboundWebhook, Lease, MailboxEntry,
-    PendingFilter, PendingItem, PostOutcome, RunFilter, SavedPrompts, Snapshot, StoreError, TimerFilter, Watcher,
+    Append, BoxFuture, Deferral, DueFilter, DueRun, Entry, EntryFilter, EventMatch, EventStore, InboundWebhook, Lease,
+    MailboxEntry, PendingFilter, PendingItem, PostOutcome, RunFilter, SavedPrompts, Snapshot, StoreError, TimerFilter,
+    Watcher,
 };
 use crate::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
 
@@ -125,6 +128,28 @@ impl<S: EventStore + ?Sized> EventStore for Arc<S> {
 
     fn sweep_blobs(&self, before: Timestamp) -> BoxFuture<'_, Result<usize, StoreError>> {
         (**self).sweep_blobs(before)
+    }
+
+    fn entry<'a>(&'a self, kind: &'a str, key: &'a str) -> BoxFuture<'a, Result<Option<Entry>, StoreError>> {
+        (**self).entry(kind, key)
+    }
+
+    fn entries<'a>(&'a self, filter: &'a EntryFilter) -> BoxFuture<'a, Result<Vec<Entry>, StoreError>> {
+        (**self).entries(filter)
+    }
+
+    fn put_entry<'a>(
+        &'a self,
+        kind: &'a str,
+        key: &'a str,
+        value: &'a Value,
+        expected: Option<u64>,
+    ) -> BoxFuture<'a, Result<u64, StoreError>> {
+        (**self).put_entry(kind, key, value, expected)
+    }
+
+    fn remove_entry<'a>(&'a self, kind: &'a str, key: &'a str, expected: u64) -> BoxFuture<'a, Result<(), StoreError>> {
+        (**self).remove_entry(kind, key, expected)
     }
 
     fn acquire_lease(&self) -> BoxFuture<'_, Result<Lease, StoreError>> {

@@ -5,12 +5,13 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{
-    Append, BoxFuture, Deferral, DeliveryState, DueFilter, DueRun, EventMatch, EventStore, InboundWebhook, Lease,
-    MailboxEntry, PendingFilter, PendingItem, PostOutcome, REFUSALS, RunFilter, SavedPrompts, Snapshot, StoreError,
-    TimerChange, TimerFilter, Watcher, blob, watchers::Watchers,
+    Append, BoxFuture, Deferral, DeliveryState, DueFilter, DueRun, Entry, EntryFilter, EventMatch, EventStore,
+    InboundWebhook, Lease, MailboxEntry, PendingFilter, PendingItem, PostOutcome, REFUSALS, RunFilter, SavedPrompts,
+    Snapshot, StoreError, TimerChange, TimerFilter, Watcher, blob, watchers::Watchers,
 };
 use crate::record::{
     Epoch, Event, EventKind, Pending, RunId, RunSummary, Seq, SignalId, Status, Timer, Timestamp, TriggerId,
@@ -54,6 +55,8 @@ struct Contents {
     runs: BTreeMap<RunId, StoredRun>,
     mail: BTreeMap<SignalId, (InboundWebhook, Option<(RunId, Seq)>)>,
     timers: BTreeMap<TriggerId, Timer>,
+    /// By kind and key.
+    entries: BTreeMap<String, BTreeMap<String, Entry>>,
     /// File contents by hash, with the time of their last storing.
     blobs: BTreeMap<String, (Timestamp, Vec<u8>)>,
     watchers: Watchers,
@@ -470,6 +473,49 @@ impl EventStore for MemoryStore {
         let count = blobs.len();
         blobs.retain(|name, (at, _)| *at >= before || runs.values().any(|stored| stored.blobs.contains(name)));
         ready(Ok(count - blobs.len()))
+    }
+
+    fn entry<'a>(&'a self, kind: &'a str, key: &'a str) -> BoxFuture<'a, Result<Option<Entry>, StoreError>> {
+        let contents = self.shared.lock();
+        ready(Ok(contents.entries.get(kind).and_then(|entries| entries.get(key)).cloned()))
+    }
+
+    fn entries<'a>(&'a self, filter: &'a EntryFilter) -> BoxFuture<'a, Result<Vec<Entry>, StoreError>> {
+        let contents = self.shared.lock();
+        let entries = contents.entries.get(&filter.kind).into_iter().flat_map(BTreeMap::values);
+        let mut found: Vec<_> = entries.filter(|entry| filter.passes(&entry.key)).cloned().collect();
+        if filter.reverse {
+            found.reverse();
+        }
+        found.truncate(filter.limit.unwrap_or(usize::MAX));
+        ready(Ok(found))
+    }
+
+    fn put_entry<'a>(
+        &'a self,
+        kind: &'a str,
+        key: &'a str,
+        value: &'a Value,
+        expected: Option<u64>,
+    ) -> BoxFuture<'a, Result<u64, StoreError>> {
+        let mut contents = self.shared.lock();
+        let entries = contents.entries.entry(kind.to_owned()).or_default();
+        if entries.get(key).map(|entry| entry.revision) != expected {
+            return ready(Err(StoreError::EntryChanged { kind: kind.to_owned(), key: key.to_owned() }));
+        }
+        let revision = expected.unwrap_or_default().saturating_add(1);
+        entries.insert(key.to_owned(), Entry::new(key, revision, value.clone()));
+        ready(Ok(revision))
+    }
+
+    fn remove_entry<'a>(&'a self, kind: &'a str, key: &'a str, expected: u64) -> BoxFuture<'a, Result<(), StoreError>> {
+        let mut contents = self.shared.lock();
+        let Some(entries) = contents.entries.get_mut(kind) else { return ready(Ok(())) };
+        if entries.get(key).is_some_and(|entry| entry.revision != expected) {
+            return ready(Err(StoreError::EntryChanged { kind: kind.to_owned(), key: key.to_owned() }));
+        }
+        entries.remove(key);
+        ready(Ok(()))
     }
 
     fn acquire_lease(&self) -> BoxFuture<'_, Result<Lease, StoreError>> {

@@ -7,12 +7,13 @@
 //! worker that lost its run can no longer write; a signal carries no epoch.
 //!
 //! In the same transaction a store updates what lists show: a row for each run and an entry for each pending item, so
-//! that listing never loads a log. Five things are not derived from a log: the mailbox, where a webhook stays until a run
-//! waits for it, the bytes of files, timers, which outlive the runs that set them, the leases of workers, and which runs
-//! are reserved, paused or refused.
+//! that listing never loads a log. Six things are not derived from a log: the mailbox, where a webhook stays until a run
+//! waits for it, the bytes of files, timers, which outlive the runs that set them, the leases of workers, which runs are
+//! reserved, paused or refused, and entries: small documents such as schedules and the hashes of access tokens.
 
 mod append;
 mod blob;
+mod entry;
 mod error;
 mod forward;
 mod lease;
@@ -27,6 +28,7 @@ mod watchers;
 use std::sync::{Arc, Weak};
 
 pub use futures::future::BoxFuture;
+use serde_json::Value;
 
 use crate::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
 
@@ -34,6 +36,7 @@ pub use crate::record::LARGEST_BLOB;
 
 pub use append::{Append, Index, SavedPrompts, Snapshot, TimerChange};
 pub use blob::{BLOB_GRACE, content_hash, swept_before, verify_content};
+pub use entry::{Entry, EntryFilter};
 pub use error::StoreError;
 pub use lease::{Deferral, DueFilter, DueRun, Lease, REFUSALS};
 pub use mailbox::{DeliveryState, InboundWebhook, MailboxEntry, PostOutcome};
@@ -67,7 +70,7 @@ pub use watchers::Watchers;
 ///
 /// use positronic_core::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
 /// # use positronic_core::store::{EventMatch, Lease, MailboxEntry, InboundWebhook, PendingFilter, PostOutcome, RunFilter, SavedPrompts, Snapshot, PendingItem};
-/// # use positronic_core::store::{Deferral, DueFilter, DueRun, TimerFilter};
+/// # use positronic_core::store::{Deferral, DueFilter, DueRun, Entry, EntryFilter, TimerFilter};
 /// use positronic_core::store::{BoxFuture, Append, EventStore, StoreError, Watcher};
 ///
 /// struct Frozen<S>(S);
@@ -104,6 +107,14 @@ pub use watchers::Watchers;
 /// #   fn put_blob(&self, bytes: Vec<u8>, at: Timestamp) -> BoxFuture<'_, Result<String, StoreError>> { self.0.put_blob(bytes, at) }
 /// #   fn blob<'a>(&'a self, sha256: &'a str) -> BoxFuture<'a, Result<Option<Vec<u8>>, StoreError>> { self.0.blob(sha256) }
 /// #   fn sweep_blobs(&self, before: Timestamp) -> BoxFuture<'_, Result<usize, StoreError>> { self.0.sweep_blobs(before) }
+/// #   fn entry<'a>(&'a self, kind: &'a str, key: &'a str) -> BoxFuture<'a, Result<Option<Entry>, StoreError>> { self.0.entry(kind, key) }
+/// #   fn entries<'a>(&'a self, filter: &'a EntryFilter) -> BoxFuture<'a, Result<Vec<Entry>, StoreError>> { self.0.entries(filter) }
+/// #   fn put_entry<'a>(&'a self, kind: &'a str, key: &'a str, value: &'a serde_json::Value, expected: Option<u64>) -> BoxFuture<'a, Result<u64, StoreError>> {
+/// #       self.0.put_entry(kind, key, value, expected)
+/// #   }
+/// #   fn remove_entry<'a>(&'a self, kind: &'a str, key: &'a str, expected: u64) -> BoxFuture<'a, Result<(), StoreError>> {
+/// #       self.0.remove_entry(kind, key, expected)
+/// #   }
 /// #   fn acquire_lease(&self) -> BoxFuture<'_, Result<Lease, StoreError>> { self.0.acquire_lease() }
 /// #   fn due<'a>(&'a self, filter: &'a DueFilter) -> BoxFuture<'a, Result<Vec<DueRun>, StoreError>> { self.0.due(filter) }
 /// #   fn defer<'a>(&'a self, run: &'a RunId, next: Seq, deferral: &'a Deferral) -> BoxFuture<'a, Result<(), StoreError>> {
@@ -341,6 +352,41 @@ pub trait EventStore: Send + Sync + 'static {
     ///
     /// Only errors of the store itself.
     fn sweep_blobs(&self, before: Timestamp) -> BoxFuture<'_, Result<usize, StoreError>>;
+
+    /// Returns an entry, or `None`.
+    ///
+    /// # Errors
+    ///
+    /// Only errors of the store itself.
+    fn entry<'a>(&'a self, kind: &'a str, key: &'a str) -> BoxFuture<'a, Result<Option<Entry>, StoreError>>;
+
+    /// Lists entries of a kind in the order of their keys' bytes.
+    ///
+    /// # Errors
+    ///
+    /// Only errors of the store itself.
+    fn entries<'a>(&'a self, filter: &'a EntryFilter) -> BoxFuture<'a, Result<Vec<Entry>, StoreError>>;
+
+    /// Creates an entry, or changes the one with the expected revision, and returns its new revision. With `None` the
+    /// entry must not exist.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::EntryChanged`] when the entry does not have the expected revision.
+    fn put_entry<'a>(
+        &'a self,
+        kind: &'a str,
+        key: &'a str,
+        value: &'a Value,
+        expected: Option<u64>,
+    ) -> BoxFuture<'a, Result<u64, StoreError>>;
+
+    /// Removes an entry, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::EntryChanged`] when the entry has another revision than the expected one.
+    fn remove_entry<'a>(&'a self, kind: &'a str, key: &'a str, expected: u64) -> BoxFuture<'a, Result<(), StoreError>>;
 
     /// Acquires a lease for a worker. Its owner's name is never assigned again.
     ///

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use positronic_core::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
 use positronic_core::store::{
-    Append, BoxFuture, Deferral, DueFilter, DueRun, EventMatch, EventStore, InboundWebhook, Lease, MailboxEntry,
-    MemoryStore, PendingFilter, PendingItem, PostOutcome, RunFilter, Snapshot, StoreError, TimerFilter, Watcher,
+    Append, BoxFuture, Deferral, DueFilter, DueRun, Entry, EntryFilter, EventMatch, EventStore, InboundWebhook, Lease,
+    MailboxEntry, MemoryStore, PendingFilter, PendingItem, PostOutcome, RunFilter, Snapshot, StoreError, TimerFilter,
+    Watcher,
 };
 use tokio::sync::watch;
 
@@ -213,6 +214,28 @@ impl EventStore for Connection {
 
     fn remove_timer<'a>(&'a self, id: &'a TriggerId) -> BoxFuture<'a, Result<bool, StoreError>> {
         Box::pin(self.written(self.store.remove_timer(id)))
+    }
+
+    fn entry<'a>(&'a self, kind: &'a str, key: &'a str) -> BoxFuture<'a, Result<Option<Entry>, StoreError>> {
+        Box::pin(self.read_from(self.store.entry(kind, key)))
+    }
+
+    fn entries<'a>(&'a self, filter: &'a EntryFilter) -> BoxFuture<'a, Result<Vec<Entry>, StoreError>> {
+        Box::pin(self.read_from(self.store.entries(filter)))
+    }
+
+    fn put_entry<'a>(
+        &'a self,
+        kind: &'a str,
+        key: &'a str,
+        value: &'a serde_json::Value,
+        expected: Option<u64>,
+    ) -> BoxFuture<'a, Result<u64, StoreError>> {
+        Box::pin(self.written(self.store.put_entry(kind, key, value, expected)))
+    }
+
+    fn remove_entry<'a>(&'a self, kind: &'a str, key: &'a str, expected: u64) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(self.written(self.store.remove_entry(kind, key, expected)))
     }
 
     fn put_blob(&self, bytes: Vec<u8>, at: Timestamp) -> BoxFuture<'_, Result<String, StoreError>> {

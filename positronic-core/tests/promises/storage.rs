@@ -14,8 +14,8 @@ use positronic_core::record::{
 };
 use positronic_core::runner::{Fork, Settled};
 use positronic_core::store::{
-    Append, BoxFuture, Deferral, DueFilter, DueRun, EventMatch, EventStore, InboundWebhook, Lease, PendingFilter,
-    PendingItem, PostOutcome, RunFilter, SavedPrompts, Snapshot, StoreError, TimerFilter, Watcher,
+    Append, BoxFuture, Deferral, DueFilter, DueRun, Entry, EntryFilter, EventMatch, EventStore, InboundWebhook, Lease,
+    PendingFilter, PendingItem, PostOutcome, RunFilter, SavedPrompts, Snapshot, StoreError, TimerFilter, Watcher,
 };
 
 use crate::bench::{Bench, by, run_id};
@@ -119,6 +119,28 @@ impl<S: EventStore> EventStore for Counting<S> {
 
     fn remove_timer<'a>(&'a self, id: &'a TriggerId) -> BoxFuture<'a, Result<bool, StoreError>> {
         self.0.remove_timer(id)
+    }
+
+    fn entry<'a>(&'a self, kind: &'a str, key: &'a str) -> BoxFuture<'a, Result<Option<Entry>, StoreError>> {
+        self.0.entry(kind, key)
+    }
+
+    fn entries<'a>(&'a self, filter: &'a EntryFilter) -> BoxFuture<'a, Result<Vec<Entry>, StoreError>> {
+        self.0.entries(filter)
+    }
+
+    fn put_entry<'a>(
+        &'a self,
+        kind: &'a str,
+        key: &'a str,
+        value: &'a serde_json::Value,
+        expected: Option<u64>,
+    ) -> BoxFuture<'a, Result<u64, StoreError>> {
+        self.0.put_entry(kind, key, value, expected)
+    }
+
+    fn remove_entry<'a>(&'a self, kind: &'a str, key: &'a str, expected: u64) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.0.remove_entry(kind, key, expected)
     }
 
     fn put_blob(&self, bytes: Vec<u8>, at: Timestamp) -> BoxFuture<'_, Result<String, StoreError>> {

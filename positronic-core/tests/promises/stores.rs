@@ -4,9 +4,9 @@ use std::sync::{Arc, Weak, mpsc};
 
 use positronic_core::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
 use positronic_core::store::{
-    Append, BoxFuture, Deferral, DueFilter, DueRun, Durability, EventMatch, EventStore, InboundWebhook, Lease,
-    MailboxEntry, MemoryStore, PendingFilter, PendingItem, PostOutcome, RunFilter, SavedPrompts, Snapshot,
-    SqliteOptions, SqliteStore, StoreError, TimerFilter, Watcher,
+    Append, BoxFuture, Deferral, DueFilter, DueRun, Durability, Entry, EntryFilter, EventMatch, EventStore,
+    InboundWebhook, Lease, MailboxEntry, MemoryStore, PendingFilter, PendingItem, PostOutcome, RunFilter, SavedPrompts,
+    Snapshot, SqliteOptions, SqliteStore, StoreError, TimerFilter, Watcher,
 };
 use tempfile::TempDir;
 
@@ -195,6 +195,28 @@ impl EventStore for OnDisk {
 
     fn remove_timer<'a>(&'a self, id: &'a TriggerId) -> BoxFuture<'a, Result<bool, StoreError>> {
         keep_clock_still(self.store.remove_timer(id))
+    }
+
+    fn entry<'a>(&'a self, kind: &'a str, key: &'a str) -> BoxFuture<'a, Result<Option<Entry>, StoreError>> {
+        keep_clock_still(self.store.entry(kind, key))
+    }
+
+    fn entries<'a>(&'a self, filter: &'a EntryFilter) -> BoxFuture<'a, Result<Vec<Entry>, StoreError>> {
+        keep_clock_still(self.store.entries(filter))
+    }
+
+    fn put_entry<'a>(
+        &'a self,
+        kind: &'a str,
+        key: &'a str,
+        value: &'a serde_json::Value,
+        expected: Option<u64>,
+    ) -> BoxFuture<'a, Result<u64, StoreError>> {
+        keep_clock_still(self.store.put_entry(kind, key, value, expected))
+    }
+
+    fn remove_entry<'a>(&'a self, kind: &'a str, key: &'a str, expected: u64) -> BoxFuture<'a, Result<(), StoreError>> {
+        keep_clock_still(self.store.remove_entry(kind, key, expected))
     }
 
     fn put_blob(&self, bytes: Vec<u8>, at: Timestamp) -> BoxFuture<'_, Result<String, StoreError>> {

@@ -13,6 +13,7 @@ mod blobs;
 mod checkpointer;
 mod connection;
 mod due;
+mod entries;
 mod failure;
 mod file_identity;
 mod group;

@@ -179,6 +179,15 @@ CREATE TABLE sinks (
     PRIMARY KEY (run, sink)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX sinks_by_feeder ON sinks (sink, feeder) WHERE feeder IS NOT NULL;
+", "
+-- Small documents beside the logs.
+CREATE TABLE entries (
+    kind TEXT NOT NULL,
+    key TEXT NOT NULL,
+    revision INTEGER NOT NULL,
+    value TEXT NOT NULL,
+    PRIMARY KEY (kind, key)
+) STRICT, WITHOUT ROWID;
 "];
 
 /// Checks that the file is an event store, and returns whether it is new.

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
+use serde_json::Value;
+
 use super::append::{self, Encoded};
 use super::failure::{DbError, StoreFile};
 use super::group::Tx;
@@ -12,11 +14,12 @@ use super::options::{Durability, SqliteOptions};
 use super::reader::Readers;
 use super::rows::encode;
 use super::writer::Writer;
-use super::{blobs, connection, due, mailbox, pending, query, remove, sinks, timers};
+use super::{blobs, connection, due, entries, mailbox, pending, query, remove, sinks, timers};
 use crate::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
 use crate::store::{
-    Append, BoxFuture, Deferral, DueFilter, DueRun, EventMatch, EventStore, InboundWebhook, Lease, MailboxEntry,
-    PendingFilter, PendingItem, PostOutcome, RunFilter, SavedPrompts, Snapshot, StoreError, TimerFilter, Watcher, blob,
+    Append, BoxFuture, Deferral, DueFilter, DueRun, Entry, EntryFilter, EventMatch, EventStore, InboundWebhook, Lease,
+    MailboxEntry, PendingFilter, PendingItem, PostOutcome, RunFilter, SavedPrompts, Snapshot, StoreError, TimerFilter,
+    Watcher, blob,
 };
 
 /// Number of reader threads: two, so that one long log does not block all other reads.
@@ -379,6 +382,35 @@ impl EventStore for SqliteStore {
             while swept > 0 && self.write(remove::free).await? {}
             Ok(swept)
         })
+    }
+
+    fn entry<'a>(&'a self, kind: &'a str, key: &'a str) -> BoxFuture<'a, Result<Option<Entry>, StoreError>> {
+        let (kind, key) = (kind.to_owned(), key.to_owned());
+        Box::pin(self.ask(move |db| entries::one(db, &kind, &key)))
+    }
+
+    fn entries<'a>(&'a self, filter: &'a EntryFilter) -> BoxFuture<'a, Result<Vec<Entry>, StoreError>> {
+        let filter = filter.clone();
+        Box::pin(self.ask(move |db| entries::list(db, &filter)))
+    }
+
+    fn put_entry<'a>(
+        &'a self,
+        kind: &'a str,
+        key: &'a str,
+        value: &'a Value,
+        expected: Option<u64>,
+    ) -> BoxFuture<'a, Result<u64, StoreError>> {
+        let (kind, key) = (kind.to_owned(), key.to_owned());
+        Box::pin(async move {
+            let value = encode(value)?;
+            self.write(move |tx| entries::put(tx.db(), &kind, &key, &value, expected)).await
+        })
+    }
+
+    fn remove_entry<'a>(&'a self, kind: &'a str, key: &'a str, expected: u64) -> BoxFuture<'a, Result<(), StoreError>> {
+        let (kind, key) = (kind.to_owned(), key.to_owned());
+        Box::pin(self.write(move |tx| entries::remove(tx.db(), &kind, &key, expected)))
     }
 
     fn acquire_lease(&self) -> BoxFuture<'_, Result<Lease, StoreError>> {

@@ -20,6 +20,7 @@
     reason = "a case fails as a test does"
 )]
 
+mod entries;
 mod files;
 mod lists;
 mod log;
@@ -29,6 +30,7 @@ mod timers;
 mod watching;
 mod workers;
 
+pub use entries::*;
 pub use files::*;
 pub use lists::*;
 pub use log::*;
@@ -84,6 +86,9 @@ macro_rules! store_suite {
             timer_fires_once,
             refused_append_changes_no_timer,
             one_of_many_fires_the_timer,
+            entry_is_changed_at_its_revision,
+            one_of_many_writers_changes_the_entry,
+            entries_are_listed_by_any_filter,
             lease_is_live_until_it_lapses,
             due_runs_are_free_ones_with_work,
             due_run_is_reserved_for_one_worker,

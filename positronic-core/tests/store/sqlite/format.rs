@@ -7,7 +7,7 @@ use positronic_core::record::{
     Actor, Gate, Path, Pending, PendingKind, RunId, Seq, SignalId, Status, Timer, Timestamp, Trigger, WaitSpec, sha256,
 };
 use positronic_core::store::{
-    Deferral, DueFilter, EventStore as _, InboundWebhook, PendingFilter, RunFilter, SqliteStore, TimerChange,
+    Deferral, DueFilter, Entry, EventStore as _, InboundWebhook, PendingFilter, RunFilter, SqliteStore, TimerChange,
     TimerFilter,
 };
 use positronic_core::testing::store_suite::Sample;
@@ -30,6 +30,8 @@ const FORMAT_5: &str = include_str!("format_5.sql");
 const FORMAT_6: &str = include_str!("format_6.sql");
 /// The same with format 7, saved prompts and the position of a sink.
 const FORMAT_7: &str = include_str!("format_7.sql");
+/// The same with format 8, and an entry.
+const FORMAT_8: &str = include_str!("format_8.sql");
 
 fn pragma(db: &Connection, name: &str) -> String {
     db.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0))
@@ -46,7 +48,7 @@ fn new_file_records_its_format() {
     let db = Connection::open(&path).unwrap();
 
     assert_eq!(pragma(&db, "application_id"), format!("Integer({})", i32::from_be_bytes(*b"Posi")));
-    assert_eq!(pragma(&db, "user_version"), "Integer(7)");
+    assert_eq!(pragma(&db, "user_version"), "Integer(8)");
     assert_eq!(pragma(&db, "journal_mode"), "Text(\"wal\")");
     // 2 is incremental.
     assert_eq!(pragma(&db, "auto_vacuum"), "Integer(2)");
@@ -137,6 +139,14 @@ async fn file_of_format_7_is_read() {
 }
 
 #[tokio::test]
+async fn file_of_format_8_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = opened(FORMAT_8, folder.path()).await;
+
+    assert_eq!(store.entry("note", "one").await, Ok(Some(Entry::new("one", 2, json!("text")))));
+}
+
+#[tokio::test]
 async fn signals_in_the_logs_of_an_older_file_are_known() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runs.db");
@@ -209,7 +219,7 @@ fn new_file_has_the_tables_of_the_fixture() {
     let path = folder.path().join("runs.db");
     drop(SqliteStore::open(&path).unwrap());
     let fixture = Connection::open_in_memory().unwrap();
-    fixture.execute_batch(FORMAT_7).unwrap();
+    fixture.execute_batch(FORMAT_8).unwrap();
 
     assert_eq!(tables(&Connection::open(&path).unwrap()), tables(&fixture));
 }

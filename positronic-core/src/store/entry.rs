@@ -1,0 +1,52 @@
+//! Entries: small documents beside the logs, such as schedules and the hashes of access tokens.
+
+use serde_json::Value;
+
+/// A document that belongs to no run, found by its kind and key.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Entry {
+    /// Its key, unique among the entries of its kind.
+    pub key: String,
+    /// Counts the changes since the entry was created, from 1.
+    pub revision: u64,
+    /// The document.
+    pub value: Value,
+}
+
+impl Entry {
+    /// Creates an entry as a store returns it.
+    pub fn new(key: impl Into<String>, revision: u64, value: Value) -> Self {
+        Self { key: key.into(), revision, value }
+    }
+}
+
+/// Filter for a list of entries of one kind, in the order of their keys' bytes.
+#[derive(Debug, Clone, PartialEq, Eq, typed_builder::TypedBuilder)]
+#[non_exhaustive]
+pub struct EntryFilter {
+    /// The kind.
+    #[builder(setter(into))]
+    pub kind: String,
+    /// Only entries whose key begins with this.
+    #[builder(default, setter(into))]
+    pub prefix: String,
+    /// Only entries that the list shows after this key.
+    #[builder(default, setter(strip_option, into))]
+    pub after: Option<String>,
+    /// Whether the list begins with the last key.
+    #[builder(default)]
+    pub reverse: bool,
+    /// The largest number of results.
+    #[builder(default, setter(strip_option))]
+    pub limit: Option<usize>,
+}
+
+impl EntryFilter {
+    /// Returns whether an entry of the kind matches, ignoring `limit`.
+    #[must_use]
+    pub fn passes(&self, key: &str) -> bool {
+        let follows = |after: &String| if self.reverse { key < after.as_str() } else { key > after.as_str() };
+        key.starts_with(&self.prefix) && self.after.as_ref().is_none_or(follows)
+    }
+}
