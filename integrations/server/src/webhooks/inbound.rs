@@ -244,8 +244,8 @@ impl Hooks {
         let trace = request.header(TRACE).ok().map(str::to_owned);
         let actor = Actor { by: Some(name.to_owned()), channel: Some(CHANNEL.to_owned()), trace };
         let delivered = client.deliver(id, name, &identifier, payload, actor).await.map_err(|error| match error {
-            SignalError::Refused(refusal) => HookError::Misfit(refusal.to_string()),
             SignalError::Store(error) => HookError::Store(error),
+            refused => HookError::Misfit(refused.to_string()),
         })?;
         Ok(match (hook.scheme.accepted(), delivered) {
             (Some(answer), _) => HookOutcome::Answer(answer),

@@ -69,15 +69,14 @@ impl Delivery {
     }
 }
 
-/// Returns the id of an event's notice, which is `webhook-id` and orders deliveries from the latest event to the first.
+/// Returns the id of an event's notice, which is `webhook-id` and orders deliveries by the times of their events.
 pub(super) fn delivery_id(run: &RunId, seq: Seq, at: Timestamp) -> String {
     let hash = Sha256::digest(format!("{run}\n{seq}"));
     let hash = hash.iter().take(12).fold(0_u128, |hash, byte| hash << 8 | u128::from(*byte));
     format!("{}{hash:024x}", id_prefix(at))
 }
 
-/// Returns the beginning of the ids of an event's time. Later times sort first.
+/// Returns the beginning of the ids of an event's time.
 pub(super) fn id_prefix(at: Timestamp) -> String {
-    const LAST: u64 = 0x00ff_ffff_ffff_ffff;
-    format!("evt_{:014x}", LAST.saturating_sub(at.0.max(0).cast_unsigned()))
+    format!("evt_{:014x}", at.0.max(0))
 }

@@ -15,7 +15,7 @@
 //! | entry | key | content |
 //! |---|---|---|
 //! | `webhook` | id of the endpoint | [`Endpoint`] |
-//! | `delivery` | endpoint `/` id of the delivery, latest first | [`Delivery`] |
+//! | `delivery` | endpoint `/` id of the delivery, in the order of events | [`Delivery`] |
 //! | `delivery_due` | endpoint `/` time `/` id of the delivery | nothing: the index of the open deliveries by due time |
 //! | `webhook_sender` | `lease`, `cursor` | the server that sends; the time up to which the logs are read |
 
@@ -37,5 +37,5 @@ pub(crate) use records::Records;
 pub use sender::{WebhookSender, WebhookService};
 pub use transport::{HttpTransport, OutgoingRequest, OutgoingResponse, TransportError, WebhookTransport};
 
-#[cfg(test)]
-mod tests;
+
+

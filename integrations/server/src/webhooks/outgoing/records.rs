@@ -49,7 +49,7 @@ impl Records {
     pub(crate) async fn endpoints(&self) -> Result<Vec<(String, Endpoint)>, StoreError> {
         let (mut all, mut after) = (Vec::new(), None);
         loop {
-            let entries = self.list(ENDPOINT, None, after, PAGE).await?;
+            let entries = self.list(of(ENDPOINT, "", after, PAGE)).await?;
             let is_last = entries.len() < PAGE;
             after = entries.last().map(|entry| entry.key.clone());
             all.extend(entries.into_iter().filter_map(|entry| Some((entry.key.clone(), readable(ENDPOINT, entry)?))));
@@ -104,7 +104,9 @@ impl Records {
     ) -> Result<Vec<(String, Delivery)>, StoreError> {
         let prefix = below(endpoint);
         let after = after.map(|after| format!("{prefix}{after}"));
-        let entries = self.list(DELIVERY, Some(prefix.clone()), after, limit).await?;
+        let mut filter = of(DELIVERY, &prefix, after, limit);
+        filter.reverse = true;
+        let entries = self.list(filter).await?;
         let named = |entry: Entry| {
             let id = entry.key.strip_prefix(&prefix)?.to_owned();
             Some((id, readable(DELIVERY, entry)?))
@@ -179,7 +181,7 @@ impl Records {
     /// Lists open deliveries of an endpoint, the one that is due first at the beginning.
     pub(super) async fn due(&self, endpoint: &str, limit: usize) -> Result<Vec<Due>, StoreError> {
         let prefix = below(endpoint);
-        let entries = self.list(DUE, Some(prefix.clone()), None, limit).await?;
+        let entries = self.list(of(DUE, &prefix, None, limit)).await?;
         let due = |entry: Entry| {
             let (at, delivery) = entry.key.strip_prefix(&prefix)?.split_once('/')?;
             let (at, delivery) = (Timestamp(i64::from_str_radix(at, 16).ok()?), delivery.to_owned());
@@ -197,7 +199,7 @@ impl Records {
         let known: Vec<_> = self.endpoints().await?.into_iter().map(|(id, _)| id).collect();
         for kind in [DELIVERY, DUE] {
             let mut after = None;
-            while let Some(entry) = self.list(kind, None, after.take(), 1).await?.into_iter().next() {
+            while let Some(entry) = self.list(of(kind, "", after.take(), 1)).await?.into_iter().next() {
                 let Some((endpoint, _)) = entry.key.split_once('/') else { break };
                 let prefix = below(endpoint);
                 if known.iter().all(|id| id != endpoint) {
@@ -214,14 +216,18 @@ impl Records {
 
     /// Removes all entries below a prefix, or only the deliveries that are not open, of events before a time.
     async fn remove_below(&self, kind: &str, prefix: &str, before: Option<Timestamp>) -> Result<(), StoreError> {
-        let mut after = before.map(|before| format!("{prefix}{}", id_prefix(before)));
+        let end = before.map(|before| format!("{prefix}{}", id_prefix(before)));
+        let mut after = None;
         loop {
-            let entries = self.list(kind, Some(prefix.to_owned()), after.take(), PAGE).await?;
+            let entries = self.list(of(kind, prefix, after.take(), PAGE)).await?;
             let is_last = entries.len() < PAGE;
             after = entries.last().map(|entry| entry.key.clone());
             for entry in entries {
+                if end.as_ref().is_some_and(|end| entry.key >= *end) {
+                    return Ok(());
+                }
                 let is_open = |value| serde_json::from_value(value).is_ok_and(|it: Delivery| it.due().is_some());
-                if before.is_some() && is_open(entry.value) {
+                if end.is_some() && is_open(entry.value) {
                     continue;
                 }
                 match self.0.store().remove_entry(kind, &entry.key, entry.revision).await {
@@ -297,17 +303,16 @@ impl Records {
         }
     }
 
-    async fn list(
-        &self,
-        kind: &str,
-        prefix: Option<String>,
-        after: Option<String>,
-        limit: usize,
-    ) -> Result<Vec<Entry>, StoreError> {
-        let mut filter = EntryFilter::builder().kind(kind).limit(limit).build();
-        (filter.prefix, filter.after) = (prefix, after);
+    async fn list(&self, filter: EntryFilter) -> Result<Vec<Entry>, StoreError> {
         self.0.store().entries(&filter).await
     }
+}
+
+/// Returns the filter for entries of a kind, whose key begins with a prefix, after a key.
+fn of(kind: &str, prefix: &str, after: Option<String>, limit: usize) -> EntryFilter {
+    let mut filter = EntryFilter::builder().kind(kind).prefix(prefix).limit(limit).build();
+    filter.after = after;
+    filter
 }
 
 /// Returns the beginning of the keys of an endpoint's entries.

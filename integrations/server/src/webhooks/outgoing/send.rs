@@ -12,6 +12,7 @@ use positronic_core::store::StoreError;
 
 use super::delivery::{Attempt, Delivery, DeliveryStatus};
 use super::endpoint::{Disabled, Endpoint};
+use super::leader::POLL;
 use super::records::{Due, Records};
 use super::retries::{pause, retry_after};
 use super::transport::{OutgoingRequest, OutgoingResponse, TransportError, WebhookTransport};
@@ -39,8 +40,16 @@ enum Outcome {
 }
 
 impl Send {
+    /// Performs the attempt. If its outcome cannot be recorded, the delivery stays due.
+    pub(super) async fn run(&self) {
+        if let Err(error) = self.perform().await {
+            tracing::warn!(endpoint = self.id, delivery = self.due.delivery, %error, "cannot record the attempt");
+            tokio::time::sleep(POLL).await;
+        }
+    }
+
     /// Sends the delivery if it is open and due, and records what came of it.
-    pub(super) async fn perform(&self) -> Result<(), StoreError> {
+    async fn perform(&self) -> Result<(), StoreError> {
         let records = Records::new(self.client.clone());
         let delivery = records.delivery(&self.id, &self.due.delivery).await?.map(|stored| stored.value);
         let open = delivery.as_ref().and_then(Delivery::due);

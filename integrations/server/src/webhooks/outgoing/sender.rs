@@ -1,19 +1,16 @@
 //! The task that sends outgoing webhooks.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt as _;
-use futures::future::BoxFuture;
-use futures::stream::FuturesUnordered;
 use parking_lot::Mutex;
 use positronic_core::record::{RunId, Seq, Timestamp};
 use positronic_core::runner::Client;
 use positronic_core::store::{StoreError, Watcher};
 use tokio::sync::Notify;
-use tokio::task::JoinHandle;
+use tokio::task::{Id, JoinHandle, JoinSet};
 use url::Url;
 
 use super::Records;
@@ -137,9 +134,6 @@ impl Watcher for Grown {
     }
 }
 
-/// An attempt under way: the endpoint and the delivery.
-type Job = (String, String);
-
 struct Leader<'a> {
     sender: &'a WebhookSender,
     candidate: &'a Candidate,
@@ -148,8 +142,9 @@ struct Leader<'a> {
     grown: Arc<Grown>,
     scanned: Option<Timestamp>,
     swept: Option<Timestamp>,
-    busy: HashSet<Job>,
-    jobs: FuturesUnordered<BoxFuture<'static, Job>>,
+    /// The attempts under way: the endpoint and the delivery of each.
+    busy: HashMap<Id, (String, String)>,
+    jobs: JoinSet<()>,
 }
 
 impl<'a> Leader<'a> {
@@ -166,8 +161,8 @@ impl<'a> Leader<'a> {
             grown,
             scanned: None,
             swept: None,
-            busy: HashSet::new(),
-            jobs: FuturesUnordered::new(),
+            busy: HashMap::new(),
+            jobs: JoinSet::new(),
         }
     }
 
@@ -183,7 +178,11 @@ impl<'a> Leader<'a> {
             };
             tokio::select! {
                 () = self.grown.wake.notified() => tokio::time::sleep(GATHER).await,
-                Some(job) = self.jobs.next() => _ = self.busy.remove(&job),
+                Some(ended) = self.jobs.join_next_with_id() => {
+                    // A transport that panics has failed; its delivery stays due.
+                    let task = ended.map_or_else(|error| error.id(), |(task, ())| task);
+                    self.busy.remove(&task);
+                }
                 () = tokio::time::sleep(next) => {}
             }
         }
@@ -220,33 +219,24 @@ impl<'a> Leader<'a> {
     async fn start(&mut self) -> Result<Duration, StoreError> {
         let mut pause = POLL;
         for (id, endpoint) in self.records.endpoints().await? {
-            let busy = self.busy.iter().filter(|(of, _)| *of == id).count();
-            let free = PER_ENDPOINT.saturating_sub(busy);
+            let busy: HashSet<_> =
+                self.busy.values().filter(|(of, _)| *of == id).map(|(_, delivery)| delivery.clone()).collect();
+            let free = PER_ENDPOINT.saturating_sub(busy.len());
             if endpoint.disabled.is_some() || free == 0 {
                 continue;
             }
             let now = self.sender.client.now();
-            let due = self.records.due(&id, PER_ENDPOINT + busy).await?;
-            let idle = due.into_iter().filter(|due| !self.busy.contains(&(id.clone(), due.delivery.clone())));
-            let idle: Vec<_> = idle.take(free).collect();
-            for due in idle {
+            let due = self.records.due(&id, PER_ENDPOINT + busy.len()).await?;
+            for due in due.into_iter().filter(|due| !busy.contains(&due.delivery)).take(free) {
                 if due.at > now {
                     pause = pause.min(due.at.since(now));
                     break;
                 }
-                let job = (id.clone(), due.delivery.clone());
+                let delivery = due.delivery.clone();
                 let (client, transport) = (self.sender.client.clone(), Arc::clone(&self.sender.transport));
                 let send = Send { client, transport, id: id.clone(), endpoint: endpoint.clone(), due };
-                if self.busy.insert(job.clone()) {
-                    self.jobs.push(Box::pin(async move {
-                        if let Err(error) = send.perform().await {
-                            tracing::warn!(endpoint = job.0, delivery = job.1, %error, "cannot record the attempt");
-                            // It stays due.
-                            tokio::time::sleep(POLL).await;
-                        }
-                        job
-                    }));
-                }
+                let task = self.jobs.spawn(async move { send.run().await });
+                self.busy.insert(task.id(), (id.clone(), delivery));
             }
         }
         Ok(pause)

@@ -21,7 +21,7 @@ pub use github::GitHub;
 pub use secret::{SecretError, WebhookSecret};
 pub use slack::Slack;
 pub use standard::StandardWebhooks;
-pub(crate) use standard::sign;
+pub(crate) use standard::{ID, SIGNATURE, TIMESTAMP, sign};
 pub use unsigned::Unsigned;
 
 /// How far the time of a signature may differ from the clock, into the past and into the future: five minutes, as the
@@ -223,5 +223,5 @@ impl<'a> SignedRequest<'a> {
     }
 }
 
-#[cfg(test)]
-mod tests;
+
+
