@@ -117,6 +117,8 @@ async fn dispatch(project: Option<&Project>, command: &Command, ui: &mut Ui) -> 
         Command::Run(args) => commands::run::run(with_brains()?, args, ui).await,
         Command::Chat(args) => commands::chat::chat(with_brains()?, args, ui).await,
         Command::Work(args) => commands::work::work(with_brains()?, args, ui).await,
+        #[cfg(feature = "serve")]
+        Command::Serve(args) => commands::work::serve(with_brains()?, args, ui).await,
         Command::Fork(args) => commands::fork::fork(project, args, ui).await,
         Command::New(args) => commands::new::new(args, ui),
         Command::Conversations(args) => commands::conversations::conversations(args, ui).await,

@@ -1,1 +1,33 @@
-//! Exports runs as OpenTelemetry traces and metrics.
+//! Monitoring of runs: OpenTelemetry traces and metrics, and metrics for Prometheus.
+//!
+//! A [`Monitor`] is a durable event sink. It folds each run's events into [`spans`] and passes those that have ended to its
+//! [`Observer`]s: [`Traces`](traces::Traces) exports them, [`Metrics`](metrics::Metrics) counts them for `/metrics`, and
+//! [`Instruments`](instruments::Instruments) counts them with the instruments of OpenTelemetry.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use positronic_core::prelude::*;
+//! use positronic_core::store::MemoryStore;
+//! use positronic_opentelemetry::Monitor;
+//! use positronic_opentelemetry::metrics::Metrics;
+//!
+//! # fn example(model: impl positronic_core::model::Model) {
+//! let store = Arc::new(MemoryStore::new());
+//! let metrics = Metrics::new();
+//! let monitor = Monitor::new(Arc::clone(&store)).observer(metrics.clone());
+//! let runner = Runner::builder().model(model).store(store).build().sink(monitor);
+//! # }
+//! ```
+//!
+//! The modules that need OpenTelemetry are behind the feature `otel`, which is on by default.
+
+#[cfg(feature = "otel")]
+pub mod instruments;
+pub mod metrics;
+mod monitor;
+pub mod spans;
+#[cfg(feature = "otel")]
+pub mod traces;
+
+pub use monitor::{Monitor, Observer};

@@ -1,4 +1,46 @@
 //! Serves the runs of a store over HTTP: an API, the inspector page, webhooks.
+//!
+//! [`router`] makes an axum router that a service nests, with its own authentication if it has one:
+//!
+//! ```no_run
+//! # use positronic_core::runner::Runner;
+//! use positronic_server::{Options, router};
+//!
+//! # async fn example(runner: Runner) -> std::io::Result<()> {
+//! let app = router(runner.client(), Options::builder().brains(runner.clone()).build());
+//! axum::serve(tokio::net::TcpListener::bind("127.0.0.1:4747").await?, app).await
+//! # }
+//! ```
+//!
+//! A request goes through these steps:
+//!
+//! ```text
+//! host ─▶ route (one table) ─▶ cross-site ─▶ caller ─▶ scope ─▶ rate ─▶ ownership ─▶ body ─▶ handler ─▶ JSON, events
+//!   └───────────┴──────────────────┴───────────┴─────────┴────────┴─────────┴──────────┴───────┴─▶ problem document
+//! ```
+//!
+//! The [`routes`] table has one entry per method and path: with its scope, its ownership, its schemas and its problems. The
+//! axum router, the authorisation, the OpenAPI document and a test that walks all routes are made from it.
 
+mod api;
+mod app;
+mod auth;
+mod brains;
+mod cursor;
+mod folds;
+mod options;
+mod problem;
+mod problem_page;
+mod routes;
+mod serve;
+mod sse;
 mod time;
 pub mod webhooks;
+
+pub use auth::{Authenticate, Caller, Login, Scope};
+pub use brains::{Brains, NoBrains};
+pub use options::{Options, Shutdown};
+pub use problem::{FieldError, Problem, ProblemType};
+pub use routes::router;
+pub use serve::Listener;
+pub use url::Url;

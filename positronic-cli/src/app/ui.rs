@@ -127,7 +127,7 @@ impl Ui {
     /// Returns the person at this terminal.
     pub(crate) fn actor(&self, by: Option<&str>) -> Actor {
         let by = by.map(str::to_owned).or_else(|| self.settings.user.clone());
-        Actor { by, channel: Some("cli".to_owned()), trace: None }
+        Actor { by, channel: Some("cli".to_owned()), ..Actor::default() }
     }
 
     /// Returns the width of messages in columns.

@@ -325,3 +325,31 @@ pub(crate) struct WorkArgs {
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }
+
+/// Notes in `serve --help`.
+#[cfg(feature = "serve")]
+const SERVE: &str = "\
+The command prints the URL of the inspector page with a code that logs one browser in, once and within 15 minutes. Other \
+programs use the API under /api/v1 with a token.
+
+It also works on the runs as `work` does, unless --no-work is given. Ctrl-C releases them for another worker.";
+
+#[cfg(feature = "serve")]
+#[derive(Debug, Args)]
+#[command(after_help = format!("{SERVE}\n\n{ENVIRONMENT}"))]
+pub(crate) struct ServeArgs {
+    /// Address to listen on; only addresses of this machine are possible without tokens
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:4747")]
+    pub(crate) listen: std::net::SocketAddr,
+    /// URL under which clients reach the server, if another one is in front of it
+    #[arg(long, value_name = "URL")]
+    pub(crate) public_url: Option<positronic_server::Url>,
+    /// Only serve, and leave the work on the runs to other processes
+    #[arg(long)]
+    pub(crate) no_work: bool,
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+    /// Work only on the runs of this brain, or of one version of it; repeat it for several
+    #[arg(long, value_name = "TITLE[@VERSION]", conflicts_with = "no_work")]
+    pub(crate) brain: Vec<String>,
+}

@@ -70,6 +70,9 @@ pub(crate) enum Command {
     Conversations(ConversationsArgs),
     /// Claim and continue a run that no worker has, or all such runs
     Work(WorkArgs),
+    /// Serve the API and the inspector page, and work on the runs
+    #[cfg(feature = "serve")]
+    Serve(super::ServeArgs),
     /// List runs, the last started first
     Runs(RunsArgs),
     /// List items of all runs that wait for a person, the oldest first
@@ -115,6 +118,10 @@ pub(crate) enum Command {
 impl Command {
     /// Returns whether the command needs the code of the project's brains.
     pub(crate) const fn needs_brains(&self) -> bool {
+        #[cfg(feature = "serve")]
+        if matches!(self, Self::Serve(_)) {
+            return true;
+        }
         matches!(
             self,
             Self::List(_)
@@ -138,7 +145,10 @@ mod tests {
     fn command_line_is_valid_and_its_help_matches_the_snapshots() {
         Cli::command().debug_assert();
         insta::assert_snapshot!("help", Cli::command().term_width(80).render_long_help().to_string());
-        for name in ["run", "chat", "work", "models", "approve", "send"] {
+        for name in ["run", "chat", "work", "models", "approve", "send"]
+            .into_iter()
+            .chain(cfg!(feature = "serve").then_some("serve"))
+        {
             let mut command = Cli::command().term_width(80);
             let command = command.find_subcommand_mut(name).unwrap();
             insta::assert_snapshot!(format!("help_{name}"), command.render_help().to_string());

@@ -14,6 +14,8 @@ mod signals;
 mod suggest;
 mod values;
 
+#[cfg(feature = "serve")]
+pub(crate) use brains::ServeArgs;
 pub(crate) use brains::{
     ActionFormatArg, EndpointArgs, ListArgs, ModelArgs, NewArgs, OptionArgs, OutputArgs, RunArgs, ShowArgs, WorkArgs,
 };

@@ -337,7 +337,7 @@ impl Session<'_> {
             && let Some(kind) = from_cassette(cassette, pending)
         {
             let actor =
-                Actor { by: Some("the cassette".to_owned()), channel: Some("cassette".to_owned()), trace: None };
+                Actor { by: Some("the cassette".to_owned()), channel: Some("cassette".to_owned()), ..Actor::default() };
             return self.send(kind, actor).await;
         }
         let left = || Ok(Answered::Ends(Ending::Left(pending.to_vec())));

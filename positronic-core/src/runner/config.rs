@@ -23,7 +23,7 @@ use crate::record::{MAX_DOCUMENT_BYTES, PriceTable, Start, Tier};
 use crate::sink::EventSink;
 use crate::store::{EventStore, MemoryStore, StoreError};
 
-use super::{Clock, Ids, RunHandle, StartError, SystemClock, UuidIds};
+use super::{Client, Clock, Ids, RunHandle, StartError, SystemClock, UuidIds};
 
 /// Runs brains.
 ///
@@ -128,6 +128,9 @@ pub struct Runner {
     /// Whether the caller continues the runs after a wait, instead of this runner.
     #[builder(default, setter(skip))]
     pub(super) driven: bool,
+    /// Whether a start only appends the run's first event, and other workers continue it.
+    #[builder(default, setter(skip))]
+    pub(super) submits: bool,
 }
 
 impl Runner {
@@ -178,6 +181,36 @@ impl Runner {
     #[must_use]
     pub fn actions(self, actions: ActionSet) -> Self {
         Self { actions, ..self }
+    }
+
+    /// Streams the live deltas of this runner's workers to the readers of a client and its clones, as to those of
+    /// [`Runner::client`]. Several runners of a process can stream to one client.
+    #[must_use]
+    pub fn stream_to(self, client: &Client) -> Self {
+        Self { live: client.live().clone(), ..self }
+    }
+
+    /// Returns a runner that starts runs and does not work on them: a start appends only the run's first event, and a
+    /// worker that serves the store continues the run. Its handles follow the run.
+    ///
+    /// ```
+    /// # use positronic_core::prelude::*;
+    /// # use positronic_core::runner::Runner;
+    /// # async fn example(runner: Runner) -> Result<(), Box<dyn std::error::Error>> {
+    /// let greeter = brain("Greeter").r#loop("Greet", |cx| cx.system("Greet the user.").input("Hello!"));
+    /// let run = runner.submit_only().start(&greeter, ()).await?;
+    /// println!("{} waits for a worker", run.id());
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn submit_only(self) -> Self {
+        Self { submits: true, ..self }
+    }
+
+    /// Iterates over the registered brains, in the order of registration.
+    pub fn definitions(&self) -> impl Iterator<Item = &Arc<BrainDefinition>> {
+        self.brains.values()
     }
 
     /// Starts a run of a brain.

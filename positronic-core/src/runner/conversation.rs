@@ -365,10 +365,14 @@ impl Conversation {
         opening: &UserMessage,
     ) -> Result<Option<RunHandle<Value>>, ConversationError> {
         let runner = self.runner.clone().definition(Arc::clone(definition));
-        let run = match runner.resume(&last.run).await {
-            Ok(run) => run,
-            Err(ResumeError::Claimed { .. } | ResumeError::Over { .. }) => runner.open(&last.run).await?,
-            Err(error) => return Err(error.into()),
+        let run = if runner.submits {
+            runner.open(&last.run).await?
+        } else {
+            match runner.resume(&last.run).await {
+                Ok(run) => run,
+                Err(ResumeError::Claimed { .. } | ResumeError::Over { .. }) => runner.open(&last.run).await?,
+                Err(error) => return Err(error.into()),
+            }
         };
         let signal = self.signal(SignalKind::message(opening.clone()));
         loop {

@@ -23,7 +23,7 @@ use crate::machine::{RunState, has_limit_of_money};
 use crate::projection::Prompts;
 use crate::record::{
     BrainStart, EndReason, Epoch, EventKind, Failure, NewEvent, Path, PluginStates, RunId, RunSummary, Seq, Start,
-    check_document, check_message, sha256,
+    Timestamp, check_document, check_message, sha256,
 };
 use crate::store::StoreError;
 
@@ -83,7 +83,7 @@ impl Runner {
         let known = load::whole(&*self.store, &run, &self.histories).await?;
         let differs = differences(&known.state, &definition, &options, &given);
         if differs.is_empty() {
-            Ok(self.attended(run, Some(definition), known))
+            Ok(self.attended(run, Some(definition).filter(|_| !self.submits), known))
         } else {
             Err(StartError::Started { run, differs })
         }
@@ -95,6 +95,9 @@ impl Runner {
         definition: Arc<BrainDefinition>,
         begin: BrainStart,
     ) -> Result<RunHandle<Value>, StartError> {
+        if self.submits {
+            return self.submit(run, begin).await;
+        }
         // Registered before another process can find it. If it is registered already, the store refuses the
         // append.
         let guard = self.registry.guard(run);
@@ -102,17 +105,13 @@ impl Runner {
             return Err(StartError::Leaves);
         }
         let epoch = Epoch(1);
-        let mut now = self.clock.now();
         let lease = self.lease().await?;
         let owner = lease.owner().to_owned();
         let trace = begin.start.as_ref().and_then(|start| start.actor.trace.clone());
         let before = begin.start.as_ref().and_then(|start| start.after.clone());
+        let now = self.time_after(before.as_ref()).await?;
         let mut prompts = match before {
-            Some(before) => {
-                // Lists are ordered by time, and a clock may stand still or go back.
-                now = now.max(self.store.run(&before).await?.at.after(Duration::from_micros(1)));
-                Prompts::after(load::history(&*self.store, &before, &self.histories).await?)
-            }
+            Some(before) => Prompts::after(load::history(&*self.store, &before, &self.histories).await?),
             None => Prompts::default(),
         }
         .in_run(run);
@@ -151,6 +150,29 @@ impl Runner {
         };
         tokio::spawn(attend(Arc::clone(&shared), worker));
         Ok(RunHandle::new(shared))
+    }
+
+    /// Appends the first event of a run, and leaves the work to another worker.
+    async fn submit(&self, run: &RunId, begin: BrainStart) -> Result<RunHandle<Value>, StartError> {
+        let before = begin.start.as_ref().and_then(|start| start.after.as_ref());
+        let now = self.time_after(before).await?;
+        let events =
+            stamp(vec![NewEvent::new(Path::root(), EventKind::BrainStart(Box::new(begin)))], Seq(0), now, None);
+        let none = RunState::default();
+        let state = follow(&none, &events).map_err(|error| StoreError::corrupt_log(run, error))?;
+        let extras = Extras { timers: fires(&state.start, now).into_iter().collect(), ..Extras::default() };
+        append(&*self.store, run, append_of(run, &none, &state, None, &events, extras)).await?;
+        Ok(self.open(run).await?)
+    }
+
+    /// Returns the time at which a run starts after another one of its conversation. Lists are ordered by time, and a
+    /// clock may stand still or go back.
+    async fn time_after(&self, before: Option<&RunId>) -> Result<Timestamp, StoreError> {
+        let now = self.clock.now();
+        Ok(match before {
+            Some(before) => now.max(self.store.run(before).await?.at.after(Duration::from_micros(1))),
+            None => now,
+        })
     }
 
     fn attended(&self, run: RunId, definition: Option<Arc<BrainDefinition>>, folded: Folded) -> RunHandle<Value> {

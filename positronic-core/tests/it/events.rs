@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 
 /// Stored data of every event; several examples where fields are optional.
 fn examples() -> Vec<Value> {
-    let actor =
-        json!({"by": "ann", "channel": "cli", "trace": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"});
+    let actor = json!({"by": "ann", "channel": "cli", "trace": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "trace_state": "vendor=1"});
     let hash = "00112233445566778899aabbccddeeff";
     let decl = json!({
         "id": "pay.send", "title": "Pay", "description": "Pays", "parameters": {"type": "object"},

@@ -56,6 +56,7 @@ mod sinks;
 mod steps;
 mod structured_actions;
 mod structured_combinations;
+mod submits;
 #[allow(dead_code, reason = "other test binaries use the remaining items")]
 #[path = "../support/mod.rs"]
 mod support;

@@ -156,8 +156,8 @@ fn timeline_table_names_every_event() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn timeline_contains_every_stage_answer_and_call() {
+/// Runs the office: each kind of stage, of answer and of call.
+async fn office_day() -> Story {
     let journal = Journal::default();
     let play = Play::new(
         [
@@ -176,7 +176,12 @@ async fn timeline_contains_every_stage_answer_and_call() {
     run.settled().await;
     let edited = SignalKind::Approve { call: path("Work/1.0"), arguments: Some(json!({ "id": "c" })) };
     run.signal(edited, Actor::builder().by("ann").build()).await.unwrap();
-    let story = play.story(&run).await;
+    play.story(&run).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn timeline_contains_every_stage_answer_and_call() {
+    let story = office_day().await;
 
     let timeline = timeline(&story);
 
@@ -388,4 +393,28 @@ async fn questions_of_plugins_stand_apart_from_the_answers_of_their_loops() {
         let expected = [(false, ""), (true, "Nothing else."), (false, "It is there.")];
         assert_eq!(asked, expected.map(|(question, said)| (question, said.to_owned())));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn view_that_replaces_the_changed_nodes_equals_the_timeline() {
+    let story = office_day().await;
+    let mut timeline = Timeline::new().track_changes();
+    let mut view: Vec<serde_json::Value> = Vec::new();
+
+    for event in story.log() {
+        timeline.apply(event);
+        let changes = timeline.take_changes();
+        for id in changes {
+            let node = serde_json::to_value(timeline.node(id).unwrap()).unwrap();
+            match view.get_mut(id.0 as usize) {
+                Some(known) => *known = node,
+                None => view.push(node),
+            }
+        }
+
+        // A view has the root before the first event.
+        let whole = serde_json::to_value(&timeline).unwrap();
+        assert_eq!(serde_json::to_value(&view).unwrap(), whole["nodes"], "after event {}", event.seq);
+    }
+    assert_eq!(timeline.take_changes(), []);
 }

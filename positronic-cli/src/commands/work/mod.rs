@@ -1,8 +1,13 @@
-//! `positronic work`: continues a run that no worker has, or serves all of them.
+//! Workers: `positronic work` continues a run that no worker has, or works on all of them, and `positronic serve` does so beside
+//! the API and the inspector page.
 
+#[cfg(feature = "serve")]
+mod api;
 mod run;
 mod runners;
 mod serve;
 mod served;
 
+#[cfg(feature = "serve")]
+pub(crate) use api::serve;
 pub(crate) use run::work;

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use futures::future::BoxFuture;
 use positronic_core::record::{ClaimRefusal, RunSummary, Timer, sha256};
-use positronic_core::runner::{FindRunner, NoRunner, Runner};
+use positronic_core::runner::{Client, FindRunner, NoRunner, Runner};
 
 use super::served::Served;
 use crate::app::{
@@ -20,6 +20,8 @@ pub(super) struct Runners<'a> {
     model: &'a ModelArgs,
     store: &'a ProjectStore,
     settings: Settings,
+    /// Streams the deltas of the runners.
+    client: Client,
     served: Served,
     /// The runners by the titles of their brains. A cassette plays for one run, so its runners are not shared.
     runners: Mutex<HashMap<String, Runner>>,
@@ -27,12 +29,19 @@ pub(super) struct Runners<'a> {
 
 impl<'a> Runners<'a> {
     pub(super) fn new(project: &'a Project, model: &'a ModelArgs, store: &'a ProjectStore, settings: Settings) -> Self {
-        Self { project, model, store, settings, served: Served::default(), runners: Mutex::default() }
+        let client = store.client();
+        Self { project, model, store, settings, client, served: Served::default(), runners: Mutex::default() }
     }
 
     /// Limits the brains whose runs get a runner.
     pub(super) fn serving(self, served: Served) -> Self {
         Self { served, ..self }
+    }
+
+    /// Streams the deltas of the runners to the readers of a client.
+    #[cfg(feature = "serve")]
+    pub(super) fn streaming_to(self, client: Client) -> Self {
+        Self { client, ..self }
     }
 
     fn all(&self) -> MutexGuard<'_, HashMap<String, Runner>> {
@@ -48,7 +57,7 @@ impl<'a> Runners<'a> {
     }
 
     fn runner(&self, models: &Models, brain: &str) -> Runner {
-        let runner = models.runner(self.project, self.store);
+        let runner = models.runner(self.project, self.store).stream_to(&self.client);
         if matches!(models.cassette, CassetteSession::None) {
             self.all().insert(brain.to_owned(), runner.clone());
         }

@@ -21,7 +21,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use super::runners::Runners;
 use super::served::Served;
 use crate::app::{Failure, Project, ProjectStore, Ui};
-use crate::cli::{Exit, WorkArgs};
+use crate::cli::{Exit, OutputArgs, WorkArgs};
 use crate::render::{Plain, ShortIds, Style};
 use crate::session::{AT_ONCE, Interrupt, interrupts};
 
@@ -36,7 +36,7 @@ pub(super) async fn serve(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Re
     }
     let runners = Runners::new(project, &args.model, &store, ui.settings.clone()).serving(served);
     let server = Server::new(store.client(), runners).once(args.once);
-    Shown::new(args, &store, ui).serve(&server, interrupts()).await
+    Shown::new((args.once, args.output), &store, ui).serve(&server, interrupts()).await
 }
 
 type Updates = BoxStream<'static, Result<RunUpdate, StoreError>>;
@@ -45,8 +45,10 @@ type Updates = BoxStream<'static, Result<RunUpdate, StoreError>>;
 type NextUpdate = (RunId, Option<Result<RunUpdate, StoreError>>, Updates);
 
 /// The display of the served runs.
-struct Shown<'a> {
-    args: &'a WorkArgs,
+pub(super) struct Shown<'a> {
+    /// Whether the server ends when no work is left.
+    once: bool,
+    output: OutputArgs,
     store: &'a ProjectStore,
     ui: &'a mut Ui,
     /// Claimed runs that have not settled yet.
@@ -67,14 +69,14 @@ struct ShownRun {
 }
 
 impl<'a> Shown<'a> {
-    fn new(args: &'a WorkArgs, store: &'a ProjectStore, ui: &'a mut Ui) -> Self {
+    pub(super) fn new((once, output): (bool, OutputArgs), store: &'a ProjectStore, ui: &'a mut Ui) -> Self {
         let (busy, updates) = (HashSet::new(), FuturesUnordered::new());
-        Self { args, store, ui, busy, updates, shown: HashMap::new(), positions: HashMap::new() }
+        Self { once, output, store, ui, busy, updates, shown: HashMap::new(), positions: HashMap::new() }
     }
 
     /// Shows the work until the server ends. An interrupt releases every run after its effects in flight; a second one exits at
     /// once.
-    async fn serve<F: FindRunner>(
+    pub(super) async fn serve<F: FindRunner>(
         mut self,
         server: &Server<F>,
         mut interrupts: UnboundedReceiver<Interrupt>,
@@ -99,7 +101,7 @@ impl<'a> Shown<'a> {
                 }
                 Some((run, update, updates)) = self.updates.next() => self.show(run, update, updates)?,
                 event = events.next(), if !has_ended => match event {
-                    Some(ServeEvent::Failed(error)) if self.args.once && !is_leaving => return Err(error.into()),
+                    Some(ServeEvent::Failed(error)) if self.once && !is_leaving => return Err(error.into()),
                     Some(event) => self.event(event).await?,
                     None => has_ended = true,
                 },
@@ -229,7 +231,7 @@ impl<'a> Shown<'a> {
     fn line(&mut self, run: &RunId, event: &Arc<Event>) -> Result<(), Failure> {
         let Some(shown) = self.shown.get_mut(run) else { return Ok(()) };
         shown.next = event.seq.next();
-        if self.args.output.json {
+        if self.output.json {
             let line = event.to_json().map_err(io::Error::other)?;
             let event: Value = serde_json::from_str(&line).map_err(io::Error::from)?;
             self.ui.json_line(&json!({"run": run, "event": event}))?;

@@ -18,7 +18,11 @@ impl Timeline {
         NodeId::ROOT
     }
 
+    /// Returns a node in order to change it.
     pub(super) fn node_mut(&mut self, id: NodeId) -> Option<&mut Node> {
+        if let Some(changed) = &mut self.changed {
+            changed.insert(id);
+        }
         self.nodes.get_mut(id.index())
     }
 
@@ -96,8 +100,12 @@ impl Timeline {
             NodeKind::Pause { resumed: None, .. } if node.status.is_open() => self.pause = Some(id),
             _ => {}
         }
-        if let Some(parent) = node.parent.and_then(|parent| self.node_mut(parent)) {
+        // The list of children follows from the nodes, so the parent does not count as changed.
+        if let Some(parent) = node.parent.and_then(|parent| self.nodes.get_mut(parent.index())) {
             parent.children.push(id);
+        }
+        if let Some(changed) = &mut self.changed {
+            changed.insert(id);
         }
         self.nodes.push(node);
     }

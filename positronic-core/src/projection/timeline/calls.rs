@@ -6,8 +6,8 @@ use super::detail::{BrainNode, CallNode, CallWait, WaitEnd, WidgetNode};
 use super::node::{NodeId, NodeKind, NodeStatus};
 use super::tree::Timeline;
 use crate::record::{
-    Approval, Before, CallState, Event, EventKind, FileOutput, PublicId, Segment, SideOutput, ToolCall, ToolResult,
-    WidgetOutput,
+    Approval, BatchPolicy, Before, CallState, Event, EventKind, FileOutput, PublicId, Segment, SideOutput, ToolCall,
+    ToolResult, WidgetOutput,
 };
 
 impl Timeline {
@@ -112,16 +112,26 @@ impl Timeline {
     fn settle_batch(&mut self, call: NodeId) {
         let Some(batch) = self.node(call).and_then(|node| node.parent) else { return };
         let stage = self.stage_of(batch);
-        let policy = self.stage_mut(stage).map(|stage| stage.policy).unwrap_or_default();
+        let policy = match self.node(stage).map(|node| &node.kind) {
+            Some(NodeKind::Stage(stage)) => stage.policy,
+            _ => BatchPolicy::default(),
+        };
         let mut before = Before::default();
         for id in self.children(batch).to_vec() {
-            let Some(call) = self.call_mut(id) else { continue };
+            let Some(NodeKind::Call(call)) = self.node(id).map(|node| &node.kind) else { continue };
             let undecided = call.approval.as_ref().is_some_and(Approval::is_open) && call.result.is_none();
-            if matches!(call.state, CallState::Queued | CallState::Deferred) {
-                let starts = !undecided && before.lets_start(call.flags, call.approval.is_some(), policy);
-                call.state = if starts { CallState::Queued } else { CallState::Deferred };
+            let (is_done, flags, known) = (call.result.is_some(), call.flags, call.state);
+            if matches!(known, CallState::Queued | CallState::Deferred) {
+                let starts = !undecided && before.lets_start(flags, call.approval.is_some(), policy);
+                let state = if starts { CallState::Queued } else { CallState::Deferred };
+                // Most calls of a batch stay as they are.
+                if state != known
+                    && let Some(call) = self.call_mut(id)
+                {
+                    call.state = state;
+                }
             }
-            before.pass(undecided, call.result.is_some(), call.flags);
+            before.pass(undecided, is_done, flags);
         }
     }
 

@@ -1,6 +1,6 @@
 //! The tree: its nodes, lookups, and JSON.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use serde::de::Error as _;
@@ -72,6 +72,9 @@ pub struct Timeline {
     pub(super) widgets: HashMap<PublicId, NodeId>,
     #[serde(skip)]
     pub(super) pause: Option<NodeId>,
+    /// The nodes that began or changed since the last [`Timeline::take_changes`]; `None` while they are not tracked.
+    #[serde(skip)]
+    pub(super) changed: Option<BTreeSet<NodeId>>,
 }
 
 /// The JSON form of a timeline; the rest follows from the nodes.
@@ -129,6 +132,7 @@ impl From<Stored> for Timeline {
             open: HashMap::new(),
             widgets: HashMap::new(),
             pause: None,
+            changed: None,
         };
         nodes.into_iter().for_each(|node| timeline.put(node));
         if timeline.nodes.is_empty() {
@@ -171,6 +175,31 @@ impl Timeline {
         });
         self.prices = Some(prices);
         self
+    }
+
+    /// Tracks from now on which nodes begin or change, for [`Timeline::take_changes`].
+    #[must_use]
+    pub fn track_changes(mut self) -> Self {
+        self.changed.get_or_insert_default();
+        self
+    }
+
+    /// Returns the ids of the nodes that began or changed since the last call, in order. A view that replaces these nodes
+    /// shows the same as one that is built anew. None without [`Timeline::track_changes`].
+    ///
+    /// ```
+    /// use positronic_core::projection::timeline::Timeline;
+    /// # fn example(events: &[positronic_core::record::Event]) {
+    /// let mut timeline = Timeline::new().track_changes();
+    /// for event in events {
+    ///     timeline.apply(event);
+    ///     let changed: Vec<_> = timeline.take_changes().into_iter().filter_map(|id| timeline.node(id)).collect();
+    ///     println!("{}", serde_json::to_string(&changed).unwrap());
+    /// }
+    /// # }
+    /// ```
+    pub fn take_changes(&mut self) -> Vec<NodeId> {
+        self.changed.as_mut().map(std::mem::take).unwrap_or_default().into_iter().collect()
     }
 
     /// Returns a node.

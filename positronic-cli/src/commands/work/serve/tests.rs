@@ -79,7 +79,9 @@ async fn hanging_plugin_does_not_block_the_exit() {
         told.send(Interrupt::System).unwrap();
     };
 
-    let served = async { tokio::join!(Shown::new(&args, &store, &mut ui).serve(&server, interrupts), is_asked).0 };
+    let served = async {
+        tokio::join!(Shown::new((args.once, args.output), &store, &mut ui).serve(&server, interrupts), is_asked).0
+    };
     let left = tokio::time::timeout(Duration::from_secs(20), served).await;
 
     assert_eq!(left.expect("no call waits for the plugin").unwrap(), Exit::Done);
@@ -112,7 +114,7 @@ async fn released_run_is_shown_from_the_event_of_its_release() {
     let run = runner.start(asking, ()).await.unwrap();
     run.settled().await;
     let (mut ui, out, _err) = paper_ui(crate::app::Settings::default());
-    let mut shown = Shown::new(&args, &store, &mut ui);
+    let mut shown = Shown::new((args.once, args.output), &store, &mut ui);
     let client = store.client();
     let is_released = async || client.store().run(run.id()).await.unwrap().claim.is_some_and(|claim| claim.released);
     while !is_released().await {

@@ -1,0 +1,171 @@
+//! The open spans of a segment: each is found by its path and its role, and begins below the one around it.
+
+use positronic_core::record::{Path, Segment as PathSegment, Seq, Timestamp};
+
+use super::fold::RunSpans;
+use super::ids::SpanId;
+use super::span::{Agent, Link, Operation, Outcome, Span, Tool};
+
+/// Distinguishes the spans at one path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    Agent,
+    Stage,
+    Iteration,
+    Chat,
+    Tool,
+    Wait,
+}
+
+impl Role {
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Agent => "agent",
+            Self::Stage => "stage",
+            Self::Iteration => "iteration",
+            Self::Chat => "chat",
+            Self::Tool => "tool",
+            Self::Wait => "wait",
+        }
+    }
+}
+
+/// A span that has not ended.
+#[derive(Debug, Clone)]
+pub(super) struct OpenSpan {
+    pub(super) role: Role,
+    pub(super) path: Path,
+    pub(super) id: SpanId,
+    pub(super) parent: Option<SpanId>,
+    pub(super) seq: Seq,
+    pub(super) started: Timestamp,
+    pub(super) operation: Operation,
+    pub(super) links: Vec<Link>,
+}
+
+impl RunSpans {
+    /// Returns the open span at a path.
+    pub(super) fn find(&mut self, path: &Path, role: Role) -> Option<&mut OpenSpan> {
+        self.open.iter_mut().rev().find(|open| open.role == role && open.path == *path)
+    }
+
+    /// Begins a span below the one around it. One at the same place ends.
+    pub(super) fn begin(&mut self, path: &Path, role: Role, at: (Seq, Timestamp), operation: Operation) {
+        if self.segment.is_none() {
+            return;
+        }
+        self.end(path, role, at.1, Outcome::failed("interrupted"), |_| {});
+        let parent = self.around(path, role, at);
+        self.push(path, role, at, parent, operation);
+    }
+
+    fn push(
+        &mut self,
+        path: &Path,
+        role: Role,
+        (seq, started): (Seq, Timestamp),
+        parent: Option<SpanId>,
+        operation: Operation,
+    ) -> SpanId {
+        let id = SpanId::of(&self.run, seq, path, role.as_str());
+        let path = path.clone();
+        self.open.push(OpenSpan { role, path, id, parent, seq, started, operation, links: Vec::new() });
+        id
+    }
+
+    /// Returns the span around a place; begins it if it is not open in this segment.
+    pub(super) fn around(&mut self, path: &Path, role: Role, at: (Seq, Timestamp)) -> Option<SpanId> {
+        let (path, role) = self.place_around(path, role)?;
+        Some(self.ensure(&path, role, at))
+    }
+
+    /// Returns the open span at a place; begins it if it is not open in this segment, as when a run continues.
+    pub(super) fn ensure(&mut self, path: &Path, role: Role, at: (Seq, Timestamp)) -> SpanId {
+        if let Some(open) = self.find(path, role) {
+            return open.id;
+        }
+        let parent = self.around(path, role, at);
+        let operation = self.operation_at(path, role);
+        self.push(path, role, at, parent, operation)
+    }
+
+    /// Returns the place around a place; `None` for the run's own brain.
+    fn place_around(&self, path: &Path, role: Role) -> Option<(Path, Role)> {
+        let parent = path.parent();
+        let inner = path.last();
+        Some(match (role, inner) {
+            (Role::Agent, None) => return None,
+            (Role::Agent, Some(PathSegment::Call(..))) => (path.clone(), Role::Tool),
+            (Role::Agent | Role::Stage, _) => (parent?, Role::Agent),
+            (Role::Iteration, _) => (parent?, Role::Stage),
+            // A question of a step, or of a plugin before its iteration.
+            (Role::Chat, _) if self.iteration_of(parent.as_ref()?) != inner => (parent?, Role::Stage),
+            (Role::Chat, _) => (path.clone(), Role::Iteration),
+            (Role::Tool | Role::Wait, Some(PathSegment::Call(iteration, _))) => {
+                (parent?.iteration(iteration), Role::Iteration)
+            }
+            (Role::Tool | Role::Wait, _) if self.brains.contains_key(path) => (path.clone(), Role::Agent),
+            (Role::Tool | Role::Wait, _) => (path.clone(), Role::Stage),
+        })
+    }
+
+    fn iteration_of(&self, stage: &Path) -> Option<PathSegment<'static>> {
+        self.loops.get(stage)?.iteration.map(PathSegment::Iteration)
+    }
+
+    /// Describes what goes on at a place in this segment.
+    fn operation_at(&self, path: &Path, role: Role) -> Operation {
+        let name = || match path.last() {
+            Some(PathSegment::Stage(name)) => name.to_owned(),
+            _ => String::new(),
+        };
+        match (role, path.last()) {
+            (Role::Agent, _) => Operation::Agent(self.brains.get(path).cloned().unwrap_or_else(Agent::default)),
+            (Role::Iteration, Some(PathSegment::Iteration(number))) => Operation::Iteration { number },
+            (Role::Tool, _) => {
+                let tool = self.calls.get(path).map(|call| Tool { started: true, ..call.tool.clone() });
+                Operation::Tool(Box::new(tool.unwrap_or_default()))
+            }
+            _ if self.loops.contains_key(path) => Operation::Loop { name: name(), outcome: None },
+            _ => Operation::Step { name: name(), attempt: 0, retried: false },
+        }
+    }
+
+    /// Ends the span at a place, if it is open. `complete` adds what is known at its end.
+    pub(super) fn end(
+        &mut self,
+        path: &Path,
+        role: Role,
+        at: Timestamp,
+        outcome: Outcome,
+        complete: impl FnOnce(&mut OpenSpan),
+    ) -> bool {
+        let place = self.open.iter().rposition(|open| open.role == role && open.path == *path);
+        let Some(mut open) = place.map(|place| self.open.remove(place)) else { return false };
+        complete(&mut open);
+        self.finish(open, at, outcome);
+        true
+    }
+
+    /// Ends the open spans at and below a path that match, the last first.
+    pub(super) fn end_within(
+        &mut self,
+        path: &Path,
+        at: Timestamp,
+        outcome: &Outcome,
+        ends: impl Fn(&OpenSpan) -> bool,
+    ) {
+        let ends = |open: &mut OpenSpan| open.path.is_within(path) && ends(open);
+        let ended: Vec<_> = self.open.extract_if(.., ends).collect();
+        for open in ended.into_iter().rev() {
+            self.finish(open, at, outcome.clone());
+        }
+    }
+
+    fn finish(&mut self, open: OpenSpan, at: Timestamp, outcome: Outcome) {
+        let Some(segment) = self.segment.clone() else { return };
+        let OpenSpan { path, id, parent, seq, started, operation, links, .. } = open;
+        let ended = at.max(started);
+        self.ended.push(Span { segment, id, parent, path, seq, started, ended, operation, outcome, links });
+    }
+}

@@ -1,0 +1,126 @@
+//! `/brains`: what runs can be started of.
+
+use std::sync::Arc;
+
+use axum::response::Response;
+use positronic_core::definition::BrainDefinition;
+use positronic_core::record::Status;
+use positronic_core::store::{RunFilter, StoreError};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::items::List;
+use crate::app::App;
+use crate::auth::Caller;
+use crate::problem::{Problem, ProblemType};
+use crate::routes::{Call, Route, json};
+
+/// How many of the last runs the figures are about.
+const RECENT: usize = 100;
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/api/v1/brains", "List the brains of this server", list).returns::<List<BrainItem>>(200),
+        Route::get("/api/v1/brains/{title}", "Read a brain, with figures of its last runs", brain)
+            .returns::<BrainItem>(200)
+            .problems(&[ProblemType::UnknownBrain]),
+    ]
+}
+
+/// A brain.
+#[derive(Serialize, JsonSchema)]
+struct BrainItem {
+    title: String,
+    version: u32,
+    /// The hash that identifies the code of its stages.
+    fingerprint: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    description: String,
+    /// The JSON schema of its options.
+    options_schema: Value,
+    /// The options of a start that names none.
+    #[serde(skip_serializing_if = "Value::is_null")]
+    default_options: Value,
+    stages: Vec<StageItem>,
+    /// Figures of its last runs; only in the answer for one brain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recent: Option<RecentRuns>,
+}
+
+/// A stage of a brain.
+#[derive(Serialize, JsonSchema)]
+struct StageItem {
+    name: String,
+    /// `step`, `loop` or `brain`.
+    kind: String,
+}
+
+/// Figures of the last 100 runs that have ended.
+#[derive(Serialize, JsonSchema)]
+struct RecentRuns {
+    completed: usize,
+    failed: usize,
+    cancelled: usize,
+    /// The median of the time from start to end, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    p50_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    p95_ms: Option<u64>,
+}
+
+async fn list(call: Call) -> Result<Response, Problem> {
+    let app = &call.app;
+    let items = app.options.brains.definitions().iter().map(|brain| item(app, brain, None)).collect();
+    json(&List::whole(items))
+}
+
+async fn brain(call: Call) -> Result<Response, Problem> {
+    let (app, definition) = (&call.app, call.app.brain(call.param("title")?)?);
+    let recent = recent(app, call.caller()?, &definition.title).await?;
+    json(&item(app, &definition, Some(recent)))
+}
+
+impl App {
+    /// Returns the brain with this title.
+    pub(crate) fn brain(&self, title: &str) -> Result<Arc<BrainDefinition>, Problem> {
+        let found = self.options.brains.definitions().into_iter().find(|brain| brain.title == title);
+        found.ok_or_else(|| Problem::new(ProblemType::UnknownBrain).detail(format!("there is no brain `{title}`")))
+    }
+}
+
+fn item(app: &App, brain: &BrainDefinition, recent: Option<RecentRuns>) -> BrainItem {
+    let stages = brain.stages.iter();
+    BrainItem {
+        title: brain.title.clone(),
+        version: brain.version,
+        fingerprint: brain.fingerprint().to_string(),
+        description: brain.description.clone(),
+        options_schema: Value::clone(brain.options.json()),
+        default_options: app.options.brains.default_options(brain),
+        stages: stages
+            .map(|stage| StageItem { name: stage.name.clone(), kind: stage.body.kind().to_owned() })
+            .collect(),
+        recent,
+    }
+}
+
+async fn recent(app: &App, caller: &Caller, title: &str) -> Result<RecentRuns, StoreError> {
+    let over = vec![Status::Completed, Status::Failed, Status::Cancelled];
+    let mut filter = RunFilter::builder().brain(title).status(over).limit(RECENT).build();
+    filter.user = caller.only_user().map(str::to_owned);
+    let rows = app.client.store().runs(&filter).await?;
+    let count = |status| rows.iter().filter(|row| row.status == status).count();
+    let ended = rows.iter().filter(|row| row.status != Status::Cancelled);
+    let mut times: Vec<u64> =
+        ended.map(|row| u64::try_from(row.at.since(row.started).as_millis()).unwrap_or(u64::MAX)).collect();
+    times.sort_unstable();
+    let quantile = |percent: usize| times.get((times.len().saturating_sub(1)) * percent / 100).copied();
+    Ok(RecentRuns {
+        completed: count(Status::Completed),
+        failed: count(Status::Failed),
+        cancelled: count(Status::Cancelled),
+        p50_ms: quantile(50),
+        p95_ms: quantile(95),
+    })
+}

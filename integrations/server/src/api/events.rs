@@ -1,0 +1,253 @@
+//! `/runs/{run}/events`: the log, as pages, as JSON lines and live.
+
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes};
+use axum::http::HeaderValue;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse as _, Response};
+use futures::stream::{Stream, StreamExt as _, unfold};
+use positronic_core::record::{Event, Path, RunId, Seq};
+use positronic_core::runner::{Client, RunUpdate, Settled};
+use positronic_core::store::StoreError;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Value, json as value};
+
+use super::items::head;
+use super::runs::page;
+use crate::problem::{Problem, ProblemType};
+use crate::routes::{Call, Route, json};
+use crate::{cursor, sse};
+
+/// How many events are read at once.
+const CHUNK: usize = 512;
+const LINES: &str = "application/x-ndjson";
+pub(super) const EVENTS: &str = "text/event-stream";
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/api/v1/runs/{run}/events", "List or follow the events of a run", events)
+            .query::<EventsQuery>()
+            .returns::<EventList>(200)
+            .returns_text(200, LINES)
+            .streams()
+            .returns_nothing(204)
+            .problems(&[ProblemType::BadCursor, ProblemType::TooManyStreams]),
+    ]
+}
+
+/// Which events to list.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+struct EventsQuery {
+    /// Only events after this number; a stream begins after it.
+    after: Option<u64>,
+    /// Only events before this number.
+    before: Option<u64>,
+    /// Only events of these types, separated by commas.
+    r#type: Option<String>,
+    /// Only events at this path or below it.
+    path: Option<String>,
+    /// Only events with this text in their JSON, ignoring case.
+    q: Option<String>,
+    /// The order of the list: `asc` (default) or `desc`.
+    #[serde(default)]
+    order: Order,
+    /// Continues a list.
+    cursor: Option<String>,
+    /// The number of items: 1 to 500, 50 by default.
+    limit: Option<usize>,
+}
+
+/// The order of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Order {
+    #[default]
+    Asc,
+    Desc,
+}
+
+/// Events as in an export.
+#[derive(Serialize, JsonSchema)]
+struct EventList {
+    /// The events: `seq`, `at` (microseconds since 1970), `path`, `type` and the fields of the type.
+    #[schemars(with = "Vec<serde_json::Map<String, Value>>")]
+    items: Vec<Box<RawValue>>,
+    /// The cursor of the next page; `null` at the end of the list.
+    next: Option<String>,
+    /// The number of the last event of the log.
+    head: u64,
+}
+
+/// Selects events.
+struct Selection {
+    types: Option<Vec<String>>,
+    path: Option<Path>,
+    text: Option<String>,
+}
+
+impl Selection {
+    fn of(query: &EventsQuery) -> Result<Self, Problem> {
+        let path = query.path.as_deref().map(Path::parse).transpose();
+        Ok(Self {
+            types: query.r#type.as_ref().map(|types| types.split(',').map(str::to_owned).collect()),
+            path: path.map_err(|error| Problem::new(ProblemType::InvalidQuery).detail(error))?,
+            text: query.q.as_ref().map(|text| text.to_lowercase()),
+        })
+    }
+
+    /// Returns the event's line if it is selected.
+    fn line(&self, event: &Event) -> Option<String> {
+        let fits = self.types.as_ref().is_none_or(|types| types.iter().any(|name| name == event.kind.name()))
+            && self.path.as_ref().is_none_or(|path| event.path.is_within(path));
+        let line = fits.then(|| event.to_json().ok()).flatten()?;
+        self.text.as_ref().is_none_or(|text| line.to_lowercase().contains(text)).then_some(line)
+    }
+}
+
+async fn events(call: Call) -> Result<Response, Problem> {
+    let query: EventsQuery = call.query()?;
+    let selection = Selection::of(&query)?;
+    if call.accepts(EVENTS) {
+        return follow(&call, query.after, selection);
+    }
+    let (run, first) = (call.run()?.run.clone(), Seq(query.after.map_or(0, |after| after.saturating_add(1))));
+    if call.accepts(LINES) {
+        let last = query.before.map_or(call.run()?.next, Seq).min(call.run()?.next);
+        let lines = lines(call.app.client.clone(), run, first, last, selection);
+        let mut response = Body::from_stream(lines).into_response();
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(LINES));
+        return Ok(response);
+    }
+    list(&call, &query, &selection, first).await
+}
+
+async fn list(call: &Call, query: &EventsQuery, selection: &Selection, first: Seq) -> Result<Response, Problem> {
+    let row = call.run()?;
+    let limit = page(query.limit)?;
+    let filter = (row.run.as_str(), query.after, query.before, &query.r#type, &query.path, &query.q, query.order);
+    let place: Option<Seq> = query.cursor.as_ref().map(|text| cursor::decode(text, &filter)).transpose()?;
+    let end = query.before.map_or(row.next, Seq).min(row.next);
+    let (mut lines, mut next) = (Vec::new(), None);
+    let mut range = match (query.order, place) {
+        (Order::Asc, place) => (place.unwrap_or(first), end),
+        (Order::Desc, place) => (first, place.unwrap_or(end)),
+    };
+    while range.0 < range.1 && next.is_none() {
+        let chunk = chunk(&call.app.client, &row.run, &mut range, query.order).await?;
+        for event in chunk {
+            let Some(line) = selection.line(&event) else { continue };
+            if lines.len() == limit {
+                next = Some(if query.order == Order::Asc { event.seq } else { event.seq.next() });
+                break;
+            }
+            let line = RawValue::from_string(line);
+            lines.push(line.map_err(|error| Problem::new(ProblemType::Internal).detail(error))?);
+        }
+    }
+    let next = next.map(|place| cursor::encode(&place, &filter));
+    json(&EventList { items: lines, next, head: head(row).0 })
+}
+
+/// Reads the next events of a range in an order, and removes them from the range.
+async fn chunk(
+    client: &Client,
+    run: &RunId,
+    range: &mut (Seq, Seq),
+    order: Order,
+) -> Result<Vec<Arc<Event>>, StoreError> {
+    let length = range.1.0.saturating_sub(range.0.0).min(CHUNK as u64);
+    let from = if order == Order::Asc { range.0 } else { Seq(range.1.0 - length) };
+    let mut events = client.store().read(run, from, Seq(length).index()).await?;
+    match order {
+        Order::Asc => range.0 = Seq(range.0.0 + length),
+        Order::Desc => {
+            range.1 = from;
+            events.reverse();
+        }
+    }
+    Ok(events)
+}
+
+/// Streams the lines of a range of events.
+fn lines(
+    client: Client,
+    run: RunId,
+    first: Seq,
+    last: Seq,
+    selection: Selection,
+) -> impl Stream<Item = Result<Bytes, StoreError>> + Send {
+    unfold((client, run, (first, last), selection), |(client, run, mut range, selection)| async move {
+        if range.0 >= range.1 {
+            return None;
+        }
+        let read = chunk(&client, &run, &mut range, Order::Asc).await.map(|events| {
+            let mut text = String::new();
+            for line in events.iter().filter_map(|event| selection.line(event)) {
+                text.push_str(&line);
+                text.push('\n');
+            }
+            Bytes::from(text)
+        });
+        if read.is_err() {
+            range.0 = range.1;
+        }
+        Some((read, (client, run, range, selection)))
+    })
+}
+
+/// Follows the log after the last event that the client has seen, or from its beginning.
+fn follow(call: &Call, after: Option<u64>, selection: Selection) -> Result<Response, Problem> {
+    let row = call.run()?;
+    let seen = sse::last_seen(call, after)?;
+    let from = seen.map_or(Seq(0), Seq::next);
+    if row.status.is_over() && from >= row.next {
+        return Ok(sse::nothing_more());
+    }
+    let events = updates(&call.app.client, &row.run, from).map(move |update| match update {
+        Update::Event(event) => match selection.line(&event) {
+            Some(line) => sse::Event::default().id(event.seq.to_string()).event(event.kind.name()).data(line),
+            // The position moves on, so that a reconnect does not read it again.
+            None => sse::Event::default().id(event.seq.to_string()).event("skipped").data("{}"),
+        },
+        Update::Other(event) => event,
+    });
+    sse::stream(call, events)
+}
+
+/// An update of a followed run.
+pub(super) enum Update {
+    Event(Arc<Event>),
+    Other(sse::Event),
+}
+
+/// Follows a run: its events, and deltas, settled states and the end as server-sent events.
+pub(super) fn updates(client: &Client, run: &RunId, from: Seq) -> impl Stream<Item = Update> + Send + use<> {
+    client.follow(run, from).flat_map(|update| {
+        let updates = match update {
+            Ok(RunUpdate::Event(event)) => vec![Update::Event(event)],
+            Ok(RunUpdate::Delta(delta)) => vec![Update::Other(sse::event("delta", &delta))],
+            Ok(RunUpdate::Settled(settled)) => settled_updates(&settled),
+            Ok(_) => Vec::new(),
+            Err(error) => vec![Update::Other(sse::failed(&error.into()))],
+        };
+        futures::stream::iter(updates)
+    })
+}
+
+fn settled_updates(settled: &Settled) -> Vec<Update> {
+    let (status, is_over) = match settled {
+        Settled::Completed(_) => ("completed", true),
+        Settled::Failed(_) => ("failed", true),
+        Settled::Cancelled => ("cancelled", true),
+        Settled::Waiting(_) => ("waiting", false),
+        Settled::Paused => ("paused", false),
+        Settled::Stopped(_) => ("stopped", false),
+    };
+    let settled = Update::Other(sse::event("settled", &value!({ "status": status })));
+    let end = is_over.then(|| Update::Other(sse::end()));
+    [settled].into_iter().chain(end).collect()
+}

@@ -1,0 +1,141 @@
+//! What lists show of a run, as JSON.
+
+use positronic_core::record::{RunSummary, Seq, Status};
+use positronic_core::store::StoreError;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::app::App;
+use crate::time::Time;
+
+/// A page of a list.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct List<T> {
+    pub(crate) items: Vec<T>,
+    /// The cursor of the next page; `null` at the end of the list.
+    pub(crate) next: Option<String>,
+}
+
+impl<T> List<T> {
+    /// Creates a list that fits on one page.
+    pub(crate) const fn whole(items: Vec<T>) -> Self {
+        Self { items, next: None }
+    }
+}
+
+/// A run in a list.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct RunItem {
+    pub(crate) id: String,
+    /// The title of its brain.
+    pub(crate) brain: String,
+    /// The version of the brain's code.
+    pub(crate) version: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) user: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) conversation: Option<String>,
+    /// The previous run of its conversation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) previous: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) forked_from: Option<Origin>,
+    #[schemars(with = "StatusName")]
+    pub(crate) status: Status,
+    /// Why it waits, or how it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) why: Option<String>,
+    /// Since when it has this status.
+    pub(crate) since: Time,
+    pub(crate) started: Time,
+    /// When its last event was appended.
+    pub(crate) updated: Time,
+    /// The number of its last event.
+    pub(crate) head: u64,
+    /// The tokens of all its model calls.
+    pub(crate) usage: Value,
+    /// The last worker that has claimed it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) worker: Option<WorkerItem>,
+    /// Why no worker can claim it although it has work: `no_brain`, `changed`, `prices` or `no_model`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) refused: Option<Value>,
+    /// When something is due without a signal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) wake: Option<Time>,
+    /// The number of its pending items.
+    pub(crate) pending: usize,
+}
+
+/// The status of a run.
+#[derive(JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "Status")]
+#[expect(dead_code, reason = "it is the schema of the core's type")]
+pub(crate) enum StatusName {
+    Running,
+    Waiting,
+    Paused,
+    Completed,
+    Failed,
+    Cancelled,
+}
+
+/// The origin of a fork.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct Origin {
+    pub(crate) run: String,
+    /// The last event that both share.
+    pub(crate) seq: u64,
+}
+
+/// A worker that has claimed a run.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct WorkerItem {
+    pub(crate) owner: String,
+    pub(crate) epoch: u64,
+    /// Whether it works on the run: it has not released the run, and is alive.
+    pub(crate) live: bool,
+}
+
+/// Returns the number of a run's last event.
+pub(crate) const fn head(row: &RunSummary) -> Seq {
+    Seq(row.next.0.saturating_sub(1))
+}
+
+impl App {
+    /// Returns what lists show of a run with this many pending items.
+    pub(crate) async fn run_item(&self, row: &RunSummary, pending: usize) -> Result<RunItem, StoreError> {
+        let live = self.client.worker(row).await?.is_some();
+        Ok(RunItem {
+            id: row.run.to_string(),
+            brain: row.brain.to_string(),
+            version: row.version,
+            user: row.user.clone(),
+            conversation: row.conversation.clone(),
+            previous: row.after.as_ref().map(ToString::to_string),
+            forked_from: row.forked_from.as_ref().map(|(run, seq)| Origin { run: run.to_string(), seq: seq.0 }),
+            status: row.status,
+            why: row.why.clone(),
+            since: row.since.into(),
+            started: row.started.into(),
+            updated: row.at.into(),
+            head: head(row).0,
+            usage: value(&row.usage),
+            worker: row.claim.as_ref().map(|claim| WorkerItem {
+                owner: claim.owner.to_string(),
+                epoch: claim.epoch.0,
+                live,
+            }),
+            refused: row.refused.as_ref().map(value),
+            wake: row.wake.map(Time),
+            pending,
+        })
+    }
+}
+
+/// Returns the JSON of a value of the core.
+pub(crate) fn value(of: &impl Serialize) -> Value {
+    serde_json::to_value(of).unwrap_or_default()
+}

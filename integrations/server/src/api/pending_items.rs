@@ -1,0 +1,234 @@
+//! What waits for a person or a program, as JSON.
+
+use std::sync::Arc;
+
+use positronic_core::machine::RunState;
+use positronic_core::projection::timeline::{AnswerOutcome, Node, NodeKind, Timeline};
+use positronic_core::record::{Part, Path, PendingKind, RunId, Seq, sha256};
+use positronic_core::store::PendingItem as StoredItem;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::items::value;
+use crate::app::App;
+use crate::auth::{Caller, Scope};
+use crate::problem::Problem;
+use crate::time::Time;
+
+/// The length of an id, in hexadecimal digits.
+const ID: usize = 20;
+/// The maximum characters of a text of the context.
+const MAX_TEXT: usize = 2000;
+
+/// What kind of item waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Kind {
+    /// A person's approval of a call.
+    Approval,
+    /// A person's decision about more of a limit.
+    Budget,
+    /// A person's reply, or a webhook.
+    Answer,
+}
+
+impl Kind {
+    pub(crate) const fn of(kind: &PendingKind) -> Self {
+        match kind {
+            PendingKind::Approval { .. } => Self::Approval,
+            PendingKind::Budget(_) => Self::Budget,
+            PendingKind::Answer { .. } => Self::Answer,
+        }
+    }
+}
+
+/// A pending item.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct PendingItem {
+    /// The id of this question: safe in a URL, and another one if the same call asks again.
+    pub(crate) id: String,
+    pub(crate) run: String,
+    /// The title of the run's brain.
+    pub(crate) brain: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) user: Option<String>,
+    /// The path of the call, or of the loop or brain that asks for more; empty for the run's own brain.
+    pub(crate) call: String,
+    /// The tool; empty if there is none.
+    pub(crate) tool: String,
+    pub(crate) arguments: Value,
+    pub(crate) since: Time,
+    /// The event that began the wait.
+    pub(crate) seq: u64,
+    pub(crate) kind: Kind,
+    /// The reason of an approval, or the question to the person who replies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) message: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) expires: Option<Time>,
+    /// Whether a person may edit the arguments.
+    pub(crate) editable: bool,
+    /// The JSON schema of the arguments of an approval.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) arguments_schema: Option<Value>,
+    /// The request for more of a limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) request: Option<Value>,
+    /// The possible answers; the first one counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) waits: Option<Value>,
+    /// The last entries of the transcript before it, if the query asks for them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) context: Option<Vec<ContextEntry>>,
+    /// Whether the caller may decide or answer it.
+    pub(crate) allowed: Allowed,
+}
+
+/// An entry of a transcript.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct ContextEntry {
+    /// `user`, `engine`, `assistant`, `call` or `result`.
+    pub(crate) kind: String,
+    pub(crate) text: String,
+}
+
+/// Whether the caller may do something now.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct Allowed {
+    pub(crate) allowed: bool,
+    /// Why not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<String>,
+}
+
+impl Allowed {
+    pub(crate) const fn yes() -> Self {
+        Self { allowed: true, reason: None }
+    }
+
+    pub(crate) fn no(reason: impl ToString) -> Self {
+        Self { allowed: false, reason: Some(reason.to_string()) }
+    }
+
+    /// Says whether a caller has the scope for something on this server.
+    pub(crate) fn to(app: &App, caller: &Caller, scope: Scope) -> Self {
+        if app.options.read_only {
+            Self::no("the server is read-only")
+        } else if caller.may(scope) {
+            Self::yes()
+        } else {
+            Self::no(format!("the caller lacks the scope `{scope}`"))
+        }
+    }
+}
+
+/// Returns the id of a question: of its run, its path and the event that began the wait.
+pub(crate) fn question_id(run: &RunId, call: &Path, since: Seq) -> String {
+    let mut id = sha256(format!("{run}\n{call}\n{since}").as_bytes());
+    id.truncate(ID);
+    id
+}
+
+impl App {
+    /// Returns a pending item as JSON, with the last `context` entries of the transcript before it.
+    pub(crate) async fn pending_item(
+        &self,
+        caller: &Caller,
+        item: &StoredItem,
+        state: &RunState,
+        context: usize,
+    ) -> Result<PendingItem, Problem> {
+        let (run, pending) = (&item.run, &item.pending);
+        let context = match context {
+            0 => None,
+            most => {
+                let shared = self.folds.of(run).await?;
+                let fold = shared.lock().await;
+                Some(entries(&fold.timeline, &pending.call, pending.since, most))
+            }
+        };
+        let (message, expires, editable) = match &pending.kind {
+            PendingKind::Approval { gate, expires } => (Some(gate.reason.clone()), *expires, gate.editable),
+            PendingKind::Budget(request) => (None, request.expires, false),
+            PendingKind::Answer { waits } => {
+                let prompt = waits.iter().find_map(|wait| wait.prompt.clone());
+                (prompt, waits.iter().filter_map(|wait| wait.expires).min(), false)
+            }
+        };
+        let scope = if pending.kind.is_for_person() { Scope::Decide } else { Scope::Operate };
+        let is_approval = Kind::of(&pending.kind) == Kind::Approval;
+        Ok(PendingItem {
+            id: question_id(run, &pending.call, pending.since),
+            run: run.to_string(),
+            brain: item.brain.to_string(),
+            user: state.start.user.clone(),
+            call: pending.call.to_string(),
+            tool: pending.tool.clone(),
+            arguments: Value::clone(&pending.arguments),
+            since: item.at.into(),
+            seq: pending.since.0,
+            kind: Kind::of(&pending.kind),
+            message,
+            expires: expires.map(Time),
+            editable,
+            arguments_schema: arguments_schema(state, &pending.call, &pending.tool).filter(|_| is_approval),
+            request: match &pending.kind {
+                PendingKind::Budget(request) => Some(value(request)),
+                PendingKind::Approval { .. } | PendingKind::Answer { .. } => None,
+            },
+            waits: match &pending.kind {
+                PendingKind::Answer { waits } => Some(value(waits)),
+                PendingKind::Approval { .. } | PendingKind::Budget(_) => None,
+            },
+            context,
+            allowed: Allowed::to(self, caller, scope),
+        })
+    }
+}
+
+/// Returns the schema of the arguments of an open call, as its loop has declared it.
+pub(crate) fn arguments_schema(state: &RunState, call: &Path, tool: &str) -> Option<Value> {
+    let tools = &state.loop_at(call)?.prepared.tools;
+    let declared = tools.tools().iter().find(|declared| declared.id.as_str() == tool)?;
+    Some(Value::clone(&declared.parameters))
+}
+
+/// Returns the last messages, answers and results before an event, in the loop of a call.
+fn entries(timeline: &Timeline, call: &Path, since: Seq, most: usize) -> Vec<ContextEntry> {
+    let owner = call.parent().unwrap_or_default();
+    let before = timeline.nodes().rev().filter(|node| node.seq < since && node.path.is_within(&owner));
+    let mut entries: Vec<_> = before.filter(|node| node.path != *call).filter_map(entry).take(most).collect();
+    entries.reverse();
+    entries
+}
+
+fn entry(node: &Node) -> Option<ContextEntry> {
+    let (kind, text) = match &node.kind {
+        NodeKind::Message { text, from, .. } => {
+            let kind = value(from);
+            (if kind == "engine" { "engine" } else { "user" }, text.clone())
+        }
+        NodeKind::Answer(answer) => match &answer.outcome {
+            Some(AnswerOutcome::Answered(answer)) => ("assistant", text_of(&answer.parts)),
+            _ => return None,
+        },
+        NodeKind::Call(call) => match &call.result {
+            Some(result) => ("result", format!("{}: {}", call.tool, positronic_core::projection::result_text(result))),
+            None => ("call", format!("{}({})", call.tool, call.arguments)),
+        },
+        _ => return None,
+    };
+    if text.trim().is_empty() {
+        return None;
+    }
+    Some(ContextEntry { kind: kind.to_owned(), text: text.chars().take(MAX_TEXT).collect() })
+}
+
+fn text_of(parts: &Arc<[Part]>) -> String {
+    let texts = parts.iter().filter_map(|part| match part {
+        Part::Text { text } | Part::Refusal { text } => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,146 @@
+//! `/runs/{run}`: a run, with what waits in it and what the caller may do with it.
+
+use axum::http::header::{ETAG, IF_NONE_MATCH};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use positronic_core::machine::{RunState, admit};
+use positronic_core::record::{RunSummary, Signal, SignalId, SignalKind};
+use positronic_core::store::{PendingFilter, RunFilter};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::items::{RunItem, head, value};
+use super::pending_items::{Allowed, PendingItem};
+use crate::app::App;
+use crate::auth::{Caller, Scope};
+use crate::problem::Problem;
+use crate::routes::{Call, Route, json};
+
+/// The most forks that are listed, and the runs among which they are found.
+const MAX_FORKS: usize = 20;
+const SEARCHED: usize = 1000;
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/api/v1/runs/{run}", "Read a run, with what waits in it and what the caller may do", run)
+            .returns::<RunDetail>(200)
+            .returns_nothing(304),
+    ]
+}
+
+/// A run.
+#[derive(Serialize, JsonSchema)]
+struct RunDetail {
+    #[serde(flatten)]
+    item: RunItem,
+    /// The options of its brain.
+    options: Value,
+    pending: Vec<PendingItem>,
+    actions: Actions,
+    /// Whether this server has the code of its brain.
+    brain_known: bool,
+    /// How the code of this server differs from that with which the run began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changed: Option<String>,
+    /// The budget with which it was started, or that of its brain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    budget: Option<Value>,
+    /// The number of runs of its conversation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    conversation_runs: Option<usize>,
+    /// The latest forks of it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    forks: Vec<String>,
+}
+
+/// What the caller may do with a run now.
+#[derive(Serialize, JsonSchema)]
+struct Actions {
+    pause: Allowed,
+    resume: Allowed,
+    cancel: Allowed,
+    message: Allowed,
+    fork: Allowed,
+    rerun: Allowed,
+}
+
+async fn run(call: Call) -> Result<Response, Problem> {
+    let (app, caller, row) = (&call.app, call.caller()?, call.run()?);
+    let etag = format!("\"{}\"", head(row));
+    if call.parts.headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == etag.as_bytes()) {
+        let mut response = StatusCode::NOT_MODIFIED.into_response();
+        set_etag(&mut response, &etag);
+        return Ok(response);
+    }
+    let state = app.client.state(&row.run).await?;
+    let items = app.client.store().pending(&PendingFilter::builder().run(row.run.clone()).build()).await?;
+    let mut pending = Vec::with_capacity(items.len());
+    for item in &items {
+        pending.push(app.pending_item(caller, item, &state, 0).await?);
+    }
+    let root = state.root.as_deref();
+    let detail = RunDetail {
+        options: root.map(|root| Value::clone(&root.options)).unwrap_or_default(),
+        budget: root.and_then(|root| root.budget.as_deref()).map(value),
+        actions: actions(app, caller, &state),
+        brain_known: app.brain(&row.brain).is_ok(),
+        changed: changed(app, row).await?,
+        conversation_runs: match &row.conversation {
+            Some(conversation) => Some(app.client.conversation(conversation).await?.len()),
+            None => None,
+        },
+        forks: forks(app, caller, row).await?,
+        item: app.run_item(row, items.len()).await?,
+        pending,
+    };
+    let mut response = json(&detail)?;
+    set_etag(&mut response, &etag);
+    Ok(response)
+}
+
+fn set_etag(response: &mut Response, etag: &str) {
+    if let Ok(etag) = HeaderValue::try_from(etag) {
+        response.headers_mut().insert(ETAG, etag);
+    }
+}
+
+/// Checks each signal against the state as the sender would, without sending it.
+fn actions(app: &App, caller: &Caller, state: &RunState) -> Actions {
+    let to = |scope, kind: SignalKind| {
+        let allowed = Allowed::to(app, caller, scope);
+        let signal = Signal { id: SignalId::new("question"), actor: positronic_core::record::Actor::default(), kind };
+        let admitted = admit(state, &signal, app.now(), &|_, _| Ok(()));
+        match admitted {
+            Err(refusal) if allowed.allowed => Allowed::no(refusal),
+            _ => allowed,
+        }
+    };
+    Actions {
+        pause: to(Scope::Operate, SignalKind::Pause),
+        resume: to(Scope::Operate, SignalKind::Resume),
+        cancel: to(Scope::Operate, SignalKind::Cancel { reason: None }),
+        message: to(Scope::Run, SignalKind::message("?")),
+        fork: Allowed::to(app, caller, Scope::Operate),
+        rerun: Allowed::to(app, caller, Scope::Operate),
+    }
+}
+
+/// Returns how the code of an open run's brain differs from this server's.
+async fn changed(app: &App, row: &RunSummary) -> Result<Option<String>, Problem> {
+    if row.status.is_over() || app.brain(&row.brain).is_err() {
+        return Ok(None);
+    }
+    match app.options.brains.runner(&row.brain).await {
+        Ok(runner) => Ok(runner.changed(&row.run).await?),
+        Err(_) => Ok(None),
+    }
+}
+
+async fn forks(app: &App, caller: &Caller, row: &RunSummary) -> Result<Vec<String>, Problem> {
+    let mut filter = RunFilter::builder().brain(&*row.brain).since(row.started).limit(SEARCHED).build();
+    filter.user = caller.only_user().map(str::to_owned);
+    let rows = app.client.store().runs(&filter).await?;
+    let is_fork = |other: &&RunSummary| other.forked_from.as_ref().is_some_and(|(origin, _)| *origin == row.run);
+    Ok(rows.iter().filter(is_fork).take(MAX_FORKS).map(|fork| fork.run.to_string()).collect())
+}

@@ -1,0 +1,91 @@
+//! `/session`: who the caller is, and the login of a browser.
+
+use axum::http::header::SET_COOKIE;
+use axum::http::{HeaderValue, Method, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::auth::{Caller, Scope};
+use crate::problem::{Problem, ProblemType};
+use crate::routes::{Access, Call, Route, json};
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/api/v1/session", "Read who the caller is", read).access(Access::Known).returns::<SessionItem>(200),
+        Route::post("/api/v1/session", "Exchange a one-use code for a session cookie", begin)
+            .access(Access::Public)
+            .takes::<NewSession>()
+            .returns::<SessionItem>(200)
+            .problems(&[ProblemType::Unauthenticated, ProblemType::NotFound]),
+        Route::new(Method::DELETE, "/api/v1/session", "End the session of the browser", end)
+            .access(Access::Public)
+            .returns_nothing(204)
+            .problems(&[ProblemType::NotFound]),
+    ]
+}
+
+/// The caller of a request.
+#[derive(Serialize, JsonSchema)]
+struct SessionItem {
+    /// The name in the log.
+    subject: String,
+    scopes: Vec<Scope>,
+    /// The user for whom the caller acts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user: Option<String>,
+    /// Whether the server refuses every change.
+    read_only: bool,
+}
+
+/// A code that the server has issued.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct NewSession {
+    code: String,
+}
+
+async fn read(call: Call) -> Result<Response, Problem> {
+    json(&item(call.caller()?, &call))
+}
+
+async fn begin(call: Call) -> Result<Response, Problem> {
+    let callers = call.app.callers.as_ref().ok_or_else(no_sessions)?;
+    let NewSession { code } = call.json()?;
+    let now = call.app.now();
+    if !call.app.options.login.redeem(&code, now) {
+        return Err(Problem::new(ProblemType::Unauthenticated)
+            .detail("the code is unknown, has expired or was used; restart the server for another one"));
+    }
+    let (caller, cookie) = callers.begin(now)?;
+    let mut response = json(&item(&caller, &call))?;
+    set_cookie(&mut response, &cookie);
+    Ok(response)
+}
+
+async fn end(call: Call) -> Result<Response, Problem> {
+    let callers = call.app.callers.as_ref().ok_or_else(no_sessions)?;
+    let cookie = callers.end(&call.parts);
+    let mut response = StatusCode::NO_CONTENT.into_response();
+    set_cookie(&mut response, &cookie);
+    Ok(response)
+}
+
+fn item(caller: &Caller, call: &Call) -> SessionItem {
+    SessionItem {
+        subject: caller.subject().to_owned(),
+        scopes: caller.scopes().to_vec(),
+        user: caller.user_id().map(str::to_owned),
+        read_only: call.app.options.read_only,
+    }
+}
+
+fn no_sessions() -> Problem {
+    Problem::new(ProblemType::NotFound).detail("this server has its own authentication, without sessions")
+}
+
+fn set_cookie(response: &mut Response, cookie: &str) {
+    if let Ok(cookie) = HeaderValue::try_from(cookie) {
+        response.headers_mut().insert(SET_COOKIE, cookie);
+    }
+}

@@ -1,0 +1,77 @@
+//! Limits per caller: requests per minute, and open streams.
+
+use std::collections::HashMap;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use governor::clock::Clock as _;
+use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
+use parking_lot::Mutex;
+
+use super::Caller;
+use crate::options::Options;
+use crate::problem::{Problem, ProblemType};
+
+/// How many callers are known before those that have not sent a request lately are dropped.
+const KNOWN: usize = 10_000;
+
+/// The limits of a router.
+pub(crate) struct Limits {
+    requests: DefaultKeyedRateLimiter<String>,
+    streams: Arc<Mutex<HashMap<String, usize>>>,
+    max_streams: usize,
+}
+
+/// An open stream of a caller, counted until it is dropped.
+pub(crate) struct StreamPermit {
+    streams: Arc<Mutex<HashMap<String, usize>>>,
+    caller: String,
+}
+
+impl Limits {
+    pub(crate) fn new(options: &Options) -> Self {
+        let per_minute = NonZeroU32::new(options.requests_per_minute).unwrap_or(NonZeroU32::MIN);
+        Self {
+            requests: RateLimiter::keyed(Quota::per_minute(per_minute)),
+            streams: Arc::default(),
+            max_streams: options.max_streams,
+        }
+    }
+
+    /// Counts a request of a caller; requests without one count together.
+    pub(crate) fn request(&self, caller: Option<&Caller>) -> Result<(), Problem> {
+        if self.requests.len() > KNOWN {
+            self.requests.retain_recent();
+        }
+        let caller = caller.map_or_else(String::new, |caller| caller.subject().to_owned());
+        self.requests.check_key(&caller).map_err(|until| {
+            let wait = until.wait_time_from(self.requests.clock().now());
+            Problem::new(ProblemType::RateLimited).retry_after(wait.as_secs().saturating_add(1))
+        })
+    }
+
+    /// Counts a stream of a caller until the permit is dropped.
+    pub(crate) fn stream(&self, caller: &Caller) -> Result<StreamPermit, Problem> {
+        let caller = caller.subject().to_owned();
+        let mut streams = self.streams.lock();
+        let open = streams.entry(caller.clone()).or_default();
+        if *open >= self.max_streams {
+            return Err(Problem::new(ProblemType::TooManyStreams).field("max_streams", self.max_streams));
+        }
+        *open += 1;
+        drop(streams);
+        Ok(StreamPermit { streams: Arc::clone(&self.streams), caller })
+    }
+}
+
+impl Drop for StreamPermit {
+    fn drop(&mut self) {
+        let mut streams = self.streams.lock();
+        if let Some(open) = streams.get_mut(&self.caller) {
+            *open = open.saturating_sub(1);
+            if *open == 0 {
+                streams.remove(&self.caller);
+            }
+        }
+    }
+}

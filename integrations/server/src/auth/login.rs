@@ -1,0 +1,75 @@
+//! One-use codes, with which a browser gets a session.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use parking_lot::Mutex;
+use positronic_core::record::{Timestamp, sha256};
+use subtle::ConstantTimeEq as _;
+
+/// How long a code is valid.
+const VALID: Duration = Duration::from_mins(15);
+
+/// Issues the one-use codes of a router. A command prints one in a URL's fragment, which browsers do not send; the page
+/// exchanges it for a session. Clones share the codes.
+#[derive(Debug, Clone, Default)]
+pub struct Login(Arc<Mutex<Vec<IssuedCode>>>);
+
+#[derive(Debug)]
+struct IssuedCode {
+    hash: String,
+    expires: Timestamp,
+}
+
+impl Login {
+    /// Issues a code that logs one browser in, within 15 minutes from `now` on, with all scopes and for all users' runs.
+    ///
+    /// # Errors
+    ///
+    /// An error if the system has no source of randomness.
+    pub fn code(&self, now: Timestamp) -> Result<String, getrandom::Error> {
+        let code = secret()?;
+        self.0.lock().push(IssuedCode { hash: hash_of(&code), expires: now.after(VALID) });
+        Ok(code)
+    }
+
+    /// Uses a code up, and returns whether it was valid.
+    pub(crate) fn redeem(&self, code: &str, now: Timestamp) -> bool {
+        let hash = hash_of(code);
+        let mut codes = self.0.lock();
+        codes.retain(|issued| issued.expires > now);
+        let before = codes.len();
+        codes.retain(|issued| !bool::from(issued.hash.as_bytes().ct_eq(hash.as_bytes())));
+        codes.len() < before
+    }
+}
+
+/// Returns a new secret of 256 random bits, safe in a URL.
+pub(crate) fn secret() -> Result<String, getrandom::Error> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes)?;
+    Ok(URL_SAFE_NO_PAD.encode(bytes))
+}
+
+/// Returns the hash of a secret as it is stored.
+pub(crate) fn hash_of(secret: &str) -> String {
+    sha256(secret.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_works_once_and_expires() {
+        let login = Login::default();
+        let (first, second) = (login.code(Timestamp(0)).unwrap(), login.clone().code(Timestamp(0)).unwrap());
+
+        assert!(login.redeem(&first, Timestamp(1)));
+        assert!(!login.redeem(&first, Timestamp(1)));
+        assert!(!login.redeem("", Timestamp(1)));
+        assert!(!login.redeem(&second, Timestamp(0).after(VALID)));
+    }
+}

@@ -1,0 +1,55 @@
+//! The brains that a server can start runs of.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use positronic_core::definition::BrainDefinition;
+use positronic_core::runner::{NoRunner, Runner};
+use serde_json::Value;
+
+/// The brains of a server: what they are, and which runner starts their runs.
+///
+/// A [`Runner`] has its registered brains and starts their runs itself. It must be kept alive for as long as it works.
+pub trait Brains: Send + Sync + 'static {
+    /// Lists the brains, in the order of display.
+    fn definitions(&self) -> Vec<Arc<BrainDefinition>>;
+
+    /// Returns the runner that starts runs of the brain with this title.
+    ///
+    /// # Errors
+    ///
+    /// [`NoRunner`] if its runs cannot be started here.
+    fn runner<'a>(&'a self, title: &'a str) -> BoxFuture<'a, Result<Runner, NoRunner>>;
+
+    /// Returns the options of a start that names none: an empty object by default, or `null` for a brain without options. The
+    /// brain's own defaults then apply.
+    fn default_options(&self, brain: &BrainDefinition) -> Value {
+        let is_object = brain.options.json().get("type").and_then(Value::as_str) == Some("object");
+        if is_object { Value::Object(serde_json::Map::new()) } else { Value::Null }
+    }
+}
+
+impl Brains for Runner {
+    fn definitions(&self) -> Vec<Arc<BrainDefinition>> {
+        Self::definitions(self).map(Arc::clone).collect()
+    }
+
+    fn runner<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Runner, NoRunner>> {
+        Box::pin(std::future::ready(Ok(self.clone())))
+    }
+}
+
+/// A server without brains, which shows and signals the runs of a store.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoBrains;
+
+impl Brains for NoBrains {
+    fn definitions(&self) -> Vec<Arc<BrainDefinition>> {
+        Vec::new()
+    }
+
+    fn runner<'a>(&'a self, title: &'a str) -> BoxFuture<'a, Result<Runner, NoRunner>> {
+        let message = format!("this server has no brain `{title}`");
+        Box::pin(std::future::ready(Err(NoRunner { message, refusal: None })))
+    }
+}

@@ -1,0 +1,93 @@
+//! Options of the router.
+
+use std::fmt;
+use std::sync::Arc;
+
+use positronic_core::record::PriceTable;
+use tokio::sync::watch;
+use url::Url;
+
+use crate::auth::{Authenticate, Login};
+use crate::brains::{Brains, NoBrains};
+
+/// Options of [`router`](crate::router).
+#[derive(Clone, typed_builder::TypedBuilder)]
+#[non_exhaustive]
+pub struct Options {
+    /// The brains whose runs can be started here; none by default.
+    #[builder(
+        default = Arc::new(NoBrains),
+        setter(transform = |brains: impl Brains| Arc::new(brains) as Arc<dyn Brains>)
+    )]
+    pub(crate) brains: Arc<dyn Brains>,
+    /// How the caller of a request is found: by tokens of the store and browser sessions by default. A service with its own
+    /// authentication sets its own.
+    #[builder(
+        default,
+        setter(transform = |authenticate: impl Authenticate| Some(Arc::new(authenticate) as Arc<dyn Authenticate>))
+    )]
+    pub(crate) authenticate: Option<Arc<dyn Authenticate>>,
+    /// The one-use codes that log a browser in, for a command that prints one.
+    #[builder(default)]
+    pub(crate) login: Login,
+    /// The URL under which clients reach the router, with its prefix. Its host is allowed in requests.
+    #[builder(default, setter(strip_option))]
+    pub(crate) public_url: Option<Url>,
+    /// Further host names that requests may have; names of the loopback interface are always allowed.
+    #[builder(default)]
+    pub(crate) hosts: Vec<String>,
+    /// The prices of models, for the costs in timelines.
+    #[builder(default, setter(transform = |prices: PriceTable| Some(Arc::new(prices))))]
+    pub(crate) prices: Option<Arc<PriceTable>>,
+    /// Whether every request that changes something is refused.
+    #[builder(default)]
+    pub(crate) read_only: bool,
+    /// The maximum bytes of a request's body: 1 MiB by default.
+    #[builder(default = 1 << 20)]
+    pub(crate) max_body_bytes: usize,
+    /// How many streams of events one caller may have open: 16 by default.
+    #[builder(default = 16)]
+    pub(crate) max_streams: usize,
+    /// How many requests one caller may send per minute: 1200 by default.
+    #[builder(default = 1200)]
+    pub(crate) requests_per_minute: u32,
+    /// Ends the open streams, so that a server can shut down.
+    #[builder(default)]
+    pub(crate) shutdown: Shutdown,
+}
+
+impl Options {
+    /// Sets the public URL, if there is one.
+    pub fn set_public_url(&mut self, url: Option<Url>) {
+        self.public_url = url;
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options").field("public_url", &self.public_url).finish_non_exhaustive()
+    }
+}
+
+/// Ends the open streams of a router when its server shuts down. Clones share it.
+#[derive(Debug, Clone)]
+pub struct Shutdown(Arc<watch::Sender<bool>>);
+
+impl Default for Shutdown {
+    fn default() -> Self {
+        Self(Arc::new(watch::Sender::new(false)))
+    }
+}
+
+impl Shutdown {
+    /// Ends the open streams, and those that begin later.
+    pub fn begin(&self) {
+        self.0.send_replace(true);
+    }
+
+    /// Waits for [`Shutdown::begin`].
+    pub async fn begun(&self) {
+        // The sender lives as long as `self`.
+        _ = self.0.subscribe().wait_for(|begun| *begun).await;
+    }
+}

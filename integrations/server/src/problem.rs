@@ -1,0 +1,276 @@
+//! Problem documents (RFC 9457): the answer to every request that is refused or fails.
+
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use positronic_core::runner::{ForkError, SignalError};
+use positronic_core::store::StoreError;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+macro_rules! problem_types {
+    ($($name:ident $slug:literal $status:literal $title:literal $text:literal;)*) => {
+        /// The type of a problem. Its page is `/problems/{slug}`.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum ProblemType {
+            $(#[doc = $title] $name,)*
+        }
+
+        impl ProblemType {
+            /// All types, by status.
+            pub const ALL: &[Self] = &[$(Self::$name),*];
+
+            /// Returns the name in the URL of the type.
+            #[must_use]
+            pub const fn slug(self) -> &'static str {
+                match self { $(Self::$name => $slug,)* }
+            }
+
+            /// Returns the HTTP status.
+            #[must_use]
+            pub const fn status(self) -> u16 {
+                match self { $(Self::$name => $status,)* }
+            }
+
+            /// Returns the title, the same for every problem of the type.
+            #[must_use]
+            pub const fn title(self) -> &'static str {
+                match self { $(Self::$name => $title,)* }
+            }
+
+            /// Returns what the problem means and what a client can do.
+            #[must_use]
+            pub const fn text(self) -> &'static str {
+                match self { $(Self::$name => $text,)* }
+            }
+        }
+    };
+}
+
+problem_types! {
+    InvalidQuery "invalid-query" 400 "The query is invalid." "A parameter of the URL's query is unknown, appears twice or has an invalid value. The API does not ignore unknown parameters, because a misspelt filter would silently match more.";
+    InvalidPath "invalid-path" 400 "A part of the path is invalid." "A part of the URL's path cannot be decoded, such as a number of an event with letters in it.";
+    BadCursor "bad-cursor" 400 "The cursor does not belong to this list." "A cursor continues the list that returned it, with the same filter. Begin again without a cursor.";
+    InvalidJson "invalid-json" 400 "The body is not valid JSON." "The body cannot be parsed as JSON.";
+    Unauthenticated "unauthenticated" 401 "Authentication is required." "Send a token in the header `Authorization: Bearer …`, or log the browser in with the URL that `serve` prints. `token create` creates a token.";
+    ScopeMissing "scope-missing" 403 "The caller lacks a scope." "The token or the session does not have the scope that this route needs. `required` lists the scopes of which one is enough.";
+    ReadOnly "read-only" 403 "The server is read-only." "This server only shows runs.";
+    NotAllowed "not-allowed" 403 "The caller may not do this." "The caller has the scope, but not the right for this object.";
+    CrossSite "cross-site" 403 "The request comes from another site." "A browser may send requests that change something only from the page of this server itself.";
+    NotFound "not-found" 404 "There is no such resource." "The URL has no resource, or the caller may not see it.";
+    UnknownRun "unknown-run" 404 "There is no such run." "The store has no run with this id, or it belongs to another user.";
+    UnknownBrain "unknown-brain" 404 "There is no such brain." "This server has no brain with this title. `GET /api/v1/brains` lists them.";
+    UnknownCall "unknown-call" 404 "There is no such pending item." "The run has and had no pending item with this id. `GET /api/v1/pending` lists the items.";
+    BeyondHead "beyond-head" 404 "The log has no such event." "The number is larger than that of the log's last event, or the event is of another kind.";
+    MethodNotAllowed "method-not-allowed" 405 "The method is not allowed here." "The resource exists, but not with this method; the header `Allow` lists its methods.";
+    NotAcceptable "not-acceptable" 406 "None of the accepted media types is available." "The resource is available as JSON, and where documented as `text/event-stream` or `application/x-ndjson`.";
+    AlreadyDecided "already-decided" 409 "The call is already decided." "Another decision was recorded first. `decision` tells what was decided, by whom and when.";
+    RunClosed "run-closed" 409 "The run has ended." "A run that has ended accepts no signals. Fork it to continue from an earlier event.";
+    NotWaiting "not-waiting" 409 "The run does not wait for this." "The signal does not fit the current state of the run.";
+    CodeDiffers "code-differs" 409 "The code differs from that of the run." "The brain's code has changed since the run began, or this server does not have it.";
+    Conflict "conflict" 409 "The resource has changed." "Another request changed the resource at the same time. Read it again and retry.";
+    Expired "expired" 410 "The request has expired." "The time for a decision is over, and the call has its result.";
+    PreconditionFailed "precondition-failed" 412 "The resource has changed." "The header `If-Match` names another version than the current one. Read the resource again.";
+    TooLarge "too-large" 413 "The body is too large." "The body exceeds the maximum of this route, which `max_bytes` gives.";
+    UnsupportedMediaType "unsupported-media-type" 415 "The body has an unsupported media type." "Send JSON with `Content-Type: application/json`.";
+    WrongHost "wrong-host" 421 "The host name is not one of this server." "The header `Host` names a host under which this server is not known. `serve --public-url` adds one. The check keeps other sites from reaching a local server by DNS rebinding.";
+    InvalidBody "invalid-body" 422 "The body does not match its schema." "`errors` lists each invalid place as a JSON pointer.";
+    OptionsInvalid "options-invalid" 422 "The options do not fit the brain." "`errors` lists each invalid place as a JSON pointer.";
+    ArgumentsInvalid "arguments-invalid" 422 "The arguments or the payload are invalid." "The edited arguments, or the reply, do not match their schema; `errors` lists each invalid place as a JSON pointer.";
+    Unprocessable "unprocessable" 422 "The request cannot be processed." "The request is well-formed and contradicts the object; `detail` tells why.";
+    KeyReused "key-reused" 422 "The idempotency key was used for another request." "A key identifies one request. Retry with the same body, or use another key.";
+    RateLimited "rate-limited" 429 "The caller sends too many requests." "Wait for as long as the header `Retry-After` says.";
+    TooManyStreams "too-many-streams" 429 "The caller has too many open streams." "Close a stream before you open another one.";
+    Internal "internal" 500 "The server failed." "This is a bug in the server or in the code of a brain. The log of the server has the cause.";
+    StoreFailed "store-failed" 503 "The store is not available." "The store of the runs failed. The request may be retried.";
+    TimedOut "timed-out" 504 "The request took too long." "The request was abandoned. With an idempotency key it may be retried.";
+}
+
+/// A place in a body that is invalid.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[non_exhaustive]
+pub struct FieldError {
+    /// The place, as a JSON pointer (RFC 6901).
+    pub pointer: String,
+    /// What is wrong.
+    pub detail: String,
+}
+
+impl FieldError {
+    /// Creates an error of a place.
+    pub fn new(pointer: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self { pointer: pointer.into(), detail: detail.into() }
+    }
+}
+
+/// A problem document.
+#[derive(Debug, Clone)]
+pub struct Problem {
+    kind: ProblemType,
+    detail: Option<String>,
+    errors: Vec<FieldError>,
+    fields: Map<String, Value>,
+    retry_after: Option<u64>,
+}
+
+impl Problem {
+    /// Creates a problem of a type.
+    #[must_use]
+    pub fn new(kind: ProblemType) -> Self {
+        Self { kind, detail: None, errors: Vec::new(), fields: Map::new(), retry_after: None }
+    }
+
+    /// Says what is wrong with this request.
+    #[must_use]
+    pub fn detail(mut self, detail: impl ToString) -> Self {
+        self.detail = Some(detail.to_string());
+        self
+    }
+
+    /// Lists the invalid places of the body.
+    #[must_use]
+    pub fn errors(mut self, errors: Vec<FieldError>) -> Self {
+        self.errors = errors;
+        self
+    }
+
+    /// Adds a field of this type of problem.
+    #[must_use]
+    pub fn field(mut self, name: &str, value: impl Serialize) -> Self {
+        // Values of this crate can be encoded.
+        self.fields.insert(name.to_owned(), serde_json::to_value(value).unwrap_or_default());
+        self
+    }
+
+    /// Says after how many seconds a retry may succeed.
+    #[must_use]
+    pub const fn retry_after(mut self, seconds: u64) -> Self {
+        self.retry_after = Some(seconds);
+        self
+    }
+
+    /// Returns the type.
+    #[must_use]
+    pub const fn kind(&self) -> ProblemType {
+        self.kind
+    }
+
+    /// Returns the document.
+    #[must_use]
+    pub fn document(&self) -> Value {
+        let kind = self.kind;
+        let mut document = json!({
+            "type": format!("/problems/{}", kind.slug()),
+            "title": kind.title(),
+            "status": kind.status(),
+        });
+        if let Some(fields) = document.as_object_mut() {
+            fields.extend(self.detail.iter().map(|detail| ("detail".to_owned(), detail.as_str().into())));
+            if !self.errors.is_empty() {
+                fields.insert("errors".to_owned(), json!(self.errors));
+            }
+            fields.extend(self.retry_after.map(|seconds| ("retry_after".to_owned(), seconds.into())));
+            fields.extend(self.fields.clone());
+        }
+        document
+    }
+}
+
+impl From<ProblemType> for Problem {
+    fn from(kind: ProblemType) -> Self {
+        Self::new(kind)
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.kind.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = (status, self.document().to_string()).into_response();
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if let Some(seconds) = self.retry_after {
+            headers.insert(RETRY_AFTER, seconds.into());
+        }
+        if self.kind == ProblemType::Unauthenticated {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        let kind = match &error {
+            StoreError::NoSuchRun { .. } => ProblemType::UnknownRun,
+            StoreError::Failed { .. } | StoreError::Unknown { .. } => ProblemType::StoreFailed,
+            StoreError::TooLarge { .. } => ProblemType::TooLarge,
+            StoreError::Conflict { .. } => ProblemType::Conflict,
+            _ => ProblemType::Internal,
+        };
+        Self::new(kind).detail(error)
+    }
+}
+
+impl From<SignalError> for Problem {
+    fn from(error: SignalError) -> Self {
+        use positronic_core::machine::Refusal;
+        let kind = match error {
+            SignalError::Store(error) => return error.into(),
+            SignalError::Refused(ref refusal) => match refusal {
+                Refusal::Ended => ProblemType::RunClosed,
+                Refusal::Decided { .. } => ProblemType::AlreadyDecided,
+                Refusal::Expired { .. } => ProblemType::Expired,
+                Refusal::Misfit { .. } | Refusal::EmptyMessage | Refusal::TooLittle { .. } => {
+                    ProblemType::ArgumentsInvalid
+                }
+                Refusal::NotEditable { .. } => ProblemType::Unprocessable,
+                Refusal::Impossible(_) => ProblemType::Internal,
+                _ => ProblemType::NotWaiting,
+            },
+            _ => ProblemType::Internal,
+        };
+        Self::new(kind).detail(error)
+    }
+}
+
+impl From<ForkError> for Problem {
+    fn from(error: ForkError) -> Self {
+        let kind = match error {
+            ForkError::Store(error) => return error.into(),
+            ForkError::NoSuchEvent { .. } => ProblemType::BeyondHead,
+            ForkError::Options(_) => ProblemType::OptionsInvalid,
+            ForkError::NotOpen { .. } => ProblemType::Unprocessable,
+            _ => ProblemType::CodeDiffers,
+        };
+        Self::new(kind).detail(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn slugs_are_unique_and_types_are_ordered_by_status() {
+        let slugs: HashSet<_> = ProblemType::ALL.iter().map(|kind| kind.slug()).collect();
+
+        assert_eq!(slugs.len(), ProblemType::ALL.len());
+        assert!(ProblemType::ALL.is_sorted_by_key(|kind| kind.status()));
+    }
+
+    #[test]
+    fn document_has_the_fields_of_the_rfc_and_of_its_type() {
+        let problem = Problem::new(ProblemType::InvalidBody)
+            .detail("one place is invalid")
+            .errors(vec![FieldError::new("/options/amount", "expected a number")])
+            .field("brain", "Support")
+            .retry_after(3);
+
+        insta::assert_json_snapshot!(problem.document());
+    }
+}

@@ -1,0 +1,112 @@
+//! A request that has passed the checks of its route, and helpers for its answer.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::Query;
+use axum::http::header::{ACCEPT, CONTENT_TYPE, LOCATION};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use positronic_core::record::{Actor, RunSummary, Seq};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::app::App;
+use crate::auth::Caller;
+use crate::problem::{Problem, ProblemType};
+
+/// A request to a handler.
+pub(crate) struct Call {
+    pub(crate) app: Arc<App>,
+    pub(crate) parts: Parts,
+    pub(crate) params: Vec<(String, String)>,
+    pub(crate) body: Bytes,
+    /// `None` on a public route.
+    pub(crate) caller: Option<Caller>,
+    /// The row of the run in the path.
+    pub(crate) run: Option<RunSummary>,
+}
+
+impl Call {
+    /// Returns the caller of a route that is not public.
+    pub(crate) fn caller(&self) -> Result<&Caller, Problem> {
+        self.caller.as_ref().ok_or_else(|| ProblemType::Unauthenticated.into())
+    }
+
+    /// Returns the row of the run in the path, read for this request.
+    pub(crate) fn run(&self) -> Result<&RunSummary, Problem> {
+        self.run.as_ref().ok_or_else(|| ProblemType::UnknownRun.into())
+    }
+
+    /// Returns a part of the path.
+    pub(crate) fn param(&self, name: &str) -> Result<&str, Problem> {
+        let found = self.params.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str()).ok_or_else(|| ProblemType::NotFound.into())
+    }
+
+    /// Returns a number of an event in the path.
+    pub(crate) fn seq(&self, name: &str) -> Result<Seq, Problem> {
+        let text = self.param(name)?;
+        let number = text.parse().map_err(|_| {
+            Problem::new(ProblemType::InvalidPath).detail(format!("`{text}` is not the number of an event"))
+        })?;
+        Ok(Seq(number))
+    }
+
+    /// Reads the query. Unknown parameters are an error.
+    pub(crate) fn query<T: DeserializeOwned>(&self) -> Result<T, Problem> {
+        let Query(query) = Query::try_from_uri(&self.parts.uri)
+            .map_err(|error| Problem::new(ProblemType::InvalidQuery).detail(detail_of(&error)))?;
+        Ok(query)
+    }
+
+    /// Reads the JSON of the body.
+    pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, Problem> {
+        serde_json::from_slice(&self.body).map_err(|error| Problem::new(ProblemType::InvalidBody).detail(error))
+    }
+
+    /// Returns the caller as the actor of a signal, with the trace context of the request.
+    pub(crate) fn actor(&self) -> Result<Actor, Problem> {
+        let mut actor = Actor::builder().by(self.caller()?.subject()).channel("http").build();
+        let trace = self.parts.headers.get("traceparent").and_then(|value| value.to_str().ok());
+        actor.trace = trace.filter(|trace| trace.len() <= 128).map(str::to_owned);
+        Ok(actor)
+    }
+
+    /// Returns whether the client asks for this media type before JSON.
+    pub(crate) fn accepts(&self, media_type: &str) -> bool {
+        let accept = self.parts.headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let first = accept.split(',').map(|part| part.split(';').next().unwrap_or_default().trim());
+        let mut known = first.filter(|part| *part == media_type || *part == "application/json");
+        known.next() == Some(media_type)
+    }
+}
+
+fn detail_of(error: &dyn std::error::Error) -> String {
+    // The outer error only repeats that the query is invalid.
+    error.source().map_or_else(|| error.to_string(), ToString::to_string)
+}
+
+/// Answers with JSON.
+pub(crate) fn json(value: &impl Serialize) -> Result<Response, Problem> {
+    let text = serde_json::to_string(value).map_err(|error| Problem::new(ProblemType::Internal).detail(error))?;
+    Ok(json_value(text))
+}
+
+/// Answers with encoded JSON.
+pub(crate) fn json_value(text: String) -> Response {
+    let mut response = text.into_response();
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// Answers 201, with the place of the new object relative to the request's URL.
+pub(crate) fn created(location: &str, value: &impl Serialize) -> Result<Response, Problem> {
+    let mut response = json(value)?;
+    *response.status_mut() = StatusCode::CREATED;
+    if let Ok(location) = HeaderValue::try_from(location) {
+        response.headers_mut().insert(LOCATION, location);
+    }
+    Ok(response)
+}

@@ -1,0 +1,120 @@
+//! The checks of a request in front of its handler, in the order of the crate's documentation.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Bytes, to_bytes};
+use axum::extract::Request;
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::request::Parts;
+use axum::response::{IntoResponse as _, Response};
+use positronic_core::record::{RunId, RunSummary};
+use positronic_core::store::StoreError;
+
+use super::{Access, Body, Call, Ownership, Route};
+use crate::app::App;
+use crate::auth::{Caller, same_site};
+use crate::problem::{Problem, ProblemType};
+
+/// The maximum time until an answer begins. A stream may then last longer.
+const TIME_OUT: Duration = Duration::from_secs(30);
+
+pub(super) async fn dispatch(
+    app: Arc<App>,
+    route: &Route,
+    params: Vec<(String, String)>,
+    request: Request,
+) -> Response {
+    let answer = tokio::time::timeout(TIME_OUT, checked(app, route, params, request)).await;
+    let answer = answer.unwrap_or_else(|_| Err(ProblemType::TimedOut.into()));
+    answer.unwrap_or_else(|problem| {
+        if problem.kind().status() >= 500 {
+            tracing::error!(route = ?route, problem = %problem.document(), "a request failed");
+        }
+        problem.into_response()
+    })
+}
+
+async fn checked(
+    app: Arc<App>,
+    route: &Route,
+    params: Vec<(String, String)>,
+    request: Request,
+) -> Result<Response, Problem> {
+    let (parts, body) = request.into_parts();
+    if route.is_unsafe() {
+        same_site(&app.options, &parts)?;
+        if app.options.read_only && route.access != Access::Public {
+            return Err(ProblemType::ReadOnly.into());
+        }
+    }
+    let caller = match route.access {
+        Access::Public => None,
+        Access::Known | Access::Scopes(_) => Some(known(&app, &parts).await?),
+    };
+    if let (Access::Scopes(scopes), Some(caller)) = (route.access, &caller)
+        && !scopes.iter().any(|scope| caller.may(*scope))
+    {
+        return Err(Problem::new(ProblemType::ScopeMissing).field("required", scopes));
+    }
+    app.limits.request(caller.as_ref())?;
+    let run = match (route.ownership, &caller) {
+        (Ownership::Run, Some(caller)) => Some(owned(&app, caller, &params).await?),
+        (Ownership::Run, None) | (Ownership::None, _) => None,
+    };
+    let body = read(&app, route, &parts, body).await?;
+    (route.handler)(Call { app, parts, params, body, caller, run }).await
+}
+
+/// Finds the caller of a request.
+async fn known(app: &App, parts: &Parts) -> Result<Caller, Problem> {
+    let caller = app.authenticate.authenticate(parts).await?;
+    let caller = caller.filter(|caller| !caller.has_expired(app.now()));
+    caller.ok_or_else(|| ProblemType::Unauthenticated.into())
+}
+
+/// Reads the row of the run in the path. The run of another user does not exist for the caller.
+async fn owned(app: &App, caller: &Caller, params: &[(String, String)]) -> Result<RunSummary, Problem> {
+    let id = params.iter().find(|(name, _)| name == "run").map_or("", |(_, value)| value.as_str());
+    app.row(caller, &RunId::new(id)).await
+}
+
+impl App {
+    /// Reads the row of a run that the caller may see.
+    pub(crate) async fn row(&self, caller: &Caller, run: &RunId) -> Result<RunSummary, Problem> {
+        let unknown = || Problem::new(ProblemType::UnknownRun).detail(format!("there is no run `{run}`"));
+        match self.client.store().run(run).await {
+            Ok(row) if caller.sees(&row) => Ok(row),
+            Ok(_) | Err(StoreError::NoSuchRun { .. }) => Err(unknown()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+async fn read(app: &App, route: &Route, parts: &Parts, body: axum::body::Body) -> Result<Bytes, Problem> {
+    let most = route.max_body_bytes.unwrap_or(app.options.max_body_bytes);
+    let too_large = || Problem::new(ProblemType::TooLarge).field("max_bytes", most);
+    let is_json = match route.body {
+        Body::None => return Ok(Bytes::new()),
+        Body::Json(_) => true,
+        Body::Raw => false,
+    };
+    if is_json && !has_json(parts) {
+        return Err(ProblemType::UnsupportedMediaType.into());
+    }
+    let announced = parts.headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
+    if announced.is_some_and(|announced| announced > most) {
+        return Err(too_large());
+    }
+    let bytes = to_bytes(body, most).await.map_err(|_| too_large())?;
+    if is_json {
+        app.bodies.check(route, &bytes)?;
+    }
+    Ok(bytes)
+}
+
+fn has_json(parts: &Parts) -> bool {
+    let media_type = parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let media_type = media_type.split(';').next().unwrap_or_default().trim();
+    media_type.eq_ignore_ascii_case("application/json")
+}

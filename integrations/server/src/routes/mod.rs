@@ -1,0 +1,11 @@
+//! The table of routes, and what is made from it.
+
+mod call;
+mod dispatch;
+mod route;
+mod router;
+
+pub(crate) use call::{Call, created, json};
+pub(crate) use route::{Access, Body, Ownership, Route};
+pub use router::router;
+pub(crate) use router::table;

@@ -1,0 +1,216 @@
+//! One route: what it needs, what it answers and which function handles it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use axum::http::Method;
+use axum::response::Response;
+use futures::future::BoxFuture;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+
+use super::call::Call;
+use crate::auth::Scope;
+use crate::problem::{Problem, ProblemType};
+
+/// Creates a JSON schema.
+pub(crate) type SchemaFn = fn(&mut SchemaGenerator) -> Schema;
+
+/// Handles a request that has passed all checks of its route.
+pub(crate) type Handler = Arc<dyn Fn(Call) -> BoxFuture<'static, Result<Response, Problem>> + Send + Sync>;
+
+/// Who may call a route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Everybody.
+    Public,
+    /// Every caller that is known.
+    Known,
+    /// A caller with one of these scopes.
+    Scopes(&'static [Scope]),
+}
+
+/// Whose object the path of a route names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ownership {
+    /// None, or the handler shows a caller only its own objects.
+    None,
+    /// The run `{run}`: that of another user does not exist for the caller.
+    Run,
+}
+
+/// The body of a request.
+#[derive(Clone, Copy)]
+pub(crate) enum Body {
+    None,
+    /// JSON that matches a schema.
+    Json(SchemaFn),
+    /// Bytes of any media type.
+    Raw,
+}
+
+/// A possible answer.
+#[derive(Clone, Copy)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) media_type: Option<&'static str>,
+    pub(crate) schema: Option<SchemaFn>,
+}
+
+/// A route of the table.
+#[derive(Clone)]
+pub(crate) struct Route {
+    pub(crate) method: Method,
+    pub(crate) path: &'static str,
+    pub(crate) summary: &'static str,
+    pub(crate) access: Access,
+    pub(crate) ownership: Ownership,
+    pub(crate) query: Option<SchemaFn>,
+    pub(crate) body: Body,
+    /// The maximum bytes of the body, if it is not that of the options.
+    pub(crate) max_body_bytes: Option<usize>,
+    pub(crate) answers: Vec<Answer>,
+    pub(crate) problems: Vec<ProblemType>,
+    /// Whether the route takes an `Idempotency-Key`.
+    pub(crate) idempotent: bool,
+    pub(crate) handler: Handler,
+}
+
+impl Route {
+    /// Creates a route. Without further calls, it needs the scope `read`.
+    pub(crate) fn new<F>(method: Method, path: &'static str, summary: &'static str, handler: fn(Call) -> F) -> Self
+    where
+        F: Future<Output = Result<Response, Problem>> + Send + 'static,
+    {
+        Self {
+            method,
+            path,
+            summary,
+            access: Access::Scopes(&[Scope::Read]),
+            ownership: if path.contains("/{run}") { Ownership::Run } else { Ownership::None },
+            query: None,
+            body: Body::None,
+            max_body_bytes: None,
+            answers: Vec::new(),
+            problems: Vec::new(),
+            idempotent: false,
+            handler: Arc::new(move |call| Box::pin(handler(call))),
+        }
+    }
+
+    pub(crate) fn get<F>(path: &'static str, summary: &'static str, handler: fn(Call) -> F) -> Self
+    where
+        F: Future<Output = Result<Response, Problem>> + Send + 'static,
+    {
+        Self::new(Method::GET, path, summary, handler)
+    }
+
+    pub(crate) fn post<F>(path: &'static str, summary: &'static str, handler: fn(Call) -> F) -> Self
+    where
+        F: Future<Output = Result<Response, Problem>> + Send + 'static,
+    {
+        Self::new(Method::POST, path, summary, handler)
+    }
+
+    /// Sets who may call it.
+    pub(crate) fn access(self, access: Access) -> Self {
+        Self { access, ..self }
+    }
+
+    /// Sets the scopes of which a caller needs one.
+    pub(crate) fn scopes(self, scopes: &'static [Scope]) -> Self {
+        self.access(Access::Scopes(scopes))
+    }
+
+    /// Sets the parameters of its query.
+    pub(crate) fn query<T: JsonSchema>(self) -> Self {
+        Self { query: Some(|generator| T::json_schema(generator)), ..self }
+    }
+
+    /// Sets the JSON that it takes.
+    pub(crate) fn takes<T: JsonSchema>(self) -> Self {
+        Self { body: Body::Json(|generator| generator.subschema_for::<T>()), ..self }
+    }
+
+    /// Lets it take bytes.
+    pub(crate) fn takes_bytes(self) -> Self {
+        Self { body: Body::Raw, ..self }
+    }
+
+    /// Lets it take an `Idempotency-Key`.
+    pub(crate) fn idempotent(self) -> Self {
+        Self { idempotent: true, ..self }
+    }
+
+    /// Adds an answer with JSON.
+    pub(crate) fn returns<T: JsonSchema>(mut self, status: u16) -> Self {
+        let schema: SchemaFn = |generator| generator.subschema_for::<T>();
+        self.answers.push(Answer { status, media_type: Some("application/json"), schema: Some(schema) });
+        self
+    }
+
+    /// Adds an answer of another media type.
+    pub(crate) fn returns_text(mut self, status: u16, media_type: &'static str) -> Self {
+        self.answers.push(Answer { status, media_type: Some(media_type), schema: None });
+        self
+    }
+
+    /// Adds an answer without a body.
+    pub(crate) fn returns_nothing(mut self, status: u16) -> Self {
+        self.answers.push(Answer { status, media_type: None, schema: None });
+        self
+    }
+
+    /// Adds a stream of server-sent events.
+    pub(crate) fn streams(self) -> Self {
+        self.returns_text(200, "text/event-stream")
+    }
+
+    /// Sets the problems of its handler. Those of the checks before it follow from the route.
+    pub(crate) fn problems(self, problems: &[ProblemType]) -> Self {
+        Self { problems: problems.to_vec(), ..self }
+    }
+
+    /// Returns whether a request changes something.
+    pub(crate) fn is_unsafe(&self) -> bool {
+        !matches!(self.method, Method::GET | Method::HEAD)
+    }
+
+    /// Returns all problems of the route: of the checks that it needs, and of its handler.
+    pub(crate) fn all_problems(&self) -> Vec<ProblemType> {
+        use ProblemType as P;
+        let mut all = vec![P::WrongHost, P::RateLimited, P::Internal, P::StoreFailed, P::TimedOut];
+        if self.access != Access::Public {
+            all.push(P::Unauthenticated);
+        }
+        if matches!(self.access, Access::Scopes(_)) {
+            all.push(P::ScopeMissing);
+        }
+        if self.is_unsafe() {
+            all.extend([P::CrossSite, P::ReadOnly]);
+        }
+        if self.ownership == Ownership::Run {
+            all.push(P::UnknownRun);
+        }
+        if self.query.is_some() {
+            all.push(P::InvalidQuery);
+        }
+        match self.body {
+            Body::None => {}
+            Body::Raw => all.push(P::TooLarge),
+            Body::Json(_) => all.extend([P::TooLarge, P::UnsupportedMediaType, P::InvalidJson, P::InvalidBody]),
+        }
+        if self.idempotent {
+            all.push(P::KeyReused);
+        }
+        all.extend(&self.problems);
+        all.sort_by_key(|kind| (kind.status(), kind.slug()));
+        all.dedup();
+        all
+    }
+}
+
+impl fmt::Debug for Route {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.method, self.path)
+    }
+}

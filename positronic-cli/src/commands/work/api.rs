@@ -1,0 +1,121 @@
+//! `positronic serve`: the API and the inspector page, and the work on the runs beside them.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use positronic_core::definition::BrainDefinition;
+use positronic_core::runner::{Clock as _, NoRunner, Runner, Server, SystemClock};
+use positronic_server::{Brains, Listener, Login, Options, Shutdown, Url};
+use serde_json::Value;
+
+use super::runners::Runners;
+use super::serve::Shown;
+use super::served::Served;
+use crate::app::{
+    ChosenCassette, Failure, ModelSettings, Models, Project, ProjectStore, Ui, chosen_cassette, parse_options,
+    price_table,
+};
+use crate::cli::{Exit, OutputArgs, ServeArgs};
+use crate::session::interrupts;
+
+pub(crate) async fn serve(project: &Project, args: &ServeArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+    ui.ignore_closed_streams();
+    let served = Served::read(&args.brain, project)?;
+    let prices = price_table(args.model.prices.as_deref(), &ui.settings)?;
+    let store = ProjectStore::open(ui).await?;
+    let client = store.client();
+    let (login, shutdown) = (Login::default(), Shutdown::default());
+    let mut options = Options::builder()
+        .brains(StartedBrains::of(project, &store, args, ui))
+        .login(login.clone())
+        .prices(prices)
+        .shutdown(shutdown.clone())
+        .build();
+    options.set_public_url(args.public_url.clone());
+    let listener = bind(args.listen).await?;
+    let address = listener.address().map_err(|error| cannot_listen(args.listen, &error))?;
+    let url = page_url(address, args.public_url.as_ref(), &login)?;
+    let work = if args.no_work { "serving" } else { "serving and working on" };
+    ui.notice(&format!("{work} the runs in {}; press Ctrl-C to stop", store.location))?;
+    ui.print(&url)?;
+    let api = tokio::spawn(listener.serve(client.clone(), options));
+    let exit = if args.no_work {
+        _ = interrupts().recv().await;
+        Exit::Done
+    } else {
+        let runners = Runners::new(project, &args.model, &store, ui.settings.clone());
+        let runners = runners.serving(served).streaming_to(client.clone());
+        let server = Server::new(client, runners);
+        Shown::new((false, OutputArgs::default()), &store, ui).serve(&server, interrupts()).await?
+    };
+    shutdown.begin();
+    match api.await {
+        Ok(Ok(())) => Ok(exit),
+        Ok(Err(error)) => Err(cannot_listen(address, &error)),
+        Err(error) => Err(Failure::environment(format!("the server has stopped: {error}"))),
+    }
+}
+
+async fn bind(address: SocketAddr) -> Result<Listener, Failure> {
+    if !address.ip().is_loopback() {
+        return Err(Failure::usage(format!(
+            "--listen {address} is reachable from other machines, and the store has no tokens"
+        ))
+        .hint("listen on 127.0.0.1"));
+    }
+    Listener::bind(address).await.map_err(|error| cannot_listen(address, &error))
+}
+
+fn cannot_listen(address: SocketAddr, error: &std::io::Error) -> Failure {
+    Failure::environment(format!("cannot listen on {address}: {error}")).hint("choose another address with --listen")
+}
+
+/// Returns the URL of the page, with a code that logs one browser in. The fragment is in no request and no log.
+fn page_url(address: SocketAddr, public: Option<&Url>, login: &Login) -> Result<String, Failure> {
+    let code = login
+        .code(SystemClock.now())
+        .map_err(|error| Failure::environment(format!("the system has no source of randomness: {error}")))?;
+    let base = public.map_or_else(|| format!("http://{address}"), |url| url.as_str().trim_end_matches('/').to_owned());
+    Ok(format!("{base}/ui#code={code}"))
+}
+
+/// The brains of a project, whose runs are started for the workers of the store.
+struct StartedBrains {
+    definitions: Vec<Arc<BrainDefinition>>,
+    starter: Runner,
+    /// The options with which `run` starts a brain, by its title.
+    options: HashMap<String, Value>,
+}
+
+impl StartedBrains {
+    fn of(project: &Project, store: &ProjectStore, args: &ServeArgs, ui: &Ui) -> Self {
+        let wanted = ModelSettings { model: &args.model, record: None };
+        let options = project.brains.iter().filter_map(|entry| {
+            let playing = chosen_cassette(project, entry, wanted, &ui.settings).ok()?;
+            let recorded = playing.as_ref().and_then(ChosenCassette::options).map(Value::to_string);
+            let options = parse_options(entry, &[], recorded.as_deref()).ok()?;
+            Some((entry.definition.title.clone(), options))
+        });
+        Self {
+            definitions: project.brains.iter().map(|entry| Arc::clone(&entry.definition)).collect(),
+            starter: Models::none().runner(project, store).submit_only(),
+            options: options.collect(),
+        }
+    }
+}
+
+impl Brains for StartedBrains {
+    fn definitions(&self) -> Vec<Arc<BrainDefinition>> {
+        self.definitions.clone()
+    }
+
+    fn runner<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Runner, NoRunner>> {
+        Box::pin(std::future::ready(Ok(self.starter.clone())))
+    }
+
+    fn default_options(&self, brain: &BrainDefinition) -> Value {
+        self.options.get(&brain.title).cloned().unwrap_or_default()
+    }
+}
