@@ -35,6 +35,7 @@ mod routes;
 mod serve;
 mod sse;
 mod time;
+pub mod webhooks;
 
 pub use auth::{Authenticate, Caller, Login, Scope};
 pub use brains::{Brains, NoBrains};

@@ -106,7 +106,9 @@ impl Client {
         Ok(worker_of(&*self.store, row.claim.as_ref()).await?.map(str::to_owned))
     }
 
-    pub(super) fn now(&self) -> Timestamp {
+    /// Returns the current time of its clock: the runner's, or the system's.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
 

@@ -48,7 +48,5 @@ pub use finish::{Finished, finish, finish_with};
 pub use folder::{FolderEntry, FolderError, FolderOptions, OutputFolder, Overwrite, ReadText};
 pub use plan::{OnFailure, PartStatus, PlanOptions, PlanOrder, PlanPart, PlanResult, SubGoal, plan};
 pub use search::{DuckDuckGo, SearchError, SearchHit, SearchOptions, SearchProvider, WebSearch, search_web};
-pub use web::{
-    FetchError, FetchOptions, Fetched, Fetcher, HostResolver, HtmlAs, PrivateAddresses, SystemResolver, Unlisted,
-    http_fetch,
-};
+pub use crate::net::{HostResolver, PrivateAddresses, SystemResolver};
+pub use web::{FetchError, FetchOptions, Fetched, Fetcher, HtmlAs, Unlisted, http_fetch};

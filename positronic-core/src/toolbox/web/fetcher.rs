@@ -1,22 +1,20 @@
 //! A GET request with all its checks.
 
 use std::fmt;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use derive_where::derive_where;
 use reqwest::header::{CONTENT_TYPE, LOCATION};
-use reqwest::{Client, Response, redirect};
+use reqwest::{Client, Response};
 use serde::Serialize;
 use typed_builder::TypedBuilder;
-use url::{Host, Url};
+use url::Url;
 
-use super::address::PrivateAddresses;
 use super::error::{FetchError, REDIRECTS};
 use super::hosts::{HostPattern, Unlisted};
-use super::resolve::{Checked, HostResolver, NotPublic, SystemResolver};
 use super::text::readable;
+use crate::net::{AddressGuard, HostResolver, NotPublic, PrivateAddresses, SystemResolver};
 use crate::toolbox::blocking::blocking;
 
 /// Options of a fetcher.
@@ -112,7 +110,7 @@ pub struct Fetcher {
 struct Inner {
     options: FetchOptions,
     patterns: Vec<HostPattern>,
-    checked: Checked,
+    guard: AddressGuard,
     client: Client,
 }
 
@@ -125,19 +123,10 @@ impl Fetcher {
     pub fn new(options: FetchOptions) -> Result<Self, FetchError> {
         let patterns = options.hosts.iter().map(|host| HostPattern::parse(host)).collect::<Result<_, _>>();
         let patterns = patterns.map_err(FetchError::Pattern)?;
-        let checked = Checked { resolver: Arc::clone(&options.resolver), private: options.private };
-        let client = Client::builder()
-            .user_agent(&options.user_agent)
-            .dns_resolver(Arc::new(checked.clone()))
-            // Each redirect is checked like a request of its own.
-            .redirect(redirect::Policy::none())
-            // A proxy would connect to unchecked addresses.
-            .no_proxy()
-            // The DNS name of a pooled connection may have changed since the check.
-            .pool_max_idle_per_host(0)
-            .build()
-            .map_err(|error| FetchError::Client(said(&error)))?;
-        Ok(Self { inner: Arc::new(Inner { options, patterns, checked, client }) })
+        let guard = AddressGuard::new(Arc::clone(&options.resolver), options.private);
+        let client = guard.client().user_agent(&options.user_agent).build();
+        let client = client.map_err(|error| FetchError::Client(said(&error)))?;
+        Ok(Self { inner: Arc::new(Inner { options, patterns, guard, client }) })
     }
 
     /// Returns the options.
@@ -212,19 +201,10 @@ impl Fetcher {
     }
 
     async fn ask(&self, url: &Url) -> Result<Response, FetchError> {
-        // An IP address is not resolved, so it is checked here.
-        let address = match url.host() {
-            Some(Host::Ipv4(address)) => Some(IpAddr::V4(address)),
-            Some(Host::Ipv6(address)) => Some(IpAddr::V6(address)),
-            Some(Host::Domain(_)) | None => None,
-        };
-        if let Some(address) = address {
-            let kept = self.inner.checked.keep(&address.to_string(), &[address]);
-            kept.map_err(|error| FetchError::Private(error.to_string()))?;
-        }
+        self.inner.guard.check(url).map_err(|error| FetchError::Private(error.to_string()))?;
         self.inner.client.get(url.clone()).send().await.map_err(|error| {
             let host = authority(url);
-            match not_public(&error) {
+            match NotPublic::cause_of(&error) {
                 Some(refused) => FetchError::Private(refused.to_string()),
                 None => FetchError::Unreachable { host, reason: said(&error) },
             }
@@ -320,18 +300,6 @@ fn is_text(media_type: &str, bytes: &[u8]) -> bool {
             .iter()
             .any(|kind| essence.ends_with(kind));
     named && !bytes.contains(&0)
-}
-
-/// Returns the cause if a request failed because its host is not public.
-fn not_public(error: &reqwest::Error) -> Option<&NotPublic> {
-    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    while let Some(error) = cause {
-        if let Some(found) = error.downcast_ref::<NotPublic>() {
-            return Some(found);
-        }
-        cause = error.source();
-    }
-    None
 }
 
 /// Formats the innermost cause, which is the most understandable one.

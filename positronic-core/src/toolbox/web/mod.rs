@@ -1,14 +1,11 @@
 //! `http_fetch`: pages and files of listed hosts, but not of the author's internal network.
 //!
-//! Every connection goes to a checked address: names are resolved here, the connection uses the checked addresses,
-//! and they are not resolved a second time (which defeats DNS rebinding). A
-//! redirect is a new request, with all checks.
+//! Every connection goes to an address that [`AddressGuard`](crate::net::AddressGuard) allows. A redirect is a new request,
+//! with all checks.
 
-mod address;
 mod error;
 mod fetcher;
 mod hosts;
-mod resolve;
 mod text;
 
 use schemars::JsonSchema;
@@ -16,12 +13,10 @@ use serde::Deserialize;
 
 use crate::dsl::{Options, Services, State, Tool};
 
-pub use address::PrivateAddresses;
 pub use error::FetchError;
 pub(super) use fetcher::{Answer, parse};
 pub use fetcher::{FetchOptions, Fetched, Fetcher, HtmlAs};
 pub use hosts::Unlisted;
-pub use resolve::{HostResolver, SystemResolver};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

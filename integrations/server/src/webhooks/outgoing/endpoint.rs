@@ -1,0 +1,46 @@
+//! An endpoint: where notices go, which ones, and the keys that sign them.
+
+use positronic_core::record::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::WebhookEvent;
+use crate::webhooks::WebhookSecret;
+
+/// An endpoint, as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Endpoint {
+    pub(crate) url: String,
+    /// What it is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) description: Option<String>,
+    /// The notices that it gets; empty for all.
+    #[serde(default)]
+    pub(crate) events: Vec<WebhookEvent>,
+    /// The title of the brain whose runs it gets notices about; all brains without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) brain: Option<String>,
+    /// Each delivery is signed with all of them.
+    pub(crate) secrets: Vec<WebhookSecret>,
+    pub(crate) created: Timestamp,
+    /// It gets notices of events from this time on.
+    pub(crate) since: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) disabled: Option<Disabled>,
+}
+
+/// Why and since when an endpoint gets nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Disabled {
+    pub(crate) reason: String,
+    pub(crate) at: Timestamp,
+}
+
+impl Endpoint {
+    /// Returns whether it gets a notice of an event.
+    pub(super) fn wants(&self, event: WebhookEvent, brain: &str, at: Timestamp) -> bool {
+        self.disabled.is_none()
+            && at >= self.since
+            && (self.events.is_empty() || self.events.contains(&event))
+            && self.brain.as_deref().is_none_or(|title| title == brain)
+    }
+}
