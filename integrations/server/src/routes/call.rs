@@ -68,10 +68,12 @@ impl Call {
 
     /// Returns the caller as the actor of a signal, with the trace context of the request.
     pub(crate) fn actor(&self) -> Result<Actor, Problem> {
-        let mut actor = Actor::builder().by(self.caller()?.subject()).channel("http").build();
-        let trace = self.parts.headers.get("traceparent").and_then(|value| value.to_str().ok());
-        actor.trace = trace.filter(|trace| trace.len() <= 128).map(str::to_owned);
-        Ok(actor)
+        let header = |name| self.parts.headers.get(name).and_then(|value| value.to_str().ok());
+        let actor = Actor::builder().by(self.caller()?.subject()).channel("http").build();
+        Ok(match header("traceparent") {
+            Some(trace) => actor.traced(trace, header("tracestate")),
+            None => actor,
+        })
     }
 
     /// Returns whether the client asks for this media type before JSON.

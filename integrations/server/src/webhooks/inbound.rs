@@ -25,6 +25,7 @@ use super::signature::{
 /// The channel in the log of what a webhook delivers.
 const CHANNEL: &str = "webhook";
 const TRACE: &str = "traceparent";
+const TRACE_STATE: &str = "tracestate";
 
 /// A sender's webhook: how its requests are signed, and where they name the wait that they answer.
 ///
@@ -241,8 +242,10 @@ impl Hooks {
         };
         // One sender must not use up another one's ids.
         let id = SignalId::from(format!("{name}:{id}"));
-        let trace = request.header(TRACE).ok().map(str::to_owned);
-        let actor = Actor { by: Some(name.to_owned()), channel: Some(CHANNEL.to_owned()), trace };
+        let mut actor = Actor::builder().by(name).channel(CHANNEL).build();
+        if let Ok(trace) = request.header(TRACE) {
+            actor = actor.traced(trace, request.header(TRACE_STATE).ok());
+        }
         let delivered = client.deliver(id, name, &identifier, payload, actor).await.map_err(|error| match error {
             SignalError::Store(error) => HookError::Store(error),
             refused => HookError::Misfit(refused.to_string()),
