@@ -1,6 +1,7 @@
 //! Schedules: they start runs at the times of cron expressions, at intervals, or at given times.
 //!
-//! This module is pure: it computes times and decides what happens at them, without a clock and without a store.
+//! This module is for authors who set a [`Schedule`] in code, and for user interfaces, which show a [`ScheduleRecord`] and
+//! its [`Tick`]s. It is pure: it computes times and decides what happens at them, without a clock and without a store.
 //! [`Schedules`](crate::runner::Schedules) stores schedules and starts their runs.
 //!
 //! ```text

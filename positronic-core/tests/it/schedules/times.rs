@@ -183,7 +183,14 @@ fn invalid_specifications_name_the_part_and_its_position() {
             "Christmas".parse::<DateRange>().unwrap_err().to_string(),
         ]
         .join("\n"),
-        @""
+        @"
+    the schedule has no cron expression, no interval and no time
+    unknown time zone `Europe/Bonn`; use a name of the IANA database, such as `Europe/Berlin` or `UTC`
+    the interval is shorter than a second
+    the jitter is longer than a day
+    cannot read the dates `2026-12-26/2026-12-24`: the last date is before the first one; write `2026-12-24` or `2026-12-24/2026-12-31`
+    cannot read the dates `Christmas`: failed to parse four digit integer as year: invalid digit, expected 0-9 but got C; write `2026-12-24` or `2026-12-24/2026-12-31`
+    "
     );
 }
 
