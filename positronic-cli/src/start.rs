@@ -127,6 +127,7 @@ async fn dispatch(project: Option<&Project>, command: &Command, ui: &mut Ui) -> 
         Command::Watch(args) => commands::watch::watch(args, ui).await,
         Command::Events(args) => commands::events::events(args, ui).await,
         Command::Triggers(args) => commands::triggers::triggers(args, ui).await,
+        Command::Schedule(args) => commands::schedule::schedule(project, args, ui).await,
         Command::Files(args) => commands::files::files(args, ui).await,
         Command::Approve(args) => commands::signal::approve(args, ui).await,
         Command::Reject(args) => commands::signal::reject(args, ui).await,

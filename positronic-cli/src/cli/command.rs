@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use super::{
     ApproveArgs, CancelArgs, ChatArgs, ConversationsArgs, DiffArgs, EventsArgs, ExportArgs, FilesArgs, ForkArgs,
     ImportArgs, InboxArgs, ListArgs, ModelsArgs, NewArgs, PruneArgs, RecordArgs, RejectArgs, ReportArgs, RunArgs,
-    RunByArgs, RunsArgs, SendArgs, ShowArgs, StateArgs, TriggersArgs, WatchArgs, WorkArgs,
+    RunByArgs, RunsArgs, ScheduleArgs, SendArgs, ShowArgs, StateArgs, TriggersArgs, WatchArgs, WorkArgs,
 };
 use crate::cli::EXIT_CODES;
 
@@ -79,6 +79,8 @@ pub(crate) enum Command {
     Inbox(InboxArgs),
     /// List or delete triggers, which start prompts at set times
     Triggers(TriggersArgs),
+    /// Manage schedules, which start runs at given times
+    Schedule(ScheduleArgs),
     /// Show the progress of a run that another process works on
     Watch(WatchArgs),
     /// List a run's events
@@ -121,6 +123,9 @@ impl Command {
         #[cfg(feature = "serve")]
         if matches!(self, Self::Serve(_)) {
             return true;
+        }
+        if let Self::Schedule(args) = self {
+            return matches!(args.what, super::ScheduleCommand::Add(_));
         }
         matches!(
             self,

@@ -10,6 +10,7 @@ mod models;
 mod names;
 pub(crate) mod options;
 mod runs;
+mod schedules;
 mod signals;
 mod suggest;
 mod values;
@@ -31,6 +32,10 @@ pub(crate) use names::check_name;
 pub(crate) use runs::{
     DiffArgs, EventsArgs, ExportArgs, FilesArgs, ForkArgs, ImportArgs, InboxArgs, PruneArgs, RecordArgs, ReportArgs,
     RunsArgs, StateArgs, TriggersArgs, WatchArgs,
+};
+pub(crate) use schedules::{
+    CatchUpArg, ScheduleAddArgs, ScheduleArgs, ScheduleBackfillArgs, ScheduleCommand, ScheduleListArgs,
+    SchedulePauseArgs, SchedulePreviewArgs, ScheduleTriggerArgs, WhenArgs,
 };
 pub(crate) use signals::{ApproveArgs, By, CancelArgs, RejectArgs, RunByArgs, SendArgs};
 pub(crate) use suggest::did_you_mean;

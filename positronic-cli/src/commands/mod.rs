@@ -28,6 +28,7 @@ pub(crate) mod run;
 #[cfg(test)]
 mod run_tests;
 pub(crate) mod runs;
+pub(crate) mod schedule;
 pub(crate) mod send;
 pub(crate) mod show;
 pub(crate) mod signal;

@@ -114,6 +114,15 @@ impl fmt::Display for Timestamp {
     }
 }
 
+/// Parses RFC 3339, such as `2026-12-24T18:00:00+01:00`.
+impl std::str::FromStr for Timestamp {
+    type Err = jiff::Error;
+
+    fn from_str(text: &str) -> Result<Self, jiff::Error> {
+        Ok(Self(text.parse::<jiff::Timestamp>()?.as_microsecond()))
+    }
+}
+
 impl Timestamp {
     /// Formats as a part of an id: `20260301T090000Z`.
     pub(crate) fn compact(self) -> String {

@@ -120,6 +120,11 @@ fn head(known: &Known, why: Option<&Waiting>, costs: &Costs, now: Timestamp, sty
     {
         lines.push(format!("the trigger {} has started it: {}", fired.trigger.id, fired.trigger.what));
     }
+    if let Some(EventKind::BrainStart(begin)) = known.log.first().map(|event| &event.kind)
+        && let Some(tick) = begin.start.as_ref().and_then(|start| start.scheduled.as_ref())
+    {
+        lines.push(format!("the schedule {} has started it, for {}", tick.schedule, tick.nominal));
+    }
     if let Some((run, seq)) = &row.forked_from {
         let others = match known.log.first().map(|event| &event.kind) {
             Some(EventKind::BrainStart(begin)) => begin.start.as_ref().map(|start| overridden(&start.overrides)),

@@ -79,10 +79,12 @@ impl<'a> Runners<'a> {
     }
 
     async fn find_for(&self, timer: &Timer) -> Result<Runner, NoRunner> {
-        self.served.check(&timer.brain, None)?;
+        // Another worker may serve it, so this refusal says nothing about the schedule or the trigger.
+        self.served.check(&timer.brain, None).map_err(|none| NoRunner { refusal: None, ..none })?;
         if let Some(runner) = self.known(&timer.brain) {
             return Ok(runner);
         }
+        self.project.titled(&timer.brain).map_err(|failure| none(&failure, Some(ClaimRefusal::NoBrain)))?;
         let models = self.models(&timer.brain).map_err(|failure| none(&failure, None))?;
         if !self.has_answers(&models, timer).await.map_err(|failure| none(&failure, None))? {
             return Err(NoRunner { message: NO_ANSWER_LEFT.to_owned(), refusal: None });

@@ -36,6 +36,3 @@ pub use event::WebhookEvent;
 pub(crate) use records::Records;
 pub use sender::{WebhookSender, WebhookService};
 pub use transport::{HttpTransport, OutgoingRequest, OutgoingResponse, TransportError, WebhookTransport};
-
-
-

@@ -222,6 +222,3 @@ impl<'a> SignedRequest<'a> {
         if digest::is_among(digests, &[given]) { Ok(()) } else { Err(SignatureError::Mismatch) }
     }
 }
-
-
-
