@@ -192,3 +192,22 @@ impl Label {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn guide_lists_every_metric() {
+        let guide = include_str!("../../../../docs/guide/monitoring.md");
+        for metric in Metric::ALL {
+            let suffix = if metric.shape() == Shape::Counter { "_total" } else { "" };
+            let begin = format!("| `{}{suffix}` |", metric.prometheus());
+            let row = guide.lines().find(|line| line.starts_with(&begin));
+            #[cfg(feature = "otel")]
+            assert!(row.is_some_and(|row| row.contains(&format!("`{}`", metric.otel()))), "{metric:?}");
+            #[cfg(not(feature = "otel"))]
+            assert!(row.is_some(), "{metric:?}");
+        }
+    }
+}
