@@ -52,7 +52,7 @@ impl Instruments {
 
     /// Reads now and every 15 seconds how many runs are open and what is pending, for the gauges `positronic.runs` and
     /// `positronic.pending`. It ends when the future is dropped; a failed read keeps the last numbers.
-    pub fn watch(&self, store: impl EventStore) -> impl Future<Output = ()> + Send + 'static {
+    pub fn watch<S: EventStore>(&self, store: S) -> impl Future<Output = ()> + Send + use<S> + 'static {
         let counts = Arc::clone(&self.counts);
         async move {
             loop {

@@ -20,12 +20,15 @@
 //! # }
 //! ```
 //!
-//! The modules that need OpenTelemetry are behind the feature `otel`, which is on by default.
+//! The modules that need OpenTelemetry are behind the feature `otel`, which is on by default. The feature `otlp` adds
+//! `otlp`, which exports as the standard environment variables of OpenTelemetry say.
 
 #[cfg(feature = "otel")]
 pub mod instruments;
 pub mod metrics;
 mod monitor;
+#[cfg(feature = "otlp")]
+pub mod otlp;
 pub mod spans;
 #[cfg(feature = "otel")]
 pub mod traces;

@@ -3,12 +3,16 @@
 use std::fmt;
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use positronic_core::record::PriceTable;
 use tokio::sync::watch;
 use url::Url;
 
 use crate::auth::{Authenticate, Login};
 use crate::brains::{Brains, NoBrains};
+
+/// Writes the text of a scrape.
+pub(crate) type MetricsText = Arc<dyn Fn() -> BoxFuture<'static, String> + Send + Sync>;
 
 /// Options of [`router`](crate::router).
 #[derive(Clone, typed_builder::TypedBuilder)]
@@ -39,6 +43,14 @@ pub struct Options {
     /// The prices of models, for the costs in timelines.
     #[builder(default, setter(transform = |prices: PriceTable| Some(Arc::new(prices))))]
     pub(crate) prices: Option<Arc<PriceTable>>,
+    /// The text of `/metrics` in the format OpenMetrics; without it, the route does not exist.
+    #[builder(
+        default,
+        setter(transform = |text: impl Fn() -> BoxFuture<'static, String> + Send + Sync + 'static| {
+            Some(Arc::new(text) as MetricsText)
+        })
+    )]
+    pub(crate) metrics: Option<MetricsText>,
     /// Whether every request that changes something is refused.
     #[builder(default)]
     pub(crate) read_only: bool,

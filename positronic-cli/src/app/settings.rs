@@ -53,6 +53,9 @@ pub(crate) struct Settings {
     pub(crate) unicode: bool,
     /// How the terminal shows images.
     pub(crate) graphics: Option<Graphics>,
+    /// What is exported over OTLP.
+    #[cfg(feature = "otel")]
+    pub(crate) otlp: positronic_opentelemetry::otlp::OtlpOptions,
     /// Whether a person can be asked.
     pub(crate) stdin_is_terminal: bool,
     /// Whether data goes to a terminal.
@@ -99,6 +102,8 @@ impl Settings {
             dumb: variable("TERM").is_some_and(|term| term == "dumb"),
             unicode: locale.as_ref().is_none_or(utf8),
             graphics: graphics(variable),
+            #[cfg(feature = "otel")]
+            otlp: positronic_opentelemetry::otlp::OtlpOptions::from_variables(variable),
             ..Self::default()
         }
     }

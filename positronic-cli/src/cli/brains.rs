@@ -330,7 +330,7 @@ pub(crate) struct WorkArgs {
 #[cfg(feature = "serve")]
 const SERVE: &str = "\
 The command prints the URL of the inspector page with a code that logs one browser in, once and within 15 minutes. Other \
-programs use the API under /api/v1 with a token.
+programs use the API under /api/v1 with a token, and Prometheus reads /metrics with one.
 
 It also works on the runs as `work` does, unless --no-work is given. Ctrl-C releases them for another worker.";
 

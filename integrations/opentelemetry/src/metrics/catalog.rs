@@ -42,6 +42,7 @@ pub(crate) enum Label {
 /// The buckets of the GenAI conventions for durations, in seconds.
 const SECONDS: &[f64] = &[0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
 /// The buckets of the GenAI conventions for tokens.
+#[cfg(feature = "otel")]
 const TOKENS: &[f64] = &[
     1.0,
     4.0,
@@ -92,6 +93,7 @@ impl Metric {
     }
 
     /// Returns its name in OpenTelemetry: that of the GenAI conventions, where they have one.
+    #[cfg(feature = "otel")]
     pub(crate) const fn otel(self) -> &'static str {
         match self {
             Self::Tokens => "gen_ai.client.token.usage",
@@ -107,6 +109,7 @@ impl Metric {
         }
     }
 
+    #[cfg(feature = "otel")]
     pub(crate) const fn unit(self) -> &'static str {
         match self {
             Self::Tokens | Self::CachedTokens => "{token}",
@@ -148,6 +151,7 @@ impl Metric {
     }
 
     /// Returns how OpenTelemetry gets it: the conventions want the distribution of tokens.
+    #[cfg(feature = "otel")]
     pub(crate) const fn otel_shape(self) -> Shape {
         match self {
             Self::Tokens => Shape::Histogram(TOKENS),
@@ -185,6 +189,25 @@ impl Label {
             Self::TokenType => "gen_ai.token.type",
             Self::Tool => "gen_ai.tool.name",
             Self::Verdict => "positronic.verdict",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn guide_lists_every_metric() {
+        let guide = include_str!("../../../../docs/guide/monitoring.md");
+        for metric in Metric::ALL {
+            let suffix = if metric.shape() == Shape::Counter { "_total" } else { "" };
+            let begin = format!("| `{}{suffix}` |", metric.prometheus());
+            let row = guide.lines().find(|line| line.starts_with(&begin));
+            #[cfg(feature = "otel")]
+            assert!(row.is_some_and(|row| row.contains(&format!("`{}`", metric.otel()))), "{metric:?}");
+            #[cfg(not(feature = "otel"))]
+            assert!(row.is_some(), "{metric:?}");
         }
     }
 }

@@ -125,10 +125,10 @@ impl Metrics {
     }
 
     /// Returns a function that answers a scrape, for a server's route.
-    pub fn endpoint(
+    pub fn endpoint<S: EventStore>(
         &self,
-        store: impl EventStore,
-    ) -> impl Fn() -> BoxFuture<'static, String> + Clone + Send + Sync + 'static {
+        store: S,
+    ) -> impl Fn() -> BoxFuture<'static, String> + Clone + Send + Sync + use<S> + 'static {
         let (metrics, store) = (self.clone(), Arc::new(store));
         move || {
             let (metrics, store) = (metrics.clone(), Arc::clone(&store));

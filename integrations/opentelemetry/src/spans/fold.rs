@@ -206,10 +206,11 @@ impl RunSpans {
                 call.resumed = Some((event.seq, event.at));
             }
         }
-        let given = trace.and_then(|trace| {
-            let state = self.start.actor.trace_state.as_deref();
-            SpanRef::parse(trace, state.filter(|_| self.start.actor.trace.as_deref() == Some(trace)))
-        });
+        let actor = &self.start.actor;
+        let state = actor.trace_state.as_deref().filter(|_| actor.trace.as_deref() == trace);
+        let given = trace.and_then(|trace| SpanRef::parse(trace, state));
+        // A run that another process has submitted is claimed without the context of its start.
+        let given = given.or_else(|| SpanRef::of_actor(actor).filter(|_| is_first && self.shared.is_none()));
         if let Some(segment) = self.segment.as_mut().map(Arc::make_mut) {
             (segment.number, segment.worker) = (number, Some(owner.into()));
             if let Some(given) = given {

@@ -13,7 +13,7 @@ use crate::delivery::support_log;
 
 #[tokio::test]
 #[ignore = "measures"]
-#[expect(clippy::disallowed_methods, clippy::print_stderr, reason = "a measurement")]
+#[expect(clippy::disallowed_methods, reason = "a measurement")]
 async fn cost_per_event() {
     let (_, _, log) = support_log().await;
     let (rounds, run) = (2_000, RunId::new("run-1"));

@@ -7,5 +7,6 @@ mod delivery;
 mod metrics;
 mod prometheus;
 mod receiver;
+mod served;
 mod traces;
 mod tree;

@@ -12,6 +12,7 @@ mod idempotency;
 mod items;
 mod live;
 mod meta;
+mod metrics;
 mod pending;
 mod pending_items;
 mod questions;
@@ -46,6 +47,7 @@ pub(crate) fn routes() -> Vec<Route> {
         live::routes(),
         session::routes(),
         meta::routes(),
+        metrics::routes(),
     ]
     .concat()
 }

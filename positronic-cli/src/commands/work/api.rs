@@ -10,6 +10,7 @@ use positronic_core::runner::{Clock as _, NoRunner, Runner, Server, SystemClock}
 use positronic_server::{Brains, Listener, Login, Options, Shutdown, Url};
 use serde_json::Value;
 
+use super::monitoring::Monitoring;
 use super::runners::Runners;
 use super::serve::Shown;
 use super::served::Served;
@@ -27,10 +28,12 @@ pub(crate) async fn serve(project: &Project, args: &ServeArgs, ui: &mut Ui) -> R
     let store = ProjectStore::open(ui).await?;
     let client = store.client();
     let (login, shutdown) = (Login::default(), Shutdown::default());
+    let monitoring = Monitoring::start(&store, ui)?;
     let mut options = Options::builder()
         .brains(StartedBrains::of(project, &store, args, ui))
         .login(login.clone())
         .prices(prices)
+        .metrics(monitoring.text(&store))
         .shutdown(shutdown.clone())
         .build();
     options.set_public_url(args.public_url.clone());
@@ -46,11 +49,12 @@ pub(crate) async fn serve(project: &Project, args: &ServeArgs, ui: &mut Ui) -> R
         Exit::Done
     } else {
         let runners = Runners::new(project, &args.model, &store, ui.settings.clone());
-        let runners = runners.serving(served).streaming_to(client.clone());
+        let runners = runners.serving(served).streaming_to(client.clone()).each(monitoring.watches());
         let server = Server::new(client, runners);
         Shown::new((false, OutputArgs::default()), &store, ui).serve(&server, interrupts()).await?
     };
     shutdown.begin();
+    monitoring.end(ui).await?;
     match api.await {
         Ok(Ok(())) => Ok(exit),
         Ok(Err(error)) => Err(cannot_listen(address, &error)),

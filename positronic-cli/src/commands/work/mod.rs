@@ -3,6 +3,8 @@
 
 #[cfg(feature = "serve")]
 mod api;
+#[cfg(feature = "serve")]
+mod monitoring;
 mod run;
 mod runners;
 mod serve;

@@ -23,6 +23,8 @@ pub(super) struct Runners<'a> {
     /// Streams the deltas of the runners.
     client: Client,
     served: Served,
+    /// Changes each runner.
+    change: Box<dyn Fn(Runner) -> Runner + Send + Sync>,
     /// The runners by the titles of their brains. A cassette plays for one run, so its runners are not shared.
     runners: Mutex<HashMap<String, Runner>>,
 }
@@ -30,7 +32,8 @@ pub(super) struct Runners<'a> {
 impl<'a> Runners<'a> {
     pub(super) fn new(project: &'a Project, model: &'a ModelArgs, store: &'a ProjectStore, settings: Settings) -> Self {
         let client = store.client();
-        Self { project, model, store, settings, client, served: Served::default(), runners: Mutex::default() }
+        let (served, change) = (Served::default(), Box::new(std::convert::identity));
+        Self { project, model, store, settings, client, served, change, runners: Mutex::default() }
     }
 
     /// Limits the brains whose runs get a runner.
@@ -42,6 +45,12 @@ impl<'a> Runners<'a> {
     #[cfg(feature = "serve")]
     pub(super) fn streaming_to(self, client: Client) -> Self {
         Self { client, ..self }
+    }
+
+    /// Changes each runner, for instance to add a sink.
+    #[cfg(feature = "serve")]
+    pub(super) fn each(self, change: impl Fn(Runner) -> Runner + Send + Sync + 'static) -> Self {
+        Self { change: Box::new(change), ..self }
     }
 
     fn all(&self) -> MutexGuard<'_, HashMap<String, Runner>> {
@@ -57,7 +66,7 @@ impl<'a> Runners<'a> {
     }
 
     fn runner(&self, models: &Models, brain: &str) -> Runner {
-        let runner = models.runner(self.project, self.store).stream_to(&self.client);
+        let runner = (self.change)(models.runner(self.project, self.store).stream_to(&self.client));
         if matches!(models.cassette, CassetteSession::None) {
             self.all().insert(brain.to_owned(), runner.clone());
         }
