@@ -1,7 +1,9 @@
 //! The resources of the API, one per file. Each file lists its routes for the table.
 
 mod brains;
+mod deliveries;
 mod events;
+mod hooks;
 mod items;
 mod pending;
 mod pending_items;
@@ -12,6 +14,9 @@ mod session;
 mod start;
 mod state;
 mod timeline;
+mod webhooks;
+
+pub(crate) use pending_items::question_id;
 
 use crate::routes::Route;
 
@@ -27,6 +32,9 @@ pub(crate) fn routes() -> Vec<Route> {
         pending::routes(),
         session::routes(),
         start::routes(),
+        hooks::routes(),
+        webhooks::routes(),
+        deliveries::routes(),
     ]
     .concat()
 }

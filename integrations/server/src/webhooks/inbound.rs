@@ -15,6 +15,7 @@ use axum::http::{HeaderMap, HeaderName};
 use positronic_core::record::{Actor, SignalId};
 use positronic_core::runner::{Client, Delivered, SignalError};
 use positronic_core::store::StoreError;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -24,7 +25,6 @@ use super::signature::{
 
 /// The channel in the log of what a webhook delivers.
 const CHANNEL: &str = "webhook";
-const TRACE: &str = "traceparent";
 
 /// A sender's webhook: how its requests are signed, and where they name the wait that they answer.
 ///
@@ -171,7 +171,7 @@ pub enum HookOutcome {
 }
 
 /// What an accepted webhook led to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Accepted {
     /// A run received it, now or earlier.
@@ -241,8 +241,11 @@ impl Hooks {
         };
         // One sender must not use up another one's ids.
         let id = SignalId::from(format!("{name}:{id}"));
-        let trace = request.header(TRACE).ok().map(str::to_owned);
-        let actor = Actor { by: Some(name.to_owned()), channel: Some(CHANNEL.to_owned()), trace };
+        let actor = Actor::builder().by(name).channel(CHANNEL).build();
+        let actor = match request.header("traceparent") {
+            Ok(trace) => actor.traced(trace, request.header("tracestate").ok()),
+            Err(_) => actor,
+        };
         let delivered = client.deliver(id, name, &identifier, payload, actor).await.map_err(|error| match error {
             SignalError::Store(error) => HookError::Store(error),
             refused => HookError::Misfit(refused.to_string()),
@@ -254,3 +257,6 @@ impl Hooks {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

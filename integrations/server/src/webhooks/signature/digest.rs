@@ -30,7 +30,8 @@ pub(super) fn from_hex(text: &str) -> Option<Digest> {
         return None;
     }
     for (byte, pair) in digest.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
-        let digits = std::str::from_utf8(pair).ok().filter(|pair| pair.bytes().all(|digit| digit.is_ascii_hexdigit()))?;
+        let digits =
+            std::str::from_utf8(pair).ok().filter(|pair| pair.bytes().all(|digit| digit.is_ascii_hexdigit()))?;
         *byte = u8::from_str_radix(digits, 16).ok()?;
     }
     Some(digest)

@@ -223,5 +223,5 @@ impl<'a> SignedRequest<'a> {
     }
 }
 
-
-
+#[cfg(test)]
+mod tests;
