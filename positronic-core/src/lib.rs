@@ -12,6 +12,7 @@
 //! | [`plugins`], `toolbox`, `mcp` | extensions of loops, ready-made tools, tools of MCP servers |
 //! | [`runner`] | starts, resumes and serves runs, and answers their questions from any process |
 //! | [`model`] | language models, their wrappers, and scripted and recorded ones for tests |
+//! | `schedule` | runs that start at given times |
 //! | [`testing`] | runs brains for snapshots |
 //!
 //! The other modules say for whom they are: [`record`], [`projection`] and [`sink`] for user interfaces and other readers of runs,
@@ -74,6 +75,8 @@ pub mod private;
 pub mod projection;
 pub mod record;
 pub mod runner;
+#[cfg(feature = "schedules")]
+pub mod schedule;
 pub mod sink;
 pub mod store;
 pub mod testing;

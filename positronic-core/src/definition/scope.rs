@@ -10,8 +10,8 @@ use serde_json::Value;
 use super::{BrainDefinition, StateValue, ToolDefinition};
 use crate::error::Result;
 use crate::record::{
-    FileRef, Fired, Message, ModelResponse, Path, PluginStates, Prompt, PublicId, Question, RunId, SideOutput, Timer,
-    Timestamp,
+    FileRef, Fired, Message, ModelResponse, Path, PluginStates, Prompt, PublicId, Question, RunId, Scheduled,
+    SideOutput, Timer, Timestamp,
 };
 
 /// The untyped services of a brain.
@@ -70,6 +70,9 @@ pub trait Link: Send + Sync {
 
     /// Returns the trigger that started the run.
     fn fired(&self) -> Option<Fired>;
+
+    /// Returns the tick of a schedule that started the run.
+    fn scheduled(&self) -> Option<Scheduled>;
 
     /// Shows the progress of a running call; it is not recorded.
     fn progress(&self, path: &Path, text: String);

@@ -56,6 +56,12 @@ macro_rules! shared_methods {
                 self.scope.link.fired()
             }
 
+            /// Returns the tick of a schedule that started the run, with the time for which it was scheduled, or `None`.
+            #[must_use]
+            pub fn scheduled(&self) -> Option<crate::record::Scheduled> {
+                self.scope.link.scheduled()
+            }
+
             /// Returns the record of an earlier loop of this brain, by its stage name; `None` if it has not begun.
             #[must_use]
             pub fn record(&self, stage: &str) -> Option<Prompt> {

@@ -115,6 +115,12 @@ impl fmt::Display for Timestamp {
 }
 
 impl Timestamp {
+    /// Formats as a part of an id: `20260301T090000Z`.
+    pub(crate) fn compact(self) -> String {
+        let moment = jiff::Timestamp::from_microsecond(self.0).unwrap_or_default();
+        moment.to_string().chars().filter(|letter| !matches!(letter, '-' | ':')).collect()
+    }
+
     /// Returns the time that is `duration` later.
     #[must_use]
     pub fn after(self, duration: std::time::Duration) -> Self {

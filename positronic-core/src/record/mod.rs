@@ -35,6 +35,7 @@ mod request;
 mod result;
 mod retry_policy;
 mod routing;
+mod scheduled;
 mod shape;
 mod signal;
 pub(crate) mod skip;
@@ -82,6 +83,7 @@ pub use request::{ContextItem, Delta, DeltaKind, ModelRequest, OutputFormat, Set
 pub use result::{LoopOutcome, ToolResult};
 pub use retry_policy::RetryPolicy;
 pub use routing::{RoutingStep, WaitReason};
+pub use scheduled::{Scheduled, TickCause};
 pub use shape::{Shape, StageKind, StageShape};
 pub use signal::{Actor, Overrides, Signal, SignalKind, Start, UserMessage};
 pub use structured::{ActionFormat, StructuredActions};

@@ -8,6 +8,7 @@ use super::budget::{Amounts, Budget, SharedBudget};
 use super::file::FileRef;
 use super::ids::{RunId, SignalId};
 use super::path::Path;
+use super::scheduled::Scheduled;
 use super::skip::is_default;
 use super::trigger::Fired;
 
@@ -98,6 +99,9 @@ pub struct Start {
     /// The trigger that started it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fired: Option<Fired>,
+    /// The tick of a schedule that started it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scheduled: Option<Scheduled>,
     /// The budget of the run: each limit that is set here overrides the brain author's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,

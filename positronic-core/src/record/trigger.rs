@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::budget::Budget;
 use super::ids::{RunId, Timestamp, TriggerId};
 use super::micros::micros;
+use super::scheduled::Scheduled;
 use super::skip::is_default;
 
 /// How a message or a trigger treats a previous run of its conversation that is not over.
@@ -111,6 +112,9 @@ pub struct Timer {
     /// How often it has fired.
     #[serde(default)]
     pub fired: u32,
+    /// The tick of a schedule that this timer starts; `None` for a trigger. Such a timer is not stored: the schedule is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduled: Option<Scheduled>,
 }
 
 impl Timer {

@@ -26,6 +26,9 @@ pub struct Fork {
     pub results: IndexMap<Path, ToolResult>,
     /// The person who forks, and the channel.
     pub actor: Actor,
+    /// The id of the new run; a new one by default.
+    #[builder(setter(strip_option))]
+    pub run: Option<RunId>,
 }
 
 /// The reason why a run is not forked.
@@ -81,7 +84,7 @@ impl Client {
     ///
     /// [`ForkError`]; no run was created then.
     pub async fn fork(&self, run: &RunId, at: Seq, fork: Fork) -> Result<RunId, ForkError> {
-        let Fork { options, overrides, results, actor } = fork;
+        let Fork { options, overrides, results, actor, run: id } = fork;
         let log = self.events(run, Seq(0)).await?;
         let at = whole(&log, at)?;
         let mut past: Vec<_> = log.iter().take(at.next().index()).map(|event| Event::clone(event)).collect();
@@ -115,12 +118,21 @@ impl Client {
         }
         let none = RunState::default();
         let after = follow(&none, &events).map_err(|error| StoreError::corrupt_log(run, error))?;
-        let new = self.new_run();
+        let new = id.unwrap_or_else(|| self.new_run());
         let mut forked = append_of(&new, &none, &after, None, &events, Extras::default());
         // Lists show the fork as a run of now; the events that it shares keep their times.
         (forked.index.summary.started, forked.index.summary.since) = (now, now);
         append(self.store(), &new, forked).await?;
         Ok(new)
+    }
+
+    /// Returns the event after which a fork at `at` is made: `at`, or the last one that belongs to it.
+    ///
+    /// # Errors
+    ///
+    /// [`ForkError::NoSuchEvent`] if the run has no event `at`, [`ForkError::Store`] if the store fails.
+    pub async fn fork_event(&self, run: &RunId, at: Seq) -> Result<Seq, ForkError> {
+        whole(&self.events(run, Seq(0)).await?, at)
     }
 
     /// Returns the event right before a run first entered a stage, an iteration or a call: the place to fork it

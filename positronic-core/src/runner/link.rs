@@ -14,8 +14,8 @@ use super::shared::Shared;
 use crate::definition::{BrainDefinition, Link, ToolDefinition, recordable};
 use crate::error::{Error, Result};
 use crate::record::{
-    Delta, DeltaKind, FileRef, Fired, Message, ModelResponse, Path, Prompt, PublicId, Question, Segment, SideOutput,
-    Timer, Timestamp,
+    Delta, DeltaKind, FileRef, Fired, Message, ModelResponse, Path, Prompt, PublicId, Question, Scheduled, Segment,
+    SideOutput, Timer, Timestamp,
 };
 use crate::store::{StoreError, TimerFilter};
 
@@ -126,6 +126,10 @@ impl Link for RunLink {
         self.shared.upgrade().and_then(|shared| shared.state().start.fired.clone())
     }
 
+    fn scheduled(&self) -> Option<Scheduled> {
+        self.shared.upgrade().and_then(|shared| shared.state().start.scheduled.clone())
+    }
+
     fn progress(&self, path: &Path, text: String) {
         let Some(shared) = self.shared.upgrade() else { return };
         let n = self.count(path, |counts| {
@@ -232,6 +236,10 @@ impl Link for Quiet {
 
     fn fired(&self) -> Option<Fired> {
         self.0.fired()
+    }
+
+    fn scheduled(&self) -> Option<Scheduled> {
+        self.0.scheduled()
     }
 
     fn progress(&self, _: &Path, _: String) {}

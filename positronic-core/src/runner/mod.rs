@@ -58,6 +58,8 @@ mod resume_backoff;
 mod resume_options;
 mod run_task;
 mod saved;
+#[cfg(feature = "schedules")]
+mod schedules;
 mod serve;
 mod serve_event;
 mod server;
@@ -84,6 +86,8 @@ pub use firing::DueTrigger;
 pub use follow::RunUpdate;
 pub use fork::{Fork, ForkError};
 pub use handle::{RunError, RunHandle, Settled};
+#[cfg(feature = "schedules")]
+pub use schedules::{ScheduleError, Schedules};
 pub use serve::Service;
 pub use serve_event::{ClaimError, FindRunner, NoRunner, NotFired, ServeEvent};
 pub use server::Server;

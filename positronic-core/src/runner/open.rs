@@ -131,7 +131,8 @@ impl Runner {
             prompts.apply(event);
         }
         let folded = Folded { state, prompts, summary, snapshot: Seq(0) };
-        let served = self.driven || folded.state.start.fired.is_some();
+        let start = &folded.state.start;
+        let served = self.driven || start.fired.is_some() || start.scheduled.is_some();
         let shared = Shared::new(self.clone(), run.clone(), Some(Arc::clone(&definition)), served, folded);
         shared.feed(Seq(0));
         let begun = shared.state().clone();

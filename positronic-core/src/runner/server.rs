@@ -27,14 +27,16 @@ use super::firing::may_retry;
 use super::lease::LeaseKeeper;
 use super::resume_backoff::ResumeBackoffs;
 use super::resume_options::{Place, Places};
-use super::serve_event::{ClaimError, FindRunner, NotFired, ServeEvent};
+use super::serve_event::{ClaimError, FindRunner, NoRunner, NotFired, ServeEvent};
 use super::trigger_backoffs::TriggerBackoffs;
 use super::{Client, ConversationError, FireError, ResumeError, RunHandle, Runner, Settled};
 use crate::record::{RunId, RunSummary, Timer};
 use crate::store::StoreError;
 
-/// How often due triggers are listed.
+/// How often due triggers and schedules are listed.
 const LOOK: Duration = Duration::from_secs(1);
+/// How often every schedule is looked at, instead of only those that are known to be due.
+const LOOK_AT_ALL: Duration = Duration::from_mins(1);
 /// How often the durable sinks get what workers that died did not deliver.
 const DELIVER: Duration = Duration::from_secs(10);
 
@@ -133,6 +135,7 @@ impl<F: FindRunner> Server<F> {
             server: self,
             due: Due::new(self.client.clone(), names, backoffs, code, self.once),
             list_triggers: Instant::now(),
+            list_schedules: Instant::now(),
             leaves: self.leaves.subscribe(),
             timers: VecDeque::new(),
             is_firing: false,
@@ -165,6 +168,8 @@ struct Serving<'a, F> {
     due: Due,
     /// When the due triggers are listed again.
     list_triggers: Instant,
+    /// When every schedule is looked at again.
+    list_schedules: Instant,
     leaves: watch::Receiver<bool>,
     /// Due triggers, in order.
     timers: VecDeque<Timer>,
@@ -222,8 +227,12 @@ impl<'a, F: FindRunner> Serving<'a, F> {
             let server = self.server;
             self.list_triggers = Instant::now() + LOOK;
             self.is_firing = true;
-            self.jobs.push(Box::pin(async {
-                Done::Listed(server.client.due_triggers().await.map(|due| server.triggers.ready(due)))
+            let all = Instant::now() >= self.list_schedules;
+            if all {
+                self.list_schedules = Instant::now() + LOOK_AT_ALL;
+            }
+            self.jobs.push(Box::pin(async move {
+                Done::Listed(server.due(all).await.map(|due| server.triggers.ready(due)))
             }));
         }
         if !self.is_delivering && Instant::now() >= self.deliver {
@@ -263,7 +272,11 @@ impl<'a, F: FindRunner> Serving<'a, F> {
         self.is_firing = true;
         self.jobs.push(Box::pin(async move {
             let fired = async {
-                let found = server.find.for_trigger(&timer).await?;
+                let found = server.find.for_trigger(&timer).await;
+                if let Err(none) = &found {
+                    server.note_broken(&timer, none).await;
+                }
+                let found = found?;
                 let runner = server.runner(found).await.map_err(|error| not_started(&timer, error))?;
                 Ok(runner.fire(&timer).await?)
             };
@@ -365,6 +378,32 @@ impl<F> Server<F> {
             runner.deliver_lost().await?;
         }
         Ok(())
+    }
+
+    /// Lists the due triggers, and the ticks of schedules whose runs are to be started.
+    async fn due(&self, all: bool) -> Result<Vec<Timer>, StoreError> {
+        let due = self.client.due_triggers().await?;
+        #[cfg(feature = "schedules")]
+        let due = {
+            let schedules = self.client.schedules();
+            let ticks = if all { schedules.due_of_all().await? } else { schedules.due().await? };
+            [due, ticks].concat()
+        };
+        #[cfg(not(feature = "schedules"))]
+        let _ = all;
+        Ok(due)
+    }
+
+    /// Notes in a schedule that no runner can ever start its tick here.
+    async fn note_broken(&self, timer: &Timer, none: &NoRunner) {
+        #[cfg(feature = "schedules")]
+        if let (Some(tick), Some(_)) = (&timer.scheduled, none.refusal)
+            && let Err(error) = self.client.schedules().note_broken(tick, &none.message).await
+        {
+            tracing::warn!(%error, "a broken schedule is not noted");
+        }
+        #[cfg(not(feature = "schedules"))]
+        let _ = (timer, none);
     }
 
     /// Makes a runner one of this server's, which share their pauses.

@@ -74,8 +74,8 @@ pub enum Difference {
     /// It began with another message.
     #[strum(to_string = "it began with another message")]
     Message,
-    /// It was started by another trigger, or by none.
-    #[strum(to_string = "it was started by another trigger, or by none")]
+    /// It was started by another trigger or schedule, or by none.
+    #[strum(to_string = "it was started by another trigger or schedule, or by none")]
     Trigger,
     /// It has another budget.
     #[strum(to_string = "it has another budget")]
@@ -110,7 +110,7 @@ pub(super) fn differences(
         (Difference::User, start.user == given.user),
         (Difference::Conversation, (&start.conversation, &start.after) == (&given.conversation, &given.after)),
         (Difference::Message, start.message == given.message),
-        (Difference::Trigger, start.fired == given.fired),
+        (Difference::Trigger, (&start.fired, &start.scheduled) == (&given.fired, &given.scheduled)),
         (Difference::Budget, start.budget == given.budget && shared(start) == shared(given)),
         (Difference::Overrides, start.overrides == given.overrides),
     ];

@@ -23,6 +23,7 @@ pub(super) fn timers(run: &RunId, after: &RunState, events: &[Arc<Event>]) -> Ve
                 budget: after.start.budget.clone().map(Box::new),
                 origin: after.start.fired.as_ref().map_or_else(|| run.clone(), |fired| fired.origin.clone()),
                 fired: 0,
+                scheduled: None,
             })),
             (TriggerChange::Deleted(id), _) => changes.push(TimerChange::Deleted(id.clone())),
             (TriggerChange::Set(_), None) => {}

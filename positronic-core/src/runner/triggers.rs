@@ -11,7 +11,7 @@
 use serde_json::Value;
 
 use super::{Client, ConversationError, RunHandle, Runner, StartError};
-use crate::record::{Actor, Fired, SignalId, Start, Timer, Timestamp, TriggerId};
+use crate::record::{Actor, Fired, SignalId, Start, Timer, TriggerId};
 use crate::store::{StoreError, TimerFilter};
 
 /// The reason why a trigger does not fire now.
@@ -80,7 +80,8 @@ impl Client {
 }
 
 impl Runner {
-    /// Starts the run of a due trigger. [`Runner::serve`] does this for all triggers, once a second.
+    /// Starts the run of a due trigger, or of a schedule's tick. [`Runner::serve`] does this for all of them, once a
+    /// second.
     ///
     /// A trigger starts one run, however many processes call this at the same time and whenever they crash: the
     /// append that begins the run also changes the timer. In a conversation it is the conversation's next run;
@@ -90,6 +91,10 @@ impl Runner {
     ///
     /// [`FireError`]; the trigger stays due, except after [`FireError::Gone`].
     pub async fn fire(&self, timer: &Timer) -> Result<RunHandle<Value>, FireError> {
+        #[cfg(feature = "schedules")]
+        if let Some(tick) = &timer.scheduled {
+            return self.fire_tick(timer, tick).await;
+        }
         let Timer { trigger, brain, options, user, conversation, budget, origin, .. } = timer;
         let id = || trigger.id.clone();
         let definition =
@@ -106,7 +111,7 @@ impl Runner {
                 conversation.fire(definition, options, because, budget.as_deref().cloned()).await
             }
             None => {
-                let run = SignalId::from(format!("{}-{}", trigger.id, moment(trigger.due)));
+                let run = SignalId::from(format!("{}-{}", trigger.id, trigger.due.compact()));
                 let (user, budget, fired) = (user.clone(), budget.as_deref().cloned(), Some(because));
                 let start = Start { id: Some(run), user, actor, budget, fired, ..Start::default() };
                 self.start_definition(definition, options, start).await.map(Some).map_err(ConversationError::from)
@@ -121,10 +126,4 @@ impl Runner {
             Err(reason) => Err(FireError::Start { trigger: id(), reason: Box::new(reason) }),
         }
     }
-}
-
-/// Formats a time as a part of an id: `20260301T090000Z`.
-fn moment(due: Timestamp) -> String {
-    let moment = jiff::Timestamp::from_microsecond(due.0).unwrap_or_default();
-    moment.to_string().chars().filter(|letter| !matches!(letter, '-' | ':')).collect()
 }

@@ -15,7 +15,7 @@ use crate::definition::{BrainDefinition, Link, Scope, StageBody, StateValue, Too
 use crate::dsl::{Brain, IntoServices, NoServices, Options, Requirement, Services, State, Tool};
 use crate::error::{Error, Result};
 use crate::record::{
-    Fired, Message, ModelResponse, Path, Prompt, PublicId, Question, RunId, SideOutput, Timer, Timestamp,
+    Fired, Message, ModelResponse, Path, Prompt, PublicId, Question, RunId, Scheduled, SideOutput, Timer, Timestamp,
     TriggerChange, WaitSpec, sha256,
 };
 
@@ -237,6 +237,10 @@ impl Link for Recorder {
     }
 
     fn fired(&self) -> Option<Fired> {
+        None
+    }
+
+    fn scheduled(&self) -> Option<Scheduled> {
         None
     }
 

@@ -50,6 +50,8 @@ mod plugins;
 mod records;
 mod release;
 mod replay;
+#[cfg(feature = "schedules")]
+mod schedules;
 mod scripted;
 mod serve;
 mod sinks;

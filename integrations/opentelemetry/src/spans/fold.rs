@@ -35,6 +35,8 @@ pub struct RunSpans {
     pub(super) open: Vec<OpenSpan>,
     pub(super) waits: Vec<OpenWait>,
     pub(super) ended: Vec<Span>,
+    /// Of a fork: the waits that ended in it before its first claim.
+    pub(super) held: Vec<Span>,
     is_over: bool,
 }
 
@@ -97,6 +99,7 @@ impl RunSpans {
             open: Vec::new(),
             waits: Vec::new(),
             ended: Vec::new(),
+            held: Vec::new(),
             is_over: false,
         }
     }
@@ -214,7 +217,7 @@ impl RunSpans {
             }
         }
         if self.shared.is_none() {
-            self.place_waits(event);
+            self.place_waits();
         }
     }
 
@@ -253,6 +256,11 @@ impl RunSpans {
         }
         let (seq, started) = (event.seq, event.at);
         self.open.push(OpenSpan { role, path, id: root, parent: None, seq, started, operation, links });
+    }
+
+    /// Returns whether an event is the fork's own, before its first claim.
+    pub(super) fn is_unclaimed_fork(&self) -> bool {
+        self.shared.as_ref().is_some_and(|(_, at)| self.next > at.next())
     }
 
     /// Returns the run to which the events belong: a fork's shared ones belong to its origin.

@@ -20,7 +20,9 @@ impl RunSpans {
                 let mut chat = self.chat(event, question.as_ref());
                 let (provider, name) = model.split_once('/').unwrap_or(("", model));
                 (chat.provider, chat.attempt) = (provider.to_owned(), *attempt);
-                chat.model = chat.model.is_empty().then(|| name.to_owned()).unwrap_or(chat.model);
+                if chat.model.is_empty() {
+                    name.clone_into(&mut chat.model);
+                }
                 self.begin(path, Role::Chat, (event.seq, event.at), Operation::Chat(Box::new(chat)));
             }
             EventKind::LoopModelResult { parts, metadata, duration } => {

@@ -125,7 +125,7 @@ impl RunSpans {
         if self.segment.is_none() {
             self.links.push(Link { to: itself, relation: "wait" });
         }
-        self.ended.push(Span {
+        let span = Span {
             segment,
             id,
             parent,
@@ -136,7 +136,9 @@ impl RunSpans {
             operation: Operation::Wait(Box::new(wait)),
             outcome: Outcome::Done,
             links: signal.into_iter().collect(),
-        });
+        };
+        // A fork has no segment before its first claim.
+        if self.is_unclaimed_fork() { &mut self.held } else { &mut self.ended }.push(span);
     }
 
     /// Ends the waits at and below a path, which something else has made void.
@@ -148,12 +150,18 @@ impl RunSpans {
     }
 
     /// Moves the waits that a fork shares with its origin into the fork's first segment.
-    pub(super) fn place_waits(&mut self, event: &Event) {
+    pub(super) fn place_waits(&mut self) {
         let Some(segment) = self.segment.clone() else { return };
         for open in self.waits.iter_mut().filter(|open| open.segment.run != segment.run) {
-            open.id = SpanId::of(&segment.run, event.seq, &open.path, Role::Wait.as_str());
-            (open.parent, open.started) = (Some(segment.root), event.at);
-            open.segment = Arc::clone(&segment);
+            (open.parent, open.segment) = (Some(segment.root), Arc::clone(&segment));
+        }
+        for mut span in std::mem::take(&mut self.held) {
+            let waited = self.calls.get_mut(&span.path).and_then(|call| call.waited.as_mut());
+            if let Some(waited) = waited.filter(|waited| waited.span == span.id) {
+                waited.trace = segment.trace;
+            }
+            (span.parent, span.segment) = (Some(segment.root), Arc::clone(&segment));
+            self.ended.push(span);
         }
     }
 }

@@ -1,16 +1,27 @@
 //! The resources of the API, one per file. Each file lists its routes for the table.
 
+mod attachments;
 mod brains;
+mod conversations;
+mod decisions;
 mod deliveries;
+mod diff;
 mod events;
+mod files;
+mod fork;
 mod hooks;
+mod idempotency;
 mod items;
+mod live;
+mod meta;
 mod pending;
 mod pending_items;
+mod questions;
 mod requests;
 mod run;
 mod runs;
 mod session;
+mod signals;
 mod start;
 mod state;
 mod timeline;
@@ -24,17 +35,25 @@ pub(crate) fn routes() -> Vec<Route> {
     [
         brains::routes(),
         runs::routes(),
+        start::routes(),
         run::routes(),
         events::routes(),
         timeline::routes(),
         state::routes(),
         requests::routes(),
+        files::routes(),
+        signals::routes(),
+        fork::routes(),
+        diff::routes(),
         pending::routes(),
+        decisions::routes(),
+        conversations::routes(),
+        live::routes(),
         session::routes(),
-        start::routes(),
         hooks::routes(),
         webhooks::routes(),
         deliveries::routes(),
+        meta::routes(),
     ]
     .concat()
 }

@@ -1,24 +1,19 @@
 //! `POST /runs`: starts a run.
 
-use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
-use positronic_core::record::{RunId, SignalId, Start, UserMessage, sha256};
+use positronic_core::record::{RunId, SignalId, Start, UserMessage};
 use positronic_core::runner::{Conversation, ConversationError, Runner, StartError};
 use positronic_core::store::StoreError;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::idempotency::Key;
 use super::items::RunItem;
 use crate::app::App;
 use crate::auth::{Caller, Scope};
 use crate::problem::{FieldError, Problem, ProblemType};
 use crate::routes::{Call, Route, created};
-
-/// The header with the client's own id of a request.
-const KEY: &str = "idempotency-key";
-/// The longest key.
-const MAX_KEY: usize = 255;
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
@@ -73,10 +68,10 @@ async fn start(call: Call) -> Result<Response, Problem> {
             None => conversation.start_definition(definition, options).await,
         };
         let run = run.map_err(of_conversation)?;
-        return answer(app, run.id(), None, false).await;
+        return answer(app, run.id()).await;
     }
-    let key = idempotency_key(&call)?;
-    let run = run_id(caller, &key);
+    let key = Key::of(&call)?;
+    let run = RunId::new(key.id("run"));
     let is_known = match app.client.store().run(&run).await {
         Ok(_) => true,
         Err(StoreError::NoSuchRun { .. }) => false,
@@ -85,7 +80,9 @@ async fn start(call: Call) -> Result<Response, Problem> {
     let id = Some(SignalId::new(run.as_str()));
     let start = Start { id, user, actor, message, ..Start::default() };
     runner.start_definition(definition, options, start).await.map_err(of_start)?;
-    answer(app, &run, Some(&key), is_known).await
+    let mut response = answer(app, &run).await?;
+    key.mark(&mut response, is_known);
+    Ok(response)
 }
 
 /// Returns the user of a new run: a caller that sees only the runs of its user starts them only for it.
@@ -115,52 +112,9 @@ impl App {
     }
 }
 
-/// Returns the `Idempotency-Key` of a request, or a new one.
-pub(super) fn idempotency_key(call: &Call) -> Result<String, Problem> {
-    let Some(header) = call.parts.headers.get(KEY) else {
-        return crate::auth::secret().map_err(|error| Problem::new(ProblemType::Internal).detail(error));
-    };
-    // The draft's form is a quoted string.
-    let key = header.to_str().unwrap_or_default().trim().trim_matches('"');
-    if (1..=MAX_KEY).contains(&key.len()) {
-        return Ok(key.to_owned());
-    }
-    Err(Problem::new(ProblemType::InvalidBody).detail(format!("`Idempotency-Key`: expected 1 to {MAX_KEY} characters")))
-}
-
-/// Returns the id of the run that a caller starts under a key: a key of one caller says nothing about those of others.
-fn run_id(caller: &Caller, key: &str) -> RunId {
-    RunId::new(derived_id(caller, key).to_string())
-}
-
-/// Returns a UUID (version 8) of a caller's key.
-pub(super) fn derived_id(caller: &Caller, key: &str) -> uuid::Uuid {
-    let mut bytes = [0_u8; 16];
-    let hash = sha256(format!("{}\n{key}", caller.subject()).as_bytes());
-    for (byte, digits) in bytes.iter_mut().zip(hash.as_bytes().chunks_exact(2)) {
-        let digits = std::str::from_utf8(digits).unwrap_or_default();
-        *byte = u8::from_str_radix(digits, 16).unwrap_or_default();
-    }
-    uuid::Builder::from_custom_bytes(bytes).into_uuid()
-}
-
-async fn answer(app: &App, run: &RunId, key: Option<&str>, is_replay: bool) -> Result<Response, Problem> {
+async fn answer(app: &App, run: &RunId) -> Result<Response, Problem> {
     let row = app.client.store().run(run).await?;
-    let mut response = created(&format!("runs/{run}"), &app.run_item(&row, 0).await?)?;
-    mark(&mut response, key, is_replay);
-    Ok(response)
-}
-
-/// Adds the key of the request, and whether it is a repeated one.
-pub(super) fn mark(response: &mut Response, key: Option<&str>, is_replay: bool) {
-    if let Some(key) = key.and_then(|key| HeaderValue::try_from(key).ok()) {
-        response.headers_mut().insert(HeaderName::from_static(KEY), key);
-    }
-    if is_replay {
-        response
-            .headers_mut()
-            .insert(HeaderName::from_static("idempotency-replayed"), HeaderValue::from_static("true"));
-    }
+    created(&format!("runs/{run}"), &app.run_item(&row, 0).await?)
 }
 
 pub(super) fn of_start(error: StartError) -> Problem {

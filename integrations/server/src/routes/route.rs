@@ -136,6 +136,11 @@ impl Route {
         Self { body: Body::Raw, ..self }
     }
 
+    /// Sets the maximum bytes of the body.
+    pub(crate) fn max_body(self, bytes: usize) -> Self {
+        Self { max_body_bytes: Some(bytes), ..self }
+    }
+
     /// Lets it take an `Idempotency-Key`.
     pub(crate) fn idempotent(self) -> Self {
         Self { idempotent: true, ..self }

@@ -1,0 +1,242 @@
+//! Forks: `/runs/{run}/fork` and `/runs/{run}/rerun`.
+
+use std::sync::Arc;
+
+use axum::response::Response;
+use indexmap::IndexMap;
+use positronic_core::record::{Event, EventKind, Overrides, Path, RunId, RunSummary, Seq, ToolResult};
+use positronic_core::runner::{Fork, ForkError};
+use positronic_core::store::StoreError;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::idempotency::Key;
+use super::items::{RunItem, head};
+use crate::app::App;
+use crate::auth::Scope;
+use crate::problem::{FieldError, Problem, ProblemType};
+use crate::routes::{Call, Route, created, json};
+
+pub(super) fn routes() -> Vec<Route> {
+    let problems =
+        [ProblemType::BeyondHead, ProblemType::OptionsInvalid, ProblemType::Unprocessable, ProblemType::CodeDiffers];
+    vec![
+        Route::get("/api/v1/runs/{run}/fork", "List what a fork will run again", preview)
+            .query::<PreviewQuery>()
+            .returns::<Preview>(200)
+            .problems(&[ProblemType::BeyondHead]),
+        Route::post("/api/v1/runs/{run}/fork", "Fork a run after an event", fork)
+            .scopes(&[Scope::Operate])
+            .takes::<NewFork>()
+            .idempotent()
+            .returns::<RunItem>(201)
+            .problems(&problems),
+        Route::post("/api/v1/runs/{run}/rerun", "Fork a run before a stage, an iteration or a call", rerun)
+            .scopes(&[Scope::Operate])
+            .takes::<NewRerun>()
+            .idempotent()
+            .returns::<RunItem>(201)
+            .problems(&problems),
+    ]
+}
+
+/// Where to fork.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct PreviewQuery {
+    /// The last common event.
+    at: Option<u64>,
+    /// Instead of `at`: the path of the stage, the iteration or the call before which to fork.
+    from: Option<String>,
+}
+
+/// A fork.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct NewFork {
+    /// The last common event. Events that belong together stay together.
+    at: u64,
+    /// The new options; completed stages have read the original ones.
+    #[serde(default)]
+    options: Option<Value>,
+    /// The model of all loops, from their next iteration on.
+    #[serde(default)]
+    model: Option<String>,
+    /// The system prompt of all loops, from their next iteration on.
+    #[serde(default)]
+    system: Option<String>,
+    /// Results of calls that are open at the fork, by their paths.
+    #[serde(default)]
+    results: IndexMap<String, Value>,
+}
+
+/// A fork that runs a part again.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct NewRerun {
+    /// The path of the stage, the iteration or the call that runs again, with all that follows.
+    from: String,
+    /// The new options; completed stages have read the original ones.
+    #[serde(default)]
+    options: Option<Value>,
+    /// The model of all loops, from their next iteration on.
+    #[serde(default)]
+    model: Option<String>,
+    /// The system prompt of all loops, from their next iteration on.
+    #[serde(default)]
+    system: Option<String>,
+    /// Results of calls that are open at the fork, by their paths.
+    #[serde(default)]
+    results: IndexMap<String, Value>,
+}
+
+/// What is different in a fork.
+struct Changes {
+    options: Option<Value>,
+    overrides: Overrides,
+    results: IndexMap<String, Value>,
+}
+
+/// What a fork will run again.
+#[derive(Serialize, JsonSchema)]
+struct Preview {
+    /// The last common event: the asked one, or the last one that belongs to it.
+    at: u64,
+    /// The effects of the run after that event, which a fork may run again.
+    rerun: Vec<Effect>,
+    /// The number of effects up to that event, whose outcomes the fork reuses.
+    reused: usize,
+}
+
+/// An effect of a run.
+#[derive(Serialize, JsonSchema)]
+struct Effect {
+    path: String,
+    kind: EffectKind,
+    /// The tool, the model or the brain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    /// The event that began it.
+    seq: u64,
+    /// Whether running it again has no further effect: the tool is read-only or idempotent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    may_repeat: Option<bool>,
+}
+
+/// What kind of effect it is.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum EffectKind {
+    Step,
+    Model,
+    Tool,
+    Brain,
+}
+
+async fn preview(call: Call) -> Result<Response, Problem> {
+    let PreviewQuery { at, from } = call.query()?;
+    let (app, row) = (&call.app, call.run()?);
+    let at = match (at, from) {
+        (Some(at), None) => Seq(at),
+        (None, Some(from)) => before(app, &row.run, &from).await?,
+        (None, None) => head(row),
+        (Some(_), Some(_)) => {
+            return Err(Problem::new(ProblemType::InvalidQuery).detail("`at` and `from` exclude each other"));
+        }
+    };
+    let at = app.client.fork_event(&row.run, at).await?;
+    let log = app.client.events(&row.run, Seq(0)).await?;
+    let (reused, rerun): (Vec<_>, Vec<_>) = log.iter().partition(|event| event.seq <= at);
+    let reused = reused.into_iter().filter_map(|event| effect(&log, event)).count();
+    json(&Preview { at: at.0, rerun: rerun.into_iter().filter_map(|event| effect(&log, event)).collect(), reused })
+}
+
+/// Returns the effect that an event begins.
+fn effect(log: &[Arc<Event>], event: &Event) -> Option<Effect> {
+    let proposal = || {
+        log.iter().find_map(|before| match &before.kind {
+            EventKind::LoopToolCall(call) if before.path == event.path => Some(call),
+            _ => None,
+        })
+    };
+    let (kind, name, may_repeat) = match &event.kind {
+        EventKind::StepStart { .. } => (EffectKind::Step, None, None),
+        EventKind::LoopModelCall { model, .. } => (EffectKind::Model, Some(model.clone()), None),
+        EventKind::LoopToolStart { .. } => {
+            let call = proposal();
+            (EffectKind::Tool, call.map(|call| call.tool.clone()), call.map(|call| call.flags.may_repeat()))
+        }
+        EventKind::LoopBrainStart { title, .. } => (EffectKind::Brain, Some(title.clone()), None),
+        _ => return None,
+    };
+    Some(Effect { path: event.path.to_string(), kind, name, seq: event.seq.0, may_repeat })
+}
+
+async fn fork(call: Call) -> Result<Response, Problem> {
+    let NewFork { at, options, model, system, results } = call.json()?;
+    forked(&call, Seq(at), Changes { options, overrides: Overrides { system, model }, results }).await
+}
+
+async fn rerun(call: Call) -> Result<Response, Problem> {
+    let NewRerun { from, options, model, system, results } = call.json()?;
+    let at = before(&call.app, &call.run()?.run, &from).await?;
+    forked(&call, at, Changes { options, overrides: Overrides { system, model }, results }).await
+}
+
+/// Returns the event right before a run entered a place.
+async fn before(app: &App, run: &RunId, from: &str) -> Result<Seq, Problem> {
+    let path = Path::parse(from).map_err(|error| Problem::new(ProblemType::Unprocessable).detail(error))?;
+    let found = app.client.before(run, &path).await?;
+    found.ok_or_else(|| Problem::new(ProblemType::Unprocessable).detail(format!("the run has not entered `{from}`")))
+}
+
+async fn forked(call: &Call, at: Seq, changes: Changes) -> Result<Response, Problem> {
+    let (app, row, key) = (&call.app, call.run()?, Key::of(call)?);
+    let Changes { options, overrides, results } = changes;
+    let mut fork = Fork::builder().actor(call.actor()?).overrides(overrides).build();
+    let new = RunId::new(key.id(&format!("fork\n{}", row.run)));
+    fork.run = Some(new.clone());
+    fork.options = options.map(|options| read_options(app, row, options)).transpose()?;
+    for (path, result) in results {
+        let path = Path::parse(&path).map_err(|error| Problem::new(ProblemType::Unprocessable).detail(error))?;
+        fork.results.insert(path, ToolResult::success(result));
+    }
+    let wanted = fork.clone();
+    let is_replay = match app.client.fork(&row.run, at, fork).await {
+        Ok(_) => false,
+        Err(ForkError::Store(StoreError::Conflict { .. })) => {
+            is_same_fork(app, row, &new, at, &wanted).await?;
+            true
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let forked = app.client.store().run(&new).await?;
+    let mut response = created(&format!("../{new}"), &app.run_items(&[forked]).await?.into_iter().next())?;
+    key.mark(&mut response, is_replay);
+    Ok(response)
+}
+
+/// Checks new options by the schema of the brain, if this server has it.
+fn read_options(app: &App, row: &RunSummary, options: Value) -> Result<Value, Problem> {
+    let Ok(brain) = app.brain(&row.brain) else { return Ok(options) };
+    (brain.read_options)(&options).map_err(|error| {
+        let errors = vec![FieldError::new("/options", error.to_string())];
+        Problem::new(ProblemType::OptionsInvalid).detail(error).errors(errors)
+    })
+}
+
+/// Refuses another fork under the key of an earlier one.
+async fn is_same_fork(app: &App, row: &RunSummary, new: &RunId, at: Seq, wanted: &Fork) -> Result<(), Problem> {
+    let at = app.client.fork_event(&row.run, at).await?;
+    let first = app.client.store().read(new, Seq(0), 1).await?;
+    let is_same = first.first().is_some_and(|event| match &event.kind {
+        EventKind::BrainStart(begin) => begin.start.as_ref().is_some_and(|start| {
+            start.forked_from == Some((row.run.clone(), at))
+                && start.overrides == wanted.overrides
+                && wanted.options.as_ref().is_none_or(|options| *options == begin.options)
+        }),
+        _ => false,
+    });
+    if is_same { Ok(()) } else { Err(ProblemType::KeyReused.into()) }
+}

@@ -1,0 +1,66 @@
+//! `Idempotency-Key`: the client's own id of a request. It is the id of the signal or of the new run, so it is in the log and
+//! not in a cache.
+
+use axum::http::{HeaderName, HeaderValue};
+use axum::response::Response;
+use positronic_core::record::sha256;
+
+use crate::auth::Caller;
+use crate::problem::{Problem, ProblemType};
+use crate::routes::Call;
+
+const KEY: &str = "idempotency-key";
+const REPLAYED: &str = "idempotency-replayed";
+/// The longest key.
+const MAX_KEY: usize = 255;
+
+/// The key of a request.
+pub(super) struct Key {
+    key: String,
+    subject: String,
+}
+
+impl Key {
+    /// Returns the key of a request, or a new one.
+    pub(super) fn of(call: &Call) -> Result<Self, Problem> {
+        let subject = subject(call.caller()?);
+        let Some(header) = call.parts.headers.get(KEY) else {
+            let key = crate::auth::secret().map_err(|error| Problem::new(ProblemType::Internal).detail(error))?;
+            return Ok(Self { key, subject });
+        };
+        // The draft's form is a quoted string.
+        let key = header.to_str().unwrap_or_default().trim().trim_matches('"').to_owned();
+        if (1..=MAX_KEY).contains(&key.len()) {
+            return Ok(Self { key, subject });
+        }
+        Err(Problem::new(ProblemType::InvalidBody)
+            .detail(format!("`Idempotency-Key`: expected 1 to {MAX_KEY} characters")))
+    }
+
+    /// Returns the id of what the request creates: a UUID (version 8) of the caller, the key and the place. A key of one
+    /// caller says nothing about those of others.
+    pub(super) fn id(&self, place: &str) -> String {
+        let mut bytes = [0_u8; 16];
+        let hash = sha256(format!("{}\n{place}\n{}", self.subject, self.key).as_bytes());
+        for (byte, digits) in bytes.iter_mut().zip(hash.as_bytes().chunks_exact(2)) {
+            let digits = std::str::from_utf8(digits).unwrap_or_default();
+            *byte = u8::from_str_radix(digits, 16).unwrap_or_default();
+        }
+        uuid::Builder::from_custom_bytes(bytes).into_uuid().to_string()
+    }
+
+    /// Adds the key to an answer, and whether the request is a repeated one.
+    pub(super) fn mark(&self, response: &mut Response, is_replay: bool) {
+        if let Ok(key) = HeaderValue::try_from(&self.key) {
+            response.headers_mut().insert(HeaderName::from_static(KEY), key);
+        }
+        if is_replay {
+            response.headers_mut().insert(HeaderName::from_static(REPLAYED), HeaderValue::from_static("true"));
+        }
+    }
+}
+
+/// Returns whose keys are the same.
+fn subject(caller: &Caller) -> String {
+    format!("{}\n{}", caller.subject(), caller.user_id().unwrap_or_default())
+}

@@ -1,0 +1,29 @@
+//! Whether the server is alive and ready.
+
+use axum::response::{IntoResponse as _, Response};
+use positronic_core::store::RunFilter;
+
+use crate::problem::{Problem, ProblemType};
+use crate::routes::{Access, Call, Route};
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/healthz", "Tell that the server is alive", alive)
+            .access(Access::Public)
+            .returns_text(200, "text/plain"),
+        Route::get("/readyz", "Tell whether the store can be read", ready)
+            .access(Access::Public)
+            .returns_text(200, "text/plain")
+            .problems(&[ProblemType::StoreFailed]),
+    ]
+}
+
+#[expect(clippy::unused_async, reason = "handlers are async")]
+async fn alive(_: Call) -> Result<Response, Problem> {
+    Ok("ok\n".into_response())
+}
+
+async fn ready(call: Call) -> Result<Response, Problem> {
+    call.app.client.store().runs(&RunFilter::builder().limit(1).build()).await?;
+    Ok("ready\n".into_response())
+}

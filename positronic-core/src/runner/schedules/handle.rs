@@ -1,0 +1,315 @@
+//! What people do with schedules.
+
+use std::fmt;
+
+use crate::record::{Actor, Timestamp};
+use crate::runner::Client;
+use crate::schedule::{BackfillError, Overlap, PreviewedTime, Schedule, ScheduleRecord, SpecError, Tick, preview};
+use crate::schedule::{TickOutcome, time_key};
+use crate::store::StoreError;
+
+/// The longest id, in bytes.
+const LONGEST_ID: usize = 100;
+
+/// The schedules of a store. [`Runner::serve`](crate::runner::Runner::serve) starts their runs.
+///
+/// ```
+/// # use positronic_core::runner::{Client, ScheduleError};
+/// # use positronic_core::store::MemoryStore;
+/// use positronic_core::record::Actor;
+/// use positronic_core::schedule::Schedule;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), ScheduleError> {
+/// # let client = Client::new(MemoryStore::new());
+/// let schedules = client.schedules();
+/// let report = Schedule::new("Daily report").cron("0 9 * * MON-FRI").zone("Europe/Berlin");
+/// schedules.set("report", report).await?;
+///
+/// let ann = Actor::builder().by("ann").build();
+/// schedules.pause("report", ann, Some("holidays")).await?;
+/// assert!(schedules.get("report").await?.unwrap().paused.is_some());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Schedules {
+    pub(super) client: Client,
+}
+
+/// The reason why a schedule is not changed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ScheduleError {
+    /// There is no such schedule.
+    #[error("there is no schedule `{id}`")]
+    NotFound {
+        /// The id.
+        id: String,
+    },
+    /// The schedule has another version than expected: another person has changed it.
+    #[error("the schedule `{id}` has changed: it has version {version}")]
+    Changed {
+        /// The id.
+        id: String,
+        /// Its version; 0 if it does not exist.
+        version: u64,
+    },
+    /// The id is empty, longer than 100 bytes, or has other characters than letters, digits, `-`, `_` and `.`.
+    #[error(
+        "the schedule's id `{id}` is invalid: it has 1 to {LONGEST_ID} characters, which are letters from a to z, digits, `-`, `_` or `.`"
+    )]
+    Id {
+        /// The id.
+        id: String,
+    },
+    /// The times of the schedule are invalid.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// A range of past times cannot be filled in.
+    #[error(transparent)]
+    Backfill(BackfillError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// A change of a schedule that is not stored yet.
+pub(super) struct Change {
+    revision: u64,
+    /// The schedule as it is stored.
+    pub(super) before: ScheduleRecord,
+    /// The schedule after the change.
+    pub(super) new: ScheduleRecord,
+    pub(super) now: Timestamp,
+}
+
+impl From<BackfillError> for ScheduleError {
+    fn from(error: BackfillError) -> Self {
+        match error {
+            BackfillError::Spec(error) => Self::Spec(error),
+            error => Self::Backfill(error),
+        }
+    }
+}
+
+impl Client {
+    /// Returns the schedules of the store.
+    #[must_use]
+    pub fn schedules(&self) -> Schedules {
+        Schedules { client: self.clone() }
+    }
+}
+
+impl Schedules {
+    /// Lists the schedules by their ids.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store fails.
+    pub async fn list(&self) -> Result<Vec<ScheduleRecord>, StoreError> {
+        let (mut all, mut after) = (Vec::new(), None);
+        loop {
+            let page = self.page(after.as_deref()).await?;
+            let Some((last, _)) = page.last() else { return Ok(all) };
+            after = Some(last.clone());
+            for (_, entry) in page {
+                all.push(Self::record(entry)?);
+            }
+        }
+    }
+
+    /// Returns a schedule, or `None`.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store fails.
+    pub async fn get(&self, id: &str) -> Result<Option<ScheduleRecord>, StoreError> {
+        Ok(self.load(id).await?.map(|(_, record)| record))
+    }
+
+    /// Creates or replaces a schedule. A new one, and one whose times change, starts runs only at times in the future.
+    ///
+    /// # Errors
+    ///
+    /// [`ScheduleError::Id`], [`ScheduleError::Spec`], [`ScheduleError::Store`].
+    pub async fn set(&self, id: &str, schedule: Schedule) -> Result<ScheduleRecord, ScheduleError> {
+        self.set_version(id, &schedule, None).await
+    }
+
+    /// As [`Schedules::set`], if the schedule has the expected [version](ScheduleRecord::version): 0 if it must not
+    /// exist.
+    ///
+    /// # Errors
+    ///
+    /// [`ScheduleError::Changed`] if it has another version; others as for [`Schedules::set`].
+    pub async fn set_if(&self, id: &str, schedule: Schedule, expected: u64) -> Result<ScheduleRecord, ScheduleError> {
+        self.set_version(id, &schedule, Some(expected)).await
+    }
+
+    async fn set_version(
+        &self,
+        id: &str,
+        schedule: &Schedule,
+        expected: Option<u64>,
+    ) -> Result<ScheduleRecord, ScheduleError> {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+        if id.is_empty() || id.len() > LONGEST_ID || !id.bytes().all(is_plain) {
+            return Err(ScheduleError::Id { id: id.to_owned() });
+        }
+        loop {
+            let now = self.client.now();
+            let known = self.load(id).await?;
+            let version = known.as_ref().map_or(0, |(_, record)| record.version);
+            if expected.is_some_and(|expected| expected != version) {
+                return Err(ScheduleError::Changed { id: id.to_owned(), version });
+            }
+            let new = match &known {
+                None => ScheduleRecord::new(id, schedule.clone(), now)?,
+                Some((_, record)) => {
+                    let mut new = record.clone();
+                    new.begin_change();
+                    new.set(schedule.clone(), now)?;
+                    new
+                }
+            };
+            if self.save(known.as_ref().map(|(revision, record)| (*revision, record)), &new).await? {
+                return Ok(new);
+            }
+        }
+    }
+
+    /// Reads a schedule in order to change it.
+    pub(super) async fn begin(&self, id: &str) -> Result<Change, ScheduleError> {
+        let (revision, before) = self.load(id).await?.ok_or_else(|| ScheduleError::NotFound { id: id.to_owned() })?;
+        let mut new = before.clone();
+        new.begin_change();
+        Ok(Change { revision, before, new, now: self.client.now() })
+    }
+
+    /// Stores a change. Returns `false` if another one came first, so that this one must begin again.
+    pub(super) async fn commit(&self, change: &Change) -> Result<bool, StoreError> {
+        self.save(Some((change.revision, &change.before)), &change.new).await
+    }
+
+    /// Changes a schedule until no other change comes first. `change` returns `false` to leave it as it is. Returns the
+    /// schedule, and whether it was changed.
+    pub(super) async fn change(
+        &self,
+        id: &str,
+        mut change: impl FnMut(&mut ScheduleRecord, Timestamp) -> Result<bool, SpecError> + Send,
+    ) -> Result<(ScheduleRecord, bool), ScheduleError> {
+        loop {
+            let mut begun = self.begin(id).await?;
+            if !change(&mut begun.new, begun.now)? {
+                return Ok((begun.before, false));
+            }
+            if self.commit(&begun).await? {
+                return Ok((begun.new, true));
+            }
+        }
+    }
+
+    /// Pauses a schedule: its times start no runs until it is resumed. Its runs go on.
+    ///
+    /// # Errors
+    ///
+    /// [`ScheduleError::NotFound`], [`ScheduleError::Store`].
+    pub async fn pause(&self, id: &str, actor: Actor, reason: Option<&str>) -> Result<ScheduleRecord, ScheduleError> {
+        let pause = |record: &mut ScheduleRecord, now| record.pause(now, actor.by.clone(), reason.map(str::to_owned));
+        Ok(self.change(id, pause).await?.0)
+    }
+
+    /// Ends a pause. What was missed while the schedule was paused does not start.
+    ///
+    /// # Errors
+    ///
+    /// [`ScheduleError::NotFound`], [`ScheduleError::Store`].
+    pub async fn resume(&self, id: &str) -> Result<ScheduleRecord, ScheduleError> {
+        Ok(self.change(id, ScheduleRecord::resume).await?.0)
+    }
+
+    /// Removes a schedule and its list of ticks. Its runs go on. Returns whether it existed.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store fails.
+    pub async fn remove(&self, id: &str) -> Result<bool, StoreError> {
+        self.remove_record(id).await
+    }
+
+    /// Adds a tick now, also while the schedule is paused. A server starts its run, within a second. If an earlier run
+    /// has not ended, `overlap` decides, or else the schedule's own [`Overlap`].
+    ///
+    /// # Errors
+    ///
+    /// [`ScheduleError::NotFound`], [`ScheduleError::Store`].
+    pub async fn trigger(&self, id: &str, overlap: Option<Overlap>) -> Result<Tick, ScheduleError> {
+        loop {
+            let mut change = self.begin(id).await?;
+            let mut nominal = change.now;
+            while self.has_tick(&change.before, &format!("{}-manual", time_key(nominal))).await? {
+                nominal = Timestamp(nominal.0.saturating_add(1));
+            }
+            let tick = change.new.trigger(nominal, overlap, change.now)?;
+            if self.commit(&change).await? {
+                return Ok(tick);
+            }
+        }
+    }
+
+    /// Adds ticks for the times in a range of the past, both ends included, that have not started a run. Returns what
+    /// becomes of them. `overlap` decides about them; [`Overlap::BufferAll`] starts one after the other.
+    ///
+    /// # Errors
+    ///
+    /// [`ScheduleError::Backfill`], [`ScheduleError::NotFound`], [`ScheduleError::Store`].
+    pub async fn backfill(
+        &self,
+        id: &str,
+        from: Timestamp,
+        until: Timestamp,
+        overlap: Overlap,
+    ) -> Result<Vec<Tick>, ScheduleError> {
+        loop {
+            let mut change = self.begin(id).await?;
+            let mut times = change.before.past_times(from, until, change.now)?;
+            let known = self.ticks_between(&change.before, from, until).await?;
+            times.retain(|time| {
+                let tick = known.get(&time_key(*time));
+                tick.is_none_or(|tick| !matches!(tick.outcome, TickOutcome::Started { .. }))
+            });
+            change.new.backfill(&times, overlap, change.now)?;
+            if self.commit(&change).await? {
+                return Ok(change.new.unlisted);
+            }
+        }
+    }
+
+    /// Returns what happened at the times of a schedule, the last one first, after `before` in that order. Ticks are
+    /// listed for 30 days.
+    ///
+    /// # Errors
+    ///
+    /// [`ScheduleError::NotFound`], [`ScheduleError::Store`].
+    pub async fn ticks(&self, id: &str, before: Option<&Tick>, limit: usize) -> Result<Vec<Tick>, ScheduleError> {
+        let record = self.get(id).await?.ok_or_else(|| ScheduleError::NotFound { id: id.to_owned() })?;
+        Ok(self.last_ticks(&record, before, limit).await?)
+    }
+
+    /// Returns the next times of a schedule, even if it is paused.
+    ///
+    /// # Errors
+    ///
+    /// [`ScheduleError::NotFound`], [`ScheduleError::Store`].
+    pub async fn preview(&self, id: &str, count: usize) -> Result<Vec<PreviewedTime>, ScheduleError> {
+        let record = self.get(id).await?.ok_or_else(|| ScheduleError::NotFound { id: id.to_owned() })?;
+        Ok(preview(&record.schedule.when, self.client.now(), count)?)
+    }
+}
+
+impl fmt::Debug for Schedules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Schedules")
+    }
+}

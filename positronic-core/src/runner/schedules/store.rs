@@ -1,0 +1,249 @@
+//! The entries of schedules: records, ticks, and when each record must be looked at.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::Schedules;
+use crate::record::Timestamp;
+use crate::schedule::{ScheduleRecord, Tick, time_key};
+use crate::store::{Entry, EntryFilter, StoreError};
+
+const SCHEDULE: &str = "schedule";
+/// Keys are a time and the id of a schedule; the values are null.
+const DUE: &str = "schedule_due";
+const PAGE: usize = 200;
+/// How long ticks are listed, in days.
+const LISTED: u64 = 30;
+/// How many old ticks a change removes at most, so that no change takes long.
+const SWEPT: usize = 10;
+
+fn ticks_of(schedule: &str) -> String {
+    format!("tick/{schedule}")
+}
+
+fn encode(value: &impl Serialize) -> Result<Value, StoreError> {
+    let unencodable = |error: serde_json::Error| StoreError::Failed { message: error.to_string() };
+    serde_json::to_value(value).map_err(unencodable)
+}
+
+fn decode<T: DeserializeOwned>(kind: &str, Entry { key, value, .. }: Entry) -> Result<T, StoreError> {
+    serde_json::from_value(value)
+        .map_err(|error| StoreError::Corrupt { what: format!("the {kind} `{key}`"), reason: error.to_string() })
+}
+
+impl Schedules {
+    /// Reads a record with its revision.
+    pub(super) async fn load(&self, id: &str) -> Result<Option<(u64, ScheduleRecord)>, StoreError> {
+        let Some(entry) = self.client.store().entry(SCHEDULE, id).await? else { return Ok(None) };
+        Ok(Some((entry.revision, decode(SCHEDULE, entry)?)))
+    }
+
+    /// Reads all records after a key, one page.
+    pub(super) async fn page(&self, after: Option<&str>) -> Result<Vec<(String, Entry)>, StoreError> {
+        let mut filter = EntryFilter::builder().kind(SCHEDULE).limit(PAGE).build();
+        filter.after = after.map(str::to_owned);
+        let page = self.client.store().entries(&filter).await?;
+        Ok(page.into_iter().map(|entry| (entry.key.clone(), entry)).collect())
+    }
+
+    pub(super) fn record(entry: Entry) -> Result<ScheduleRecord, StoreError> {
+        decode(SCHEDULE, entry)
+    }
+
+    /// Stores a changed record in place of the one with a revision. Returns `false` if another change came first.
+    pub(super) async fn save(
+        &self,
+        before: Option<(u64, &ScheduleRecord)>,
+        after: &ScheduleRecord,
+    ) -> Result<bool, StoreError> {
+        if let Some((_, before)) = before {
+            // The record has only the ticks of its last change.
+            self.list_ticks(before).await?;
+        }
+        let value = encode(after)?;
+        let revision = before.map(|(revision, _)| revision);
+        match self.client.store().put_entry(SCHEDULE, &after.id, &value, revision).await {
+            Ok(_) => {}
+            Err(StoreError::EntryChanged { .. }) => return Ok(false),
+            Err(lost @ StoreError::Unknown { .. }) => {
+                let stored = self.client.store().entry(SCHEDULE, &after.id).await?;
+                if stored.is_none_or(|entry| entry.value != value) {
+                    return Err(lost);
+                }
+            }
+            Err(error) => return Err(error),
+        }
+        let look = before.and_then(|(_, before)| before.look);
+        if look != after.look {
+            self.plan_look(&after.id, look, after.look).await?;
+        }
+        Ok(true)
+    }
+
+    /// Changes when a schedule must be looked at.
+    async fn plan_look(&self, id: &str, old: Option<Timestamp>, new: Option<Timestamp>) -> Result<(), StoreError> {
+        let key = |time: Timestamp| format!("{}/{id}", time_key(time));
+        if let Some(new) = new {
+            match self.client.store().put_entry(DUE, &key(new), &Value::Null, None).await {
+                Ok(_) | Err(StoreError::EntryChanged { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        match old {
+            Some(old) => self.remove_key(DUE, &key(old)).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Lists the schedules that must be looked at, with the time.
+    pub(super) async fn to_look_at(&self, now: Timestamp) -> Result<Vec<(String, String)>, StoreError> {
+        let (until, mut all) = (time_key(now), Vec::new());
+        let mut filter = EntryFilter::builder().kind(DUE).limit(PAGE).build();
+        loop {
+            let page = self.client.store().entries(&filter).await?;
+            let is_last = page.len() < PAGE;
+            filter.after = page.last().map(|entry| entry.key.clone());
+            for entry in page {
+                let Some((time, id)) = entry.key.split_once('/') else { continue };
+                if *time > *until {
+                    return Ok(all);
+                }
+                all.push((time.to_owned(), id.to_owned()));
+            }
+            if is_last {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// Removes the note to look at a schedule at a time at which it is not due.
+    pub(super) async fn forget_look(&self, time: &str, id: &str) -> Result<(), StoreError> {
+        self.remove_key(DUE, &format!("{time}/{id}")).await
+    }
+
+    /// Removes an entry, whatever its revision is.
+    async fn remove_key(&self, kind: &str, key: &str) -> Result<(), StoreError> {
+        while let Some(entry) = self.client.store().entry(kind, key).await? {
+            match self.client.store().remove_entry(kind, key, entry.revision).await {
+                Err(StoreError::EntryChanged { .. }) => {}
+                removed => return removed,
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes a record and what belongs to it. Returns whether it existed.
+    pub(super) async fn remove_record(&self, id: &str) -> Result<bool, StoreError> {
+        let mut existed = false;
+        while let Some((revision, record)) = self.load(id).await? {
+            existed = true;
+            match self.client.store().remove_entry(SCHEDULE, id, revision).await {
+                Err(StoreError::EntryChanged { .. }) => continue,
+                removed => removed?,
+            }
+            if let Some(look) = record.look {
+                self.forget_look(&time_key(look), id).await?;
+            }
+        }
+        let kind = ticks_of(id);
+        let filter = EntryFilter::builder().kind(kind.clone()).limit(PAGE).build();
+        loop {
+            let page = self.client.store().entries(&filter).await?;
+            if page.is_empty() {
+                return Ok(existed);
+            }
+            for entry in page {
+                self.remove_key(&kind, &entry.key).await?;
+            }
+        }
+    }
+
+    /// Puts the ticks of a record's last change into the list of ticks, and removes old ones from it.
+    async fn list_ticks(&self, record: &ScheduleRecord) -> Result<(), StoreError> {
+        let (kind, store) = (ticks_of(&record.id), self.client.store());
+        for tick in &record.unlisted {
+            let (key, value) = (tick.key(), encode(tick)?);
+            loop {
+                let known = store.entry(&kind, &key).await?;
+                let revision = known.as_ref().map(|entry| entry.revision);
+                if let Some(entry) = known
+                    && decode::<Tick>("tick", entry)?.change >= tick.change
+                {
+                    break;
+                }
+                match store.put_entry(&kind, &key, &value, revision).await {
+                    Ok(_) => break,
+                    Err(StoreError::EntryChanged { .. }) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        let Some(last) = record.unlisted.last() else { return Ok(()) };
+        let oldest = EntryFilter::builder().kind(kind.clone()).limit(SWEPT).build();
+        for entry in store.entries(&oldest).await? {
+            let Ok(tick) = decode::<Tick>("tick", entry.clone()) else { continue };
+            if last.at.since(tick.at.max(tick.nominal)).as_secs() > LISTED * 24 * 60 * 60 {
+                self.remove_key(&kind, &entry.key).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the ticks with nominal times in a range, both ends included, in order.
+    pub(super) async fn ticks_between(
+        &self,
+        record: &ScheduleRecord,
+        from: Timestamp,
+        until: Timestamp,
+    ) -> Result<BTreeMap<String, Tick>, StoreError> {
+        let mut filter = EntryFilter::builder().kind(ticks_of(&record.id)).limit(PAGE).build();
+        filter.after = Some(time_key(Timestamp(from.0.saturating_sub(1))) + "~");
+        let mut ticks = BTreeMap::new();
+        'pages: loop {
+            let page = self.client.store().entries(&filter).await?;
+            let is_last = page.len() < PAGE;
+            filter.after = page.last().map(|entry| entry.key.clone());
+            for entry in page {
+                let key = entry.key.clone();
+                let tick: Tick = decode("tick", entry)?;
+                if tick.nominal > until {
+                    break 'pages;
+                }
+                ticks.insert(key, tick);
+            }
+            if is_last {
+                break;
+            }
+        }
+        let unlisted = record.unlisted.iter().filter(|tick| (from..=until).contains(&tick.nominal));
+        ticks.extend(unlisted.map(|tick| (tick.key(), tick.clone())));
+        Ok(ticks)
+    }
+
+    /// Reads ticks, the last one first.
+    pub(super) async fn last_ticks(
+        &self,
+        record: &ScheduleRecord,
+        before: Option<&Tick>,
+        limit: usize,
+    ) -> Result<Vec<Tick>, StoreError> {
+        let mut filter = EntryFilter::builder().kind(ticks_of(&record.id)).reverse(true).limit(limit).build();
+        filter.after = before.map(Tick::key);
+        let mut ticks = BTreeMap::new();
+        for entry in self.client.store().entries(&filter).await? {
+            ticks.insert(entry.key.clone(), decode("tick", entry)?);
+        }
+        let unlisted = record.unlisted.iter().map(|tick| (tick.key(), tick.clone()));
+        ticks.extend(unlisted.filter(|(key, _)| filter.passes(key)));
+        Ok(ticks.into_values().rev().take(limit).collect())
+    }
+
+    /// Returns whether there is a tick of a person at a time.
+    pub(super) async fn has_tick(&self, record: &ScheduleRecord, key: &str) -> Result<bool, StoreError> {
+        let is_unlisted = record.unlisted.iter().any(|tick| tick.key() == key);
+        Ok(is_unlisted || self.client.store().entry(&ticks_of(&record.id), key).await?.is_some())
+    }
+}

@@ -1,0 +1,284 @@
+//! What a server does with schedules: it decides what is due, and starts the runs of ticks.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::{ScheduleError, Schedules};
+use crate::record::{
+    Actor, RunId, Scheduled, Signal, SignalId, SignalKind, Start, Status, TickCause, Timer, Timestamp, Trigger,
+    TriggerId, UserMessage,
+};
+use crate::runner::firing::may_retry;
+use crate::runner::{ConversationError, FireError, RunHandle, Runner, SignalError, StartError, load};
+use crate::schedule::{Observed, RunEnd, ScheduleRecord, time_key};
+use crate::store::{EventStore, StoreError};
+
+/// Who starts and cancels runs of a schedule.
+const CHANNEL: &str = "schedule";
+
+impl Schedules {
+    /// Decides what is due now, and returns the ticks whose runs are to be started, as timers for
+    /// [`Runner::fire`]. A server of the store calls this once a second.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the schedules cannot be listed. One that cannot be read is logged.
+    pub async fn due(&self) -> Result<Vec<Timer>, StoreError> {
+        let mut timers = Vec::new();
+        for (time, id) in self.to_look_at(self.client.now()).await? {
+            match self.look(&id).await {
+                Ok(Some((record, due))) => {
+                    timers.extend(due);
+                    if record.look.map(time_key).as_ref() != Some(&time) {
+                        self.forget_look(&time, &id).await?;
+                    }
+                }
+                Ok(None) => self.forget_look(&time, &id).await?,
+                Err(error) => tracing::warn!(schedule = %id, %error, "the schedule cannot be looked at"),
+            }
+        }
+        Ok(timers)
+    }
+
+    /// As [`Schedules::due`], but reads every schedule. A server calls this first and then once a minute, to notice
+    /// a clock that went back, and what a crashed process did not note.
+    ///
+    /// # Errors
+    ///
+    /// As [`Schedules::due`].
+    pub async fn due_of_all(&self) -> Result<Vec<Timer>, StoreError> {
+        let mut timers = Vec::new();
+        let (now, mut after) = (self.client.now(), None);
+        loop {
+            let page = self.page(after.as_deref()).await?;
+            let Some((last, _)) = page.last() else { return Ok(timers) };
+            after = Some(last.clone());
+            for (id, entry) in page {
+                let looked = match Self::record(entry) {
+                    Ok(record) if record.look.is_none_or(|look| look > now) && record.decided <= now => continue,
+                    Ok(_) => self.look(&id).await,
+                    Err(error) => Err(error.into()),
+                };
+                match looked {
+                    Ok(looked) => timers.extend(looked.into_iter().flat_map(|(_, due)| due)),
+                    Err(error) => tracing::warn!(schedule = %id, %error, "the schedule cannot be looked at"),
+                }
+            }
+        }
+    }
+
+    /// Decides what is due in a schedule. Returns its record, and the ticks whose runs are to be started.
+    async fn look(&self, id: &str) -> Result<Option<(ScheduleRecord, Vec<Timer>)>, ScheduleError> {
+        let record = loop {
+            let mut change = match self.begin(id).await {
+                Err(ScheduleError::NotFound { .. }) => return Ok(None),
+                begun => begun?,
+            };
+            let begun = self.begun(&change.before).await?;
+            let running = change.before.running.iter().map(|tick| tick.run.clone());
+            let observed = Observed {
+                ended: self.ended(running.chain(begun.iter().map(Scheduled::run)).collect()).await?,
+                begun,
+                known: self.known(&change.before, change.now).await?,
+            };
+            let unchanged = change.new.clone();
+            change.new.advance(change.now, &observed)?;
+            if change.new == unchanged {
+                break change.before;
+            }
+            if self.commit(&change).await? {
+                break change.new;
+            }
+        };
+        self.cancel_others(&record).await?;
+        let timers = record.ready().map(|tick| timer(&record, tick)).collect();
+        Ok(Some((record, timers)))
+    }
+
+    /// Returns which runs have ended, and how.
+    async fn ended(&self, runs: Vec<RunId>) -> Result<BTreeMap<RunId, RunEnd>, StoreError> {
+        let mut ended = BTreeMap::new();
+        for run in runs {
+            let end = match self.client.store().run(&run).await {
+                Ok(row) => match row.status {
+                    Status::Completed => RunEnd::Completed,
+                    Status::Failed => RunEnd::Failed,
+                    Status::Cancelled => RunEnd::Cancelled,
+                    Status::Running | Status::Waiting | Status::Paused => continue,
+                },
+                Err(StoreError::NoSuchRun { .. }) => RunEnd::Cancelled,
+                Err(error) => return Err(error),
+            };
+            ended.insert(run, end);
+        }
+        Ok(ended)
+    }
+
+    /// Returns which ready ticks of a schedule have a run already.
+    async fn begun(&self, record: &ScheduleRecord) -> Result<Vec<Scheduled>, StoreError> {
+        let mut begun = Vec::new();
+        for tick in record.ready() {
+            if is_run_of(self.client.store(), &tick).await? {
+                begun.push(tick);
+            }
+        }
+        Ok(begun)
+    }
+
+    /// Returns the nominal times after the last decided one that have a tick: times that were filled in, and all of
+    /// them after the clock went back.
+    async fn known(&self, record: &ScheduleRecord, now: Timestamp) -> Result<BTreeSet<Timestamp>, StoreError> {
+        let from = record.decided.min(now);
+        if record.decided <= now && record.next.is_none_or(|next| next > now) {
+            return Ok(BTreeSet::new());
+        }
+        let ticks = self.ticks_between(record, from, now).await?;
+        let own = ticks.into_values().filter(|tick| tick.cause != TickCause::Manual);
+        Ok(own.map(|tick| tick.nominal).collect())
+    }
+
+    /// Cancels the runs in the way of a tick that does not wait for them.
+    async fn cancel_others(&self, record: &ScheduleRecord) -> Result<(), StoreError> {
+        for run in record.cancels() {
+            let actor = Actor::builder().channel(CHANNEL).build();
+            let reason = Some(format!("the next run of the schedule `{}` is due", record.id));
+            // Each look sends the same signal, which counts once.
+            let id = SignalId::from(format!("{run}-cancelled-by-schedule"));
+            match self.client.send(run, &[Signal { id, actor, kind: SignalKind::Cancel { reason } }]).await {
+                Ok(_) | Err(SignalError::Refused(_) | SignalError::Store(StoreError::NoSuchRun { .. })) => {}
+                Err(SignalError::Store(error)) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes that a tick has started its run. Returns `false` if that is known.
+    async fn note_started(&self, tick: &Scheduled) -> Result<bool, ScheduleError> {
+        match self.change(&tick.schedule, |record, now| record.started(tick, now)).await {
+            Ok((_, noted)) => Ok(noted),
+            Err(ScheduleError::NotFound { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Notes why a tick could not start its run. It stays due.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store fails.
+    pub async fn note_broken(&self, tick: &Scheduled, reason: &str) -> Result<(), StoreError> {
+        match self.change(&tick.schedule, |record, now| Ok(record.failed_to_start(reason, now))).await {
+            Err(ScheduleError::Store(error)) => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Returns the timer of a tick. It is not stored: the schedule's record is.
+fn timer(record: &ScheduleRecord, tick: Scheduled) -> Timer {
+    let (run, schedule) = (tick.run(), &record.schedule);
+    let what = schedule.message.clone().unwrap_or_default();
+    Timer {
+        trigger: Trigger::once(TriggerId::new(run.as_str()), what, tick.nominal),
+        brain: schedule.brain.as_str().into(),
+        options: schedule.options.clone(),
+        user: schedule.user.clone(),
+        conversation: None,
+        budget: schedule.budget.clone(),
+        origin: run,
+        fired: 0,
+        scheduled: Some(tick),
+    }
+}
+
+impl Runner {
+    /// Starts the run of a schedule's tick. Its id consists of the schedule and the nominal time, so only one append
+    /// begins it.
+    pub(in crate::runner) async fn fire_tick(
+        &self,
+        timer: &Timer,
+        tick: &Scheduled,
+    ) -> Result<RunHandle<Value>, FireError> {
+        let schedules = self.client().schedules();
+        let failed = |reason: ConversationError| FireError::Start {
+            trigger: timer.trigger.id.clone(),
+            reason: Box::new(reason),
+        };
+        match self.start_tick(timer, tick).await {
+            Ok(run) => match schedules.note_started(tick).await {
+                Ok(false) => Err(FireError::Gone { trigger: timer.trigger.id.clone() }),
+                // The next look finds the run.
+                Ok(true) | Err(_) => Ok(run),
+            },
+            Err(FireError::Gone { trigger }) => match schedules.note_started(tick).await {
+                Ok(_) => Err(FireError::Gone { trigger }),
+                Err(ScheduleError::Store(error)) => Err(failed(ConversationError::Store(error))),
+                Err(error) => {
+                    tracing::warn!(%error, "the start of a scheduled run is not noted");
+                    Err(FireError::Gone { trigger })
+                }
+            },
+            Err(error) => {
+                if !may_retry(&error) {
+                    schedules.note_broken(tick, &reason(&error)).await.map_err(|error| failed(error.into()))?;
+                }
+                Err(error)
+            }
+        }
+    }
+
+    async fn start_tick(&self, timer: &Timer, tick: &Scheduled) -> Result<RunHandle<Value>, FireError> {
+        let trigger = || timer.trigger.id.clone();
+        let failed = |error: StartError| FireError::Start {
+            trigger: trigger(),
+            reason: Box::new(ConversationError::Start(error)),
+        };
+        // Another server has started it, or this one before it crashed.
+        if is_run_of(&*self.store, tick).await.map_err(|error| failed(error.into()))? {
+            return Err(FireError::Gone { trigger: trigger() });
+        }
+        let definition = self
+            .definition_of(&timer.brain)
+            .ok_or_else(|| FireError::NoBrain { trigger: trigger(), brain: timer.brain.to_string() })?;
+        let start = Start {
+            id: Some(SignalId::new(tick.run().as_str())),
+            user: timer.user.clone(),
+            actor: Actor::builder().channel(CHANNEL).build(),
+            message: Some(&timer.trigger.what).filter(|what| !what.is_empty()).map(UserMessage::new),
+            budget: timer.budget.as_deref().cloned(),
+            scheduled: Some(tick.clone()),
+            ..Start::default()
+        };
+        match self.start_definition(definition, timer.options.clone(), start).await {
+            // Another server began it meanwhile, with what the schedule said before or says now.
+            Err(error @ StartError::Started { .. }) => match is_run_of(&*self.store, tick).await {
+                Ok(true) => Err(FireError::Gone { trigger: trigger() }),
+                Ok(false) | Err(_) => Err(failed(error)),
+            },
+            started => started.map_err(failed),
+        }
+    }
+}
+
+/// Returns whether a tick has a run.
+async fn is_run_of(store: &dyn EventStore, tick: &Scheduled) -> Result<bool, StoreError> {
+    let run = tick.run();
+    match store.run(&run).await {
+        Ok(_) => {}
+        Err(StoreError::NoSuchRun { .. }) => return Ok(false),
+        Err(error) => return Err(error),
+    }
+    let state = load::state(store, &run).await?;
+    let same = |started: &Scheduled| (&started.schedule, started.nominal) == (&tick.schedule, tick.nominal);
+    Ok(state.start.scheduled.as_ref().is_some_and(same))
+}
+
+/// Returns the error of a start without its trigger, which is named after the tick.
+fn reason(error: &FireError) -> String {
+    match error {
+        FireError::NoBrain { brain, .. } => format!("no server knows the brain `{brain}`"),
+        FireError::Start { reason, .. } => reason.to_string(),
+        error => error.to_string(),
+    }
+}

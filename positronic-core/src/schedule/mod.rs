@@ -1,0 +1,35 @@
+//! Schedules: they start runs at the times of cron expressions, at intervals, or at given times.
+//!
+//! This module is pure: it computes times and decides what happens at them, without a clock and without a store.
+//! [`Schedules`](crate::runner::Schedules) stores schedules and starts their runs.
+//!
+//! ```text
+//! ScheduleSpec ── due(spec, decided, now) ──▶ nominal times ── catch-up, overlap ──▶ ticks: started, skipped, missed
+//! ```
+//!
+//! A [`ScheduleRecord`] is what a store has of a schedule: what a person has set, and what is decided so far. Every
+//! decision changes the record once, so of two servers that decide the same, one changes it and the other decides
+//! again.
+
+mod catch_up;
+mod cron;
+mod due;
+mod policy;
+mod preview;
+mod record;
+mod spec;
+mod tick;
+mod times;
+mod zone;
+
+pub use cron::{CronError, CronExpression};
+pub use due::{Due, MOST_DUE, due, jitter};
+pub use policy::{CatchUp, Overlap, Schedule};
+pub use preview::{PreviewedTime, TimeShift, preview};
+pub use record::{
+    BackfillError, BrokenSchedule, MOST_QUEUED, Observed, PausedSchedule, QueuedTick, RunEnd, ScheduleRecord,
+    StartedTick,
+};
+pub use spec::{DateRange, Interval, ScheduleSpec, SpecError};
+pub(crate) use tick::time_key;
+pub use tick::{Tick, TickOutcome, TickReason};

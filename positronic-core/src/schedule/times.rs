@@ -1,0 +1,119 @@
+//! The nominal times of a specification, one after the other.
+
+use jiff::Timestamp as Instant;
+use jiff::civil::Time;
+use jiff::tz::TimeZone;
+
+use super::cron::CronExpression;
+use super::spec::{DateRange, Interval, ScheduleSpec, SpecError};
+use super::zone::instant;
+use crate::record::Timestamp;
+use crate::record::micros::micros;
+
+/// The shortest interval, and the longest jitter.
+const SECOND: u64 = 1_000_000;
+const DAY: u64 = 24 * 60 * 60 * SECOND;
+
+/// The parsed parts of a specification.
+#[derive(Debug, Clone)]
+pub(super) struct Times {
+    cron: Vec<CronExpression>,
+    every: Vec<Interval>,
+    at: Vec<Timestamp>,
+    zone: TimeZone,
+    start: Option<Timestamp>,
+    end: Option<Timestamp>,
+    exclude: Vec<DateRange>,
+}
+
+impl Times {
+    /// Parses a specification.
+    pub(super) fn of(spec: &ScheduleSpec) -> Result<Self, SpecError> {
+        let parse = |text: &String| {
+            CronExpression::parse(text).map_err(|error| SpecError::Cron { expression: text.clone(), error })
+        };
+        if spec.cron.is_empty() && spec.every.is_empty() && spec.at.is_empty() {
+            return Err(SpecError::Empty);
+        }
+        if spec.every.iter().any(|interval| micros(interval.every) < SECOND) {
+            return Err(SpecError::Interval);
+        }
+        if micros(spec.jitter) > DAY {
+            return Err(SpecError::Jitter);
+        }
+        Ok(Self {
+            cron: spec.cron.iter().map(parse).collect::<Result<_, _>>()?,
+            every: spec.every.clone(),
+            at: spec.at.clone(),
+            zone: zone(spec)?,
+            start: spec.start,
+            end: spec.end,
+            exclude: spec.exclude.clone(),
+        })
+    }
+
+    pub(super) const fn zone(&self) -> &TimeZone {
+        &self.zone
+    }
+
+    /// Returns the first time after a given one.
+    pub(super) fn next(&self, after: Timestamp) -> Option<Timestamp> {
+        let mut after = match self.start {
+            Some(start) => after.max(Timestamp(start.0.saturating_sub(1))),
+            None => after,
+        };
+        loop {
+            let next = self.next_of_all(after)?;
+            if self.end.is_some_and(|end| next > end) {
+                return None;
+            }
+            match self.end_of_exclusion(next) {
+                Some(end) => after = end,
+                None => return Some(next),
+            }
+        }
+    }
+
+    fn next_of_all(&self, after: Timestamp) -> Option<Timestamp> {
+        let zoned = Instant::from_microsecond(after.0).ok()?.to_zoned(self.zone.clone());
+        let cron = self.cron.iter().filter_map(|cron| cron.next(&zoned));
+        let every = self.every.iter().filter_map(|interval| next_multiple(*interval, after));
+        let at = self.at.iter().copied().filter(|at| *at > after);
+        cron.chain(every).chain(at).min()
+    }
+
+    /// Returns the last microsecond of the excluded dates around a time.
+    fn end_of_exclusion(&self, time: Timestamp) -> Option<Timestamp> {
+        let date = Instant::from_microsecond(time.0).ok()?.to_zoned(self.zone.clone()).date();
+        let excluded = self.exclude.iter().find(|dates| (dates.first..=dates.last).contains(&date))?;
+        let next_day = excluded.last.tomorrow().ok()?.to_datetime(Time::midnight());
+        Some(Timestamp(instant(&self.zone, next_day)?.as_microsecond().saturating_sub(1)))
+    }
+
+    /// Returns all times after `after` up to and including `until`; `None` if they are more than `most`.
+    pub(super) fn between(&self, after: Timestamp, until: Timestamp, most: usize) -> Option<Vec<Timestamp>> {
+        let mut times = Vec::new();
+        let mut last = after;
+        while let Some(next) = self.next(last).filter(|next| *next <= until) {
+            if times.len() == most {
+                return None;
+            }
+            times.push(next);
+            last = next;
+        }
+        Some(times)
+    }
+}
+
+fn zone(spec: &ScheduleSpec) -> Result<TimeZone, SpecError> {
+    let Some(name) = &spec.zone else { return Ok(TimeZone::UTC) };
+    TimeZone::get(name).map_err(|_| SpecError::Zone { zone: name.clone() })
+}
+
+/// Returns the first time after `after` that is `offset` after a multiple of `every`.
+fn next_multiple(Interval { every, offset }: Interval, after: Timestamp) -> Option<Timestamp> {
+    let every = i64::try_from(micros(every)).ok()?.max(1);
+    let offset = i64::try_from(micros(offset)).ok()?.rem_euclid(every);
+    let multiples = after.0.checked_sub(offset)?.div_euclid(every).checked_add(1)?;
+    Some(Timestamp(multiples.checked_mul(every)?.checked_add(offset)?))
+}

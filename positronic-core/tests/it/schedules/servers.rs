@@ -1,0 +1,52 @@
+//! Servers that look at the same schedules.
+
+use std::time::Duration;
+
+use positronic_core::record::Status;
+use positronic_core::runner::{FireError, ServeEvent, Server};
+use positronic_core::store::{EventStore as _, MemoryStore, RunFilter};
+use positronic_core::testing::TestClock;
+
+use super::workshop::{HOUR, ManualClock, hourly, look, process, ticks};
+use futures::StreamExt as _;
+
+#[tokio::test]
+async fn two_servers_that_look_at_once_decide_each_tick_once() {
+    let (clock, store) = (ManualClock::new(), MemoryStore::new());
+    let (one, two) = (process("one", store.clone(), clock.clone()), process("two", store.clone(), clock.clone()));
+    one.client().schedules().set("report", hourly("work")).await.unwrap();
+    for hour in 1..=10 {
+        clock.passes(HOUR);
+        let (first, second) = tokio::join!(look(&one), look(&two));
+        let fired: Vec<_> = first.into_iter().chain(second).collect();
+        for run in fired.iter().flatten() {
+            run.settled().await;
+        }
+        assert_eq!(fired.iter().flatten().count(), 1, "{fired:?}");
+        assert!(fired.iter().all(|fired| !matches!(fired, Err(error) if !matches!(error, FireError::Gone { .. }))));
+        assert_eq!(store.runs(&RunFilter::default()).await.unwrap().len(), hour);
+    }
+    assert_eq!(ticks(&one).await.len(), 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn server_starts_the_runs_of_schedules_and_reports_them() {
+    let (clock, store) = (TestClock::default(), MemoryStore::new());
+    let runner = process("one", store.clone(), clock.clone());
+    runner.client().schedules().set("report", hourly("work")).await.unwrap();
+    let server = Server::new(runner.client(), runner.clone());
+    let mut events = server.events();
+    let fired = async {
+        loop {
+            if let ServeEvent::Fired { timer, run } = events.next().await.unwrap() {
+                return (timer.scheduled.unwrap().nominal, run);
+            }
+        }
+    };
+    let (nominal, run) = tokio::time::timeout(Duration::from_hours(2), fired).await.unwrap();
+
+    assert_eq!((nominal, run.as_str()), (TestClock::BEGIN.after(HOUR), "report-20260101T010000Z"));
+    tokio::time::timeout(Duration::from_secs(5), async { while events.next().await.is_some() {} }).await.unwrap_err();
+    assert_eq!(store.run(&run).await.unwrap().status, Status::Completed);
+    assert_eq!(ticks(&runner).await, ["01:00 started"]);
+}
