@@ -204,3 +204,6 @@ impl WebhookItem {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

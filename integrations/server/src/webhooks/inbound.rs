@@ -230,7 +230,9 @@ impl Hooks {
         body: &[u8],
     ) -> Result<HookOutcome, HookError> {
         let hook = self.0.get(name).filter(|hook| identifier.is_none() || hook.is_in_path());
-        let hook = hook.ok_or(HookError::Unknown)?;
+        let hook = hook.ok_or(HookError::Unknown).inspect_err(|_| {
+            tracing::warn!(webhook = name, "refused a webhook: it is unknown, or its identifier is not in the path");
+        })?;
         let request = SignedRequest::new(headers, body, client.now());
         let opened = hook.open(&request, identifier).inspect_err(|error| {
             tracing::warn!(webhook = name, %error, "refused a webhook");

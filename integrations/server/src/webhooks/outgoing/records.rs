@@ -120,7 +120,7 @@ impl Records {
     }
 
     /// Stores a new delivery, unless it exists, and makes it due.
-    pub(super) async fn add_delivery(&self, endpoint: &str, id: &str, new: &Delivery) -> Result<(), StoreError> {
+    pub(crate) async fn add_delivery(&self, endpoint: &str, id: &str, new: &Delivery) -> Result<(), StoreError> {
         let open = match self.put(DELIVERY, &(below(endpoint) + id), new, None).await {
             Ok(_) => new.due(),
             // It was found before, perhaps by a server that crashed before it made it due.

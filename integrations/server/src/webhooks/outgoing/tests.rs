@@ -212,6 +212,12 @@ async fn seconds(seconds: u64) {
     tokio::time::sleep(Duration::from_secs(seconds)).await;
 }
 
+/// Lets a long time pass in one step, and then three seconds.
+async fn skip(seconds: u64) {
+    tokio::time::advance(Duration::from_secs(seconds)).await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+}
+
 /// A clock that is behind another one.
 struct Behind(TestClock, Duration);
 

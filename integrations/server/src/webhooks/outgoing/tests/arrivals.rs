@@ -25,16 +25,16 @@ async fn notices_of_a_run_are_signed_and_contain_ids_and_a_link() {
     body["data"]["pending"] = "…".into();
     insta::assert_json_snapshot!(body, @r#"
     {
-      "type": "decision.pending",
-      "timestamp": "2026-01-01T00:00:05.000000Z",
       "data": {
-        "run": "…",
         "brain": "Gated",
-        "seq": 8,
         "call": "Work/0.0",
         "pending": "…",
-        "url": "https://agents.example.com/at/ui/runs/…/events/8"
-      }
+        "run": "…",
+        "seq": 7,
+        "url": "https://agents.example.com/at/ui/runs/…/events/7"
+      },
+      "timestamp": "2026-01-01T00:00:05.000000Z",
+      "type": "decision.pending"
     }
     "#);
     let (_, delivery) = bench.records().deliveries("ops", None, 1).await.unwrap().remove(0);
