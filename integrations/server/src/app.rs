@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::body::Bytes;
 use axum::http::Method;
 use positronic_core::record::Timestamp;
-use positronic_core::runner::{Client, Clock as _, SystemClock};
+use positronic_core::runner::Client;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
@@ -46,9 +46,8 @@ impl App {
     }
 
     /// Returns the current time.
-    #[expect(clippy::unused_self, reason = "the clock belongs to the state of the router")]
     pub(crate) fn now(&self) -> Timestamp {
-        SystemClock.now()
+        self.client.now()
     }
 }
 

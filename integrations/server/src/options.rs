@@ -10,6 +10,7 @@ use url::Url;
 
 use crate::auth::{Authenticate, Login};
 use crate::brains::{Brains, NoBrains};
+use crate::webhooks::{Hooks, PrivateAddresses};
 
 /// Writes the text of a scrape.
 pub(crate) type MetricsText = Arc<dyn Fn() -> BoxFuture<'static, String> + Send + Sync>;
@@ -63,6 +64,12 @@ pub struct Options {
     /// How many requests one caller may send per minute: 1200 by default.
     #[builder(default = 1200)]
     pub(crate) requests_per_minute: u32,
+    /// The inbound webhooks: `POST /api/v1/hooks/{name}`.
+    #[builder(default)]
+    pub(crate) hooks: Hooks,
+    /// Whether outgoing webhooks may go to addresses that are not public, such as those of the own network.
+    #[builder(default)]
+    pub(crate) webhook_addresses: PrivateAddresses,
     /// Ends the open streams, so that a server can shut down.
     #[builder(default)]
     pub(crate) shutdown: Shutdown,

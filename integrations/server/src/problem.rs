@@ -55,6 +55,7 @@ problem_types! {
     BadCursor "bad-cursor" 400 "The cursor does not belong to this list." "A cursor continues the list that returned it, with the same filter. Begin again without a cursor.";
     InvalidJson "invalid-json" 400 "The body is not valid JSON." "The body cannot be parsed as JSON.";
     Unauthenticated "unauthenticated" 401 "Authentication is required." "Send a token in the header `Authorization: Bearer …`, or log the browser in with the URL that `serve` prints. `token create` creates a token.";
+    BadSignature "bad-signature" 401 "The webhook is unknown or its signature is wrong." "A request to a webhook is authenticated by its sender's signature over the raw body. It is refused if there is no webhook of this name, if no signature matches under one of its keys, or if it was signed more than five minutes ago. The log of the server has the reason.";
     ScopeMissing "scope-missing" 403 "The caller lacks a scope." "The token or the session does not have the scope that this route needs. `required` lists the scopes of which one is enough.";
     ReadOnly "read-only" 403 "The server is read-only." "This server only shows runs.";
     NotAllowed "not-allowed" 403 "The caller may not do this." "The caller has the scope, but not the right for this object.";
@@ -64,6 +65,7 @@ problem_types! {
     UnknownBrain "unknown-brain" 404 "There is no such brain." "This server has no brain with this title. `GET /api/v1/brains` lists them.";
     UnknownCall "unknown-call" 404 "There is no such pending item." "The run has and had no pending item with this id. `GET /api/v1/pending` lists the items.";
     BeyondHead "beyond-head" 404 "The log has no such event." "The number is larger than that of the log's last event, or the event is of another kind.";
+    UnknownWebhook "unknown-webhook" 404 "There is no such webhook or delivery." "The store has no outgoing webhook with this id, or no such delivery of it. `GET /api/v1/webhooks` lists them.";
     MethodNotAllowed "method-not-allowed" 405 "The method is not allowed here." "The resource exists, but not with this method; the header `Allow` lists its methods.";
     NotAcceptable "not-acceptable" 406 "None of the accepted media types is available." "The resource is available as JSON, and where documented as `text/event-stream` or `application/x-ndjson`.";
     AlreadyDecided "already-decided" 409 "The call is already decided." "Another decision was recorded first. `decision` tells what was decided, by whom and when.";
@@ -80,6 +82,7 @@ problem_types! {
     OptionsInvalid "options-invalid" 422 "The options do not fit the brain." "`errors` lists each invalid place as a JSON pointer.";
     ArgumentsInvalid "arguments-invalid" 422 "The arguments or the payload are invalid." "The edited arguments, or the reply, do not match their schema; `errors` lists each invalid place as a JSON pointer.";
     Unprocessable "unprocessable" 422 "The request cannot be processed." "The request is well-formed and contradicts the object; `detail` tells why.";
+    PayloadInvalid "payload-invalid" 422 "The payload of the webhook is invalid." "The request is genuine, but its payload cannot be decoded, lacks the identifier or the id of the delivery, or does not fit what the run waits for.";
     KeyReused "key-reused" 422 "The idempotency key was used for another request." "A key identifies one request. Retry with the same body, or use another key.";
     RateLimited "rate-limited" 429 "The caller sends too many requests." "Wait for as long as the header `Retry-After` says.";
     TooManyStreams "too-many-streams" 429 "The caller has too many open streams." "Close a stream before you open another one.";
@@ -207,7 +210,7 @@ impl From<StoreError> for Problem {
             StoreError::NoSuchRun { .. } => ProblemType::UnknownRun,
             StoreError::Failed { .. } | StoreError::Unknown { .. } => ProblemType::StoreFailed,
             StoreError::TooLarge { .. } => ProblemType::TooLarge,
-            StoreError::Conflict { .. } => ProblemType::Conflict,
+            StoreError::Conflict { .. } | StoreError::EntryChanged { .. } => ProblemType::Conflict,
             _ => ProblemType::Internal,
         };
         Self::new(kind).detail(error)

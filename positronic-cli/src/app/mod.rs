@@ -31,6 +31,8 @@ mod table_file;
 pub(crate) mod template;
 mod ui;
 mod unclaimed;
+#[cfg(feature = "serve")]
+mod webhooks;
 
 pub(crate) use atomic_write::replace_file;
 pub(crate) use attach::{attachment, attachments, message, store_attachments};
@@ -65,3 +67,5 @@ pub(crate) use store::{ProjectStore, current_folder, relative};
 pub(crate) use store_address::without_password;
 pub(crate) use ui::{PROGRAM, Ui, size};
 pub(crate) use unclaimed::unclaimed_runs;
+#[cfg(feature = "serve")]
+pub(crate) use webhooks::read_webhooks;

@@ -7,6 +7,7 @@
 //! | `POSITRONIC_STORE` | default of `--store` |
 //! | `CARGO`, `CARGO_PKG_NAME` | the package whose binary `cargo run` started |
 //! | `POSITRONIC_PRICES` | default of `--prices` |
+//! | `POSITRONIC_WEBHOOKS` | default of `serve --webhooks`, a file that names the variables with the secrets |
 //! | `POSITRONIC_CAPABILITIES` | file that says which models read which kinds of files |
 //! | `POSITRONIC_ACTION_FORMAT` | default of `--action-format` |
 //! | `USER`, `USERNAME` | the person at the terminal |
@@ -39,6 +40,8 @@ pub(crate) struct Settings {
     pub(crate) cargo_package: Option<String>,
     /// Path of the price table.
     pub(crate) prices: Option<PathBuf>,
+    /// Path of the list of inbound webhooks.
+    pub(crate) webhooks: Option<PathBuf>,
     /// Path of the table of what models read.
     pub(crate) capabilities: Option<PathBuf>,
     /// Request format of structured actions.
@@ -95,6 +98,7 @@ impl Settings {
             store: path("POSITRONIC_STORE").map(PathBuf::from),
             cargo_package: variable("CARGO").and_then(|_| variable("CARGO_PKG_NAME")),
             prices: path("POSITRONIC_PRICES").map(PathBuf::from),
+            webhooks: path("POSITRONIC_WEBHOOKS").map(PathBuf::from),
             capabilities: path("POSITRONIC_CAPABILITIES").map(PathBuf::from),
             action_format: variable("POSITRONIC_ACTION_FORMAT"),
             user: variable("USER").or_else(|| variable("USERNAME")),
@@ -106,6 +110,14 @@ impl Settings {
             otlp: positronic_opentelemetry::otlp::OtlpOptions::from_variables(variable),
             ..Self::default()
         }
+    }
+
+    /// Reads a variable that a file names.
+    #[must_use]
+    #[cfg(feature = "serve")]
+    #[expect(clippy::disallowed_methods, reason = "the configuration comes in here and nowhere else")]
+    pub(crate) fn variable(name: &str) -> Option<String> {
+        std::env::var(name).ok().filter(|value| !value.trim().is_empty())
     }
 
     /// Returns whether the environment has a model: a named one, or a configured provider.

@@ -344,6 +344,12 @@ pub(crate) struct ServeArgs {
     /// URL under which clients reach the server, if another one is in front of it
     #[arg(long, value_name = "URL")]
     pub(crate) public_url: Option<positronic_server::Url>,
+    /// File with the inbound webhooks, as TOML or JSON [default: POSITRONIC_WEBHOOKS]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) webhooks: Option<PathBuf>,
+    /// Let outgoing webhooks reach addresses that are not public, and unencrypted ones
+    #[arg(long)]
+    pub(crate) private_webhooks: bool,
     /// Only serve, and leave the work on the runs to other processes
     #[arg(long)]
     pub(crate) no_work: bool,

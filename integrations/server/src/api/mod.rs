@@ -4,10 +4,12 @@ mod attachments;
 mod brains;
 mod conversations;
 mod decisions;
+mod deliveries;
 mod diff;
 mod events;
 mod files;
 mod fork;
+mod hooks;
 mod idempotency;
 mod items;
 mod live;
@@ -24,6 +26,9 @@ mod signals;
 mod start;
 mod state;
 mod timeline;
+mod webhooks;
+
+pub(crate) use pending_items::question_id;
 
 use crate::routes::Route;
 
@@ -46,6 +51,9 @@ pub(crate) fn routes() -> Vec<Route> {
         conversations::routes(),
         live::routes(),
         session::routes(),
+        hooks::routes(),
+        webhooks::routes(),
+        deliveries::routes(),
         meta::routes(),
         metrics::routes(),
     ]

@@ -15,6 +15,7 @@ use axum::http::{HeaderMap, HeaderName};
 use positronic_core::record::{Actor, SignalId};
 use positronic_core::runner::{Client, Delivered, SignalError};
 use positronic_core::store::StoreError;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -24,8 +25,6 @@ use super::signature::{
 
 /// The channel in the log of what a webhook delivers.
 const CHANNEL: &str = "webhook";
-const TRACE: &str = "traceparent";
-const TRACE_STATE: &str = "tracestate";
 
 /// A sender's webhook: how its requests are signed, and where they name the wait that they answer.
 ///
@@ -172,7 +171,7 @@ pub enum HookOutcome {
 }
 
 /// What an accepted webhook led to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Accepted {
     /// A run received it, now or earlier.
@@ -231,7 +230,9 @@ impl Hooks {
         body: &[u8],
     ) -> Result<HookOutcome, HookError> {
         let hook = self.0.get(name).filter(|hook| identifier.is_none() || hook.is_in_path());
-        let hook = hook.ok_or(HookError::Unknown)?;
+        let hook = hook.ok_or(HookError::Unknown).inspect_err(|_| {
+            tracing::warn!(webhook = name, "refused a webhook: it is unknown, or its identifier is not in the path");
+        })?;
         let request = SignedRequest::new(headers, body, client.now());
         let opened = hook.open(&request, identifier).inspect_err(|error| {
             tracing::warn!(webhook = name, %error, "refused a webhook");
@@ -242,10 +243,11 @@ impl Hooks {
         };
         // One sender must not use up another one's ids.
         let id = SignalId::from(format!("{name}:{id}"));
-        let mut actor = Actor::builder().by(name).channel(CHANNEL).build();
-        if let Ok(trace) = request.header(TRACE) {
-            actor = actor.traced(trace, request.header(TRACE_STATE).ok());
-        }
+        let actor = Actor::builder().by(name).channel(CHANNEL).build();
+        let actor = match request.header("traceparent") {
+            Ok(trace) => actor.traced(trace, request.header("tracestate").ok()),
+            Err(_) => actor,
+        };
         let delivered = client.deliver(id, name, &identifier, payload, actor).await.map_err(|error| match error {
             SignalError::Store(error) => HookError::Store(error),
             refused => HookError::Misfit(refused.to_string()),
@@ -257,3 +259,6 @@ impl Hooks {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

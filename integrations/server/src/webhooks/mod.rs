@@ -7,8 +7,9 @@ mod inbound;
 mod outgoing;
 mod signature;
 
+pub use axum::http::HeaderName;
 pub use inbound::{Accepted, Hook, HookError, HookOutcome, Hooks};
-pub(crate) use outgoing::{Delivery, DeliveryStatus, Disabled, Endpoint, Records};
+pub(crate) use outgoing::{Delivery, DeliveryStatus, Disabled, Endpoint, Records, parse_url};
 pub use outgoing::{
     HttpTransport, OutgoingRequest, OutgoingResponse, TransportError, WebhookEvent, WebhookSender, WebhookService,
     WebhookTransport,

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use positronic_core::definition::BrainDefinition;
-use positronic_core::runner::{Clock as _, NoRunner, Runner, Server, SystemClock};
+use positronic_core::runner::{Client, Clock as _, NoRunner, Runner, Server, SystemClock};
+use positronic_server::webhooks::{Hooks, HttpTransport, PrivateAddresses, WebhookSender, WebhookService};
 use positronic_server::{Brains, Listener, Login, Options, Shutdown, Url};
 use serde_json::Value;
 
@@ -15,8 +16,8 @@ use super::runners::Runners;
 use super::serve::Shown;
 use super::served::Served;
 use crate::app::{
-    ChosenCassette, Failure, ModelSettings, Models, Project, ProjectStore, Ui, chosen_cassette, parse_options,
-    price_table,
+    ChosenCassette, Failure, ModelSettings, Models, Project, ProjectStore, Settings, Ui, chosen_cassette,
+    parse_options, price_table, read_webhooks,
 };
 use crate::cli::{Exit, OutputArgs, ServeArgs};
 use crate::session::interrupts;
@@ -29,17 +30,22 @@ pub(crate) async fn serve(project: &Project, args: &ServeArgs, ui: &mut Ui) -> R
     let client = store.client();
     let (login, shutdown) = (Login::default(), Shutdown::default());
     let monitoring = Monitoring::start(&store, ui)?;
+    let webhooks = args.webhooks.as_deref().or(ui.settings.webhooks.as_deref());
+    let hooks = webhooks.map_or_else(|| Ok(Hooks::default()), |path| read_webhooks(path, Settings::variable))?;
     let mut options = Options::builder()
         .brains(StartedBrains::of(project, &store, args, ui))
         .login(login.clone())
         .prices(prices)
         .metrics(monitoring.text(&store))
+        .hooks(hooks)
+        .webhook_addresses(addresses(args))
         .shutdown(shutdown.clone())
         .build();
     options.set_public_url(args.public_url.clone());
     let listener = bind(args.listen).await?;
     let address = listener.address().map_err(|error| cannot_listen(args.listen, &error))?;
     let url = page_url(address, args.public_url.as_ref(), &login)?;
+    let _sender = webhook_sender(&client, address, args)?;
     let work = if args.no_work { "serving" } else { "serving and working on" };
     ui.notice(&format!("{work} the runs in {}; press Ctrl-C to stop", store.location))?;
     ui.print(&url)?;
@@ -60,6 +66,21 @@ pub(crate) async fn serve(project: &Project, args: &ServeArgs, ui: &mut Ui) -> R
         Ok(Err(error)) => Err(cannot_listen(address, &error)),
         Err(error) => Err(Failure::environment(format!("the server has stopped: {error}"))),
     }
+}
+
+const fn addresses(args: &ServeArgs) -> PrivateAddresses {
+    if args.private_webhooks { PrivateAddresses::Allow } else { PrivateAddresses::Refuse }
+}
+
+/// Starts to send outgoing webhooks, with links to the page.
+fn webhook_sender(client: &Client, address: SocketAddr, args: &ServeArgs) -> Result<WebhookService, Failure> {
+    let transport = HttpTransport::new(addresses(args)).map_err(|error| Failure::environment(error.to_string()))?;
+    let here = || Url::parse(&format!("http://{address}/")).ok();
+    let sender = WebhookSender::builder().client(client.clone()).transport(transport);
+    Ok(match args.public_url.clone().or_else(here) {
+        Some(url) => sender.public_url(url).build().spawn(),
+        None => sender.build().spawn(),
+    })
 }
 
 async fn bind(address: SocketAddr) -> Result<Listener, Failure> {

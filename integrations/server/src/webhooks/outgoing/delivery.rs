@@ -69,11 +69,11 @@ impl Delivery {
     }
 }
 
-/// Returns the id of an event's notice, which is `webhook-id` and orders deliveries by the times of their events.
+/// Returns the id of an event's notice, which is `webhook-id` and orders deliveries as their events.
 pub(super) fn delivery_id(run: &RunId, seq: Seq, at: Timestamp) -> String {
     let hash = Sha256::digest(format!("{run}\n{seq}"));
-    let hash = hash.iter().take(12).fold(0_u128, |hash, byte| hash << 8 | u128::from(*byte));
-    format!("{}{hash:024x}", id_prefix(at))
+    let hash = hash.iter().take(8).fold(0_u64, |hash, byte| hash << 8 | u64::from(*byte));
+    format!("{}{:08x}{hash:016x}", id_prefix(at), seq.0)
 }
 
 /// Returns the beginning of the ids of an event's time.

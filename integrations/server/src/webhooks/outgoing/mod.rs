@@ -35,4 +35,8 @@ pub(crate) use endpoint::{Disabled, Endpoint};
 pub use event::WebhookEvent;
 pub(crate) use records::Records;
 pub use sender::{WebhookSender, WebhookService};
+pub(crate) use transport::parse_url;
 pub use transport::{HttpTransport, OutgoingRequest, OutgoingResponse, TransportError, WebhookTransport};
+
+#[cfg(test)]
+mod tests;

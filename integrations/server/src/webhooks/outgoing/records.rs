@@ -63,22 +63,23 @@ impl Records {
         self.get(ENDPOINT, id).await
     }
 
-    /// Creates or replaces an endpoint: `change` gets the stored one.
+    /// Creates or replaces an endpoint: `change` gets the stored one. Returns what was stored; `None` if `change` returns
+    /// `None` or other writers have always been first.
     pub(crate) async fn put_endpoint<E: From<StoreError>>(
         &self,
         id: &str,
         mut change: impl FnMut(Option<Endpoint>) -> Result<Option<Endpoint>, E> + Send,
-    ) -> Result<(), E> {
-        for tries in (0..TRIES).rev() {
+    ) -> Result<Option<Endpoint>, E> {
+        for _ in 0..TRIES {
             let stored = self.endpoint(id).await?;
             let expected = stored.as_ref().map(|stored| stored.revision);
-            let Some(endpoint) = change(stored.map(|stored| stored.value))? else { return Ok(()) };
+            let Some(endpoint) = change(stored.map(|stored| stored.value))? else { break };
             match self.put(ENDPOINT, id, &endpoint, expected).await {
-                Err(StoreError::EntryChanged { .. }) if tries > 0 => {}
-                put => return Ok(put.map(|_| ())?),
+                Err(StoreError::EntryChanged { .. }) => {}
+                put => return Ok(put.map(|_| Some(endpoint))?),
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     /// Removes an endpoint with its deliveries, and returns whether it existed.
@@ -119,7 +120,7 @@ impl Records {
     }
 
     /// Stores a new delivery, unless it exists, and makes it due.
-    pub(super) async fn add_delivery(&self, endpoint: &str, id: &str, new: &Delivery) -> Result<(), StoreError> {
+    pub(crate) async fn add_delivery(&self, endpoint: &str, id: &str, new: &Delivery) -> Result<(), StoreError> {
         let open = match self.put(DELIVERY, &(below(endpoint) + id), new, None).await {
             Ok(_) => new.due(),
             // It was found before, perhaps by a server that crashed before it made it due.

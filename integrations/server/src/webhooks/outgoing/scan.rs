@@ -18,6 +18,7 @@ use super::delivery::{Delivery, DeliveryStatus, delivery_id};
 use super::event::{Meaning, meaning};
 use super::sender::earlier;
 use super::{Endpoint, Records, WebhookEvent};
+use crate::api::question_id;
 use crate::time::Time;
 
 /// How much earlier than the cursor a scan begins.
@@ -187,6 +188,10 @@ impl Scan {
         set("user", row.user.clone());
         set("conversation", row.conversation.clone());
         set("call", (!event.path.is_root()).then(|| event.path.to_string()));
+        set(
+            "pending",
+            (notice == WebhookEvent::DecisionPending).then(|| question_id(&row.run, &event.path, event.seq)),
+        );
         set("url", self.link(&row.run, event.seq));
         json!({ "type": notice, "timestamp": Time(event.at), "data": data })
     }

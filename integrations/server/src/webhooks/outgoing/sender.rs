@@ -194,25 +194,31 @@ impl<'a> Leader<'a> {
         let now = self.sender.client.now();
         let is_due = |last: Option<Timestamp>, pause| last.is_none_or(|last| now.since(last) >= pause || last > now);
         let grown = std::mem::take(&mut *self.grown.runs.lock());
-        if is_due(self.scanned, SCAN) {
-            // After a failure it is tried again.
+        let is_complete = is_due(self.scanned, SCAN);
+        if let Err(error) = self.read(is_complete, &grown).await {
+            self.grown.runs.lock().extend(grown);
             self.scanned = None;
-            self.scan.all().await?;
+            return Err(error);
+        }
+        if is_complete {
             self.scanned = Some(now);
-        } else {
-            for run in grown {
-                if let Err(error) = self.scan.run(&run).await {
-                    // The next scan reads it.
-                    self.scanned = None;
-                    return Err(error);
-                }
-            }
         }
         if is_due(self.swept, SWEEP) {
             self.swept = Some(now);
             self.records.sweep(earlier(now, self.sender.keep)).await?;
         }
         self.start().await
+    }
+
+    /// Reads all runs since the cursor, or only those that have grown.
+    async fn read(&mut self, is_complete: bool, grown: &HashSet<RunId>) -> Result<(), StoreError> {
+        if is_complete {
+            self.scan.all().await?;
+        }
+        for run in grown {
+            self.scan.run(run).await?;
+        }
+        Ok(())
     }
 
     /// Starts the attempts that are due.

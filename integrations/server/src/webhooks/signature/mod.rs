@@ -222,3 +222,6 @@ impl<'a> SignedRequest<'a> {
         if digest::is_among(digests, &[given]) { Ok(()) } else { Err(SignatureError::Mismatch) }
     }
 }
+
+#[cfg(test)]
+mod tests;
