@@ -34,6 +34,7 @@ pages! {
     machines: "docs/guide/machines.md",
     restate: "docs/guide/restate.md",
     embedding: "docs/guide/embedding.md",
+    serving: "docs/guide/serving.md",
     command_line: "docs/guide/command-line.md",
     models: "docs/guide/models.md",
     native_models: "docs/guide/native-models.md",

@@ -27,7 +27,6 @@ pub(crate) fn routes() -> Vec<Route> {
     ]
 }
 
-#[expect(clippy::unused_async, reason = "handlers are async")]
 async fn document(_: Call) -> Result<Response, Problem> {
     answer(&openapi())
 }

@@ -112,7 +112,7 @@ fn actions(app: &App, caller: &Caller, state: &RunState) -> Actions {
         let signal = Signal { id: SignalId::new("question"), actor: positronic_core::record::Actor::default(), kind };
         let admitted = admit(state, &signal, app.now(), &|_, _| Ok(()));
         match admitted {
-            Err(refusal) if allowed.allowed => Allowed::no(refusal),
+            Err(refusal) if allowed.allowed => Allowed::no(&refusal),
             _ => allowed,
         }
     };
