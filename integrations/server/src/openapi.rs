@@ -44,7 +44,7 @@ pub fn openapi() -> Value {
     }
     let mut schemas = generator.take_definitions(true);
     schemas.insert("Problem".to_owned(), problem_schema());
-    json!({
+    let mut document = json!({
         "openapi": "3.1.0",
         "info": { "title": "Positronic", "version": env!("CARGO_PKG_VERSION"), "description": ABOUT },
         "paths": paths,
@@ -55,7 +55,29 @@ pub fn openapi() -> Value {
                 "session": { "type": "apiKey", "in": "cookie", "name": "positronic" },
             },
         },
-    })
+    });
+    remove_empty_defaults(&mut document);
+    document
+}
+
+/// Removes the defaults that only say that a field may be absent. Generators of clients take a field with a default as one that
+/// is always there.
+fn remove_empty_defaults(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            let is_empty = |default: &Value| {
+                default.is_null()
+                    || default.as_array().is_some_and(Vec::is_empty)
+                    || default.as_object().is_some_and(Map::is_empty)
+            };
+            if fields.get("default").is_some_and(is_empty) {
+                fields.remove("default");
+            }
+            fields.values_mut().for_each(remove_empty_defaults);
+        }
+        Value::Array(items) => items.iter_mut().for_each(remove_empty_defaults),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
 }
 
 fn operation(route: &Route, generator: &mut SchemaGenerator) -> Value {

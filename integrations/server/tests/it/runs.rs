@@ -221,3 +221,75 @@ async fn attached_file_is_downloaded_and_runs_nothing_in_a_browser() {
     let said = json!({ "brain": "Refund", "options": { "number": 1 }, "text": "See.", "files": stolen });
     assert_eq!(shop.post(&token, "/api/v1/conversations/chat-2/messages", said).await.problem(), "invalid-body");
 }
+
+#[tokio::test]
+async fn answers_have_the_fields_that_the_document_requires() {
+    let shop = Shop::new();
+    let token = shop.token(None, &Scope::ALL).await;
+    let (run, id) = shop.waiting_run(&token, 7).await;
+    shop.post(&token, &format!("/api/v1/runs/{run}/calls/{id}/decision"), json!({ "approve": true })).await;
+    shop.end(&run).await;
+    let (other, _) = shop.waiting_run(&token, 8).await;
+    let mut document = positronic_server::openapi();
+    let paths = document["paths"].take();
+    let places = [
+        ("/api/v1/runs", "/api/v1/runs".to_owned()),
+        ("/api/v1/runs/counts", "/api/v1/runs/counts".to_owned()),
+        ("/api/v1/runs/{run}", format!("/api/v1/runs/{run}")),
+        ("/api/v1/runs/{run}", format!("/api/v1/runs/{other}")),
+        ("/api/v1/runs/{run}/events", format!("/api/v1/runs/{run}/events")),
+        ("/api/v1/runs/{run}/timeline", format!("/api/v1/runs/{run}/timeline")),
+        ("/api/v1/runs/{run}/state", format!("/api/v1/runs/{run}/state?at=2")),
+        ("/api/v1/runs/{run}/requests", format!("/api/v1/runs/{run}/requests")),
+        ("/api/v1/runs/{run}/requests/{seq}", format!("/api/v1/runs/{run}/requests/4")),
+        ("/api/v1/runs/{run}/files", format!("/api/v1/runs/{run}/files")),
+        ("/api/v1/runs/{run}/fork", format!("/api/v1/runs/{run}/fork?at=3")),
+        ("/api/v1/diff", format!("/api/v1/diff?a={run}&b={other}")),
+        ("/api/v1/pending", "/api/v1/pending?context=3".to_owned()),
+        ("/api/v1/conversations", "/api/v1/conversations".to_owned()),
+        ("/api/v1/brains", "/api/v1/brains".to_owned()),
+        ("/api/v1/brains/{title}", "/api/v1/brains/Refund".to_owned()),
+        ("/api/v1/session", "/api/v1/session".to_owned()),
+    ];
+
+    for (listed, at) in places {
+        let answer = shop.get(&token, &at).await;
+        assert_eq!(answer.status, StatusCode::OK, "{at}: {answer:?}");
+        let schema = &paths[listed]["get"]["responses"]["200"]["content"]["application/json"]["schema"];
+        let mut schema = schema.clone();
+        schema["components"] = document["components"].clone();
+        let validator = jsonschema::validator_for(&schema).unwrap();
+        let errors: Vec<_> = validator.iter_errors(&answer.json()).map(|error| error.to_string()).collect();
+        assert!(errors.is_empty(), "{at}: {errors:?}");
+        // No field is there twice.
+        let fields = serde_json::from_str::<Fields>(&answer.text).unwrap();
+        assert!(fields.0.is_none(), "{at}: `{}` is there twice", fields.0.unwrap_or_default());
+    }
+}
+
+/// Finds a field of the outermost object that is there twice, which `Value` hides.
+struct Fields(Option<String>);
+
+impl<'de> serde::Deserialize<'de> for Fields {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visit;
+        impl<'de> serde::de::Visitor<'de> for Visit {
+            type Value = Fields;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
+                let (mut seen, mut twice) = (std::collections::BTreeSet::new(), None);
+                while let Some((name, _)) = map.next_entry::<String, Value>()? {
+                    if !seen.insert(name.clone()) {
+                        twice = Some(name);
+                    }
+                }
+                Ok(Fields(twice))
+            }
+        }
+        deserializer.deserialize_map(Visit)
+    }
+}
