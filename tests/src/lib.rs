@@ -34,6 +34,7 @@ pages! {
     machines: "docs/guide/machines.md",
     restate: "docs/guide/restate.md",
     embedding: "docs/guide/embedding.md",
+    webhooks: "docs/guide/webhooks.md",
     monitoring: "docs/guide/monitoring.md",
     command_line: "docs/guide/command-line.md",
     models: "docs/guide/models.md",
