@@ -119,6 +119,8 @@ async fn dispatch(project: Option<&Project>, command: &Command, ui: &mut Ui) -> 
         Command::Work(args) => commands::work::work(with_brains()?, args, ui).await,
         #[cfg(feature = "serve")]
         Command::Serve(args) => commands::work::serve(with_brains()?, args, ui).await,
+        #[cfg(feature = "serve")]
+        Command::Token(args) => commands::token::token(args, ui).await,
         Command::Fork(args) => commands::fork::fork(project, args, ui).await,
         Command::New(args) => commands::new::new(args, ui),
         Command::Conversations(args) => commands::conversations::conversations(args, ui).await,

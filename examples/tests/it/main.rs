@@ -24,6 +24,7 @@ mod nested;
 mod readme;
 mod release;
 mod rover;
+mod serve;
 #[cfg(unix)]
 mod shutdown;
 mod strict;

@@ -36,7 +36,7 @@ impl App {
         let (authenticate, callers) = match &options.authenticate {
             Some(given) => (Arc::clone(given), None),
             None => {
-                let own = Arc::new(StoredCallers::new(&options));
+                let own = Arc::new(StoredCallers::new(&client, &options));
                 (Arc::clone(&own) as Arc<dyn Authenticate>, Some(own))
             }
         };

@@ -28,6 +28,7 @@ mod auth;
 mod brains;
 mod cursor;
 mod folds;
+mod openapi;
 mod options;
 mod problem;
 mod problem_page;
@@ -37,8 +38,9 @@ mod sse;
 mod time;
 pub mod webhooks;
 
-pub use auth::{Authenticate, Caller, Login, Scope};
+pub use auth::{Authenticate, Caller, Login, Scope, Token, TokenError};
 pub use brains::{Brains, NoBrains};
+pub use openapi::openapi;
 pub use options::{Options, Shutdown};
 pub use problem::{FieldError, Problem, ProblemType};
 pub use routes::router;

@@ -127,7 +127,7 @@ impl Problem {
 
     /// Says what is wrong with this request.
     #[must_use]
-    pub fn detail(mut self, detail: impl ToString) -> Self {
+    pub fn detail(mut self, detail: impl std::fmt::Display) -> Self {
         self.detail = Some(detail.to_string());
         self
     }

@@ -56,9 +56,9 @@ mod tests {
 
         let text = serde_json::to_string(&time).unwrap();
 
-        assert_eq!(text, "\"2026-09-21T13:33:20.120000Z\"");
+        assert_eq!(text, "\"2026-09-21T14:13:20.120000Z\"");
         assert_eq!(serde_json::from_str::<Time>(&text).unwrap(), time);
-        assert_eq!(serde_json::from_str::<Time>("\"2026-09-21T15:33:20.12+02:00\"").unwrap(), time);
+        assert_eq!(serde_json::from_str::<Time>("\"2026-09-21T16:13:20.12+02:00\"").unwrap(), time);
         assert!(serde_json::from_str::<Time>("\"yesterday\"").is_err());
     }
 }

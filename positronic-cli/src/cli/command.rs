@@ -73,6 +73,9 @@ pub(crate) enum Command {
     /// Serve the API and the inspector page, and work on the runs
     #[cfg(feature = "serve")]
     Serve(super::ServeArgs),
+    /// Create, list or revoke access tokens for the API of `serve`
+    #[cfg(feature = "serve")]
+    Token(super::TokenArgs),
     /// List runs, the last started first
     Runs(RunsArgs),
     /// List items of all runs that wait for a person, the oldest first

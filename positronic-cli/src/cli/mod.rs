@@ -13,6 +13,8 @@ mod runs;
 mod schedules;
 mod signals;
 mod suggest;
+#[cfg(feature = "serve")]
+mod tokens;
 mod values;
 
 #[cfg(feature = "serve")]
@@ -39,4 +41,6 @@ pub(crate) use schedules::{
 };
 pub(crate) use signals::{ApproveArgs, By, CancelArgs, RejectArgs, RunByArgs, SendArgs};
 pub(crate) use suggest::did_you_mean;
+#[cfg(feature = "serve")]
+pub(crate) use tokens::{TokenArgs, TokenCommand, TokenCreateArgs, TokenListArgs, TokenRevokeArgs};
 pub(crate) use values::earlier;

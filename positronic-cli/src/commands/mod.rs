@@ -37,6 +37,8 @@ pub(crate) mod state;
 mod store_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(feature = "serve")]
+pub(crate) mod token;
 pub(crate) mod triggers;
 pub(crate) mod watch;
 pub(crate) mod work;

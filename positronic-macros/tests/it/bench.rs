@@ -10,8 +10,8 @@ use positronic_core::definition::{
 };
 use positronic_core::dsl::{Brain, NoServices, Requirement, Runnable as _, Services, State, Tool, brain};
 use positronic_core::record::{
-    Fired, Gate, Message, ModelResponse, Path, PluginStates, Prompt, PublicId, Question, RunId, SideOutput, Timer,
-    Timestamp, ToolId,
+    Fired, Gate, Message, ModelResponse, Path, PluginStates, Prompt, PublicId, Question, RunId, Scheduled, SideOutput,
+    Timer, Timestamp, ToolId,
 };
 use serde_json::{Value, json};
 
@@ -116,6 +116,10 @@ impl Link for NoRun {
     }
 
     fn fired(&self) -> Option<Fired> {
+        None
+    }
+
+    fn scheduled(&self) -> Option<Scheduled> {
         None
     }
 

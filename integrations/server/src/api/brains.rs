@@ -35,12 +35,10 @@ struct BrainItem {
     version: u32,
     /// The hash that identifies the code of its stages.
     fingerprint: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
     description: String,
     /// The JSON schema of its options.
     options_schema: Value,
     /// The options of a start that names none.
-    #[serde(skip_serializing_if = "Value::is_null")]
     default_options: Value,
     stages: Vec<StageItem>,
     /// Figures of its last runs; only in the answer for one brain.

@@ -150,7 +150,7 @@ fn side(node: &Node) -> Option<(&'static str, Side)> {
         NodeKind::Call(call) => {
             side.tool = Some(call.tool.clone());
             side.arguments = Some(call.edited().cloned().unwrap_or_else(|| Value::clone(&call.arguments)));
-            side.text = call.result.as_ref().map(|result| result_text(result).to_string()).unwrap_or_default();
+            side.text = call.result.as_ref().map(result_text).unwrap_or_default();
             "call"
         }
         _ => return None,

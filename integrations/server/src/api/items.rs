@@ -27,6 +27,15 @@ impl<T> List<T> {
 /// A run in a list.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct RunItem {
+    #[serde(flatten)]
+    row: RunRow,
+    /// The number of its pending items.
+    pending: usize,
+}
+
+/// What is known of a run without its log.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct RunRow {
     pub(crate) id: String,
     /// The title of its brain.
     pub(crate) brain: String,
@@ -64,8 +73,6 @@ pub(crate) struct RunItem {
     /// When something is due without a signal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) wake: Option<Time>,
-    /// The number of its pending items.
-    pub(crate) pending: usize,
 }
 
 /// The status of a run.
@@ -107,8 +114,13 @@ pub(crate) const fn head(row: &RunSummary) -> Seq {
 impl App {
     /// Returns what lists show of a run with this many pending items.
     pub(crate) async fn run_item(&self, row: &RunSummary, pending: usize) -> Result<RunItem, StoreError> {
+        Ok(RunItem { row: self.run_row(row).await?, pending })
+    }
+
+    /// Returns what is known of a run without its log.
+    pub(crate) async fn run_row(&self, row: &RunSummary) -> Result<RunRow, StoreError> {
         let live = self.client.worker(row).await?.is_some();
-        Ok(RunItem {
+        Ok(RunRow {
             id: row.run.to_string(),
             brain: row.brain.to_string(),
             version: row.version,
@@ -130,7 +142,6 @@ impl App {
             }),
             refused: row.refused.as_ref().map(value),
             wake: row.wake.map(Time),
-            pending,
         })
     }
 }

@@ -18,7 +18,6 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-#[expect(clippy::unused_async, reason = "handlers are async")]
 async fn alive(_: Call) -> Result<Response, Problem> {
     Ok("ok\n".into_response())
 }

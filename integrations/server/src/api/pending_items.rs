@@ -107,18 +107,18 @@ impl Allowed {
         Self { allowed: true, reason: None }
     }
 
-    pub(crate) fn no(reason: impl ToString) -> Self {
+    pub(crate) fn no(reason: &impl std::fmt::Display) -> Self {
         Self { allowed: false, reason: Some(reason.to_string()) }
     }
 
     /// Says whether a caller has the scope for something on this server.
     pub(crate) fn to(app: &App, caller: &Caller, scope: Scope) -> Self {
         if app.options.read_only {
-            Self::no("the server is read-only")
+            Self::no(&"the server is read-only")
         } else if caller.may(scope) {
             Self::yes()
         } else {
-            Self::no(format!("the caller lacks the scope `{scope}`"))
+            Self::no(&format!("the caller lacks the scope `{scope}`"))
         }
     }
 }

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::items::{RunItem, head, value};
+use super::items::{RunRow, head, value};
 use super::pending_items::{Allowed, PendingItem};
 use crate::app::App;
 use crate::auth::{Caller, Scope};
@@ -33,7 +33,7 @@ pub(super) fn routes() -> Vec<Route> {
 #[derive(Serialize, JsonSchema)]
 struct RunDetail {
     #[serde(flatten)]
-    item: RunItem,
+    row: RunRow,
     /// The options of its brain.
     options: Value,
     pending: Vec<PendingItem>,
@@ -50,7 +50,6 @@ struct RunDetail {
     #[serde(skip_serializing_if = "Option::is_none")]
     conversation_runs: Option<usize>,
     /// The latest forks of it.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     forks: Vec<String>,
 }
 
@@ -91,7 +90,7 @@ async fn run(call: Call) -> Result<Response, Problem> {
             None => None,
         },
         forks: forks(app, caller, row).await?,
-        item: app.run_item(row, items.len()).await?,
+        row: app.run_row(row).await?,
         pending,
     };
     let mut response = json(&detail)?;
@@ -112,7 +111,7 @@ fn actions(app: &App, caller: &Caller, state: &RunState) -> Actions {
         let signal = Signal { id: SignalId::new("question"), actor: positronic_core::record::Actor::default(), kind };
         let admitted = admit(state, &signal, app.now(), &|_, _| Ok(()));
         match admitted {
-            Err(refusal) if allowed.allowed => Allowed::no(refusal),
+            Err(refusal) if allowed.allowed => Allowed::no(&refusal),
             _ => allowed,
         }
     };

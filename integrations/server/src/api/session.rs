@@ -38,11 +38,14 @@ struct SessionItem {
     read_only: bool,
 }
 
-/// A code that the server has issued.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+/// Either a code that the server has issued, or a token.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 struct NewSession {
-    code: String,
+    /// A one-use code, which the command `serve` prints.
+    code: Option<String>,
+    /// A token, whose rights the session gets.
+    token: Option<String>,
 }
 
 async fn read(call: Call) -> Result<Response, Problem> {
@@ -51,13 +54,20 @@ async fn read(call: Call) -> Result<Response, Problem> {
 
 async fn begin(call: Call) -> Result<Response, Problem> {
     let callers = call.app.callers.as_ref().ok_or_else(no_sessions)?;
-    let NewSession { code } = call.json()?;
-    let now = call.app.now();
-    if !call.app.options.login.redeem(&code, now) {
-        return Err(Problem::new(ProblemType::Unauthenticated)
-            .detail("the code is unknown, has expired or was used; restart the server for another one"));
-    }
-    let (caller, cookie) = callers.begin(now)?;
+    let (now, login) = (call.app.now(), &call.app.options.login);
+    let (caller, cookie) = match call.json()? {
+        NewSession { code: Some(code), token: None } if login.redeem(&code, now) => {
+            callers.begin(login.person(), now).await?
+        }
+        NewSession { code: Some(_), token: None } => {
+            return Err(Problem::new(ProblemType::Unauthenticated)
+                .detail("the code is unknown, has expired or was used; restart the server for another one"));
+        }
+        NewSession { code: None, token: Some(token) } => callers.begin_with_token(&token, now).await?,
+        NewSession { .. } => {
+            return Err(Problem::new(ProblemType::InvalidBody).detail("expected either `code` or `token`"));
+        }
+    };
     let mut response = json(&item(&caller, &call))?;
     set_cookie(&mut response, &cookie);
     Ok(response)
@@ -65,7 +75,7 @@ async fn begin(call: Call) -> Result<Response, Problem> {
 
 async fn end(call: Call) -> Result<Response, Problem> {
     let callers = call.app.callers.as_ref().ok_or_else(no_sessions)?;
-    let cookie = callers.end(&call.parts);
+    let cookie = callers.end(&call.parts).await?;
     let mut response = StatusCode::NO_CONTENT.into_response();
     set_cookie(&mut response, &cookie);
     Ok(response)

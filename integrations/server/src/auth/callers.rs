@@ -1,51 +1,115 @@
-//! The callers that the router itself knows: browser sessions.
+//! The callers that the router itself knows: tokens, and sessions of browsers. Both are in the store, so they outlive the
+//! process.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
-use axum::http::header::COOKIE;
+use axum::http::header::{AUTHORIZATION, COOKIE};
 use axum::http::request::Parts;
 use futures::future::BoxFuture;
-use parking_lot::Mutex;
 use positronic_core::record::Timestamp;
-use positronic_core::runner::{Clock as _, SystemClock};
+use positronic_core::runner::Client;
+use positronic_core::store::{EntryFilter, StoreError};
+use serde::{Deserialize, Serialize};
 
 use super::login::{hash_of, secret};
+use super::tokens::Token;
 use super::{Authenticate, Caller, Scope};
 use crate::options::Options;
 use crate::problem::{Problem, ProblemType};
 
+/// The kind of the store's entries. Their keys are the hashes of the cookies' values.
+const KIND: &str = "session";
 /// How long a session is valid.
 const VALID: Duration = Duration::from_hours(30 * 24);
 
-/// Knows the callers of browser sessions.
+/// Knows the callers of tokens and of browser sessions.
 pub(crate) struct StoredCallers {
+    client: Client,
     /// The cookie's name, and whether the router is behind TLS.
     cookie: (&'static str, bool),
-    sessions: Mutex<HashMap<String, Caller>>,
+}
+
+/// A session of a browser.
+#[derive(Serialize, Deserialize)]
+struct Session {
+    expires: Timestamp,
+    login: LoggedIn,
+}
+
+/// How a browser was logged in.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum LoggedIn {
+    /// By a one-use code, in the name of the person who started the server.
+    Code { subject: String },
+    /// By a token, with the same rights for as long as it exists.
+    Token { id: String },
 }
 
 impl StoredCallers {
-    pub(crate) fn new(options: &Options) -> Self {
+    pub(crate) fn new(client: &Client, options: &Options) -> Self {
         let is_tls = options.public_url.as_ref().is_some_and(|url| url.scheme() == "https");
         let name = if is_tls { "__Host-positronic" } else { "positronic" };
-        Self { cookie: (name, is_tls), sessions: Mutex::default() }
+        Self { client: client.clone(), cookie: (name, is_tls) }
     }
 
-    /// Begins a session and returns its cookie.
-    pub(crate) fn begin(&self, now: Timestamp) -> Result<(Caller, String), Problem> {
+    /// Begins the session of a person who has used a one-use code, and returns its cookie.
+    pub(crate) async fn begin(&self, subject: &str, now: Timestamp) -> Result<(Caller, String), Problem> {
+        self.store(LoggedIn::Code { subject: subject.to_owned() }, now).await
+    }
+
+    /// Begins a session with the rights of a token, and returns its cookie.
+    pub(crate) async fn begin_with_token(&self, token: &str, now: Timestamp) -> Result<(Caller, String), Problem> {
+        let token = Token::authenticated(&self.client, token).await?;
+        let token = token.filter(|token| !token.caller().has_expired(now));
+        let token = token.ok_or_else(|| Problem::new(ProblemType::Unauthenticated).detail("the token is unknown"))?;
+        self.store(LoggedIn::Token { id: token.id }, now).await
+    }
+
+    async fn store(&self, login: LoggedIn, now: Timestamp) -> Result<(Caller, String), Problem> {
+        self.remove_expired(now).await?;
         let secret = secret().map_err(|error| Problem::new(ProblemType::Internal).detail(error))?;
-        let caller = Caller::service("local", Scope::ALL).expires(now.after(VALID));
-        self.sessions.lock().insert(hash_of(&secret), caller.clone());
+        let session = Session { expires: now.after(VALID), login };
+        let value = serde_json::to_value(&session).unwrap_or_default();
+        self.client.store().put_entry(KIND, &hash_of(&secret), &value, None).await?;
+        let caller = self.caller(session).await?.ok_or(ProblemType::Unauthenticated)?;
         Ok((caller, self.set_cookie(&secret, VALID)))
     }
 
-    /// Ends the session of a request and returns the cookie that removes it from the browser.
-    pub(crate) fn end(&self, parts: &Parts) -> String {
-        if let Some(secret) = self.session_of(parts) {
-            self.sessions.lock().remove(&hash_of(secret));
+    async fn remove_expired(&self, now: Timestamp) -> Result<(), StoreError> {
+        let store = self.client.store();
+        for entry in store.entries(&EntryFilter::builder().kind(KIND).build()).await? {
+            let session: Option<Session> = serde_json::from_value(entry.value).ok();
+            if session.is_none_or(|session| session.expires <= now) {
+                match store.remove_entry(KIND, &entry.key, entry.revision).await {
+                    Ok(()) | Err(StoreError::EntryChanged { .. }) => {}
+                    Err(error) => return Err(error),
+                }
+            }
         }
-        self.set_cookie("", Duration::ZERO)
+        Ok(())
+    }
+
+    /// Ends the session of a request and returns the cookie that removes it from the browser.
+    pub(crate) async fn end(&self, parts: &Parts) -> Result<String, Problem> {
+        if let Some(secret) = self.session_of(parts) {
+            let (store, key) = (self.client.store(), hash_of(secret));
+            if let Some(entry) = store.entry(KIND, &key).await? {
+                store.remove_entry(KIND, &key, entry.revision).await?;
+            }
+        }
+        Ok(self.set_cookie("", Duration::ZERO))
+    }
+
+    async fn caller(&self, session: Session) -> Result<Option<Caller>, StoreError> {
+        Ok(match session.login {
+            LoggedIn::Code { subject } => Some(Caller::service(subject, Scope::ALL).expires(session.expires)),
+            LoggedIn::Token { id } => Token::find(&self.client, &id).await?.map(|token| {
+                let caller = token.caller();
+                let expires = caller.expiry().map_or(session.expires, |expires| expires.min(session.expires));
+                caller.expires(expires)
+            }),
+        })
     }
 
     fn set_cookie(&self, value: &str, valid: Duration) -> String {
@@ -59,14 +123,29 @@ impl StoredCallers {
         let mut pairs = cookies.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
         pairs.find(|(name, _)| *name == self.cookie.0).map(|(_, value)| value)
     }
+
+    async fn of_request(&self, parts: &Parts) -> Result<Option<Caller>, StoreError> {
+        if let Some(header) = parts.headers.get(AUTHORIZATION) {
+            let Some(token) = header.to_str().ok().and_then(bearer) else { return Ok(None) };
+            return Ok(Token::authenticated(&self.client, token).await?.map(|token| token.caller()));
+        }
+        let Some(secret) = self.session_of(parts) else { return Ok(None) };
+        let Some(entry) = self.client.store().entry(KIND, &hash_of(secret)).await? else { return Ok(None) };
+        match serde_json::from_value(entry.value) {
+            Ok(session) => self.caller(session).await,
+            Err(_) => Ok(None),
+        }
+    }
+}
+
+/// Returns the token of an `Authorization` header.
+fn bearer(header: &str) -> Option<&str> {
+    let (scheme, token) = header.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
 }
 
 impl Authenticate for StoredCallers {
     fn authenticate<'a>(&'a self, request: &'a Parts) -> BoxFuture<'a, Result<Option<Caller>, Problem>> {
-        Box::pin(async {
-            let session = self.session_of(request).map(hash_of);
-            let caller = session.and_then(|hash| self.sessions.lock().get(&hash).cloned());
-            Ok(caller.filter(|caller| !caller.has_expired(SystemClock.now())))
-        })
+        Box::pin(async { Ok(self.of_request(request).await?) })
     }
 }

@@ -1,11 +1,15 @@
 //! Limits per caller: requests per minute, and open streams.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use governor::clock::Clock as _;
-use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
+use axum::http::{HeaderMap, HeaderValue};
+use governor::clock::{Clock as _, DefaultClock};
+use governor::middleware::StateInformationMiddleware;
+use governor::state::keyed::DefaultKeyedStateStore;
+use governor::{Quota, RateLimiter};
 use parking_lot::Mutex;
 
 use super::Caller;
@@ -17,7 +21,8 @@ const KNOWN: usize = 10_000;
 
 /// The limits of a router.
 pub(crate) struct Limits {
-    requests: DefaultKeyedRateLimiter<String>,
+    requests: RateLimiter<String, DefaultKeyedStateStore<String>, DefaultClock, StateInformationMiddleware>,
+    per_minute: NonZeroU32,
     streams: Arc<Mutex<HashMap<String, usize>>>,
     max_streams: usize,
 }
@@ -32,22 +37,40 @@ impl Limits {
     pub(crate) fn new(options: &Options) -> Self {
         let per_minute = NonZeroU32::new(options.requests_per_minute).unwrap_or(NonZeroU32::MIN);
         Self {
-            requests: RateLimiter::keyed(Quota::per_minute(per_minute)),
+            requests: RateLimiter::keyed(Quota::per_minute(per_minute)).with_middleware(),
+            per_minute,
             streams: Arc::default(),
             max_streams: options.max_streams,
         }
     }
 
-    /// Counts a request of a caller; requests without one count together.
-    pub(crate) fn request(&self, caller: Option<&Caller>) -> Result<(), Problem> {
+    /// Counts a request of a caller; requests without one count by their address. Returns how many are left.
+    pub(crate) fn request(&self, caller: Option<&Caller>, address: Option<IpAddr>) -> Result<u32, Problem> {
         if self.requests.len() > KNOWN {
             self.requests.retain_recent();
         }
-        let caller = caller.map_or_else(String::new, |caller| caller.subject().to_owned());
-        self.requests.check_key(&caller).map_err(|until| {
-            let wait = until.wait_time_from(self.requests.clock().now());
-            Problem::new(ProblemType::RateLimited).retry_after(wait.as_secs().saturating_add(1))
-        })
+        let key = match (caller, address) {
+            (Some(caller), _) => format!("caller {}", caller.subject()),
+            (None, Some(address)) => format!("address {address}"),
+            (None, None) => String::new(),
+        };
+        match self.requests.check_key(&key) {
+            Ok(state) => Ok(state.remaining_burst_capacity()),
+            Err(until) => {
+                let wait = until.wait_time_from(self.requests.clock().now());
+                Err(Problem::new(ProblemType::RateLimited).retry_after(wait.as_secs().saturating_add(1)))
+            }
+        }
+    }
+
+    /// Adds the headers of the limit (draft-ietf-httpapi-ratelimit-headers).
+    pub(crate) fn headers(&self, remaining: u32, headers: &mut HeaderMap) {
+        let policy = format!("\"requests\";q={};w=60", self.per_minute);
+        for (name, value) in [("ratelimit-policy", policy), ("ratelimit", format!("\"requests\";r={remaining};t=60"))] {
+            if let Ok(value) = HeaderValue::try_from(value) {
+                headers.insert(name, value);
+            }
+        }
     }
 
     /// Counts a stream of a caller until the permit is dropped.

@@ -15,7 +15,10 @@ const VALID: Duration = Duration::from_mins(15);
 /// Issues the one-use codes of a router. A command prints one in a URL's fragment, which browsers do not send; the page
 /// exchanges it for a session. Clones share the codes.
 #[derive(Debug, Clone, Default)]
-pub struct Login(Arc<Mutex<Vec<IssuedCode>>>);
+pub struct Login {
+    codes: Arc<Mutex<Vec<IssuedCode>>>,
+    person: Option<Arc<str>>,
+}
 
 #[derive(Debug)]
 struct IssuedCode {
@@ -24,6 +27,16 @@ struct IssuedCode {
 }
 
 impl Login {
+    /// Creates one that logs in a person; the log names that person.
+    pub fn of(person: impl Into<Arc<str>>) -> Self {
+        Self { person: Some(person.into()), ..Self::default() }
+    }
+
+    /// Returns the name of the person in the log.
+    pub(crate) fn person(&self) -> &str {
+        self.person.as_deref().unwrap_or("local")
+    }
+
     /// Issues a code that logs one browser in, within 15 minutes from `now` on, with all scopes and for all users' runs.
     ///
     /// # Errors
@@ -31,14 +44,14 @@ impl Login {
     /// An error if the system has no source of randomness.
     pub fn code(&self, now: Timestamp) -> Result<String, getrandom::Error> {
         let code = secret()?;
-        self.0.lock().push(IssuedCode { hash: hash_of(&code), expires: now.after(VALID) });
+        self.codes.lock().push(IssuedCode { hash: hash_of(&code), expires: now.after(VALID) });
         Ok(code)
     }
 
     /// Uses a code up, and returns whether it was valid.
     pub(crate) fn redeem(&self, code: &str, now: Timestamp) -> bool {
         let hash = hash_of(code);
-        let mut codes = self.0.lock();
+        let mut codes = self.codes.lock();
         codes.retain(|issued| issued.expires > now);
         let before = codes.len();
         codes.retain(|issued| !bool::from(issued.hash.as_bytes().ct_eq(hash.as_bytes())));

@@ -6,6 +6,7 @@ mod host;
 mod limits;
 mod login;
 mod site;
+mod tokens;
 
 use std::fmt;
 
@@ -22,6 +23,7 @@ pub(crate) use limits::Limits;
 pub use login::Login;
 pub(crate) use login::secret;
 pub(crate) use site::same_site;
+pub use tokens::{Token, TokenError};
 
 use crate::problem::Problem;
 

@@ -1,10 +1,11 @@
 //! The checks of a request in front of its handler, in the order of the crate's documentation.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Bytes, to_bytes};
-use axum::extract::Request;
+use axum::extract::{ConnectInfo, Request};
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::request::Parts;
 use axum::response::{IntoResponse as _, Response};
@@ -27,12 +28,7 @@ pub(super) async fn dispatch(
 ) -> Response {
     let answer = tokio::time::timeout(TIME_OUT, checked(app, route, params, request)).await;
     let answer = answer.unwrap_or_else(|_| Err(ProblemType::TimedOut.into()));
-    answer.unwrap_or_else(|problem| {
-        if problem.kind().status() >= 500 {
-            tracing::error!(route = ?route, problem = %problem.document(), "a request failed");
-        }
-        problem.into_response()
-    })
+    answer.unwrap_or_else(|problem| refused(route, &problem))
 }
 
 async fn checked(
@@ -57,13 +53,26 @@ async fn checked(
     {
         return Err(Problem::new(ProblemType::ScopeMissing).field("required", scopes));
     }
-    app.limits.request(caller.as_ref())?;
+    let address = parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip());
+    let remaining = app.limits.request(caller.as_ref(), address)?;
     let run = match (route.ownership, &caller) {
         (Ownership::Run, Some(caller)) => Some(owned(&app, caller, &params).await?),
         (Ownership::Run, None) | (Ownership::None, _) => None,
     };
     let body = read(&app, route, &parts, body).await?;
-    (route.handler)(Call { app, parts, params, body, caller, run }).await
+    let limits = Arc::clone(&app);
+    let answer = (route.handler)(Call { app, parts, params, body, caller, run }).await;
+    let mut response = answer.unwrap_or_else(|problem| refused(route, &problem));
+    limits.limits.headers(remaining, response.headers_mut());
+    Ok(response)
+}
+
+/// Answers with a problem, and logs a failure of the server.
+fn refused(route: &Route, problem: &Problem) -> Response {
+    if problem.kind().status() >= 500 {
+        tracing::error!(route = ?route, problem = %problem.document(), "a request failed");
+    }
+    problem.clone().into_response()
 }
 
 /// Finds the caller of a request.

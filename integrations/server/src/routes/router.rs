@@ -45,7 +45,7 @@ pub fn router(client: Client, options: Options) -> Router {
 
 /// Returns all routes.
 pub(crate) fn table() -> Vec<Route> {
-    [api::routes(), crate::problem_page::routes()].concat()
+    [api::routes(), crate::problem_page::routes(), crate::openapi::routes()].concat()
 }
 
 /// Checks the host, turns a panic into a problem document, and adds the headers of all answers.

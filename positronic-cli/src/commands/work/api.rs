@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use positronic_core::definition::BrainDefinition;
 use positronic_core::runner::{Client, Clock as _, NoRunner, Runner, Server, SystemClock};
 use positronic_server::webhooks::{Hooks, HttpTransport, PrivateAddresses, WebhookSender, WebhookService};
-use positronic_server::{Brains, Listener, Login, Options, Shutdown, Url};
+use positronic_server::{Brains, Listener, Login, Options, Shutdown, Token, Url};
 use serde_json::Value;
 
 use super::monitoring::Monitoring;
@@ -28,7 +28,8 @@ pub(crate) async fn serve(project: &Project, args: &ServeArgs, ui: &mut Ui) -> R
     let prices = price_table(args.model.prices.as_deref(), &ui.settings)?;
     let store = ProjectStore::open(ui).await?;
     let client = store.client();
-    let (login, shutdown) = (Login::default(), Shutdown::default());
+    let login = ui.settings.user.as_deref().map_or_else(Login::default, Login::of);
+    let shutdown = Shutdown::default();
     let monitoring = Monitoring::start(&store, ui)?;
     let webhooks = args.webhooks.as_deref().or(ui.settings.webhooks.as_deref());
     let hooks = webhooks.map_or_else(|| Ok(Hooks::default()), |path| read_webhooks(path, Settings::variable))?;
@@ -42,7 +43,7 @@ pub(crate) async fn serve(project: &Project, args: &ServeArgs, ui: &mut Ui) -> R
         .shutdown(shutdown.clone())
         .build();
     options.set_public_url(args.public_url.clone());
-    let listener = bind(args.listen).await?;
+    let listener = bind(args.listen, &client, ui).await?;
     let address = listener.address().map_err(|error| cannot_listen(args.listen, &error))?;
     let url = page_url(address, args.public_url.as_ref(), &login)?;
     let _sender = webhook_sender(&client, address, args)?;
@@ -83,12 +84,14 @@ fn webhook_sender(client: &Client, address: SocketAddr, args: &ServeArgs) -> Res
     })
 }
 
-async fn bind(address: SocketAddr) -> Result<Listener, Failure> {
-    if !address.ip().is_loopback() {
-        return Err(Failure::usage(format!(
-            "--listen {address} is reachable from other machines, and the store has no tokens"
-        ))
-        .hint("listen on 127.0.0.1"));
+/// Binds an address. Other machines may reach the server only if callers need tokens.
+async fn bind(address: SocketAddr, client: &Client, ui: &Ui) -> Result<Listener, Failure> {
+    if !address.ip().is_loopback() && Token::list(client).await?.is_empty() {
+        let message =
+            format!("--listen {address} is reachable from other machines, and the store has no access tokens");
+        return Err(Failure::usage(message)
+            .hint(format!("create one with: {}", ui.command(&["token", "create", "NAME"])))
+            .hint("or listen on 127.0.0.1"));
     }
     Listener::bind(address).await.map_err(|error| cannot_listen(address, &error))
 }

@@ -3,7 +3,7 @@
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::request::Parts;
-use axum::http::{Request, StatusCode};
+use axum::http::Request;
 use futures::future::BoxFuture;
 use positronic_core::record::{RunId, Seq};
 use positronic_core::runner::Client;

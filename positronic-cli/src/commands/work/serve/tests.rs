@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 
 use super::*;
 use crate::cli::ModelArgs;
-use crate::cli::OutputArgs;
 use crate::commands::tests::paper_ui;
 
 /// A plugin that answers the first time, and hangs when a run is resumed.

@@ -1,0 +1,131 @@
+//! Decisions of people.
+
+use axum::http::StatusCode;
+use positronic_core::record::Status;
+use positronic_server::Scope;
+use serde_json::json;
+
+use crate::support::{Shop, request};
+
+#[tokio::test]
+async fn approval_continues_the_run_in_the_name_of_the_caller() {
+    let shop = Shop::new();
+    let ann = shop.token(Some("ann"), &[Scope::Read, Scope::Run, Scope::Decide]).await;
+    let (run, id) = shop.waiting_run(&ann, 7).await;
+    let path = format!("/api/v1/runs/{run}/calls/{id}/decision");
+
+    let decided = shop.post(&ann, &path, json!({ "approve": true, "arguments": { "amount": 50 } })).await;
+
+    assert_eq!(decided.status, StatusCode::OK, "{decided:?}");
+    let decision = decided.json()["decision"].clone();
+    assert_eq!(decision["verdict"], "approved");
+    assert_eq!((&decision["by"], &decision["channel"]), (&json!("ann"), &json!("http")));
+    assert_eq!(decision["arguments"], json!({ "amount": 50 }));
+    shop.end(&run).await;
+    let row = shop.client.store().run(&run).await.unwrap();
+    assert_eq!(row.status, Status::Completed);
+    let log = shop.client.events(&run, positronic_core::record::Seq(0)).await.unwrap();
+    assert!(log.iter().any(|event| event.to_json().unwrap().contains("refunded 50")));
+}
+
+#[tokio::test]
+async fn lost_race_tells_what_was_decided_by_whom_and_when() {
+    let shop = Shop::new();
+    let ann = shop.token(Some("ann"), &[Scope::Read, Scope::Run, Scope::Decide]).await;
+    let boss = shop.token(Some("boss"), &Scope::ALL).await;
+    let (run, id) = shop.waiting_run(&ann, 7).await;
+    let path = format!("/api/v1/runs/{run}/calls/{id}/decision");
+    shop.post(&boss, &path, json!({ "reject": true, "reason": "too much" })).await;
+
+    let early = shop.post(&ann, &path, json!({ "approve": true })).await;
+    shop.end(&run).await;
+    let late = shop.post(&ann, &path, json!({ "approve": true })).await;
+
+    for answer in [early, late] {
+        assert_eq!(answer.problem(), "already-decided");
+        let decision = answer.json()["decision"].clone();
+        assert_eq!((&decision["verdict"], &decision["by"]), (&json!("rejected"), &json!("boss")), "{decision}");
+        assert_eq!(decision["reason"], "too much");
+        assert!(decision["at"].as_str().unwrap().ends_with('Z'), "{decision}");
+    }
+}
+
+#[tokio::test]
+async fn concurrent_decisions_are_accepted_once() {
+    let shop = Shop::new();
+    let token = shop.token(None, &Scope::ALL).await;
+    let (run, id) = shop.waiting_run(&token, 7).await;
+    let path = format!("/api/v1/runs/{run}/calls/{id}/decision");
+
+    let decide = |verdict: &'static str| shop.post(&token, &path, json!({ verdict: true }));
+    let (one, other, third) = tokio::join!(decide("approve"), decide("reject"), decide("approve"));
+
+    let mut statuses = [one.status, other.status, third.status].map(|status| status.as_u16());
+    statuses.sort_unstable();
+    assert_eq!(statuses, [200, 409, 409]);
+}
+
+#[tokio::test]
+async fn repeated_decision_gets_the_same_answer() {
+    let shop = Shop::new();
+    let token = shop.token(None, &Scope::ALL).await;
+    let (run, id) = shop.waiting_run(&token, 7).await;
+    let decide = |body| {
+        let mut request = request(&token, "POST", &format!("/api/v1/runs/{run}/calls/{id}/decision"), Some(body));
+        request.headers_mut().insert("idempotency-key", "click-1".parse().unwrap());
+        shop.send(request)
+    };
+
+    let first = decide(json!({ "approve": true })).await;
+    shop.end(&run).await;
+    let again = decide(json!({ "approve": true })).await;
+    let other = decide(json!({ "reject": true })).await;
+
+    assert_eq!(first.json(), again.json());
+    assert_eq!(again.header("idempotency-replayed"), "true");
+    assert_eq!(other.problem(), "key-reused");
+}
+
+#[tokio::test]
+async fn invalid_arguments_name_their_places_and_change_nothing() {
+    let shop = Shop::new();
+    let token = shop.token(None, &Scope::ALL).await;
+    let (run, id) = shop.waiting_run(&token, 7).await;
+    let path = format!("/api/v1/runs/{run}/calls/{id}/decision");
+
+    let misfit = shop.post(&token, &path, json!({ "approve": true, "arguments": { "amount": "all" } })).await;
+    let both = shop.post(&token, &path, json!({ "approve": true, "reject": true })).await;
+    let none = shop.post(&token, &path, json!({})).await;
+    let reply = shop.post(&token, &path, json!({ "reply": "yes" })).await;
+    let unknown = shop.post(&token, &format!("/api/v1/runs/{run}/calls/x/decision"), json!({ "approve": true })).await;
+
+    assert_eq!(misfit.problem(), "arguments-invalid");
+    assert_eq!(misfit.json()["errors"][0]["pointer"], "/amount", "{misfit:?}");
+    assert_eq!((both.problem(), none.problem()), ("invalid-body".to_owned(), "invalid-body".to_owned()));
+    assert_eq!(reply.problem(), "unprocessable");
+    assert_eq!(unknown.problem(), "unknown-call");
+    assert_eq!(shop.client.store().run(&run).await.unwrap().status, Status::Waiting);
+}
+
+#[tokio::test]
+async fn several_decisions_have_each_an_outcome() {
+    let shop = Shop::new();
+    let token = shop.token(None, &Scope::ALL).await;
+    let (one, first) = shop.waiting_run(&token, 1).await;
+    let (other, second) = shop.waiting_run(&token, 2).await;
+    let decisions = json!([
+        { "run": one, "id": first, "approve": true },
+        { "run": one, "id": "x", "approve": true },
+        { "run": "none", "id": second, "approve": true },
+        { "run": other, "id": second, "reject": true },
+    ]);
+
+    let outcomes = shop.post(&token, "/api/v1/decisions", decisions).await.json();
+
+    let items = outcomes["items"].as_array().unwrap();
+    let statuses: Vec<_> = items.iter().map(|item| item["status"].as_u64().unwrap()).collect();
+    assert_eq!(statuses, [200, 404, 404, 200], "{outcomes}");
+    assert_eq!(items[1]["problem"]["type"], "/problems/unknown-call");
+    shop.end(&one).await;
+    shop.end(&other).await;
+}

@@ -1,0 +1,115 @@
+//! Lists: pages, filters and counts.
+
+use std::collections::BTreeSet;
+
+use positronic_server::Scope;
+use serde_json::{Value, json};
+
+use crate::support::Shop;
+
+/// Reads a list page by page.
+async fn pages(shop: &Shop, token: &str, path: &str) -> Vec<Value> {
+    let (mut items, mut cursor) = (Vec::new(), String::new());
+    loop {
+        let page = shop.get(token, &format!("{path}{cursor}")).await.json();
+        items.extend(page["items"].as_array().unwrap_or_else(|| panic!("{page}")).clone());
+        match page["next"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => return items,
+        }
+    }
+}
+
+#[tokio::test]
+async fn pages_of_runs_have_each_run_once() {
+    let shop = Shop::new();
+    let token = shop.token(None, &[Scope::Read, Scope::Run]).await;
+    let mut started = BTreeSet::new();
+    for number in 0..5 {
+        started.insert(shop.waiting_run(&token, number).await.0.to_string());
+    }
+
+    for path in ["/api/v1/runs?limit=2", "/api/v1/runs?limit=2&needs=decision", "/api/v1/runs?limit=2&q=refund"] {
+        let listed = pages(&shop, &token, path).await;
+        let ids: BTreeSet<_> = listed.iter().map(|run| run["id"].as_str().unwrap().to_owned()).collect();
+        assert_eq!(ids, started, "{path}");
+        assert_eq!(listed.len(), 5, "{path}");
+        assert!(listed.is_sorted_by(|one, other| one["started"].as_str() >= other["started"].as_str()), "{path}");
+    }
+    let pending = pages(&shop, &token, "/api/v1/pending?limit=2").await;
+    assert_eq!(pending.len(), 5);
+    assert!(pending.is_sorted_by(|one, other| one["since"].as_str() <= other["since"].as_str()));
+}
+
+#[tokio::test]
+async fn cursor_continues_only_a_list_with_the_same_filter() {
+    let shop = Shop::new();
+    let token = shop.token(None, &[Scope::Read, Scope::Run]).await;
+    for number in 0..3 {
+        shop.waiting_run(&token, number).await;
+    }
+    let page = shop.get(&token, "/api/v1/runs?limit=1").await.json();
+    let next = page["next"].as_str().unwrap();
+
+    let same = shop.get(&token, &format!("/api/v1/runs?limit=2&cursor={next}")).await;
+    let other = shop.get(&token, &format!("/api/v1/runs?status=failed&cursor={next}")).await;
+    let broken = shop.get(&token, &format!("/api/v1/runs?cursor={}", &next[1..])).await;
+
+    assert_eq!(same.json()["items"].as_array().unwrap().len(), 2);
+    assert_eq!(other.problem(), "bad-cursor");
+    assert_eq!(broken.problem(), "bad-cursor");
+}
+
+#[tokio::test]
+async fn runs_are_filtered_and_counted() {
+    let shop = Shop::new();
+    let token = shop.token(None, &Scope::ALL).await;
+    let (waiting, _) = shop.waiting_run(&token, 1).await;
+    let (cancelled, _) = shop.waiting_run(&token, 2).await;
+    let cancel = json!({ "type": "cancel", "reason": "too late" });
+    shop.post(&token, &format!("/api/v1/runs/{cancelled}/signals"), cancel).await;
+    shop.end(&cancelled).await;
+
+    let ids = async |query: &str| {
+        let list = shop.get(&token, &format!("/api/v1/runs?{query}")).await.json();
+        let ids = list["items"].as_array().unwrap().iter().map(|run| run["id"].as_str().unwrap().to_owned());
+        ids.collect::<Vec<_>>()
+    };
+    assert_eq!(ids("status=waiting").await, [waiting.as_str()]);
+    assert_eq!(ids("status=cancelled,failed").await, [cancelled.as_str()]);
+    assert_eq!(ids("needs=decision").await, [waiting.as_str()]);
+    assert_eq!(ids("q=too%20late").await, [cancelled.as_str()]);
+    assert_eq!(ids("brain=Other").await, [""; 0]);
+    assert_eq!(ids("since=2100-01-01T00:00:00Z").await, [""; 0]);
+    let counts = shop.get(&token, "/api/v1/runs/counts").await.json();
+    assert_eq!((&counts["waiting"], &counts["cancelled"]), (&json!(1), &json!(1)), "{counts}");
+    assert_eq!(counts["capped"], false);
+}
+
+#[tokio::test]
+async fn events_are_listed_in_both_orders_and_searched() {
+    let shop = Shop::new();
+    let token = shop.token(None, &[Scope::Read, Scope::Run]).await;
+    let (run, _) = shop.waiting_run(&token, 1).await;
+    let log = shop.client.events(&run, positronic_core::record::Seq(0)).await.unwrap();
+    let all: Vec<u64> = log.iter().map(|event| event.seq.0).collect();
+    let path = format!("/api/v1/runs/{run}/events");
+    let seqs = async |query: &str| {
+        let listed = pages(&shop, &token, &format!("{path}?{query}")).await;
+        listed.iter().map(|event| event["seq"].as_u64().unwrap()).collect::<Vec<_>>()
+    };
+
+    assert_eq!(seqs("limit=2").await, all);
+    assert_eq!(seqs("limit=2&order=desc").await, all.iter().copied().rev().collect::<Vec<_>>());
+    assert_eq!(seqs("after=1&before=4").await, [2, 3]);
+    assert_eq!(seqs("type=BRAIN_START").await, [0]);
+    let asked = log.iter().find(|event| event.kind.name() == "LOOP_APPROVAL_REQUESTED").unwrap();
+    assert_eq!(seqs("q=IT%20COSTS%20money&type=LOOP_APPROVAL_REQUESTED").await, [asked.seq.0]);
+    assert!(seqs("path=Chat%2F0.0").await.contains(&asked.seq.0));
+
+    let mut lines = crate::support::request(&token, "GET", &path, None);
+    lines.headers_mut().insert("accept", "application/x-ndjson".parse().unwrap());
+    let exported = shop.send(lines).await;
+    let exported: Vec<_> = exported.text.lines().map(str::to_owned).collect();
+    assert_eq!(exported, log.iter().map(|event| event.to_json().unwrap()).collect::<Vec<_>>());
+}

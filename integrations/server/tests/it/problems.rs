@@ -1,0 +1,131 @@
+//! Every refusal is a problem document.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::{Request, StatusCode};
+use futures::future::BoxFuture;
+use positronic_core::definition::BrainDefinition;
+use positronic_core::runner::{NoRunner, Runner};
+use positronic_server::{Brains, Options, ProblemType, Scope};
+use serde_json::json;
+
+use crate::support::{Shop, request};
+
+#[tokio::test]
+async fn refusals_before_the_handler_are_problem_documents() {
+    let shop = Shop::new();
+    let token = shop.token(None, &Scope::ALL).await;
+    let call = async |method: &str, path: &str, body| shop.call(&token, method, path, body).await.problem();
+
+    assert_eq!(call("GET", "/api/v1/nothing", None).await, "not-found");
+    assert_eq!(call("PUT", "/api/v1/runs", None).await, "method-not-allowed");
+    assert_eq!(call("GET", "/api/v1/runs/none", None).await, "unknown-run");
+    assert_eq!(call("GET", "/api/v1/runs?state=failed", None).await, "invalid-query");
+    assert_eq!(call("GET", "/api/v1/runs?limit=10&limit=20", None).await, "invalid-query");
+    assert_eq!(call("GET", "/api/v1/runs?limit=0", None).await, "invalid-query");
+    assert_eq!(call("GET", "/api/v1/runs?limit=501", None).await, "invalid-query");
+    assert_eq!(call("GET", "/api/v1/runs?status=done", None).await, "invalid-query");
+    assert_eq!(call("GET", "/api/v1/runs?since=yesterday", None).await, "invalid-query");
+    assert_eq!(call("GET", "/api/v1/runs?cursor=x", None).await, "bad-cursor");
+    assert_eq!(call("POST", "/api/v1/runs", Some(json!([]))).await, "invalid-body");
+    assert_eq!(call("POST", "/api/v1/runs", None).await, "unsupported-media-type");
+    let broken = Request::builder().method("POST").uri("/api/v1/runs").header("host", "localhost");
+    let broken = broken.header("authorization", format!("Bearer {token}")).header("content-type", "application/json");
+    assert_eq!(shop.send(broken.body(Body::from("{")).unwrap()).await.problem(), "invalid-json");
+}
+
+#[tokio::test]
+async fn invalid_places_of_a_body_are_json_pointers() {
+    let shop = Shop::new();
+    let token = shop.token(None, &[Scope::Run]).await;
+    let body = json!({ "brain": 7, "tags": ["urgent"] });
+
+    let answer = shop.post(&token, "/api/v1/runs", body).await;
+
+    assert_eq!(answer.problem(), "invalid-body");
+    let document = answer.json();
+    let errors: Vec<_> = document["errors"].as_array().unwrap().iter().map(|error| &error["pointer"]).collect();
+    assert!(errors.contains(&&json!("/brain")), "{document}");
+    assert!(document.to_string().contains("tags"), "{document}");
+}
+
+#[tokio::test]
+async fn too_large_body_is_refused_with_and_without_a_length() {
+    let shop = Shop::open(|_| Options::builder().max_body_bytes(100).build());
+    let token = shop.token(None, &[Scope::Run]).await;
+    let body = json!({ "brain": "x".repeat(200) });
+
+    let announced = shop.post(&token, "/api/v1/runs", body.clone()).await;
+    let chunks = futures::stream::iter([Ok::<_, std::io::Error>(body.to_string())]);
+    let mut streamed = request(&token, "POST", "/api/v1/runs", Some(json!({})));
+    *streamed.body_mut() = Body::from_stream(chunks);
+    let streamed = shop.send(streamed).await;
+
+    for answer in [announced, streamed] {
+        assert_eq!(answer.problem(), "too-large");
+        assert_eq!(answer.json()["max_bytes"], 100);
+    }
+}
+
+#[tokio::test]
+async fn each_caller_has_its_own_rate() {
+    let shop = Shop::open(|_| Options::builder().requests_per_minute(3).build());
+    let (ann, ben) = (shop.token(Some("ann"), &[Scope::Read]).await, shop.token(Some("ben"), &[Scope::Read]).await);
+
+    let first = shop.get(&ann, "/api/v1/runs").await;
+    assert_eq!(first.header("ratelimit-policy"), "\"requests\";q=3;w=60");
+    assert_eq!(first.header("ratelimit"), "\"requests\";r=2;t=60");
+    shop.get(&ann, "/api/v1/runs").await;
+    shop.get(&ann, "/api/v1/runs").await;
+    let refused = shop.get(&ann, "/api/v1/runs").await;
+
+    assert_eq!(refused.problem(), "rate-limited");
+    assert!((1..=21).contains(&refused.header("retry-after").parse::<u64>().unwrap()), "{refused:?}");
+    assert_eq!(shop.get(&ben, "/api/v1/runs").await.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn every_type_has_a_page() {
+    let shop = Shop::new();
+    for kind in ProblemType::ALL {
+        let page = shop.get("", &format!("/problems/{}", kind.slug())).await;
+        assert_eq!(page.header("content-type"), "text/html; charset=utf-8");
+        assert!(page.text.contains(kind.title()), "{kind:?}");
+    }
+    assert_eq!(shop.get("", "/problems/none").await.problem(), "not-found");
+}
+
+/// Brains whose code panics.
+struct Broken;
+
+impl Brains for Broken {
+    fn definitions(&self) -> Vec<Arc<BrainDefinition>> {
+        panic!("the brains are broken")
+    }
+
+    fn runner<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Runner, NoRunner>> {
+        unreachable!()
+    }
+}
+
+#[tokio::test]
+async fn panic_is_a_problem_document_without_its_message() {
+    let shop = Shop::open(|_| Options::builder().brains(Broken).build());
+    let token = shop.token(None, &[Scope::Read]).await;
+
+    let answer = shop.get(&token, "/api/v1/brains").await;
+
+    assert_eq!(answer.problem(), "internal");
+    assert!(!answer.text.contains("broken"), "{}", answer.text);
+}
+
+#[tokio::test]
+async fn read_only_server_refuses_every_change() {
+    let shop = Shop::open(|runner| Options::builder().brains(runner).read_only(true).build());
+    let token = shop.token(None, &Scope::ALL).await;
+    let body = json!({ "brain": "Refund", "options": { "number": 7 } });
+
+    assert_eq!(shop.post(&token, "/api/v1/runs", body).await.problem(), "read-only");
+    assert_eq!(shop.get(&token, "/api/v1/session").await.json()["read_only"], true);
+}

@@ -1,0 +1,295 @@
+//! Starting, reading, signalling and forking runs.
+
+use axum::http::StatusCode;
+use positronic_core::record::{RunId, Seq};
+use positronic_server::Scope;
+use serde_json::{Value, json};
+
+use crate::support::{Answer, Shop, request};
+
+async fn keyed(shop: &Shop, token: &str, path: &str, key: &str, body: Value) -> Answer {
+    let mut request = request(token, "POST", path, Some(body));
+    request.headers_mut().insert("idempotency-key", key.parse().unwrap());
+    shop.send(request).await
+}
+
+fn order(number: u32) -> Value {
+    json!({ "brain": "Refund", "options": { "number": number } })
+}
+
+#[tokio::test]
+async fn repeated_start_returns_the_same_run_and_another_one_under_its_key_is_refused() {
+    let shop = Shop::new();
+    let (ann, ben) = (shop.token(Some("ann"), &[Scope::Run]).await, shop.token(Some("ben"), &[Scope::Run]).await);
+
+    let first = keyed(&shop, &ann, "/api/v1/runs", "order-7", order(7)).await;
+    let again = keyed(&shop, &ann, "/api/v1/runs", "order-7", order(7)).await;
+    let other = keyed(&shop, &ann, "/api/v1/runs", "order-7", order(8)).await;
+    let foreign = keyed(&shop, &ben, "/api/v1/runs", "order-7", order(8)).await;
+
+    assert_eq!(first.status, StatusCode::CREATED);
+    assert_eq!(first.header("idempotency-replayed"), "");
+    let id = first.json()["id"].as_str().unwrap().to_owned();
+    assert_eq!(first.header("location"), format!("runs/{id}"));
+    assert_eq!((again.json()["id"].as_str(), again.header("idempotency-replayed")), (Some(&*id), "true"));
+    assert_eq!(other.problem(), "key-reused");
+    assert_eq!(foreign.status, StatusCode::CREATED);
+    assert_ne!(foreign.json()["id"], id);
+}
+
+#[tokio::test]
+async fn start_checks_the_brain_and_its_options() {
+    let shop = Shop::new();
+    let token = shop.token(None, &[Scope::Run]).await;
+    let start = async |body| shop.post(&token, "/api/v1/runs", body).await;
+
+    assert_eq!(start(json!({ "brain": "Other" })).await.problem(), "unknown-brain");
+    let misfit = start(json!({ "brain": "Refund", "options": { "number": "seven" } })).await;
+    assert_eq!(misfit.problem(), "options-invalid");
+    assert_eq!(misfit.json()["errors"][0]["pointer"], "/options");
+    let runs = shop.client.store().runs(&positronic_core::store::RunFilter::default()).await.unwrap();
+    assert!(runs.is_empty());
+}
+
+#[tokio::test]
+async fn run_shows_what_waits_and_what_the_caller_may_do() {
+    let shop = Shop::new();
+    let ann = shop.token(Some("ann"), &[Scope::Read, Scope::Run]).await;
+    let boss = shop.token(None, &Scope::ALL).await;
+    let (run, id) = shop.waiting_run(&ann, 7).await;
+    let path = format!("/api/v1/runs/{run}");
+
+    let seen = shop.get(&ann, &path).await;
+    let detail = seen.json();
+
+    assert_eq!(detail["status"], "waiting");
+    assert_eq!(detail["options"], json!({ "number": 7 }));
+    assert_eq!(detail["brain_known"], true);
+    let item = &detail["pending"][0];
+    assert_eq!((&item["id"], &item["kind"], &item["tool"]), (&json!(id), &json!("approval"), &json!("refund")));
+    assert_eq!(item["arguments_schema"]["properties"]["amount"]["type"], "integer", "{item}");
+    assert_eq!(item["message"], "it costs money");
+    assert_eq!(item["allowed"]["reason"], "the caller lacks the scope `decide`");
+    assert_eq!(detail["actions"]["pause"]["reason"], "the caller lacks the scope `operate`");
+    let actions = shop.get(&boss, &path).await.json()["actions"].clone();
+    assert_eq!(actions["pause"], json!({ "allowed": true }));
+    assert_eq!(actions["resume"]["allowed"], false);
+    let mut known = request(&ann, "GET", &path, None);
+    known.headers_mut().insert("if-none-match", seen.header("etag").parse().unwrap());
+    assert_eq!(shop.send(known).await.status, StatusCode::NOT_MODIFIED);
+}
+
+#[tokio::test]
+async fn state_and_requests_are_read_as_of_an_event() {
+    let shop = Shop::new();
+    let token = shop.token(None, &Scope::ALL).await;
+    let (run, id) = shop.waiting_run(&token, 7).await;
+    shop.post(&token, &format!("/api/v1/runs/{run}/calls/{id}/decision"), json!({ "approve": true })).await;
+    shop.end(&run).await;
+    let path = format!("/api/v1/runs/{run}");
+
+    let early = shop.get(&token, &format!("{path}/state?at=1")).await;
+    assert_eq!(early.json()["at"], 1);
+    assert_eq!(early.header("cache-control"), "private, max-age=31536000, immutable");
+    assert_eq!(shop.get(&token, &format!("{path}/state?at=999")).await.problem(), "beyond-head");
+
+    let requests = shop.get(&token, &format!("{path}/requests")).await.json();
+    let seqs: Vec<_> = requests["items"].as_array().unwrap().iter().map(|row| row["seq"].as_u64().unwrap()).collect();
+    assert_eq!(seqs.len(), 2, "{requests}");
+    let second = shop.get(&token, &format!("{path}/requests/{}", seqs[1])).await.json();
+    assert_eq!(second["previous"], seqs[0]);
+    assert_eq!((&second["shared"], &second["same_head"]), (&json!(1), &json!(true)), "{second}");
+    assert_eq!(second["request"]["messages"].as_array().unwrap().len(), 3);
+    assert!(!second["curl"].as_str().unwrap().contains("sk-"));
+    assert_eq!(shop.get(&token, &format!("{path}/requests/0")).await.problem(), "beyond-head");
+    assert_eq!(shop.get(&token, &format!("{path}/requests/x")).await.problem(), "invalid-path");
+}
+
+#[tokio::test]
+async fn signals_pause_resume_and_cancel_and_are_accepted_once_per_key() {
+    let shop = Shop::new();
+    let token = shop.token(None, &Scope::ALL).await;
+    let (run, _) = shop.waiting_run(&token, 7).await;
+    let path = format!("/api/v1/runs/{run}/signals");
+    let cancel = json!({ "type": "cancel", "reason": "too late" });
+
+    let paused = keyed(&shop, &token, &path, "k1", json!({ "type": "pause" })).await;
+    let again = keyed(&shop, &token, &path, "k1", json!({ "type": "pause" })).await;
+    let reused = keyed(&shop, &token, &path, "k1", cancel.clone()).await;
+    let twice = shop.post(&token, &path, json!({ "type": "pause" })).await;
+    let resumed = shop.post(&token, &path, json!({ "type": "resume" })).await;
+    let cancelled = shop.post(&token, &path, cancel.clone()).await;
+    let late = shop.post(&token, &path, cancel).await;
+
+    assert_eq!(paused.json(), again.json());
+    assert_eq!(again.header("idempotency-replayed"), "true");
+    assert_eq!(reused.problem(), "key-reused");
+    assert_eq!(twice.problem(), "not-waiting");
+    assert_eq!((resumed.status, cancelled.status), (StatusCode::OK, StatusCode::OK), "{resumed:?}");
+    assert_eq!(late.problem(), "run-closed");
+    let events = shop.client.events(&run, Seq(0)).await.unwrap();
+    let actor = events.iter().find_map(|event| match &event.kind {
+        positronic_core::record::EventKind::BrainCancelled { actor, .. } => Some(actor.clone()),
+        _ => None,
+    });
+    let actor = actor.unwrap();
+    assert_eq!((actor.by.as_deref(), actor.channel.as_deref()), (Some("service"), Some("http")));
+}
+
+#[tokio::test]
+async fn fork_lists_what_runs_again_and_shares_the_past() {
+    let shop = Shop::new();
+    let token = shop.token(None, &Scope::ALL).await;
+    let (run, id) = shop.waiting_run(&token, 7).await;
+    shop.post(&token, &format!("/api/v1/runs/{run}/calls/{id}/decision"), json!({ "approve": true })).await;
+    shop.end(&run).await;
+    let path = format!("/api/v1/runs/{run}");
+
+    let preview = shop.get(&token, &format!("{path}/fork?from=Chat%2F0.0")).await.json();
+    let effects: Vec<_> = preview["rerun"].as_array().unwrap().iter().map(|effect| effect["kind"].clone()).collect();
+    assert_eq!(effects, [json!("tool"), json!("model")], "{preview}");
+    let body = json!({ "at": preview["at"], "options": { "number": 8 } });
+    let forked = keyed(&shop, &token, &format!("{path}/fork"), "f1", body.clone()).await;
+    let again = keyed(&shop, &token, &format!("{path}/fork"), "f1", body).await;
+    let reused = keyed(&shop, &token, &format!("{path}/fork"), "f1", json!({ "at": 0 })).await;
+    let rerun = shop.post(&token, &format!("{path}/rerun"), json!({ "from": "Chat" })).await;
+    let nowhere = shop.post(&token, &format!("{path}/rerun"), json!({ "from": "Elsewhere" })).await;
+
+    assert_eq!(forked.status, StatusCode::CREATED, "{forked:?}");
+    let new = RunId::new(forked.json()["id"].as_str().unwrap());
+    assert_eq!(forked.header("location"), format!("../{new}"));
+    assert_eq!(forked.json()["forked_from"], json!({ "run": run, "seq": preview["at"] }));
+    assert_eq!(again.json()["id"], forked.json()["id"]);
+    assert_eq!(again.header("idempotency-replayed"), "true");
+    assert_eq!(reused.problem(), "key-reused");
+    assert_eq!(rerun.status, StatusCode::CREATED, "{rerun:?}");
+    assert_eq!(nowhere.problem(), "unprocessable");
+    let forks = shop.get(&token, &path).await.json()["forks"].clone();
+    assert_eq!(forks.as_array().unwrap().len(), 2, "{forks}");
+    let diff = shop.get(&token, &format!("/api/v1/diff?a={run}&b={new}")).await.json();
+    assert_eq!(diff["diff"]["given"][1]["options"], json!({ "number": 8 }), "{diff}");
+    let rows = diff["rows"].as_array().unwrap();
+    assert!(rows.iter().any(|row| row["kind"] == "call" && row["same"] == false), "{rows:?}");
+    assert!(rows.iter().any(|row| row["kind"] == "message" && row["same"] == true), "{rows:?}");
+}
+
+#[tokio::test]
+async fn message_to_a_conversation_is_said_once_per_key() {
+    let shop = Shop::new();
+    let token = shop.token(Some("ann"), &[Scope::Read, Scope::Run, Scope::Decide]).await;
+    let path = "/api/v1/conversations/chat-1/messages";
+    let said = json!({ "brain": "Refund", "options": { "number": 1 }, "text": "Please." });
+
+    let first = keyed(&shop, &token, path, "m1", said.clone()).await;
+    let again = keyed(&shop, &token, path, "m1", said).await;
+    let reused =
+        keyed(&shop, &token, path, "m1", json!({ "brain": "Refund", "options": { "number": 1 }, "text": "No." })).await;
+
+    assert_eq!(first.status, StatusCode::CREATED, "{first:?}");
+    assert_eq!(again.json()["id"], first.json()["id"]);
+    assert_eq!(again.header("idempotency-replayed"), "true");
+    assert_eq!(reused.problem(), "key-reused");
+    let conversation = shop.get(&token, "/api/v1/conversations/chat-1").await.json();
+    assert_eq!(conversation["runs"].as_array().unwrap().len(), 1);
+    assert_eq!(conversation["user"], "ann");
+}
+
+#[tokio::test]
+async fn attached_file_is_downloaded_and_runs_nothing_in_a_browser() {
+    use base64::Engine as _;
+
+    let shop = Shop::new();
+    let token = shop.token(None, &[Scope::Read, Scope::Run]).await;
+    let page = "<script>alert(1)</script>";
+    let base64 = base64::engine::general_purpose::STANDARD.encode(page);
+    let files = json!([{ "name": "a b.html", "media_type": "text/html", "base64": base64 }]);
+    let said = json!({ "brain": "Refund", "options": { "number": 1 }, "text": "See.", "files": files });
+
+    let sent = shop.post(&token, "/api/v1/conversations/chat-1/messages", said).await;
+    let run = sent.json()["id"].as_str().unwrap().to_owned();
+    shop.end(&RunId::new(&run)).await;
+
+    let listed = shop.get(&token, &format!("/api/v1/runs/{run}/files")).await.json();
+    let hash = listed["items"][0]["sha256"].as_str().unwrap();
+    let file = shop.get(&token, &format!("/api/v1/runs/{run}/files/{hash}")).await;
+    assert_eq!(file.text, page);
+    assert_eq!(file.header("content-disposition"), "attachment; filename*=UTF-8''a%20b.html");
+    assert_eq!(file.header("content-security-policy"), "default-src 'none'; sandbox");
+    let other = shop.waiting_run(&token, 2).await.0;
+    assert_eq!(shop.get(&token, &format!("/api/v1/runs/{other}/files/{hash}")).await.problem(), "not-found");
+    let stolen = json!([{ "name": "x", "media_type": "text/html", "uri": format!("blob:{hash}") }]);
+    let said = json!({ "brain": "Refund", "options": { "number": 1 }, "text": "See.", "files": stolen });
+    assert_eq!(shop.post(&token, "/api/v1/conversations/chat-2/messages", said).await.problem(), "invalid-body");
+}
+
+#[tokio::test]
+async fn answers_have_the_fields_that_the_document_requires() {
+    let shop = Shop::new();
+    let token = shop.token(None, &Scope::ALL).await;
+    let (run, id) = shop.waiting_run(&token, 7).await;
+    shop.post(&token, &format!("/api/v1/runs/{run}/calls/{id}/decision"), json!({ "approve": true })).await;
+    shop.end(&run).await;
+    let (other, _) = shop.waiting_run(&token, 8).await;
+    let mut document = positronic_server::openapi();
+    let paths = document["paths"].take();
+    let places = [
+        ("/api/v1/runs", "/api/v1/runs".to_owned()),
+        ("/api/v1/runs/counts", "/api/v1/runs/counts".to_owned()),
+        ("/api/v1/runs/{run}", format!("/api/v1/runs/{run}")),
+        ("/api/v1/runs/{run}", format!("/api/v1/runs/{other}")),
+        ("/api/v1/runs/{run}/events", format!("/api/v1/runs/{run}/events")),
+        ("/api/v1/runs/{run}/timeline", format!("/api/v1/runs/{run}/timeline")),
+        ("/api/v1/runs/{run}/state", format!("/api/v1/runs/{run}/state?at=2")),
+        ("/api/v1/runs/{run}/requests", format!("/api/v1/runs/{run}/requests")),
+        ("/api/v1/runs/{run}/requests/{seq}", format!("/api/v1/runs/{run}/requests/4")),
+        ("/api/v1/runs/{run}/files", format!("/api/v1/runs/{run}/files")),
+        ("/api/v1/runs/{run}/fork", format!("/api/v1/runs/{run}/fork?at=3")),
+        ("/api/v1/diff", format!("/api/v1/diff?a={run}&b={other}")),
+        ("/api/v1/pending", "/api/v1/pending?context=3".to_owned()),
+        ("/api/v1/conversations", "/api/v1/conversations".to_owned()),
+        ("/api/v1/brains", "/api/v1/brains".to_owned()),
+        ("/api/v1/brains/{title}", "/api/v1/brains/Refund".to_owned()),
+        ("/api/v1/session", "/api/v1/session".to_owned()),
+    ];
+
+    for (listed, at) in places {
+        let answer = shop.get(&token, &at).await;
+        assert_eq!(answer.status, StatusCode::OK, "{at}: {answer:?}");
+        let schema = &paths[listed]["get"]["responses"]["200"]["content"]["application/json"]["schema"];
+        let mut schema = schema.clone();
+        schema["components"] = document["components"].clone();
+        let validator = jsonschema::validator_for(&schema).unwrap();
+        let errors: Vec<_> = validator.iter_errors(&answer.json()).map(|error| error.to_string()).collect();
+        assert!(errors.is_empty(), "{at}: {errors:?}");
+        // No field is there twice.
+        let fields = serde_json::from_str::<Fields>(&answer.text).unwrap();
+        assert!(fields.0.is_none(), "{at}: `{}` is there twice", fields.0.unwrap_or_default());
+    }
+}
+
+/// Finds a field of the outermost object that is there twice, which `Value` hides.
+struct Fields(Option<String>);
+
+impl<'de> serde::Deserialize<'de> for Fields {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visit;
+        impl<'de> serde::de::Visitor<'de> for Visit {
+            type Value = Fields;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
+                let (mut seen, mut twice) = (std::collections::BTreeSet::new(), None);
+                while let Some((name, _)) = map.next_entry::<String, Value>()? {
+                    if !seen.insert(name.clone()) {
+                        twice = Some(name);
+                    }
+                }
+                Ok(Fields(twice))
+            }
+        }
+        deserializer.deserialize_map(Visit)
+    }
+}

@@ -1,0 +1,149 @@
+//! Live streams: no gap, no duplicate, and an end.
+
+use axum::http::StatusCode;
+use positronic_core::record::Seq;
+use positronic_server::{Options, Scope, Shutdown};
+use serde_json::{Value, json};
+
+use crate::support::{Frame, Shop};
+
+fn seqs(frames: &[Frame]) -> Vec<u64> {
+    frames.iter().filter_map(|frame| frame.id).collect()
+}
+
+#[tokio::test]
+async fn follower_that_reconnects_at_any_event_gets_each_event_once_and_then_204() {
+    let shop = Shop::new();
+    let token = shop.token(None, &Scope::ALL).await;
+    let (run, id) = shop.waiting_run(&token, 7).await;
+    let path = format!("/api/v1/runs/{run}/events");
+    let (status, mut live) = shop.stream(&token, &path, None).await;
+    assert_eq!(status, StatusCode::OK);
+    let mut frames = Vec::new();
+    while let Some(frame) = live.next().await {
+        let has_settled = frame.event == "settled";
+        frames.push(frame);
+        if has_settled {
+            break;
+        }
+    }
+
+    shop.post(&token, &format!("/api/v1/runs/{run}/calls/{id}/decision"), json!({ "approve": true })).await;
+    frames.extend(live.all().await);
+
+    let next = shop.client.store().run(&run).await.unwrap().next;
+    assert_eq!(seqs(&frames), (0..next.0).collect::<Vec<_>>());
+    assert_eq!(frames.last().unwrap().event, "end");
+    assert!(frames.iter().all(|frame| frame.id.is_some() != matches!(&*frame.event, "delta" | "settled" | "end")));
+    for last in 0..next.0 - 1 {
+        let (_, rest) = shop.stream(&token, &path, Some(&last.to_string())).await;
+        assert_eq!(seqs(&rest.all().await), (last + 1..next.0).collect::<Vec<_>>());
+        let (_, rest) = shop.stream(&token, &format!("{path}?after={last}"), None).await;
+        assert_eq!(seqs(&rest.all().await), (last + 1..next.0).collect::<Vec<_>>());
+    }
+    let (status, _) = shop.stream(&token, &path, Some(&(next.0 - 1).to_string())).await;
+    assert_eq!(status, StatusCode::NO_CONTENT);
+}
+
+/// Replaces nodes as a page does.
+fn replace(view: &mut Vec<Value>, frame: &Frame) {
+    let data: Value = serde_json::from_str(&frame.data).unwrap();
+    assert_eq!(data["seq"].as_u64(), frame.id);
+    for node in data["nodes"].as_array().unwrap() {
+        let id = node["id"].as_u64().unwrap() as usize;
+        if id < view.len() {
+            view[id] = node.clone();
+        } else {
+            assert_eq!(id, view.len(), "a node is missing");
+            view.push(node.clone());
+        }
+    }
+}
+
+#[tokio::test]
+async fn view_that_follows_the_nodes_equals_the_timeline_from_any_reconnect_on() {
+    let shop = Shop::new();
+    let token = shop.token(None, &Scope::ALL).await;
+    let (run, id) = shop.waiting_run(&token, 7).await;
+    let path = format!("/api/v1/runs/{run}/timeline");
+    let early = shop.get(&token, &path).await.json();
+    let (_, mut live) = shop.stream(&token, &path, None).await;
+    let first = live.next().await.unwrap();
+
+    shop.post(&token, &format!("/api/v1/runs/{run}/calls/{id}/decision"), json!({ "approve": true })).await;
+    let mut frames = vec![first];
+    frames.extend(live.all().await);
+
+    let whole = shop.get(&token, &path).await.json();
+    let mut view = Vec::new();
+    frames.iter().filter(|frame| frame.event == "nodes").for_each(|frame| replace(&mut view, frame));
+    assert_eq!(json!(view), whole["timeline"]["nodes"]);
+
+    // A page that has read the timeline and then connects.
+    let mut view = early["timeline"]["nodes"].as_array().unwrap().clone();
+    let (_, rest) = shop.stream(&token, &path, Some(&early["head"].to_string())).await;
+    for frame in rest.all().await.iter().filter(|frame| frame.event == "nodes") {
+        replace(&mut view, frame);
+    }
+    assert_eq!(json!(view), whole["timeline"]["nodes"]);
+    let (status, _) = shop.stream(&token, &path, Some(&whole["head"].to_string())).await;
+    assert_eq!(status, StatusCode::NO_CONTENT);
+}
+
+#[tokio::test]
+async fn rows_are_streamed_when_they_change_to_those_who_see_them() {
+    let shop = Shop::new();
+    let ann = shop.token(Some("ann"), &[Scope::Read, Scope::Run]).await;
+    let ben = shop.token(Some("ben"), &[Scope::Read, Scope::Run]).await;
+    let (_, mut of_ann) = shop.stream(&ann, "/api/v1/stream", None).await;
+    let (_, mut of_ben) = shop.stream(&ben, "/api/v1/stream", None).await;
+    let (first, _) = shop.waiting_run(&ann, 1).await;
+    let (second, _) = shop.waiting_run(&ben, 2).await;
+
+    let row = |frame: Frame| serde_json::from_str::<Value>(&frame.data).unwrap();
+    assert_eq!(row(of_ann.next().await.unwrap())["id"], first.as_str());
+    assert_eq!(row(of_ben.next().await.unwrap())["id"], second.as_str());
+}
+
+#[tokio::test]
+async fn streams_of_a_caller_are_limited_and_end_at_the_shutdown() {
+    let shutdown = Shutdown::default();
+    let shop = Shop::open(|runner| Options::builder().brains(runner).max_streams(2).shutdown(shutdown.clone()).build());
+    let token = shop.token(None, &Scope::ALL).await;
+    let (run, _) = shop.waiting_run(&token, 7).await;
+    let path = format!("/api/v1/runs/{run}/events");
+
+    let (_, one) = shop.stream(&token, &path, None).await;
+    let (_, other) = shop.stream(&token, &path, None).await;
+    assert_eq!(shop.stream(&token, &path, None).await.0, StatusCode::TOO_MANY_REQUESTS);
+    drop(other);
+    let (status, _again) = shop.stream(&token, &path, None).await;
+    assert_eq!(status, StatusCode::OK);
+
+    shutdown.begin();
+
+    let frames = one.all().await;
+    assert!(frames.iter().all(|frame| frame.event != "end"), "{frames:?}");
+}
+
+#[tokio::test]
+async fn answer_to_a_message_is_streamed_from_the_message_on() {
+    let shop = Shop::new();
+    let token = shop.token(None, &Scope::ALL).await;
+    let said = json!({ "brain": "Refund", "options": { "number": 1 }, "text": "Please." });
+    let mut request = crate::support::request(&token, "POST", "/api/v1/conversations/chat-1/messages", Some(said));
+    request.headers_mut().insert("accept", "text/event-stream".parse().unwrap());
+
+    let mut frames = shop.frames(request).await;
+
+    let mut seen = Vec::new();
+    while let Some(frame) = frames.next().await {
+        seen.push(frame.event.clone());
+        if frame.event == "settled" {
+            break;
+        }
+    }
+    assert_eq!(seen.first().map(String::as_str), Some("BRAIN_START"));
+    assert!(seen.iter().any(|event| event == "LOOP_APPROVAL_REQUESTED"), "{seen:?}");
+    assert!(shop.client.store().runs(&positronic_core::store::RunFilter::default()).await.unwrap()[0].next > Seq(3));
+}
