@@ -35,6 +35,7 @@ pages! {
     restate: "docs/guide/restate.md",
     embedding: "docs/guide/embedding.md",
     serving: "docs/guide/serving.md",
+    webhooks: "docs/guide/webhooks.md",
     monitoring: "docs/guide/monitoring.md",
     command_line: "docs/guide/command-line.md",
     models: "docs/guide/models.md",

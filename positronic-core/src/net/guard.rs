@@ -53,7 +53,6 @@ impl AddressGuard {
 
     /// Creates the builder of an HTTP client that connects to allowed addresses only. A URL with an address instead of a
     /// name is not resolved: [`AddressGuard::check`] it before each request. Redirects are not followed.
-    #[must_use]
     pub fn client(&self) -> ClientBuilder {
         ClientBuilder::new()
             .dns_resolver(Arc::new(self.clone()))

@@ -124,16 +124,7 @@ impl Bench {
     }
 
     fn runner(&self) -> Runner {
-        self.runner_of(self.store.clone(), self.clock.clone())
-    }
-
-    fn runner_of(&self, store: impl EventStore, clock: impl Clock) -> Runner {
-        let says = |request: &positronic_core::record::ModelRequest| match request.path.as_str() {
-            "Work/0" => Reply::call("pay", json!({})),
-            _ => Reply::text("Done."),
-        };
-        let runner = Runner::builder().model(ScriptedModel::from_fn(says)).store(store);
-        runner.clock(clock).linger(Duration::ZERO).build()
+        runner_of(self.store.clone(), self.clock.clone())
     }
 
     fn client(&self) -> Client {
@@ -194,6 +185,15 @@ impl Bench {
         assert_eq!(all.len(), 1);
         all.remove(0)
     }
+}
+
+fn runner_of(store: impl EventStore, clock: impl Clock) -> Runner {
+    let says = |request: &positronic_core::record::ModelRequest| match request.path.as_str() {
+        "Work/0" => Reply::call("pay", json!({})),
+        _ => Reply::text("Done."),
+    };
+    let runner = Runner::builder().model(ScriptedModel::from_fn(says)).store(store);
+    runner.clock(clock).linger(Duration::ZERO).build()
 }
 
 fn gated() -> Brain<(), ()> {

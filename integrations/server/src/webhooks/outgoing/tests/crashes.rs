@@ -64,7 +64,7 @@ async fn crash_after_any_write_loses_no_delivery() {
             *left = left.saturating_sub(usize::from(is_write));
             is_dead.then_some(Duration::from_hours(1000))
         });
-        let first = bench.server_of(bench.runner_of(dying, bench.clock.clone()).client());
+        let first = bench.server_of(runner_of(dying, bench.clock.clone()).client());
         seconds(30).await;
         drop(first);
 
@@ -127,7 +127,7 @@ async fn events_of_a_machine_with_a_slow_clock_are_found() {
     drop(first);
 
     let behind = Behind(bench.clock.clone(), Duration::from_mins(8));
-    let runner = bench.runner_of(bench.store.clone(), behind).brain(gated());
+    let runner = runner_of(bench.store.clone(), behind).brain(gated());
     let run = runner.start(gated(), ()).await.unwrap();
     assert!(matches!(run.settled().await, Settled::Waiting(_)));
     let call: Path = "Work/0.0".parse().unwrap();
@@ -148,7 +148,7 @@ async fn store_that_fails_for_a_while_delays_notices() {
     let store = FaultyStore::new(bench.store.clone(), |_, _| None).reading(move |_| {
         failing.load(Ordering::Relaxed).then(|| StoreError::Failed { message: "no connection".to_owned() })
     });
-    let _server = bench.server_of(bench.runner_of(store, bench.clock.clone()).client());
+    let _server = bench.server_of(runner_of(store, bench.clock.clone()).client());
     seconds(3).await;
     fails.store(true, Ordering::Relaxed);
     let run = bench.waiting().await;
