@@ -208,6 +208,7 @@ fn problem_schema() -> Value {
             "title": { "type": "string" },
             "status": { "type": "integer" },
             "detail": { "type": "string" },
+            "instance": { "type": "string", "description": "The id of the request." },
             "errors": {
                 "type": "array",
                 "items": {

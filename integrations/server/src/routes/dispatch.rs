@@ -28,7 +28,7 @@ pub(super) async fn dispatch(
 ) -> Response {
     let answer = tokio::time::timeout(TIME_OUT, checked(app, route, params, request)).await;
     let answer = answer.unwrap_or_else(|_| Err(ProblemType::TimedOut.into()));
-    answer.unwrap_or_else(|problem| refused(route, &problem))
+    answer.unwrap_or_else(Problem::into_response)
 }
 
 async fn checked(
@@ -38,6 +38,9 @@ async fn checked(
     request: Request,
 ) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
+    if route.query.is_none() && route.path.starts_with("/api/") && parts.uri.query().is_some() {
+        return Err(Problem::new(ProblemType::InvalidQuery).detail("this resource has no parameters"));
+    }
     if route.is_unsafe() {
         same_site(&app.options, &parts)?;
         if app.options.read_only && route.access != Access::Public {
@@ -62,17 +65,9 @@ async fn checked(
     let body = read(&app, route, &parts, body).await?;
     let limits = Arc::clone(&app);
     let answer = (route.handler)(Call { app, parts, params, body, caller, run }).await;
-    let mut response = answer.unwrap_or_else(|problem| refused(route, &problem));
+    let mut response = answer.unwrap_or_else(Problem::into_response);
     limits.limits.headers(remaining, response.headers_mut());
     Ok(response)
-}
-
-/// Answers with a problem, and logs a failure of the server.
-fn refused(route: &Route, problem: &Problem) -> Response {
-    if problem.kind().status() >= 500 {
-        tracing::error!(route = ?route, problem = %problem.document(), "a request failed");
-    }
-    problem.clone().into_response()
 }
 
 /// Finds the caller of a request.
