@@ -12,7 +12,9 @@ use crate::routes::{Access, Call, Route, json};
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
-        Route::get("/api/v1/session", "Read who the caller is", read).access(Access::Known).returns::<SessionItem>(200),
+        Route::get("/api/v1/session", "Read who the caller is", read)
+            .access(Access::Authenticated)
+            .returns::<SessionItem>(200),
         Route::post("/api/v1/session", "Exchange a one-use code for a session cookie", begin)
             .access(Access::Public)
             .takes::<NewSession>()

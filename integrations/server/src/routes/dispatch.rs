@@ -49,7 +49,7 @@ async fn checked(
     }
     let caller = match route.access {
         Access::Public => None,
-        Access::Known | Access::Scopes(_) => Some(known(&app, &parts).await?),
+        Access::Authenticated | Access::Scopes(_) => Some(find_caller(&app, &parts).await?),
     };
     if let (Access::Scopes(scopes), Some(caller)) = (route.access, &caller)
         && !scopes.iter().any(|scope| caller.may(*scope))
@@ -59,7 +59,7 @@ async fn checked(
     let address = parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip());
     let remaining = app.limits.request(caller.as_ref(), address)?;
     let run = match (route.ownership, &caller) {
-        (Ownership::Run, Some(caller)) => Some(owned(&app, caller, &params).await?),
+        (Ownership::Run, Some(caller)) => Some(find_run(&app, caller, &params).await?),
         (Ownership::Run, None) | (Ownership::None, _) => None,
     };
     let body = read(&app, route, &parts, body).await?;
@@ -71,14 +71,14 @@ async fn checked(
 }
 
 /// Finds the caller of a request.
-async fn known(app: &App, parts: &Parts) -> Result<Caller, Problem> {
+async fn find_caller(app: &App, parts: &Parts) -> Result<Caller, Problem> {
     let caller = app.authenticate.authenticate(parts).await?;
     let caller = caller.filter(|caller| !caller.has_expired(app.now()));
     caller.ok_or_else(|| ProblemType::Unauthenticated.into())
 }
 
 /// Reads the row of the run in the path. The run of another user does not exist for the caller.
-async fn owned(app: &App, caller: &Caller, params: &[(String, String)]) -> Result<RunSummary, Problem> {
+async fn find_run(app: &App, caller: &Caller, params: &[(String, String)]) -> Result<RunSummary, Problem> {
     let id = params.iter().find(|(name, _)| name == "run").map_or("", |(_, value)| value.as_str());
     app.row(caller, &RunId::new(id)).await
 }

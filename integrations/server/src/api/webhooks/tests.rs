@@ -2,8 +2,8 @@
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
-use axum::http::request::Parts;
 use axum::http::Request;
+use axum::http::request::Parts;
 use futures::future::BoxFuture;
 use positronic_core::record::{RunId, Seq};
 use positronic_core::runner::Client;
