@@ -67,7 +67,6 @@ problem_types! {
     BeyondHead "beyond-head" 404 "The log has no such event." "The number is larger than that of the log's last event, or the event is of another kind.";
     UnknownWebhook "unknown-webhook" 404 "There is no such webhook or delivery." "The store has no outgoing webhook with this id, or no such delivery of it. `GET /api/v1/webhooks` lists them.";
     MethodNotAllowed "method-not-allowed" 405 "The method is not allowed here." "The resource exists, but not with this method; the header `Allow` lists its methods.";
-    NotAcceptable "not-acceptable" 406 "None of the accepted media types is available." "The resource is available as JSON, and where documented as `text/event-stream` or `application/x-ndjson`.";
     AlreadyDecided "already-decided" 409 "The call is already decided." "Another decision was recorded first. `decision` tells what was decided, by whom and when.";
     RunClosed "run-closed" 409 "The run has ended." "A run that has ended accepts no signals. Fork it to continue from an earlier event.";
     NotWaiting "not-waiting" 409 "The run does not wait for this." "The signal does not fit the current state of the run.";
@@ -163,9 +162,14 @@ impl Problem {
     /// Returns the document.
     #[must_use]
     pub fn document(&self) -> Value {
+        self.document_at("", None)
+    }
+
+    /// Returns the document of a request with this id, to a router with this path in front of its own.
+    pub(crate) fn document_at(&self, prefix: &str, request: Option<&str>) -> Value {
         let kind = self.kind;
         let mut document = json!({
-            "type": format!("/problems/{}", kind.slug()),
+            "type": format!("{prefix}/problems/{}", kind.slug()),
             "title": kind.title(),
             "status": kind.status(),
         });
@@ -175,6 +179,7 @@ impl Problem {
                 fields.insert("errors".to_owned(), json!(self.errors));
             }
             fields.extend(self.retry_after.map(|seconds| ("retry_after".to_owned(), seconds.into())));
+            fields.extend(request.map(|request| ("instance".to_owned(), format!("urn:request:{request}").into())));
             fields.extend(self.fields.clone());
         }
         document
@@ -200,6 +205,8 @@ impl IntoResponse for Problem {
         if self.kind == ProblemType::Unauthenticated {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
+        // The outermost layer knows the request.
+        response.extensions_mut().insert(self);
         response
     }
 }
