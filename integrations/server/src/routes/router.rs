@@ -42,6 +42,8 @@ pub fn router(client: Client, options: Options) -> Router {
         };
         router = router.route(path, on(filter, handler));
     }
+    #[cfg(feature = "ui")]
+    let router = router.merge(crate::ui::routes());
     router
         .fallback(|| async { Problem::new(ProblemType::NotFound) })
         .method_not_allowed_fallback(|| async { Problem::new(ProblemType::MethodNotAllowed) })
