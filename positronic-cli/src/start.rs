@@ -118,6 +118,8 @@ async fn dispatch(project: Option<&Project>, command: &Command, ui: &mut Ui) -> 
         Command::Chat(args) => commands::chat::chat(with_brains()?, args, ui).await,
         Command::Work(args) => commands::work::work(with_brains()?, args, ui).await,
         #[cfg(feature = "serve")]
+        Command::Inspect(args) => commands::inspect::inspect(args, ui).await,
+        #[cfg(feature = "serve")]
         Command::Serve(args) => commands::work::serve(with_brains()?, args, ui).await,
         #[cfg(feature = "serve")]
         Command::Token(args) => commands::token::token(args, ui).await,

@@ -25,6 +25,7 @@ pages! {
     waiting: "docs/guide/waiting.md",
     nested_brains: "docs/guide/nested-brains.md",
     conversations: "docs/guide/conversations.md",
+    schedules: "docs/guide/schedules.md",
     files: "docs/guide/files.md",
     plugins: "docs/guide/plugins.md",
     structured_actions: "docs/guide/structured-actions.md",

@@ -35,7 +35,8 @@ impl<T: Observer + ?Sized> Observer for Arc<T> {
     }
 }
 
-/// A durable sink that folds the events of runs into spans. Clones share them.
+/// A durable sink that folds the events of runs into spans. Clones share them. A runner has one, with all observers: the store
+/// knows it by its name.
 ///
 /// The store keeps its position in each run, so each span gets to the observers of one process, also what ended between
 /// two workers, or with a worker that died. What it needs of a run that another process has worked on, it reads from the
@@ -138,7 +139,7 @@ impl Runs {
 
 impl EventSink for Monitor {
     fn name(&self) -> &'static str {
-        "monitor"
+        "positronic-monitor"
     }
 
     fn is_durable(&self) -> bool {

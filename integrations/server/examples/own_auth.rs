@@ -22,7 +22,7 @@ use positronic_server::{Authenticate, Caller, Options, Problem, Scope, router};
 #[derive(Clone)]
 struct User(String);
 
-/// The service's middleware. A real one checks a session or a signed token; a header that anybody can send is no proof.
+/// The service's middleware. A real one checks a session or a signed token: any client can send this header.
 async fn find_user(mut request: Request, next: Next) -> Response {
     let user = request.headers().get("x-user").and_then(|user| user.to_str().ok()).map(|user| User(user.to_owned()));
     if let Some(user) = user {

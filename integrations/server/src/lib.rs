@@ -36,6 +36,8 @@ mod routes;
 mod serve;
 mod sse;
 mod time;
+#[cfg(feature = "ui")]
+mod ui;
 pub mod webhooks;
 
 pub use auth::{Authenticate, Caller, Login, Scope, Token, TokenError};

@@ -95,7 +95,7 @@ fn operation(route: &Route, generator: &mut SchemaGenerator) -> Value {
     };
     match route.access {
         Access::Public => add("security", json!([])),
-        Access::Known => add("security", json!([{ "token": [] }, { "session": [] }])),
+        Access::Authenticated => add("security", json!([{ "token": [] }, { "session": [] }])),
         Access::Scopes(scopes) => {
             add("security", json!([{ "token": [] }, { "session": [] }]));
             add("x-scopes", json!(scopes));
@@ -208,6 +208,7 @@ fn problem_schema() -> Value {
             "title": { "type": "string" },
             "status": { "type": "integer" },
             "detail": { "type": "string" },
+            "instance": { "type": "string", "description": "The id of the request." },
             "errors": {
                 "type": "array",
                 "items": {

@@ -64,10 +64,10 @@ problem_types! {
     UnknownRun "unknown-run" 404 "There is no such run." "The store has no run with this id, or it belongs to another user.";
     UnknownBrain "unknown-brain" 404 "There is no such brain." "This server has no brain with this title. `GET /api/v1/brains` lists them.";
     UnknownCall "unknown-call" 404 "There is no such pending item." "The run has and had no pending item with this id. `GET /api/v1/pending` lists the items.";
+    UnknownSchedule "unknown-schedule" 404 "There is no such schedule." "The store has no schedule with this id, or it belongs to another user. `GET /api/v1/schedules` lists them.";
     BeyondHead "beyond-head" 404 "The log has no such event." "The number is larger than that of the log's last event, or the event is of another kind.";
     UnknownWebhook "unknown-webhook" 404 "There is no such webhook or delivery." "The store has no outgoing webhook with this id, or no such delivery of it. `GET /api/v1/webhooks` lists them.";
     MethodNotAllowed "method-not-allowed" 405 "The method is not allowed here." "The resource exists, but not with this method; the header `Allow` lists its methods.";
-    NotAcceptable "not-acceptable" 406 "None of the accepted media types is available." "The resource is available as JSON, and where documented as `text/event-stream` or `application/x-ndjson`.";
     AlreadyDecided "already-decided" 409 "The call is already decided." "Another decision was recorded first. `decision` tells what was decided, by whom and when.";
     RunClosed "run-closed" 409 "The run has ended." "A run that has ended accepts no signals. Fork it to continue from an earlier event.";
     NotWaiting "not-waiting" 409 "The run does not wait for this." "The signal does not fit the current state of the run.";
@@ -80,6 +80,7 @@ problem_types! {
     WrongHost "wrong-host" 421 "The host name is not one of this server." "The header `Host` names a host under which this server is not known. `serve --public-url` adds one. The check keeps other sites from reaching a local server by DNS rebinding.";
     InvalidBody "invalid-body" 422 "The body does not match its schema." "`errors` lists each invalid place as a JSON pointer.";
     OptionsInvalid "options-invalid" 422 "The options do not fit the brain." "`errors` lists each invalid place as a JSON pointer.";
+    ScheduleInvalid "schedule-invalid" 422 "The times of the schedule are invalid." "`errors` lists the invalid place as a JSON pointer; for a cron expression, `position` is the byte at which its invalid field begins.";
     ArgumentsInvalid "arguments-invalid" 422 "The arguments or the payload are invalid." "The edited arguments, or the reply, do not match their schema; `errors` lists each invalid place as a JSON pointer.";
     Unprocessable "unprocessable" 422 "The request cannot be processed." "The request is well-formed and contradicts the object; `detail` tells why.";
     PayloadInvalid "payload-invalid" 422 "The payload of the webhook is invalid." "The request is genuine, but its payload cannot be decoded, lacks the identifier or the id of the delivery, or does not fit what the run waits for.";
@@ -163,9 +164,14 @@ impl Problem {
     /// Returns the document.
     #[must_use]
     pub fn document(&self) -> Value {
+        self.document_at("", None)
+    }
+
+    /// Returns the document of a request with this id, to a router with this path in front of its own.
+    pub(crate) fn document_at(&self, prefix: &str, request: Option<&str>) -> Value {
         let kind = self.kind;
         let mut document = json!({
-            "type": format!("/problems/{}", kind.slug()),
+            "type": format!("{prefix}/problems/{}", kind.slug()),
             "title": kind.title(),
             "status": kind.status(),
         });
@@ -175,6 +181,7 @@ impl Problem {
                 fields.insert("errors".to_owned(), json!(self.errors));
             }
             fields.extend(self.retry_after.map(|seconds| ("retry_after".to_owned(), seconds.into())));
+            fields.extend(request.map(|request| ("instance".to_owned(), format!("urn:request:{request}").into())));
             fields.extend(self.fields.clone());
         }
         document
@@ -200,6 +207,8 @@ impl IntoResponse for Problem {
         if self.kind == ProblemType::Unauthenticated {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
+        // The outermost layer knows the request.
+        response.extensions_mut().insert(self);
         response
     }
 }

@@ -59,7 +59,7 @@ pub(crate) fn stream(call: &Call, events: impl Stream<Item = Event> + Send + 'st
 }
 
 /// Answers a client that has seen all events of a run that is over: it does not connect again.
-pub(crate) fn nothing_more() -> Response {
+pub(crate) fn no_content() -> Response {
     StatusCode::NO_CONTENT.into_response()
 }
 

@@ -76,6 +76,9 @@ pub(crate) enum Command {
     /// Create, list or revoke access tokens for the API of `serve`
     #[cfg(feature = "serve")]
     Token(super::TokenArgs),
+    /// Show an exported run in the inspector page, read-only
+    #[cfg(feature = "serve")]
+    Inspect(super::InspectArgs),
     /// List runs, the last started first
     Runs(RunsArgs),
     /// List items of all runs that wait for a person, the oldest first

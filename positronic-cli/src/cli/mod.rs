@@ -31,6 +31,8 @@ pub(crate) use exit::{EXIT_CODES, Exit};
 pub(crate) use json::no_json;
 pub(crate) use models::{ModelsArgs, ModelsCheckArgs, ModelsCommand};
 pub(crate) use names::check_name;
+#[cfg(feature = "serve")]
+pub(crate) use runs::InspectArgs;
 pub(crate) use runs::{
     DiffArgs, EventsArgs, ExportArgs, FilesArgs, ForkArgs, ImportArgs, InboxArgs, PruneArgs, RecordArgs, ReportArgs,
     RunsArgs, StateArgs, TriggersArgs, WatchArgs,

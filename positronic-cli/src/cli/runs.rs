@@ -258,6 +258,16 @@ pub(crate) struct ImportArgs {
     pub(crate) json: bool,
 }
 
+#[cfg(feature = "serve")]
+#[derive(Debug, Args)]
+pub(crate) struct InspectArgs {
+    /// A file written by `export`; `-` for stdin
+    pub(crate) file: PathBuf,
+    /// Address to listen on, of this machine only; port 0 chooses a free one
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:0")]
+    pub(crate) listen: std::net::SocketAddr,
+}
+
 /// Parses a call with its result.
 fn result(text: &str) -> Result<(String, String), String> {
     let (call, value) = text.split_once('=').ok_or("expected CALL=JSON, such as Chat/0.0=12")?;

@@ -54,10 +54,17 @@ struct Blob {
 }
 
 /// The content of an exported run.
-struct Exported {
+pub(super) struct Exported {
     header: Header,
     log: Vec<Arc<Event>>,
     blobs: Vec<Vec<u8>>,
+}
+
+#[cfg(feature = "serve")]
+impl Exported {
+    pub(super) const fn run(&self) -> &RunId {
+        &self.header.run
+    }
 }
 
 pub(crate) async fn export(args: &ExportArgs, ui: &mut Ui) -> Result<Exit, Failure> {
@@ -91,18 +98,10 @@ pub(crate) async fn export(args: &ExportArgs, ui: &mut Ui) -> Result<Exit, Failu
 }
 
 pub(crate) async fn import(args: &ImportArgs, ui: &mut Ui) -> Result<Exit, Failure> {
-    let (file, bytes) = match args.file.as_os_str() == "-" {
-        true => (Path::new("stdin"), stdin(ui)),
-        false => (args.file.as_path(), fs::read(&args.file)),
-    };
-    let bytes = bytes.map_err(Failure::file(file, "cannot read"))?;
-    let Exported { header, log, blobs } = read(file, &bytes)?;
+    let exported = read_exported(&args.file, ui)?;
+    let header = &exported.header;
     let store = ProjectStore::open(ui).await?;
-    // The bytes first, so that no stored run references missing ones.
-    for bytes in blobs {
-        store.client().put_blob(bytes).await?;
-    }
-    store.client().import(&header.run, &log).await.map_err(|error| match error {
+    add(&exported, &store).await.map_err(|error| match error {
         StoreError::Conflict { .. } => {
             Failure::refused(format!("{} already has the run {}", store.location, header.run))
                 .hint(format!("`{}` shows it", ui.command(&["show", header.run.as_str()])))
@@ -110,7 +109,24 @@ pub(crate) async fn import(args: &ImportArgs, ui: &mut Ui) -> Result<Exit, Failu
         StoreError::NoRunBefore { .. } => Failure::refused(error),
         other => other.into(),
     })?;
-    report(&header, args.json, &format!("imported the run {} of {}", header.run, header.brain), ui)
+    report(header, args.json, &format!("imported the run {} of {}", header.run, header.brain), ui)
+}
+
+/// Reads and checks an exported run; `-` reads stdin.
+pub(super) fn read_exported(file: &Path, ui: &mut Ui) -> Result<Exported, Failure> {
+    let (file, bytes) = match file.as_os_str() == "-" {
+        true => (Path::new("stdin"), stdin(ui)),
+        false => (file, fs::read(file)),
+    };
+    read(file, &bytes.map_err(Failure::file(file, "cannot read"))?)
+}
+
+/// Adds an exported run to a store: its files first, so that no stored run references missing ones.
+pub(super) async fn add(exported: &Exported, store: &ProjectStore) -> Result<(), StoreError> {
+    for bytes in &exported.blobs {
+        store.client().put_blob(bytes.clone()).await?;
+    }
+    store.client().import(&exported.header.run, &exported.log).await.map(drop)
 }
 
 fn stdin(ui: &mut Ui) -> io::Result<Vec<u8>> {

@@ -32,5 +32,5 @@ pub use record::{
     StartedTick,
 };
 pub use spec::{DateRange, Interval, ScheduleSpec, SpecError};
-pub(crate) use tick::time_key;
 pub use tick::{Tick, TickOutcome, TickReason};
+pub(crate) use tick::{tick_key, time_key};

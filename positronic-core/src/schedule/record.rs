@@ -192,11 +192,7 @@ impl ScheduleRecord {
     ///
     /// [`SpecError`] if the specification is invalid.
     pub fn advance(&mut self, now: Timestamp, observed: &Observed) -> Result<(), SpecError> {
-        let Observed { ended, begun, known } = observed;
-        for tick in begun {
-            self.started(tick, now)?;
-        }
-        self.note_ends(now, ended);
+        self.observe(now, observed)?;
         if self.paused.is_none() {
             // The clock went back: the times between have ticks already.
             self.decided = self.decided.min(now);
@@ -206,13 +202,22 @@ impl ScheduleRecord {
             }
             self.decided = due.last().unwrap_or(self.decided);
             let is_new = |time: &Timestamp| {
-                !known.contains(time) && !self.queue.iter().any(|tick| tick.is(*time, TickCause::Scheduled))
+                !observed.known.contains(time) && !self.queue.iter().any(|tick| tick.is(*time, TickCause::Scheduled))
             };
             let new: Vec<_> = due.times.into_iter().filter(is_new).collect();
             self.expire(now);
             self.decide(&new, now);
         }
         self.plan(now)
+    }
+
+    /// Notes which runs have begun and ended.
+    pub(crate) fn observe(&mut self, now: Timestamp, observed: &Observed) -> Result<(), SpecError> {
+        for tick in &observed.begun {
+            self.started(tick, now)?;
+        }
+        self.note_ends(now, &observed.ended);
+        Ok(())
     }
 
     /// Removes ended runs, and pauses the schedule after too many failures.

@@ -80,6 +80,8 @@ pub enum SpecError {
     /// A cron expression is invalid.
     #[error("the cron expression `{expression}` is invalid: {error}")]
     Cron {
+        /// Its place among the cron expressions.
+        index: usize,
         /// The expression.
         expression: String,
         /// What is invalid, and where.

@@ -28,6 +28,12 @@ pub struct Tick {
     pub(crate) change: u64,
 }
 
+/// Returns the key of the tick with a nominal time and a cause. A time that is filled in has the schedule's own tick.
+pub(crate) fn tick_key(nominal: Timestamp, cause: TickCause) -> String {
+    let manual = if cause == TickCause::Manual { "-manual" } else { "" };
+    format!("{}{manual}", time_key(nominal))
+}
+
 /// Formats a time so that texts have the order of times: RFC 3339 with microseconds.
 pub(crate) fn time_key(time: Timestamp) -> String {
     format!("{:.6}", jiff::Timestamp::from_microsecond(time.0.max(0)).unwrap_or_default())
@@ -107,8 +113,7 @@ impl fmt::Display for TickReason {
 impl Tick {
     /// Returns the key under which a store lists it: its nominal time in RFC 3339, so that keys have the order of times.
     pub(crate) fn key(&self) -> String {
-        let manual = if self.cause == TickCause::Manual { "-manual" } else { "" };
-        format!("{}{manual}", time_key(self.nominal))
+        tick_key(self.nominal, self.cause)
     }
 
     /// Returns the tick as its run knows it.

@@ -29,8 +29,8 @@ pub(super) struct Times {
 impl Times {
     /// Parses a specification.
     pub(super) fn of(spec: &ScheduleSpec) -> Result<Self, SpecError> {
-        let parse = |text: &String| {
-            CronExpression::parse(text).map_err(|error| SpecError::Cron { expression: text.clone(), error })
+        let parse = |(index, text): (usize, &String)| {
+            CronExpression::parse(text).map_err(|error| SpecError::Cron { index, expression: text.clone(), error })
         };
         if spec.cron.is_empty() && spec.every.is_empty() && spec.at.is_empty() {
             return Err(SpecError::Empty);
@@ -42,7 +42,7 @@ impl Times {
             return Err(SpecError::Jitter);
         }
         Ok(Self {
-            cron: spec.cron.iter().map(parse).collect::<Result<_, _>>()?,
+            cron: spec.cron.iter().enumerate().map(parse).collect::<Result<_, _>>()?,
             every: spec.every.clone(),
             at: spec.at.clone(),
             zone: zone(spec)?,

@@ -10,7 +10,7 @@ use positronic_core::record::{Path, RunId};
 use positronic_opentelemetry::traces::SpanContexts;
 use serde_json::json;
 
-use crate::traces::Bench;
+use crate::machines::Bench;
 
 struct Shop {
     contexts: SpanContexts,

@@ -15,7 +15,7 @@ use positronic_opentelemetry::spans::Span;
 use positronic_opentelemetry::{Monitor, Observer};
 use serde_json::json;
 
-use crate::traces::{Bench, gated, path, pays};
+use crate::machines::{Bench, gated, path, pays};
 
 /// Collects spans.
 #[derive(Clone, Default)]

@@ -4,6 +4,7 @@
 mod bench;
 mod contexts;
 mod delivery;
+mod machines;
 mod metrics;
 mod prometheus;
 mod receiver;

@@ -15,8 +15,8 @@ use positronic_opentelemetry::Monitor;
 use positronic_opentelemetry::instruments::Instruments;
 use serde_json::json;
 
+use crate::machines::{Bench, gated, path};
 use crate::receiver::texts;
-use crate::traces::{Bench, gated, path};
 
 /// A run that has ended after an approval, and one that waits for one.
 pub(crate) async fn two_runs(bench: &Bench, monitor: Monitor) {

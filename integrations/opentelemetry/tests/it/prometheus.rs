@@ -8,8 +8,8 @@ use positronic_core::testing::FaultyStore;
 use positronic_opentelemetry::Monitor;
 use positronic_opentelemetry::metrics::Metrics;
 
+use crate::machines::Bench;
 use crate::metrics::two_runs;
-use crate::traces::Bench;
 
 /// The values that are not buckets, without comments.
 fn values(text: &str) -> String {

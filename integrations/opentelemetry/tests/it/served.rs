@@ -12,8 +12,8 @@ use positronic_opentelemetry::metrics::{CONTENT_TYPE, Metrics};
 use positronic_server::{Authenticate, Caller, Options, Problem, Scope, router};
 use tower::ServiceExt as _;
 
+use crate::machines::Bench;
 use crate::metrics::two_runs;
-use crate::traces::Bench;
 
 /// Takes the header `x-caller` as the user; without it, the caller is a service.
 struct Header;

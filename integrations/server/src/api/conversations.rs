@@ -120,7 +120,7 @@ async fn send(call: Call) -> Result<Response, Problem> {
     if rows.first().is_some_and(|last| !caller.sees(last)) {
         return Err(ProblemType::NotFound.into());
     }
-    if let Some((run, from, is_same)) = said_before(app, rows.first(), &message_id, &body.text).await? {
+    if let Some((run, from, is_same)) = find_message(app, rows.first(), &message_id, &body.text).await? {
         if !is_same {
             return Err(ProblemType::KeyReused.into());
         }
@@ -144,7 +144,7 @@ async fn send(call: Call) -> Result<Response, Problem> {
 
 /// Finds a message under an id in the last run of a conversation: the run, the number of its event, and whether the text is
 /// the same.
-async fn said_before(
+async fn find_message(
     app: &App,
     last: Option<&RunSummary>,
     id: &str,

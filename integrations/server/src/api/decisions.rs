@@ -14,7 +14,7 @@ use super::idempotency::Key;
 use super::items::List;
 use super::pending_items::{arguments_schema, question_id};
 use super::questions::DecisionItem;
-use super::signals::says_the_same;
+use super::signals::has_same_content;
 use crate::app::{App, errors_of};
 use crate::auth::Scope;
 use crate::problem::{FieldError, Problem, ProblemType};
@@ -201,7 +201,7 @@ async fn decide(
             return Err(app.why_not_pending(run, id).await);
         };
         let events = app.client.store().read(run, seq, 1).await?;
-        let is_same = events.first().is_some_and(|event| says_the_same(event, &restated(decision, &event.path)));
+        let is_same = events.first().is_some_and(|event| has_same_content(event, &as_signal(decision, &event.path)));
         return if is_same { Ok((decided(app, run, seq).await?, true)) } else { Err(ProblemType::KeyReused.into()) };
     };
     let pending = &item.pending;
@@ -223,7 +223,7 @@ async fn decided(app: &App, run: &RunId, seq: Seq) -> Result<Decided, Problem> {
 }
 
 /// Returns the signal of a decision that is no longer pending, to compare it with the accepted one.
-fn restated(decision: NewDecision, call: &Path) -> SignalKind {
+fn as_signal(decision: NewDecision, call: &Path) -> SignalKind {
     let NewDecision { arguments, reject, reason, grant, reply, .. } = decision;
     let call = call.clone();
     match (grant, reply) {

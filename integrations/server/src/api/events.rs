@@ -205,7 +205,7 @@ fn follow(call: &Call, after: Option<u64>, selection: Selection) -> Result<Respo
     let seen = sse::last_seen(call, after)?;
     let from = seen.map_or(Seq(0), Seq::next);
     if row.status.is_over() && from >= row.next {
-        return Ok(sse::nothing_more());
+        return Ok(sse::no_content());
     }
     let events = updates(&call.app.client, &row.run, from).map(move |update| match update {
         Update::Event(event) => match selection.line(&event) {

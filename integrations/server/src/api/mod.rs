@@ -21,6 +21,8 @@ mod questions;
 mod requests;
 mod run;
 mod runs;
+mod schedule_body;
+mod schedules;
 mod session;
 mod signals;
 mod start;
@@ -50,6 +52,7 @@ pub(crate) fn routes() -> Vec<Route> {
         decisions::routes(),
         conversations::routes(),
         live::routes(),
+        schedules::routes(),
         session::routes(),
         hooks::routes(),
         webhooks::routes(),

@@ -1,16 +1,19 @@
 //! `/pending`: what waits, in all runs.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use axum::response::Response;
-use positronic_core::record::RunId;
-use positronic_core::store::{PendingCursor, PendingFilter, PendingItem as StoredItem};
+use positronic_core::record::{RunId, Status};
+use positronic_core::store::{
+    PendingCursor, PendingFilter, PendingItem as StoredItem, RunFilter, RunPages, StoreError,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::items::List;
 use super::pending_items::{Kind, PendingItem};
 use super::runs::page;
+use crate::app::App;
 use crate::cursor;
 use crate::problem::{Problem, ProblemType};
 use crate::routes::{Call, Route, json};
@@ -60,21 +63,16 @@ async fn list(call: Call) -> Result<Response, Problem> {
     let wanted = (&query.kind, &query.run);
     filter.after = query.cursor.as_ref().map(|text| cursor::decode::<PendingCursor>(text, &wanted)).transpose()?;
     let (mut items, mut more) = (Vec::<StoredItem>::new(), false);
-    let mut seen: HashMap<RunId, bool> = HashMap::new();
+    let own = match caller.only_user() {
+        Some(user) if filter.run.is_none() => Some(open_runs(app, user).await?),
+        _ => None,
+    };
     'pages: loop {
         let chunk = app.client.store().pending(&filter).await?;
         let is_last = chunk.len() < CHUNK;
         filter.after = chunk.last().map(StoredItem::cursor);
         for item in chunk.into_iter().filter(|item| kinds.is_empty() || kinds.contains(&Kind::of(&item.pending.kind))) {
-            let is_seen = match seen.get(&item.run) {
-                Some(known) => *known,
-                None => {
-                    let is_seen = caller.only_user().is_none() || app.row(caller, &item.run).await.is_ok();
-                    seen.insert(item.run.clone(), is_seen);
-                    is_seen
-                }
-            };
-            if !is_seen {
+            if own.as_ref().is_some_and(|own| !own.contains(&item.run)) {
                 continue;
             }
             if items.len() == limit {
@@ -101,6 +99,13 @@ async fn list(call: Call) -> Result<Response, Problem> {
         shown.push(app.pending_item(caller, item, state, context).await?);
     }
     json(&List { items: shown, next })
+}
+
+/// Returns the runs of a user that are not over.
+async fn open_runs(app: &App, user: &str) -> Result<HashSet<RunId>, StoreError> {
+    let open = vec![Status::Running, Status::Waiting, Status::Paused];
+    let rows = RunPages::new(app.client.store(), RunFilter::builder().user(user).status(open).build()).all().await?;
+    Ok(rows.into_iter().map(|row| row.run).collect())
 }
 
 fn kinds(listed: Option<&str>) -> Result<Vec<Kind>, Problem> {

@@ -1,4 +1,4 @@
-//! Questions that are no longer pending: what became of them.
+//! Questions that are no longer pending: the decision or the event that closed them.
 
 use std::sync::Arc;
 
@@ -88,12 +88,12 @@ impl App {
         let Some(asked) = log.iter().find(|event| question_id(run, &event.path, event.seq) == id) else {
             return ProblemType::UnknownCall.into();
         };
-        what_became(&log, asked)
+        closed_question(&log, asked)
     }
 }
 
-/// Returns what became of a question that an event has asked.
-fn what_became(log: &[Arc<Event>], asked: &Event) -> Problem {
+/// Returns the decision, the expiry or the other event that has closed a question.
+fn closed_question(log: &[Arc<Event>], asked: &Event) -> Problem {
     let later = log.iter().filter(|event| event.seq > asked.seq);
     for event in later {
         let is_own = event.path == asked.path;

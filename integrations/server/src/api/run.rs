@@ -4,7 +4,7 @@ use axum::http::header::{ETAG, IF_NONE_MATCH};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use positronic_core::machine::{RunState, admit};
-use positronic_core::record::{RunSummary, Signal, SignalId, SignalKind};
+use positronic_core::record::{RunSummary, Signal, SignalId, SignalKind, hash_json};
 use positronic_core::store::{PendingFilter, RunFilter};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -66,12 +66,6 @@ struct Actions {
 
 async fn run(call: Call) -> Result<Response, Problem> {
     let (app, caller, row) = (&call.app, call.caller()?, call.run()?);
-    let etag = format!("\"{}\"", head(row));
-    if call.parts.headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == etag.as_bytes()) {
-        let mut response = StatusCode::NOT_MODIFIED.into_response();
-        set_etag(&mut response, &etag);
-        return Ok(response);
-    }
     let state = app.client.state(&row.run).await?;
     let items = app.client.store().pending(&PendingFilter::builder().run(row.run.clone()).build()).await?;
     let mut pending = Vec::with_capacity(items.len());
@@ -93,15 +87,15 @@ async fn run(call: Call) -> Result<Response, Problem> {
         row: app.run_row(row).await?,
         pending,
     };
-    let mut response = json(&detail)?;
-    set_etag(&mut response, &etag);
-    Ok(response)
-}
-
-fn set_etag(response: &mut Response, etag: &str) {
+    // More than the log belongs to it, such as whether its worker lives.
+    let hash: String = hash_json(&value(&detail)).as_str().chars().take(16).collect();
+    let etag = format!("\"{}-{hash}\"", head(row));
+    let is_known = call.parts.headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == etag.as_bytes());
+    let mut response = if is_known { StatusCode::NOT_MODIFIED.into_response() } else { json(&detail)? };
     if let Ok(etag) = HeaderValue::try_from(etag) {
         response.headers_mut().insert(ETAG, etag);
     }
+    Ok(response)
 }
 
 /// Checks each signal against the state as the sender would, without sending it.

@@ -8,7 +8,7 @@ use positronic_core::store::{PendingFilter, PendingPages, RunCursor, RunFilter, 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::items::{List, RunItem};
+use super::items::RunItem;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::cursor;
@@ -28,7 +28,7 @@ pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("/api/v1/runs", "List runs, the last started first", list)
             .query::<RunsQuery>()
-            .returns::<List<RunItem>>(200)
+            .returns::<RunList>(200)
             .problems(&[ProblemType::BadCursor]),
         Route::get("/api/v1/runs/counts", "Count runs by status", counts).query::<CountsQuery>().returns::<Counts>(200),
     ]
@@ -89,6 +89,16 @@ enum Need {
     Decision,
 }
 
+/// A page of runs.
+#[derive(Serialize, JsonSchema)]
+struct RunList {
+    items: Vec<RunItem>,
+    /// The cursor of the next page; `null` at the end of the list.
+    next: Option<String>,
+    /// Whether the search for `q` has stopped at its maximum number of events, so that older runs may be missing.
+    capped: bool,
+}
+
 /// The numbers of runs.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Counts {
@@ -134,11 +144,11 @@ async fn list(call: Call) -> Result<Response, Problem> {
     let limit = page(*limit)?;
     let after: Option<RunCursor> = cursor.as_ref().map(|text| cursor::decode(text, &wanted)).transpose()?;
     let app = &call.app;
-    let mut rows = matching(app, &wanted, after, limit + 1).await?;
+    let (mut rows, capped) = matching(app, &wanted, after, limit + 1).await?;
     let more = rows.len() > limit;
     rows.truncate(limit);
     let next = rows.last().filter(|_| more).map(|last| cursor::encode(&last.cursor(), &wanted));
-    json(&List { items: app.run_items(&rows).await?, next })
+    json(&RunList { items: app.run_items(&rows).await?, next, capped })
 }
 
 async fn counts(call: Call) -> Result<Response, Problem> {
@@ -148,7 +158,7 @@ async fn counts(call: Call) -> Result<Response, Problem> {
     let (since, before, needs, q) = (*since, *before, *needs, q.as_ref());
     let (brain, conversation, status) = (brain.as_ref(), conversation.as_ref(), statuses(status.as_deref())?);
     let wanted = Wanted { status, brain, user, conversation, since, before, needs, q };
-    let rows = matching(&call.app, &wanted, None, MAX_COUNTED + 1).await?;
+    let (rows, capped) = matching(&call.app, &wanted, None, MAX_COUNTED + 1).await?;
     let count = |status| rows.iter().take(MAX_COUNTED).filter(|row| row.status == status).count();
     json(&Counts {
         running: count(Status::Running),
@@ -157,12 +167,11 @@ async fn counts(call: Call) -> Result<Response, Problem> {
         completed: count(Status::Completed),
         failed: count(Status::Failed),
         cancelled: count(Status::Cancelled),
-        capped: rows.len() > MAX_COUNTED,
+        capped: capped || rows.len() > MAX_COUNTED,
     })
 }
 
-/// Returns the user to whom a list is limited. A caller that sees only the runs of a user gets an empty list for another
-/// one, as it gets 404 for its runs.
+/// Returns the user to whom a list is limited. A caller that sees only the runs of a user may not ask for those of another.
 fn user_of<'q>(caller: &'q Caller, asked: Option<&'q str>) -> Result<Option<&'q str>, Problem> {
     match (caller.only_user(), asked) {
         (Some(own), Some(asked)) if own != asked => {
@@ -196,13 +205,13 @@ pub(crate) fn page(limit: Option<usize>) -> Result<usize, Problem> {
     }
 }
 
-/// Lists up to `most` rows that match.
+/// Lists up to `most` rows that match, and returns whether a search has stopped at its maximum.
 async fn matching(
     app: &App,
     wanted: &Wanted<'_>,
     after: Option<RunCursor>,
     most: usize,
-) -> Result<Vec<RunSummary>, Problem> {
+) -> Result<(Vec<RunSummary>, bool), Problem> {
     let store = app.client.store();
     let mut filter = RunFilter::builder().status(wanted.status.clone()).build();
     filter.brain = wanted.brain.cloned();
@@ -210,12 +219,14 @@ async fn matching(
     filter.conversation = wanted.conversation.cloned();
     (filter.since, filter.before) = (wanted.since.map(|time| time.0), wanted.before.map(|time| time.0));
     filter.after = after;
-    let mut only: Option<HashSet<RunId>> = None;
+    let (mut only, mut capped): (Option<HashSet<RunId>>, _) = (None, false);
     if wanted.needs.is_some() {
         only = Some(waiting_for_people(app).await?);
     }
     if let Some(text) = wanted.q {
-        let found = store.search(text, MAX_FOUND).await?.into_iter().map(|found| found.run).collect::<HashSet<_>>();
+        let found = store.search(text, MAX_FOUND).await?;
+        capped = found.len() == MAX_FOUND;
+        let found: HashSet<_> = found.into_iter().map(|found| found.run).collect();
         only = Some(match only {
             Some(known) => known.intersection(&found).cloned().collect(),
             None => found,
@@ -223,7 +234,7 @@ async fn matching(
     }
     let Some(only) = only else {
         filter.limit = Some(most);
-        return Ok(store.runs(&filter).await?);
+        return Ok((store.runs(&filter).await?, capped));
     };
     let (mut rows, mut left) = (Vec::new(), only.len());
     filter.limit = Some(CHUNK);
@@ -240,7 +251,7 @@ async fn matching(
         }
     }
     rows.truncate(most);
-    Ok(rows)
+    Ok((rows, capped))
 }
 
 async fn waiting_for_people(app: &App) -> Result<HashSet<RunId>, StoreError> {

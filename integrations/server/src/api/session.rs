@@ -12,7 +12,9 @@ use crate::routes::{Access, Call, Route, json};
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
-        Route::get("/api/v1/session", "Read who the caller is", read).access(Access::Known).returns::<SessionItem>(200),
+        Route::get("/api/v1/session", "Read who the caller is", read)
+            .access(Access::Authenticated)
+            .returns::<SessionItem>(200),
         Route::post("/api/v1/session", "Exchange a one-use code for a session cookie", begin)
             .access(Access::Public)
             .takes::<NewSession>()
@@ -57,13 +59,13 @@ async fn begin(call: Call) -> Result<Response, Problem> {
     let (now, login) = (call.app.now(), &call.app.options.login);
     let (caller, cookie) = match call.json()? {
         NewSession { code: Some(code), token: None } if login.redeem(&code, now) => {
-            callers.begin(login.person(), now).await?
+            callers.begin(&call.parts, login.person(), now).await?
         }
         NewSession { code: Some(_), token: None } => {
             return Err(Problem::new(ProblemType::Unauthenticated)
                 .detail("the code is unknown, has expired or was used; restart the server for another one"));
         }
-        NewSession { code: None, token: Some(token) } => callers.begin_with_token(&token, now).await?,
+        NewSession { code: None, token: Some(token) } => callers.begin_with_token(&call.parts, &token, now).await?,
         NewSession { .. } => {
             return Err(Problem::new(ProblemType::InvalidBody).detail("expected either `code` or `token`"));
         }

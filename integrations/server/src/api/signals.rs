@@ -100,7 +100,7 @@ impl App {
         let Some(seq) = self.client.store().accepted(run, &signal.id).await? else { return Ok(None) };
         let events = self.client.store().read(run, seq, 1).await?;
         match events.first() {
-            Some(event) if says_the_same(event, &signal.kind) => Ok(Some(seq)),
+            Some(event) if has_same_content(event, &signal.kind) => Ok(Some(seq)),
             _ => Err(Problem::new(ProblemType::KeyReused)
                 .detail(format!("event {seq} of the run `{run}` has accepted another signal under this key"))),
         }
@@ -108,7 +108,7 @@ impl App {
 }
 
 /// Returns whether an event accepts a signal with this content.
-pub(super) fn says_the_same(event: &Event, kind: &SignalKind) -> bool {
+pub(super) fn has_same_content(event: &Event, kind: &SignalKind) -> bool {
     use positronic_core::record::Decision::{Approved, Rejected};
     match (&event.kind, kind) {
         (EventKind::BrainPaused { .. }, SignalKind::Pause) | (EventKind::BrainResumed { .. }, SignalKind::Resume) => {

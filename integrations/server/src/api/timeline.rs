@@ -55,7 +55,7 @@ async fn timeline(call: Call) -> Result<Response, Problem> {
     let seen = sse::last_seen(&call, after)?;
     let is_stream = call.accepts(EVENTS);
     if is_stream && row.status.is_over() && seen.is_some_and(|seen| seen.next() >= row.next) {
-        return Ok(sse::nothing_more());
+        return Ok(sse::no_content());
     }
     let shared = app.folds.of(&row.run).await?;
     let fold = shared.lock().await;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use axum::http::header::{AUTHORIZATION, COOKIE};
+use axum::http::header::{AUTHORIZATION, COOKIE, HOST};
 use axum::http::request::Parts;
 use futures::future::BoxFuture;
 use positronic_core::record::Timestamp;
@@ -25,8 +25,8 @@ const VALID: Duration = Duration::from_hours(30 * 24);
 /// Knows the callers of tokens and of browser sessions.
 pub(crate) struct StoredCallers {
     client: Client,
-    /// The cookie's name, and whether the router is behind TLS.
-    cookie: (&'static str, bool),
+    /// Whether browsers reach the router over TLS.
+    is_tls: bool,
 }
 
 /// A session of a browser.
@@ -49,31 +49,40 @@ enum LoggedIn {
 impl StoredCallers {
     pub(crate) fn new(client: &Client, options: &Options) -> Self {
         let is_tls = options.public_url.as_ref().is_some_and(|url| url.scheme() == "https");
-        let name = if is_tls { "__Host-positronic" } else { "positronic" };
-        Self { client: client.clone(), cookie: (name, is_tls) }
+        Self { client: client.clone(), is_tls }
     }
 
     /// Begins the session of a person who has used a one-use code, and returns its cookie.
-    pub(crate) async fn begin(&self, subject: &str, now: Timestamp) -> Result<(Caller, String), Problem> {
-        self.store(LoggedIn::Code { subject: subject.to_owned() }, now).await
+    pub(crate) async fn begin(
+        &self,
+        parts: &Parts,
+        subject: &str,
+        now: Timestamp,
+    ) -> Result<(Caller, String), Problem> {
+        self.store(parts, LoggedIn::Code { subject: subject.to_owned() }, now).await
     }
 
     /// Begins a session with the rights of a token, and returns its cookie.
-    pub(crate) async fn begin_with_token(&self, token: &str, now: Timestamp) -> Result<(Caller, String), Problem> {
+    pub(crate) async fn begin_with_token(
+        &self,
+        parts: &Parts,
+        token: &str,
+        now: Timestamp,
+    ) -> Result<(Caller, String), Problem> {
         let token = Token::authenticated(&self.client, token).await?;
         let token = token.filter(|token| !token.caller().has_expired(now));
         let token = token.ok_or_else(|| Problem::new(ProblemType::Unauthenticated).detail("the token is unknown"))?;
-        self.store(LoggedIn::Token { id: token.id }, now).await
+        self.store(parts, LoggedIn::Token { id: token.id }, now).await
     }
 
-    async fn store(&self, login: LoggedIn, now: Timestamp) -> Result<(Caller, String), Problem> {
+    async fn store(&self, parts: &Parts, login: LoggedIn, now: Timestamp) -> Result<(Caller, String), Problem> {
         self.remove_expired(now).await?;
         let secret = secret().map_err(|error| Problem::new(ProblemType::Internal).detail(error))?;
         let session = Session { expires: now.after(VALID), login };
         let value = serde_json::to_value(&session).unwrap_or_default();
         self.client.store().put_entry(KIND, &hash_of(&secret), &value, None).await?;
         let caller = self.caller(session).await?.ok_or(ProblemType::Unauthenticated)?;
-        Ok((caller, self.set_cookie(&secret, VALID)))
+        Ok((caller, self.set_cookie(parts, &secret, VALID)))
     }
 
     async fn remove_expired(&self, now: Timestamp) -> Result<(), StoreError> {
@@ -98,7 +107,7 @@ impl StoredCallers {
                 store.remove_entry(KIND, &key, entry.revision).await?;
             }
         }
-        Ok(self.set_cookie("", Duration::ZERO))
+        Ok(self.set_cookie(parts, "", Duration::ZERO))
     }
 
     async fn caller(&self, session: Session) -> Result<Option<Caller>, StoreError> {
@@ -112,16 +121,31 @@ impl StoredCallers {
         })
     }
 
-    fn set_cookie(&self, value: &str, valid: Duration) -> String {
-        let (name, is_tls) = self.cookie;
-        let secure = if is_tls { "; Secure" } else { "" };
-        format!("{name}={value}; HttpOnly; SameSite=Strict; Path=/; Max-Age={}{secure}", valid.as_secs())
+    fn set_cookie(&self, parts: &Parts, value: &str, valid: Duration) -> String {
+        let (name, age) = (self.cookie_name(parts), valid.as_secs());
+        let secure = if self.is_tls { "; Secure" } else { "" };
+        format!("{name}={value}; HttpOnly; SameSite=Strict; Path=/; Max-Age={age}{secure}")
+    }
+
+    /// Returns the name of the cookie. Browsers send a cookie to all ports of a host, so that of a local server has the port in its
+    /// name: several servers do not overwrite each other's.
+    fn cookie_name(&self, parts: &Parts) -> String {
+        if self.is_tls {
+            return "__Host-positronic".to_owned();
+        }
+        let host = parts.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+        let port = host.rsplit_once(':').map(|(_, port)| port);
+        match port.filter(|port| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit())) {
+            Some(port) => format!("positronic-{port}"),
+            None => "positronic".to_owned(),
+        }
     }
 
     fn session_of<'p>(&self, parts: &'p Parts) -> Option<&'p str> {
+        let own = self.cookie_name(parts);
         let cookies = parts.headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
         let mut pairs = cookies.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
-        pairs.find(|(name, _)| *name == self.cookie.0).map(|(_, value)| value)
+        pairs.find(|(name, _)| *name == own).map(|(_, value)| value)
     }
 
     async fn of_request(&self, parts: &Parts) -> Result<Option<Caller>, StoreError> {

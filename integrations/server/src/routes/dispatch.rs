@@ -28,7 +28,7 @@ pub(super) async fn dispatch(
 ) -> Response {
     let answer = tokio::time::timeout(TIME_OUT, checked(app, route, params, request)).await;
     let answer = answer.unwrap_or_else(|_| Err(ProblemType::TimedOut.into()));
-    answer.unwrap_or_else(|problem| refused(route, &problem))
+    answer.unwrap_or_else(Problem::into_response)
 }
 
 async fn checked(
@@ -38,6 +38,9 @@ async fn checked(
     request: Request,
 ) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
+    if route.query.is_none() && route.path.starts_with("/api/") && parts.uri.query().is_some() {
+        return Err(Problem::new(ProblemType::InvalidQuery).detail("this resource has no parameters"));
+    }
     if route.is_unsafe() {
         same_site(&app.options, &parts)?;
         if app.options.read_only && route.access != Access::Public {
@@ -46,7 +49,7 @@ async fn checked(
     }
     let caller = match route.access {
         Access::Public => None,
-        Access::Known | Access::Scopes(_) => Some(known(&app, &parts).await?),
+        Access::Authenticated | Access::Scopes(_) => Some(find_caller(&app, &parts).await?),
     };
     if let (Access::Scopes(scopes), Some(caller)) = (route.access, &caller)
         && !scopes.iter().any(|scope| caller.may(*scope))
@@ -56,34 +59,26 @@ async fn checked(
     let address = parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip());
     let remaining = app.limits.request(caller.as_ref(), address)?;
     let run = match (route.ownership, &caller) {
-        (Ownership::Run, Some(caller)) => Some(owned(&app, caller, &params).await?),
+        (Ownership::Run, Some(caller)) => Some(find_run(&app, caller, &params).await?),
         (Ownership::Run, None) | (Ownership::None, _) => None,
     };
     let body = read(&app, route, &parts, body).await?;
     let limits = Arc::clone(&app);
     let answer = (route.handler)(Call { app, parts, params, body, caller, run }).await;
-    let mut response = answer.unwrap_or_else(|problem| refused(route, &problem));
+    let mut response = answer.unwrap_or_else(Problem::into_response);
     limits.limits.headers(remaining, response.headers_mut());
     Ok(response)
 }
 
-/// Answers with a problem, and logs a failure of the server.
-fn refused(route: &Route, problem: &Problem) -> Response {
-    if problem.kind().status() >= 500 {
-        tracing::error!(route = ?route, problem = %problem.document(), "a request failed");
-    }
-    problem.clone().into_response()
-}
-
 /// Finds the caller of a request.
-async fn known(app: &App, parts: &Parts) -> Result<Caller, Problem> {
+async fn find_caller(app: &App, parts: &Parts) -> Result<Caller, Problem> {
     let caller = app.authenticate.authenticate(parts).await?;
     let caller = caller.filter(|caller| !caller.has_expired(app.now()));
     caller.ok_or_else(|| ProblemType::Unauthenticated.into())
 }
 
 /// Reads the row of the run in the path. The run of another user does not exist for the caller.
-async fn owned(app: &App, caller: &Caller, params: &[(String, String)]) -> Result<RunSummary, Problem> {
+async fn find_run(app: &App, caller: &Caller, params: &[(String, String)]) -> Result<RunSummary, Problem> {
     let id = params.iter().find(|(name, _)| name == "run").map_or("", |(_, value)| value.as_str());
     app.row(caller, &RunId::new(id)).await
 }

@@ -21,10 +21,10 @@ pub(crate) type Handler = Arc<dyn Fn(Call) -> BoxFuture<'static, Result<Response
 /// Who may call a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// Everybody.
+    /// Any client, without authentication.
     Public,
-    /// Every caller that is known.
-    Known,
+    /// Any authenticated caller.
+    Authenticated,
     /// A caller with one of these scopes.
     Scopes(&'static [Scope]),
 }

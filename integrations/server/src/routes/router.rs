@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::{RawPathParams, Request, State};
+use axum::http::header::CONTENT_LENGTH;
+use axum::http::{HeaderName, HeaderValue};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodFilter, on};
@@ -17,6 +20,9 @@ use crate::app::App;
 use crate::auth::{allowed_host, security_headers};
 use crate::options::Options;
 use crate::problem::{Problem, ProblemType};
+
+/// The header with the id of a request.
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Creates the router of a store's runs. Nest it at any path; [`Options::public_url`](Options) then names that path.
 ///
@@ -36,6 +42,8 @@ pub fn router(client: Client, options: Options) -> Router {
         };
         router = router.route(path, on(filter, handler));
     }
+    #[cfg(feature = "ui")]
+    let router = router.merge(crate::ui::routes());
     router
         .fallback(|| async { Problem::new(ProblemType::NotFound) })
         .method_not_allowed_fallback(|| async { Problem::new(ProblemType::MethodNotAllowed) })
@@ -50,6 +58,7 @@ pub(crate) fn table() -> Vec<Route> {
 
 /// Checks the host, turns a panic into a problem document, and adds the headers of all answers.
 async fn outermost(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    let id = request_id(&request);
     let response = match allowed_host(&app.options, &request) {
         Ok(()) => {
             let answer = std::panic::AssertUnwindSafe(next.run(request)).catch_unwind().await;
@@ -57,5 +66,26 @@ async fn outermost(State(app): State<Arc<App>>, request: Request, next: Next) ->
         }
         Err(problem) => problem.into_response(),
     };
-    security_headers(response)
+    let mut response = security_headers(response);
+    if let Some(problem) = response.extensions_mut().remove::<Problem>() {
+        let prefix = app.options.public_url.as_ref().map_or("", |url| url.path().trim_end_matches('/'));
+        let document = problem.document_at(prefix, Some(&id));
+        if problem.kind().status() >= 500 {
+            tracing::error!(%document, "a request failed");
+        }
+        *response.body_mut() = Body::from(document.to_string());
+        response.headers_mut().remove(CONTENT_LENGTH);
+    }
+    if let Ok(id) = HeaderValue::try_from(id) {
+        response.headers_mut().insert(REQUEST_ID, id);
+    }
+    response
+}
+
+/// Returns the id under which a client or a proxy knows the request, or a new one.
+fn request_id(request: &Request) -> String {
+    let is_safe = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    let given = request.headers().get(REQUEST_ID).and_then(|id| id.to_str().ok());
+    let given = given.filter(|id| (1..=64).contains(&id.len()) && id.bytes().all(is_safe));
+    given.map_or_else(|| uuid::Uuid::now_v7().to_string(), str::to_owned)
 }

@@ -15,5 +15,6 @@ mod lists;
 mod openapi;
 mod problems;
 mod runs;
+mod schedules;
 mod streams;
 mod support;

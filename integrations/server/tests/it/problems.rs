@@ -21,6 +21,7 @@ async fn refusals_before_the_handler_are_problem_documents() {
     assert_eq!(call("GET", "/api/v1/nothing", None).await, "not-found");
     assert_eq!(call("PUT", "/api/v1/runs", None).await, "method-not-allowed");
     assert_eq!(call("GET", "/api/v1/runs/none", None).await, "unknown-run");
+    assert_eq!(call("GET", "/api/v1/brains?title=x", None).await, "invalid-query");
     assert_eq!(call("GET", "/api/v1/runs?state=failed", None).await, "invalid-query");
     assert_eq!(call("GET", "/api/v1/runs?limit=10&limit=20", None).await, "invalid-query");
     assert_eq!(call("GET", "/api/v1/runs?limit=0", None).await, "invalid-query");
@@ -128,4 +129,20 @@ async fn read_only_server_refuses_every_change() {
 
     assert_eq!(shop.post(&token, "/api/v1/runs", body).await.problem(), "read-only");
     assert_eq!(shop.get(&token, "/api/v1/session").await.json()["read_only"], true);
+}
+
+#[tokio::test]
+async fn problem_names_the_request_and_the_page_behind_a_prefix() {
+    let url = "https://runs.example.org/agents/".parse().unwrap();
+    let shop = Shop::open(|_| Options::builder().public_url(url).build());
+    let mut request = request("", "GET", "/api/v1/runs", None);
+    request.headers_mut().insert("x-request-id", "r-1".parse().unwrap());
+
+    let answer = shop.send(request).await;
+
+    assert_eq!(answer.json()["type"], "/agents/problems/unauthenticated");
+    assert_eq!(answer.json()["instance"], "urn:request:r-1");
+    assert_eq!(answer.header("x-request-id"), "r-1");
+    let other = shop.get("", "/api/v1/runs").await;
+    assert_ne!(other.header("x-request-id"), "");
 }

@@ -8,6 +8,7 @@ mod export;
 mod files;
 mod forks;
 mod lists;
+mod schedules;
 mod stores;
 mod webhooks;
 mod work;

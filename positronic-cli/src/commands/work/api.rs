@@ -34,7 +34,7 @@ pub(crate) async fn serve(project: &Project, args: &ServeArgs, ui: &mut Ui) -> R
     let webhooks = args.webhooks.as_deref().or(ui.settings.webhooks.as_deref());
     let hooks = webhooks.map_or_else(|| Ok(Hooks::default()), |path| read_webhooks(path, Settings::variable))?;
     let mut options = Options::builder()
-        .brains(StartedBrains::of(project, &store, args, ui))
+        .brains(ProjectBrains::of(project, &store, args, ui))
         .login(login.clone())
         .prices(prices)
         .metrics(monitoring.text(&store))
@@ -110,14 +110,14 @@ fn page_url(address: SocketAddr, public: Option<&Url>, login: &Login) -> Result<
 }
 
 /// The brains of a project, whose runs are started for the workers of the store.
-struct StartedBrains {
+struct ProjectBrains {
     definitions: Vec<Arc<BrainDefinition>>,
     starter: Runner,
     /// The options with which `run` starts a brain, by its title.
     options: HashMap<String, Value>,
 }
 
-impl StartedBrains {
+impl ProjectBrains {
     fn of(project: &Project, store: &ProjectStore, args: &ServeArgs, ui: &Ui) -> Self {
         let wanted = ModelSettings { model: &args.model, record: None };
         let options = project.brains.iter().filter_map(|entry| {
@@ -134,7 +134,7 @@ impl StartedBrains {
     }
 }
 
-impl Brains for StartedBrains {
+impl Brains for ProjectBrains {
     fn definitions(&self) -> Vec<Arc<BrainDefinition>> {
         self.definitions.clone()
     }

@@ -12,7 +12,7 @@ use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use futures::future::OptionFuture;
 use futures::stream::{BoxStream, FuturesUnordered};
-use positronic_core::record::{Event, EventKind, RunId, Seq};
+use positronic_core::record::{Event, EventKind, RunId, Seq, Timer};
 use positronic_core::runner::{FindRunner, NotFired, RunUpdate, ServeEvent, Server};
 use positronic_core::store::StoreError;
 use serde_json::{Value, json};
@@ -153,12 +153,12 @@ impl<'a> Shown<'a> {
             }
             ServeEvent::Fired { timer, run } => {
                 let name = self.name(&run).await?;
-                self.ui.notice(&format!("the trigger {} has started {name}", timer.trigger.id))?;
+                self.ui.notice(&format!("{} has started {name}", cause(&timer)))?;
                 self.busy.insert(run.clone());
                 self.follow(run, Seq(0)).await
             }
             ServeEvent::NotFired { timer, error: NotFired::NoRunner(none) } => {
-                Ok(self.ui.notice(&format!("the trigger {} cannot fire here: {none}", timer.trigger.id))?)
+                Ok(self.ui.notice(&format!("{} cannot fire here: {none}", cause(&timer)))?)
             }
             ServeEvent::NotFired { error, .. } => Ok(self.ui.notice(&error.to_string())?),
             ServeEvent::Failed(error) => {
@@ -258,3 +258,11 @@ impl ShownRun {
 
 #[cfg(test)]
 mod tests;
+
+/// Names the trigger or the schedule of a timer.
+fn cause(timer: &Timer) -> String {
+    match &timer.scheduled {
+        Some(tick) => format!("the schedule {}", tick.schedule),
+        None => format!("the trigger {}", timer.trigger.id),
+    }
+}

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use crate::record::{Actor, Timestamp};
+use crate::record::{Actor, TickCause, Timestamp};
 use crate::runner::Client;
 use crate::schedule::{BackfillError, Overlap, PreviewedTime, Schedule, ScheduleRecord, SpecError, Tick, preview};
-use crate::schedule::{TickOutcome, time_key};
+use crate::schedule::{TickOutcome, tick_key};
 use crate::store::StoreError;
 
 /// The longest id, in bytes.
@@ -248,9 +248,11 @@ impl Schedules {
         loop {
             let mut change = self.begin(id).await?;
             let mut nominal = change.now;
-            while self.has_tick(&change.before, &format!("{}-manual", time_key(nominal))).await? {
+            while self.has_tick(&change.before, &tick_key(nominal, TickCause::Manual)).await? {
                 nominal = Timestamp(nominal.0.saturating_add(1));
             }
+            // No server may have looked since a run has ended.
+            change.new.observe(change.now, &self.observe(&change.before).await?)?;
             let tick = change.new.trigger(nominal, overlap, change.now)?;
             if self.commit(&change).await? {
                 return Ok(tick);
@@ -276,23 +278,31 @@ impl Schedules {
             let mut times = change.before.past_times(from, until, change.now)?;
             let known = self.ticks_between(&change.before, from, until).await?;
             times.retain(|time| {
-                let tick = known.get(&time_key(*time));
+                let tick = known.get(&tick_key(*time, TickCause::Scheduled));
                 tick.is_none_or(|tick| !matches!(tick.outcome, TickOutcome::Started { .. }))
             });
+            change.new.observe(change.now, &self.observe(&change.before).await?)?;
             change.new.backfill(&times, overlap, change.now)?;
             if self.commit(&change).await? {
+                change.new.unlisted.retain(|tick| tick.cause == TickCause::Backfill);
                 return Ok(change.new.unlisted);
             }
         }
     }
 
-    /// Returns what happened at the times of a schedule, the last one first, after `before` in that order. Ticks are
+    /// Returns what happened at the times of a schedule, the last one first, after that of the nominal time and cause
+    /// `before` in that order. Ticks are
     /// listed for 30 days.
     ///
     /// # Errors
     ///
     /// [`ScheduleError::NotFound`], [`ScheduleError::Store`].
-    pub async fn ticks(&self, id: &str, before: Option<&Tick>, limit: usize) -> Result<Vec<Tick>, ScheduleError> {
+    pub async fn ticks(
+        &self,
+        id: &str,
+        before: Option<(Timestamp, TickCause)>,
+        limit: usize,
+    ) -> Result<Vec<Tick>, ScheduleError> {
         let record = self.get(id).await?.ok_or_else(|| ScheduleError::NotFound { id: id.to_owned() })?;
         Ok(self.last_ticks(&record, before, limit).await?)
     }

@@ -7,8 +7,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::Schedules;
-use crate::record::Timestamp;
-use crate::schedule::{ScheduleRecord, Tick, time_key};
+use crate::record::{TickCause, Timestamp};
+use crate::schedule::{ScheduleRecord, Tick, tick_key, time_key};
 use crate::store::{Entry, EntryFilter, StoreError};
 
 const SCHEDULE: &str = "schedule";
@@ -227,11 +227,11 @@ impl Schedules {
     pub(super) async fn last_ticks(
         &self,
         record: &ScheduleRecord,
-        before: Option<&Tick>,
+        before: Option<(Timestamp, TickCause)>,
         limit: usize,
     ) -> Result<Vec<Tick>, StoreError> {
         let mut filter = EntryFilter::builder().kind(ticks_of(&record.id)).reverse(true).limit(limit).build();
-        filter.after = before.map(Tick::key);
+        filter.after = before.map(|(nominal, cause)| tick_key(nominal, cause));
         let mut ticks = BTreeMap::new();
         for entry in self.client.store().entries(&filter).await? {
             ticks.insert(entry.key.clone(), decode("tick", entry)?);

@@ -75,13 +75,8 @@ impl Schedules {
                 Err(ScheduleError::NotFound { .. }) => return Ok(None),
                 begun => begun?,
             };
-            let begun = self.begun(&change.before).await?;
-            let running = change.before.running.iter().map(|tick| tick.run.clone());
-            let observed = Observed {
-                ended: self.ended(running.chain(begun.iter().map(Scheduled::run)).collect()).await?,
-                begun,
-                known: self.known(&change.before, change.now).await?,
-            };
+            let known = self.known(&change.before, change.now).await?;
+            let observed = Observed { known, ..self.observe(&change.before).await? };
             let unchanged = change.new.clone();
             change.new.advance(change.now, &observed)?;
             if change.new == unchanged {
@@ -94,6 +89,14 @@ impl Schedules {
         self.cancel_others(&record).await?;
         let timers = record.ready().map(|tick| timer(&record, tick)).collect();
         Ok(Some((record, timers)))
+    }
+
+    /// Returns what the store knows of the runs of a schedule.
+    pub(super) async fn observe(&self, record: &ScheduleRecord) -> Result<Observed, StoreError> {
+        let begun = self.begun(record).await?;
+        let running = record.running.iter().map(|tick| tick.run.clone());
+        let ended = self.ended(running.chain(begun.iter().map(Scheduled::run)).collect()).await?;
+        Ok(Observed { ended, begun, ..Observed::default() })
     }
 
     /// Returns which runs have ended, and how.

@@ -26,6 +26,7 @@ mod lists;
 mod log;
 mod mailbox;
 mod sample;
+mod schedules;
 mod timers;
 mod watching;
 mod workers;
@@ -36,6 +37,7 @@ pub use lists::*;
 pub use log::*;
 pub use mailbox::*;
 pub use sample::{Sample, event};
+pub use schedules::*;
 pub use timers::*;
 pub use watching::*;
 pub use workers::*;
@@ -89,6 +91,7 @@ macro_rules! store_suite {
             entry_is_changed_at_its_revision,
             one_of_many_writers_changes_the_entry,
             entries_are_listed_by_any_filter,
+            one_of_many_servers_starts_a_tick,
             lease_is_live_until_it_lapses,
             due_runs_are_free_ones_with_work,
             due_run_is_reserved_for_one_worker,

@@ -72,7 +72,7 @@ impl Bench {
 
     /// Sends a request, and returns the status and the body.
     async fn send(&self, path: &str, headers: &[(&str, &str)], body: &str) -> (StatusCode, String) {
-        let mut request = Request::post(path).header("host", "localhost");
+        let mut request = Request::post(path).header("host", "localhost").header("x-request-id", "r-1");
         for (name, value) in headers {
             request = request.header(*name, *value);
         }

@@ -1,0 +1,399 @@
+//! `/schedules`: reads and sets schedules, and starts runs of them.
+
+use axum::http::header::{ETAG, IF_MATCH, IF_NONE_MATCH};
+use axum::http::{HeaderValue, Method, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use positronic_core::record::{TickCause, Timestamp};
+use positronic_core::runner::ScheduleError;
+use positronic_core::schedule::{
+    CronError, Overlap, PreviewedTime, ScheduleRecord, SpecError, Tick, TickOutcome, TimeShift,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::items::List;
+use super::schedule_body::{OverlapName, ScheduleBody};
+use crate::auth::Scope;
+use crate::cursor;
+use crate::problem::{FieldError, Problem, ProblemType};
+use crate::routes::{Call, Route, created, json};
+use crate::time::Time;
+
+const PATH: &str = "/api/v1/schedules/{schedule}";
+/// The most ticks on a page, and of times in a preview.
+const MOST: usize = 500;
+
+pub(super) fn routes() -> Vec<Route> {
+    use ProblemType as P;
+    let admin = |route: Route| route.scopes(&[Scope::Admin]);
+    vec![
+        Route::get("/api/v1/schedules", "List the schedules", list).returns::<List<ScheduleItem>>(200),
+        Route::get(PATH, "Read a schedule", read).returns::<ScheduleItem>(200).problems(&[P::UnknownSchedule]),
+        admin(Route::new(Method::PUT, PATH, "Create or replace a schedule; `If-Match` has its version", put))
+            .takes::<ScheduleBody>()
+            .returns::<ScheduleItem>(200)
+            .returns::<ScheduleItem>(201)
+            .problems(&[P::InvalidPath, P::PreconditionFailed, P::ScheduleInvalid, P::UnknownBrain, P::OptionsInvalid]),
+        admin(Route::new(Method::DELETE, PATH, "Remove a schedule; its runs go on", remove))
+            .returns_nothing(204)
+            .problems(&[P::UnknownSchedule, P::PreconditionFailed]),
+        admin(Route::post("/api/v1/schedules/{schedule}/pause", "Pause a schedule; its runs go on", pause))
+            .takes::<PauseBody>()
+            .returns::<ScheduleItem>(200)
+            .problems(&[P::UnknownSchedule]),
+        admin(Route::post("/api/v1/schedules/{schedule}/resume", "Lift the pause of a schedule", resume))
+            .returns::<ScheduleItem>(200)
+            .problems(&[P::UnknownSchedule]),
+        admin(Route::post("/api/v1/schedules/{schedule}/trigger", "Start a run of a schedule now", trigger))
+            .takes::<TriggerBody>()
+            .returns::<TickItem>(202)
+            .problems(&[P::UnknownSchedule]),
+        admin(Route::post("/api/v1/schedules/{schedule}/backfill", "Start runs for past times without one", backfill))
+            .takes::<BackfillBody>()
+            .returns::<List<TickItem>>(202)
+            .problems(&[P::UnknownSchedule, P::Unprocessable]),
+        Route::get("/api/v1/schedules/{schedule}/preview", "Compute the next times of a schedule", preview)
+            .query::<PreviewQuery>()
+            .returns::<List<PreviewItem>>(200)
+            .problems(&[P::UnknownSchedule]),
+        Route::get("/api/v1/schedules/{schedule}/ticks", "List what happened at the times of a schedule", ticks)
+            .query::<TicksQuery>()
+            .returns::<List<TickItem>>(200)
+            .problems(&[P::UnknownSchedule, P::BadCursor]),
+    ]
+}
+
+/// A schedule.
+#[derive(Serialize, JsonSchema)]
+struct ScheduleItem {
+    id: String,
+    /// Grows with each change by a person; the `ETag`.
+    version: u64,
+    /// `active`, `paused`, `broken`, or `over` without a time in the future.
+    status: &'static str,
+    /// What a person has set, as in `PUT`.
+    schedule: ScheduleBody,
+    created: Time,
+    /// The next nominal time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<Time>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paused: Option<PauseItem>,
+    /// Why its last run could not be started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    broken: Option<BrokenItem>,
+    /// The nominal times whose runs have not begun.
+    queue: Vec<Time>,
+    /// The runs that had not ended when a server last looked.
+    running: Vec<String>,
+    /// How many of the last runs have failed in a row.
+    failures: u32,
+}
+
+/// A pause of a schedule.
+#[derive(Serialize, JsonSchema)]
+struct PauseItem {
+    at: Time,
+    /// Who has paused it; absent if failed runs did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+/// Why a schedule could not start its last run.
+#[derive(Serialize, JsonSchema)]
+struct BrokenItem {
+    at: Time,
+    reason: String,
+}
+
+/// What happened at a time of a schedule.
+#[derive(Serialize, JsonSchema)]
+struct TickItem {
+    nominal: Time,
+    /// `scheduled`, `manual` or `backfill`.
+    cause: &'static str,
+    /// When this was recorded.
+    at: Time,
+    /// `due`, `buffered`, `started`, `skipped` or `missed`.
+    outcome: &'static str,
+    /// The run that it starts or has started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run: Option<String>,
+    /// Why it starts no run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    /// If set, the record stands for all times after this one up to `nominal`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    since: Option<Time>,
+}
+
+/// A time of a preview.
+#[derive(Serialize, JsonSchema)]
+struct PreviewItem {
+    nominal: Time,
+    /// The same in the schedule's zone.
+    local: String,
+    /// `forward` or `back` if the clock changes on that day.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shift: Option<&'static str>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct PauseBody {
+    #[serde(default)]
+    reason: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct TriggerBody {
+    /// What happens while an earlier run has not ended; as the schedule says by default.
+    #[serde(default)]
+    overlap: Option<OverlapName>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct BackfillBody {
+    /// The first time of the range.
+    from: Time,
+    /// The last time of the range.
+    until: Time,
+    /// What happens while an earlier run has not ended; `buffer_all` by default.
+    #[serde(default)]
+    overlap: Option<OverlapName>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct PreviewQuery {
+    /// The number of times: 10 by default.
+    #[serde(default)]
+    limit: Option<usize>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct TicksQuery {
+    #[serde(default)]
+    cursor: Option<String>,
+    /// The largest number of ticks: 50 by default.
+    #[serde(default)]
+    limit: Option<usize>,
+}
+
+async fn list(call: Call) -> Result<Response, Problem> {
+    let all = call.app.client.schedules().list().await?;
+    let caller = call.caller()?;
+    let seen = |record: &ScheduleRecord| caller.only_user().is_none_or(|user| is_of(record, user));
+    json(&List::whole(all.into_iter().filter(seen).map(item).collect()))
+}
+
+/// Returns the schedule in the path. That of another user does not exist for the caller.
+async fn known(call: &Call) -> Result<ScheduleRecord, Problem> {
+    let id = call.param("schedule")?;
+    let record = call.app.client.schedules().get(id).await?;
+    let user = call.caller()?.only_user();
+    record.filter(|record| user.is_none_or(|user| is_of(record, user))).ok_or_else(|| unknown(id))
+}
+
+fn is_of(record: &ScheduleRecord, user: &str) -> bool {
+    record.schedule.user.as_deref() == Some(user)
+}
+
+fn unknown(id: &str) -> Problem {
+    Problem::new(ProblemType::UnknownSchedule).detail(format!("there is no schedule `{id}`"))
+}
+
+async fn read(call: Call) -> Result<Response, Problem> {
+    with_etag(known(&call).await?, StatusCode::OK)
+}
+
+async fn put(call: Call) -> Result<Response, Problem> {
+    let id = call.param("schedule")?;
+    let body: ScheduleBody = call.json()?;
+    let definition = call.app.brain(&body.brain)?;
+    let default = || call.app.options.brains.default_options(&definition);
+    let schedule = body.schedule(default)?;
+    (definition.read_options)(&schedule.options).map_err(|error| {
+        let errors = vec![FieldError::new("/options", error.to_string())];
+        Problem::new(ProblemType::OptionsInvalid).detail(error).errors(errors)
+    })?;
+    let schedules = call.app.client.schedules();
+    let record = match expected(&call)? {
+        Some(version) => schedules.set_if(id, schedule, version).await,
+        None => schedules.set(id, schedule).await,
+    };
+    let record = record.map_err(problem)?;
+    let status = if record.version == 1 { StatusCode::CREATED } else { StatusCode::OK };
+    with_etag(record, status)
+}
+
+/// Returns the version that the request expects: 0 if the schedule must not exist.
+fn expected(call: &Call) -> Result<Option<u64>, Problem> {
+    let header = |name| call.parts.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+    if header(IF_NONE_MATCH).is_some_and(|value| value.trim() == "*") {
+        return Ok(Some(0));
+    }
+    let Some(tag) = header(IF_MATCH) else { return Ok(None) };
+    let number = tag.trim().trim_matches('"').parse();
+    number.map(Some).map_err(|_| Problem::new(ProblemType::PreconditionFailed).detail("`If-Match` is not a version"))
+}
+
+async fn remove(call: Call) -> Result<Response, Problem> {
+    let record = known(&call).await?;
+    if expected(&call)?.is_some_and(|version| version != record.version) {
+        return Err(changed(&record.id, record.version));
+    }
+    call.app.client.schedules().remove(&record.id).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+async fn pause(call: Call) -> Result<Response, Problem> {
+    let (id, body) = (call.param("schedule")?, call.json::<PauseBody>()?);
+    let paused = call.app.client.schedules().pause(id, call.actor()?, body.reason.as_deref()).await;
+    with_etag(paused.map_err(problem)?, StatusCode::OK)
+}
+
+async fn resume(call: Call) -> Result<Response, Problem> {
+    let resumed = call.app.client.schedules().resume(call.param("schedule")?).await;
+    with_etag(resumed.map_err(problem)?, StatusCode::OK)
+}
+
+async fn trigger(call: Call) -> Result<Response, Problem> {
+    let (id, body) = (call.param("schedule")?, call.json::<TriggerBody>()?);
+    let tick = call.app.client.schedules().trigger(id, body.overlap.map(Overlap::from)).await.map_err(problem)?;
+    accepted(&tick_item(id, &tick))
+}
+
+async fn backfill(call: Call) -> Result<Response, Problem> {
+    let (id, body) = (call.param("schedule")?, call.json::<BackfillBody>()?);
+    let overlap = body.overlap.map_or(Overlap::BufferAll, Overlap::from);
+    let filled = call.app.client.schedules().backfill(id, body.from.0, body.until.0, overlap).await;
+    accepted(&List::whole(filled.map_err(problem)?.iter().map(|tick| tick_item(id, tick)).collect()))
+}
+
+fn accepted(value: &impl Serialize) -> Result<Response, Problem> {
+    let mut response = json(value)?;
+    *response.status_mut() = StatusCode::ACCEPTED;
+    Ok(response)
+}
+
+async fn preview(call: Call) -> Result<Response, Problem> {
+    let (record, query) = (known(&call).await?, call.query::<PreviewQuery>()?);
+    let count = query.limit.unwrap_or(10).min(MOST);
+    let times = call.app.client.schedules().preview(&record.id, count).await.map_err(problem)?;
+    let item = |PreviewedTime { nominal, local, shift, .. }| PreviewItem {
+        nominal: Time(nominal),
+        local,
+        shift: shift.map(|shift| match shift {
+            TimeShift::Forward => "forward",
+            TimeShift::Back => "back",
+        }),
+    };
+    json(&List::whole(times.into_iter().map(item).collect()))
+}
+
+async fn ticks(call: Call) -> Result<Response, Problem> {
+    let (record, query) = (known(&call).await?, call.query::<TicksQuery>()?);
+    let limit = query.limit.unwrap_or(50).clamp(1, MOST);
+    let filter = ("ticks", &record.id);
+    let before = query.cursor.map(|text| cursor::decode::<(Timestamp, TickCause)>(&text, &filter)).transpose()?;
+    let ticks = call.app.client.schedules().ticks(&record.id, before, limit).await.map_err(problem)?;
+    let last = ticks.last().filter(|_| ticks.len() == limit);
+    let next = last.map(|tick| cursor::encode(&(tick.nominal, tick.cause), &filter));
+    json(&List { items: ticks.iter().map(|tick| tick_item(&record.id, tick)).collect(), next })
+}
+
+fn with_etag(record: ScheduleRecord, status: StatusCode) -> Result<Response, Problem> {
+    let (id, etag) = (record.id.clone(), format!("\"{}\"", record.version));
+    let item = item(record);
+    let mut response =
+        if status == StatusCode::CREATED { created(&format!("schedules/{id}"), &item)? } else { json(&item)? };
+    if let Ok(etag) = HeaderValue::try_from(etag) {
+        response.headers_mut().insert(ETAG, etag);
+    }
+    Ok(response)
+}
+
+fn item(record: ScheduleRecord) -> ScheduleItem {
+    let status = match &record {
+        ScheduleRecord { paused: Some(_), .. } => "paused",
+        ScheduleRecord { broken: Some(_), .. } => "broken",
+        ScheduleRecord { next: None, .. } => "over",
+        _ => "active",
+    };
+    ScheduleItem {
+        status,
+        schedule: ScheduleBody::of(record.schedule),
+        version: record.version,
+        created: Time(record.created),
+        next: record.next.map(Time),
+        paused: record.paused.map(|paused| PauseItem { at: Time(paused.at), by: paused.by, reason: paused.reason }),
+        broken: record.broken.map(|broken| BrokenItem { at: Time(broken.at), reason: broken.reason }),
+        queue: record.queue.iter().map(|tick| Time(tick.nominal)).collect(),
+        running: record.running.iter().map(|tick| tick.run.to_string()).collect(),
+        failures: record.failures,
+        id: record.id,
+    }
+}
+
+fn tick_item(schedule: &str, tick: &Tick) -> TickItem {
+    let (outcome, reason) = match &tick.outcome {
+        TickOutcome::Due => ("due", None),
+        TickOutcome::Buffered => ("buffered", None),
+        TickOutcome::Started { .. } => ("started", None),
+        TickOutcome::Skipped { reason } => ("skipped", Some(reason)),
+        TickOutcome::Missed { reason } => ("missed", Some(reason)),
+        _ => ("unknown", None),
+    };
+    TickItem {
+        nominal: Time(tick.nominal),
+        cause: match tick.cause {
+            TickCause::Manual => "manual",
+            TickCause::Backfill => "backfill",
+            _ => "scheduled",
+        },
+        at: Time(tick.at),
+        outcome,
+        run: reason.is_none().then(|| tick.scheduled(schedule).run().to_string()),
+        reason: reason.map(ToString::to_string),
+        since: tick.since.map(Time),
+    }
+}
+
+fn changed(id: &str, version: u64) -> Problem {
+    let detail = format!("the schedule `{id}` has version {version}");
+    Problem::new(ProblemType::PreconditionFailed).detail(detail).field("version", version)
+}
+
+fn problem(error: ScheduleError) -> Problem {
+    match error {
+        ScheduleError::Store(error) => error.into(),
+        ScheduleError::NotFound { id } => unknown(&id),
+        ScheduleError::Changed { id, version } => changed(&id, version),
+        ScheduleError::Spec(error) => invalid(&error),
+        error @ ScheduleError::Id { .. } => Problem::new(ProblemType::InvalidPath).detail(error),
+        error => Problem::new(ProblemType::Unprocessable).detail(error),
+    }
+}
+
+/// Names the invalid place of a specification; a cron expression's also with its position.
+fn invalid(error: &SpecError) -> Problem {
+    let problem = Problem::new(ProblemType::ScheduleInvalid).detail(error);
+    let pointer = match error {
+        SpecError::Cron { error: CronError { position, .. }, index, .. } => {
+            let place = FieldError::new(format!("/cron/{index}"), error.to_string());
+            return problem.errors(vec![place]).field("position", position);
+        }
+        SpecError::Zone { .. } => "/zone",
+        SpecError::Interval => "/every",
+        SpecError::Jitter => "/jitter_seconds",
+        SpecError::Dates { .. } => "/exclude",
+        _ => "",
+    };
+    problem.errors(vec![FieldError::new(pointer, error.to_string())])
+}

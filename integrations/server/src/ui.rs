@@ -1,0 +1,213 @@
+//! The inspector page: its files, embedded in the crate, and the routes that serve them.
+//!
+//! The page is plain ES modules without a build step. All files stand under one hash of their content, so that browsers
+//! keep them; the document itself is checked again each time. The page knows only the public API.
+
+use std::sync::{Arc, LazyLock};
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Path, Request, State};
+use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, LOCATION};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+use sha2::{Digest as _, Sha256};
+use tower_http::compression::CompressionLayer;
+
+use crate::app::App;
+use crate::problem::{Problem, ProblemType};
+
+/// What the page may load and run: its own files and nothing else. Text never becomes markup or script, which Trusted Types
+/// enforce.
+const POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
+     base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; \
+     trusted-types 'none'",
+);
+const FOREVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
+const CHECK: HeaderValue = HeaderValue::from_static("no-cache");
+
+macro_rules! files {
+    ($($path:literal),* $(,)?) => {
+        /// The files beside the document, with their paths.
+        const FILES: &[(&str, &[u8])] = &[$(($path, include_bytes!(concat!("../ui/", $path)))),*];
+    };
+}
+
+files![
+    "app.js",
+    "icon.svg",
+    "lib/api.js",
+    "lib/dom.js",
+    "lib/format.js",
+    "lib/hidden.js",
+    "lib/icons.js",
+    "lib/keys.js",
+    "lib/list.js",
+    "lib/prefs.js",
+    "parts/change.js",
+    "parts/common.js",
+    "parts/decide.js",
+    "parts/form.js",
+    "parts/json.js",
+    "parts/model.js",
+    "parts/transcript.js",
+    "parts/waterfall.js",
+    "style/base.css",
+    "style/run.css",
+    "style/views.css",
+    "views/brains.js",
+    "views/compare.js",
+    "views/events.js",
+    "views/fork.js",
+    "views/inbox.js",
+    "views/requests.js",
+    "views/run.js",
+    "views/runs.js",
+    "views/schedules.js",
+    "views/search.js",
+    "views/state.js",
+    "views/transcript.js",
+    "views/waterfall.js",
+    "views/webhooks.js",
+];
+
+const DOCUMENT: &str = include_str!("../ui/index.html");
+
+/// The hash of all files, which is a part of their addresses.
+static HASH: LazyLock<String> = LazyLock::new(|| {
+    let mut hash = Sha256::new_with_prefix(DOCUMENT);
+    for (path, bytes) in FILES {
+        hash.update(path);
+        hash.update(bytes);
+    }
+    hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+});
+
+/// Creates the routes of the page.
+pub(crate) fn routes() -> Router<Arc<App>> {
+    Router::new()
+        .route("/", get(to_page))
+        .route("/ui", get(document))
+        .route("/ui/", get(document))
+        .route("/ui/assets/{hash}/{*path}", get(file))
+        .route("/ui/{*path}", get(document))
+        .layer(CompressionLayer::new())
+}
+
+/// Redirects to the page, below the path of the public URL if the router is nested.
+async fn to_page(State(app): State<Arc<App>>) -> Response {
+    let prefix = app.options.public_url.as_ref().map_or("", |url| url.path().trim_end_matches('/'));
+    (StatusCode::SEE_OTHER, [(LOCATION, format!("{prefix}/ui"))]).into_response()
+}
+
+async fn document(request: Request) -> Response {
+    let tag = format!("\"{}\"", *HASH);
+    let known = request.headers().get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
+    // Relative to the address of the document, since the router may be nested below any path.
+    let up = "../".repeat(request.uri().path().matches('/').count().saturating_sub(1));
+    let body = if known { String::new() } else { DOCUMENT.replace("{assets}", &format!("{up}ui/assets/{}", *HASH)) };
+    let status = if known { StatusCode::NOT_MODIFIED } else { StatusCode::OK };
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+    headers.insert(CONTENT_SECURITY_POLICY, POLICY);
+    headers.insert(CACHE_CONTROL, CHECK);
+    if let Ok(tag) = HeaderValue::from_str(&tag) {
+        headers.insert(ETAG, tag);
+    }
+    (status, headers, body).into_response()
+}
+
+async fn file(Path((hash, path)): Path<(String, String)>) -> Response {
+    let found = FILES.iter().find(|(name, _)| *name == path).filter(|_| hash == *HASH);
+    let Some((_, bytes)) = found else { return Problem::new(ProblemType::NotFound).into_response() };
+    let kind = match path.rsplit_once('.') {
+        Some((_, "js")) => "text/javascript; charset=utf-8",
+        Some((_, "css")) => "text/css; charset=utf-8",
+        _ => "image/svg+xml",
+    };
+    let headers =
+        [(CONTENT_TYPE, HeaderValue::from_static(kind)), (CONTENT_SECURITY_POLICY, POLICY), (CACHE_CONTROL, FOREVER)];
+    (headers, Body::from(*bytes)).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    use super::*;
+
+    fn paths(folder: &Path, below: &str, into: &mut BTreeSet<String>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let entry = entry.unwrap();
+            let name = format!("{below}{}", entry.file_name().to_str().unwrap());
+            if entry.file_type().unwrap().is_dir() {
+                paths(&entry.path(), &format!("{name}/"), into);
+            } else {
+                into.insert(name);
+            }
+        }
+    }
+
+    #[test]
+    fn every_file_of_the_folder_is_embedded() {
+        let mut found = BTreeSet::new();
+        paths(&Path::new(env!("CARGO_MANIFEST_DIR")).join("ui"), "", &mut found);
+        found.remove("index.html");
+
+        let embedded = FILES.iter().map(|(path, _)| (*path).to_owned()).collect();
+        assert_eq!(found, embedded);
+    }
+
+    #[test]
+    fn the_page_stays_small() {
+        let bytes = DOCUMENT.len() + FILES.iter().map(|(_, bytes)| bytes.len()).sum::<usize>();
+        assert!(bytes < MAX_BYTES, "{bytes} bytes");
+        for (path, bytes) in FILES {
+            let lines = bytes.iter().filter(|byte| **byte == b'\n').count();
+            assert!(lines < 400, "{path} has {lines} lines");
+        }
+    }
+
+    /// The most bytes of all files together, before compression.
+    const MAX_BYTES: usize = 185_000;
+
+    #[test]
+    fn text_never_becomes_markup_or_code() {
+        for (path, bytes) in FILES.iter().filter(|(path, _)| path.ends_with(".js")) {
+            let text = std::str::from_utf8(bytes).unwrap();
+            for sink in
+                ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", "srcdoc"]
+            {
+                assert!(!text.contains(sink), "{path} uses {sink}");
+            }
+            let foreign = text.replace("http://www.w3.org/", "");
+            assert!(!foreign.contains("http://") && !foreign.contains("https://"), "{path} names another origin");
+        }
+    }
+
+    #[test]
+    fn the_page_marks_the_hidden_characters_of_the_engine() {
+        let (_, bytes) = FILES.iter().find(|(path, _)| *path == "lib/hidden.js").unwrap();
+        let text = std::str::from_utf8(bytes).unwrap();
+        let list = text.split_once("const INVISIBLE =").unwrap().1.split_once(';').unwrap().0;
+        let codes = list.replace("'\n  + '", "").replace(['\'', ' ', '{', '}'], "");
+        let mut ranges = Vec::new();
+        for part in codes.split("\\\\u").skip(1) {
+            let (code, opens) = part.strip_suffix('-').map_or((part, false), |code| (code, true));
+            ranges.push((u32::from_str_radix(code, 16).unwrap(), opens));
+        }
+        let mut shown = BTreeSet::new();
+        let mut from = None;
+        for (code, opens) in ranges {
+            shown.extend(from.unwrap_or(code)..=code);
+            from = opens.then_some(code);
+        }
+
+        let engine = (0..=u32::from(char::MAX)).filter_map(char::from_u32);
+        let engine: BTreeSet<_> = engine.filter(|c| positronic_core::record::is_invisible(*c)).map(u32::from).collect();
+        assert_eq!(shown, engine);
+    }
+}

@@ -1,0 +1,69 @@
+// The server under test: the examples' own binary with their cassettes, on a store in a temporary folder.
+import { spawn, execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+const BINARY = process.env.POSITRONIC_EXAMPLES;
+const env = { PATH: process.env.PATH, HOME: process.env.HOME, NO_COLOR: '1' };
+
+export class Project {
+  constructor() {
+    this.folder = mkdtempSync(join(tmpdir(), 'inspector-'));
+    this.store = join(this.folder, 'runs.db');
+  }
+
+  command(...args) {
+    return execFileSync(BINARY, [...args, '--store', this.store], { cwd: this.folder, env, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+  }
+
+  /** Starts `serve`; returns the address that signs a browser in. */
+  serve(port = 0) {
+    return this.start(['serve', '--listen', `127.0.0.1:${port}`, '--store', this.store]);
+  }
+
+  inspect(lines) {
+    const file = join(this.folder, 'run.jsonl');
+    writeFileSync(file, `${lines.join('\n')}\n`);
+    return this.start(['inspect', file]);
+  }
+
+  start(args) {
+    const child = spawn(BINARY, args, { cwd: this.folder, env, stdio: ['ignore', 'pipe', 'ignore'] });
+    this.child = child;
+    return new Promise((resolve, reject) => {
+      let text = '';
+      child.stdout.on('data', (bytes) => {
+        text += bytes;
+        const address = /http:\S+/.exec(text)?.[0];
+        if (address && text.endsWith('\n')) resolve(address);
+      });
+      child.on('exit', () => reject(new Error(`the server ended: ${text}`)));
+    });
+  }
+
+  /** Ends the server as a crash does. */
+  kill() {
+    const ended = new Promise((resolve) => this.child.on('exit', resolve));
+    this.child.kill('SIGKILL');
+    return ended;
+  }
+
+  async close() {
+    if (this.child && this.child.exitCode === null && this.child.signalCode === null) await this.kill();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+/** Makes the log of a run whose loop has got many messages. */
+export function longLog(events) {
+  const at = 1_795_000_000_000_000;
+  const fingerprint = '0'.repeat(32);
+  const lines = [
+    { seq: 0, at, type: 'BRAIN_START', title: 'Long', fingerprint, stages: [{ name: 'Chat', kind: 'loop' }], options: {} },
+    { seq: 1, at, epoch: 1, type: 'RUN_CLAIMED', owner: 'worker' },
+    { seq: 2, at, epoch: 1, path: 'Chat', type: 'LOOP_START', input: 'Begin.', projection: 1, limits: {} },
+  ];
+  for (let seq = lines.length; seq < events; seq++) lines.push({ seq, at: at + seq * 1000, path: 'Chat', type: 'LOOP_MESSAGE', text: `Message ${seq} of the long run` });
+  return [{ positronic_run: 1, run: 'long-run', brain: 'Long', events }, ...lines].map((line) => JSON.stringify(line));
+}

@@ -1,0 +1,108 @@
+// Every view on the log of a real run, with what holds for all: no other origin, no errors, nothing for axe to find.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { accessible, launch, open } from './browser.mjs';
+import { Project } from './server.mjs';
+
+const project = new Project();
+let [browser, page, run] = [];
+
+before(async () => {
+  project.command('run', 'support');
+  project.command('run', 'agent loop', '--json');
+  browser = await launch();
+  page = await open(browser, await project.serve());
+  await page.locator('.run-row').first().waitFor();
+  run = await page.evaluate(async () => (await (await fetch('/api/v1/runs?brain=Support')).json()).items[0].id);
+});
+after(async () => { await browser?.close(); await project.close(); });
+
+test('the list shows each run with its status, and its filters are the address', async () => {
+  assert.deepEqual(await page.locator('.run-row .c-brain').allInnerTexts(), ['Agent loop', 'Support']);
+  assert.match(await page.locator('.counts').innerText(), /2 completed/);
+  await page.getByRole('link', { name: 'In flight' }).click();
+  await page.getByText('No run matches').waitFor();
+  assert.match(page.url(), /status=running%2Cwaiting%2Cpaused/);
+  await page.goBack();
+  await page.locator('.run-row').first().waitFor();
+  await accessible(page, 'the list');
+});
+
+test('the head of a run says what it did, and the transcript how', async () => {
+  await page.to(`/runs/${run}`, '.row');
+  assert.match(await page.locator('.lead').innerText(), /^Completed in .+, with 8 model answers, 8 calls and 1 decision by a person\.$/);
+  assert.deepEqual(await page.locator('.stages span').allInnerTexts(), ['Load customer', 'Chat', 'Survey', 'Cleanup']);
+  assert.match(await page.locator('[aria-label=Result]').innerText(), /The tank is broken; 249 euros were paid back\./);
+  const refund = await page.locator('.row.call', { hasText: 'a refund of 249 euros' }).innerText();
+  assert.match(refund, /approved by the cassette/);
+  await accessible(page, 'the transcript');
+});
+
+test('the waterfall has segments for models, tools, people and webhooks', async () => {
+  await page.to(`/runs/${run}/waterfall`, '.bar-row');
+  for (const kind of ['model', 'tool', 'person', 'webhook']) assert.ok(await page.locator(`.bars .seg.${kind}`).count(), kind);
+  const widths = await page.locator('.bars .seg').evaluateAll((nodes) => nodes.map((node) => node.getBoundingClientRect().width));
+  assert.ok(Math.min(...widths) >= 2.9, `${Math.min(...widths)}`);
+  await accessible(page, 'the waterfall');
+});
+
+test('an event opens beside the log, and its address opens it again', async () => {
+  await page.to(`/runs/${run}/events/40`, '.detail .json');
+  assert.match(await page.locator('.detail').innerText(), /LOOP_TOOL_CALL[\s\S]*refund/);
+  assert.equal(await page.locator('.event-row.selected .seq').innerText(), '40');
+  await accessible(page, 'the events');
+  await page.getByLabel('Type').fill('LOOP_APPROVAL_DECIDED');
+  await page.getByLabel('Type').press('Enter');
+  await page.waitForFunction(() => document.querySelectorAll('.event-row').length === 1);
+  assert.match(page.url(), /type=LOOP_APPROVAL_DECIDED/);
+});
+
+test('the state follows the scrubber', async () => {
+  await page.to(`/runs/${run}/state/3`, '.state-view .json');
+  assert.match(await page.locator('[aria-label=State]').first().innerText(), /mira@example\.com/);
+  await page.getByLabel('Event before').click();
+  await page.waitForFunction(() => location.pathname.endsWith('/state/2'));
+  await accessible(page, 'the state');
+});
+
+test('a request shows what is new since the request before', async () => {
+  await page.to(`/runs/${run}/requests/15`, '.messages');
+  assert.match(await page.locator('.fold').innerText(), /as in the request before/);
+  assert.ok(await page.locator('.messages .new').count());
+  await accessible(page, 'the requests');
+});
+
+test('search is run by the server over the whole log', async () => {
+  await page.to(`/runs/${run}`, '.row');
+  await page.keyboard.press('/');
+  await page.getByLabel('Search this run').last().fill('knowledge');
+  await page.getByText(/1 of \d+ events/).waitFor();
+});
+
+test('a fork lists the effects that run again, and links both runs', async () => {
+  await page.to(`/runs/${run}/transcript/40`, '.row.selected');
+  await page.keyboard.press('f');
+  await page.getByText(/will run again/).waitFor();
+  await accessible(page, 'the fork dialog');
+  await page.getByRole('button', { name: 'Fork', exact: true }).click();
+  await page.waitForFunction((old) => location.pathname.startsWith('/ui/runs/') && !location.pathname.includes(old), run);
+  await page.getByRole('link', { name: 'compare' }).click();
+  await page.locator('.diff-rows').waitFor();
+  await accessible(page, 'the comparison');
+});
+
+test('small pages: brains, schedules, webhooks, inbox', async () => {
+  for (const [path, ready] of [['/brains/Support', '.start'], ['/schedules', '.view'], ['/webhooks', '.view'], ['/inbox', '.view']]) {
+    await page.to(path, ready);
+    await accessible(page, path);
+  }
+  page.check();
+});
+
+test('what is loaded works without a connection', async () => {
+  await page.to(`/runs/${run}`, '.row');
+  await page.context().setOffline(true);
+  await page.getByRole('link', { name: 'Waterfall' }).click();
+  await page.locator('.bar-row').first().waitFor();
+  await page.context().setOffline(false);
+});

@@ -1,0 +1,31 @@
+// The inbox: what waits for a person in all runs, those that expire first on top. An item leaves when the log says so.
+import { h } from '../lib/dom.js';
+import { get } from '../lib/api.js';
+import { decide, decisions } from '../parts/decide.js';
+import { empty, failure, loading } from '../parts/common.js';
+
+export function inboxView(context) {
+  let [items, next, error, selected, timer] = [null, null, null, 0, 0];
+  async function load() {
+    try {
+      const answer = await get('/pending', { limit: 100, context: 3 });
+      const order = (item) => [item.expires ?? '9', item.since].join();
+      [items, next, error] = [answer.items.sort((a, b) => (order(a) < order(b) ? -1 : 1)), answer.next, null];
+    } catch (problem) { error = problem; }
+    context.redraw();
+  }
+  load();
+  const current = () => items?.[Math.min(selected, items.length - 1)];
+  const move = (by) => { selected = Math.max(0, Math.min((items?.length ?? 1) - 1, selected + by)); context.redraw(); setTimeout(() => document.querySelector('.decide.selected')?.scrollIntoView({ block: 'nearest' }), 20); };
+  const act = (name) => () => current() && decisions(current(), context)[name]();
+  return {
+    title: () => 'Inbox',
+    update: () => true,
+    keys: () => ({ j: ['Next item', () => move(1)], k: ['Item before', () => move(-1)], a: ['Approve, grant or answer', act('approve')], r: ['Reject…', act('askReason')], e: ['Edit the arguments', act('edit')], 'mod+Enter': ['Send, in a field', act('approve')], Enter: ['Open the run', () => current() && context.go(`/runs/${current().run}/transcript/${current().seq}`)] }),
+    onchange() { clearTimeout(timer); timer = setTimeout(load, 60); },
+    render: () => [h('div.page-head', null, h('h1', null, 'Inbox'), h('p.soft', null, items?.length ? `${items.length}${next ? ' or more' : ''} waiting for a person` : '')),
+      error && !items ? failure(error, load) : !items ? loading() : !items.length ? empty('Nothing waits for a person', 'Approvals, requests for more budget and questions of all runs appear here.') : h('div.inbox', null, items.map((item) => decide(item, context, { withRun: true, selected: item === current() }))), next && h('p.soft.more', null, `Showing the first ${items.length}.`)],
+    tick: () => context.redraw(),
+    close: () => clearTimeout(timer),
+  };
+}

@@ -1,0 +1,44 @@
+// The state at an event, with the change that the event makes, or the change since an earlier one.
+import { h } from '../lib/dom.js';
+import { get, at, ui } from '../lib/api.js';
+import { copyButton, failure } from '../parts/common.js';
+import { json } from '../parts/json.js';
+import { patchList } from '../parts/change.js';
+
+export function stateTab(tools) {
+  const { model, view, context } = tools;
+  let [seq, since, shown, error, timer] = [view.route.rest[0] == null ? model.head : Number(view.route.rest[0]), view.route.query.get('since'), null, null, 0];
+  const cache = new Map();
+  const tree = new Map();
+  const load = async () => {
+    const key = `${seq}/${since ?? ''}`;
+    const asked = seq;
+    try {
+      if (!cache.has(key)) cache.set(key, await get(`/runs${at(model.id, 'state')}`, { at: seq, since }));
+      if (asked === seq) [shown, error] = [cache.get(key), null];
+    } catch (problem) { error = problem; }
+    context.redraw();
+  };
+  const go = (to) => {
+    seq = Math.max(0, Math.min(model.head, to));
+    context.go(`/runs/${model.id}/state/${seq}${since == null ? '' : `?since=${since}`}`, { replace: true });
+    clearTimeout(timer);
+    timer = setTimeout(load, 60);
+  };
+  load();
+  return {
+    keys: () => ({ ArrowLeft: ['Event before (shift: 10)', (event) => go(seq - (event.shiftKey ? 10 : 1))], ArrowRight: ['Next event (shift: 10)', (event) => go(seq + (event.shiftKey ? 10 : 1))] }),
+    route(to) { const next = to.rest[0] == null ? seq : Number(to.rest[0]); if (next !== seq) { seq = next; load(); } },
+    reveal: (node) => go(node.seq),
+    render: () => h('div.state-view', null,
+      h('div.scrub', null, h('button', { onclick: () => go(seq - 1), disabled: seq <= 0, 'aria-label': 'Event before' }, '←'),
+        h('input', { type: 'range', min: 0, max: model.head, value: String(seq), 'aria-label': 'Event', 'aria-valuetext': `event ${seq} of ${model.head}`, oninput: (event) => go(Number(event.target.value)) }),
+        h('button', { onclick: () => go(seq + 1), disabled: seq >= model.head, 'aria-label': 'Next event' }, '→'),
+        h('b', null, `event ${seq}`), h('span.soft', null, `of ${model.head}`), h('a', { href: ui(`/runs/${model.id}/events/${seq}`) }, 'Event'), h('a', { href: ui(`/runs/${model.id}/transcript/${seq}`) }, 'Transcript')),
+      error ? failure(error, load) : shown && h('div.columns', null,
+        h('section', { 'aria-label': 'State' }, h('h2', null, 'State', copyButton(JSON.stringify(shown.state, null, 2), 'Copy JSON')), json(shown.state, { state: tree, redraw: context.redraw, marks: (shown.changes ?? []).map((op) => op.path), label: 'State', depth: 3 })),
+        h('section', { 'aria-label': 'Change' }, h('h2', null, since == null ? 'Change of this event' : `Change since event ${since}`,
+          h('button.plain.small', { onclick: () => { since = since == null ? seq : null; go(seq); } }, since == null ? 'Compare from here' : 'This event only')), patchList(shown.changes)))),
+    close: () => clearTimeout(timer),
+  };
+}
