@@ -67,6 +67,7 @@ struct DeliveryItem {
 /// The status of a delivery.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "DeliveryStatus")]
 enum Status {
     /// An attempt is due now or later, or when the webhook is enabled.
     Pending,

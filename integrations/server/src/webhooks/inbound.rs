@@ -173,6 +173,7 @@ pub enum HookOutcome {
 /// What an accepted webhook led to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "HookAcceptance")]
 pub enum Accepted {
     /// A run received it, now or earlier.
     Matched,
