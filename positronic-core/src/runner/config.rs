@@ -23,7 +23,7 @@ use crate::record::{MAX_DOCUMENT_BYTES, PriceTable, Start, Tier};
 use crate::sink::EventSink;
 use crate::store::{EventStore, MemoryStore, StoreError};
 
-use super::{Client, Clock, Ids, RunHandle, StartError, SystemClock, UuidIds};
+use super::{Clock, Ids, RunHandle, StartError, SystemClock, UuidIds};
 
 /// Runs brains.
 ///
@@ -181,13 +181,6 @@ impl Runner {
     #[must_use]
     pub fn actions(self, actions: ActionSet) -> Self {
         Self { actions, ..self }
-    }
-
-    /// Streams the live deltas of this runner's workers to the readers of a client and its clones, as to those of
-    /// [`Runner::client`]. Several runners of a process can stream to one client.
-    #[must_use]
-    pub fn stream_to(self, client: &Client) -> Self {
-        Self { live: client.live().clone(), ..self }
     }
 
     /// Returns a runner that starts runs and does not work on them: a start appends only the run's first event, and a

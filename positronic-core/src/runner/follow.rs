@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use super::follower::{Followed, Follower};
 use super::shared::{Phase, Shared};
-use super::{Client, RunHandle, Settled, load};
+use super::{Client, RunHandle, Runner, Settled, load};
 use crate::machine::{BrainEnd, RunState, pending};
 use crate::record::{Delta, Event, EventKind, RunId, Seq, Status};
 use crate::store::{EventStore, StoreError};
@@ -66,6 +66,15 @@ impl<R> RunHandle<R> {
         let follower = Follower::new(&shared.runner.store, &shared.runner.live, &shared.run, from);
         let phase = shared.settled.subscribe();
         updates(follower, Source::Handle { shared, sent, phase })
+    }
+}
+
+impl Runner {
+    /// Streams the live deltas of this runner's workers to the readers of a client and its clones, as to those of
+    /// [`Runner::client`]. Several runners of a process can stream to one client.
+    #[must_use]
+    pub fn stream_to(self, client: &Client) -> Self {
+        Self { live: client.live().clone(), ..self }
     }
 }
 

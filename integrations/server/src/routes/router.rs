@@ -11,7 +11,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodFilter, on};
 use futures::FutureExt as _;
-use positronic_core::runner::Client;
+use positronic_core::runner::{Client, Ids as _, UuidIds};
 
 use super::Route;
 use super::dispatch::dispatch;
@@ -87,5 +87,5 @@ fn request_id(request: &Request) -> String {
     let is_safe = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     let given = request.headers().get(REQUEST_ID).and_then(|id| id.to_str().ok());
     let given = given.filter(|id| (1..=64).contains(&id.len()) && id.bytes().all(is_safe));
-    given.map_or_else(|| uuid::Uuid::now_v7().to_string(), str::to_owned)
+    given.map_or_else(|| UuidIds.signal().to_string(), str::to_owned)
 }
