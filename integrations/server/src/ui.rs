@@ -171,7 +171,7 @@ mod tests {
         }
     }
 
-    /// The most bytes of all files together, before compression.
+    /// The maximum size of all files together, before compression; a browser loads about a third of it.
     const MAX_BYTES: usize = 185_000;
 
     #[test]

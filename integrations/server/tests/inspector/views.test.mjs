@@ -94,6 +94,8 @@ test('a fork lists the effects that run again, and links both runs', async () =>
 test('small pages: brains, schedules, webhooks, inbox', async () => {
   for (const [path, ready] of [['/brains/Support', '.start'], ['/schedules', '.view'], ['/webhooks', '.view'], ['/inbox', '.view']]) {
     await page.to(path, ready);
+    await page.locator('.loading').waitFor({ state: 'detached' });
+    assert.equal(await page.locator('main [role=alert]').count(), 0, `${path} failed to load`);
     await accessible(page, path);
   }
   page.check();

@@ -8,7 +8,7 @@ import { initial, schemaForm } from '../parts/form.js';
 export function brainsView(context, route) {
   let [items, error, open, value, busy, problem] = [null, null, null, undefined, false, null];
   const load = async () => {
-    try { items = (await get('/brains', { limit: 200 })).items; } catch (failed) { error = failed; }
+    try { items = (await get('/brains')).items; } catch (failed) { error = failed; }
     if (route.rest[0]) await show(route.rest[0]);
     context.redraw();
   };

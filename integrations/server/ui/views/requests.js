@@ -25,7 +25,7 @@ export function requestsTab(tools) {
   };
   const go = (next) => context.go(`/runs/${model.id}/requests/${next}`, { replace: true });
   const load = async () => {
-    items = (await get(path(), { limit: 500 }).catch((problem) => { error = problem; return { items: [] }; })).items;
+    items = (await get(path()).catch((problem) => { error = problem; return { items: [] }; })).items;
     // An event of the answer leads to its request.
     if (seq != null && !items.some((item) => item.seq === seq)) seq = items.findLast((item) => item.seq <= seq)?.seq ?? null;
     const first = seq ?? items.at(-1)?.seq;

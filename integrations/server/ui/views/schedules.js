@@ -8,10 +8,10 @@ export function schedulesView(context) {
   let [items, error] = [null, null];
   const more = new Map();
   const load = async () => {
-    try { items = (await get('/schedules', { limit: 100 })).items; } catch (problem) { error = problem; }
+    try { items = (await get('/schedules')).items; } catch (problem) { error = problem; }
     context.redraw();
     for (const { id } of items ?? []) {
-      const [preview, ticks] = await Promise.all([get(`/schedules${at(id, 'preview')}`, { count: 5 }), get(`/schedules${at(id, 'ticks')}`, { limit: 8 })].map((asked) => asked.catch(() => ({ items: [] }))));
+      const [preview, ticks] = await Promise.all([get(`/schedules${at(id, 'preview')}`, { limit: 5 }), get(`/schedules${at(id, 'ticks')}`, { limit: 8 })].map((asked) => asked.catch(() => ({ items: [] }))));
       more.set(id, { preview: preview.items ?? preview, ticks: ticks.items ?? [] });
       context.redraw();
     }
@@ -27,9 +27,9 @@ export function schedulesView(context) {
     update: () => true,
     render: () => [h('div.page-head', null, h('h1', null, 'Schedules')), error ? failure(error, load) : !items ? loading() : !items.length ? empty('No schedules', '`positronic schedule add` makes one.') : h('div.cards', null, items.map((item) => {
       const { preview = [], ticks = [] } = more.get(item.id) ?? {};
-      return h('section.card', { key: item.id, 'aria-label': item.id }, h('header', null, h('h2', null, item.id), h('span.tag', { class: item.paused || item.broken ? 'warn' : '' }, item.broken ? 'broken' : item.paused ? 'paused' : 'active'), h('span.grow'), h('a', { href: ui(`/brains${at(item.brain ?? '')}`) }, item.brain),
+      return h('section.card', { key: item.id, 'aria-label': item.id }, h('header', null, h('h2', null, item.id), h('span.tag', { class: item.paused || item.broken ? 'warn' : '' }, item.status ?? 'active'), h('span.grow'), h('a', { href: ui(`/brains${at(item.schedule?.brain ?? '')}`) }, item.schedule?.brain),
         context.session?.read_only ? null : [h('button.small', { onclick: act(item.id, item.paused ? 'resume' : 'pause') }, item.paused ? 'Resume' : 'Pause'), h('button.small', { onclick: act(item.id, 'trigger') }, 'Start now')]),
-      h('p.soft', null, brief(item.spec ?? item.cron ?? '', 200), item.zone ? `, ${item.zone}` : ''), item.broken && h('p.problem', null, brief(item.broken)),
+      h('p.soft', null, brief(Object.fromEntries(Object.entries(item.schedule ?? {}).filter(([name]) => !['brain', 'options'].includes(name))), 240)), item.broken && h('p.problem', null, brief(item.broken)),
       h('div.columns', null, h('div', null, h('h3', null, 'Next'), h('ol', null, preview.slice(0, 5).map((one, i) => h('li', { key: i }, when(time(one)), h('span.soft', null, ` ${date(time(one))}`))))),
         h('div', null, h('h3', null, 'Last'), ticks.length ? h('ol', null, ticks.map((tick, i) => h('li', { key: i }, when(time(tick)), ' ', tick.run ? h('a', { href: ui(`/runs/${tick.run}`) }, tick.outcome ?? 'started') : h('b', null, tick.outcome ?? tick.status), tick.reason && h('span.soft', null, ` ${tick.reason}`)))) : h('p.soft', null, 'Nothing yet.'))));
     }))],

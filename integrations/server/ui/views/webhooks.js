@@ -8,7 +8,7 @@ export function webhooksView(context) {
   let [items, error] = [null, null];
   const sent = new Map();
   const load = async () => {
-    try { items = (await get('/webhooks', { limit: 100 })).items; } catch (problem) { error = problem; }
+    try { items = (await get('/webhooks')).items; } catch (problem) { error = problem; }
     for (const { id } of items ?? []) sent.set(id, (await get(`/webhooks${at(id, 'deliveries')}`, { limit: 20 }).catch(() => ({ items: [] }))).items);
     context.redraw();
   };
