@@ -1,8 +1,10 @@
 //! Every refusal is a problem document.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::body::Body;
+use axum::extract::ConnectInfo;
 use axum::http::{Request, StatusCode};
 use futures::future::BoxFuture;
 use positronic_core::definition::BrainDefinition;
@@ -128,4 +130,47 @@ async fn read_only_server_refuses_every_change() {
 
     assert_eq!(shop.post(&token, "/api/v1/runs", body).await.problem(), "read-only");
     assert_eq!(shop.get(&token, "/api/v1/session").await.json()["read_only"], true);
+}
+
+#[tokio::test]
+async fn strangers_do_not_use_up_the_rate_of_others() {
+    let shop = Shop::open(|_| Options::builder().requests_per_minute(3).build());
+    let from = |address: [u8; 4], path: &str, token: &str| {
+        let mut request = request(token, "GET", path, None);
+        request.extensions_mut().insert(ConnectInfo(SocketAddr::from((address, 4000))));
+        shop.send(request)
+    };
+
+    let mut statuses = Vec::new();
+    for _ in 0..4 {
+        statuses.push(from([10, 0, 0, 1], "/api/v1/runs", "pos_0123456789ab_x").await.status.as_u16());
+    }
+
+    assert_eq!(statuses, [401, 401, 401, 429], "unknown tokens are counted by address");
+    assert_eq!(from([10, 0, 0, 2], "/problems/expired", "").await.status, StatusCode::OK);
+    assert_eq!(from([10, 0, 0, 1], "/problems/expired", "").await.problem(), "rate-limited");
+    assert_eq!(from([10, 0, 0, 1], "/healthz", "").await.status, StatusCode::OK);
+    assert_eq!(from([10, 0, 0, 1], "/readyz", "").await.status, StatusCode::OK);
+    for _ in 0..9 {
+        assert_eq!(shop.get("", "/problems/expired").await.status, StatusCode::OK, "no address is known");
+    }
+}
+
+#[tokio::test]
+async fn answer_to_a_large_invalid_body_is_small() {
+    let shop = Shop::new();
+    let token = shop.token(None, &Scope::ALL).await;
+    let (text, name) = ("a".repeat(200_000), "b".repeat(200_000));
+
+    for body in [json!(text), json!({ "brain": [text] }), json!({ "brain": "Refund", name: 1 })] {
+        let answer = shop.post(&token, "/api/v1/runs", body).await;
+        assert_eq!(answer.problem(), "invalid-body");
+        assert!(answer.text.len() < 2000, "{} bytes", answer.text.len());
+    }
+}
+
+#[tokio::test]
+async fn path_that_is_not_utf8_gets_a_problem() {
+    let shop = Shop::new();
+    assert_eq!(shop.get("", "/api/v1/runs/%ff").await.problem(), "invalid-path");
 }
