@@ -18,6 +18,8 @@ use crate::routes::{Body, Route, table};
 
 /// The largest number of invalid places that an answer lists.
 const MAX_ERRORS: usize = 20;
+/// The most characters of the text of an error.
+const MAX_ERROR: usize = 500;
 
 /// The state of a router.
 pub(crate) struct App {
@@ -84,5 +86,13 @@ impl Bodies {
 /// Lists the places of a value that do not match a schema.
 pub(crate) fn errors_of(validator: &jsonschema::Validator, value: &Value) -> Vec<FieldError> {
     let errors = validator.iter_errors(value).take(MAX_ERRORS);
-    errors.map(|error| FieldError::new(error.instance_path().as_str(), error.to_string())).collect()
+    errors.map(|error| FieldError::new(cut(error.instance_path().as_str()), cut(&error.to_string()))).collect()
+}
+
+/// Cuts what quotes a value of the body: the answer to a large body stays small.
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(MAX_ERROR) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
 }

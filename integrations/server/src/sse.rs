@@ -1,9 +1,11 @@
-//! Server-sent events: streams that end on shutdown, when the caller's right expires, and after `event: end`.
+//! Server-sent events: streams that end on shutdown, when the caller's right expires or is revoked, and after `event: end`.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::header::{CACHE_CONTROL, HeaderName};
+use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode};
 pub(crate) use axum::response::sse::Event;
 use axum::response::sse::{KeepAlive, Sse};
@@ -12,11 +14,15 @@ use futures::stream::{Stream, StreamExt as _, once};
 use positronic_core::record::Seq;
 use serde::Serialize;
 
+use crate::app::App;
+use crate::auth::Caller;
 use crate::problem::{Problem, ProblemType};
 use crate::routes::Call;
 
 /// How often a comment keeps an idle connection open.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// How often the caller of an open stream is authenticated again.
+const CHECK: Duration = Duration::from_secs(15);
 /// After how long a client connects again, at least, and the range over which this is spread.
 const RETRY: Duration = Duration::from_secs(2);
 const SPREAD_MS: u64 = 1000;
@@ -36,6 +42,7 @@ pub(crate) fn stream(call: &Call, events: impl Stream<Item = Event> + Send + 'st
     let permit = call.app.limits.stream(caller)?;
     let valid = caller.expiry().map(|expiry| expiry.since(call.app.now()));
     let shutdown = call.app.options.shutdown.clone();
+    let revoked = revoked(Arc::clone(&call.app), call.parts.clone(), caller.clone());
     let over = async move {
         let expired = async {
             match valid {
@@ -45,6 +52,7 @@ pub(crate) fn stream(call: &Call, events: impl Stream<Item = Event> + Send + 'st
         };
         tokio::select! {
             () = expired => {}
+            () = revoked => {}
             () = shutdown.begun() => {}
         }
         drop(permit);
@@ -56,6 +64,20 @@ pub(crate) fn stream(call: &Call, events: impl Stream<Item = Event> + Send + 'st
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
     headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
     Ok(response)
+}
+
+/// Waits until the request would no longer have the same caller with the same rights: its token was revoked, or its session
+/// ended.
+async fn revoked(app: Arc<App>, parts: Parts, caller: Caller) {
+    loop {
+        tokio::time::sleep(CHECK).await;
+        // A store that fails now revokes nothing.
+        if let Ok(found) = app.authenticate.authenticate(&parts).await
+            && found.as_ref() != Some(&caller)
+        {
+            return;
+        }
+    }
 }
 
 /// Answers a client that has seen all events of a run that is over: it does not connect again.

@@ -126,8 +126,9 @@ async fn send(call: Call) -> Result<Response, Problem> {
         }
         return answer(&call, &run, from, &key, true).await;
     }
-    // A conversation keeps its user.
+    // A conversation keeps its user: a message in the name of another one must not reach it.
     let user = match rows.first() {
+        Some(last) if body.user.is_some() && body.user != last.user => return Err(ProblemType::NotFound.into()),
         Some(last) => last.user.clone(),
         None => user_for(caller, body.user)?,
     };

@@ -2,7 +2,7 @@
 
 use axum::response::Response;
 use positronic_core::record::{
-    Amounts, Path, Pending, PendingKind, RunId, RunSummary, Seq, Signal, SignalId, SignalKind,
+    Amounts, Path, Pending, PendingKind, RunId, RunSummary, Seq, Signal, SignalId, SignalKind, WaitSpec,
 };
 use positronic_core::runner::SignalError;
 use positronic_core::store::PendingFilter;
@@ -205,7 +205,7 @@ async fn decide(
         return if is_same { Ok((decided(app, run, seq).await?, true)) } else { Err(ProblemType::KeyReused.into()) };
     };
     let pending = &item.pending;
-    let needed = if pending.kind.is_for_person() { Scope::Decide } else { Scope::Operate };
+    let needed = needed(pending, decision.wait);
     if !call.caller()?.may(needed) {
         return Err(Problem::new(ProblemType::ScopeMissing).field("required", [needed]));
     }
@@ -234,6 +234,26 @@ fn as_signal(decision: NewDecision, call: &Path) -> SignalKind {
     }
 }
 
+/// Returns the scope that a decision needs. A person may answer only a wait for a person, although the call may wait for a
+/// program's webhook as well.
+fn needed(pending: &Pending, wait: Option<usize>) -> Scope {
+    let is_for_person = match &pending.kind {
+        PendingKind::Answer { waits } => {
+            answered(waits, wait).map_or_else(|| pending.kind.is_for_person(), |wait| wait.person)
+        }
+        PendingKind::Approval { .. } | PendingKind::Budget(_) => true,
+    };
+    if is_for_person { Scope::Decide } else { Scope::Operate }
+}
+
+/// Returns the wait that a reply answers: the one with this index, else the reply to the call itself, else the only one.
+fn answered(waits: &[WaitSpec], index: Option<usize>) -> Option<&WaitSpec> {
+    match index {
+        Some(index) => waits.get(index),
+        None => waits.iter().find(|wait| wait.webhook == "reply").or(waits.first().filter(|_| waits.len() == 1)),
+    }
+}
+
 /// Returns the signal of a decision, if it fits the pending item.
 fn signal_kind(pending: &Pending, decision: NewDecision) -> Result<SignalKind, Problem> {
     let NewDecision { approve, arguments, reject, reason, grant, reply, wait } = decision;
@@ -252,21 +272,13 @@ fn signal_kind(pending: &Pending, decision: NewDecision) -> Result<SignalKind, P
             Ok(SignalKind::Reject { call, reason })
         }
         (PendingKind::Budget(_), Some(more), None) => Ok(SignalKind::Grant { to: call, more }),
-        (PendingKind::Answer { waits }, None, Some(payload)) => {
-            let found = match wait {
-                Some(index) => waits.get(index),
-                None => {
-                    waits.iter().find(|wait| wait.webhook == "reply").or(waits.first().filter(|_| waits.len() == 1))
-                }
-            };
-            match found {
-                Some(wait) if wait.webhook == "reply" => Ok(SignalKind::Reply { call, payload }),
-                Some(wait) => {
-                    Ok(SignalKind::Webhook { name: wait.webhook.clone(), identifier: wait.identifier.clone(), payload })
-                }
-                None => misfit("the call waits for one of several answers; name it with `wait`, its index in `waits`"),
+        (PendingKind::Answer { waits }, None, Some(payload)) => match answered(waits, wait) {
+            Some(wait) if wait.webhook == "reply" => Ok(SignalKind::Reply { call, payload }),
+            Some(wait) => {
+                Ok(SignalKind::Webhook { name: wait.webhook.clone(), identifier: wait.identifier.clone(), payload })
             }
-        }
+            None => misfit("the call waits for one of several answers; name it with `wait`, its index in `waits`"),
+        },
         (PendingKind::Approval { .. }, ..) => misfit("the call waits for an approval: approve or reject it"),
         (PendingKind::Budget(_), ..) => misfit("more of a limit is asked for: grant it or reject"),
         (PendingKind::Answer { .. }, ..) => misfit("the call waits for an answer: reply to it"),
@@ -303,7 +315,7 @@ async fn invalid_places(app: &App, run: &RunId, pending: &Pending, kind: &Signal
             (arguments, arguments_schema(&state, &pending.call, &pending.tool))
         }
         SignalKind::Reply { payload, .. } | SignalKind::Webhook { payload, .. } => {
-            let fits = |wait: &&positronic_core::record::WaitSpec| match kind {
+            let fits = |wait: &&WaitSpec| match kind {
                 SignalKind::Webhook { name, .. } => wait.webhook == *name,
                 _ => wait.webhook == "reply",
             };

@@ -10,9 +10,11 @@ pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("/healthz", "Tell that the server is alive", alive)
             .access(Access::Public)
+            .unlimited()
             .returns_text(200, "text/plain"),
         Route::get("/readyz", "Tell whether the store can be read", ready)
             .access(Access::Public)
+            .unlimited()
             .returns_text(200, "text/plain")
             .problems(&[ProblemType::StoreFailed]),
     ]

@@ -1,7 +1,7 @@
 //! `/runs/{run}/state`: the state of a run as of any event, and what changed it.
 
 use axum::http::HeaderValue;
-use axum::http::header::CACHE_CONTROL;
+use axum::http::header::{CACHE_CONTROL, VARY};
 use axum::response::Response;
 use positronic_core::machine::RunState;
 use positronic_core::record::{RunId, Seq};
@@ -73,6 +73,8 @@ async fn state(call: Call) -> Result<Response, Problem> {
 pub(super) fn immutable(response: &mut Response) {
     let value = HeaderValue::from_static("private, max-age=31536000, immutable");
     response.headers_mut().insert(CACHE_CONTROL, value);
+    // Another person who logs in with the same browser gets nothing from its cache.
+    response.headers_mut().insert(VARY, HeaderValue::from_static("cookie, authorization"));
 }
 
 /// Checks that a log with this next number has an event.

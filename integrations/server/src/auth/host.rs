@@ -10,7 +10,11 @@ use crate::problem::{Problem, ProblemType};
 
 /// Refuses a request for a host under which this server is not known.
 pub(crate) fn allowed_host(options: &Options, request: &Request) -> Result<(), Problem> {
-    let header = request.headers().get(HOST).and_then(|value| value.to_str().ok());
+    let mut headers = request.headers().get_all(HOST).iter();
+    let header = headers.next().map(|value| value.to_str().unwrap_or_default());
+    if headers.next().is_some() {
+        return Err(Problem::new(ProblemType::WrongHost).detail("the request has several headers `Host`"));
+    }
     let authority = request.uri().authority().map(axum::http::uri::Authority::as_str);
     let host = header.or(authority).map(name_of).unwrap_or_default();
     let public = options.public_url.as_ref().and_then(|url| url.host_str());

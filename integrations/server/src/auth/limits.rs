@@ -44,18 +44,19 @@ impl Limits {
         }
     }
 
-    /// Counts a request of a caller; requests without one count by their address. Returns how many are left.
-    pub(crate) fn request(&self, caller: Option<&Caller>, address: Option<IpAddr>) -> Result<u32, Problem> {
+    /// Counts a request of a caller; requests without one count by their address. Returns how many are left; `None` if neither
+    /// is known, since one limit for all strangers would let each of them lock out the others.
+    pub(crate) fn request(&self, caller: Option<&Caller>, address: Option<IpAddr>) -> Result<Option<u32>, Problem> {
         if self.requests.len() > KNOWN {
             self.requests.retain_recent();
         }
         let key = match (caller, address) {
             (Some(caller), _) => format!("caller {}", caller.subject()),
             (None, Some(address)) => format!("address {address}"),
-            (None, None) => String::new(),
+            (None, None) => return Ok(None),
         };
         match self.requests.check_key(&key) {
-            Ok(state) => Ok(state.remaining_burst_capacity()),
+            Ok(state) => Ok(Some(state.remaining_burst_capacity())),
             Err(until) => {
                 let wait = until.wait_time_from(self.requests.clock().now());
                 Err(Problem::new(ProblemType::RateLimited).retry_after(wait.as_secs().saturating_add(1)))

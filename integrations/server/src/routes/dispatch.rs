@@ -47,17 +47,23 @@ async fn checked(
             return Err(ProblemType::ReadOnly.into());
         }
     }
+    let address = parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip());
     let caller = match route.access {
         Access::Public => None,
-        Access::Authenticated | Access::Scopes(_) => Some(find_caller(&app, &parts).await?),
+        Access::Authenticated | Access::Scopes(_) => match find_caller(&app, &parts).await {
+            Ok(caller) => Some(caller),
+            Err(problem) => {
+                app.limits.request(None, address)?;
+                return Err(problem);
+            }
+        },
     };
     if let (Access::Scopes(scopes), Some(caller)) = (route.access, &caller)
         && !scopes.iter().any(|scope| caller.may(*scope))
     {
         return Err(Problem::new(ProblemType::ScopeMissing).field("required", scopes));
     }
-    let address = parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip());
-    let remaining = app.limits.request(caller.as_ref(), address)?;
+    let remaining = if route.unlimited { None } else { app.limits.request(caller.as_ref(), address)? };
     let run = match (route.ownership, &caller) {
         (Ownership::Run, Some(caller)) => Some(find_run(&app, caller, &params).await?),
         (Ownership::Run, None) | (Ownership::None, _) => None,
@@ -66,7 +72,9 @@ async fn checked(
     let limits = Arc::clone(&app);
     let answer = (route.handler)(Call { app, parts, params, body, caller, run }).await;
     let mut response = answer.unwrap_or_else(Problem::into_response);
-    limits.limits.headers(remaining, response.headers_mut());
+    if let Some(remaining) = remaining {
+        limits.limits.headers(remaining, response.headers_mut());
+    }
     Ok(response)
 }
 

@@ -72,6 +72,8 @@ pub(crate) struct Route {
     pub(crate) problems: Vec<ProblemType>,
     /// Whether the route takes an `Idempotency-Key`.
     pub(crate) idempotent: bool,
+    /// Whether its requests are not counted.
+    pub(crate) unlimited: bool,
     pub(crate) handler: Handler,
 }
 
@@ -93,6 +95,7 @@ impl Route {
             answers: Vec::new(),
             problems: Vec::new(),
             idempotent: false,
+            unlimited: false,
             handler: Arc::new(move |call| Box::pin(handler(call))),
         }
     }
@@ -144,6 +147,11 @@ impl Route {
     /// Lets it take an `Idempotency-Key`.
     pub(crate) fn idempotent(self) -> Self {
         Self { idempotent: true, ..self }
+    }
+
+    /// Does not count its requests: strangers that use up the limit of an address must not make the server look dead.
+    pub(crate) fn unlimited(self) -> Self {
+        Self { unlimited: true, ..self }
     }
 
     /// Adds an answer with JSON.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
+use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{RawPathParams, Request, State};
 use axum::http::header::CONTENT_LENGTH;
 use axum::http::{HeaderName, HeaderValue};
@@ -35,10 +36,15 @@ pub fn router(client: Client, options: Options) -> Router {
         // The table has only methods that axum knows.
         let Ok(filter) = filter else { continue };
         let route = Arc::new(route);
-        let handler = move |State(app): State<Arc<App>>, params: RawPathParams, request: Request| {
+        let handler = move |State(app): State<Arc<App>>,
+                            params: Result<RawPathParams, RawPathParamsRejection>,
+                            request: Request| {
             let route = Arc::clone(&route);
-            let params = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-            async move { dispatch(app, &route, params, request).await }
+            async move {
+                let Ok(params) = params else { return Problem::new(ProblemType::InvalidPath).into_response() };
+                let params = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+                dispatch(app, &route, params, request).await
+            }
         };
         router = router.route(path, on(filter, handler));
     }

@@ -1,8 +1,13 @@
 //! Decisions of people.
 
 use axum::http::StatusCode;
-use positronic_core::record::Status;
-use positronic_server::Scope;
+use positronic_core::dsl::Wait;
+use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::prelude::*;
+use positronic_core::record::{ModelRequest, RunId, Status};
+use positronic_server::{Options, Scope};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::json;
 
 use crate::support::{Shop, request};
@@ -128,4 +133,43 @@ async fn several_decisions_have_each_an_outcome() {
     assert_eq!(items[1]["problem"]["type"], "/problems/unknown-call");
     shop.end(&one).await;
     shop.end(&other).await;
+}
+
+/// The arguments of a call, and the payload of a webhook.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Empty {}
+
+/// A brain whose call waits for a person's reply or for the webhook of a bank.
+fn transfer() -> Brain<(), ()> {
+    brain("Transfer").r#loop("Chat", |cx| {
+        let wait = Tool::new("wait", |t| {
+            t.description("Waits for the money")
+                .wait(|_: &Empty, _| {
+                    let reply = Wait::<(), Empty>::reply("Is it there?");
+                    [reply.untyped(), webhook::<Empty>("bank").on("7").untyped()]
+                })
+                .execute(async |Empty {}, _| Ok("asked"))
+        });
+        cx.system("You wait.").input("Wait.").tools([wait])
+    })
+}
+
+#[tokio::test]
+async fn scope_decide_does_not_answer_for_a_program() {
+    let model = ScriptedModel::from_fn(|request: &ModelRequest| match request.messages.len() {
+        1 => Reply::call("wait", json!({})),
+        _ => Reply::text("Done."),
+    });
+    let shop = Shop::with(model, transfer(), |runner| Options::builder().brains(runner).build());
+    let ann = shop.token(Some("ann"), &[Scope::Read, Scope::Run, Scope::Decide]).await;
+    let operator = shop.token(None, &[Scope::Read, Scope::Operate]).await;
+    let run = shop.post(&ann, "/api/v1/runs", json!({ "brain": "Transfer" })).await;
+    let run = RunId::new(run.json()["id"].as_str().unwrap());
+    let id = shop.question(&ann, &run).await;
+    let path = format!("/api/v1/runs/{run}/calls/{id}/decision");
+    let (bank, reply) = (json!({ "reply": {}, "wait": 1 }), json!({ "reply": {}, "wait": 0 }));
+
+    assert_eq!(shop.post(&ann, &path, bank).await.problem(), "scope-missing");
+    assert_eq!(shop.post(&operator, &path, reply.clone()).await.problem(), "scope-missing");
+    assert_eq!(shop.post(&ann, &path, reply).await.status, StatusCode::OK);
 }

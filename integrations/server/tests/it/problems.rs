@@ -1,8 +1,10 @@
 //! Every refusal is a problem document.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::body::Body;
+use axum::extract::ConnectInfo;
 use axum::http::{Request, StatusCode};
 use futures::future::BoxFuture;
 use positronic_core::definition::BrainDefinition;
@@ -145,4 +147,47 @@ async fn problem_names_the_request_and_the_page_behind_a_prefix() {
     assert_eq!(answer.header("x-request-id"), "r-1");
     let other = shop.get("", "/api/v1/runs").await;
     assert_ne!(other.header("x-request-id"), "");
+}
+
+#[tokio::test]
+async fn strangers_do_not_use_up_the_rate_of_others() {
+    let shop = Shop::open(|_| Options::builder().requests_per_minute(3).build());
+    let from = |address: [u8; 4], path: &str, token: &str| {
+        let mut request = request(token, "GET", path, None);
+        request.extensions_mut().insert(ConnectInfo(SocketAddr::from((address, 4000))));
+        shop.send(request)
+    };
+
+    let mut statuses = Vec::new();
+    for _ in 0..4 {
+        statuses.push(from([10, 0, 0, 1], "/api/v1/runs", "pos_0123456789ab_x").await.status.as_u16());
+    }
+
+    assert_eq!(statuses, [401, 401, 401, 429], "unknown tokens are counted by address");
+    assert_eq!(from([10, 0, 0, 2], "/problems/expired", "").await.status, StatusCode::OK);
+    assert_eq!(from([10, 0, 0, 1], "/problems/expired", "").await.problem(), "rate-limited");
+    assert_eq!(from([10, 0, 0, 1], "/healthz", "").await.status, StatusCode::OK);
+    assert_eq!(from([10, 0, 0, 1], "/readyz", "").await.status, StatusCode::OK);
+    for _ in 0..9 {
+        assert_eq!(shop.get("", "/problems/expired").await.status, StatusCode::OK, "no address is known");
+    }
+}
+
+#[tokio::test]
+async fn answer_to_a_large_invalid_body_is_small() {
+    let shop = Shop::new();
+    let token = shop.token(None, &Scope::ALL).await;
+    let (text, name) = ("a".repeat(200_000), "b".repeat(200_000));
+
+    for body in [json!(text), json!({ "brain": [text] }), json!({ "brain": "Refund", name: 1 })] {
+        let answer = shop.post(&token, "/api/v1/runs", body).await;
+        assert_eq!(answer.problem(), "invalid-body");
+        assert!(answer.text.len() < 2000, "{} bytes", answer.text.len());
+    }
+}
+
+#[tokio::test]
+async fn path_that_is_not_utf8_gets_a_problem() {
+    let shop = Shop::new();
+    assert_eq!(shop.get("", "/api/v1/runs/%ff").await.problem(), "invalid-path");
 }

@@ -293,3 +293,15 @@ impl<'de> serde::Deserialize<'de> for Fields {
         deserializer.deserialize_map(Visit)
     }
 }
+
+#[tokio::test]
+async fn message_in_the_name_of_a_user_does_not_reach_the_conversation_of_another_one() {
+    let shop = Shop::new();
+    let service = shop.token(None, &Scope::ALL).await;
+    let said = |user: &str| json!({ "brain": "Refund", "options": { "number": 1 }, "text": "Please.", "user": user });
+    let path = "/api/v1/conversations/ticket-7/messages";
+    assert_eq!(shop.post(&service, path, said("ann")).await.status, StatusCode::CREATED);
+
+    assert_eq!(shop.post(&service, path, said("ben")).await.problem(), "not-found");
+    assert_eq!(shop.post(&service, path, said("ann")).await.status, StatusCode::CREATED);
+}

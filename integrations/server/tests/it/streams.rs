@@ -1,8 +1,10 @@
 //! Live streams: no gap, no duplicate, and an end.
 
+use std::time::Duration;
+
 use axum::http::StatusCode;
 use positronic_core::record::Seq;
-use positronic_server::{Options, Scope, Shutdown};
+use positronic_server::{Options, Scope, Shutdown, Token};
 use serde_json::{Value, json};
 
 use crate::support::{Frame, Shop};
@@ -146,4 +148,20 @@ async fn answer_to_a_message_is_streamed_from_the_message_on() {
     assert_eq!(seen.first().map(String::as_str), Some("BRAIN_START"));
     assert!(seen.iter().any(|event| event == "LOOP_APPROVAL_REQUESTED"), "{seen:?}");
     assert!(shop.client.store().runs(&positronic_core::store::RunFilter::default()).await.unwrap()[0].next > Seq(3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn stream_ends_after_its_token_is_revoked() {
+    let shop = Shop::new();
+    let tokens = [shop.token(Some("ann"), &[Scope::Read]).await, shop.token(Some("ben"), &[Scope::Read]).await];
+    let (_, of_ann) = shop.stream(&tokens[0], "/api/v1/stream", None).await;
+    let (_, mut of_ben) = shop.stream(&tokens[1], "/api/v1/stream", None).await;
+    let revoked = Token::list(&shop.client).await.unwrap().into_iter().find(|token| token.subject == "ann").unwrap();
+
+    Token::revoke(&shop.client, &revoked.id).await.unwrap();
+
+    let frames = tokio::time::timeout(Duration::from_mins(1), of_ann.all()).await;
+    assert_eq!(frames.expect("the stream ends"), []);
+    let open = tokio::time::timeout(Duration::from_mins(1), of_ben.next()).await;
+    assert!(open.is_err(), "the other stream stays open");
 }

@@ -6,6 +6,7 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
 use futures::StreamExt as _;
+use positronic_core::dsl::Runnable;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{ModelRequest, RunId, Timestamp};
@@ -89,7 +90,12 @@ impl Shop {
             1 => Reply::call("refund", json!({ "amount": 100 })),
             _ => Reply::text("Done."),
         });
-        let runner = Runner::builder().model(model).store(MemoryStore::new()).build().brain(refund());
+        Self::with(model, refund(), change)
+    }
+
+    /// Opens a shop with another model and brain.
+    pub(crate) fn with(model: ScriptedModel, brain: impl Runnable, change: impl FnOnce(Runner) -> Options) -> Self {
+        let runner = Runner::builder().model(model).store(MemoryStore::new()).build().brain(brain);
         let client = runner.client();
         Self { router: router(client.clone(), change(runner.clone())), client, _runner: runner }
     }
