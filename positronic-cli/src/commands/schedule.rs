@@ -191,21 +191,21 @@ async fn pause(args: &SchedulePauseArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let actor = ui.actor(args.by.by.as_deref());
     let paused = store.client().schedules().pause(&args.id, actor, args.reason.as_deref()).await;
     let record = paused.map_err(|error| failure(error, ui))?;
-    print_done(&record, format!("paused the schedule {}", record.id), args.by.json, ui)
+    print_done(&record, &format!("paused the schedule {}", record.id), args.by.json, ui)
 }
 
 async fn resume(id: &str, json: bool, ui: &mut Ui) -> Result<Exit, Failure> {
     let store = ProjectStore::open_existing(ui).await?;
     let record = store.client().schedules().resume(id).await.map_err(|error| failure(error, ui))?;
     let next = record.next.map_or_else(String::new, |next| format!("; its next run is at {next}"));
-    print_done(&record, format!("resumed the schedule {id}{next}"), json, ui)
+    print_done(&record, &format!("resumed the schedule {id}{next}"), json, ui)
 }
 
-fn print_done(record: &ScheduleRecord, done: String, json: bool, ui: &mut Ui) -> Result<Exit, Failure> {
+fn print_done(record: &ScheduleRecord, done: &str, json: bool, ui: &mut Ui) -> Result<Exit, Failure> {
     if json {
         ui.json_line(record)?;
     } else {
-        ui.print(&done)?;
+        ui.print(done)?;
     }
     Ok(Exit::Done)
 }
