@@ -1,7 +1,7 @@
 //! Which of the due times still start a run.
 
 use super::policy::CatchUp;
-use super::record::MOST_QUEUED;
+use super::state::MOST_QUEUED;
 use super::tick::TickReason;
 use crate::record::Timestamp;
 

@@ -13,12 +13,14 @@
 //! again.
 
 mod catch_up;
+mod changes;
 mod cron;
 mod due;
 mod policy;
 mod preview;
 mod record;
 mod spec;
+mod state;
 mod tick;
 mod times;
 mod zone;
@@ -27,10 +29,10 @@ pub use cron::{CronError, CronExpression};
 pub use due::{Due, MOST_DUE, due, jitter};
 pub use policy::{CatchUp, Overlap, Schedule};
 pub use preview::{PreviewedTime, TimeShift, preview};
-pub use record::{
-    BackfillError, BrokenSchedule, MOST_QUEUED, Observed, PausedSchedule, QueuedTick, RunEnd, ScheduleRecord,
-    StartedTick,
-};
+pub use record::ScheduleRecord;
 pub use spec::{DateRange, Interval, ScheduleSpec, SpecError};
+pub use state::{
+    BackfillError, BrokenSchedule, MOST_QUEUED, Observed, PausedSchedule, QueuedTick, RunEnd, StartedTick,
+};
 pub use tick::{Tick, TickOutcome, TickReason};
 pub(crate) use tick::{tick_key, time_key};

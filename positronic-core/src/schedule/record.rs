@@ -1,20 +1,19 @@
 //! The stored record of a schedule, and every decision about it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use super::catch_up::catch_up;
-use super::due::{MOST_DUE, due, jitter, latest};
+use super::due::{due, jitter};
 use super::policy::{CatchUp, Overlap, Schedule};
 use super::spec::SpecError;
+use super::state::{BrokenSchedule, MOST_QUEUED, Observed, PausedSchedule, QueuedTick, RunEnd, StartedTick};
 use super::tick::{Tick, TickOutcome, TickReason};
 use super::times::Times;
 use crate::record::skip::is_default;
 use crate::record::{RunId, Scheduled, TickCause, Timestamp};
 
-/// The most ticks that wait for an earlier run.
-pub const MOST_QUEUED: usize = 100;
 /// The most runs whose end is awaited; with [`Overlap::Allow`] there may be more.
 const MOST_RUNNING: usize = 100;
 
@@ -59,98 +58,6 @@ pub struct ScheduleRecord {
     /// The ticks of the last change, which may not be in the list of ticks yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) unlisted: Vec<Tick>,
-}
-
-/// A pause of a schedule.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct PausedSchedule {
-    /// When it was paused.
-    pub at: Timestamp,
-    /// Who has paused it; `None` if failed runs did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub by: Option<String>,
-    /// The reason.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-}
-
-/// Why a schedule could not start its last run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct BrokenSchedule {
-    /// When a server last tried.
-    pub at: Timestamp,
-    /// The error.
-    pub reason: String,
-}
-
-/// A tick that has not started its run yet.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct QueuedTick {
-    /// The nominal time.
-    pub nominal: Timestamp,
-    /// The cause.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub cause: TickCause,
-    /// What it does while an earlier run has not ended.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub overlap: Overlap,
-    /// Since when no earlier run is in its way.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ready: Option<Timestamp>,
-}
-
-/// A tick whose run has not ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct StartedTick {
-    /// The nominal time.
-    pub nominal: Timestamp,
-    /// The run.
-    pub run: RunId,
-}
-
-/// How a run of a schedule ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum RunEnd {
-    /// It completed.
-    Completed,
-    /// It failed.
-    Failed,
-    /// It was cancelled, or removed.
-    Cancelled,
-}
-
-/// What a store knows of the runs and ticks of a schedule.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Observed {
-    /// Which of the runs in [`ScheduleRecord::running`] have ended, and how.
-    pub ended: BTreeMap<RunId, RunEnd>,
-    /// Which ticks in [`ScheduleRecord::queue`] have a run, because a server crashed before it noted the start.
-    pub begun: Vec<Scheduled>,
-    /// The nominal times that have a tick.
-    pub known: BTreeSet<Timestamp>,
-}
-
-/// The reason why a range of past times is not filled in.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum BackfillError {
-    /// The range has too many times, together with the ticks that wait already.
-    #[error("the range has more than {most} times that may wait at once; fill in a smaller range")]
-    TooMany {
-        /// How many more ticks may wait.
-        most: usize,
-    },
-    /// The range has no time that has not started a run.
-    #[error("the range has no time in the past that has not started a run")]
-    Nothing,
-    /// The specification is invalid.
-    #[error(transparent)]
-    Spec(#[from] SpecError),
 }
 
 impl ScheduleRecord {
@@ -265,7 +172,7 @@ impl ScheduleRecord {
     }
 
     /// Lets a tick start, wait or be skipped.
-    fn enqueue(&mut self, nominal: Timestamp, cause: TickCause, overlap: Overlap, now: Timestamp) -> Tick {
+    pub(super) fn enqueue(&mut self, nominal: Timestamp, cause: TickCause, overlap: Overlap, now: Timestamp) -> Tick {
         let is_busy = !self.running.is_empty() || !self.queue.is_empty();
         // The first tick of the queue does not wait if no run is in its way.
         let waiting = self.queue.len().saturating_sub(usize::from(self.running.is_empty()));
@@ -327,7 +234,7 @@ impl ScheduleRecord {
     }
 
     /// Removes ticks from the queue and records what became of them.
-    fn empty_queue(
+    pub(super) fn empty_queue(
         &mut self,
         now: Timestamp,
         removed: impl Fn(&QueuedTick) -> bool,
@@ -341,14 +248,20 @@ impl ScheduleRecord {
         }
     }
 
-    fn record(&mut self, nominal: Timestamp, cause: TickCause, now: Timestamp, outcome: TickOutcome) -> Tick {
+    pub(super) fn record(
+        &mut self,
+        nominal: Timestamp,
+        cause: TickCause,
+        now: Timestamp,
+        outcome: TickOutcome,
+    ) -> Tick {
         let tick = Tick { nominal, cause, at: now, outcome, since: None, change: self.changes };
         self.unlisted.retain(|other| other.key() != tick.key());
         self.unlisted.push(tick.clone());
         tick
     }
 
-    fn record_unlisted(&mut self, since: Timestamp, until: Timestamp, reason: &TickReason, now: Timestamp) {
+    pub(super) fn record_unlisted(&mut self, since: Timestamp, until: Timestamp, reason: &TickReason, now: Timestamp) {
         self.record(until, TickCause::Scheduled, now, TickOutcome::Missed { reason: reason.clone() });
         if let Some(tick) = self.unlisted.last_mut() {
             tick.since = Some(since);
@@ -356,7 +269,7 @@ impl ScheduleRecord {
     }
 
     /// Computes the next time, and when a server must look again.
-    fn plan(&mut self, now: Timestamp) -> Result<(), SpecError> {
+    pub(super) fn plan(&mut self, now: Timestamp) -> Result<(), SpecError> {
         let next = Times::of(&self.schedule.when)?.next(self.decided);
         self.next = next.filter(|_| self.paused.is_none());
         for place in 0..self.queue.len() {
@@ -419,140 +332,5 @@ impl ScheduleRecord {
             self.broken = Some(BrokenSchedule { at: now, reason: reason.to_owned() });
         }
         !is_known
-    }
-
-    /// Replaces what a person has set. If the times change, only those after `now` count.
-    ///
-    /// # Errors
-    ///
-    /// [`SpecError`], also if the times change and none is in the future.
-    pub fn set(&mut self, schedule: Schedule, now: Timestamp) -> Result<(), SpecError> {
-        let changes = self.schedule.when != schedule.when;
-        if changes {
-            let times = Times::of(&schedule.when)?;
-            times.next(now).ok_or(SpecError::Over)?;
-            let reason = if self.paused.is_some() { TickReason::Paused } else { TickReason::Changed };
-            self.skip_until(now, &reason)?;
-            self.drop_scheduled(now, &TickReason::Changed);
-        }
-        self.schedule = schedule;
-        self.broken = None;
-        self.version += 1;
-        self.look = None;
-        self.plan(now)
-    }
-
-    /// Records all undecided times up to now as missed.
-    fn skip_until(&mut self, now: Timestamp, reason: &TickReason) -> Result<(), SpecError> {
-        let (unlisted, times) = latest(&Times::of(&self.schedule.when)?, self.decided.min(now), now);
-        if let Some((since, until)) = unlisted {
-            self.record_unlisted(since, until, reason, now);
-        }
-        for nominal in times {
-            self.record(nominal, TickCause::Scheduled, now, TickOutcome::Missed { reason: reason.clone() });
-        }
-        self.decided = now;
-        Ok(())
-    }
-
-    fn drop_scheduled(&mut self, now: Timestamp, reason: &TickReason) {
-        let is_scheduled = |tick: &QueuedTick| tick.cause == TickCause::Scheduled;
-        self.empty_queue(now, is_scheduled, |_| TickOutcome::Missed { reason: reason.clone() });
-    }
-
-    /// Pauses it: none of its times starts a run. Returns `false` if it is paused.
-    ///
-    /// # Errors
-    ///
-    /// [`SpecError`] if the specification is invalid.
-    pub fn pause(&mut self, now: Timestamp, by: Option<String>, reason: Option<String>) -> Result<bool, SpecError> {
-        if self.paused.is_some() {
-            return Ok(false);
-        }
-        self.skip_until(now, &TickReason::Paused)?;
-        self.begin_pause(PausedSchedule { at: now, by, reason });
-        self.version += 1;
-        self.plan(now)?;
-        Ok(true)
-    }
-
-    fn begin_pause(&mut self, pause: PausedSchedule) {
-        self.drop_scheduled(pause.at, &TickReason::Paused);
-        self.look = None;
-        self.paused = Some(pause);
-    }
-
-    /// Ends a pause. The times during the pause are missed. Returns `false` if it is not paused.
-    ///
-    /// # Errors
-    ///
-    /// [`SpecError`] if the specification is invalid.
-    pub fn resume(&mut self, now: Timestamp) -> Result<bool, SpecError> {
-        if self.paused.is_none() {
-            return Ok(false);
-        }
-        self.skip_until(now, &TickReason::Paused)?;
-        self.paused = None;
-        self.failures = 0;
-        self.version += 1;
-        self.plan(now)?;
-        Ok(true)
-    }
-
-    /// Adds a tick at a person's request, also while the schedule is paused. `nominal` is the time of the request, or
-    /// slightly later if that has a tick.
-    ///
-    /// # Errors
-    ///
-    /// [`SpecError`] if the specification is invalid.
-    pub fn trigger(&mut self, nominal: Timestamp, overlap: Option<Overlap>, now: Timestamp) -> Result<Tick, SpecError> {
-        let outcome = self.enqueue(nominal, TickCause::Manual, overlap.unwrap_or(self.schedule.overlap), now);
-        self.plan(now)?;
-        Ok(outcome)
-    }
-
-    /// Returns the nominal times in a range of the past, both ends included.
-    ///
-    /// # Errors
-    ///
-    /// [`BackfillError`].
-    pub fn past_times(
-        &self,
-        from: Timestamp,
-        until: Timestamp,
-        now: Timestamp,
-    ) -> Result<Vec<Timestamp>, BackfillError> {
-        let after = Timestamp(from.0.saturating_sub(1));
-        let times = Times::of(&self.schedule.when)?.between(after, until.min(now), MOST_DUE);
-        times.ok_or(BackfillError::TooMany { most: MOST_QUEUED })
-    }
-
-    /// Adds ticks for times of the past, except those that wait already.
-    ///
-    /// # Errors
-    ///
-    /// [`BackfillError`]; nothing is changed then.
-    pub fn backfill(&mut self, times: &[Timestamp], overlap: Overlap, now: Timestamp) -> Result<(), BackfillError> {
-        let waits = |time: &&Timestamp| !self.queue.iter().any(|tick| tick.is(**time, TickCause::Scheduled));
-        let new: Vec<Timestamp> = times.iter().filter(waits).copied().collect();
-        let most = MOST_QUEUED.saturating_sub(self.queue.len());
-        if new.is_empty() {
-            return Err(BackfillError::Nothing);
-        }
-        if new.len() > most {
-            return Err(BackfillError::TooMany { most });
-        }
-        for nominal in new {
-            self.enqueue(nominal, TickCause::Backfill, overlap, now);
-        }
-        Ok(self.plan(now)?)
-    }
-}
-
-impl QueuedTick {
-    /// Returns whether it is the tick of a nominal time. A time that is filled in is the same tick.
-    fn is(&self, nominal: Timestamp, cause: TickCause) -> bool {
-        let is_manual = |cause| cause == TickCause::Manual;
-        self.nominal == nominal && is_manual(self.cause) == is_manual(cause)
     }
 }

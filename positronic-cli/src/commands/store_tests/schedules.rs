@@ -32,7 +32,7 @@ fn schedule_is_added_listed_paused_and_removed() {
     let again = call(&add);
     assert_eq!(
         (again.code, &*again.err),
-        (1, "error: there is a schedule `report` already\n  --replace replaces it\n")
+        (7, "error: there is a schedule `report` already\n  --replace replaces it\n")
     );
     assert_eq!(call(&[&add[..], &["--replace", "--overlap", "buffer-one"]].concat()).code, 0);
 

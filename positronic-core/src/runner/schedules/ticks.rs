@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::{ScheduleError, Schedules};
 use crate::record::{
-    Actor, RunId, Scheduled, Signal, SignalId, SignalKind, Start, Status, TickCause, Timer, Timestamp, Trigger,
-    TriggerId, UserMessage,
+    Actor, EventKind, RunId, Scheduled, Seq, Signal, SignalId, SignalKind, Start, Status, TickCause, Timer, Timestamp,
+    Trigger, TriggerId, UserMessage,
 };
 use crate::runner::firing::may_retry;
 use crate::runner::{ConversationError, FireError, RunHandle, Runner, SignalError, StartError, load};
@@ -209,11 +209,17 @@ impl Runner {
             reason: Box::new(reason),
         };
         match self.start_tick(timer, tick).await {
-            Ok(run) => match schedules.note_started(tick).await {
-                Ok(false) => Err(FireError::Gone { trigger: timer.trigger.id.clone() }),
-                // The next look finds the run.
-                Ok(true) | Err(_) => Ok(run),
-            },
+            Ok(run) => {
+                if let Err(error) = schedules.note_started(tick).await {
+                    // The next look finds the run.
+                    tracing::warn!(%error, "the start of a scheduled run is not noted");
+                }
+                // Of servers that start the same run at once, one has begun it.
+                match self.has_begun(run.id()).await {
+                    Ok(false) => Err(FireError::Gone { trigger: timer.trigger.id.clone() }),
+                    Ok(true) | Err(_) => Ok(run),
+                }
+            }
             Err(FireError::Gone { trigger }) => match schedules.note_started(tick).await {
                 Ok(_) => Err(FireError::Gone { trigger }),
                 Err(ScheduleError::Store(error)) => Err(failed(ConversationError::Store(error))),
@@ -229,6 +235,16 @@ impl Runner {
                 Err(error)
             }
         }
+    }
+
+    /// Returns whether this runner made the first claim of a run.
+    async fn has_begun(&self, run: &RunId) -> Result<bool, StoreError> {
+        let claim = self.store.read(run, Seq(1), 1).await?;
+        let lease = self.lease().await?;
+        Ok(claim.first().is_some_and(|event| match &event.kind {
+            EventKind::RunClaimed { owner, .. } => owner == lease.owner(),
+            _ => false,
+        }))
     }
 
     async fn start_tick(&self, timer: &Timer, tick: &Scheduled) -> Result<RunHandle<Value>, FireError> {
