@@ -73,6 +73,7 @@ impl Served {
     }
 
     /// Waits until an item waits at a call, and returns it.
+    #[expect(clippy::disallowed_methods, reason = "another process is waited for, whose clock is the system's")]
     fn question(&self, run: &str, call: &str) -> Value {
         let begun = Instant::now();
         loop {
@@ -95,6 +96,7 @@ impl Served {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "another process is waited for, whose clock is the system's")]
 fn new_user_handles_a_support_case_in_the_browser_and_finds_the_decision_in_the_terminal() {
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("runs.db");

@@ -135,7 +135,7 @@ function assign(node, name, value, before) {
 }
 
 /** An address of this server. Every other address, and every `javascript:` one, is never made a link. */
-const isOwn = (address) => /^(\/(?!\/)|#|\?)/.test(address);
+const isOwn = (address) => /^(\/(?![/\\\s])|#|\?)/.test(address);
 
 /** Combines drawing requests into one per frame. */
 export function perFrame(draw) {

@@ -5,18 +5,29 @@ import { decide, decisions } from '../parts/decide.js';
 import { empty, failure, loading } from '../parts/common.js';
 
 export function inboxView(context) {
-  let [items, next, error, selected, timer] = [null, null, null, 0, 0];
+  let [items, next, error, selected, place, timer] = [null, null, null, null, 0, 0];
   async function load() {
     try {
       const answer = await get('/pending', { limit: 100, context: 3 });
       const order = (item) => [item.expires ?? '9', item.since].join();
+      const first = !items;
       [items, next, error] = [answer.items.sort((a, b) => (order(a) < order(b) ? -1 : 1)), answer.next, null];
+      if (first) selected = items[0]?.id;
     } catch (problem) { error = problem; }
     context.redraw();
   }
   load();
-  const current = () => items?.[Math.min(selected, items.length - 1)];
-  const move = (by) => { selected = Math.max(0, Math.min((items?.length ?? 1) - 1, selected + by)); context.redraw(); setTimeout(() => document.querySelector('.decide.selected')?.scrollIntoView({ block: 'nearest' }), 20); };
+  // By id, not by place: a new item must not get the key that was meant for another one. If the item leaves, no item is
+  // selected until the reader moves.
+  const current = () => items?.find((item) => item.id === selected);
+  const move = (by) => {
+    if (!items?.length) return;
+    const at = items.indexOf(current());
+    place = Math.max(0, Math.min(items.length - 1, at < 0 ? place : at + by));
+    selected = items[place].id;
+    context.redraw();
+    setTimeout(() => document.querySelector('.decide.selected')?.scrollIntoView({ block: 'nearest' }), 20);
+  };
   const act = (name) => () => current() && decisions(current(), context)[name]();
   return {
     title: () => 'Inbox',
