@@ -156,7 +156,7 @@ mod tests {
     fn command_line_is_valid_and_its_help_matches_the_snapshots() {
         Cli::command().debug_assert();
         insta::assert_snapshot!("help", Cli::command().term_width(80).render_long_help().to_string());
-        for name in ["run", "chat", "work", "models", "approve", "send"]
+        for name in ["run", "chat", "work", "models", "approve", "schedule", "send"]
             .into_iter()
             .chain(cfg!(feature = "serve").then_some("serve"))
         {

@@ -16,7 +16,7 @@ struct Team {
 fn reporting() -> Project {
     let report = brain("Daily report").options::<Team>().step("Print", async |cx| match cx.options.team.as_str() {
         "lost" => Err(Error::new("there is no such team")),
-        _ => Ok(cx.state),
+        _ => Ok(()),
     });
     Project::new().brain(report)
 }

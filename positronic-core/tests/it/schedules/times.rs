@@ -195,6 +195,7 @@ fn invalid_specifications_name_the_part_and_its_position() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "the test is about the time that a search takes")]
 fn impossible_and_rare_dates_are_found_out_quickly() {
     let begun = Instant::now();
     for cron in ["0 0 30 2 *", "0 0 31 4,6,9,11 *", "0 0 0 1 1 * 1999"] {
@@ -226,6 +227,7 @@ fn jitter_delays_by_the_same_time_on_every_server() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "the test is about the time that a search takes")]
 fn long_downtime_lists_the_last_thousand_times_and_the_range_before_them() {
     let spec = ScheduleSpec::default().cron("* * * * * *");
     let (last, now) = (at("2026-01-01T00:00:00Z"), at("2029-01-01T00:00:00Z"));

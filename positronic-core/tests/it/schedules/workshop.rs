@@ -64,7 +64,7 @@ pub(super) fn reporter() -> Brain<Job, ()> {
         .options::<Job>()
         .step("Print", async |cx| match cx.options.how.as_str() {
             "fail" => Err(Error::new("the printer is broken")),
-            _ => Ok(cx.state),
+            _ => Ok(()),
         })
         .r#loop("Send", |cx| {
             cx.system("You send reports.")
@@ -139,19 +139,16 @@ pub(super) async fn ticks(runner: &Runner) -> Vec<String> {
 
 /// A tick in words, such as `09:00 started`.
 pub(super) fn words(tick: &Tick) -> String {
-    let mut words = tick.nominal.to_string()[11..16].to_owned();
-    if tick.cause == TickCause::Manual {
-        words.push_str(" by hand");
-    }
-    words += &match &tick.outcome {
-        TickOutcome::Due => " due".to_owned(),
-        TickOutcome::Buffered => " buffered".to_owned(),
-        TickOutcome::Started { .. } => " started".to_owned(),
-        TickOutcome::Skipped { reason } => format!(" skipped: {reason}"),
-        TickOutcome::Missed { reason } => format!(" missed: {reason}"),
+    let by_hand = if tick.cause == TickCause::Manual { " by hand" } else { "" };
+    let what = match &tick.outcome {
+        TickOutcome::Due => "due".to_owned(),
+        TickOutcome::Buffered => "buffered".to_owned(),
+        TickOutcome::Started { .. } => "started".to_owned(),
+        TickOutcome::Skipped { reason } => format!("skipped: {reason}"),
+        TickOutcome::Missed { reason } => format!("missed: {reason}"),
         other => panic!("{other:?}"),
     };
-    words
+    format!("{}{by_hand} {what}", &tick.nominal.to_string()[11..16])
 }
 
 /// Dies at a write: no later write succeeds. If `written`, an append itself succeeds and only its answer is lost.
