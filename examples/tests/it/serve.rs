@@ -35,8 +35,12 @@ fn positronic(store: &Path) -> Command {
 
 impl Served {
     fn start(store: &Path) -> Self {
+        Self::listen(store, "127.0.0.1:0")
+    }
+
+    fn listen(store: &Path, address: &str) -> Self {
         let mut command = positronic(store);
-        command.args(["serve", "--listen", "127.0.0.1:0"]).stdout(Stdio::piped()).stderr(Stdio::null());
+        command.args(["serve", "--listen", address]).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut process = command.spawn().unwrap();
         let mut line = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
@@ -116,9 +120,9 @@ fn new_user_handles_a_support_case_in_the_browser_and_finds_the_decision_in_the_
     served.question(&run, "Survey/Ask/0.0");
 
     // A restart logs nobody out, and the run waits on.
-    let cookie = served.cookie.clone();
+    let (cookie, address) = (served.cookie.clone(), served.address.clone());
     drop(served);
-    let mut served = Served::start(&store);
+    let mut served = Served::listen(&store, &address);
     served.cookie = cookie;
     let survey = served.question(&run, "Survey/Ask/0.0");
     served.decide(&run, &survey, &json!({ "reply": { "text": "5, that was quick!" }, "wait": 0 }));
