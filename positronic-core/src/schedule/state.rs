@@ -78,9 +78,9 @@ pub enum RunEnd {
 /// What a store knows of the runs and ticks of a schedule.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Observed {
-    /// Which of the runs in [`ScheduleRecord::running`] have ended, and how.
+    /// Which of the runs in [`ScheduleRecord::running`](super::ScheduleRecord::running) have ended, and how.
     pub ended: BTreeMap<RunId, RunEnd>,
-    /// Which ticks in [`ScheduleRecord::queue`] have a run, because a server crashed before it noted the start.
+    /// Which ticks in [`ScheduleRecord::queue`](super::ScheduleRecord::queue) have a run, because a server crashed before it noted the start.
     pub begun: Vec<Scheduled>,
     /// The nominal times that have a tick.
     pub known: BTreeSet<Timestamp>,
