@@ -1,6 +1,5 @@
 //! `positronic schedule`: adds, lists, pauses, resumes, removes, previews and triggers schedules.
 
-use futures::future::LocalBoxFuture;
 use positronic_core::record::{RunSummary, Status, Timestamp};
 use positronic_core::runner::{Client, Clock as _, ScheduleError, SystemClock};
 use positronic_core::schedule::{
@@ -19,16 +18,7 @@ use crate::render::one_line;
 /// The most missed times that `--catch-up all` starts.
 const MOST_CAUGHT_UP: u32 = 100;
 
-/// Runs a command of schedules. The future is boxed here, so that other commands need no more of the stack.
-pub(crate) fn schedule<'a>(
-    project: Option<&'a Project>,
-    args: &'a ScheduleArgs,
-    ui: &'a mut Ui,
-) -> LocalBoxFuture<'a, Result<Exit, Failure>> {
-    Box::pin(dispatch(project, args, ui))
-}
-
-async fn dispatch(project: Option<&Project>, args: &ScheduleArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+pub(crate) async fn schedule(project: Option<&Project>, args: &ScheduleArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     match &args.what {
         ScheduleCommand::Add(args) => match project {
             Some(project) => add(project, args, ui).await,
