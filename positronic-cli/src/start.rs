@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser as _;
+use futures::future::LocalBoxFuture;
 
 use crate::app::{Failure, Project, Settings, Ui, block_on, cargo, usage_panic};
 use crate::cli::options::shell_word;
@@ -104,48 +105,55 @@ pub(crate) async fn on_thread<T: Send + 'static>(command: impl FnOnce() -> T + S
 }
 
 /// Runs a command, with the brains of a project if there is one.
-async fn dispatch(project: Option<&Project>, command: &Command, ui: &mut Ui) -> Result<Exit, Failure> {
-    let with_brains = || project.map_or_else(cargo::no_project, Ok);
+///
+/// Each command's future is made here and polled by the caller: in a future of this function, a build without optimisation
+/// would keep room for all of them on the stack.
+fn dispatch<'a>(
+    project: Option<&'a Project>,
+    command: &'a Command,
+    ui: &'a mut Ui,
+) -> LocalBoxFuture<'a, Result<Exit, Failure>> {
+    let with_brains = move || project.map_or_else(cargo::no_project, Ok);
     match command {
-        Command::List(args) => commands::list::list(with_brains()?, args, ui),
+        Command::List(args) => Box::pin(async move { commands::list::list(with_brains()?, args, ui) }),
         Command::Show(args) => match project {
-            Some(project) => commands::show::show(project, args, ui).await,
+            Some(project) => Box::pin(commands::show::show(project, args, ui)),
             // Runs can be inspected without a project.
-            None => commands::show::show_run(None, args, ui).await,
+            None => Box::pin(commands::show::show_run(None, args, ui)),
         },
-        Command::Models(args) => commands::models::models(project, args, ui).await,
-        Command::Run(args) => commands::run::run(with_brains()?, args, ui).await,
-        Command::Chat(args) => commands::chat::chat(with_brains()?, args, ui).await,
-        Command::Work(args) => commands::work::work(with_brains()?, args, ui).await,
+        Command::Models(args) => Box::pin(commands::models::models(project, args, ui)),
+        Command::Run(args) => Box::pin(async move { commands::run::run(with_brains()?, args, ui).await }),
+        Command::Chat(args) => Box::pin(async move { commands::chat::chat(with_brains()?, args, ui).await }),
+        Command::Work(args) => Box::pin(async move { commands::work::work(with_brains()?, args, ui).await }),
         #[cfg(feature = "serve")]
-        Command::Inspect(args) => commands::inspect::inspect(args, ui).await,
+        Command::Inspect(args) => Box::pin(commands::inspect::inspect(args, ui)),
         #[cfg(feature = "serve")]
-        Command::Serve(args) => commands::work::serve(with_brains()?, args, ui).await,
+        Command::Serve(args) => Box::pin(async move { commands::work::serve(with_brains()?, args, ui).await }),
         #[cfg(feature = "serve")]
-        Command::Token(args) => commands::token::token(args, ui).await,
-        Command::Fork(args) => commands::fork::fork(project, args, ui).await,
-        Command::New(args) => commands::new::new(args, ui),
-        Command::Conversations(args) => commands::conversations::conversations(args, ui).await,
-        Command::Runs(args) => commands::runs::runs(project, args, ui).await,
-        Command::Inbox(args) => commands::inbox::inbox(args, ui).await,
-        Command::Watch(args) => commands::watch::watch(args, ui).await,
-        Command::Events(args) => commands::events::events(args, ui).await,
-        Command::Triggers(args) => commands::triggers::triggers(args, ui).await,
-        Command::Schedule(args) => commands::schedule::schedule(project, args, ui).await,
-        Command::Files(args) => commands::files::files(args, ui).await,
-        Command::Approve(args) => commands::signal::approve(args, ui).await,
-        Command::Reject(args) => commands::signal::reject(args, ui).await,
-        Command::Send(args) => commands::send::send(args, ui).await,
-        Command::Pause(args) => commands::signal::pause(args, ui).await,
-        Command::Resume(args) => commands::signal::resume(args, ui).await,
-        Command::Cancel(args) => commands::signal::cancel(args, ui).await,
-        Command::State(args) => commands::state::state(args, ui).await,
-        Command::Record(args) => commands::record::record(args, ui).await,
-        Command::Report(args) => commands::report::report(args, ui).await,
-        Command::Diff(args) => commands::diff::diff(args, ui).await,
-        Command::Export(args) => commands::file::export(args, ui).await,
-        Command::Import(args) => commands::file::import(args, ui).await,
-        Command::Prune(args) => commands::prune::prune(args, ui).await,
+        Command::Token(args) => Box::pin(commands::token::token(args, ui)),
+        Command::Fork(args) => Box::pin(commands::fork::fork(project, args, ui)),
+        Command::New(args) => Box::pin(async move { commands::new::new(args, ui) }),
+        Command::Conversations(args) => Box::pin(commands::conversations::conversations(args, ui)),
+        Command::Runs(args) => Box::pin(commands::runs::runs(project, args, ui)),
+        Command::Inbox(args) => Box::pin(commands::inbox::inbox(args, ui)),
+        Command::Watch(args) => Box::pin(commands::watch::watch(args, ui)),
+        Command::Events(args) => Box::pin(commands::events::events(args, ui)),
+        Command::Triggers(args) => Box::pin(commands::triggers::triggers(args, ui)),
+        Command::Schedule(args) => Box::pin(commands::schedule::schedule(project, args, ui)),
+        Command::Files(args) => Box::pin(commands::files::files(args, ui)),
+        Command::Approve(args) => Box::pin(commands::signal::approve(args, ui)),
+        Command::Reject(args) => Box::pin(commands::signal::reject(args, ui)),
+        Command::Send(args) => Box::pin(commands::send::send(args, ui)),
+        Command::Pause(args) => Box::pin(commands::signal::pause(args, ui)),
+        Command::Resume(args) => Box::pin(commands::signal::resume(args, ui)),
+        Command::Cancel(args) => Box::pin(commands::signal::cancel(args, ui)),
+        Command::State(args) => Box::pin(commands::state::state(args, ui)),
+        Command::Record(args) => Box::pin(commands::record::record(args, ui)),
+        Command::Report(args) => Box::pin(commands::report::report(args, ui)),
+        Command::Diff(args) => Box::pin(commands::diff::diff(args, ui)),
+        Command::Export(args) => Box::pin(commands::file::export(args, ui)),
+        Command::Import(args) => Box::pin(commands::file::import(args, ui)),
+        Command::Prune(args) => Box::pin(commands::prune::prune(args, ui)),
     }
 }
 

@@ -386,7 +386,7 @@ impl<F> Server<F> {
         #[cfg(feature = "schedules")]
         let due = {
             let schedules = self.client.schedules();
-            let ticks = if all { schedules.due_of_all().await? } else { schedules.due().await? };
+            let ticks = if all { Box::pin(schedules.due_of_all()).await? } else { Box::pin(schedules.due()).await? };
             [due, ticks].concat()
         };
         #[cfg(not(feature = "schedules"))]

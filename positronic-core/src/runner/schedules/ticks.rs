@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use futures::future::BoxFuture;
 use serde_json::Value;
 
 use super::{ScheduleError, Schedules};
@@ -198,11 +199,17 @@ fn timer(record: &ScheduleRecord, tick: Scheduled) -> Timer {
 impl Runner {
     /// Starts the run of a schedule's tick. Its id consists of the schedule and the nominal time, so only one append
     /// begins it.
-    pub(in crate::runner) async fn fire_tick(
-        &self,
-        timer: &Timer,
-        tick: &Scheduled,
-    ) -> Result<RunHandle<Value>, FireError> {
+    ///
+    /// The future is boxed here, so that firing a trigger needs no more of the stack.
+    pub(in crate::runner) fn fire_tick<'a>(
+        &'a self,
+        timer: &'a Timer,
+        tick: &'a Scheduled,
+    ) -> BoxFuture<'a, Result<RunHandle<Value>, FireError>> {
+        Box::pin(self.fire_tick_now(timer, tick))
+    }
+
+    async fn fire_tick_now(&self, timer: &Timer, tick: &Scheduled) -> Result<RunHandle<Value>, FireError> {
         let schedules = self.client().schedules();
         let failed = |reason: ConversationError| FireError::Start {
             trigger: timer.trigger.id.clone(),
