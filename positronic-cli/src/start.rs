@@ -126,7 +126,7 @@ fn dispatch<'a>(
         Command::Chat(args) => Box::pin(async move { commands::chat::chat(with_brains()?, args, ui).await }),
         Command::Work(args) => Box::pin(async move { commands::work::work(with_brains()?, args, ui).await }),
         #[cfg(feature = "serve")]
-        Command::Inspect(args) => Box::pin(commands::inspect::inspect(args, ui)),
+        Command::Inspect(args) => Box::pin(commands::file::inspect(args, ui)),
         #[cfg(feature = "serve")]
         Command::Serve(args) => Box::pin(async move { commands::work::serve(with_brains()?, args, ui).await }),
         #[cfg(feature = "serve")]

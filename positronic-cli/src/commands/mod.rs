@@ -14,8 +14,6 @@ pub(crate) mod file;
 pub(crate) mod files;
 pub(crate) mod fork;
 pub(crate) mod inbox;
-#[cfg(feature = "serve")]
-pub(crate) mod inspect;
 pub(crate) mod list;
 pub(crate) mod models;
 pub(crate) mod new;

@@ -3,7 +3,7 @@
 use positronic_core::runner::{Clock as _, SystemClock};
 use positronic_server::{Listener, Login, Options, Shutdown};
 
-use super::file::{add, read_exported};
+use super::{add, read_exported};
 use crate::app::{Failure, ProjectStore, Ui};
 use crate::cli::{Exit, InspectArgs};
 use crate::session::interrupts;

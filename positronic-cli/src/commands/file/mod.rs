@@ -1,9 +1,12 @@
-//! `positronic export` and `import`: a run as one file of JSON lines.
+//! `positronic export`, `import` and `inspect`: a run as one file of JSON lines.
 //!
 //! The first line is the header, `{"positronic_run": 1, "run": …, "brain": …, "events": …}`; each further line is an
 //! event of the log. The run's files follow, one `{"blob": <sha256>, "bytes": <base64>}` per line. The header has the
 //! numbers of both, so that a truncated file is detected. Format 2 has files; a run without files is written in format 1,
 //! which older releases read.
+
+#[cfg(feature = "serve")]
+mod inspect;
 
 use std::collections::HashSet;
 use std::fs;
@@ -25,6 +28,9 @@ use crate::app::{Failure, ProjectStore, Ui, open_run, output_path, write_file};
 use crate::cli::{Exit, ExportArgs, ImportArgs, check_name, no_json};
 use crate::render::figures::many;
 use crate::render::{harmless_json, shorten};
+
+#[cfg(feature = "serve")]
+pub(crate) use inspect::inspect;
 
 /// The version of the file's format, without and with files.
 const PLAIN: u32 = 1;
