@@ -19,7 +19,7 @@
 //!   └───────────┴──────────────────┴───────────┴─────────┴────────┴─────────┴──────────┴───────┴─▶ problem document
 //! ```
 //!
-//! The [`routes`] table has one entry per method and path: with its scope, its ownership, its schemas and its problems. The
+//! The `routes` table has one entry per method and path: with its scope, its ownership, its schemas and its problems. The
 //! axum router, the authorisation, the OpenAPI document and a test that walks all routes are made from it.
 
 mod api;
