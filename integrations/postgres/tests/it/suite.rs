@@ -5,9 +5,9 @@ use crate::server;
 positronic_core::store_suite!({
     let Some(database) = server::database().await else { return };
     let mut handles = Vec::new();
-    for _ in 0..8 {
+    for _ in 0..16 {
         handles.push(database.open().await);
     }
     let handles = parking_lot::Mutex::new(handles);
-    move || handles.lock().pop().expect("a case opens at most eight handles")
+    move || handles.lock().pop().expect("a case opens at most sixteen handles")
 });
