@@ -34,6 +34,7 @@ mod detached;
 mod effect;
 mod faults;
 mod grants;
+mod headline;
 mod known_contents;
 mod limits;
 mod loop_frame;
@@ -73,6 +74,7 @@ pub use state::{Asked, BrainEnd, BrainFrame, Intent, Stage, StepFrame, Values};
 pub use status::awaits;
 
 pub(crate) use admit::REPLY;
+pub(crate) use headline::headline;
 pub(crate) use close::end_brain;
 pub(crate) use conversation_budget::add_up;
 pub(crate) use detached::detached;
