@@ -1,5 +1,5 @@
 // The inspector page: routes, the frame around the views, and what all views share.
-import { h, render, perFrame } from './lib/dom.js';
+import { tags, render, perFrame } from './lib/dom.js';
 import { get, post, follow, ui, Problem } from './lib/api.js';
 import { bind, help, palette } from './lib/keys.js';
 import { icon } from './lib/icons.js';
@@ -13,6 +13,8 @@ import { diffView } from './views/compare.js';
 import { brainsView } from './views/brains.js';
 import { schedulesView } from './views/schedules.js';
 import { webhooksView } from './views/webhooks.js';
+
+const { a, b, button, div, header, img, kbd, main, nav, span } = tags;
 
 const VIEWS = { runs: runsView, run: runView, inbox: inboxView, diff: diffView, brains: brainsView, schedules: schedulesView, webhooks: webhooksView };
 const NAV = [['runs', 'Runs', 'r'], ['inbox', 'Inbox', 'i'], ['brains', 'Brains', 'b'], ['schedules', 'Schedules', 's'], ['webhooks', 'Webhooks', 'w']];
@@ -62,18 +64,18 @@ function draw() {
   document.title = `${app.view?.title?.() ?? 'Runs'} · Positronic`;
   bind('This page', app.view?.keys?.() ?? null);
   render(root,
-    h('header.bar', null,
-      h('a.brand', { href: ui('/runs'), 'aria-label': 'Positronic, runs' }, h('img', { src: new URL('./icon.svg', import.meta.url).pathname, alt: '', width: 22, height: 22 }), h('b', null, 'Positronic')),
-      h('nav', { 'aria-label': 'Pages' }, NAV.map(([page, text]) => h('a', {
+    header.bar(
+      a.brand({ href: ui('/runs'), 'aria-label': 'Positronic, runs' }, img({ src: new URL('./icon.svg', import.meta.url).pathname, alt: '', width: 22, height: 22 }), b('Positronic')),
+      nav({ 'aria-label': 'Pages' }, NAV.map(([page, text]) => a({
         href: ui(`/${page}`), 'aria-current': app.name === page || (page === 'runs' && app.name === 'run') ? 'page' : null,
-      }, text, page === 'inbox' && app.pending ? h('span.count', { 'aria-label': `${app.pending} pending` }, app.pending) : null))),
-      h('span.grow'),
-      app.session?.read_only ? h('span.tag', { title: 'The page shows an exported log; nothing can be changed.' }, 'read-only') : null,
-      h('span.link', { class: app.link, role: 'status' }, { lost: 'reconnecting…', out: 'signed out: open the link of the server again' }[app.link]),
-      h('button.plain.find', { onclick: openPalette, title: 'Find a command or a run' }, icon('search'), h('span', null, 'Find'), h('kbd', null, navigator.platform?.startsWith('Mac') ? '⌘K' : 'Ctrl K')),
-      h('button.plain.round', { onclick: nextTheme, 'aria-label': `Colours: ${pref('theme') ?? 'auto'}`, title: `Colours: ${pref('theme') ?? 'auto'}` }, icon('sun')),
-      h('button.plain.round.wide-only', { onclick: help, 'aria-label': 'Keys', title: 'Keys (?)' }, icon('keys'))),
-    h('main', { id: 'main', tabindex: '-1', key: 'main' }, app.trouble ? failure(app.trouble, start) : h('div.view', { key: app.name }, app.view?.render())));
+      }, text, page === 'inbox' && app.pending ? span.count({ 'aria-label': `${app.pending} pending` }, app.pending) : null))),
+      span.grow(),
+      app.session?.read_only ? span.tag({ title: 'The page shows an exported log; nothing can be changed.' }, 'read-only') : null,
+      span.link({ class: app.link, role: 'status' }, { lost: 'reconnecting…', out: 'signed out: open the link of the server again' }[app.link]),
+      button.plain.find({ onclick: openPalette, title: 'Find a command or a run' }, icon('search'), span('Find'), kbd(navigator.platform?.startsWith('Mac') ? '⌘K' : 'Ctrl K')),
+      button.plain.round({ onclick: nextTheme, 'aria-label': `Colours: ${pref('theme') ?? 'auto'}`, title: `Colours: ${pref('theme') ?? 'auto'}` }, icon('sun')),
+      button.plain.round.wideOnly({ onclick: help, 'aria-label': 'Keys', title: 'Keys (?)' }, icon('keys'))),
+    main({ id: 'main', tabindex: '-1', key: 'main' }, app.trouble ? failure(app.trouble, start) : div.view({ key: app.name }, app.view?.render())));
   app.view?.drawn?.();
 }
 

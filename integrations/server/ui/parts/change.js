@@ -1,6 +1,8 @@
 // Differences: of texts by words, of values by their fields, and JSON patches in words.
-import { h } from '../lib/dom.js';
+import { tags } from '../lib/dom.js';
 import { line } from '../lib/format.js';
+
+const { code, dd, del, div, dl, dt, ins, li, ol, p, span } = tags;
 
 /** Compares two texts by words. Returns runs `{ same | out | in }`. */
 export function wordDiff(a, b) {
@@ -45,8 +47,8 @@ function walk(x, y, push) {
   }
 }
 
-export const words = (a, b) => h('span.words', { dir: 'auto' }, wordDiff(a, b).map(({ kind, text }) =>
-  (kind === 'same' ? text : h(kind === 'out' ? 'del' : 'ins', null, text))));
+export const words = (a, b) => span.words({ dir: 'auto' }, wordDiff(a, b).map(({ kind, text }) =>
+  (kind === 'same' ? text : tags[kind === 'out' ? 'del' : 'ins'](text))));
 
 /** Lists the places in which two values differ. */
 export function changes(a, b, path = '') {
@@ -61,19 +63,19 @@ const text = (value) => (value === undefined ? '' : typeof value === 'string' ? 
 /** Draws the difference of two values as a list of changed fields. */
 export function valueDiff(a, b) {
   const list = changes(a, b);
-  if (!list.length) return h('p.soft', null, 'No difference.');
-  return h('dl.diff', null, list.slice(0, 60).map(({ path, from, to }) => h('div', { key: path },
-    h('dt', null, path.slice(1).replaceAll('/', ' › ') || 'value'),
-    h('dd', null, from === undefined ? h('ins', null, text(to)) : to === undefined ? h('del', null, text(from))
-      : typeof from === 'string' && typeof to === 'string' ? words(from, to) : [h('del', null, text(from)), ' ', h('ins', null, text(to))]))),
-  list.length > 60 && h('p.soft', null, `Showing 60 of ${list.length} differences.`));
+  if (!list.length) return p.soft('No difference.');
+  return dl.diff(list.slice(0, 60).map(({ path, from, to }) => div({ key: path },
+    dt(path.slice(1).replaceAll('/', ' › ') || 'value'),
+    dd(from === undefined ? ins(text(to)) : to === undefined ? del(text(from))
+      : typeof from === 'string' && typeof to === 'string' ? words(from, to) : [del(text(from)), ' ', ins(text(to))]))),
+  list.length > 60 && p.soft(`Showing 60 of ${list.length} differences.`));
 }
 
 /** Draws a JSON Patch (RFC 6902), one operation a line. */
 export function patchList(patch) {
-  if (!patch?.length) return h('p.soft', null, 'This event does not change the state.');
-  return h('ol.patch', null, patch.slice(0, 80).map((op, index) => h('li', { key: index },
-    h('span.op', { class: op.op }, op.op), ' ', h('code', null, op.path || '(whole state)'), ' ',
-    op.op === 'remove' ? null : h('span.value', null, line(op.from ?? text(op.value), 200)))),
-  patch.length > 80 && h('p.soft', null, `Showing 80 of ${patch.length} operations.`));
+  if (!patch?.length) return p.soft('This event does not change the state.');
+  return ol.patch(patch.slice(0, 80).map((op, index) => li({ key: index },
+    span.op({ class: op.op }, op.op), ' ', code(op.path || '(whole state)'), ' ',
+    op.op === 'remove' ? null : span.value(line(op.from ?? text(op.value), 200)))),
+  patch.length > 80 && p.soft(`Showing 80 of ${patch.length} operations.`));
 }

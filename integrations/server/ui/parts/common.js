@@ -1,26 +1,28 @@
 // Small parts that all views use.
-import { h } from '../lib/dom.js';
+import { tags } from '../lib/dom.js';
 import { ago, date, micros, millis } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
 
+const { button, dd, div, dl, dt, p } = tags;
+
 /** A time: relative, with the absolute one in the title. */
-export const when = (time, now) => (time == null ? null : h('time', { datetime: new Date(millis(time)).toISOString(), title: date(time) }, ago(time, now)));
+export const when = (time, now) => (time == null ? null : tags.time({ datetime: new Date(millis(time)).toISOString(), title: date(time) }, ago(time, now)));
 
-export const empty = (title, text, ...more) => h('div.empty', null, h('p.big', null, title), text && h('p.soft', null, text), more);
+export const empty = (title, text, ...more) => div.empty(p.big(title), text && p.soft(text), more);
 
-export const loading = (text = 'Loading…') => h('p.loading', { role: 'status' }, text);
+export const loading = (text = 'Loading…') => p.loading({ role: 'status' }, text);
 
 /** A failed request, in words. */
 export function failure(error, retry) {
   const unknown = error.status === 401;
-  return h('div.empty', { role: 'alert' },
-    h('p.big', null, unknown ? 'This browser is not signed in' : error.status === 404 ? 'Not found' : error.status === 0 ? 'The server cannot be reached' : 'The request failed'),
-    h('p.soft', null, unknown ? 'Open the link that `positronic serve` prints; it signs this browser in once.' : error.message),
-    retry && h('button', { onclick: retry }, 'Try again'));
+  return div.empty({ role: 'alert' },
+    p.big(unknown ? 'This browser is not signed in' : error.status === 404 ? 'Not found' : error.status === 0 ? 'The server cannot be reached' : 'The request failed'),
+    p.soft(unknown ? 'Open the link that `positronic serve` prints; it signs this browser in once.' : error.message),
+    retry && button({ onclick: retry }, 'Try again'));
 }
 
 export function copyButton(text, label = 'Copy') {
-  return h('button.plain.small', {
+  return button.plain.small({
     onclick: async (event) => {
       const button = event.currentTarget;
       const value = typeof text === 'function' ? await text() : text;
@@ -46,7 +48,7 @@ export async function copy(text) {
 }
 
 /** Facts as a list of terms and values; absent values are left out. */
-export const facts = (pairs) => h('dl.facts', null, pairs.filter(([, value]) => value != null && value !== '' && value !== false)
-  .map(([name, value]) => h('div', { key: name }, h('dt', null, name), h('dd', null, value))));
+export const facts = (pairs) => dl.facts(pairs.filter(([, value]) => value != null && value !== '' && value !== false)
+  .map(([name, value]) => div({ key: name }, dt(name), dd(value))));
 
 export const took = (node) => (node.started != null && node.ended != null ? micros(node.ended - node.started) : '');

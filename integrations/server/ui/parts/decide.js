@@ -1,5 +1,5 @@
 // One item that waits for a person: what is asked, and the decision. The item stays until the log has the decision.
-import { h } from '../lib/dom.js';
+import { tags } from '../lib/dom.js';
 import { post, at, ui } from '../lib/api.js';
 import { icon } from '../lib/icons.js';
 import { date, line, micros, money, number, who } from '../lib/format.js';
@@ -7,6 +7,9 @@ import { when } from './common.js';
 import { readable } from './json.js';
 import { valueDiff } from './change.js';
 import { schemaForm } from './form.js';
+
+const { a, b, button, code, div, footer, h2, h4, header, input, label, li, option, p, section, select,
+  span, textarea, ul } = tags;
 
 const drafts = new Map();
 const draftOf = (item) => {
@@ -78,30 +81,30 @@ export function decide(item, context, { withRun = false, selected = false } = {}
   const { draft, idle, approve, reject, edit, askReason } = decisions(item, context);
   const blocked = item.allowed?.allowed === false ? item.allowed.reason : null;
   const label = item.kind === 'budget' ? 'Grant' : item.kind === 'answer' ? 'Send answer' : edited(item, draft) ? 'Approve as edited' : 'Approve';
-  return h('section.decide', { key: item.id, 'data-item': item.id, 'aria-label': `${asks(item)} ${item.tool ?? ''}`, class: selected ? 'selected' : '',
+  return section.decide({ key: item.id, 'data-item': item.id, 'aria-label': `${asks(item)} ${item.tool ?? ''}`, class: selected ? 'selected' : '',
     onkeydown: (event) => {
       if (event.key === 'Enter' && (event.metaKey || event.ctrlKey)) {
         event.preventDefault();
         (draft.mode === 'reject' ? reject : approve)();
       }
     } },
-  h('header', null,
-    h('span.status.wait', null, icon('person'), h('span', null, { approval: 'approval', budget: 'budget', answer: 'answer' }[item.kind] ?? item.kind)),
-    h('h2', { dir: 'auto' }, asks(item)),
-    h('span.grow'),
-    item.expires && h('span.soft', { title: date(item.expires) }, 'expires ', when(item.expires))),
-  h('p.meta', null, item.tool && h('code', null, item.tool), withRun && h('a', { href: ui(`/runs/${item.run}`) }, item.brain), item.user && h('span', null, item.user), h('span', null, 'asked ', when(item.since)), h('a', { href: ui(`/runs/${item.run}/events/${item.seq}`) }, `event ${item.seq}`)),
-  withRun && item.context?.length ? h('ul.context', { 'aria-label': 'What happened before' }, item.context.map((entry, i) => h('li', { key: i }, h('span.soft', null, entry.kind), ' ', h('span', { dir: 'auto' }, line(entry.text, 220))))) : null,
+  header(
+    span.status.wait(icon('person'), span({ approval: 'approval', budget: 'budget', answer: 'answer' }[item.kind] ?? item.kind)),
+    h2({ dir: 'auto' }, asks(item)),
+    span.grow(),
+    item.expires && span.soft({ title: date(item.expires) }, 'expires ', when(item.expires))),
+  p.meta(item.tool && code(item.tool), withRun && a({ href: ui(`/runs/${item.run}`) }, item.brain), item.user && span(item.user), span('asked ', when(item.since)), a({ href: ui(`/runs/${item.run}/events/${item.seq}`) }, `event ${item.seq}`)),
+  withRun && item.context?.length ? ul.context({ 'aria-label': 'What happened before' }, item.context.map((entry, i) => li({ key: i }, span.soft(entry.kind), ' ', span({ dir: 'auto' }, line(entry.text, 220))))) : null,
   body(item, draft, context),
   outcome(item, draft),
-  !draft.sent && idle && h('footer', null,
-    h('button.primary', { onclick: approve, disabled: draft.busy, title: 'a, or ⌘↵ in a field' }, icon('check'), label),
+  !draft.sent && idle && footer(
+    button.primary({ onclick: approve, disabled: draft.busy, title: 'a, or ⌘↵ in a field' }, icon('check'), label),
     item.kind !== 'answer' && (draft.mode === 'reject'
-      ? h('button.danger', { onclick: reject, disabled: draft.busy }, icon('cross'), 'Reject')
-      : h('button', { onclick: askReason, disabled: draft.busy, title: 'r' }, icon('cross'), 'Reject…')),
-    item.kind === 'approval' && item.editable && h('button.plain', { onclick: edit, title: 'e', 'aria-pressed': String(draft.mode === 'edit') }, draft.mode === 'edit' ? 'Show as proposed' : 'Edit arguments'),
-    draft.busy && h('span.soft', { role: 'status' }, 'Sending…')),
-  blocked && h('p.soft', null, blocked));
+      ? button.danger({ onclick: reject, disabled: draft.busy }, icon('cross'), 'Reject')
+      : button({ onclick: askReason, disabled: draft.busy, title: 'r' }, icon('cross'), 'Reject…')),
+    item.kind === 'approval' && item.editable && button.plain({ onclick: edit, title: 'e', 'aria-pressed': String(draft.mode === 'edit') }, draft.mode === 'edit' ? 'Show as proposed' : 'Edit arguments'),
+    draft.busy && span.soft({ role: 'status' }, 'Sending…')),
+  blocked && p.soft(blocked));
 }
 
 function body(item, draft, context) {
@@ -115,18 +118,18 @@ function body(item, draft, context) {
     const waits = item.waits ?? [];
     const wait = waits[answers(item, draft)];
     if (item.arguments && Object.keys(item.arguments).length) parts.push(readable(item.arguments, { state: draft.tree, redraw: context.redraw }));
-    if (waits.length > 1) parts.push(h('div.field', null, h('label', { for: `w${item.id}` }, 'Answer as'), h('select', { id: `w${item.id}`, value: String(answers(item, draft)), onchange: (event) => { draft.wait = Number(event.target.value); context.redraw(); } },
-      waits.map((one, i) => h('option', { key: i, value: String(i) }, one.prompt ?? `${one.webhook} ${one.identifier}`)))));
+    if (waits.length > 1) parts.push(div.field(label({ for: `w${item.id}` }, 'Answer as'), select({ id: `w${item.id}`, value: String(answers(item, draft)), onchange: (event) => { draft.wait = Number(event.target.value); context.redraw(); } },
+      waits.map((one, i) => option({ key: i, value: String(i) }, one.prompt ?? `${one.webhook} ${one.identifier}`)))));
     parts.push(schemaForm(wait?.schema ?? {}, { value: draft.value, onchange: change, errors: draft.errors, id: `f${item.id}` }));
   } else if (draft.mode === 'edit') {
     parts.push(schemaForm(item.arguments_schema ?? {}, { value: arguments_(item, draft), onchange: change, errors: draft.errors, id: `f${item.id}` }));
   } else {
-    parts.push(typeof item.arguments === 'object' && item.arguments !== null && !Object.keys(item.arguments).length ? h('p.soft', null, 'The call has no arguments.') : readable(item.arguments, { state: draft.tree, redraw: context.redraw }));
+    parts.push(typeof item.arguments === 'object' && item.arguments !== null && !Object.keys(item.arguments).length ? p.soft('The call has no arguments.') : readable(item.arguments, { state: draft.tree, redraw: context.redraw }));
   }
-  if (item.kind === 'approval' && edited(item, draft)) parts.push(h('div.edits', null, h('h4', null, 'Your edits'), valueDiff(item.arguments, draft.value)));
+  if (item.kind === 'approval' && edited(item, draft)) parts.push(div.edits(h4('Your edits'), valueDiff(item.arguments, draft.value)));
   if (draft.mode === 'reject') {
-    parts.push(h('div.field', null, h('label', { for: `r${item.id}` }, 'Reason, which the model reads', h('span.soft', null, ' (optional)')),
-      h('textarea', { id: `r${item.id}`, rows: 2, value: draft.reason ?? '', ref: (node) => queueMicrotask(() => node.focus()), oninput: (event) => { draft.reason = event.target.value; } })));
+    parts.push(div.field(label({ for: `r${item.id}` }, 'Reason, which the model reads', span.soft(' (optional)')),
+      textarea({ id: `r${item.id}`, rows: 2, value: draft.reason ?? '', ref: (node) => queueMicrotask(() => node.focus()), oninput: (event) => { draft.reason = event.target.value; } })));
   }
   return parts;
 }
@@ -136,8 +139,8 @@ function grantFields(item, draft, context) {
   if (!kind) return null;
   const now = Object.values(draft.grant ?? suggestion(item))[0];
   const shown = kind === 'time' ? Number(now) / 6e7 : now;
-  return h('div.field', null, h('label', { for: `g${item.id}` }, `Grant more ${kind === 'time' ? 'minutes' : kind}`),
-    h('input', { id: `g${item.id}`, type: 'number', min: 0, step: kind === 'money' ? 'any' : 1, value: String(shown),
+  return div.field(label({ for: `g${item.id}` }, `Grant more ${kind === 'time' ? 'minutes' : kind}`),
+    input({ id: `g${item.id}`, type: 'number', min: 0, step: kind === 'money' ? 'any' : 1, value: String(shown),
       oninput: (event) => {
         const amount = event.target.value;
         draft.grant = { [kind]: kind === 'money' ? amount : kind === 'time' ? Math.round(Number(amount) * 6e7) : Number(amount) };
@@ -146,13 +149,13 @@ function grantFields(item, draft, context) {
 }
 
 function outcome(item, draft) {
-  if (draft.sent) return h('p.note', { role: 'status' }, icon('clock'), 'Sent. The item leaves when the log has the decision.');
+  if (draft.sent) return p.note({ role: 'status' }, icon('clock'), 'Sent. The item leaves when the log has the decision.');
   const problem = draft.problem;
   if (!problem) return null;
   const made = problem.body?.decision;
-  if (made) return h('div.note.lost', { role: 'alert' }, icon('person'), h('div', null, h('b', null, `${who(made)} ${made.verdict ?? 'decided'} this`), ' ', when(made.at), ` (${date(made.at)}).`,
-    made.reason && h('p', null, `“${made.reason}”`), made.arguments && valueDiff(item.arguments, made.arguments), h('p.soft', null, 'Your decision was not recorded.')));
-  return h('div.note.lost', { role: 'alert' }, icon('warn'), h('div', null, problem.message, problem.body?.errors?.length ? h('ul', null, problem.body.errors.map((error, i) => h('li', { key: i }, h('code', null, error.pointer || '/'), ' ', error.detail))) : null));
+  if (made) return div.note.lost({ role: 'alert' }, icon('person'), div(b(`${who(made)} ${made.verdict ?? 'decided'} this`), ' ', when(made.at), ` (${date(made.at)}).`,
+    made.reason && p(`“${made.reason}”`), made.arguments && valueDiff(item.arguments, made.arguments), p.soft('Your decision was not recorded.')));
+  return div.note.lost({ role: 'alert' }, icon('warn'), div(problem.message, problem.body?.errors?.length ? ul(problem.body.errors.map((error, i) => li({ key: i }, code(error.pointer || '/'), ' ', error.detail))) : null));
 }
 
 /** A decision that was made, in one line. */

@@ -1,7 +1,9 @@
 // A form from a JSON schema. It edits a value without changing it in place.
-import { h } from '../lib/dom.js';
+import { tags } from '../lib/dom.js';
 import { segments, hasHidden } from '../lib/hidden.js';
 import { words } from '../lib/format.js';
+
+const { button, div, fieldset, input, legend, mark, option, p, select, small, span, textarea } = tags;
 
 /** Follows references, and takes the one branch of a nullable schema. */
 function resolve(schema, root) {
@@ -45,8 +47,8 @@ let forms = 0;
 export function schemaForm(schema, { value, onchange, errors = [], id = `form${forms++}` }) {
   const form = { root: schema, errors, id };
   const at = resolve(schema, schema);
-  if (at.properties) return h('div.form', null, fields(at, value ?? {}, '', form, onchange));
-  return h('div.form', null, field(schema ?? {}, value, '', 'value', true, form, onchange));
+  if (at.properties) return div.form(fields(at, value ?? {}, '', form, onchange));
+  return div.form(field(schema ?? {}, value, '', 'value', true, form, onchange));
 }
 
 function fields(schema, value, pointer, form, onchange) {
@@ -70,47 +72,47 @@ function field(schema, value, pointer, name, required, form, onchange) {
   const type = at.enum || 'const' in at ? 'enum' : at.type ?? (at.properties ? 'object' : typeof value === 'string' ? 'string' : 'json');
   const notes = [errors.length ? `${id}-error` : null, at.description ? `${id}-note` : null].filter(Boolean).join(' ') || null;
   const common = { id, 'aria-invalid': errors.length ? 'true' : null, 'aria-describedby': notes, required: required && !at.optional };
-  const label = [words(at.title ?? name), required && !at.optional ? null : h('span.soft', null, ' (optional)')];
+  const label = [words(at.title ?? name), required && !at.optional ? null : span.soft(' (optional)')];
   const below = [
-    at.description && h('small.soft', { id: `${id}-note` }, at.description),
-    typeof value === 'string' && hasHidden(value) && h('div.hidden-note', null, 'Hidden characters: ', segments(value).map((part) => (part.hidden ? h('mark.hidden-char', { title: part.name }, part.text) : part.text))),
-    errors.map((error) => h('p.error', { id: `${id}-error`, key: error.detail }, error.detail)),
+    at.description && small.soft({ id: `${id}-note` }, at.description),
+    typeof value === 'string' && hasHidden(value) && div.hiddenNote('Hidden characters: ', segments(value).map((part) => (part.hidden ? mark.hiddenChar({ title: part.name }, part.text) : part.text))),
+    errors.map((error) => p.error({ id: `${id}-error`, key: error.detail }, error.detail)),
   ];
   if (type === 'object' && at.properties) {
-    return h('fieldset', { key: pointer }, h('legend', null, label), below, fields(at, value ?? {}, pointer, form, onchange));
+    return fieldset({ key: pointer }, legend(label), below, fields(at, value ?? {}, pointer, form, onchange));
   }
   if (type === 'boolean') {
-    return h('div.field', { key: pointer }, h('label.check', null, h('input', { ...common, required: null, type: 'checkbox', checked: value === true, onchange: (event) => onchange(event.target.checked) }), label), below);
+    return div.field({ key: pointer }, tags.label.check(input({ ...common, required: null, type: 'checkbox', checked: value === true, onchange: (event) => onchange(event.target.checked) }), label), below);
   }
   if (type === 'array' && at.items && resolve(at.items, form.root).type !== undefined) {
     const items = value ?? [];
-    return h('fieldset', { key: pointer }, h('legend', null, label), below,
-      items.map((item, index) => h('div.item', { key: index },
+    return fieldset({ key: pointer }, legend(label), below,
+      items.map((item, index) => div.item({ key: index },
         field(at.items, item, `${pointer}/${index}`, `${name} ${index + 1}`, true, form, (next) => onchange(items.map((old, i) => (i === index ? next : old)))),
-        h('button.plain.small', { type: 'button', onclick: () => onchange(items.filter((_, i) => i !== index)) }, 'Remove'))),
-      h('button.small', { type: 'button', onclick: () => onchange([...items, initial(at.items, form.root) ?? (resolve(at.items, form.root).type === 'string' ? '' : null)]) }, 'Add'));
+        button.plain.small({ type: 'button', onclick: () => onchange(items.filter((_, i) => i !== index)) }, 'Remove'))),
+      button.small({ type: 'button', onclick: () => onchange([...items, initial(at.items, form.root) ?? (resolve(at.items, form.root).type === 'string' ? '' : null)]) }, 'Add'));
   }
-  return h('div.field', { key: pointer }, h('label', { for: id }, label), control(type, at, value, common, onchange), below);
+  return div.field({ key: pointer }, tags.label({ for: id }, label), control(type, at, value, common, onchange), below);
 }
 
 function control(type, at, value, common, onchange) {
   if (type === 'enum') {
     const options = at.enum ?? [at.const];
-    return h('select', { ...common, value: value === undefined ? '' : String(value), onchange: (event) => onchange(options.find((option) => String(option) === event.target.value)) },
-      h('option', { value: '' }, '–'), options.map((option) => h('option', { value: String(option), key: String(option) }, String(option))));
+    return select({ ...common, value: value === undefined ? '' : String(value), onchange: (event) => onchange(options.find((option) => String(option) === event.target.value)) },
+      option({ value: '' }, '–'), options.map((option) => tags.option({ value: String(option), key: String(option) }, String(option))));
   }
   if (type === 'integer' || type === 'number') {
-    return h('input', { ...common, type: 'number', step: type === 'integer' ? 1 : 'any', min: at.minimum, max: at.maximum, value: value ?? '',
+    return input({ ...common, type: 'number', step: type === 'integer' ? 1 : 'any', min: at.minimum, max: at.maximum, value: value ?? '',
       oninput: (event) => onchange(event.target.value === '' ? undefined : Number(event.target.value)) });
   }
   if (type === 'string') {
     const long = String(value ?? '').length > 60 || String(value ?? '').includes('\n') || at.maxLength > 200;
     const empty = (text) => (text === '' && !common.required ? undefined : text);
     const props = { ...common, value: value ?? '', dir: 'auto', oninput: (event) => onchange(empty(event.target.value)) };
-    return long ? h('textarea', { ...props, rows: Math.min(10, 2 + String(value).length / 70) }) : h('input', { ...props, type: 'text', autocomplete: 'off' });
+    return long ? textarea({ ...props, rows: Math.min(10, 2 + String(value).length / 70) }) : input({ ...props, type: 'text', autocomplete: 'off' });
   }
   // Any other schema is edited as JSON; an incomplete text keeps the last valid value.
-  return h('textarea.code', { ...common, rows: 4, spellcheck: 'false', ref: (node) => { node.value = value === undefined ? '' : JSON.stringify(value, null, 2); },
+  return textarea.code({ ...common, rows: 4, spellcheck: 'false', ref: (node) => { node.value = value === undefined ? '' : JSON.stringify(value, null, 2); },
     oninput: (event) => {
       const { target } = event;
       try {

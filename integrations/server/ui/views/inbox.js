@@ -1,8 +1,10 @@
 // The inbox: what waits for a person in all runs, those that expire first on top. An item leaves when the log says so.
-import { h } from '../lib/dom.js';
+import { tags } from '../lib/dom.js';
 import { get } from '../lib/api.js';
 import { decide, decisions } from '../parts/decide.js';
 import { empty, failure, loading } from '../parts/common.js';
+
+const { div, h1, p } = tags;
 
 export function inboxView(context) {
   let [items, next, error, selected, place, timer] = [null, null, null, null, 0, 0];
@@ -34,8 +36,8 @@ export function inboxView(context) {
     update: () => true,
     keys: () => ({ j: ['Next item', () => move(1)], k: ['Item before', () => move(-1)], a: ['Approve, grant or answer', act('approve')], r: ['Reject…', act('askReason')], e: ['Edit the arguments', act('edit')], 'mod+Enter': ['Send, in a field', act('approve')], Enter: ['Open the run', () => current() && context.go(`/runs/${current().run}/transcript/${current().seq}`)] }),
     onchange() { clearTimeout(timer); timer = setTimeout(load, 60); },
-    render: () => [h('div.page-head', null, h('h1', null, 'Inbox'), h('p.soft', null, items?.length ? `${items.length}${next ? ' or more' : ''} waiting for a person` : '')),
-      error && !items ? failure(error, load) : !items ? loading() : !items.length ? empty('Nothing waits for a person', 'Approvals, requests for more budget and questions of all runs appear here.') : h('div.inbox', null, items.map((item) => decide(item, context, { withRun: true, selected: item === current() }))), next && h('p.soft.more', null, `Showing the first ${items.length}.`)],
+    render: () => [div.pageHead(h1('Inbox'), p.soft(items?.length ? `${items.length}${next ? ' or more' : ''} waiting for a person` : '')),
+      error && !items ? failure(error, load) : !items ? loading() : !items.length ? empty('Nothing waits for a person', 'Approvals, requests for more budget and questions of all runs appear here.') : div.inbox(items.map((item) => decide(item, context, { withRun: true, selected: item === current() }))), next && p.soft.more(`Showing the first ${items.length}.`)],
     tick: () => context.redraw(),
     close: () => clearTimeout(timer),
   };

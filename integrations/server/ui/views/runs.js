@@ -1,10 +1,12 @@
 // The list of runs: presets, filters that are the address, counts by status, pages on demand.
-import { h } from '../lib/dom.js';
+import { tags } from '../lib/dom.js';
 import { FixedList } from '../lib/list.js';
 import { get, ui } from '../lib/api.js';
 import { status, STATUS } from '../lib/icons.js';
 import { ago, duration, millis, number, shortId, tokens } from '../lib/format.js';
 import { empty, failure, loading } from '../parts/common.js';
+
+const { a, button, div, h1, input, label, nav, p, span } = tags;
 
 const FIELDS = ['status', 'brain', 'user', 'conversation', 'needs', 'since', 'before', 'q'];
 const today = () => new Date(new Date().setHours(0, 0, 0, 0)).toISOString();
@@ -41,13 +43,13 @@ export function runsView(context, route) {
     onrun(run) { const at = items?.findIndex((item) => item.id === run.id) ?? -1; if (at >= 0) { items = items.with(at, run); context.redraw(); } },
     onchange() { clearTimeout(timer); timer = setTimeout(() => load(), 200); },
     render: () => [
-      h('div.page-head', null, h('h1', null, 'Runs'), h('nav.presets', { 'aria-label': 'Presets' }, PRESETS.map(([text, preset]) => h('a', { key: text, href: ui(`/runs${Object.keys(preset).length ? `?${new URLSearchParams(preset)}` : ''}`), 'aria-current': JSON.stringify(preset) === JSON.stringify(filter) ? 'true' : null }, text)))),
-      h('div.filters', null,
-        [['q', 'Find', 'text or id'], ['brain', 'Brain', 'any'], ['user', 'User', 'any']].map(([name, text, hint]) => h('label', { key: name }, text, h('input', { type: 'search', placeholder: hint, value: filter[name] ?? '', onchange: (event) => go({ ...filter, [name]: event.target.value.trim() }) }))),
-        h('p.counts', { 'aria-label': 'Runs by status' }, Object.keys(STATUS).slice(0, 6).filter((name) => counts[name]).map((name) => h('a', { key: name, href: ui(`/runs?${new URLSearchParams({ ...filter, status: name })}`), 'aria-current': filter.status === name ? 'true' : null }, status(name, `${number(counts[name])}${counts.capped ? '+' : ''} ${name}`))))),
-      error && !items ? failure(error, load) : !items ? loading() : !items.length ? (Object.keys(filter).length ? empty('No run matches', 'Change the filters.', h('a.button', { href: ui('/runs') }, 'Show all runs')) : empty('No runs yet', 'Start a brain, and watch it here.', h('a.button.primary', { href: ui('/brains') }, 'Start a brain')))
-        : h('div.runs', { key: 'runs', role: 'grid', 'aria-label': 'Runs', 'aria-rowcount': next ? -1 : items.length, tabindex: '0', 'aria-activedescendant': `run-${selected}`, opaque: true, ref: attach }),
-      items?.length ? h('p.soft.more', null, `Showing ${number(items.length)}${next ? ', there are more' : ''}.`, next && h('button.small', { onclick: () => load(true) }, 'Show more')) : null],
+      div.pageHead(h1('Runs'), nav.presets({ 'aria-label': 'Presets' }, PRESETS.map(([text, preset]) => a({ key: text, href: ui(`/runs${Object.keys(preset).length ? `?${new URLSearchParams(preset)}` : ''}`), 'aria-current': JSON.stringify(preset) === JSON.stringify(filter) ? 'true' : null }, text)))),
+      div.filters(
+        [['q', 'Find', 'text or id'], ['brain', 'Brain', 'any'], ['user', 'User', 'any']].map(([name, text, hint]) => label({ key: name }, text, input({ type: 'search', placeholder: hint, value: filter[name] ?? '', onchange: (event) => go({ ...filter, [name]: event.target.value.trim() }) }))),
+        p.counts({ 'aria-label': 'Runs by status' }, Object.keys(STATUS).slice(0, 6).filter((name) => counts[name]).map((name) => a({ key: name, href: ui(`/runs?${new URLSearchParams({ ...filter, status: name })}`), 'aria-current': filter.status === name ? 'true' : null }, status(name, `${number(counts[name])}${counts.capped ? '+' : ''} ${name}`))))),
+      error && !items ? failure(error, load) : !items ? loading() : !items.length ? (Object.keys(filter).length ? empty('No run matches', 'Change the filters.', a.button({ href: ui('/runs') }, 'Show all runs')) : empty('No runs yet', 'Start a brain, and watch it here.', a.button.primary({ href: ui('/brains') }, 'Start a brain')))
+        : div.runs({ key: 'runs', role: 'grid', 'aria-label': 'Runs', 'aria-rowcount': next ? -1 : items.length, tabindex: '0', 'aria-activedescendant': `run-${selected}`, opaque: true, ref: attach }),
+      items?.length ? p.soft.more(`Showing ${number(items.length)}${next ? ', there are more' : ''}.`, next && button.small({ onclick: () => load(true) }, 'Show more')) : null],
     drawn() { if (list?.host.isConnected) list.setCount(items.length); },
     tick: () => context.redraw(),
     close: () => { list?.close(); clearTimeout(timer); },
@@ -60,11 +62,11 @@ export function runsView(context, route) {
     const run = items[index];
     const open = ['running', 'waiting', 'paused'].includes(run.status);
     const href = ui(`/runs/${run.id}`);
-    return h('div.run-row', { key: run.id, id: `run-${index}`, role: 'row', 'aria-rowindex': index + 1, 'aria-selected': String(index === selected), class: index === selected ? 'selected' : '', onclick: (event) => !event.target.closest('a') && context.go(`/runs/${run.id}`) },
-      h('span.c-status', { role: 'gridcell' }, status(run.status)),
-      h('span.c-brain', { role: 'gridcell' }, h('a', { href, tabindex: '-1' }, run.brain), run.forked_from && h('span.tag', null, 'fork')),
-      h('span.c-why', { role: 'gridcell', dir: 'auto' }, run.pending ? h('span.count', { title: 'pending' }, run.pending) : null, run.why && run.status !== 'completed' ? run.why : run.user ?? ''),
-      h('span.c-id.mono', { role: 'gridcell', title: run.id }, shortId(run.id)), h('span.c-tokens', { role: 'gridcell' }, tokens(run.usage)),
-      h('span.c-took', { role: 'gridcell' }, duration((open ? Date.now() : millis(run.updated)) - millis(run.started))), h('span.c-when', { role: 'gridcell', title: run.started }, ago(run.started)));
+    return div.runRow({ key: run.id, id: `run-${index}`, role: 'row', 'aria-rowindex': index + 1, 'aria-selected': String(index === selected), class: index === selected ? 'selected' : '', onclick: (event) => !event.target.closest('a') && context.go(`/runs/${run.id}`) },
+      span.cStatus({ role: 'gridcell' }, status(run.status)),
+      span.cBrain({ role: 'gridcell' }, a({ href, tabindex: '-1' }, run.brain), run.forked_from && span.tag('fork')),
+      span.cWhy({ role: 'gridcell', dir: 'auto' }, run.pending ? span.count({ title: 'pending' }, run.pending) : null, run.why && run.status !== 'completed' ? run.why : run.user ?? ''),
+      span.cId.mono({ role: 'gridcell', title: run.id }, shortId(run.id)), span.cTokens({ role: 'gridcell' }, tokens(run.usage)),
+      span.cTook({ role: 'gridcell' }, duration((open ? Date.now() : millis(run.updated)) - millis(run.started))), span.cWhen({ role: 'gridcell', title: run.started }, ago(run.started)));
   }
 }

@@ -1,8 +1,10 @@
 // Schedules: what starts by itself, its next times, and what became of the last ones.
-import { h } from '../lib/dom.js';
+import { tags } from '../lib/dom.js';
 import { get, post, at, ui } from '../lib/api.js';
 import { brief, date } from '../lib/format.js';
 import { empty, failure, loading, when } from '../parts/common.js';
+
+const { a, b, button, div, h1, h2, h3, header, li, ol, p, section, span } = tags;
 
 export function schedulesView(context) {
   let [items, error] = [null, null];
@@ -25,13 +27,13 @@ export function schedulesView(context) {
   return {
     title: () => 'Schedules',
     update: () => true,
-    render: () => [h('div.page-head', null, h('h1', null, 'Schedules')), error ? failure(error, load) : !items ? loading() : !items.length ? empty('No schedules', '`positronic schedule add` makes one.') : h('div.cards', null, items.map((item) => {
+    render: () => [div.pageHead(h1('Schedules')), error ? failure(error, load) : !items ? loading() : !items.length ? empty('No schedules', '`positronic schedule add` makes one.') : div.cards(items.map((item) => {
       const { preview = [], ticks = [] } = more.get(item.id) ?? {};
-      return h('section.card', { key: item.id, 'aria-label': item.id }, h('header', null, h('h2', null, item.id), h('span.tag', { class: item.paused || item.broken ? 'warn' : '' }, item.status ?? 'active'), h('span.grow'), h('a', { href: ui(`/brains${at(item.schedule?.brain ?? '')}`) }, item.schedule?.brain),
-        context.session?.read_only ? null : [h('button.small', { onclick: act(item.id, item.paused ? 'resume' : 'pause') }, item.paused ? 'Resume' : 'Pause'), h('button.small', { onclick: act(item.id, 'trigger') }, 'Start now')]),
-      h('p.soft', null, brief(Object.fromEntries(Object.entries(item.schedule ?? {}).filter(([name]) => !['brain', 'options'].includes(name))), 240)), item.broken && h('p.problem', null, brief(item.broken)),
-      h('div.columns', null, h('div', null, h('h3', null, 'Next'), h('ol', null, preview.slice(0, 5).map((one, i) => h('li', { key: i }, when(time(one)), h('span.soft', null, ` ${date(time(one))}`))))),
-        h('div', null, h('h3', null, 'Last'), ticks.length ? h('ol', null, ticks.map((tick, i) => h('li', { key: i }, when(time(tick)), ' ', tick.run ? h('a', { href: ui(`/runs/${tick.run}`) }, tick.outcome ?? 'started') : h('b', null, tick.outcome ?? tick.status), tick.reason && h('span.soft', null, ` ${tick.reason}`)))) : h('p.soft', null, 'Nothing yet.'))));
+      return section.card({ key: item.id, 'aria-label': item.id }, header(h2(item.id), span.tag({ class: item.paused || item.broken ? 'warn' : '' }, item.status ?? 'active'), span.grow(), a({ href: ui(`/brains${at(item.schedule?.brain ?? '')}`) }, item.schedule?.brain),
+        context.session?.read_only ? null : [button.small({ onclick: act(item.id, item.paused ? 'resume' : 'pause') }, item.paused ? 'Resume' : 'Pause'), button.small({ onclick: act(item.id, 'trigger') }, 'Start now')]),
+      p.soft(brief(Object.fromEntries(Object.entries(item.schedule ?? {}).filter(([name]) => !['brain', 'options'].includes(name))), 240)), item.broken && p.problem(brief(item.broken)),
+      div.columns(div(h3('Next'), ol(preview.slice(0, 5).map((one, i) => li({ key: i }, when(time(one)), span.soft(` ${date(time(one))}`))))),
+        div(h3('Last'), ticks.length ? ol(ticks.map((tick, i) => li({ key: i }, when(time(tick)), ' ', tick.run ? a({ href: ui(`/runs/${tick.run}`) }, tick.outcome ?? 'started') : b(tick.outcome ?? tick.status), tick.reason && span.soft(` ${tick.reason}`)))) : p.soft('Nothing yet.'))));
     }))],
   };
 }
