@@ -74,10 +74,10 @@ pub use state::{Asked, BrainEnd, BrainFrame, Intent, Stage, StepFrame, Values};
 pub use status::awaits;
 
 pub(crate) use admit::REPLY;
-pub(crate) use headline::headline;
 pub(crate) use close::end_brain;
 pub(crate) use conversation_budget::add_up;
 pub(crate) use detached::detached;
+pub(crate) use headline::headline;
 pub(crate) use limits::{has_limit_of_money, limits_money};
 pub(crate) use question::{Asking, ask};
 pub(crate) use settle::{

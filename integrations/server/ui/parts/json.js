@@ -8,13 +8,13 @@ const PAGE = 100;
 const escape = (key) => String(key).replaceAll('~', '~0').replaceAll('/', '~1');
 
 /** Draws a value. `state` keeps what is open, by pointer; `marks` are pointers of changed places. */
-export function json(value, { state, redraw, marks = [], depth = 2, label = null } = {}) {
+export function json(value, { state, redraw, marks = [], depth = 2, page = PAGE, label = null } = {}) {
   const open = state ?? new Map();
-  return div.json({ role: 'group', 'aria-label': label }, node(value, null, '', { open, redraw, marks, depth }, 0));
+  return div.json({ role: 'group', 'aria-label': label }, node(value, null, '', { open, redraw, marks, depth, page }, 0));
 }
 
 function node(value, name, pointer, tree, level) {
-  const { open, redraw, marks, depth } = tree;
+  const { open, redraw, marks, depth, page } = tree;
   const marked = marks.includes(pointer);
   const key = name == null ? null : span.key(name, ': ');
   if (value === null || typeof value !== 'object') return div.leaf({ key: pointer, class: marked ? 'changed' : '' }, key, scalar(value));
@@ -22,9 +22,9 @@ function node(value, name, pointer, tree, level) {
   const [from, to] = Array.isArray(value) ? ['[', ']'] : ['{', '}'];
   if (!entries.length) return div.leaf({ key: pointer, class: marked ? 'changed' : '' }, key, span.soft(from + to));
   const holdsMark = marks.some((mark) => mark.startsWith(`${pointer}/`));
-  const shown = open.get(pointer) ?? (level < depth || holdsMark ? PAGE : 0);
+  const shown = open.get(pointer) ?? (level < depth || holdsMark ? page : 0);
   const toggle = () => {
-    open.set(pointer, shown ? 0 : PAGE);
+    open.set(pointer, shown ? 0 : page);
     redraw?.();
   };
   return div.branch({ key: pointer, class: marked ? 'changed' : '' },
@@ -43,7 +43,7 @@ export function scalar(value) {
   return tags.span[value === null ? 'null' : typeof value === 'number' ? 'number' : 'bool'](String(value));
 }
 
-const nested = (item, options) => (!Array.isArray(item) && Object.values(item).every((field) => field === null || typeof field !== 'object') ? readable(item, options) : json(item, { ...options, depth: 1 }));
+const nested = (item, options) => (!Array.isArray(item) && Object.values(item).every((field) => field === null || typeof field !== 'object') ? readable(item, options) : json(item, { depth: 1, ...options }));
 
 /** A value for people: text as text, an object as a list of fields, the rest as a tree. */
 export function readable(value, options = {}) {
