@@ -1,0 +1,77 @@
+// Actions on many runs, the last event in words, forks with changes, and the comparison with the requests.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { accessible, launch, open } from './browser.mjs';
+import { Project, waitingLog } from './server.mjs';
+
+const project = new Project();
+let [browser, page] = [];
+const dialog = () => page.locator('dialog');
+
+before(async () => {
+  project.command('run', 'support');
+  for (let i = 0; i < 3; i++) project.import(waitingLog(`till-${i}`, { calls: [{ tool: 'pay', arguments: { amount: i } }] }));
+  browser = await launch();
+  page = await open(browser, await project.serve());
+});
+after(async () => { await browser?.close(); await project.close(); });
+
+test('a row has the last event in words, or why the run waits', async () => {
+  const rows = await page.evaluate(async () => (await (await fetch('/api/v1/runs')).json()).items.map(({ brain, last }) => [brain, last]));
+  assert.deepEqual(rows.filter(([brain]) => brain === 'Support'), [['Support', 'completed']]);
+  assert.deepEqual(new Set(rows.filter(([brain]) => brain === 'Till').map(([, last]) => last)), new Set(['pay needs an approval']));
+  await page.to('/runs?brain=Support', '.run-row');
+  assert.match(await page.locator('.run-row .c-why').innerText(), /completed/);
+});
+
+test('cancelling many runs names their number first, and reports each', async () => {
+  await page.to('/runs', '.run-row');
+  await page.getByRole('button', { name: 'Choose all' }).click();
+  await page.getByText('4 chosen').waitFor();
+  await accessible(page, 'the list with chosen runs');
+  await page.getByRole('button', { name: 'Cancel…' }).click();
+  await dialog().getByRole('heading', { name: 'Cancel 3 runs?' }).waitFor();
+  assert.match(await dialog().innerText(), /1 chosen run has ended already/);
+  // One of them ends before the dialog is confirmed.
+  project.command('cancel', 'till-1');
+  await dialog().getByRole('button', { name: 'Cancel 3 runs' }).click();
+  await dialog().getByText('3 of 3 sent').waitFor();
+  const results = await dialog().locator('.results li').allInnerTexts();
+  assert.equal(results.filter((text) => text.endsWith(' cancelled')).length, 2, results.join('\n'));
+  await accessible(page, 'the results of many actions');
+  await dialog().getByRole('button', { name: 'Close' }).click();
+  await page.getByText('3 cancelled').waitFor();
+});
+
+test('a chosen run runs again as a new one', async () => {
+  await page.to('/runs?brain=Support', '.run-row');
+  await page.keyboard.press('x');
+  await page.getByRole('button', { name: 'Rerun…' }).click();
+  await dialog().getByRole('button', { name: 'Rerun 1 run' }).click();
+  await dialog().locator('.results', { hasText: 'runs again as' }).waitFor();
+  await dialog().locator('.results a').last().click();
+  await page.locator('.run-head').waitFor();
+  await page.getByText('forked from').waitFor();
+});
+
+test('a fork with changed options is compared by its requests', async () => {
+  const [run] = await page.evaluate(async () => (await (await fetch('/api/v1/runs?brain=Support&status=completed')).json()).items.map(({ id }) => id));
+  await page.to(`/runs/${run}/transcript/0`, '.row');
+  await page.keyboard.press('Escape');
+  await page.getByText('Actions').click();
+  await page.getByRole('button', { name: 'Rerun from a stage…' }).click();
+  await dialog().getByText(/will run again/).waitFor();
+  await dialog().getByRole('combobox', { name: 'stage' }).selectOption('Chat');
+  await dialog().getByText('More').click();
+  await dialog().getByRole('textbox', { name: 'system' }).fill('Be brief.');
+  await accessible(page, 'the dialog of a rerun');
+  await dialog().getByRole('button', { name: 'Rerun', exact: true }).click();
+  await page.getByRole('link', { name: 'compare' }).waitFor();
+  await page.locator('.row.call').first().waitFor();
+  await page.getByRole('link', { name: 'compare' }).click();
+  await page.getByRole('heading', { name: 'Where they part' }).waitFor();
+  const parts = await page.locator('.panel', { hasText: 'Where they part' }).innerText();
+  assert.match(parts, /A, event \d+ \S+ · B, event \d+/);
+  await accessible(page, 'the comparison with requests');
+  page.check();
+});
