@@ -4,9 +4,9 @@ use std::sync::{Arc, Weak};
 
 use positronic_core::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
 use positronic_core::store::{
-    Append, BoxFuture, Deferral, DueFilter, DueRun, Entry, EntryFilter, EventMatch, EventStore, InboundWebhook, Lease,
-    MailboxEntry, PendingFilter, PendingItem, PostOutcome, RunFilter, SavedPrompts, Snapshot, StoreError, TimerFilter,
-    Watcher, content_hash, verify_content,
+    Append, BoxFuture, Deferral, DueFilter, DueRun, Entry, EntryFilter, EventMatches, EventSearch, EventStore,
+    InboundWebhook, Lease, MailboxEntry, PendingFilter, PendingItem, PostOutcome, RunFilter, SavedPrompts, Snapshot,
+    StoreError, TimerFilter, Watcher, content_hash, verify_content,
 };
 use serde_json::Value;
 use sqlx_core::connection::ConnectOptions as _;
@@ -225,10 +225,10 @@ impl PostgresStore {
         blobs::blocking(move || verify_content(&name, bytes)).await.map(Some)
     }
 
-    async fn find_text(&self, text: &str, most: usize) -> Result<Vec<EventMatch>, StoreError> {
+    async fn find_text(&self, search: &EventSearch) -> Result<EventMatches, StoreError> {
         let Shared { connections, schema, place, .. } = &*self.shared;
         let found = match connections.acquire().await {
-            Ok(mut db) => db.run(search::LIMIT, async |db| search::search(db, schema, text, most).await).await,
+            Ok(mut db) => db.run(search::LIMIT, async |db| search::search(db, schema, search).await).await,
             Err(error) => Err(error),
         };
         found.map_err(|error| place.explain(error, Access::Read))
@@ -340,8 +340,8 @@ impl EventStore for PostgresStore {
         Box::pin(self.list_pending(filter))
     }
 
-    fn search<'a>(&'a self, text: &'a str, most: usize) -> BoxFuture<'a, Result<Vec<EventMatch>, StoreError>> {
-        Box::pin(self.find_text(text, most))
+    fn search<'a>(&'a self, search: &'a EventSearch) -> BoxFuture<'a, Result<EventMatches, StoreError>> {
+        Box::pin(self.find_text(search))
     }
 
     fn accepted<'a>(&'a self, run: &'a RunId, signal: &'a SignalId) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {

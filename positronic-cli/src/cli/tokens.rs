@@ -35,6 +35,9 @@ pub(crate) struct TokenCreateArgs {
     /// sees the runs of all users]
     #[arg(long, value_name = "NAME", value_parser = name)]
     pub(crate) user: Option<String>,
+    /// Title of a brain of which the holder may start runs; repeatable, or separated by commas [default: all brains]
+    #[arg(long, value_name = "TITLE", value_delimiter = ',', value_parser = name)]
+    pub(crate) brains: Vec<String>,
     /// Time until the token expires, such as 30d [default: never]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) expires: Option<Duration>,

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::items::value;
 use crate::app::App;
-use crate::auth::{Caller, Scope};
+use crate::auth::{Caller, Question, Scope};
 use crate::problem::Problem;
 use crate::time::Time;
 
@@ -182,7 +182,13 @@ impl App {
                 PendingKind::Approval { .. } | PendingKind::Budget(_) => None,
             },
             context,
-            allowed: Allowed::to(self, caller, scope),
+            allowed: match Allowed::to(self, caller, scope) {
+                allowed if !allowed.allowed => allowed,
+                allowed => match self.options.deciders.may_decide(caller, &Question::of(run, state, pending)) {
+                    Ok(()) => allowed,
+                    Err(reason) => Allowed::no(&reason),
+                },
+            },
         })
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use positronic_core::record::Budget;
 use positronic_core::schedule::{CatchUp, DateRange, Interval, Overlap, Schedule, ScheduleSpec, SpecError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,6 +26,10 @@ pub(super) struct ScheduleBody {
     /// The user that the runs belong to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     user: Option<String>,
+    /// The budget of each run: limits of iterations, tokens, money and time, as in an export.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
+    budget: Option<Box<Budget>>,
     /// Cron expressions, such as `0 9 * * MON-FRI`.
     #[serde(default)]
     cron: Vec<String>,
@@ -156,7 +161,7 @@ impl ScheduleBody {
                 CatchUpMode::Latest => CatchUp::Latest { within },
                 CatchUpMode::All => CatchUp::All { within, most },
             });
-        (schedule.message, schedule.user) = (self.message, self.user);
+        (schedule.message, schedule.user, schedule.budget) = (self.message, self.user, self.budget);
         schedule.pause_on_failure = self.pause_on_failure;
         Ok(schedule)
     }
@@ -174,6 +179,7 @@ impl ScheduleBody {
             options: Some(schedule.options),
             message: schedule.message,
             user: schedule.user,
+            budget: schedule.budget,
             every: when.every.iter().map(interval).collect(),
             cron: when.cron,
             at: when.at.into_iter().map(Time).collect(),

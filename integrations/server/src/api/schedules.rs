@@ -1,5 +1,7 @@
 //! `/schedules`: reads and sets schedules, and starts runs of them.
 
+use std::time::Duration;
+
 use axum::http::header::{ETAG, IF_MATCH, IF_NONE_MATCH};
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
@@ -8,10 +10,13 @@ use positronic_core::runner::ScheduleError;
 use positronic_core::schedule::{
     CronError, Overlap, PreviewedTime, ScheduleRecord, SpecError, Tick, TickOutcome, TimeShift,
 };
+use positronic_core::store::{Entry, EntryFilter, EventStore, StoreError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::idempotency::Key;
 use super::items::List;
+use super::runs::page;
 use super::schedule_body::{OverlapName, ScheduleBody};
 use crate::auth::Scope;
 use crate::cursor;
@@ -22,18 +27,31 @@ use crate::time::Time;
 const PATH: &str = "/api/v1/schedules/{schedule}";
 /// The most ticks on a page, and of times in a preview.
 const MOST: usize = 500;
+/// How long the key of a trigger is kept, and how many old ones a trigger removes at most.
+const KEY_KEPT: Duration = Duration::from_hours(30 * 24);
+const SWEPT: usize = 20;
 
 pub(super) fn routes() -> Vec<Route> {
     use ProblemType as P;
     let admin = |route: Route| route.scopes(&[Scope::Admin]);
     vec![
-        Route::get("/api/v1/schedules", "List the schedules", list).returns::<List<ScheduleItem>>(200),
+        Route::get("/api/v1/schedules", "List the schedules", list)
+            .query::<TicksQuery>()
+            .returns::<List<ScheduleItem>>(200)
+            .problems(&[P::BadCursor]),
         Route::get(PATH, "Read a schedule", read).returns::<ScheduleItem>(200).problems(&[P::UnknownSchedule]),
         admin(Route::new(Method::PUT, PATH, "Create or replace a schedule; `If-Match` has its version", put))
             .takes::<ScheduleBody>()
             .returns::<ScheduleItem>(200)
             .returns::<ScheduleItem>(201)
-            .problems(&[P::InvalidPath, P::PreconditionFailed, P::ScheduleInvalid, P::UnknownBrain, P::OptionsInvalid]),
+            .problems(&[
+                P::InvalidPath,
+                P::NotAllowed,
+                P::PreconditionFailed,
+                P::ScheduleInvalid,
+                P::UnknownBrain,
+                P::OptionsInvalid,
+            ]),
         admin(Route::new(Method::DELETE, PATH, "Remove a schedule; its runs go on", remove))
             .returns_nothing(204)
             .problems(&[P::UnknownSchedule, P::PreconditionFailed]),
@@ -46,8 +64,9 @@ pub(super) fn routes() -> Vec<Route> {
             .problems(&[P::UnknownSchedule]),
         admin(Route::post("/api/v1/schedules/{schedule}/trigger", "Start a run of a schedule now", trigger))
             .takes::<TriggerBody>()
+            .idempotent()
             .returns::<TickItem>(202)
-            .problems(&[P::UnknownSchedule]),
+            .problems(&[P::UnknownSchedule, P::NotAllowed]),
         admin(Route::post("/api/v1/schedules/{schedule}/backfill", "Start runs for past times without one", backfill))
             .takes::<BackfillBody>()
             .returns::<List<TickItem>>(202)
@@ -186,10 +205,18 @@ struct TicksQuery {
 }
 
 async fn list(call: Call) -> Result<Response, Problem> {
-    let all = call.app.client.schedules().list().await?;
-    let caller = call.caller()?;
+    let TicksQuery { cursor, limit } = call.query()?;
+    let (caller, limit) = (call.caller()?, page(limit)?);
+    let filter = ("schedules", caller.only_user());
+    let after = cursor.map(|text| cursor::decode::<String>(&text, &filter)).transpose()?;
+    let all = call.app.client.schedules().list().await?.into_iter();
     let seen = |record: &ScheduleRecord| caller.only_user().is_none_or(|user| is_of(record, user));
-    json(&List::whole(all.into_iter().filter(seen).map(item).collect()))
+    let is_later = |record: &ScheduleRecord| after.as_ref().is_none_or(|after| record.id > *after);
+    let mut items: Vec<_> = all.filter(seen).filter(is_later).map(item).collect();
+    let more = items.len() > limit;
+    items.truncate(limit);
+    let next = items.last().filter(|_| more).map(|last| cursor::encode(&last.id, &filter));
+    json(&List { items, next })
 }
 
 /// Returns the schedule in the path. That of another user does not exist for the caller.
@@ -216,6 +243,7 @@ async fn put(call: Call) -> Result<Response, Problem> {
     let id = call.param("schedule")?;
     let body: ScheduleBody = call.json()?;
     let definition = call.app.brain(&body.brain)?;
+    call.app.may_start(call.caller()?, &body.brain)?;
     let default = || call.app.options.brains.default_options(&definition);
     let schedule = body.schedule(default)?;
     (definition.read_options)(&schedule.options).map_err(|error| {
@@ -264,13 +292,71 @@ async fn resume(call: Call) -> Result<Response, Problem> {
 }
 
 async fn trigger(call: Call) -> Result<Response, Problem> {
-    let (id, body) = (call.param("schedule")?, call.json::<TriggerBody>()?);
-    let tick = call.app.client.schedules().trigger(id, body.overlap.map(Overlap::from)).await.map_err(problem)?;
-    accepted(&tick_item(id, &tick))
+    let (record, body) = (known(&call).await?, call.json::<TriggerBody>()?);
+    call.app.may_start(call.caller()?, &record.schedule.brain)?;
+    let (key, id) = (Key::of(&call)?, &record.id);
+    let reserved = reserved(&call, &key, id, body.overlap).await?;
+    let overlap = body.overlap.map(Overlap::from);
+    let tick = call.app.client.schedules().trigger_at(id, reserved.nominal, overlap).await.map_err(problem)?;
+    let mut response = accepted(&tick_item(id, &tick))?;
+    key.mark(&mut response, reserved.is_known);
+    Ok(response)
+}
+
+/// The nominal time of a person's tick.
+struct Reserved {
+    nominal: Timestamp,
+    /// Whether an earlier request with the same key has reserved it.
+    is_known: bool,
+}
+
+/// Returns the nominal time of the tick of a request. It is stored under the key before the tick, so that a repeated request adds
+/// no second tick. It is kept for as long as ticks are listed.
+async fn reserved(call: &Call, key: &Key, schedule: &str, overlap: Option<OverlapName>) -> Result<Reserved, Problem> {
+    let (store, now) = (call.app.client.store(), call.app.now());
+    if !key.is_given() {
+        return Ok(Reserved { nominal: now, is_known: false });
+    }
+    let (kind, id) = (format!("trigger_key/{schedule}"), key.id(&format!("trigger\n{schedule}")));
+    let value = serde_json::json!({ "nominal": now, "overlap": overlap });
+    let known = match store.put_entry(&kind, &id, &value, None).await {
+        Ok(_) => None,
+        Err(StoreError::EntryChanged { .. }) => store.entry(&kind, &id).await?,
+        Err(error) => return Err(error.into()),
+    };
+    let Some(known) = known else {
+        sweep_keys(store, &kind, now).await?;
+        return Ok(Reserved { nominal: now, is_known: false });
+    };
+    let nominal = nominal_of(&known).ok_or(ProblemType::Conflict)?;
+    if known.value.get("overlap") == value.get("overlap") {
+        Ok(Reserved { nominal, is_known: true })
+    } else {
+        Err(ProblemType::KeyReused.into())
+    }
+}
+
+fn nominal_of(entry: &Entry) -> Option<Timestamp> {
+    serde_json::from_value(entry.value.get("nominal")?.clone()).ok()
+}
+
+/// Removes some of the keys that are older than listed ticks are.
+async fn sweep_keys(store: &dyn EventStore, kind: &str, now: Timestamp) -> Result<(), Problem> {
+    for entry in store.entries(&EntryFilter::builder().kind(kind).limit(SWEPT).build()).await? {
+        if nominal_of(&entry).is_none_or(|nominal| now.since(nominal) > KEY_KEPT) {
+            match store.remove_entry(kind, &entry.key, entry.revision).await {
+                Ok(()) | Err(StoreError::EntryChanged { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+    Ok(())
 }
 
 async fn backfill(call: Call) -> Result<Response, Problem> {
-    let (id, body) = (call.param("schedule")?, call.json::<BackfillBody>()?);
+    let (record, body) = (known(&call).await?, call.json::<BackfillBody>()?);
+    call.app.may_start(call.caller()?, &record.schedule.brain)?;
+    let id = &record.id;
     let overlap = body.overlap.map_or(Overlap::BufferAll, Overlap::from);
     let filled = call.app.client.schedules().backfill(id, body.from.0, body.until.0, overlap).await;
     accepted(&List::whole(filled.map_err(problem)?.iter().map(|tick| tick_item(id, tick)).collect()))
