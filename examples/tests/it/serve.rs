@@ -119,7 +119,7 @@ fn new_user_handles_a_support_case_in_the_browser_and_finds_the_decision_in_the_
     assert_eq!(decided["decision"]["by"], "ann");
     served.question(&run, "Survey/Ask/0.0");
 
-    // A restart logs nobody out, and the run waits on.
+    // Sessions and waits outlive a restart.
     let (cookie, address) = (served.cookie.clone(), served.address.clone());
     drop(served);
     let mut served = Served::listen(&store, &address);
