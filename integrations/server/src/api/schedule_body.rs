@@ -26,9 +26,9 @@ pub(super) struct ScheduleBody {
     /// The user that the runs belong to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     user: Option<String>,
-    /// The budget of each run: limits of iterations, tokens, money and time, as in an export.
+    /// The budget of each run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
+    #[schemars(with = "Option<BudgetBody>")]
     budget: Option<Box<Budget>>,
     /// Cron expressions, such as `0 9 * * MON-FRI`.
     #[serde(default)]
@@ -61,6 +61,32 @@ pub(super) struct ScheduleBody {
     /// Pauses the schedule after this many failed runs in a row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pause_on_failure: Option<u32>,
+}
+
+/// The budget of a run.
+#[derive(JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "it is the schema of the core's type")]
+struct BudgetBody {
+    max_iterations: Option<u64>,
+    max_tokens: Option<u64>,
+    /// A decimal number as text, such as `2.50`.
+    max_money: Option<String>,
+    /// Microseconds of active time.
+    max_time: Option<u64>,
+    /// What happens at a limit, as in an export of a run.
+    on_limit: Option<String>,
+    /// Whether a person is asked for more first.
+    ask: Option<AskBody>,
+}
+
+/// How a person is asked for more of a budget.
+#[derive(JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "it is the schema of the core's type")]
+struct AskBody {
+    /// How long the request is valid, in microseconds.
+    valid_for: Option<u64>,
 }
 
 /// An interval.
