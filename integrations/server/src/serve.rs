@@ -29,7 +29,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tower::ServiceExt as _;
 
-use crate::auth::{IpRange, is_trusted};
+use crate::auth::{IpRange, client_prefix, is_trusted};
 use crate::options::{Options, Shutdown};
 use crate::routes::router;
 use stall::StallTimeout;
@@ -164,9 +164,11 @@ impl Places {
     }
 
     fn take(&self, address: IpAddr, permit: OwnedSemaphorePermit) -> Option<Place> {
+        let is_proxy = is_trusted(&self.trusted, address);
+        let address = client_prefix(address);
         let mut counts = self.of_address.lock();
         let count = counts.entry(address).or_default();
-        if *count >= self.most_of_address && !is_trusted(&self.trusted, address) {
+        if *count >= self.most_of_address && !is_proxy {
             return None;
         }
         *count += 1;

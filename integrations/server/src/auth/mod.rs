@@ -29,7 +29,7 @@ pub(crate) use limits::Limits;
 pub use login::Login;
 pub(crate) use login::secret;
 pub use proxy::{InvalidIpRange, IpRange};
-pub(crate) use proxy::{client_address, is_trusted};
+pub(crate) use proxy::{client_address, client_prefix, is_trusted};
 pub(crate) use sessions::{ListedSession, LoggedIn, Sessions};
 pub(crate) use site::same_site;
 pub use tokens::{Token, TokenError};

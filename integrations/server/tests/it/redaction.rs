@@ -24,13 +24,13 @@ fn shop() -> Shop {
         let pay = Tool::new("pay", |t| {
             t.description("Pays").requires_approval("it costs money").execute(async |Transfer { iban, amount }, _| {
                 assert_eq!(iban, SECRET);
-                Ok(format!("paid {amount}"))
+                Ok(json!({ "iban": iban, "note": format!("paid {amount}") }))
             })
         });
         cx.system("You pay.").input("Pay.").tools([pay])
     });
     let model = ScriptedModel::from_fn(|request: &ModelRequest| match request.messages.len() {
-        1 => Reply::call("pay", json!({ "iban": SECRET, "amount": 100 })),
+        1 | 3 => Reply::call("pay", json!({ "iban": SECRET, "amount": 100 })),
         _ => Reply::text("Done."),
     });
     Shop::with(model, brain, |runner| Options::builder().brains(runner).redact(redact_fields(["iban"])).build())
@@ -45,14 +45,20 @@ async fn no_route_and_no_stream_shows_a_secret() {
     let id = shop.question(&token, &run).await;
     let base = format!("/api/v1/runs/{run}");
     let waiting = shop.get(&token, &base).await;
-    let requests = shop.get(&token, &format!("{base}/requests")).await.json();
     let decision = json!({ "approve": true, "arguments": { "iban": REDACTED, "amount": 50 } });
     let decided = shop.post(&token, &format!("{base}/calls/{id}/decision"), decision).await;
     assert_eq!(decided.status, StatusCode::OK, "{decided:?}");
+    let mut answers = vec![waiting.text, decided.text];
+    // The second call waits after the result of the first one.
+    let second = shop.question(&token, &run).await;
+    let pending = shop.get(&token, "/api/v1/pending?context=3").await;
+    assert!(pending.json()["items"][0]["context"].to_string().contains("paid 50"), "{pending:?}");
+    answers.push(pending.text);
+    shop.post(&token, &format!("{base}/calls/{second}/decision"), json!({ "approve": true })).await;
     shop.end(&run).await;
 
-    let seq = requests["items"][0]["seq"].as_u64().unwrap();
-    let mut answers = vec![waiting.text, decided.text];
+    let requests = shop.get(&token, &format!("{base}/requests")).await.json();
+    let seq = requests["items"][2]["seq"].as_u64().unwrap();
     for path in [
         base.clone(),
         format!("{base}/events"),
@@ -61,7 +67,6 @@ async fn no_route_and_no_stream_shows_a_secret() {
         format!("{base}/requests"),
         format!("{base}/requests/{seq}"),
         format!("/api/v1/diff?a={run}&b={run}"),
-        "/api/v1/pending?context=3".to_owned(),
     ] {
         answers.push(shop.get(&token, &path).await.text);
     }
