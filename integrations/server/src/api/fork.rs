@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use axum::response::Response;
 use indexmap::IndexMap;
-use positronic_core::machine::pending;
-use positronic_core::record::{Event, EventKind, Overrides, Path, RunId, RunSummary, Seq, ToolResult};
+use positronic_core::machine::{RunState, pending};
+use positronic_core::record::{
+    Decision, Event, EventKind, Overrides, Path, Pending, RunId, RunSummary, Seq, ToolResult,
+};
 use positronic_core::runner::{Fork, ForkError};
 use positronic_core::store::StoreError;
 use schemars::JsonSchema;
@@ -16,7 +18,7 @@ use super::idempotency::Key;
 use super::items::{RunItem, head};
 use super::signals::code_differs;
 use crate::app::App;
-use crate::auth::{Question, Scope};
+use crate::auth::{Caller, Question, Scope};
 use crate::problem::{FieldError, Problem, ProblemType};
 use crate::routes::{Call, Route, created, json};
 
@@ -217,7 +219,7 @@ async fn forked(call: &Call, at: Seq, changes: Changes) -> Result<Response, Prob
         Err(error) => return Err(error.into()),
     };
     if !is_known {
-        may_give(call, row, at, &fork).await?;
+        may_decide(call, row, at, &fork).await?;
         if let Some(difference) = difference(app, row, at).await? {
             return Err(code_differs(&difference));
         }
@@ -237,21 +239,41 @@ async fn forked(call: &Call, at: Seq, changes: Changes) -> Result<Response, Prob
     Ok(response)
 }
 
-/// Refuses results of calls that wait for the decision or the answer of other people.
-async fn may_give(call: &Call, row: &RunSummary, at: Seq, fork: &Fork) -> Result<(), Problem> {
-    if fork.results.is_empty() {
-        return Ok(());
-    }
+/// Refuses a fork that decides in the place of other people: with results of calls that wait for them, or with an approval of
+/// theirs for a call that runs again.
+async fn may_decide(call: &Call, row: &RunSummary, at: Seq, fork: &Fork) -> Result<(), Problem> {
     let (app, caller) = (&call.app, call.caller()?);
     let at = app.client.fork_event(&row.run, at).await?;
     let state = app.states.at(&row.run, at).await?;
-    for pending in pending(&state).iter().filter(|pending| fork.results.contains_key(&pending.call)) {
-        if pending.kind.is_for_person() && !caller.may(Scope::Decide) {
-            return Err(Problem::new(ProblemType::ScopeMissing).field("required", [Scope::Decide]));
+    let given = pending(&state).into_iter().filter(|pending| fork.results.contains_key(&pending.call));
+    for pending in given {
+        may_decide_item(app, caller, row, &state, &pending)?;
+    }
+    let log = app.client.events(&row.run, Seq(0)).await?;
+    for event in log.iter().take_while(|event| event.seq <= at) {
+        let is_approval = matches!(event.kind, EventKind::LoopApprovalDecided { decision: Decision::Approved, .. });
+        if !is_approval || state.call(&event.path).is_none_or(|call| call.result().is_some()) {
+            continue;
         }
-        app.may_decide(caller, &Question::of(&row.run, &state, pending))?;
+        let before = app.states.at(&row.run, Seq(event.seq.0.saturating_sub(1))).await?;
+        for pending in pending(&before).iter().filter(|pending| pending.call == event.path) {
+            may_decide_item(app, caller, row, &before, pending)?;
+        }
     }
     Ok(())
+}
+
+fn may_decide_item(
+    app: &App,
+    caller: &Caller,
+    row: &RunSummary,
+    state: &RunState,
+    pending: &Pending,
+) -> Result<(), Problem> {
+    if pending.kind.is_for_person() && !caller.may(Scope::Decide) {
+        return Err(Problem::new(ProblemType::ScopeMissing).field("required", [Scope::Decide]));
+    }
+    app.may_decide(caller, &Question::of(&row.run, state, pending))
 }
 
 /// Returns how the code of this server differs from that with which the fork would have to continue.

@@ -42,6 +42,14 @@ async fn starter_does_not_decide_in_any_way() {
     assert_eq!(shop.post(&boss, &format!("{path}/fork"), given).await.status, StatusCode::CREATED);
     let approved = shop.post(&boss, &format!("{path}/calls/{id}/decision"), json!({ "approve": true })).await;
     assert_eq!(approved.status, StatusCode::OK, "{approved:?}");
+
+    // A fork right after the approval would run the call again, with the approval of another person.
+    shop.end(&run).await;
+    let again = json!({ "at": approved.json()["seq"] });
+    assert_eq!(shop.post(&ann, &format!("{path}/fork"), again.clone()).await.problem(), "not-an-approver");
+    assert_eq!(shop.post(&boss, &format!("{path}/fork"), again).await.status, StatusCode::CREATED);
+    let rerun = shop.post(&ann, &format!("{path}/rerun"), json!({ "from": "Chat" })).await;
+    assert_eq!(rerun.status, StatusCode::CREATED, "it asks again: {rerun:?}");
 }
 
 #[tokio::test]
