@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use positronic_core::record::{RunId, RunSummary, Seq, Timestamp};
 use positronic_core::store::{
-    EventMatch, Lease, PendingFilter, PendingItem, RunFilter, StoreError, content_hash, verify_content,
+    EventMatches, EventSearch, Lease, PendingFilter, PendingItem, RunFilter, StoreError, content_hash, verify_content,
 };
 use sqlx_core::connection::ConnectOptions as _;
 use sqlx_postgres::{PgConnectOptions, PgRow};
@@ -224,10 +224,10 @@ impl PostgresStore {
         blobs::blocking(move || verify_content(&name, bytes)).await.map(Some)
     }
 
-    async fn find_text(&self, text: &str, most: usize) -> Result<Vec<EventMatch>, StoreError> {
+    async fn find_text(&self, search: &EventSearch) -> Result<EventMatches, StoreError> {
         let Shared { connections, schema, place, .. } = &*self.shared;
         let found = match connections.acquire().await {
-            Ok(mut db) => db.run(search::LIMIT, async |db| search::search(db, schema, text, most).await).await,
+            Ok(mut db) => db.run(search::LIMIT, async |db| search::search(db, schema, search).await).await,
             Err(error) => Err(error),
         };
         found.map_err(|error| place.explain(error, Access::Read))

@@ -4,9 +4,9 @@ use std::sync::{Arc, Weak};
 
 use positronic_core::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
 use positronic_core::store::{
-    Append, BoxFuture, Deferral, DueFilter, DueRun, Entry, EntryFilter, EventMatch, EventStore, InboundWebhook, Lease,
-    MailboxEntry, PendingFilter, PendingItem, PostOutcome, RunFilter, SavedPrompts, Snapshot, StoreError, TimerFilter,
-    Watcher,
+    Append, BoxFuture, Deferral, DueFilter, DueRun, Entry, EntryFilter, EventMatches, EventSearch, EventStore,
+    InboundWebhook, Lease, MailboxEntry, PendingFilter, PendingItem, PostOutcome, RunFilter, SavedPrompts, Snapshot,
+    StoreError, TimerFilter, Watcher,
 };
 use serde_json::Value;
 use sqlx_postgres::PgRow;
@@ -76,8 +76,8 @@ impl EventStore for PostgresStore {
         Box::pin(self.list_pending(filter))
     }
 
-    fn search<'a>(&'a self, text: &'a str, most: usize) -> BoxFuture<'a, Result<Vec<EventMatch>, StoreError>> {
-        Box::pin(self.find_text(text, most))
+    fn search<'a>(&'a self, search: &'a EventSearch) -> BoxFuture<'a, Result<EventMatches, StoreError>> {
+        Box::pin(self.find_text(search))
     }
 
     fn accepted<'a>(&'a self, run: &'a RunId, signal: &'a SignalId) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::super::{
-    Append, Entry, InboundWebhook, SavedPrompts, Snapshot, StoreError, TimerChange, watchers::Watchers,
+    Append, Entry, InboundWebhook, RunFilter, SavedPrompts, Snapshot, StoreError, TimerChange, watchers::Watchers,
 };
 use crate::record::{Epoch, Event, Pending, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
 
@@ -132,6 +132,12 @@ pub(super) struct StoredRun {
 }
 
 impl StoredRun {
+    /// Returns whether the run is in a list with this filter.
+    pub(super) fn passes(&self, filter: &RunFilter) -> bool {
+        let waits = || self.pending.iter().any(|(_, pending)| pending.kind.is_for_person());
+        filter.passes(&self.summary) && (!filter.person || waits())
+    }
+
     pub(super) fn next(&self) -> Seq {
         Seq(self.lines.len() as u64)
     }

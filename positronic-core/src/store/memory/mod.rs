@@ -14,9 +14,9 @@ use tokio::time::Instant;
 use self::contents::{Contents, StoredRun};
 use self::workers::Workers;
 use super::{
-    Append, BoxFuture, Deferral, DeliveryState, DueFilter, DueRun, Entry, EntryFilter, EventMatch, EventStore,
-    InboundWebhook, Lease, MailboxEntry, PendingFilter, PendingItem, PostOutcome, REFUSALS, RunFilter, SavedPrompts,
-    Snapshot, StoreError, TimerFilter, Watcher, blob,
+    Append, BoxFuture, Deferral, DeliveryState, DueFilter, DueRun, Entry, EntryFilter, EventMatch, EventMatches,
+    EventSearch, EventStore, InboundWebhook, Lease, MailboxEntry, PendingFilter, PendingItem, PostOutcome, REFUSALS,
+    RunFilter, SavedPrompts, Snapshot, StoreError, TimerFilter, Watcher, blob,
 };
 use crate::record::{Event, RunId, RunSummary, Seq, SignalId, Status, Timer, Timestamp, TriggerId};
 
@@ -94,7 +94,7 @@ impl EventStore for MemoryStore {
     fn runs<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunSummary>, StoreError>> {
         let contents = self.shared.lock();
         let mut rows: Vec<_> =
-            contents.runs.values().map(|stored| &stored.summary).filter(|row| filter.passes(row)).collect();
+            contents.runs.values().filter(|stored| stored.passes(filter)).map(|stored| &stored.summary).collect();
         rows.sort_by_key(|row| row.cursor());
         rows.truncate(filter.limit.unwrap_or(usize::MAX));
         ready(Ok(rows.into_iter().cloned().collect()))
@@ -102,7 +102,9 @@ impl EventStore for MemoryStore {
 
     fn pending<'a>(&'a self, filter: &'a PendingFilter) -> BoxFuture<'a, Result<Vec<PendingItem>, StoreError>> {
         let contents = self.shared.lock();
-        let all = contents.runs.iter().flat_map(|(run, stored)| {
+        let runs = contents.runs.iter();
+        let seen = runs.filter(|(_, stored)| filter.user.is_none() || stored.summary.user == filter.user);
+        let all = seen.flat_map(|(run, stored)| {
             stored.pending.iter().map(move |(at, pending)| PendingItem {
                 run: run.clone(),
                 brain: stored.summary.brain.clone(),
@@ -116,16 +118,27 @@ impl EventStore for MemoryStore {
         ready(Ok(items))
     }
 
-    fn search<'a>(&'a self, text: &'a str, most: usize) -> BoxFuture<'a, Result<Vec<EventMatch>, StoreError>> {
-        let text = text.to_lowercase();
+    fn search<'a>(&'a self, search: &'a EventSearch) -> BoxFuture<'a, Result<EventMatches, StoreError>> {
+        let text = search.text.to_lowercase();
         let contents = self.shared.lock();
-        let mut runs: Vec<_> = contents.runs.iter().collect();
-        runs.sort_by(|(a, x), (b, y)| (y.summary.started, b).cmp(&(x.summary.started, a)));
-        let found = runs.into_iter().flat_map(|(run, stored)| {
+        let mut runs: Vec<_> = contents.runs.values().filter(|stored| stored.passes(&search.runs)).collect();
+        runs.sort_by_key(|stored| stored.summary.cursor());
+        let (mut found, mut scanned, mut last) = (Vec::new(), 0, None);
+        for stored in runs {
+            let place = stored.summary.cursor();
+            scanned += stored.lines.len();
+            if last.is_some() && search.scan.is_some_and(|most| scanned > most) {
+                return ready(Ok(EventMatches::new(found, last)));
+            }
             let hits = (0..).zip(&stored.lines).filter(|(_, line)| line.to_lowercase().contains(&text));
-            hits.map(|(seq, line)| EventMatch { run: run.clone(), seq: Seq(seq), line: line.to_string() })
-        });
-        ready(Ok(found.take(most).collect()))
+            let hits = hits.take(if search.once { 1 } else { usize::MAX }).take(search.limit - found.len());
+            found.extend(hits.map(|(seq, line)| EventMatch::new(place.run.clone(), Seq(seq), line.to_string())));
+            if found.len() == search.limit {
+                break;
+            }
+            last = Some(place);
+        }
+        ready(Ok(EventMatches::new(found, None)))
     }
 
     fn accepted<'a>(&'a self, run: &'a RunId, signal: &'a SignalId) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {
