@@ -38,7 +38,6 @@ pages! {
     serving: "docs/guide/serving.md",
     webhooks: "docs/guide/webhooks.md",
     inspector: "docs/guide/inspector.md",
-    schedules: "docs/guide/schedules.md",
     monitoring: "docs/guide/monitoring.md",
     command_line: "docs/guide/command-line.md",
     models: "docs/guide/models.md",
