@@ -1,6 +1,6 @@
 // The inspector page: routes, the frame around the views, and what all views share.
-import { h, render, perFrame } from './lib/dom.js';
-import { get, post, follow, ui, Problem } from './lib/api.js';
+import { tags, render, perFrame } from './lib/dom.js';
+import { get, post, request, follow, ui, Problem } from './lib/api.js';
 import { bind, help, palette } from './lib/keys.js';
 import { icon } from './lib/icons.js';
 import { pref, setPref } from './lib/prefs.js';
@@ -14,8 +14,14 @@ import { brainsView } from './views/brains.js';
 import { schedulesView } from './views/schedules.js';
 import { webhooksView } from './views/webhooks.js';
 
-const VIEWS = { runs: runsView, run: runView, inbox: inboxView, diff: diffView, brains: brainsView, schedules: schedulesView, webhooks: webhooksView };
-const NAV = [['runs', 'Runs', 'r'], ['inbox', 'Inbox', 'i'], ['brains', 'Brains', 'b'], ['schedules', 'Schedules', 's'], ['webhooks', 'Webhooks', 'w']];
+const { a, b, button, div, header, img, kbd, main, nav, span } = tags;
+
+const VIEWS = { runs: runsView, run: runView, inbox: inboxView, diff: diffView, brains: brainsView, schedules: schedulesView,
+  webhooks: webhooksView };
+const NAV = { runs: 'Runs', inbox: 'Inbox', brains: 'Brains', schedules: 'Schedules', webhooks: 'Webhooks' };
+const LINK = { lost: 'reconnecting…', out: 'signed out: open the link of the server again' };
+const MAC = navigator.platform?.startsWith('Mac');
+const ICON = new URL('./icon.svg', import.meta.url).pathname;
 
 const app = { session: null, pending: null, link: 'idle', trouble: null, view: null, name: '' };
 const redraw = perFrame(draw);
@@ -28,7 +34,7 @@ function route() {
   return { name: VIEWS[page] ? page : 'runs', rest, query };
 }
 
-/** What a view gets: its route and the ways to change the page. */
+/** What a view gets: the caller's rights, and the ways to change the page. */
 const context = {
   go(path, { replace = false } = {}) {
     history[replace ? 'replaceState' : 'pushState'](null, '', ui(path));
@@ -37,6 +43,8 @@ const context = {
   redraw,
   get session() { return app.session; },
   get main() { return document.getElementById('main'); },
+  /** Whether the caller may do what needs a scope. */
+  may: (scope) => !app.session.read_only && app.session.scopes.some((own) => own === scope || own === 'admin'),
   say,
   setLink,
   refreshPending,
@@ -44,36 +52,36 @@ const context = {
 
 function show() {
   const to = route();
-  const same = app.view && app.name === to.name && app.view.update?.(to);
-  if (!same) {
+  if (!(app.view && app.name === to.name && app.view.update?.(to))) {
     app.view?.close?.();
     bind('This page', null);
     app.name = to.name;
     app.view = VIEWS[to.name](context, to);
     context.main?.scrollTo(0, 0);
-    if (context.main) context.main.focus({ preventScroll: true });
+    context.main?.focus({ preventScroll: true });
     followStream();
   }
   redraw();
 }
 
 function draw() {
-  const root = document.getElementById('app');
-  document.title = `${app.view?.title?.() ?? 'Runs'} · Positronic`;
+  document.title = `${app.view?.title() ?? 'Runs'} · Positronic`;
   bind('This page', app.view?.keys?.() ?? null);
-  render(root,
-    h('header.bar', null,
-      h('a.brand', { href: ui('/runs'), 'aria-label': 'Positronic, runs' }, h('img', { src: new URL('./icon.svg', import.meta.url).pathname, alt: '', width: 22, height: 22 }), h('b', null, 'Positronic')),
-      h('nav', { 'aria-label': 'Pages' }, NAV.map(([page, text]) => h('a', {
-        href: ui(`/${page}`), 'aria-current': app.name === page || (page === 'runs' && app.name === 'run') ? 'page' : null,
-      }, text, page === 'inbox' && app.pending ? h('span.count', { 'aria-label': `${app.pending} pending` }, app.pending) : null))),
-      h('span.grow'),
-      app.session?.read_only ? h('span.tag', { title: 'The page shows an exported log; nothing can be changed.' }, 'read-only') : null,
-      h('span.link', { class: app.link, role: 'status' }, { lost: 'reconnecting…', out: 'signed out: open the link of the server again' }[app.link]),
-      h('button.plain.find', { onclick: openPalette, title: 'Find a command or a run' }, icon('search'), h('span', null, 'Find'), h('kbd', null, navigator.platform?.startsWith('Mac') ? '⌘K' : 'Ctrl K')),
-      h('button.plain.round', { onclick: nextTheme, 'aria-label': `Colours: ${pref('theme') ?? 'auto'}`, title: `Colours: ${pref('theme') ?? 'auto'}` }, icon('sun')),
-      h('button.plain.round.wide-only', { onclick: help, 'aria-label': 'Keys', title: 'Keys (?)' }, icon('keys'))),
-    h('main', { id: 'main', tabindex: '-1', key: 'main' }, app.trouble ? failure(app.trouble, start) : h('div.view', { key: app.name }, app.view?.render())));
+  const colours = `Colours: ${pref('theme') ?? 'auto'}`;
+  const page = (name) => a({ key: name, href: ui(`/${name}`), 'aria-current': app.name === name || (name === 'runs' && app.name === 'run') ? 'page' : null },
+    NAV[name], name === 'inbox' && app.pending ? span.count({ 'aria-label': `${app.pending} pending` }, app.pending) : null);
+  render(document.getElementById('app'),
+    header.bar(
+      a.brand({ href: ui('/runs'), 'aria-label': 'Positronic, runs' }, img({ src: ICON, alt: '', width: 22, height: 22 }), b('Positronic')),
+      nav({ 'aria-label': 'Pages' }, Object.keys(NAV).map(page)),
+      span.grow(),
+      app.session?.read_only && span.tag({ title: 'The page shows an exported log; nothing can be changed.' }, 'read-only'),
+      span.link({ class: app.link, role: 'status' }, LINK[app.link]),
+      button.plain.find({ onclick: openPalette, title: 'Find a command or a run' }, icon('search'), span('Find'), kbd(MAC ? '⌘K' : 'Ctrl K')),
+      button.plain.round({ onclick: nextTheme, 'aria-label': colours, title: colours }, icon('sun')),
+      button.plain.round.wideOnly({ onclick: help, 'aria-label': 'Keys', title: 'Keys (?)' }, icon('keys'))),
+    main({ id: 'main', tabindex: '-1', key: 'main' },
+      app.trouble ? failure(app.trouble, start) : div.view({ key: app.name }, app.view?.render())));
   app.view?.drawn?.();
 }
 
@@ -81,74 +89,71 @@ function nextTheme() {
   const themes = ['auto', 'light', 'dark'];
   setPref('theme', themes[(themes.indexOf(pref('theme') ?? 'auto') + 1) % 3]);
   applyTheme();
-  redraw();
 }
 function applyTheme() {
   document.documentElement.dataset.theme = pref('theme') ?? 'auto';
+  redraw();
+}
+function nextZone() {
+  setPref('utc', pref('utc') === 'on' ? 'off' : 'on');
+  redraw();
+}
+async function signOut() {
+  try {
+    await request('DELETE', '/session');
+    location.reload();
+  } catch (error) { say(error.message, true); }
 }
 
 function openPalette() {
-  const pages = NAV.map(([page, text, key]) => ({ text, hint: `g ${key}`, act: () => context.go(`/${page}`) }));
-  const own = Object.entries(app.view?.keys?.() ?? {}).filter(([, [text]]) => text).map(([key, [text, act]]) => ({ text, hint: key.replace('mod+', '⌘'), act }));
-  const settings = [
-    { text: 'Colours: next', act: nextTheme },
-    { text: `Times: ${pref('utc') === 'on' ? 'local' : 'UTC'}`, act: () => { setPref('utc', pref('utc') === 'on' ? 'off' : 'on'); redraw(); } },
-    { text: 'Keys', hint: '?', act: help },
-  ];
-  palette([...own, ...pages, ...settings], async (q) => {
+  const pages = Object.entries(NAV).map(([page, text]) => ({ text, hint: `g ${page[0]}`, act: () => context.go(`/${page}`) }));
+  const own = Object.entries(app.view?.keys?.() ?? {}).filter(([, [text]]) => text)
+    .map(([key, [text, act]]) => ({ text, hint: key.replace('mod+', '⌘'), act }));
+  const settings = [['Colours: next', nextTheme], [`Times: ${pref('utc') === 'on' ? 'local' : 'UTC'}`, nextZone], ['Keys', help], ['Sign out', signOut]];
+  palette([...own, ...pages, ...settings.map(([text, act]) => ({ text, act }))], async (q) => {
     const { items } = await get('/runs', { q, limit: 6 });
     return items.map((run) => ({ text: `${run.brain} ${shortId(run.id)}`, hint: run.status, act: () => context.go(`/runs/${run.id}`) }));
   });
 }
 
-let sayTimer = 0;
+let quiet = 0;
 /** Tells a screen reader one sentence; routine ones at most every 5 seconds. */
 function say(text, urgent = false) {
-  if (urgent) {
-    document.getElementById('alert').textContent = text;
-    return;
-  }
-  if (sayTimer) return;
-  document.getElementById('live').textContent = text;
-  sayTimer = setTimeout(() => { sayTimer = 0; }, 5000);
+  if (!urgent && quiet) return;
+  document.getElementById(urgent ? 'alert' : 'live').textContent = text;
+  if (!urgent) quiet = setTimeout(() => { quiet = 0; }, 5000);
 }
 
 async function refreshPending() {
   try {
     const { items, next } = await get('/pending', { limit: 99 });
-    const before = app.pending;
+    if (app.pending != null && items.length > app.pending) say(`${items.length} items wait for a person.`, true);
     app.pending = next ? '99+' : items.length;
-    if (before != null && items.length > before) say(`${items.length} items wait for a person.`, true);
     redraw();
   } catch { /* The next change asks again. */ }
 }
 
+function stopStream() {
+  app.unfollow?.();
+  app.unfollow = null;
+}
 function followStream() {
   // One stream a tab, since browsers allow six connections to a server: a run's page follows its run only.
-  if (app.view?.follows) {
-    app.unfollow?.();
-    app.unfollow = null;
-    return;
-  }
-  if (app.unfollow || document.hidden) return;
+  if (app.view?.follows) stopStream();
+  if (app.view?.follows || app.unfollow || document.hidden) return;
   let timer = 0;
+  const changed = (run) => { refreshPending(); app.view?.onchange?.(run); };
   app.unfollow = follow('/stream', {
     events: {
       run: (run) => {
         app.view?.onrun?.(run);
         clearTimeout(timer);
-        timer = setTimeout(() => {
-          refreshPending();
-          app.view?.onchange?.(run);
-        }, 120);
+        timer = setTimeout(changed, 120, run);
       },
     },
     onstate: (state) => {
       // What changed without a connection is read again.
-      if (state === 'live' && app.link === 'lost') {
-        refreshPending();
-        app.view?.onchange?.();
-      }
+      if (state === 'live' && app.link === 'lost') changed();
       setLink(state);
     },
   });
@@ -180,18 +185,19 @@ async function start() {
 addEventListener('popstate', show);
 addEventListener('click', (event) => {
   const link = event.target.closest?.('a[href]');
-  if (!link || event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey || link.target || link.hasAttribute('download')) return;
+  const elsewhere = event.button || event.metaKey || event.ctrlKey || event.shiftKey;
+  if (!link || event.defaultPrevented || elsewhere || link.target || link.hasAttribute('download')) return;
   const to = new URL(link.href);
   if (to.origin !== location.origin || !to.pathname.startsWith(ui()) || to.hash) return;
   event.preventDefault();
+  document.querySelector('dialog[open]')?.close();
   history.pushState(null, '', to);
   show();
 });
 document.addEventListener('visibilitychange', () => {
   if (!app.session) return;
   if (document.hidden) {
-    app.unfollow?.();
-    app.unfollow = null;
+    stopStream();
     app.view?.onhide?.();
   } else {
     followStream();
@@ -203,7 +209,7 @@ setInterval(() => !document.hidden && app.view?.tick?.(), 1000);
 
 bind('Everywhere', {
   '?': ['Keys', help], 'mod+k': ['Find a command or a run', openPalette],
-  ...Object.fromEntries(NAV.map(([page, text, key]) => [`g ${key}`, [text, () => context.go(`/${page}`)]])),
+  ...Object.fromEntries(Object.entries(NAV).map(([page, text]) => [`g ${page[0]}`, [text, () => context.go(`/${page}`)]])),
 });
 applyTheme();
 start();

@@ -25,6 +25,7 @@ fn row(run: &str, brain: &str, status: Status, why: Option<&str>, age: i64) -> R
         forked_from: None,
         status,
         why: why.map(str::to_owned),
+        last: None,
         since: Timestamp(100 * HOUR - age / 2),
         started: Timestamp(100 * HOUR - age),
         at: Timestamp(100 * HOUR),

@@ -34,6 +34,7 @@ mod detached;
 mod effect;
 mod faults;
 mod grants;
+mod headline;
 mod known_contents;
 mod limits;
 mod loop_frame;
@@ -76,6 +77,7 @@ pub(crate) use admit::REPLY;
 pub(crate) use close::end_brain;
 pub(crate) use conversation_budget::add_up;
 pub(crate) use detached::detached;
+pub(crate) use headline::headline;
 pub(crate) use limits::{has_limit_of_money, limits_money};
 pub(crate) use question::{Asking, ask};
 pub(crate) use settle::{

@@ -9,7 +9,7 @@ use super::waiting::why;
 use crate::record::{RunId, RunSummary, Status};
 
 /// Computes the summary of a run; `before` is the previous one, which contains since when the status is
-/// unchanged, and when a fork was made, whose events are older.
+/// unchanged, when a fork was made, whose events are older, and its last event in words.
 #[must_use]
 pub fn summary(run: &RunId, state: &RunState, before: Option<&RunSummary>) -> RunSummary {
     let root = state.root.as_deref();
@@ -32,6 +32,7 @@ pub fn summary(run: &RunId, state: &RunState, before: Option<&RunSummary>) -> Ru
             }
             None => None,
         }),
+        last: before.and_then(|before| before.last.clone()),
         since: same.map_or(state.at, |before| before.since),
         started: before.map_or_else(|| root.map_or(state.at, |root| root.began), |before| before.started),
         at: state.at,

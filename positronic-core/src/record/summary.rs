@@ -105,6 +105,9 @@ pub struct RunSummary {
     /// Why it waits, or how it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// The last event in a few words, without texts of people and models; `None` in rows that an earlier release wrote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<String>,
     /// Since when it has this status.
     pub since: Timestamp,
     /// When it was started.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use backon::BackoffBuilder as _;
 
 use super::clock::pauses;
-use crate::machine::{IllegalEvent, RunState, pending, summary};
+use crate::machine::{IllegalEvent, RunState, headline, pending, summary};
 use crate::record::{Claim, Epoch, Event, NewEvent, RunId, RunSummary, Seq, SignalId, Timestamp};
 use crate::store::{Append, EventStore, Index, SavedPrompts, Snapshot, StoreError, TimerChange};
 
@@ -73,7 +73,7 @@ pub(super) fn append_of(
     events: &[Arc<Event>],
     Extras { epoch, deliveries, timers, snapshot, prompts, sinks }: Extras,
 ) -> Append {
-    let index = index(run, before, after, row);
+    let index = index(run, before, after, row, events);
     Append {
         expected: before.next,
         epoch,
@@ -122,11 +122,19 @@ pub(super) fn follow(before: &RunState, events: &[Arc<Event>]) -> Result<RunStat
     Ok(after)
 }
 
-/// Returns the run's summary and pending items after an append. `row` is the summary before it.
-pub(super) fn index(run: &RunId, before: &RunState, after: &RunState, row: Option<&RunSummary>) -> Index {
+/// Returns the run's summary and pending items after an append of `events`. `row` is the summary before it.
+pub(super) fn index(
+    run: &RunId,
+    before: &RunState,
+    after: &RunState,
+    row: Option<&RunSummary>,
+    events: &[Arc<Event>],
+) -> Index {
     let waits = pending(after);
     let changed = waits != pending(before);
-    Index { summary: summary(run, after, row), pending: changed.then_some(waits) }
+    let mut summary = summary(run, after, row);
+    summary.last = headline(after, events).or(summary.last);
+    Index { summary, pending: changed.then_some(waits) }
 }
 
 /// Returns the live worker that has claimed a run.

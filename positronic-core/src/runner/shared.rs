@@ -152,7 +152,7 @@ impl Shared {
         let events = self.runner.store.read(&self.run, before.next, usize::MAX).await?;
         if !events.is_empty() {
             let after = follow(&before, &events)?;
-            let summary = index(&self.run, &before, &after, Some(&*self.summary())).summary;
+            let summary = index(&self.run, &before, &after, Some(&*self.summary()), &events).summary;
             self.take_over(after, summary, &events);
         }
         Ok(events)

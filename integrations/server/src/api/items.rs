@@ -55,6 +55,9 @@ pub(crate) struct RunRow {
     /// Why it waits, or how it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) why: Option<String>,
+    /// Its last event in a few words, without texts of people and models.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) last: Option<String>,
     /// Since when it has this status.
     pub(crate) since: Time,
     pub(crate) started: Time,
@@ -130,6 +133,7 @@ impl App {
             forked_from: row.forked_from.as_ref().map(|(run, seq)| Origin { run: run.to_string(), seq: seq.0 }),
             status: row.status,
             why: row.why.clone(),
+            last: row.last.clone(),
             since: row.since.into(),
             started: row.started.into(),
             updated: row.at.into(),

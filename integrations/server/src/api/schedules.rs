@@ -70,6 +70,15 @@ pub(super) fn routes() -> Vec<Route> {
             .query::<PreviewQuery>()
             .returns::<List<PreviewItem>>(200)
             .problems(&[P::UnknownSchedule]),
+        admin(Route::post(
+            "/api/v1/schedules/{schedule}/preview",
+            "Compute the next times of a schedule that is not set yet",
+            preview_of,
+        ))
+        .takes::<ScheduleBody>()
+        .query::<PreviewQuery>()
+        .returns::<List<PreviewItem>>(200)
+        .problems(&[P::ScheduleInvalid]),
         Route::get("/api/v1/schedules/{schedule}/ticks", "List what happened at the times of a schedule", ticks)
             .query::<TicksQuery>()
             .returns::<List<TickItem>>(200)
@@ -317,6 +326,17 @@ async fn preview(call: Call) -> Result<Response, Problem> {
     let (record, query) = (known(&call).await?, call.query::<PreviewQuery>()?);
     let count = query.limit.unwrap_or(10).min(MOST);
     let times = call.app.client.schedules().preview(&record.id, count).await.map_err(problem)?;
+    previewed(times)
+}
+
+async fn preview_of(call: Call) -> Result<Response, Problem> {
+    let (body, query) = (call.json::<ScheduleBody>()?, call.query::<PreviewQuery>()?);
+    let when = body.schedule(serde_json::Value::default)?.when;
+    let count = query.limit.unwrap_or(10).min(MOST);
+    previewed(positronic_core::schedule::preview(&when, call.app.now(), count).map_err(|error| invalid(&error))?)
+}
+
+fn previewed(times: Vec<PreviewedTime>) -> Result<Response, Problem> {
     let item = |PreviewedTime { nominal, local, shift, .. }| PreviewItem {
         nominal: Time(nominal),
         local,

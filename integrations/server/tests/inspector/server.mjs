@@ -18,8 +18,15 @@ export class Project {
   }
 
   /** Starts `serve`; returns the address that signs a browser in. */
-  serve(port = 0) {
-    return this.start(['serve', '--listen', `127.0.0.1:${port}`, '--store', this.store]);
+  serve(port = 0, ...more) {
+    return this.start(['serve', '--listen', `127.0.0.1:${port}`, '--store', this.store, ...more]);
+  }
+
+  /** Imports a run from the lines of its log. */
+  import(lines) {
+    const file = join(this.folder, 'import.jsonl');
+    writeFileSync(file, `${lines.join('\n')}\n`);
+    return this.command('import', file);
   }
 
   inspect(lines) {
@@ -66,4 +73,27 @@ export function longLog(events) {
   ];
   for (let seq = lines.length; seq < events; seq++) lines.push({ seq, at: at + seq * 1000, path: 'Chat', type: 'LOOP_MESSAGE', text: `Message ${seq} of the long run` });
   return [{ positronic_run: 1, run: 'long-run', brain: 'Long', events }, ...lines].map((line) => JSON.stringify(line));
+}
+
+/** Makes the log of a run that waits for people: for approvals of calls `{ tool, arguments, expires }`, or for
+ *  more tokens than `tokens`. */
+export function waitingLog(run, { calls = [], tokens }) {
+  const at = 1_795_000_000_000_000;
+  const parts = calls.map((_, index) => ({ type: 'call', index }));
+  const metadata = { provider: 'test', finish: 'calls', usage: { input: 2 * (tokens ?? 0) } };
+  const limits = tokens ? { max_tokens: tokens } : {};
+  const events = [
+    { type: 'BRAIN_START', title: 'Till', fingerprint: '0'.repeat(32), stages: [{ name: 'Chat', kind: 'loop' }], options: {} },
+    { path: 'Chat', type: 'LOOP_START', input: 'Begin.', projection: 1, limits },
+    { path: 'Chat/0', type: 'LOOP_ITERATION' },
+    { path: 'Chat/0', type: 'LOOP_MODEL_CALL', model: 'test/model' },
+    { path: 'Chat/0', type: 'LOOP_MODEL_RESULT', parts: tokens ? [{ type: 'text', text: 'More.' }] : parts, metadata, duration: 1 },
+    ...calls.map(({ tool, arguments: given, reason = 'money moves' }, index) => ({ path: `Chat/0.${index}`, type: 'LOOP_TOOL_CALL', tool,
+      arguments: given, gate: { reason } })),
+    ...calls.map(({ hash, expires, reason = 'money moves' }, index) => ({ path: `Chat/0.${index}`, type: 'LOOP_APPROVAL_REQUESTED', reason,
+      editable: true, arguments_hash: hash ?? '0'.repeat(32), ...(expires && { expires }) })),
+    ...(tokens ? [{ path: 'Chat', type: 'BUDGET_REQUESTED', kind: 'tokens', limit: tokens, used: 2 * tokens }] : []),
+  ];
+  const lines = events.map((event, seq) => ({ seq, at: at + seq * 1000, ...event }));
+  return [{ positronic_run: 1, run, brain: 'Till', events: lines.length }, ...lines].map((line) => JSON.stringify(line));
 }

@@ -25,8 +25,8 @@ function address(path, query) {
   return `${BASE}${path}${text ? `?${text}` : ''}`;
 }
 
-async function call(method, path, { query, body, signal } = {}) {
-  const headers = { Accept: 'application/json' };
+async function call(method, path, { query, body, signal, given } = {}) {
+  const headers = { Accept: 'application/json', ...given };
   if (body !== undefined) headers['Content-Type'] = 'application/json';
   if (method === 'POST') headers['Idempotency-Key'] = key();
   let response;
@@ -53,8 +53,7 @@ function key() {
 
 export const get = (path, query, signal) => call('GET', path, { query, signal });
 export const post = (path, body = {}) => call('POST', path, { body });
-export const put = (path, body) => call('PUT', path, { body });
-export const remove = (path) => call('DELETE', path);
+export const request = (method, path, body, given) => call(method, path, { body, given });
 export const at = (...segments) => segments.map((segment) => `/${encodeURIComponent(segment)}`).join('');
 
 /** Follows an event stream. The cursor is the id of the last event, so that a new connection misses and repeats nothing;

@@ -4,15 +4,35 @@ import { hasHidden, shown, segments } from './hidden.js';
 const SVG = 'http://www.w3.org/2000/svg';
 const PROPERTIES = new Set(['value', 'checked', 'disabled', 'selected', 'open', 'indeterminate']);
 
-/** Makes a virtual node. `props.key` names it among its siblings; `props.memo` (an array) skips an unchanged one, whose
- *  children may then be a function. The tag may carry classes: `div.card.wide`. */
-export function h(tag, props, ...children) {
-  const [name, ...classes] = tag.split('.');
-  const own = props ?? {};
-  const extra = own.class ? ` ${own.class}` : '';
-  const all = classes.length || extra ? { ...own, class: classes.join(' ') + extra } : own;
-  return { tag: name, props: all, children, key: own.key ?? null };
+class VirtualNode {
+  constructor(tag, props, children) {
+    Object.assign(this, { tag, props, children, key: props.key ?? null });
+  }
 }
+
+/** A builder of one tag with classes. A property of it is the builder with one more class: `div.card['run-head'].runHead`. */
+function builder(tag, classes) {
+  const more = new Map();
+  const own = classes ? { class: classes } : {};
+  const build = (first, ...rest) => {
+    if (first?.constructor !== Object) return new VirtualNode(tag, own, [first, ...rest]);
+    return new VirtualNode(tag, classes ? { ...first, class: first.class ? `${classes} ${first.class}` : classes } : first, rest);
+  };
+  return new Proxy(build, {
+    get(_, name) {
+      if (!more.has(name)) {
+        const dashed = name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+        more.set(name, builder(tag, classes ? `${classes} ${dashed}` : dashed));
+      }
+      return more.get(name);
+    },
+  });
+}
+
+/** Builders of virtual nodes by tag: `const { div, h2 } = tags; div.card.wide({ onclick }, h2('Title'), child, …)`. The first
+ *  argument is the properties if it is a plain object. `key` names a node among its siblings; `memo` (an array) skips an
+ *  unchanged one, whose children may then be a function. */
+export const tags = new Proxy({}, { get: (known, tag) => (known[tag] ??= builder(tag, '')) });
 
 /** Flattens children into virtual nodes and strings; strings with hidden characters become marked segments. */
 function flat(children, into = []) {
@@ -29,8 +49,8 @@ function flat(children, into = []) {
 
 function marked(text) {
   const parts = segments(text).map((part) =>
-    part.hidden ? { tag: 'mark', props: { class: 'hidden-char', title: part.name }, children: [part.text], key: null } : part.text);
-  return { tag: 'bdi', props: { class: 'has-hidden' }, children: parts, key: null };
+    part.hidden ? tags.mark.hiddenChar({ title: part.name }, part.text) : part.text);
+  return tags.bdi.hasHidden(parts);
 }
 
 /** Makes the children of an element equal to the given ones. */

@@ -1,5 +1,7 @@
 // Icons as line drawings of 16 by 16, and the marks of statuses. A mark never stands without its word.
-import { h } from './dom.js';
+import { tags } from './dom.js';
+
+const { path, span, svg } = tags;
 
 const PATHS = {
   check: 'M3.5 8.5l3 3 6-7', cross: 'M4 4l8 8M12 4l-8 8', pause: 'M5.5 3.5v9M10.5 3.5v9', clock: 'M8 4.5V8l2.5 1.5M14 8A6 6 0 112 8a6 6 0 0112 0z',
@@ -11,9 +13,9 @@ const PATHS = {
   sun: 'M8 10.5a2.5 2.5 0 100-5 2.5 2.5 0 000 5zM8 2v1.5M8 12.5V14M2 8h1.5M12.5 8H14M3.8 3.8l1 1M11.2 11.2l1 1M12.2 3.8l-1 1M4.8 11.2l-1 1', keys: 'M2.5 4.5h11v7h-11zM5 7h.1M8 7h.1M11 7h.1M5.5 9.5h5',
 };
 
-export const icon = (name, label) => h('svg.icon', {
+export const icon = (name, label) => svg.icon({
   viewBox: '0 0 16 16', 'aria-hidden': label ? null : 'true', role: label ? 'img' : null, 'aria-label': label,
-}, h('path', { d: PATHS[name] }));
+}, path({ d: PATHS[name] }));
 
 /** Status of a run or a node: its icon, its tone and its word. */
 export const STATUS = {
@@ -25,5 +27,5 @@ export const STATUS = {
 
 export function status(name, text) {
   const [shape, tone, word] = STATUS[name] ?? ['skip', 'quiet', name];
-  return h('span.status', { class: tone }, icon(shape), h('span', null, text ?? word));
+  return span.status({ class: tone }, icon(shape), span(text ?? word));
 }

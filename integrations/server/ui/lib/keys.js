@@ -1,6 +1,8 @@
 // Keys, the help about them, and the command palette. Keys do nothing in fields, and can be switched off.
-import { h, render } from './dom.js';
+import { tags, render } from './dom.js';
 import { pref, setPref } from './prefs.js';
+
+const { button, dd, div, dl, dt, h2, h3, input, kbd, label, li, p, section, small, span, ul } = tags;
 
 const maps = new Map();
 let prefix = '';
@@ -54,17 +56,17 @@ function dialog(name, label) {
 }
 
 const pretty = (name) => name.replace('mod+', navigator.platform?.startsWith('Mac') ? '⌘' : 'Ctrl ').replace('Arrow', '').split(' ')
-  .map((key) => h('kbd', null, { Enter: '↵', Escape: 'esc', Left: '←', Right: '→' }[key] ?? key));
+  .map((key) => kbd({ Enter: '↵', Escape: 'esc', Left: '←', Right: '→' }[key] ?? key));
 
 export function help() {
   const node = dialog('sheet', 'Keys');
   const draw = () => render(node,
-    h('div.sheet-head', null, h('h2', null, 'Keys'), h('button.plain', { onclick: () => node.close(), 'aria-label': 'Close' }, 'Close')),
-    h('label.check', null, h('input', {
+    div.sheetHead(h2('Keys'), button.plain({ onclick: () => node.close(), 'aria-label': 'Close' }, 'Close')),
+    label.check(input({
       type: 'checkbox', checked: pref('keys') !== 'off', onchange: (event) => setPref('keys', event.target.checked ? 'on' : 'off'),
     }), 'Single keys act'),
-    [...maps].map(([part, keys]) => h('section', { key: part }, h('h3', null, part),
-      h('dl.keys', null, Object.entries(keys).filter(([, entry]) => entry[0]).map(([name, [text]]) => h('div', null, h('dt', null, pretty(name)), h('dd', null, text)))))));
+    [...maps].map(([part, keys]) => section({ key: part }, h3(part),
+      dl.keys(Object.entries(keys).filter(([, entry]) => entry[0]).map(([name, [text]]) => div(dt(pretty(name)), dd(text)))))));
   draw();
   node.showModal();
 }
@@ -85,7 +87,7 @@ export function palette(commands, more) {
     const list = hits();
     at = Math.max(0, Math.min(at, list.length - 1));
     render(node,
-      h('input', {
+      input({
         type: 'text', placeholder: 'Go to, or find a run…', 'aria-label': 'Find a command or a run', role: 'combobox', 'aria-expanded': 'true',
         'aria-controls': 'palette-list', 'aria-activedescendant': list.length ? `palette-${at}` : null, value: query, autocomplete: 'off',
         oninput: async (event) => {
@@ -108,10 +110,10 @@ export function palette(commands, more) {
           draw();
         },
       }),
-      h('ul', { id: 'palette-list', role: 'listbox', 'aria-label': 'Commands' }, list.map((hit, i) => h('li', {
+      ul({ id: 'palette-list', role: 'listbox', 'aria-label': 'Commands' }, list.map((hit, i) => li({
         id: `palette-${i}`, role: 'option', 'aria-selected': String(i === at), onclick: () => act(hit),
-      }, h('span', null, hit.text), hit.hint && h('small', null, hit.hint)))),
-      !list.length && h('p.soft', null, 'Nothing found.'));
+      }, span(hit.text), hit.hint && small(hit.hint)))),
+      !list.length && p.soft('Nothing found.'));
   };
   draw();
   node.showModal();

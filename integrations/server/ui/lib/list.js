@@ -1,5 +1,7 @@
 // Windowed lists: only rows in view are in the document. Both read the scroll position once per frame.
-import { h, render, perFrame } from './dom.js';
+import { tags, render, perFrame } from './dom.js';
+
+const { div } = tags;
 
 /** A list of rows of one fixed height. `row(index)` makes a row's virtual node. */
 export class FixedList {
@@ -30,7 +32,7 @@ export class FixedList {
     const rows = [];
     for (let i = first; i < last; i++) rows.push(this.row(i));
     // Rows are laid out normally below one offset, so that they need no style of their own.
-    render(this.host, h('div.window', { style: { transform: `translateY(${first * this.height}px)` }, role: 'presentation' }, rows));
+    render(this.host, div.window({ style: { transform: `translateY(${first * this.height}px)` }, role: 'presentation' }, rows));
     this.onwindow?.(first, last);
   }
 
@@ -78,7 +80,7 @@ export class FlowList {
       y += height;
       if (near) seen.push(index);
       const rows = near ? this.items.slice(from, from + count).map(this.row) : null;
-      blocks.push(h('div.chunk', { key: index, 'data-chunk': index, role: 'presentation', style: near ? {} : { height: `${height}px` }, memo: near ? null : ['far', height] }, rows));
+      blocks.push(div.chunk({ key: index, 'data-chunk': index, role: 'presentation', style: near ? {} : { height: `${height}px` }, memo: near ? null : ['far', height] }, rows));
     }
     render(this.host, blocks);
     for (const index of seen) {

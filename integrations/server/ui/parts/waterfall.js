@@ -1,6 +1,8 @@
 // The waterfall: a bar per stage, answer and call over time, in segments; long idle times are folded.
-import { h } from '../lib/dom.js';
+import { tags } from '../lib/dom.js';
 import { clock, duration, line } from '../lib/format.js';
+
+const { button, div, span } = tags;
 
 export const LEGEND = [['model', 'model'], ['tool', 'tool'], ['person', 'waits for a person'], ['webhook', 'waits for a webhook'], ['queued', 'queued'], ['retry', 'retry, back-off'], ['suspended', 'suspended']];
 
@@ -100,25 +102,25 @@ export function barRow(bar, axis, { selected, select, index }) {
   const shown = bar.segments.filter(({ from, to }) => to >= axis.from && from <= axis.to);
   const [first, last] = [bar.segments[0].from, bar.segments.at(-1).to];
   const text = bar.segments.filter(({ kind }) => kind !== 'group').map(({ kind, from, to }) => `${LEGEND.find(([name]) => name === kind)?.[1]} ${duration((to - from) / 1000)}`).join(', ');
-  return h('div.bar-row', {
+  return div.barRow({
     key: bar.node.id, role: 'row', 'aria-rowindex': index + 1, 'aria-selected': String(selected), class: `${selected ? 'selected' : ''}${bar.group ? ' group' : ''}`, onclick: () => select(bar.node), id: `bar-${bar.node.id}`,
   },
-  h('span.bar-label', { role: 'rowheader', style: { '--depth': Math.min(8, bar.depth) }, title: bar.label }, bar.label),
-  h('span.lane', { role: 'gridcell', 'aria-label': text || duration((last - first) / 1000), title: text },
+  span.barLabel({ role: 'rowheader', style: { '--depth': Math.min(8, bar.depth) }, title: bar.label }, bar.label),
+  span.lane({ role: 'gridcell', 'aria-label': text || duration((last - first) / 1000), title: text },
     shown.map(({ kind, from, to }, i) => {
       const x = axis.place(from);
-      return h('i.seg', { key: i, class: kind, style: { left: percent(x), width: `max(3px, ${percent(axis.place(to) - x)})` } });
+      return tags.i.seg({ key: i, class: kind, style: { left: percent(x), width: `max(3px, ${percent(axis.place(to) - x)})` } });
     })),
-  h('span.bar-time', { role: 'gridcell' }, duration((last - first) / 1000)));
+  span.barTime({ role: 'gridcell' }, duration((last - first) / 1000)));
 }
 
 /** Draws the axis: about five times, and the folded gaps. */
 export function axisRow(axis, { toggleGap, marks = 5 }) {
   const span = axis.to - axis.from;
-  return h('div.axis', { 'aria-hidden': 'true' }, h('span.bar-label', null, clock(axis.from / 1)),
-    h('span.lane', null,
-      Array.from({ length: marks }, (_, i) => h('i.tick', { key: i, style: { left: percent(i / marks) } }, i ? `+${duration((axis.time(i / marks) - axis.from) / 1000)}` : '0')),
-      axis.gaps.map((gap) => h('button.gap', { key: gap.from, tabindex: '-1', class: gap.open ? 'open' : '', style: { left: percent(axis.place(gap.from)), width: percent(axis.place(gap.to) - axis.place(gap.from)) },
+  return div.axis({ 'aria-hidden': 'true' }, tags.span.barLabel(clock(axis.from / 1)),
+    tags.span.lane(
+      Array.from({ length: marks }, (_, i) => tags.i.tick({ key: i, style: { left: percent(i / marks) } }, i ? `+${duration((axis.time(i / marks) - axis.from) / 1000)}` : '0')),
+      axis.gaps.map((gap) => button.gap({ key: gap.from, tabindex: '-1', class: gap.open ? 'open' : '', style: { left: percent(axis.place(gap.from)), width: percent(axis.place(gap.to) - axis.place(gap.from)) },
         title: `${duration((gap.to - gap.from) / 1000)} without work; click to ${gap.open ? 'fold' : 'unfold'}`, onclick: () => toggleGap(gap) }, duration((gap.to - gap.from) / 1000)))),
-    h('span.bar-time', null, duration(span / 1000)));
+    tags.span.barTime(duration(span / 1000)));
 }

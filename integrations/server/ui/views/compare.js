@@ -1,38 +1,73 @@
-// Two runs side by side: the first difference, what each did, and the change of the final state.
-import { h } from '../lib/dom.js';
-import { get, ui } from '../lib/api.js';
+// Two runs side by side: the first difference with its requests, what each did, and the change of the final state.
+import { tags } from '../lib/dom.js';
+import { get, at, ui } from '../lib/api.js';
 import { status } from '../lib/icons.js';
 import { brief, duration, line, millis, plural, shortId, tokens } from '../lib/format.js';
-import { empty, failure, loading } from '../parts/common.js';
+import { empty, pageHead, resource } from '../parts/common.js';
 import { patchList, valueDiff, words } from '../parts/change.js';
 
+const { a, button, code, div, form, h2, input, label, p, section } = tags;
+
+const summary = ({ tool, arguments: given, text, status: state }) =>
+  [tool, given && brief(given), text || (tool ? '' : state)].filter(Boolean).join(' ');
+
+/** The last request of a run up to an event. */
+async function requestAt(run, seq) {
+  const path = `/runs${at(run, 'requests')}`;
+  const last = (await get(path)).items.findLast((one) => one.seq <= seq);
+  return last && get(path + at(last.seq));
+}
+
 export function diffView(context, route) {
-  let [a, b, answer, error, whole] = [route.query.get('a'), route.query.get('b'), null, null, false];
-  const load = async () => {
-    try { [answer, error] = [await get('/diff', { a, b }), null]; } catch (problem) { error = problem; }
-    context.redraw();
+  const pair = (to) => ['a', 'b'].map((name) => to.query.get(name));
+  const [one, other] = pair(route);
+  let whole = false;
+  const data = one && other && resource(context, async () => {
+    const found = await get('/diff', { a: one, b: other });
+    const { one: x, other: y } = found.diff.parts ?? {};
+    const requests = x && y && await Promise.all([requestAt(one, x.seq), requestAt(other, y.seq)]);
+    return { ...found, first: found.rows.find((row) => !row.same), parts: [x, y], requests: requests?.every(Boolean) ? requests : null };
+  });
+  const jump = () => document.querySelector('.differs')?.scrollIntoView({ block: 'center' });
+  const toggle = () => { whole = !whole; context.redraw(); };
+  const link = (run, seq, text = `event ${seq}`) => a({ href: ui(`/runs/${run.id}/events/${seq}`) }, text);
+  const side = (name, run) => section(h2(name, ' ', a({ href: ui(`/runs/${run.id}`) }, run.brain), ' ', code(shortId(run.id))),
+    p.meta(status(run.status), ' ', tokens(run.usage), ' ', duration(millis(run.updated) - millis(run.started))));
+  const cell = (run, item) => (item ? div.cell({ dir: 'auto' }, link(run, item.seq, item.seq), line(summary(item), 300))
+    : div.cell.soft('only in the other run'));
+  const rowOf = (answer) => (row, i) => (!row.same || whole) && div.diffRow({ key: i, role: 'listitem', class: row.same ? '' : 'differs' },
+    div.place(code(row.path || 'run'), ' ', row.kind), cell(answer.a, row.a), cell(answer.b, row.b),
+    row.a && row.b && summary(row.a) !== summary(row.b) && div.inline(words(summary(row.a), summary(row.b))));
+  /** Where the logs part, and what the models were asked there. */
+  const divergence = ({ a: left, b: right, parts: [x, y], requests }) => (x || y) && section.panel(h2('Where they part'),
+    p(x ? link(left, x.seq, `A, event ${x.seq}`) : 'A has ended', ' ', code(x?.body.type), ' · ',
+      y ? link(right, y.seq, `B, event ${y.seq}`) : 'B has ended', ' ', code(y?.body.type)),
+    requests && p.soft('The requests to the models before it, ',
+      requests.map((request, i) => [i ? ' and ' : '', a({ key: i, href: ui(`/runs/${[left, right][i].id}/requests/${request.seq}`) },
+        `event ${request.seq} of ${'AB'[i]}`)]), JSON.stringify(requests[0].request) === JSON.stringify(requests[1].request) ? ', are equal.' : ', differ:'),
+    requests && JSON.stringify(requests[0].request) !== JSON.stringify(requests[1].request)
+      && valueDiff({ model: requests[0].model, ...requests[0].request }, { model: requests[1].model, ...requests[1].request }));
+  const shown = (answer) => {
+    const { rows, diff, first } = answer;
+    const same = rows.filter((row) => row.same).length;
+    return [div.columns(side('A', answer.a), side('B', answer.b)),
+      p.lead(first ? `${plural(same, 'row')} ${same === 1 ? 'is' : 'are'} equal, ${rows.length - same} differ.` : 'Both runs did the same.'),
+      diff.given && section(h2('Options'), valueDiff(diff.given[0].options, diff.given[1].options)),
+      divergence(answer),
+      div.diffRows({ role: 'list', 'aria-label': 'Rows' }, rows.map(rowOf(answer))),
+      diff.state?.length > 0 && section(h2('State at the end, from A to B'), patchList(diff.state))];
   };
-  if (a && b) load();
-  const jump = () => document.querySelector('.diff-row.differs')?.scrollIntoView({ block: 'center' });
-  const side = (name, run) => h('section', null, h('h2', null, name, ' ', h('a', { href: ui(`/runs/${run.id}`) }, run.brain), ' ', h('code', null, shortId(run.id))), h('p.meta', null, status(run.status), tokens(run.usage), duration(millis(run.updated) - millis(run.started))));
-  const text = ({ tool, arguments: given, text: said, status: state }) => [tool, given && brief(given), said || (tool ? '' : state)].filter(Boolean).join(' ');
-  const cell = (run, one) => (one ? h('div.cell', { dir: 'auto' }, h('a.seq', { href: ui(`/runs/${run.id}/events/${one.seq}`) }, one.seq), line(text(one), 300)) : h('div.cell.soft', null, 'only in the other run'));
+  const choose = (event) => {
+    event.preventDefault();
+    context.go(`/diff?${new URLSearchParams(new FormData(event.target))}`);
+  };
   return {
     title: () => 'Compare runs',
-    keys: () => ({ d: ['First difference', jump], o: ['Show or hide what is equal', () => { whole = !whole; context.redraw(); }] }),
-    render() {
-      if (!a || !b) return empty('Choose two runs', 'A fork links to the comparison with its parent.', h('form', { onsubmit: (event) => { event.preventDefault(); const data = new FormData(event.target); context.go(`/diff?a=${data.get('a')}&b=${data.get('b')}`); } }, ['a', 'b'].map((name) => h('label', { key: name }, `Run ${name.toUpperCase()}`, h('input', { name, required: true }))), h('button.primary', null, 'Compare')));
-      if (error) return failure(error, load);
-      if (!answer) return loading();
-      const { rows = [], diff } = answer;
-      const first = rows.findIndex((row) => !row.same);
-      return [h('div.page-head', null, h('h1', null, 'Compare runs'), first < 0 ? null : h('button', { onclick: jump }, 'First difference'), h('button.plain', { onclick: () => { whole = !whole; context.redraw(); } }, whole ? 'Hide what is equal' : 'Show what is equal')),
-        h('div.columns', null, side('A', answer.a), side('B', answer.b)),
-        h('p.lead', null, first < 0 ? 'Both runs did the same.' : `${plural(rows.filter((row) => row.same).length, 'row')} are equal, ${rows.filter((row) => !row.same).length} differ.`),
-        diff?.given && h('section', null, h('h2', null, 'Options'), valueDiff(diff.given[0].options, diff.given[1].options)),
-        h('div.diff-rows', { role: 'list', 'aria-label': 'Rows' }, rows.map((row, i) => (row.same && !whole ? null : h('div.diff-row', { key: i, role: 'listitem', class: row.same ? '' : i === first ? 'differs first' : 'differs' }, h('div.place', null, h('code', null, row.path || 'run'), ' ', row.kind, row.stage && row.stage !== row.path ? ` in ${row.stage}` : null), cell(answer.a, row.a), cell(answer.b, row.b), !row.same && row.a && row.b && text(row.a) !== text(row.b) ? h('div.inline', null, words(text(row.a), text(row.b))) : null)))),
-        diff?.state?.length ? h('section', null, h('h2', null, 'State at the end, from A to B'), patchList(diff.state)) : null];
-    },
-    update(to) { if (to.query.get('a') === a && to.query.get('b') === b) return true; return false; },
+    keys: () => ({ d: ['First difference', jump], o: ['Show or hide what is equal', toggle] }),
+    render: () => (data ? [pageHead('Compare runs', button({ onclick: jump }, 'First difference'),
+      button.plain({ onclick: toggle }, whole ? 'Hide what is equal' : 'Show what is equal')), data.show(shown)]
+      : empty('Choose two runs', 'A fork links to the comparison with its parent.', form({ onsubmit: choose },
+        ['a', 'b'].map((name) => label({ key: name }, `Run ${name.toUpperCase()}`, input({ name, required: true }))), button.primary('Compare')))),
+    update: (to) => String(pair(to)) === String([one, other]),
   };
 }

@@ -1,11 +1,13 @@
 // The event log: one row an event, loaded page by page around the view; the selected event opens beside it.
-import { h } from '../lib/dom.js';
+import { tags } from '../lib/dom.js';
 import { FixedList } from '../lib/list.js';
 import { get, at, ui, apiUrl } from '../lib/api.js';
 import { brief, clock, line, number, plural, who } from '../lib/format.js';
 import { copyButton, facts } from '../parts/common.js';
 import { json } from '../parts/json.js';
 import { searchBar } from './search.js';
+
+const { a, aside, button, code, div, h2, header, input, label, p, span } = tags;
 
 const PAGE = 100;
 const KEPT = 30;
@@ -74,12 +76,12 @@ export function eventsTab(tools) {
     route(to) { if (to.rest[0] != null) selected = Number(to.rest[0]); },
     reveal: (node) => { selected = node.seq; list?.show(node.seq); },
     render: () => [search.render(),
-      h('div.filters', null,
-        h('label', null, 'Type', h('input', { type: 'text', value: filter.type, placeholder: 'LOOP_TOOL_CALL, …', onchange: change('type') })),
-        h('label', null, 'Path', h('input', { type: 'text', value: filter.path, placeholder: 'Chat/3.0', onchange: change('path') })),
-        h('span.soft', { role: 'status' }, found ? `${plural(found.items.length, 'event')}${found.next ? ', there are more' : ''}` : `${plural(model.head + 1, 'event')}`), found?.next && h('button.small', { onclick: () => load(true) }, 'Show more')),
-      h('div.split', { class: selected == null ? '' : 'open' },
-        h('div.events', { key: 'log', role: 'grid', 'aria-label': 'Events', 'aria-rowcount': found ? found.items.length : model.head + 1, tabindex: '0', 'aria-activedescendant': selected == null ? null : `event-${selected}`, opaque: true, ref: attach }),
+      div.filters(
+        label('Type', input({ type: 'text', value: filter.type, placeholder: 'LOOP_TOOL_CALL, …', onchange: change('type') })),
+        label('Path', input({ type: 'text', value: filter.path, placeholder: 'Chat/3.0', onchange: change('path') })),
+        span.soft({ role: 'status' }, found ? `${plural(found.items.length, 'event')}${found.next ? ', there are more' : ''}` : `${plural(model.head + 1, 'event')}`), found?.next && button.small({ onclick: () => load(true) }, 'Show more')),
+      div.split({ class: selected == null ? '' : 'open' },
+        div.events({ key: 'log', role: 'grid', 'aria-label': 'Events', 'aria-rowcount': found ? found.items.length : model.head + 1, tabindex: '0', 'aria-activedescendant': selected == null ? null : `event-${selected}`, opaque: true, ref: attach }),
         selected == null ? null : detail(selected))],
     drawn() {
       if (!list?.host.isConnected) return;
@@ -95,20 +97,20 @@ export function eventsTab(tools) {
       row: (index) => {
         const item = event(index);
         const seq = item?.seq ?? index;
-        return h('div.event-row', { key: seq, id: `event-${seq}`, role: 'row', 'aria-rowindex': index + 1, 'aria-selected': String(seq === selected), memo: [item, seq === selected], class: seq === selected ? 'selected' : '', onclick: () => select(seq) },
-          () => [h('span.seq', { role: 'gridcell' }, number(seq)), h('span.time', { role: 'gridcell' }, item ? clock(item.at, true) : ''), h('span.type', { role: 'gridcell', class: family(item?.type) }, item?.type ?? ''), h('span.path', { role: 'gridcell' }, item?.path ?? ''), h('span.text', { role: 'gridcell', dir: 'auto' }, item ? line(summary(item), 200) : '')]);
+        return div.eventRow({ key: seq, id: `event-${seq}`, role: 'row', 'aria-rowindex': index + 1, 'aria-selected': String(seq === selected), memo: [item, seq === selected], class: seq === selected ? 'selected' : '', onclick: () => select(seq) },
+          () => [span.seq({ role: 'gridcell' }, number(seq)), span.time({ role: 'gridcell' }, item ? clock(item.at, true) : ''), span.type({ role: 'gridcell', class: family(item?.type) }, item?.type ?? ''), span.path({ role: 'gridcell' }, item?.path ?? ''), span.text({ role: 'gridcell', dir: 'auto' }, item ? line(summary(item), 200) : '')]);
       },
       onwindow: (first, last) => { if (!found) for (let i = Math.floor(first / PAGE); i * PAGE < last; i++) page(i); },
     });
   }
   function detail(seq) {
     const item = found?.items.find((one) => one.seq === seq) ?? pages.get(Math.floor(seq / PAGE))?.[seq % PAGE];
-    if (!item) { page(Math.floor(seq / PAGE)); return h('aside.detail', { key: 'detail' }, h('p.loading', null, 'Loading…')); }
+    if (!item) { page(Math.floor(seq / PAGE)); return aside.detail({ key: 'detail' }, p.loading('Loading…')); }
     const fields = Object.fromEntries(Object.entries(item).filter(([name]) => !ENVELOPE.includes(name)));
-    return h('aside.detail', { key: 'detail', 'aria-label': `Event ${seq}` },
-      h('header', null, h('h2', null, `Event ${seq}`), h('span.grow'), h('button.plain', { onclick: () => { selected = null; context.go(`/runs/${model.id}/events`, { replace: true }); }, 'aria-label': 'Close' }, 'Close')),
-      facts([['type', h('code', null, item.type)], ['path', item.path && h('code', null, item.path)], ['time', clock(item.at, true)], ['epoch', item.epoch]]),
-      h('p.tools', null, h('a', { href: ui(`/runs/${model.id}/transcript/${seq}`) }, 'Transcript'), h('a', { href: ui(`/runs/${model.id}/state/${seq}`) }, 'State here'), item.type.startsWith('LOOP_MODEL') && h('a', { href: ui(`/runs/${model.id}/requests/${seq}`) }, 'Request'), h('button.plain.small', { onclick: () => tools.fork(seq) }, 'Fork here'),
+    return aside.detail({ key: 'detail', 'aria-label': `Event ${seq}` },
+      header(h2(`Event ${seq}`), span.grow(), button.plain({ onclick: () => { selected = null; context.go(`/runs/${model.id}/events`, { replace: true }); }, 'aria-label': 'Close' }, 'Close')),
+      facts([['type', code(item.type)], ['path', item.path && code(item.path)], ['time', clock(item.at, true)], ['epoch', item.epoch]]),
+      p.tools(a({ href: ui(`/runs/${model.id}/transcript/${seq}`) }, 'Transcript'), a({ href: ui(`/runs/${model.id}/state/${seq}`) }, 'State here'), item.type.startsWith('LOOP_MODEL') && a({ href: ui(`/runs/${model.id}/requests/${seq}`) }, 'Request'), button.plain.small({ onclick: () => tools.fork(seq) }, 'Fork here'),
         copyButton(JSON.stringify(item, null, 2), 'Copy JSON'), copyButton(`curl '${location.origin}${apiUrl(`/runs${at(model.id, 'events')}?after=${seq - 1}&limit=1`)}'`, 'Copy as curl'), item.path && copyButton(item.path, 'Copy path')),
       json(fields, { state: tree, redraw: context.redraw, label: 'Fields', depth: 3 }));
   }

@@ -1,5 +1,5 @@
 // One run: what it did in a sentence, its stages, and its log in five readings.
-import { h } from '../lib/dom.js';
+import { tags } from '../lib/dom.js';
 import { post, at, ui, apiUrl } from '../lib/api.js';
 import { openDialog } from '../lib/keys.js';
 import { icon, status, STATUS } from '../lib/icons.js';
@@ -14,6 +14,9 @@ import { eventsTab } from './events.js';
 import { stateTab } from './state.js';
 import { requestsTab } from './requests.js';
 import { forkDialog, rerunDialog } from './fork.js';
+
+const { a, article, button, code, details, div, footer, form, h1, h2, header, input, label, li, nav, ol,
+  p, section, small, span, summary, textarea, time, ul } = tags;
 
 const TABS = { transcript: ['Transcript', transcriptTab], waterfall: ['Waterfall', waterfallTab], events: ['Events', eventsTab], state: ['State', stateTab], requests: ['Model requests', requestsTab] };
 
@@ -92,11 +95,11 @@ function runKeys(model, view, tools) {
 
 function page(model, view, tools) {
   const { run } = model;
-  return h('article.run', { 'aria-label': `Run of ${run.brain}` },
+  return article.run({ 'aria-label': `Run of ${run.brain}` },
     head(model, tools),
-    h('nav.tabs', { 'aria-label': 'Readings of the run' }, Object.entries(TABS).map(([tab, [text]]) => h('a', { key: tab, href: ui(`/runs/${run.id}/${tab}`), 'aria-current': view.route.tab === tab ? 'page' : null }, text)),
-      h('span.grow'), h('span.soft.head-seq', null, model.state === 'ended' || model.state === 'loading' ? null : h('span.dot', { class: model.state }), `${plural(model.head + 1, 'event')}`)),
-    h('div.tab', { key: view.route.tab }, view.tab?.render()));
+    nav.tabs({ 'aria-label': 'Readings of the run' }, Object.entries(TABS).map(([tab, [text]]) => a({ key: tab, href: ui(`/runs/${run.id}/${tab}`), 'aria-current': view.route.tab === tab ? 'page' : null }, text)),
+      span.grow(), span.soft.headSeq(model.state === 'ended' || model.state === 'loading' ? null : span.dot({ class: model.state }), `${plural(model.head + 1, 'event')}`)),
+    div.tab({ key: view.route.tab }, view.tab?.render()));
 }
 
 function sentence(model) {
@@ -117,28 +120,28 @@ function head(model, tools) {
   const { ending } = root;
   const options = root.options && Object.keys(root.options).length ? root.options : null;
   const result = ending?.type === 'completed' ? ending.result : null;
-  return h('header.run-head', null,
-    h('p.crumb', null, h('a', { href: ui('/runs') }, 'Runs'), ' / ', h('code', { title: run.id }, shortId(run.id)), copyButton(run.id, 'Copy id'), copyButton(() => location.href, 'Copy link')),
-    h('div.title', null, h('h1', null, run.brain), status(run.status), h('span.grow'), actions(model, tools)),
-    h('p.lead', null, sentence(model)),
-    run.why && !['completed', 'cancelled'].includes(run.status) && h('p.why', { class: STATUS[run.status]?.[1] }, icon(STATUS[run.status]?.[0] ?? 'clock'), h('span', { dir: 'auto' }, run.why)),
-    run.refused && h('p.why.wait', null, icon('warn'), typeof run.refused === 'string' ? run.refused : run.refused.message),
-    run.changed && h('p.why.wait', null, icon('warn'), run.changed),
-    ending?.type === 'failed' && h('p.why.bad', null, icon('cross'), h('span', { dir: 'auto' }, `${ending.code}: ${ending.message}`)),
-    (options || result != null) && h('div.inout', null,
-      options && h('section', { 'aria-label': 'Options' }, h('h2', null, 'Started with'), readable(options)),
-      result != null && h('section', { 'aria-label': 'Result' }, h('h2', null, 'Result'), readable(result))),
+  return header.runHead(
+    p.crumb(a({ href: ui('/runs') }, 'Runs'), ' / ', code({ title: run.id }, shortId(run.id)), copyButton(run.id, 'Copy id'), copyButton(() => location.href, 'Copy link')),
+    div.title(h1(run.brain), status(run.status), span.grow(), actions(model, tools)),
+    p.lead(sentence(model)),
+    run.why && !['completed', 'cancelled'].includes(run.status) && p.why({ class: STATUS[run.status]?.[1] }, icon(STATUS[run.status]?.[0] ?? 'clock'), span({ dir: 'auto' }, run.why)),
+    run.refused && p.why.wait(icon('warn'), typeof run.refused === 'string' ? run.refused : run.refused.message),
+    run.changed && p.why.wait(icon('warn'), run.changed),
+    ending?.type === 'failed' && p.why.bad(icon('cross'), span({ dir: 'auto' }, `${ending.code}: ${ending.message}`)),
+    (options || result != null) && div.inout(
+      options && section({ 'aria-label': 'Options' }, h2('Started with'), readable(options)),
+      result != null && section({ 'aria-label': 'Result' }, h2('Result'), readable(result))),
     stages(model, tools),
     facts([
-      ['started', h('time', { datetime: run.started, title: date(run.started) }, date(run.started))], ['user', run.user],
+      ['started', time({ datetime: run.started, title: date(run.started) }, date(run.started))], ['user', run.user],
       ['tokens', model.usage && (model.usage.input || model.usage.output) ? `${compact(model.usage.input ?? 0)} in, ${compact(model.usage.output ?? 0)} out${model.usage.cached ? `, ${compact(model.usage.cached)} cached` : ''}` : null],
       ['cost', cost && `${money(String(cost.sum), cost.currency)}${cost.unknown ? `, ${plural(cost.unknown, 'answer')} unpriced` : ''}`],
       ['limit', run.budget?.max_money && `${run.budget.max_money} ${model.currency ?? ''}`], ['token limit', run.budget?.max_tokens && compact(run.budget.max_tokens)],
       ['worker', run.worker?.live && run.worker.owner], ['wakes', run.wake && when(run.wake)],
-      ['conversation', run.conversation && h('a', { href: ui(`/runs?conversation=${encodeURIComponent(run.conversation)}`) }, shortId(run.conversation))],
-      ['previous run', run.previous && h('a', { href: ui(`/runs/${run.previous}`) }, shortId(run.previous))],
-      ['forked from', run.forked_from && [h('a', { href: ui(`/runs/${run.forked_from.run}/transcript/${run.forked_from.seq}`) }, `${shortId(run.forked_from.run)} at event ${run.forked_from.seq}`), ' ', h('a', { href: ui(`/diff?a=${run.forked_from.run}&b=${run.id}`) }, 'compare')]],
-      ['forks', run.forks?.length ? run.forks.map((id) => [h('a', { key: id, href: ui(`/runs/${id}`) }, shortId(id)), ' ']) : null],
+      ['conversation', run.conversation && a({ href: ui(`/runs?conversation=${encodeURIComponent(run.conversation)}`) }, shortId(run.conversation))],
+      ['previous run', run.previous && a({ href: ui(`/runs/${run.previous}`) }, shortId(run.previous))],
+      ['forked from', run.forked_from && [a({ href: ui(`/runs/${run.forked_from.run}/transcript/${run.forked_from.seq}`) }, `${shortId(run.forked_from.run)} at event ${run.forked_from.seq}`), ' ', a({ href: ui(`/diff?a=${run.forked_from.run}&b=${run.id}`) }, 'compare')]],
+      ['forks', run.forks?.length ? run.forks.map((id) => [a({ key: id, href: ui(`/runs/${id}`) }, shortId(id)), ' ']) : null],
     ]));
 }
 
@@ -146,11 +149,11 @@ function head(model, tools) {
 function stages(model, tools) {
   const list = model.of(0).filter((node) => node.kind.type === 'stage');
   if (!list.length) return null;
-  return h('ol.stages', { 'aria-label': 'Stages' }, list.map((node) => {
+  return ol.stages({ 'aria-label': 'Stages' }, list.map((node) => {
     const [shape, tone, word] = STATUS[node.status] ?? STATUS.not_started;
     const { iteration } = node.kind;
-    return h('li', { key: node.id, class: tone }, h('button', { disabled: node.status === 'not_started', onclick: () => { tools.view.selected = null; tools.select(node); tools.view.tab?.reveal?.(node); } },
-      icon(shape, word), h('span', null, node.kind.name), h('small', null, iteration == null ? node.started != null && node.ended != null ? micros(node.ended - node.started) : word === 'done' ? '' : word : plural(iteration + 1, 'iteration'))));
+    return li({ key: node.id, class: tone }, button({ disabled: node.status === 'not_started', onclick: () => { tools.view.selected = null; tools.select(node); tools.view.tab?.reveal?.(node); } },
+      icon(shape, word), span(node.kind.name), small(iteration == null ? node.started != null && node.ended != null ? micros(node.ended - node.started) : word === 'done' ? '' : word : plural(iteration + 1, 'iteration'))));
   }));
 }
 
@@ -162,19 +165,19 @@ function actions(model, tools) {
       await post(`/runs${at(run.id, 'signals')}`, { type, ...body });
     } catch (error) {
       tools.context.say(error.message, true);
-      openDialog('The action failed', (close) => [h('h2', null, 'The action failed'), h('p', null, error.message), h('button', { onclick: close }, 'Close')]);
+      openDialog('The action failed', (close) => [h2('The action failed'), p(error.message), button({ onclick: close }, 'Close')]);
     }
   };
   const list = [['pause', 'Pause', signal('pause')], ['resume', 'Resume', signal('resume')], ['message', 'Send a message…', () => messageDialog(signal)],
     ['fork', 'Fork…', () => tools.fork(model.nodes[tools.view.selected]?.seq ?? model.head)], ['rerun', 'Rerun from a stage…', () => rerunDialog(model, tools.context)], ['cancel', 'Cancel…', () => cancelDialog(signal)]];
-  return h('details.menu', { ref: (node) => { node.onclick = (event) => { if (event.target.closest('button')) node.open = false; }; } }, h('summary', null, 'Actions', icon('chevron')),
-    h('ul', null, list.map(([name, text, act]) => {
+  return details.menu({ ref: (node) => { node.onclick = (event) => { if (event.target.closest('button')) node.open = false; }; } }, summary('Actions', icon('chevron')),
+    ul(list.map(([name, text, act]) => {
       const no = allowed[name]?.allowed === false ? allowed[name].reason : null;
-      return h('li', { key: name }, h('button', { disabled: Boolean(no), onclick: act }, text), no && h('small', null, no));
-    }), h('li', null, h('a', { href: apiUrl(`/runs${at(run.id, 'events')}?limit=500`), target: '_blank' }, 'Events as JSON'))));
+      return li({ key: name }, button({ disabled: Boolean(no), onclick: act }, text), no && small(no));
+    }), li(a({ href: apiUrl(`/runs${at(run.id, 'events')}?limit=500`), target: '_blank' }, 'Events as JSON'))));
 }
 
-const messageDialog = (signal) => openDialog('Send a message', (close) => h('form', { onsubmit: (event) => { event.preventDefault(); signal('message', { text: new FormData(event.target).get('text') })(); close(); } },
-  h('h2', null, 'Send a message'), h('div.field', null, h('label', { for: 'message' }, 'Text'), h('textarea', { id: 'message', name: 'text', rows: 4, required: true })), h('footer', null, h('button.primary', null, 'Send'), h('button.plain', { type: 'button', onclick: close }, 'Close'))));
-const cancelDialog = (signal) => openDialog('Cancel the run', (close) => h('form', { onsubmit: (event) => { event.preventDefault(); signal('cancel', { reason: new FormData(event.target).get('reason') || undefined })(); close(); } },
-  h('h2', null, 'Cancel the run?'), h('p.soft', null, 'Every open call gets a cancelled result. This cannot be undone.'), h('div.field', null, h('label', { for: 'reason' }, 'Reason'), h('input', { id: 'reason', name: 'reason' })), h('footer', null, h('button.danger', null, 'Cancel the run'), h('button.plain', { type: 'button', onclick: close }, 'Close'))));
+const messageDialog = (signal) => openDialog('Send a message', (close) => form({ onsubmit: (event) => { event.preventDefault(); signal('message', { text: new FormData(event.target).get('text') })(); close(); } },
+  h2('Send a message'), div.field(label({ for: 'message' }, 'Text'), textarea({ id: 'message', name: 'text', rows: 4, required: true })), footer(button.primary('Send'), button.plain({ type: 'button', onclick: close }, 'Close'))));
+const cancelDialog = (signal) => openDialog('Cancel the run', (close) => form({ onsubmit: (event) => { event.preventDefault(); signal('cancel', { reason: new FormData(event.target).get('reason') || undefined })(); close(); } },
+  h2('Cancel the run?'), p.soft('Every open call gets a cancelled result. This cannot be undone.'), div.field(label({ for: 'reason' }, 'Reason'), input({ id: 'reason', name: 'reason' })), footer(button.danger('Cancel the run'), button.plain({ type: 'button', onclick: close }, 'Close'))));

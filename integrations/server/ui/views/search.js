@@ -1,8 +1,10 @@
 // Search in a run: the server searches the whole log, since the page holds only what is in view.
-import { h } from '../lib/dom.js';
+import { tags } from '../lib/dom.js';
 import { get, at } from '../lib/api.js';
 import { icon } from '../lib/icons.js';
 import { plural } from '../lib/format.js';
+
+const { button, div, span } = tags;
 
 export function searchBar({ model, context }, jump) {
   let [open, query, hits, more, index, timer, input] = [false, '', null, false, -1, 0, null];
@@ -22,11 +24,11 @@ export function searchBar({ model, context }, jump) {
   const hide = () => { [open, hits, query] = [false, null, '']; context.redraw(); };
   return {
     keys: () => ({ '/': ['Search this run', show], 'mod+f': [null, show], n: hits ? ['Next match', () => go(1)] : [null, () => {}], N: hits ? ['Match before', () => go(-1)] : [null, () => {}] }),
-    render: () => (open ? h('div.search', { key: 'search', role: 'search' }, icon('search'), h('input', { type: 'search', 'aria-label': 'Search this run', placeholder: 'Search the whole log', value: query, ref: (node) => { input = node; },
+    render: () => (open ? div.search({ key: 'search', role: 'search' }, icon('search'), tags.input({ type: 'search', 'aria-label': 'Search this run', placeholder: 'Search the whole log', value: query, ref: (node) => { input = node; },
       oninput: (event) => { query = event.target.value; clearTimeout(timer); timer = setTimeout(ask, 200); },
       onkeydown: (event) => { if (event.key === 'Enter') go(event.shiftKey ? -1 : 1); else if (event.key === 'Escape') hide(); else return; event.preventDefault(); event.stopPropagation(); } }),
-    h('span.soft', { role: 'status' }, !hits ? '' : hits.length ? `${index + 1} of ${more ? 'more than ' : ''}${plural(hits.length, 'event')}` : 'No event matches'),
-    h('button.plain', { onclick: () => go(-1), disabled: !hits?.length }, 'Back'), h('button.plain', { onclick: () => go(1), disabled: !hits?.length }, 'Next'), h('button.plain', { onclick: hide }, 'Close')) : null),
+    span.soft({ role: 'status' }, !hits ? '' : hits.length ? `${index + 1} of ${more ? 'more than ' : ''}${plural(hits.length, 'event')}` : 'No event matches'),
+    button.plain({ onclick: () => go(-1), disabled: !hits?.length }, 'Back'), button.plain({ onclick: () => go(1), disabled: !hits?.length }, 'Next'), button.plain({ onclick: hide }, 'Close')) : null),
     close: () => clearTimeout(timer),
   };
 }

@@ -1,9 +1,11 @@
 // The state at an event, with the change that the event makes, or the change since an earlier one.
-import { h } from '../lib/dom.js';
+import { tags } from '../lib/dom.js';
 import { get, at, ui } from '../lib/api.js';
 import { copyButton, failure } from '../parts/common.js';
 import { json } from '../parts/json.js';
 import { patchList } from '../parts/change.js';
+
+const { a, b, button, div, h2, input, section, span } = tags;
 
 export function stateTab(tools) {
   const { model, view, context } = tools;
@@ -30,15 +32,15 @@ export function stateTab(tools) {
     keys: () => ({ ArrowLeft: ['Event before (shift: 10)', (event) => go(seq - (event.shiftKey ? 10 : 1))], ArrowRight: ['Next event (shift: 10)', (event) => go(seq + (event.shiftKey ? 10 : 1))] }),
     route(to) { const next = to.rest[0] == null ? seq : Number(to.rest[0]); if (next !== seq) { seq = next; load(); } },
     reveal: (node) => go(node.seq),
-    render: () => h('div.state-view', null,
-      h('div.scrub', null, h('button', { onclick: () => go(seq - 1), disabled: seq <= 0, 'aria-label': 'Event before' }, '←'),
-        h('input', { type: 'range', min: 0, max: model.head, value: String(seq), 'aria-label': 'Event', 'aria-valuetext': `event ${seq} of ${model.head}`, oninput: (event) => go(Number(event.target.value)) }),
-        h('button', { onclick: () => go(seq + 1), disabled: seq >= model.head, 'aria-label': 'Next event' }, '→'),
-        h('b', null, `event ${seq}`), h('span.soft', null, `of ${model.head}`), h('a', { href: ui(`/runs/${model.id}/events/${seq}`) }, 'Event'), h('a', { href: ui(`/runs/${model.id}/transcript/${seq}`) }, 'Transcript')),
-      error ? failure(error, load) : shown && h('div.columns', null,
-        h('section', { 'aria-label': 'State' }, h('h2', null, 'State', copyButton(JSON.stringify(shown.state, null, 2), 'Copy JSON')), json(shown.state, { state: tree, redraw: context.redraw, marks: (shown.changes ?? []).map((op) => op.path), label: 'State', depth: 3 })),
-        h('section', { 'aria-label': 'Change' }, h('h2', null, since == null ? 'Change of this event' : `Change since event ${since}`,
-          h('button.plain.small', { onclick: () => { since = since == null ? seq : null; go(seq); } }, since == null ? 'Compare from here' : 'This event only')), patchList(shown.changes)))),
+    render: () => div.stateView(
+      div.scrub(button({ onclick: () => go(seq - 1), disabled: seq <= 0, 'aria-label': 'Event before' }, '←'),
+        input({ type: 'range', min: 0, max: model.head, value: String(seq), 'aria-label': 'Event', 'aria-valuetext': `event ${seq} of ${model.head}`, oninput: (event) => go(Number(event.target.value)) }),
+        button({ onclick: () => go(seq + 1), disabled: seq >= model.head, 'aria-label': 'Next event' }, '→'),
+        b(`event ${seq}`), span.soft(`of ${model.head}`), a({ href: ui(`/runs/${model.id}/events/${seq}`) }, 'Event'), a({ href: ui(`/runs/${model.id}/transcript/${seq}`) }, 'Transcript')),
+      error ? failure(error, load) : shown && div.columns(
+        section({ 'aria-label': 'State' }, h2('State', copyButton(JSON.stringify(shown.state, null, 2), 'Copy JSON')), json(shown.state, { state: tree, redraw: context.redraw, marks: (shown.changes ?? []).map((op) => op.path), label: 'State', depth: 3 })),
+        section({ 'aria-label': 'Change' }, h2(since == null ? 'Change of this event' : `Change since event ${since}`,
+          button.plain.small({ onclick: () => { since = since == null ? seq : null; go(seq); } }, since == null ? 'Compare from here' : 'This event only')), patchList(shown.changes)))),
     close: () => clearTimeout(timer),
   };
 }

@@ -1,9 +1,11 @@
 // The transcript of a run: windowed rows that follow the end of a running one until the reader scrolls up.
-import { h } from '../lib/dom.js';
+import { tags } from '../lib/dom.js';
 import { FlowList } from '../lib/list.js';
 import { row, rows } from '../parts/transcript.js';
 import { empty } from '../parts/common.js';
 import { searchBar } from './search.js';
+
+const { button, div } = tags;
 
 export function transcriptTab(tools) {
   const { model, view, context } = tools;
@@ -37,8 +39,8 @@ export function transcriptTab(tools) {
     changed() { follows = atEnd(); },
     route(to) { if (to.rest[0] != null) view.selected = model.nodeAt(Number(to.rest[0]))?.id ?? null; },
     render: () => [search.render(),
-      model.nodes.length < 2 ? empty('Nothing has happened yet', 'The transcript fills as the run works.') : h('div.transcript', { key: 'flow', opaque: true, role: 'list', 'aria-label': 'Transcript', ref: attach }),
-      seen < model.head && !atEnd() && ['running', 'waiting'].includes(model.run.status) ? h('button.jump', { key: 'jump', onclick: toEnd }, `${model.head - seen} new, jump to the end`) : null],
+      model.nodes.length < 2 ? empty('Nothing has happened yet', 'The transcript fills as the run works.') : div.transcript({ key: 'flow', opaque: true, role: 'list', 'aria-label': 'Transcript', ref: attach }),
+      seen < model.head && !atEnd() && ['running', 'waiting'].includes(model.run.status) ? button.jump({ key: 'jump', onclick: toEnd }, `${model.head - seen} new, jump to the end`) : null],
     drawn() {
       if (!list?.host.isConnected) return;
       if (drawn !== model.version) items = rows(model, view.folded);

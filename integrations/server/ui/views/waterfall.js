@@ -1,9 +1,11 @@
 // The waterfall tab: bars by time, windowed, with folded idle times; dragging over the axis zooms.
-import { h } from '../lib/dom.js';
+import { tags } from '../lib/dom.js';
 import { FixedList } from '../lib/list.js';
 import { get, at, ui } from '../lib/api.js';
 import { axisRow, barRow, bars, LEGEND, scale } from '../parts/waterfall.js';
 import { empty } from '../parts/common.js';
+
+const { a, button, div, i, p, span } = tags;
 
 export function waterfallTab(tools) {
   const { model, view, context } = tools;
@@ -50,16 +52,16 @@ export function waterfallTab(tools) {
       compute();
       if (!items.length) return empty('No stage has begun', 'Bars appear as the run works.');
       const selected = model.nodes[view.selected];
-      return h('div.waterfall', { ...pointer },
-        h('p.legend', null, LEGEND.map(([kind, text]) => h('span', { key: kind }, h('i.seg', { class: kind }), text)), h('span.grow'), zoom && h('button.small', { onclick: unzoom }, 'Show the whole time'),
-          selected && h('a', { href: ui(`/runs/${model.id}/transcript/${selected.seq}`) }, 'Show in the transcript')),
+      return div.waterfall({ ...pointer },
+        p.legend(LEGEND.map(([kind, text]) => span({ key: kind }, i.seg({ class: kind }), text)), span.grow(), zoom && button.small({ onclick: unzoom }, 'Show the whole time'),
+          selected && a({ href: ui(`/runs/${model.id}/transcript/${selected.seq}`) }, 'Show in the transcript')),
         axisRow(axis, { toggleGap: (gap) => { unfolded[gap.open ? 'delete' : 'add'](gap.from); context.redraw(); } }),
-        h('div.lanes', null,
-          h('div.back', { 'aria-hidden': 'true' }, h('span.bar-label'), h('span.lane', null, [...idle, ...(drag ? [{ drag: true }] : [])].map((span, i) => {
+        div.lanes(
+          div.back({ 'aria-hidden': 'true' }, span.barLabel(), span.lane([...idle, ...(drag ? [{ drag: true }] : [])].map((span, i) => {
             const [a, b] = span.drag ? [Math.min(drag.from, drag.to), Math.max(drag.from, drag.to)] : [axis.place(span.from), axis.place(span.to)];
-            return h('i', { key: i, class: span.drag ? 'selection' : 'suspended', style: { left: `${a * 100}%`, width: `${(b - a) * 100}%` } });
-          })), h('span.bar-time')),
-          h('div.bars', { key: 'bars', opaque: true, role: 'grid', 'aria-label': 'Waterfall', tabindex: '0', 'aria-rowcount': items.length, 'aria-activedescendant': view.selected == null ? null : `bar-${view.selected}`, ref: attach })));
+            return tags.i({ key: i, class: span.drag ? 'selection' : 'suspended', style: { left: `${a * 100}%`, width: `${(b - a) * 100}%` } });
+          })), span.barTime()),
+          div.bars({ key: 'bars', opaque: true, role: 'grid', 'aria-label': 'Waterfall', tabindex: '0', 'aria-rowcount': items.length, 'aria-activedescendant': view.selected == null ? null : `bar-${view.selected}`, ref: attach })));
     },
     drawn() { if (list?.host.isConnected) list.setCount(items.length); },
     tick: () => context.redraw(),

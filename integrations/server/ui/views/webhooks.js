@@ -1,24 +1,67 @@
 // Outgoing webhooks and their deliveries, which can be sent again.
-import { h } from '../lib/dom.js';
-import { get, post, at } from '../lib/api.js';
-import { line } from '../lib/format.js';
-import { empty, failure, loading, when } from '../parts/common.js';
+import { tags } from '../lib/dom.js';
+import { get, post, at, ui } from '../lib/api.js';
+import { duration } from '../lib/format.js';
+import { copyButton, facts, table, when } from '../parts/common.js';
+import { masterView, requests } from '../parts/master.js';
+import { openDialog } from '../lib/keys.js';
 
-export function webhooksView(context) {
-  let [items, error] = [null, null];
-  const sent = new Map();
-  const load = async () => {
-    try { items = (await get('/webhooks')).items; } catch (problem) { error = problem; }
-    for (const { id } of items ?? []) sent.set(id, (await get(`/webhooks${at(id, 'deliveries')}`, { limit: 20 }).catch(() => ({ items: [] }))).items);
-    context.redraw();
-  };
-  load();
-  return {
-    title: () => 'Webhooks',
-    update: () => true,
-    render: () => [h('div.page-head', null, h('h1', null, 'Webhooks')), error ? failure(error, load) : !items ? loading() : !items.length ? empty('No webhooks', 'An outgoing webhook tells another program when a run ends or waits.') : h('div.cards', null, items.map((item) => h('section.card', { key: item.id, 'aria-label': item.id },
-      h('header', null, h('h2', null, item.id), h('span.tag', { class: item.disabled ? 'warn' : '' }, item.disabled ? 'disabled' : 'active')), h('p.soft', null, h('code', null, item.url), ' ', (item.events ?? []).join(', ')),
-      sent.get(item.id)?.length ? h('ol.deliveries', null, sent.get(item.id).map((one) => h('li', { key: one.id }, h('b', null, one.event ?? one.type), h('span.tag', { class: ['delivered', 'succeeded'].includes(one.status ?? one.state) ? 'good' : 'warn' }, one.status ?? one.state), when(one.at ?? one.created), one.error && h('span.soft', null, line(one.error)), h('span.grow'),
-        context.session?.read_only ? null : h('button.small', { onclick: async () => { await post(`/webhooks${at(item.id, 'deliveries', one.id, 'send')}`).catch((problem) => context.say(problem.message, true)); load(); } }, 'Send again')))) : h('p.soft', null, 'No deliveries yet.'))))],
-  };
+const { a, b, button, code, footer, h2, header, p, section, small, span } = tags;
+
+const FIRST = ['webhook', 'url', 'events'];
+const STATUS = { delivered: 'good', failed: 'bad', pending: 'warn' };
+const tag = ({ enabled }) => span.tag({ class: enabled ? 'good' : 'warn' }, enabled ? 'active' : 'disabled');
+
+/** Shows the secrets of a new webhook, which the server tells only once. */
+function saved(page, answer) {
+  page.reload(answer.id);
+  if (answer.secrets?.length) {
+    openDialog('The secret', (close) => [h2('The secret of ', answer.id), p.soft('The receiver checks signatures with it. It is not shown again.'),
+      answer.secrets.map((secret) => p({ key: secret }, code(secret), ' ', copyButton(secret))), footer(button.primary({ onclick: close }, 'Close'))]);
+  }
 }
+
+/** The last attempt to deliver, in words. */
+const attempt = ({ attempts, due }) => {
+  const last = attempts.at(-1);
+  const outcome = last && (last.error ?? `answer ${last.status} after ${duration(last.duration_ms)}`);
+  return [outcome, attempts.length > 1 && ` (attempt ${attempts.length})`, due && small(' next ', when(due))];
+};
+
+export const webhooksView = (context, route) => masterView(context, route, {
+  title: 'Webhooks',
+  path: '/webhooks',
+  none: ['No webhooks', 'An outgoing webhook tells another program when a run ends or waits.'],
+  hint: 'Choose a webhook.',
+  add: context.may('admin') && ((page) => ({ title: 'Add a webhook', verb: 'Save', route: 'PUT /webhooks/{webhook}', first: FIRST,
+    done: (answer) => saved(page, answer) })),
+  row: (item) => [span.line(b(item.id), tag(item)), small(item.url)],
+  read: async (id) => ({ item: await get(`/webhooks${at(id)}`), deliveries: await get(`/webhooks${at(id)}/deliveries`, { limit: 50 }) }),
+  detail: ({ item, deliveries }, page) => {
+    const { id, url, description, events, brain, enabled } = item;
+    const params = { webhook: id };
+    const again = (one) => async () => {
+      await post(`/webhooks${at(id, 'deliveries', one.id, 'send')}`).catch((problem) => context.say(problem.message, true));
+      page.reload();
+    };
+    return [
+      header(h2(id), tag(item)),
+      context.may('admin') && requests(context, [
+        ['Edit…', { title: `Edit ${id}`, verb: 'Save', route: 'PUT /webhooks/{webhook}', params, first: FIRST,
+          value: { url, description, events, brain, enabled }, done: (answer) => saved(page, answer) }],
+        ['Remove…', { title: `Remove ${id}`, verb: 'Remove', route: 'DELETE /webhooks/{webhook}', params, danger: true,
+          note: 'Its deliveries are removed as well.', done: () => page.reload(null) }],
+      ]),
+      item.disabled_reason && p.note.lost(`Disabled: ${item.disabled_reason}`),
+      facts([['url', code(url)], ['about', description], ['events', events.join(', ') || 'all'], ['brain', brain], ['since', when(item.since)]]),
+      section(b('Deliveries'), deliveries.items.length ? table('Deliveries', {
+        Event: (one) => b(one.event),
+        Run: (one) => a({ href: ui(`/runs/${one.run}/events/${one.seq}`) }, `event ${one.seq}`),
+        Time: (one) => when(one.at),
+        Status: (one) => span.tag({ class: STATUS[one.status] }, one.status),
+        'Last attempt': attempt,
+        Again: (one) => context.may('operate') && button.small({ onclick: again(one) }, 'Send again'),
+      }, deliveries.items) : p.soft('No deliveries yet.'), deliveries.next && p.soft(`Showing the last ${deliveries.items.length}.`)),
+    ];
+  },
+});

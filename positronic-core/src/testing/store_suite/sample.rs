@@ -47,6 +47,7 @@ impl Sample {
             forked_from: None,
             status: Status::Running,
             why: None,
+            last: None,
             since: Timestamp(1_000_000),
             started: Timestamp(1_000_000),
             at: Timestamp(1_000_000),

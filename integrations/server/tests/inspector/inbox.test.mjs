@@ -1,0 +1,111 @@
+// The inbox: selection by id, decisions of several calls, budgets, expired requests, lost races, and arguments that nothing hides.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { accessible, launch, open } from './browser.mjs';
+import { Project, waitingLog } from './server.mjs';
+
+const project = new Project();
+let [browser, page] = [];
+const soon = () => Date.now() * 1000 + 3_600_000_000;
+const pay = (given, more) => ({ tool: 'pay', arguments: given, ...more });
+/** The item whose own texts have a text: those of the context may be of another item. */
+const item = (window, text) => window.locator('.decide').filter({ has: window.locator('h2, .fields, .hidden-note', { hasText: text }) });
+const decided = (run) => page.evaluate(async (id) => {
+  const { items } = await (await fetch(`/api/v1/runs/${id}/events`)).json();
+  return items.filter(({ type }) => type.endsWith('_DECIDED')).map(({ path, decision, arguments: edited, more }) => ({ path, decision, edited, more }));
+}, run);
+
+before(async () => {
+  project.import(waitingLog('first', { calls: [pay({ to: 'Ann', amount: 10 })] }));
+  browser = await launch();
+  page = await open(browser, await project.serve(0, '--no-work'));
+});
+after(async () => { await browser?.close(); await project.close(); });
+
+test('a new item before the selected one does not change what a key approves', async () => {
+  await page.to('/inbox', '.decide.selected');
+  project.import(waitingLog('urgent', { calls: [pay({ to: 'Zoe', amount: 9999 }, { expires: soon() })] }));
+  await page.evaluate(() => document.dispatchEvent(new Event('visibilitychange')));
+  await item(page, 'Zoe').waitFor();
+  assert.match(await page.locator('.decide').first().innerText(), /Zoe/, 'what expires first is on top');
+  assert.match(await page.locator('.decide.selected').innerText(), /Ann/);
+  await page.keyboard.press('a');
+  await item(page, 'Ann').waitFor({ state: 'detached' });
+  assert.equal((await decided('first')).length, 1);
+  assert.equal((await decided('urgent')).length, 0);
+  assert.equal(await page.locator('.decide.selected').count(), 0, 'no item is selected after it has left');
+  await page.keyboard.press('a');
+  assert.equal((await decided('urgent')).length, 0);
+});
+
+test('several calls of one tool are decided at once, with a result for each', async () => {
+  project.import(waitingLog('several', { calls: [pay({ to: 'Bo' }), pay({ to: 'Cy' }), { tool: 'mail', arguments: { to: 'Di' } }] }));
+  await page.to('/inbox', '.decide');
+  await item(page, 'Bo').getByLabel('Choose pay').check();
+  assert.equal(await item(page, 'Di').getByLabel('Choose mail').count(), 0, 'another tool cannot be chosen with it');
+  await item(page, 'Cy').getByLabel('Choose pay').check();
+  await accessible(page, 'the inbox with chosen items');
+  // Another person decides one of them, and this window does not learn of it.
+  await page.route(/\/stream|\/pending/, (route) => route.abort());
+  project.command('reject', 'several', 'Chat/0.1', '--reason', 'too much');
+  await page.getByRole('button', { name: 'Approve 2' }).click();
+  await item(page, 'Bo').locator('.note[role=status]').waitFor();
+  assert.match(await item(page, 'Cy').locator('.note.lost').innerText(), /rejected this[\s\S]*too much[\s\S]*was not recorded/);
+  await page.unroute(/\/stream|\/pending/);
+  assert.deepEqual((await decided('several')).map(({ path, decision }) => [path, decision]), [['Chat/0.1', 'rejected'], ['Chat/0.0', 'approved']]);
+});
+
+test('nothing of the arguments is folded when a person approves', async () => {
+  const deep = { order: { lines: [{ item: { name: 'Drill', parts: { hidden: 'deep inside' } } }] }, many: Array.from({ length: 150 }, (_, i) => `n${i}`) };
+  project.import(waitingLog('deep', { calls: [pay(deep)] }));
+  await page.to('/inbox', '.decide');
+  const asked = item(page, 'deep inside');
+  await asked.getByText('n149').waitFor();
+  await asked.getByRole('button', { name: /item/ }).click();
+  await asked.waitFor({ state: 'detached' });
+  const folded = item(page, 'n149');
+  await folded.getByRole('button', { name: 'Show 1 folded first' }).click();
+  await asked.waitFor();
+  assert.equal((await decided('deep')).length, 0);
+  await asked.getByRole('button', { name: 'Approve' }).click();
+  await asked.waitFor({ state: 'detached' });
+  assert.equal((await decided('deep')).length, 1);
+});
+
+test('hidden characters are marked beside the input', async () => {
+  project.import(waitingLog('bidi', { calls: [pay({ account: 'DE\u202e001\u202c', note: 'zero\u200bwidth' })] }));
+  await page.to('/inbox', '.decide');
+  const asked = item(page, 'zero');
+  await asked.getByRole('button', { name: 'Edit arguments' }).click();
+  await asked.locator('.hidden-note').first().waitFor();
+  assert.match(await asked.locator('.hidden-note').first().innerText(), /Hidden characters: .*⟨U\+202E⟩001⟨U\+202C⟩/);
+  assert.equal(await asked.locator('mark.hidden-char').count() >= 3, true);
+  await accessible(page, 'the form with hidden characters');
+});
+
+test('an expired request says so', async () => {
+  project.import(waitingLog('late', { calls: [pay({ to: 'Fay' }, { expires: 1_795_000_001_000_000 })] }));
+  await page.to('/inbox', '.decide');
+  await item(page, 'Fay').getByRole('button', { name: 'Approve' }).click();
+  assert.match(await item(page, 'Fay').locator('.note.lost').innerText(), /expired/);
+  assert.equal(await item(page, 'Fay').getByRole('button', { name: 'Approve' }).count(), 0);
+  assert.equal((await decided('late')).length, 0);
+});
+
+test('more of a limit is granted once, although two windows grant it', async () => {
+  project.import(waitingLog('limited', { tokens: 500 }));
+  await page.to('/inbox', '.decide');
+  const second = await page.context().newPage();
+  await second.route(/\/stream/, (route) => route.abort());
+  await second.goto(page.url());
+  const asked = 'More tokens?';
+  await item(second, asked).waitFor();
+  await item(page, asked).getByLabel('Grant more tokens').fill('700');
+  await item(page, asked).getByRole('button', { name: 'Grant' }).click();
+  await item(page, asked).waitFor({ state: 'detached' });
+  await item(second, asked).getByRole('button', { name: 'Grant' }).click();
+  assert.match(await item(second, asked).locator('.note.lost').innerText(), /granted this[\s\S]*was not recorded/);
+  await second.close();
+  assert.deepEqual((await decided('limited')).map(({ decision, more }) => [decision, more]), [['approved', { tokens: 700 }]]);
+  page.check();
+});
