@@ -18,7 +18,9 @@ use std::time::{Duration, Instant};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{Gate, Path as CallPath, Pending, PendingKind, Seq, Status};
-use positronic_core::store::{Durability, EventStore as _, PendingFilter, RunFilter, SqliteOptions, SqliteStore};
+use positronic_core::store::{
+    Durability, EventSearch, EventStore as _, PendingFilter, RunFilter, SqliteOptions, SqliteStore,
+};
 use positronic_core::testing::store_suite::{Sample, event};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -189,7 +191,7 @@ async fn lists() {
         .await;
     let found = || {
         let store = store.clone();
-        async move { store.search("order-9999", 10).await.unwrap().len() }
+        async move { store.search(&EventSearch::new("order-9999", 10)).await.unwrap().found.len() }
     };
     timed("a search that finds nothing", found).await;
 }

@@ -8,7 +8,7 @@
     clippy::indexing_slicing,
     clippy::panic,
     clippy::print_stdout,
-    reason = "in tests a panic is the message, and this one is read by who runs it"
+    reason = "in tests a panic is the message, and a person reads what this one prints"
 )]
 
 mod address;

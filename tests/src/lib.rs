@@ -36,11 +36,8 @@ pages! {
     restate: "docs/guide/restate.md",
     embedding: "docs/guide/embedding.md",
     serving: "docs/guide/serving.md",
-<<<<<<< HEAD
     webhooks: "docs/guide/webhooks.md",
-=======
     inspector: "docs/guide/inspector.md",
->>>>>>> 82e420f2 (Describe the inspector in the guide)
     monitoring: "docs/guide/monitoring.md",
     command_line: "docs/guide/command-line.md",
     models: "docs/guide/models.md",

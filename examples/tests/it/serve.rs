@@ -119,7 +119,7 @@ fn new_user_handles_a_support_case_in_the_browser_and_finds_the_decision_in_the_
     assert_eq!(decided["decision"]["by"], "ann");
     served.question(&run, "Survey/Ask/0.0");
 
-    // A restart logs nobody out, and the run waits on.
+    // Sessions and waits outlive a restart.
     let (cookie, address) = (served.cookie.clone(), served.address.clone());
     drop(served);
     let mut served = Served::listen(&store, &address);
@@ -175,14 +175,26 @@ fn interrupt_ends_streams_and_releases_the_runs() {
 fn address_of_other_machines_needs_tokens() {
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("runs.db");
-    let serve = || positronic(&store).args(["serve", "--listen", "0.0.0.0:0", "--no-work"]).output().unwrap();
+    let serve = || {
+        let refused = positronic(&store).args(["serve", "--listen", "0.0.0.0:0", "--no-work"]).output().unwrap();
+        assert_eq!(refused.status.code(), Some(2));
+        String::from_utf8(refused.stderr).unwrap()
+    };
 
-    let refused = serve();
+    let message = serve();
 
-    assert_eq!(refused.status.code(), Some(2));
-    let message = String::from_utf8(refused.stderr).unwrap();
-    assert!(message.contains("the store has no access tokens"), "{message}");
+    assert!(message.contains("the store has no valid access tokens"), "{message}");
     assert!(message.contains("token create NAME"), "{message}");
+    let create = |expires: &[&str]| {
+        let created = positronic(&store).args(["token", "create", "ann"]).args(expires).output().unwrap();
+        assert!(created.status.success(), "{created:?}");
+    };
+    create(&["--expires", "0s"]);
+    assert!(serve().contains("no valid access tokens"), "an expired token does not count");
+    create(&[]);
+    let mut served = Served::listen(&store, "0.0.0.0:0");
+    assert!(served.address.starts_with("127.0.0.1:"), "the printed URL works: {}", served.address);
+    served.log_in();
 }
 
 #[test]

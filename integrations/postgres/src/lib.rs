@@ -59,6 +59,7 @@
 //! as they are, but `U+0000`, which PostgreSQL cannot store, is written as `U+0001 U+0001`, and `U+0001` as
 //! `U+0001 U+0002`.
 
+mod address;
 mod append;
 mod blobs;
 mod changes;

@@ -52,45 +52,53 @@ pub(crate) type RunPlace = (i64, String);
 
 /// Returns the query that lists runs: each with its summary, its id and its start.
 pub(crate) fn runs(schema: &str, filter: &RunFilter, after: Option<&RunPlace>, most: Option<usize>) -> Statement {
-    let mut query = Select::new(format!("SELECT summary, run, started FROM {schema}.runs WHERE true"));
-    if let Some(prefix) = &filter.prefix {
-        let prefix = owned(prefix);
-        query.push(" AND run <= ").bind(format!("{prefix}{}", char::MAX));
-        query.push(" AND run >= ").bind(prefix);
-    }
-    if !filter.status.is_empty() {
-        let words: Vec<_> = filter.status.iter().map(|status| status.as_str()).collect();
-        query.push(" AND status = ANY (").bind(words).push(")");
-    }
-    if let Some(brain) = &filter.brain {
-        query.push(" AND brain = ").bind(owned(brain));
-    }
-    if let Some(user) = &filter.user {
-        query.push(" AND user_name = ").bind(owned(user));
-    }
-    if let Some(conversation) = &filter.conversation {
-        query.push(" AND conversation = ").bind(owned(conversation));
-    }
-    if filter.conversations {
-        query.push(" AND (conversation IS NOT NULL OR after IS NOT NULL)");
-    }
-    if let Some(since) = filter.since {
-        query.push(" AND at >= ").bind(since.0);
-    }
-    if let Some(before) = filter.before {
-        query.push(" AND at < ").bind(before.0);
-    }
-    if let Some(due) = filter.due {
-        query.push(" AND wake <= ").bind(due.0);
-    }
+    let mut query = Select::new(format!("SELECT r.summary, r.run, r.started FROM {schema}.runs r WHERE true"));
+    conditions(&mut query, schema, filter);
     if let Some((started, run)) = after {
-        query.push(" AND (started, run) < (").bind(*started).push(", ").bind(run.clone()).push(")");
+        query.push(" AND (r.started, r.run) < (").bind(*started).push(", ").bind(run.clone()).push(")");
     }
-    query.push(" ORDER BY started DESC, run DESC");
+    query.push(" ORDER BY r.started DESC, r.run DESC");
     if let Some(most) = most {
         query.push(" LIMIT ").bind(limit(most));
     }
     query.statement()
+}
+
+/// Adds the conditions of a filter on the table `r` of runs, without its place and limit.
+pub(crate) fn conditions(query: &mut Select, schema: &str, filter: &RunFilter) {
+    if let Some(prefix) = &filter.prefix {
+        let prefix = owned(prefix);
+        query.push(" AND r.run <= ").bind(format!("{prefix}{}", char::MAX));
+        query.push(" AND r.run >= ").bind(prefix);
+    }
+    if !filter.status.is_empty() {
+        let words: Vec<_> = filter.status.iter().map(|status| status.as_str()).collect();
+        query.push(" AND r.status = ANY (").bind(words).push(")");
+    }
+    if let Some(brain) = &filter.brain {
+        query.push(" AND r.brain = ").bind(owned(brain));
+    }
+    if let Some(user) = &filter.user {
+        query.push(" AND r.user_name = ").bind(owned(user));
+    }
+    if let Some(conversation) = &filter.conversation {
+        query.push(" AND r.conversation = ").bind(owned(conversation));
+    }
+    if filter.conversations {
+        query.push(" AND (r.conversation IS NOT NULL OR r.after IS NOT NULL)");
+    }
+    if filter.person {
+        query.push(format!(" AND r.key IN (SELECT key FROM {schema}.pending WHERE person)"));
+    }
+    if let Some(since) = filter.since {
+        query.push(" AND r.at >= ").bind(since.0);
+    }
+    if let Some(before) = filter.before {
+        query.push(" AND r.at < ").bind(before.0);
+    }
+    if let Some(due) = filter.due {
+        query.push(" AND r.wake <= ").bind(due.0);
+    }
 }
 
 /// Reads the place of a row in the list of runs.
@@ -113,11 +121,16 @@ pub(crate) fn pending(
     after: Option<&PendingPlace>,
     most: Option<usize>,
 ) -> Statement {
-    let sql = format!("SELECT at, run, since, call, brain, content FROM {schema}.pending WHERE true");
+    let sql = format!("SELECT at, run, since, call, brain, content FROM {schema}.pending p WHERE true");
     let mut query = Select::new(sql);
     if let Some(run) = &filter.run {
         let query = query.push(format!(" AND key = (SELECT key FROM {schema}.runs WHERE run = "));
         query.bind(owned(run.as_str())).push(")");
+    }
+    if let Some(user) = &filter.user {
+        let query =
+            query.push(format!(" AND EXISTS (SELECT FROM {schema}.runs r WHERE r.key = p.key AND r.user_name = "));
+        query.bind(owned(user)).push(")");
     }
     if filter.person {
         query.push(" AND person");

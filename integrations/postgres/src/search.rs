@@ -5,13 +5,15 @@
 
 use std::time::Duration;
 
-use positronic_core::record::RunId;
-use positronic_core::store::EventMatch;
+use positronic_core::record::{RunId, Timestamp};
+use positronic_core::store::{EventMatch, EventMatches, EventSearch, RunCursor, RunFilter};
 use sqlx_core::executor::Executor as _;
 use sqlx_postgres::PgConnection;
 
+use crate::append::owned;
 use crate::connections::{Select, get};
 use crate::failure::DbError;
+use crate::query::conditions;
 use crate::rows::{limit, seq};
 use crate::text::value;
 
@@ -20,29 +22,36 @@ pub(crate) const LIMIT: Duration = Duration::from_mins(10);
 /// How many candidates one statement returns at most.
 const PAGE: usize = 256;
 
-/// Finds up to `most` events whose line contains a text, ignoring case.
-pub(crate) async fn search(
-    db: &mut PgConnection,
-    schema: &str,
-    wanted: &str,
-    most: usize,
-) -> Result<Vec<EventMatch>, DbError> {
-    let wanted = wanted.to_lowercase();
+/// Finds events whose line contains a text, ignoring case.
+pub(crate) async fn search(db: &mut PgConnection, schema: &str, search: &EventSearch) -> Result<EventMatches, DbError> {
+    let wanted = search.text.to_lowercase();
     // JSON has an escape for this character, so that no line contains it.
     if wanted.contains('\0') {
-        return Ok(Vec::new());
+        return Ok(EventMatches::default());
     }
-    let pattern = pattern(&wanted);
-    let mut found = Vec::new();
-    let mut after: Option<(i64, String, i64)> = None;
     db.execute("BEGIN READ ONLY; SET LOCAL statement_timeout = '10min'").await?;
-    while found.len() < most {
-        let page = (most - found.len()).min(PAGE);
+    let capped = match search.scan {
+        Some(scan) => last_searched(db, schema, &search.runs, scan).await?,
+        None => None,
+    };
+    let pattern = pattern(&wanted);
+    let mut found: Vec<EventMatch> = Vec::new();
+    let mut after: Option<(i64, String, i64)> = None;
+    while found.len() < search.limit {
+        let page = (search.limit - found.len()).min(PAGE);
         let mut query = Select::new(format!(
             "SELECT r.run, e.seq, e.line, r.started FROM {schema}.runs r JOIN {schema}.events e ON e.key = r.key
              WHERE e.line ILIKE "
         ));
         query.bind(pattern.clone());
+        conditions(&mut query, schema, &search.runs);
+        if let Some(before) = &search.runs.after {
+            query.push(" AND (r.started, r.run) < (").bind(before.started.0);
+            query.push(", ").bind(owned(before.run.as_str())).push(")");
+        }
+        if let Some((started, run)) = &capped {
+            query.push(" AND (r.started, r.run) >= (").bind(*started).push(", ").bind(run.clone()).push(")");
+        }
         if let Some((started, run, seq)) = after.take() {
             query.push(" AND r.started <= ").bind(started).push(" AND ((r.started, r.run) < (").bind(started);
             query
@@ -62,15 +71,53 @@ pub(crate) async fn search(
             after = Some((get(&row, 3)?, run.clone(), number));
             // The server ignores the case of ASCII only.
             if wanted.is_ascii() || line.to_lowercase().contains(&wanted) {
-                found.push(EventMatch::new(RunId::from(value(run)), seq(number), line));
+                let run = RunId::from(value(run));
+                if search.once && found.last().is_some_and(|last| last.run == run) {
+                    continue;
+                }
+                found.push(EventMatch::new(run, seq(number), line));
             }
+        }
+        if search.once
+            && let (Some((_, run, number)), Some(last)) = (&mut after, found.last())
+            && owned(last.run.as_str()) == *run
+        {
+            // The rest of this run is not needed.
+            *number = i64::MAX;
         }
         if is_last {
             break;
         }
     }
     db.execute("COMMIT").await?;
-    Ok(found)
+    let capped = capped.map(|(started, run)| RunCursor { started: Timestamp(started), run: RunId::from(value(run)) });
+    Ok(EventMatches::new(found, capped))
+}
+
+/// Returns the last run that a search reads if it reads about `scan` events; `None` if that is all runs.
+async fn last_searched(
+    db: &mut PgConnection,
+    schema: &str,
+    runs: &RunFilter,
+    scan: usize,
+) -> Result<Option<(i64, String)>, DbError> {
+    let mut query =
+        Select::new("WITH sums AS (SELECT r.started, r.run, r.next, sum(r.next) OVER w AS total, greatest(".to_owned());
+    query.bind(limit(scan)).push(format!(", first_value(r.next) OVER w) AS most FROM {schema}.runs r WHERE true"));
+    conditions(&mut query, schema, runs);
+    if let Some(before) = &runs.after {
+        query.push(" AND (r.started, r.run) < (").bind(before.started.0);
+        query.push(", ").bind(owned(before.run.as_str())).push(")");
+    }
+    query.push(
+        " WINDOW w AS (ORDER BY r.started DESC, r.run DESC))
+         SELECT started, run, total <= most FROM sums WHERE total - next <= most ORDER BY total DESC LIMIT 2",
+    );
+    let rows = query.statement().fetch_all(&mut *db).await?;
+    match (rows.first(), rows.get(1)) {
+        (Some(beyond), Some(last)) if !get::<bool>(beyond, 2)? => Ok(Some((get(last, 0)?, get(last, 1)?))),
+        _ => Ok(None),
+    }
 }
 
 /// Returns the pattern for candidates: other letters than those of ASCII match anything.

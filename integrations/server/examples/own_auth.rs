@@ -40,7 +40,7 @@ impl Authenticate for Users {
         Box::pin(async move {
             Ok(user.map(|User(name)| match name.as_str() {
                 "boss" => Caller::user(name, [Scope::Read, Scope::Run, Scope::Decide, Scope::Operate]),
-                _ => Caller::user(name, [Scope::Read, Scope::Run, Scope::Decide]),
+                _ => Caller::user(name, [Scope::Read, Scope::Run]),
             }))
         })
     }

@@ -3,21 +3,25 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use axum::body::Bytes;
 use axum::http::Method;
+use axum::http::request::Parts;
 use positronic_core::record::Timestamp;
 use positronic_core::runner::Client;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
-use crate::auth::{Authenticate, Limits, StoredCallers};
+use crate::auth::{Authenticate, Caller, Limits, Question, StoredCallers};
 use crate::folds::Folds;
+use crate::forks::Forks;
 use crate::options::Options;
-use crate::problem::{FieldError, Problem, ProblemType};
+use crate::problem::{FieldError, Problem, ProblemType, Reporter};
 use crate::routes::{Body, Route, table};
+use crate::states::States;
 
 /// The largest number of invalid places that an answer lists.
 const MAX_ERRORS: usize = 20;
+/// From how many bytes on a body is not decoded where it would block other requests.
+pub(crate) const LARGE: usize = 64 << 10;
 /// The most characters of the text of an error.
 const MAX_ERROR: usize = 500;
 
@@ -31,6 +35,8 @@ pub(crate) struct App {
     pub(crate) limits: Limits,
     pub(crate) bodies: Bodies,
     pub(crate) folds: Folds,
+    pub(crate) states: States,
+    pub(crate) forks: Forks,
 }
 
 impl App {
@@ -43,14 +49,47 @@ impl App {
             }
         };
         let folds = Folds::new(client.clone(), options.prices.clone());
-        let limits = Limits::new(&options);
-        Self { client, authenticate, callers, limits, bodies: Bodies::of(&table()), folds, options }
+        let (limits, states, bodies) = (Limits::new(&options), States::new(client.clone()), Bodies::of(&table()));
+        Self { client, authenticate, callers, limits, bodies, folds, states, forks: Forks::default(), options }
+    }
+
+    /// Returns the writer of a request's problem documents.
+    pub(crate) fn reporter(&self, parts: &Parts) -> Reporter {
+        let known = parts.extensions.get::<Reporter>();
+        known.cloned().unwrap_or_else(|| Reporter { prefix: self.prefix(), request: "".into() })
+    }
+
+    /// Returns the path in front of that of the router.
+    pub(crate) fn prefix(&self) -> Arc<str> {
+        self.options.public_url.as_ref().map_or("", |url| url.path().trim_end_matches('/')).into()
+    }
+
+    /// Refuses a caller that may not start runs of a brain.
+    pub(crate) fn may_start(&self, caller: &Caller, brain: &str) -> Result<(), Problem> {
+        if caller.starts(brain) && (self.options.may_start)(caller, brain) {
+            return Ok(());
+        }
+        Err(Problem::new(ProblemType::NotAllowed).detail(format!("the caller may not start runs of `{brain}`")))
+    }
+
+    /// Refuses a caller that does not decide about an item.
+    pub(crate) fn may_decide(&self, caller: &Caller, question: &Question<'_>) -> Result<(), Problem> {
+        let decides = self.options.deciders.may_decide(caller, question);
+        decides.map_err(|reason| Problem::new(ProblemType::NotAnApprover).detail(reason))
     }
 
     /// Returns the current time.
     pub(crate) fn now(&self) -> Timestamp {
         self.client.now()
     }
+}
+
+/// Runs work that takes long where it does not block other requests.
+pub(crate) async fn off_the_executor<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Problem> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| Problem::new(ProblemType::Internal).detail(error))
 }
 
 /// The compiled schemas of the bodies, by route.
@@ -69,17 +108,13 @@ impl Bodies {
         Self(compiled.collect())
     }
 
-    /// Checks the body of a request to a route.
-    pub(crate) fn check(&self, route: &Route, body: &Bytes) -> Result<(), Problem> {
+    /// Decodes and checks the body of a request to a route.
+    pub(crate) fn read(&self, route: &Route, body: &[u8]) -> Result<Value, Problem> {
         let value: Value =
             serde_json::from_slice(body).map_err(|error| Problem::new(ProblemType::InvalidJson).detail(error))?;
-        match self.0.get(&(route.method.clone(), route.path)) {
-            Some(validator) => {
-                let errors = errors_of(validator, &value);
-                if errors.is_empty() { Ok(()) } else { Err(Problem::new(ProblemType::InvalidBody).errors(errors)) }
-            }
-            None => Ok(()),
-        }
+        let validator = self.0.get(&(route.method.clone(), route.path));
+        let errors = validator.map_or_else(Vec::new, |validator| errors_of(validator, &value));
+        if errors.is_empty() { Ok(value) } else { Err(Problem::new(ProblemType::InvalidBody).errors(errors)) }
     }
 }
 

@@ -15,8 +15,8 @@
 //! A request goes through these steps:
 //!
 //! ```text
-//! host ─▶ route (one table) ─▶ cross-site ─▶ caller ─▶ scope ─▶ rate ─▶ ownership ─▶ body ─▶ handler ─▶ JSON, events
-//!   └───────────┴──────────────────┴───────────┴─────────┴────────┴─────────┴──────────┴───────┴─▶ problem document
+//! host ─▶ route (one table) ─▶ accept, cross-site ─▶ caller ─▶ scope ─▶ rate ─▶ ownership ─▶ body ─▶ handler ─▶ JSON, events
+//!   └───────────┴──────────────────────┴───────────────┴─────────┴────────┴─────────┴──────────┴───────┴─▶ problem document
 //! ```
 //!
 //! The `routes` table has one entry per method and path: with its scope, its ownership, its schemas and its problems. The
@@ -28,23 +28,30 @@ mod auth;
 mod brains;
 mod cursor;
 mod folds;
+mod forks;
 mod openapi;
 mod options;
 mod problem;
 mod problem_page;
+mod redact;
 mod routes;
 mod serve;
 mod sse;
+mod states;
 mod time;
 #[cfg(feature = "ui")]
 mod ui;
 pub mod webhooks;
 
-pub use auth::{Authenticate, Caller, Login, Scope, Token, TokenError};
+pub use auth::{
+    Authenticate, Caller, DeciderPolicy, DeciderRule, Deciders, InvalidDeciderRule, InvalidIpRange, IpRange, Login,
+    Question, Scope, Token, TokenError,
+};
 pub use brains::{Brains, NoBrains};
 pub use openapi::openapi;
 pub use options::{Options, Shutdown};
 pub use problem::{FieldError, Problem, ProblemType};
+pub use redact::{REDACTED, redact_fields};
 pub use routes::router;
 pub use serve::Listener;
 pub use url::Url;

@@ -5,15 +5,20 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use positronic_core::record::PriceTable;
+use serde_json::Value;
 use tokio::sync::watch;
 use url::Url;
 
-use crate::auth::{Authenticate, Login};
+use crate::auth::{Authenticate, Caller, DeciderPolicy, Deciders, IpRange, Login};
 use crate::brains::{Brains, NoBrains};
+use crate::redact::Redact;
 use crate::webhooks::{Hooks, PrivateAddresses};
 
 /// Writes the text of a scrape.
 pub(crate) type MetricsText = Arc<dyn Fn() -> BoxFuture<'static, String> + Send + Sync>;
+
+/// Says whether a caller may start runs of a brain.
+pub(crate) type MayStart = Arc<dyn Fn(&Caller, &str) -> bool + Send + Sync>;
 
 /// Options of [`router`](crate::router).
 #[derive(Clone, typed_builder::TypedBuilder)]
@@ -41,6 +46,32 @@ pub struct Options {
     /// Further host names that requests may have; names of the loopback interface are always allowed.
     #[builder(default)]
     pub(crate) hosts: Vec<String>,
+    /// The proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` count; none by default.
+    #[builder(default)]
+    pub(crate) trusted_proxies: Vec<IpRange>,
+    /// The origins whose pages may use the API with a token, such as `https://app.example.org`; none by default.
+    #[builder(default)]
+    pub(crate) cors_origins: Vec<Url>,
+    /// Who decides a pending item, among the callers with the scope that it needs: all by default.
+    #[builder(
+        default = Arc::new(DeciderPolicy::default()),
+        setter(transform = |deciders: impl Deciders| Arc::new(deciders) as Arc<dyn Deciders>)
+    )]
+    pub(crate) deciders: Arc<dyn Deciders>,
+    /// Whether a caller with the scope to start runs may start those of the brain with this title: of all by default.
+    #[builder(
+        default = Arc::new(|_: &Caller, _: &str| true),
+        setter(transform = |may: impl Fn(&Caller, &str) -> bool + Send + Sync + 'static| Arc::new(may) as MayStart)
+    )]
+    pub(crate) may_start: MayStart,
+    /// Removes secrets from the JSON of every answer and every event of a stream, and leaves a mark such as
+    /// [`REDACTED`](crate::REDACTED) in their place; [`redact_fields`](crate::redact_fields) does it by the names of fields. It
+    /// gets the JSON of a whole answer. Downloads of files are not JSON and stay as they are.
+    #[builder(
+        default,
+        setter(transform = |redact: impl Fn(&mut Value) + Send + Sync + 'static| Some(Arc::new(redact) as Redact))
+    )]
+    pub(crate) redact: Option<Redact>,
     /// The prices of models, for the costs in timelines.
     #[builder(default, setter(transform = |prices: PriceTable| Some(Arc::new(prices))))]
     pub(crate) prices: Option<Arc<PriceTable>>,
@@ -61,6 +92,10 @@ pub struct Options {
     /// How many streams of events one caller may have open: 16 by default.
     #[builder(default = 16)]
     pub(crate) max_streams: usize,
+    /// How many connections a [`Listener`](crate::Listener) serves at once: 1024 by default, and a quarter of them from one
+    /// address.
+    #[builder(default = 1024)]
+    pub(crate) max_connections: usize,
     /// How many requests one caller may send per minute: 1200 by default.
     #[builder(default = 1200)]
     pub(crate) requests_per_minute: u32,

@@ -1,5 +1,7 @@
 //! Problem documents (RFC 9457): the answer to every request that is refused or fails.
 
+use std::sync::Arc;
+
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -59,6 +61,7 @@ problem_types! {
     ScopeMissing "scope-missing" 403 "The caller lacks a scope." "The token or the session does not have the scope that this route needs. `required` lists the scopes of which one is enough.";
     ReadOnly "read-only" 403 "The server is read-only." "This server only shows runs.";
     NotAllowed "not-allowed" 403 "The caller may not do this." "The caller has the scope, but not the right for this object.";
+    NotAnApprover "not-an-approver" 403 "The caller is not one who decides about this." "The caller may decide in general, but the policy of this server gives this decision to other people; `detail` tells why.";
     CrossSite "cross-site" 403 "The request comes from another site." "A browser may send requests that change something only from the page of this server itself.";
     NotFound "not-found" 404 "There is no such resource." "The URL has no resource, or the caller may not see it.";
     UnknownRun "unknown-run" 404 "There is no such run." "The store has no run with this id, or it belongs to another user.";
@@ -68,10 +71,11 @@ problem_types! {
     BeyondHead "beyond-head" 404 "The log has no such event." "The number is larger than that of the log's last event, or the event is of another kind.";
     UnknownWebhook "unknown-webhook" 404 "There is no such webhook or delivery." "The store has no outgoing webhook with this id, or no such delivery of it. `GET /api/v1/webhooks` lists them.";
     MethodNotAllowed "method-not-allowed" 405 "The method is not allowed here." "The resource exists, but not with this method; the header `Allow` lists its methods.";
+    NotAcceptable "not-acceptable" 406 "The resource has no form that the client accepts." "The header `Accept` excludes all media types of the resource, which `available` lists.";
     AlreadyDecided "already-decided" 409 "The call is already decided." "Another decision was recorded first. `decision` tells what was decided, by whom and when.";
     RunClosed "run-closed" 409 "The run has ended." "A run that has ended accepts no signals. Fork it to continue from an earlier event.";
     NotWaiting "not-waiting" 409 "The run does not wait for this." "The signal does not fit the current state of the run.";
-    CodeDiffers "code-differs" 409 "The code differs from that of the run." "The brain's code has changed since the run began, or this server does not have it.";
+    CodeDiffers "code-differs" 409 "The code differs from that of the run." "The brain's code has changed since the run began, so that the run or its fork could not continue, or this server does not have it. `differences` lists what is different.";
     Conflict "conflict" 409 "The resource has changed." "Another request changed the resource at the same time. Read it again and retry.";
     Expired "expired" 410 "The request has expired." "The time for a decision is over, and the call has its result.";
     PreconditionFailed "precondition-failed" 412 "The resource has changed." "The header `If-Match` names another version than the current one. Read the resource again.";
@@ -87,8 +91,8 @@ problem_types! {
     KeyReused "key-reused" 422 "The idempotency key was used for another request." "A key identifies one request. Retry with the same body, or use another key.";
     RateLimited "rate-limited" 429 "The caller sends too many requests." "Wait for as long as the header `Retry-After` says.";
     TooManyStreams "too-many-streams" 429 "The caller has too many open streams." "Close a stream before you open another one.";
-    Internal "internal" 500 "The server failed." "This is a bug in the server or in the code of a brain. The log of the server has the cause.";
-    StoreFailed "store-failed" 503 "The store is not available." "The store of the runs failed. The request may be retried.";
+    Internal "internal" 500 "The server failed." "This is a bug in the server or in the code of a brain. The log of the server has the cause, with the id of the request that `instance` gives.";
+    StoreFailed "store-failed" 503 "The store is not available." "The store of the runs failed. The request may be retried. The log of the server has the cause, with the id of the request that `instance` gives.";
     TimedOut "timed-out" 504 "The request took too long." "The request was abandoned. With an idempotency key it may be retried.";
 }
 
@@ -167,7 +171,13 @@ impl Problem {
         self.document_at("", None)
     }
 
-    /// Returns the document of a request with this id, to a router with this path in front of its own.
+    /// Returns whether the server is to blame: what happened is for its log and not for the client.
+    pub(crate) const fn is_failure(&self) -> bool {
+        self.kind.status() >= 500
+    }
+
+    /// Returns the document of a request with this id, to a router with this path in front of its own. It does not tell the
+    /// details of a failure, which may name files, addresses or data of others.
     pub(crate) fn document_at(&self, prefix: &str, request: Option<&str>) -> Value {
         let kind = self.kind;
         let mut document = json!({
@@ -176,7 +186,8 @@ impl Problem {
             "status": kind.status(),
         });
         if let Some(fields) = document.as_object_mut() {
-            fields.extend(self.detail.iter().map(|detail| ("detail".to_owned(), detail.as_str().into())));
+            let detail = self.detail.iter().filter(|_| !self.is_failure());
+            fields.extend(detail.map(|detail| ("detail".to_owned(), detail.as_str().into())));
             if !self.errors.is_empty() {
                 fields.insert("errors".to_owned(), json!(self.errors));
             }
@@ -185,6 +196,25 @@ impl Problem {
             fields.extend(self.fields.clone());
         }
         document
+    }
+}
+
+/// Writes the problem documents of a request: with its id, under which the log of the server has the details of a failure.
+#[derive(Debug, Clone)]
+pub(crate) struct Reporter {
+    /// The path in front of that of the router.
+    pub(crate) prefix: Arc<str>,
+    pub(crate) request: Arc<str>,
+}
+
+impl Reporter {
+    /// Returns the document of a problem, and logs a failure.
+    pub(crate) fn document(&self, problem: &Problem) -> Value {
+        if problem.is_failure() {
+            let (request, kind, cause) = (&*self.request, problem.kind.slug(), problem.detail.as_deref());
+            tracing::error!(request, kind, cause, "a request failed");
+        }
+        problem.document_at(&self.prefix, Some(&self.request))
     }
 }
 
@@ -222,7 +252,11 @@ impl From<StoreError> for Problem {
             StoreError::Conflict { .. } | StoreError::EntryChanged { .. } => ProblemType::Conflict,
             _ => ProblemType::Internal,
         };
-        Self::new(kind).detail(error)
+        match error {
+            // The keys of entries are not for clients.
+            StoreError::Conflict { .. } | StoreError::EntryChanged { .. } => Self::new(kind),
+            error => Self::new(kind).detail(error),
+        }
     }
 }
 

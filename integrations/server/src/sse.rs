@@ -1,22 +1,25 @@
-//! Server-sent events: streams that end on shutdown, when the caller's right expires or is revoked, and after `event: end`.
+//! Long answers, and server-sent events: they end on shutdown, when the caller's right expires or is revoked, and after
+//! `event: end`. Each takes one of the streams that a caller may have open.
 
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::body::{Body, Bytes};
 use axum::http::header::{CACHE_CONTROL, HeaderName};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode};
-pub(crate) use axum::response::sse::Event;
-use axum::response::sse::{KeepAlive, Sse};
+use axum::response::sse::{Event as Encoded, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
-use futures::stream::{Stream, StreamExt as _, once};
+use futures::stream::{Stream, StreamExt as _, once, unfold};
 use positronic_core::record::Seq;
+use positronic_core::store::StoreError;
 use serde::Serialize;
 
 use crate::app::App;
 use crate::auth::Caller;
-use crate::problem::{Problem, ProblemType};
+use crate::problem::{Problem, ProblemType, Reporter};
+use crate::redact::{Redact, redacted_text};
 use crate::routes::Call;
 
 /// How often a comment keeps an idle connection open.
@@ -36,14 +39,83 @@ pub(crate) fn last_seen(call: &Call, after: Option<u64>) -> Result<Option<Seq>, 
         .ok_or_else(|| Problem::new(ProblemType::InvalidQuery).detail("`Last-Event-ID` is not the number of an event"))
 }
 
+/// A server-sent event.
+#[derive(Debug, Default)]
+pub(crate) struct Event {
+    id: Option<Seq>,
+    name: &'static str,
+    data: String,
+}
+
+impl Event {
+    /// Creates an event of a type, with JSON as its data on one line.
+    pub(crate) fn new(name: &'static str, data: String) -> Self {
+        Self { id: None, name, data }
+    }
+
+    /// Sets the position to which it moves the client.
+    pub(crate) fn id(self, seq: Seq) -> Self {
+        Self { id: Some(seq), ..self }
+    }
+
+    fn encoded(self, redact: Option<&Redact>) -> Encoded {
+        let data = match redact {
+            Some(redact) => redacted_text(redact, &self.data),
+            None => self.data,
+        };
+        let event = Encoded::default().event(self.name).data(data);
+        match self.id {
+            Some(seq) => event.id(seq.to_string()),
+            None => event,
+        }
+    }
+}
+
 /// Answers with a stream of events.
 pub(crate) fn stream(call: &Call, events: impl Stream<Item = Event> + Send + 'static) -> Result<Response, Problem> {
+    let (over, redact) = (over(call)?, call.app.options.redact.clone());
+    let first = once(std::future::ready(Encoded::default().retry(RETRY + spread())));
+    let events = events.map(move |event| event.encoded(redact.as_ref()));
+    let events = first.chain(events).take_until(Box::pin(over)).map(Ok::<_, Infallible>);
+    let mut response = Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response();
+    let headers = response.headers_mut();
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
+    headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
+    Ok(response)
+}
+
+/// Answers with a long body of another media type. If the caller's right ends before the body does, the connection breaks off,
+/// so that the client does not take a part for the whole.
+pub(crate) fn body(
+    call: &Call,
+    chunks: impl Stream<Item = Result<Bytes, StoreError>> + Send + 'static,
+) -> Result<Body, Problem> {
+    let state = (Box::pin(over(call)?), Box::pin(chunks), call.reporter.clone(), false);
+    Ok(Body::from_stream(unfold(state, |(mut over, mut chunks, reporter, has_failed)| async move {
+        if has_failed {
+            return None;
+        }
+        let next = tokio::select! {
+            () = &mut over => Some(Err("the right to read has ended")),
+            next = chunks.next() => next.map(|chunk| chunk.map_err(|error| {
+                reporter.document(&error.into());
+                "the store has failed"
+            })),
+        };
+        let next = next?.map_err(std::io::Error::other);
+        let has_failed = next.is_err();
+        Some((next, (over, chunks, reporter, has_failed)))
+    })))
+}
+
+/// Counts a long answer, and waits until it must end.
+fn over(call: &Call) -> Result<impl Future<Output = ()> + Send + 'static + use<>, Problem> {
     let caller = call.caller()?;
     let permit = call.app.limits.stream(caller)?;
     let valid = caller.expiry().map(|expiry| expiry.since(call.app.now()));
     let shutdown = call.app.options.shutdown.clone();
     let revoked = revoked(Arc::clone(&call.app), call.parts.clone(), caller.clone());
-    let over = async move {
+    Ok(async move {
         let expired = async {
             match valid {
                 Some(valid) => tokio::time::sleep(valid).await,
@@ -56,14 +128,7 @@ pub(crate) fn stream(call: &Call, events: impl Stream<Item = Event> + Send + 'st
             () = shutdown.begun() => {}
         }
         drop(permit);
-    };
-    let first = once(std::future::ready(Event::default().retry(RETRY + spread())));
-    let events = first.chain(events).take_until(Box::pin(over)).map(Ok::<_, Infallible>);
-    let mut response = Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response();
-    let headers = response.headers_mut();
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
-    headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
-    Ok(response)
+    })
 }
 
 /// Waits until the request would no longer have the same caller with the same rights: its token was revoked, or its session
@@ -86,23 +151,19 @@ pub(crate) fn no_content() -> Response {
 }
 
 /// Creates an event with JSON as its data.
-pub(crate) fn event(name: &str, data: &impl Serialize) -> Event {
-    let event = Event::default().event(name);
-    // Values of this crate and the core can be encoded, on one line.
-    match serde_json::to_string(data) {
-        Ok(data) => event.data(data),
-        Err(_) => event,
-    }
+pub(crate) fn event(name: &'static str, data: &impl Serialize) -> Event {
+    // Values of this crate and the core can be encoded.
+    Event::new(name, serde_json::to_string(data).unwrap_or_default())
 }
 
 /// Creates the event after which the stream has no more.
 pub(crate) fn end() -> Event {
-    Event::default().event("end").data("{}")
+    Event::new("end", "{}".to_owned())
 }
 
 /// Creates the event for a stream that failed; the client connects again.
-pub(crate) fn failed(problem: &Problem) -> Event {
-    event("problem", &problem.document())
+pub(crate) fn failed(reporter: &Reporter, problem: &Problem) -> Event {
+    event("problem", &reporter.document(problem))
 }
 
 fn spread() -> Duration {

@@ -344,6 +344,19 @@ pub(crate) struct ServeArgs {
     /// URL under which clients reach the server, if another one is in front of it
     #[arg(long, value_name = "URL")]
     pub(crate) public_url: Option<positronic_server::Url>,
+    /// Address or range of a proxy in front, such as 10.0.0.0/8, whose X-Forwarded-For and X-Forwarded-Proto count; repeatable
+    #[arg(long, value_name = "CIDR")]
+    pub(crate) trusted_proxy: Vec<positronic_server::IpRange>,
+    /// Origin whose pages may use the API with a token, such as https://app.example.org; repeatable
+    #[arg(long, value_name = "ORIGIN", value_parser = origin)]
+    pub(crate) cors_origin: Vec<positronic_server::Url>,
+    /// Who decides, of those with the right to: names, or not-the-starter; TOOL= in front limits it to calls of a tool;
+    /// repeatable, and all must hold [default: all]
+    #[arg(long, value_name = "[TOOL=]WHO")]
+    pub(crate) deciders: Vec<positronic_server::DeciderRule>,
+    /// Field whose values the API and the page show as [redacted], at any depth; repeatable
+    #[arg(long, value_name = "FIELD")]
+    pub(crate) redact: Vec<String>,
     /// File with the inbound webhooks, as TOML or JSON [default: POSITRONIC_WEBHOOKS]
     #[arg(long, value_name = "FILE")]
     pub(crate) webhooks: Option<PathBuf>,
@@ -358,4 +371,16 @@ pub(crate) struct ServeArgs {
     /// Work only on the runs of this brain, or of one version of it; repeat it for several
     #[arg(long, value_name = "TITLE[@VERSION]", conflicts_with = "no_work")]
     pub(crate) brain: Vec<String>,
+}
+
+/// Parses an origin: a URL without a path.
+#[cfg(feature = "serve")]
+fn origin(text: &str) -> Result<positronic_server::Url, String> {
+    let url: positronic_server::Url =
+        text.parse().map_err(|_| "expected an origin such as https://app.example.org".to_owned())?;
+    if url.origin().is_tuple() && url.origin().ascii_serialization() == text.trim_end_matches('/') {
+        Ok(url)
+    } else {
+        Err("expected an origin such as https://app.example.org, without a path".to_owned())
+    }
 }

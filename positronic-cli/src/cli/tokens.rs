@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use positronic_server::Scope;
 
-use super::values::{name, time};
+use super::values::{age, name};
 
 #[derive(Debug, Args)]
 pub(crate) struct TokenArgs {
@@ -35,8 +35,11 @@ pub(crate) struct TokenCreateArgs {
     /// sees the runs of all users]
     #[arg(long, value_name = "NAME", value_parser = name)]
     pub(crate) user: Option<String>,
+    /// Title of a brain of which the holder may start runs; repeatable, or separated by commas [default: all brains]
+    #[arg(long, value_name = "TITLE", value_delimiter = ',', value_parser = name)]
+    pub(crate) brains: Vec<String>,
     /// Time until the token expires, such as 30d [default: never]
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = age)]
     pub(crate) expires: Option<Duration>,
     /// Write JSON
     #[arg(long)]

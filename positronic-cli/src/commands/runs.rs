@@ -1,18 +1,14 @@
 //! `positronic runs`: the runs of the store.
 
-use std::collections::HashSet;
 use std::io;
 
 use positronic_core::record::{RunSummary, Timestamp};
 use positronic_core::runner::{Client, Clock as _, SystemClock};
-use positronic_core::store::{RunFilter, RunPages, StoreError};
+use positronic_core::store::{EventSearch, RunFilter, RunPages, StoreError};
 
 use crate::app::{Failure, Project, ProjectStore, Ui, changed_runs, normal_title, unclaimed_runs};
 use crate::cli::{Exit, RunsArgs, earlier};
 use crate::render::{ShortIds, run_table, truncate};
-
-/// Maximum number of events of a search.
-const FOUND: usize = 10_000;
 
 pub(crate) async fn runs(project: Option<&Project>, args: &RunsArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let store = ProjectStore::open_to_read(ui).await?;
@@ -77,12 +73,15 @@ async fn listed(client: &Client, args: &RunsArgs, now: Timestamp) -> Result<Vec<
         filter.limit = Some(args.limit.get().saturating_add(1));
         return client.store().runs(&filter).await;
     };
-    let found = client.store().search(text, FOUND).await?;
-    let runs: HashSet<_> = found.into_iter().map(|found| found.run).collect();
+    let wanted = EventSearch::new(text, args.limit.get().saturating_add(1)).within(filter).once();
     let mut rows = Vec::new();
-    let mut pages = RunPages::new(client.store(), filter);
-    while let Some(page) = pages.next().await? {
-        rows.extend(page.into_iter().filter(|row| runs.contains(&row.run)));
+    for found in client.store().search(&wanted).await?.found {
+        match client.store().run(&found.run).await {
+            Ok(row) => rows.push(row),
+            // It was pruned meanwhile.
+            Err(StoreError::NoSuchRun { .. }) => {}
+            Err(error) => return Err(error),
+        }
     }
     Ok(rows)
 }

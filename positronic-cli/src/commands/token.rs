@@ -22,6 +22,7 @@ async fn create(args: &TokenCreateArgs, ui: &mut Ui) -> Result<Exit, Failure> {
         .subject(&args.subject)
         .user(args.user.clone())
         .scopes(args.scope.clone())
+        .brains(args.brains.clone())
         .created(now)
         .expires(args.expires.map(|left| now.after(left)))
         .build();
@@ -47,21 +48,23 @@ async fn list(args: &TokenListArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let tokens = Token::list(&store.client()).await?;
     let now = SystemClock.now();
     for token in &tokens {
-        let Token { id, subject, user, scopes, created, expires, .. } = token;
+        let Token { id, subject, user, scopes, brains, created, expires, .. } = token;
         if args.json {
             ui.json_line(&json!({
-                "id": id, "subject": subject, "user": user, "scopes": scopes, "created": created, "expires": expires,
+                "id": id, "subject": subject, "user": user, "scopes": scopes, "brains": brains, "created": created,
+                "expires": expires,
             }))?;
             continue;
         }
         let scopes = scopes.iter().map(|scope| scope.as_str()).collect::<Vec<_>>().join(",");
         let user = user.as_ref().map_or_else(|| "all users".to_owned(), |user| format!("user {user}"));
+        let brains = if brains.is_empty() { String::new() } else { format!("  starts {}", brains.join(", ")) };
         let expires = match expires {
             None => "never expires".to_owned(),
             Some(at) if *at <= now => "has expired".to_owned(),
             Some(at) => format!("expires {at}"),
         };
-        ui.row(&format!("{id}  {subject}  {scopes}  {user}  created {created}  {expires}"))?;
+        ui.row(&format!("{id}  {subject}  {scopes}  {user}{brains}  created {created}  {expires}"))?;
     }
     if tokens.is_empty() && !args.json {
         ui.notice(&format!(

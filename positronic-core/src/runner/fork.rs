@@ -164,6 +164,19 @@ impl Runner {
         self.resume(&new).await.map_err(|reason| ForkError::Resume { run: new, reason })
     }
 
+    /// Returns how the code of a run's brain differs from the code with which a fork after event `at` would have to continue.
+    /// `None` if the fork can continue or has ended, and if this runner does not know the brain.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::NoSuchRun`] if there is no such run; other variants if the store fails.
+    pub async fn fork_difference(&self, run: &RunId, at: Seq) -> Result<Option<String>, StoreError> {
+        let state = self.client().state_at(run, at).await?.0;
+        let open = state.root.as_deref().filter(|root| root.end.is_none());
+        let definition = open.and_then(|root| self.definition_of(&root.title));
+        Ok(open.zip(definition).and_then(|(root, definition)| migration(root, &definition).err()))
+    }
+
     /// Returns the last event after which a fork of a run can continue with this runner's code, if the run itself
     /// cannot ([`ResumeError::Changed`]): before the open iteration, within the last step, or before the last
     /// stage up to which the code matches. `None` if it matches nowhere, as after a new version of the brain, or

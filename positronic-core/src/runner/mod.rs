@@ -94,7 +94,7 @@ pub use server::Server;
 pub use signals::SignalError;
 pub use start::{Difference, StartError};
 pub use stop::ResumeError;
-pub use triggers::FireError;
+pub use triggers::{FireError, Firing};
 
 pub use crate::definition::UnknownAction;
 pub use crate::record::Busy;

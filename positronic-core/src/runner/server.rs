@@ -29,7 +29,7 @@ use super::resume_backoff::ResumeBackoffs;
 use super::resume_options::{Place, Places};
 use super::serve_event::{ClaimError, FindRunner, NoRunner, NotFired, ServeEvent};
 use super::trigger_backoffs::TriggerBackoffs;
-use super::{Client, ConversationError, FireError, ResumeError, RunHandle, Runner, Settled};
+use super::{Client, ConversationError, FireError, Firing, ResumeError, RunHandle, Runner, Settled};
 use crate::record::{RunId, RunSummary, Timer};
 use crate::store::StoreError;
 
@@ -367,7 +367,7 @@ impl<'a, F: FindRunner> Serving<'a, F> {
 }
 
 fn not_started(timer: &Timer, error: StoreError) -> FireError {
-    FireError::Start { trigger: timer.trigger.id.clone(), reason: Box::new(ConversationError::Store(error)) }
+    FireError::Start { firing: Firing::of(timer), reason: Box::new(ConversationError::Store(error)) }
 }
 
 impl<F> Server<F> {

@@ -8,43 +8,69 @@
 //! The two appends decide everything. Of several processes that see a due timer, the first starts the run, and the
 //! store refuses the others, because the timer has changed.
 
+use std::fmt;
+
 use serde_json::Value;
 
 use super::{Client, ConversationError, RunHandle, Runner, StartError};
-use crate::record::{Actor, Fired, SignalId, Start, Timer, TriggerId};
+use crate::record::{Actor, Fired, Scheduled, SignalId, Start, Timer, TriggerId};
 use crate::store::{StoreError, TimerFilter};
 
-/// The reason why a trigger does not fire now.
+/// What fires: a trigger, or the tick of a schedule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Firing {
+    /// A trigger.
+    Trigger(TriggerId),
+    /// A tick of a schedule.
+    Tick(Scheduled),
+}
+
+impl Firing {
+    /// Returns what a timer stands for.
+    pub(super) fn of(timer: &Timer) -> Self {
+        timer.scheduled.clone().map_or_else(|| Self::Trigger(timer.trigger.id.clone()), Self::Tick)
+    }
+}
+
+impl fmt::Display for Firing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Trigger(id) => write!(f, "the trigger `{id}`"),
+            Self::Tick(tick) => write!(f, "the tick {} of the schedule `{}`", tick.nominal, tick.schedule),
+        }
+    }
+}
+
+/// The reason why a trigger or a tick does not fire now.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FireError {
     /// The runner does not know the brain that it starts.
-    #[error(
-        "the trigger `{trigger}` starts the brain `{brain}`, which this runner does not know; add it with `.brain(…)`"
-    )]
+    #[error("{firing} starts the brain `{brain}`, which this runner does not know; add it with `.brain(…)`")]
     NoBrain {
-        /// The trigger.
-        trigger: TriggerId,
+        /// The trigger or the tick.
+        firing: Firing,
         /// The brain's title.
         brain: String,
     },
     /// The last run of its conversation has not ended; the trigger fires after it.
-    #[error("the trigger `{trigger}` waits for the end of the last run of its conversation")]
+    #[error("{firing} waits for the end of the last run of its conversation")]
     Busy {
         /// The trigger.
-        trigger: TriggerId,
+        firing: Firing,
     },
     /// It has fired elsewhere, or was deleted.
-    #[error("the trigger `{trigger}` has fired already, or was deleted")]
+    #[error("{firing} has fired already, or was deleted")]
     Gone {
-        /// The trigger.
-        trigger: TriggerId,
+        /// The trigger or the tick.
+        firing: Firing,
     },
     /// Its run could not be started.
-    #[error("the trigger `{trigger}` could not start its run: {reason}")]
+    #[error("{firing} could not start its run: {reason}")]
     Start {
-        /// The trigger.
-        trigger: TriggerId,
+        /// The trigger or the tick.
+        firing: Firing,
         /// The reason.
         reason: Box<ConversationError>,
     },
@@ -96,9 +122,10 @@ impl Runner {
             return self.fire_tick(timer, tick).await;
         }
         let Timer { trigger, brain, options, user, conversation, budget, origin, .. } = timer;
-        let id = || trigger.id.clone();
-        let definition =
-            self.definition_of(brain).ok_or_else(|| FireError::NoBrain { trigger: id(), brain: brain.to_string() })?;
+        let firing = || Firing::of(timer);
+        let definition = self
+            .definition_of(brain)
+            .ok_or_else(|| FireError::NoBrain { firing: firing(), brain: brain.to_string() })?;
         let options = options.clone();
         let because = Fired { trigger: trigger.clone(), origin: origin.clone() };
         let actor = Actor::builder().channel("trigger").build();
@@ -119,11 +146,11 @@ impl Runner {
         };
         match begun {
             Ok(Some(run)) => Ok(run),
-            Ok(None) => Err(FireError::Busy { trigger: id() }),
+            Ok(None) => Err(FireError::Busy { firing: firing() }),
             Err(ConversationError::Start(StartError::Store(StoreError::NotDue { .. }))) => {
-                Err(FireError::Gone { trigger: id() })
+                Err(FireError::Gone { firing: firing() })
             }
-            Err(reason) => Err(FireError::Start { trigger: id(), reason: Box::new(reason) }),
+            Err(reason) => Err(FireError::Start { firing: firing(), reason: Box::new(reason) }),
         }
     }
 }

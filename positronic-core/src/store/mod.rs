@@ -42,7 +42,10 @@ pub use lease::{Deferral, DueFilter, DueRun, Lease, REFUSALS};
 pub use mailbox::{DeliveryState, InboundWebhook, MailboxEntry, PostOutcome};
 pub use memory::MemoryStore;
 pub use pages::{PendingPages, RunPages};
-pub use query::{EventMatch, PendingCursor, PendingFilter, PendingItem, RunCursor, RunFilter, TimerFilter, TimerOwner};
+pub use query::{
+    EventMatch, EventMatches, EventSearch, PendingCursor, PendingFilter, PendingItem, RunCursor, RunFilter,
+    TimerFilter, TimerOwner,
+};
 /// The SQLite library of the embedded store, re-exported because a build can have only one `libsqlite3-sys`: it links
 /// the C library `sqlite3`.
 ///
@@ -69,7 +72,7 @@ pub use watchers::Watchers;
 /// use std::sync::{Arc, Weak};
 ///
 /// use positronic_core::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
-/// # use positronic_core::store::{EventMatch, Lease, MailboxEntry, InboundWebhook, PendingFilter, PostOutcome, RunFilter, SavedPrompts, Snapshot, PendingItem};
+/// # use positronic_core::store::{EventMatches, EventSearch, Lease, MailboxEntry, InboundWebhook, PendingFilter, PostOutcome, RunFilter, SavedPrompts, Snapshot, PendingItem};
 /// # use positronic_core::store::{Deferral, DueFilter, DueRun, Entry, EntryFilter, TimerFilter};
 /// use positronic_core::store::{BoxFuture, Append, EventStore, StoreError, Watcher};
 ///
@@ -92,7 +95,7 @@ pub use watchers::Watchers;
 /// #   fn run<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<RunSummary, StoreError>> { self.0.run(run) }
 /// #   fn runs<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunSummary>, StoreError>> { self.0.runs(filter) }
 /// #   fn pending<'a>(&'a self, filter: &'a PendingFilter) -> BoxFuture<'a, Result<Vec<PendingItem>, StoreError>> { self.0.pending(filter) }
-/// #   fn search<'a>(&'a self, text: &'a str, most: usize) -> BoxFuture<'a, Result<Vec<EventMatch>, StoreError>> { self.0.search(text, most) }
+/// #   fn search<'a>(&'a self, search: &'a EventSearch) -> BoxFuture<'a, Result<EventMatches, StoreError>> { self.0.search(search) }
 /// #   fn snapshot<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<Snapshot>, StoreError>> { self.0.snapshot(run) }
 /// #   fn saved_prompts<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<SavedPrompts>, StoreError>> { self.0.saved_prompts(run) }
 /// #   fn remove<'a>(&'a self, runs: &'a [RunId]) -> BoxFuture<'a, Result<usize, StoreError>> { self.0.remove(runs) }
@@ -180,12 +183,12 @@ pub trait EventStore: Send + Sync + 'static {
     /// Only errors of the store itself.
     fn pending<'a>(&'a self, filter: &'a PendingFilter) -> BoxFuture<'a, Result<Vec<PendingItem>, StoreError>>;
 
-    /// Finds up to `most` events whose JSON contains a text, ignoring case, newest run first.
+    /// Finds events whose JSON contains a text, ignoring case, newest run first.
     ///
     /// # Errors
     ///
     /// Only errors of the store itself.
-    fn search<'a>(&'a self, text: &'a str, most: usize) -> BoxFuture<'a, Result<Vec<EventMatch>, StoreError>>;
+    fn search<'a>(&'a self, search: &'a EventSearch) -> BoxFuture<'a, Result<EventMatches, StoreError>>;
 
     /// Returns the event by which a run accepted a signal, or `None`.
     ///

@@ -30,6 +30,9 @@ pub struct RunFilter {
     /// Only runs that belong to a conversation, or have its prompts as their history.
     #[builder(setter(!strip_option))]
     pub conversations: bool,
+    /// Only runs with a pending item for a person, as [`PendingFilter::person`].
+    #[builder(setter(!strip_option))]
+    pub person: bool,
     /// Only runs whose last event was appended at or after this time.
     pub since: Option<Timestamp>,
     /// Only runs whose last event was appended before this time.
@@ -65,7 +68,7 @@ impl PartialOrd for RunCursor {
 }
 
 impl RunFilter {
-    /// Returns whether a run matches, ignoring `limit`.
+    /// Returns whether a run matches, ignoring `limit`, and `person`, which a row does not tell.
     #[must_use]
     pub fn passes(&self, row: &RunSummary) -> bool {
         self.prefix.as_ref().is_none_or(|prefix| row.run.as_str().starts_with(prefix))
@@ -112,6 +115,9 @@ impl RunSummary {
 pub struct PendingFilter {
     /// Only items of this run.
     pub run: Option<RunId>,
+    /// Only items of runs of this user.
+    #[builder(setter(into))]
+    pub user: Option<String>,
     /// Only items that wait for a person: an approval, a higher limit, or a person's answer.
     #[builder(setter(!strip_option))]
     pub person: bool,
@@ -146,7 +152,7 @@ impl PendingItem {
 }
 
 impl PendingFilter {
-    /// Returns whether an item matches, ignoring `limit`.
+    /// Returns whether an item matches, ignoring `limit`, and `user`, which an item does not tell.
     #[must_use]
     pub fn passes(&self, item: &PendingItem) -> bool {
         let kind = &item.pending.kind;
@@ -225,6 +231,66 @@ pub struct PendingItem {
     pub at: Timestamp,
     /// The call, and its cause of waiting.
     pub pending: Pending,
+}
+
+/// A search for events by their text.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct EventSearch {
+    /// The text that the JSON of an event contains, in any case.
+    pub text: String,
+    /// Only events of these runs.
+    pub runs: RunFilter,
+    /// Only the first match of each run.
+    pub once: bool,
+    /// The largest number of matches.
+    pub limit: usize,
+    /// The search ends before the run with which it would have read more events than this, but not before the first run.
+    pub scan: Option<usize>,
+}
+
+impl EventSearch {
+    /// Creates a search in all runs with a largest number of matches.
+    #[must_use]
+    pub fn new(text: impl Into<String>, limit: usize) -> Self {
+        Self { text: text.into(), limit, ..Self::default() }
+    }
+
+    /// Searches only the runs that match a filter.
+    #[must_use]
+    pub fn within(self, runs: RunFilter) -> Self {
+        Self { runs, ..self }
+    }
+
+    /// Finds only the first match of each run.
+    #[must_use]
+    pub fn once(self) -> Self {
+        Self { once: true, ..self }
+    }
+
+    /// Sets about how many events may be read.
+    #[must_use]
+    pub fn scan(self, events: usize) -> Self {
+        Self { scan: Some(events), ..self }
+    }
+}
+
+/// What a search has found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct EventMatches {
+    /// The matches, newest run first.
+    pub found: Vec<EventMatch>,
+    /// The last searched run, if [`EventSearch::scan`] has ended the search: it continues after that run.
+    pub capped: Option<RunCursor>,
+}
+
+impl EventMatches {
+    /// Creates the outcome of a search.
+    #[must_use]
+    pub const fn new(found: Vec<EventMatch>, capped: Option<RunCursor>) -> Self {
+        Self { found, capped }
+    }
 }
 
 /// A search hit.

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use positronic_core::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
 use positronic_core::store::{
-    Append, BoxFuture, Deferral, DueFilter, DueRun, Entry, EntryFilter, EventMatch, EventStore, InboundWebhook, Lease,
-    MailboxEntry, MemoryStore, PendingFilter, PendingItem, PostOutcome, RunFilter, Snapshot, StoreError, TimerFilter,
-    Watcher,
+    Append, BoxFuture, Deferral, DueFilter, DueRun, Entry, EntryFilter, EventMatches, EventSearch, EventStore,
+    InboundWebhook, Lease, MailboxEntry, MemoryStore, PendingFilter, PendingItem, PostOutcome, RunFilter, Snapshot,
+    StoreError, TimerFilter, Watcher,
 };
 use tokio::sync::watch;
 
@@ -167,8 +167,8 @@ impl EventStore for Connection {
         Box::pin(self.read_from(self.store.pending(filter)))
     }
 
-    fn search<'a>(&'a self, text: &'a str, most: usize) -> BoxFuture<'a, Result<Vec<EventMatch>, StoreError>> {
-        Box::pin(self.read_from(self.store.search(text, most)))
+    fn search<'a>(&'a self, search: &'a EventSearch) -> BoxFuture<'a, Result<EventMatches, StoreError>> {
+        Box::pin(self.read_from(self.store.search(search)))
     }
 
     fn accepted<'a>(&'a self, run: &'a RunId, signal: &'a SignalId) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {

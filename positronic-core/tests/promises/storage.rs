@@ -14,8 +14,9 @@ use positronic_core::record::{
 };
 use positronic_core::runner::{Fork, Settled};
 use positronic_core::store::{
-    Append, BoxFuture, Deferral, DueFilter, DueRun, Entry, EntryFilter, EventMatch, EventStore, InboundWebhook, Lease,
-    PendingFilter, PendingItem, PostOutcome, RunFilter, SavedPrompts, Snapshot, StoreError, TimerFilter, Watcher,
+    Append, BoxFuture, Deferral, DueFilter, DueRun, Entry, EntryFilter, EventMatches, EventSearch, EventStore,
+    InboundWebhook, Lease, PendingFilter, PendingItem, PostOutcome, RunFilter, SavedPrompts, Snapshot, StoreError,
+    TimerFilter, Watcher,
 };
 
 use crate::bench::{Bench, by, run_id};
@@ -76,8 +77,8 @@ impl<S: EventStore> EventStore for Counting<S> {
         self.0.pending(filter)
     }
 
-    fn search<'a>(&'a self, text: &'a str, most: usize) -> BoxFuture<'a, Result<Vec<EventMatch>, StoreError>> {
-        self.0.search(text, most)
+    fn search<'a>(&'a self, search: &'a EventSearch) -> BoxFuture<'a, Result<EventMatches, StoreError>> {
+        self.0.search(search)
     }
 
     fn snapshot<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Option<Snapshot>, StoreError>> {

@@ -4,9 +4,9 @@ use std::sync::{Arc, Weak, mpsc};
 
 use positronic_core::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
 use positronic_core::store::{
-    Append, BoxFuture, Deferral, DueFilter, DueRun, Durability, Entry, EntryFilter, EventMatch, EventStore,
-    InboundWebhook, Lease, MailboxEntry, MemoryStore, PendingFilter, PendingItem, PostOutcome, RunFilter, SavedPrompts,
-    Snapshot, SqliteOptions, SqliteStore, StoreError, TimerFilter, Watcher,
+    Append, BoxFuture, Deferral, DueFilter, DueRun, Durability, Entry, EntryFilter, EventMatches, EventSearch,
+    EventStore, InboundWebhook, Lease, MailboxEntry, MemoryStore, PendingFilter, PendingItem, PostOutcome, RunFilter,
+    SavedPrompts, Snapshot, SqliteOptions, SqliteStore, StoreError, TimerFilter, Watcher,
 };
 use tempfile::TempDir;
 
@@ -121,8 +121,8 @@ impl EventStore for OnDisk {
         keep_clock_still(self.store.pending(filter))
     }
 
-    fn search<'a>(&'a self, text: &'a str, most: usize) -> BoxFuture<'a, Result<Vec<EventMatch>, StoreError>> {
-        keep_clock_still(self.store.search(text, most))
+    fn search<'a>(&'a self, search: &'a EventSearch) -> BoxFuture<'a, Result<EventMatches, StoreError>> {
+        keep_clock_still(self.store.search(search))
     }
 
     fn accepted<'a>(&'a self, run: &'a RunId, signal: &'a SignalId) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {

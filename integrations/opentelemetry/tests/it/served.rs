@@ -22,7 +22,7 @@ impl Authenticate for Header {
     fn authenticate<'a>(&'a self, request: &'a Parts) -> BoxFuture<'a, Result<Option<Caller>, Problem>> {
         let user = request.headers.get("x-caller").and_then(|value| value.to_str().ok());
         let caller = match user {
-            Some("nobody") => None,
+            Some("unknown") => None,
             Some(user) => Some(Caller::user(user, [Scope::Read])),
             None => Some(Caller::service("prometheus", [Scope::Read])),
         };
@@ -55,7 +55,7 @@ async fn metrics_are_for_callers_that_see_all_runs() {
     assert_eq!((status, media_type.as_str()), (StatusCode::OK, CONTENT_TYPE));
     assert!(text.contains("positronic_runs{status=\"waiting\"} 1\n"), "{text}");
     assert_eq!(get(options.clone(), &bench, Some("ann")).await.0, StatusCode::FORBIDDEN);
-    assert_eq!(get(options, &bench, Some("nobody")).await.0, StatusCode::UNAUTHORIZED);
+    assert_eq!(get(options, &bench, Some("unknown")).await.0, StatusCode::UNAUTHORIZED);
     let without = Options::builder().authenticate(Header).build();
     assert_eq!(get(without, &bench, None).await.0, StatusCode::NOT_FOUND);
 }

@@ -7,8 +7,8 @@ use positronic_core::record::{
     WaitSpec,
 };
 use positronic_core::store::{
-    DueFilter, EventStore as _, InboundWebhook, PendingFilter, PendingItem, PostOutcome, RunFilter, RunPages,
-    StoreError, TimerChange, TimerFilter, TimerOwner,
+    DueFilter, EventSearch, EventStore as _, InboundWebhook, PendingFilter, PendingItem, PostOutcome, RunFilter,
+    RunPages, StoreError, TimerChange, TimerFilter, TimerOwner,
 };
 use positronic_core::testing::store_suite::Sample;
 use positronic_postgres::PostgresStore;
@@ -98,8 +98,8 @@ async fn texts_with_any_character_come_back_unchanged() {
     ids.sort();
     ids.reverse();
     assert_eq!(listed, ids, "runs that start together are ordered by bytes");
-    assert_eq!(store.search("\0", 10).await.unwrap().len(), 0, "JSON has its own escape");
-    assert_eq!(store.search("\\u0000", 10).await.unwrap().len(), 6);
+    assert_eq!(store.search(&EventSearch::new("\0", 10)).await.unwrap().found.len(), 0, "JSON has its own escape");
+    assert_eq!(store.search(&EventSearch::new("\\u0000", 10)).await.unwrap().found.len(), 6);
 }
 
 #[tokio::test]

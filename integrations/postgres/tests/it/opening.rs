@@ -1,7 +1,7 @@
 //! Opening a store: its schema, its migrations, and what is refused.
 
 use positronic_core::record::{RunId, Seq};
-use positronic_core::store::{EventStore as _, RunFilter, StoreError};
+use positronic_core::store::{EventSearch, EventStore as _, RunFilter, StoreError};
 use positronic_core::testing::store_suite::Sample;
 use positronic_postgres::{PostgresOptions, PostgresStore};
 use sqlx_core::executor::Executor as _;
@@ -117,7 +117,7 @@ async fn search_uses_the_index_of_trigrams() {
     }
     _ = sample.appended(&store).await;
 
-    assert_eq!(store.search("iNVOICE 1234 FÜR", 5).await.unwrap().len(), 1);
+    assert_eq!(store.search(&EventSearch::new("iNVOICE 1234 FÜR", 5)).await.unwrap().found.len(), 1);
     // A sequential scan of so few rows is faster.
     db.execute("SET enable_seqscan = off").await.unwrap();
     let plan = "EXPLAIN SELECT line FROM events WHERE line ILIKE '%invoice 1234 %'";

@@ -6,7 +6,7 @@ use positronic_core::record::FileRef;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::app::App;
+use crate::app::{App, LARGE, off_the_executor};
 use crate::problem::{FieldError, Problem, ProblemType};
 
 /// The maximum bytes of a body with files: one file of the largest size that stores accept, in base 64.
@@ -42,7 +42,12 @@ impl App {
             let name = file.name.unwrap_or_else(|| "file".to_owned());
             stored.push(match (file.base64, file.url) {
                 (Some(base64), None) => {
-                    let bytes = STANDARD.decode(base64).map_err(|_| invalid("`base64` cannot be decoded"))?;
+                    let decoded = if base64.len() <= LARGE {
+                        STANDARD.decode(base64)
+                    } else {
+                        off_the_executor(move || STANDARD.decode(base64)).await?
+                    };
+                    let bytes = decoded.map_err(|_| invalid("`base64` cannot be decoded"))?;
                     self.client.put_file(name, file.media_type, bytes).await?
                 }
                 (None, Some(url)) if url.starts_with("https://") => FileRef::url(url, file.media_type).named(name),

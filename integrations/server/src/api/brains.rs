@@ -11,8 +11,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::items::List;
+use super::pending_items::Allowed;
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::{Caller, Scope};
 use crate::problem::{Problem, ProblemType};
 use crate::routes::{Call, Route, json};
 
@@ -41,6 +42,8 @@ struct BrainItem {
     /// The options of a start that names none.
     default_options: Value,
     stages: Vec<StageItem>,
+    /// Whether the caller may start runs of it.
+    start: Allowed,
     /// Figures of its last runs; only in the answer for one brain.
     #[serde(skip_serializing_if = "Option::is_none")]
     recent: Option<RecentRuns>,
@@ -68,15 +71,15 @@ struct RecentRuns {
 }
 
 async fn list(call: Call) -> Result<Response, Problem> {
-    let app = &call.app;
-    let items = app.options.brains.definitions().iter().map(|brain| item(app, brain, None)).collect();
+    let (app, caller) = (&call.app, call.caller()?);
+    let items = app.options.brains.definitions().iter().map(|brain| item(app, caller, brain, None)).collect();
     json(&List::whole(items))
 }
 
 async fn brain(call: Call) -> Result<Response, Problem> {
     let (app, definition) = (&call.app, call.app.brain(call.param("title")?)?);
     let recent = recent(app, call.caller()?, &definition.title).await?;
-    json(&item(app, &definition, Some(recent)))
+    json(&item(app, call.caller()?, &definition, Some(recent)))
 }
 
 impl App {
@@ -87,7 +90,7 @@ impl App {
     }
 }
 
-fn item(app: &App, brain: &BrainDefinition, recent: Option<RecentRuns>) -> BrainItem {
+fn item(app: &App, caller: &Caller, brain: &BrainDefinition, recent: Option<RecentRuns>) -> BrainItem {
     let stages = brain.stages.iter();
     BrainItem {
         title: brain.title.clone(),
@@ -99,6 +102,10 @@ fn item(app: &App, brain: &BrainDefinition, recent: Option<RecentRuns>) -> Brain
         stages: stages
             .map(|stage| StageItem { name: stage.name.clone(), kind: stage.body.kind().to_owned() })
             .collect(),
+        start: match (Allowed::to(app, caller, Scope::Run), app.may_start(caller, &brain.title)) {
+            (allowed, Err(_)) if allowed.allowed => Allowed::no(&"the caller may not start runs of this brain"),
+            (allowed, _) => allowed,
+        },
         recent,
     }
 }

@@ -1,8 +1,12 @@
 //! `/conversations`: lists them, and sends messages to them.
 
+use std::sync::Arc;
+
 use axum::response::Response;
+use positronic_core::definition::BrainDefinition;
 use positronic_core::record::{EventKind, RunId, RunSummary, Seq, UserMessage};
 use positronic_core::runner::RunHandle;
+use positronic_core::store::{RunCursor, RunFilter};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -10,18 +14,25 @@ use serde_json::Value;
 use super::attachments::{MAX_FILES_BODY, NewFile};
 use super::events::{EVENTS, Update, updates};
 use super::idempotency::Key;
-use super::items::{List, RunItem};
+use super::items::RunItem;
+use super::runs::page;
 use super::start::{conversation, of_conversation, user_for};
 use crate::app::App;
 use crate::auth::{Caller, Scope};
 use crate::problem::{Problem, ProblemType};
 use crate::routes::{Call, Route, created, json};
-use crate::sse;
+use crate::{cursor, sse};
+
+/// How many runs are read at once, and of one request at most.
+const CHUNK: usize = 100;
+const MAX_READ: usize = 2000;
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
-        Route::get("/api/v1/conversations", "List conversations, the latest first", list)
-            .returns::<List<ConversationItem>>(200),
+        Route::get("/api/v1/conversations", "List conversations, the one whose last run started last first", list)
+            .query::<ConversationsQuery>()
+            .returns::<ConversationList>(200)
+            .problems(&[ProblemType::BadCursor]),
         Route::get("/api/v1/conversations/{conversation}", "Read a conversation, with its runs", read)
             .returns::<ConversationDetail>(200)
             .problems(&[ProblemType::NotFound]),
@@ -33,6 +44,7 @@ pub(super) fn routes() -> Vec<Route> {
             .returns::<RunItem>(201)
             .streams()
             .problems(&[
+                ProblemType::NotAllowed,
                 ProblemType::NotFound,
                 ProblemType::UnknownBrain,
                 ProblemType::OptionsInvalid,
@@ -52,6 +64,26 @@ struct ConversationItem {
     /// The number of its runs.
     runs: usize,
     last: RunItem,
+}
+
+/// Which conversations to list.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+struct ConversationsQuery {
+    /// Continues a list.
+    cursor: Option<String>,
+    /// The number of items: 1 to 500, 50 by default.
+    limit: Option<usize>,
+}
+
+/// A page of conversations.
+#[derive(Serialize, JsonSchema)]
+struct ConversationList {
+    items: Vec<ConversationItem>,
+    /// The cursor of the next page; `null` at the end of the list.
+    next: Option<String>,
+    /// Whether the request has read as many runs as it may, before the end of the list: `next` continues it.
+    capped: bool,
 }
 
 /// A conversation.
@@ -82,18 +114,41 @@ struct NewMessage {
 }
 
 async fn list(call: Call) -> Result<Response, Problem> {
-    let (app, caller) = (&call.app, call.caller()?);
-    let mut items = Vec::new();
-    for known in app.client.conversations().await?.into_iter().filter(|known| caller.sees(&known.last)) {
-        let last = app.run_items(std::slice::from_ref(&known.last)).await?;
-        items.extend(last.into_iter().map(|last| ConversationItem {
-            id: known.id.clone(),
-            user: known.last.user.clone(),
-            runs: known.runs,
-            last,
-        }));
+    let ConversationsQuery { cursor, limit } = call.query()?;
+    let (app, caller, limit) = (&call.app, call.caller()?, page(limit)?);
+    let (store, wanted) = (app.client.store(), ("conversations", caller.only_user()));
+    let mut filter = RunFilter::builder().conversations(true).limit(CHUNK).build();
+    filter.user = caller.only_user().map(str::to_owned);
+    filter.after = cursor.map(|text| cursor::decode::<RunCursor>(&text, &wanted)).transpose()?;
+    let (mut items, mut next, mut read, mut capped) = (Vec::new(), None, 0, false);
+    'pages: loop {
+        let chunk = store.runs(&filter).await?;
+        let is_last = chunk.len() < CHUNK;
+        read += chunk.len();
+        for row in chunk {
+            if items.len() == limit {
+                next.clone_from(&filter.after);
+                break 'pages;
+            }
+            filter.after = Some(row.cursor());
+            let Some(id) = row.conversation.clone() else { continue };
+            // A conversation is listed at the place of its last run.
+            let runs = app.client.conversation(&id).await?;
+            if runs.first().is_some_and(|last| last.run == row.run) {
+                let last = app.run_items(std::slice::from_ref(&row)).await?;
+                let item = |last| ConversationItem { id: id.clone(), user: row.user.clone(), runs: runs.len(), last };
+                items.extend(last.into_iter().map(item));
+            }
+        }
+        if is_last {
+            break;
+        }
+        if read >= MAX_READ {
+            (next, capped) = (filter.after, true);
+            break;
+        }
     }
-    json(&List::whole(items))
+    json(&ConversationList { items, next: next.map(|place| cursor::encode(&place, &wanted)), capped })
 }
 
 async fn read(call: Call) -> Result<Response, Problem> {
@@ -111,69 +166,90 @@ async fn seen_runs(app: &App, caller: &Caller, id: &str) -> Result<Vec<RunSummar
 }
 
 async fn send(call: Call) -> Result<Response, Problem> {
-    let (app, caller, id) = (&call.app, call.caller()?, call.param("conversation")?);
-    let body: NewMessage = call.json()?;
-    let definition = app.brain(&body.brain)?;
+    let (app, id) = (&call.app, call.param("conversation")?);
+    let NewMessage { brain, text, files, options, user } = call.json()?;
+    let definition = app.brain(&brain)?;
+    app.may_start(call.caller()?, &brain)?;
     let key = Key::of(&call)?;
+    let message = UserMessage::new(text).files(app.stored_files(files).await?);
+    let said = say(&call, &key, id, Said { definition, options, user, message }).await?;
+    answer(&call, &said, &key).await
+}
+
+/// What a caller says in a conversation.
+pub(super) struct Said {
+    pub(super) definition: Arc<BrainDefinition>,
+    pub(super) options: Option<Value>,
+    pub(super) user: Option<String>,
+    pub(super) message: UserMessage,
+}
+
+/// Where a message was said.
+pub(super) struct SaidIn {
+    pub(super) run: RunId,
+    /// The event from which on the answer is followed.
+    from: Seq,
+    pub(super) is_replay: bool,
+}
+
+/// Sends a message to a conversation, once under its key.
+pub(super) async fn say(call: &Call, key: &Key, id: &str, said: Said) -> Result<SaidIn, Problem> {
+    let (app, caller, Said { definition, options, user, message }) = (&call.app, call.caller()?, said);
     let message_id = key.id(&format!("message\n{id}"));
     let rows = app.client.conversation(id).await?;
     if rows.first().is_some_and(|last| !caller.sees(last)) {
         return Err(ProblemType::NotFound.into());
     }
-    if let Some((run, from, is_same)) = find_message(app, rows.first(), &message_id, &body.text).await? {
-        if !is_same {
-            return Err(ProblemType::KeyReused.into());
-        }
-        return answer(&call, &run, from, &key, true).await;
+    if let Some((run, from, is_same)) = find_message(app, rows.first(), &message_id, &message).await? {
+        return if is_same { Ok(SaidIn { run, from, is_replay: true }) } else { Err(ProblemType::KeyReused.into()) };
     }
     // A conversation keeps its user: a message in the name of another one must not reach it.
     let user = match rows.first() {
-        Some(last) if body.user.is_some() && body.user != last.user => return Err(ProblemType::NotFound.into()),
+        Some(last) if user.is_some() && user != last.user => return Err(ProblemType::NotFound.into()),
         Some(last) => last.user.clone(),
-        None => user_for(caller, body.user)?,
+        None => user_for(caller, user)?,
     };
-    let options = body.options.unwrap_or_else(|| app.options.brains.default_options(&definition));
-    let files = app.stored_files(body.files).await?;
-    let message = UserMessage::new(body.text).id(message_id).files(files);
+    let options = options.unwrap_or_else(|| app.options.brains.default_options(&definition));
     let before = rows.first().map(|last| (last.run.clone(), last.next));
-    let conversation = conversation(&app.starter(&body.brain).await?, id, user).actor(call.actor()?);
+    let conversation = conversation(&app.starter(&definition.title).await?, id, user).actor(call.actor()?);
     let run: RunHandle<Value> =
-        conversation.send_definition(definition, options, message).await.map_err(of_conversation)?;
+        conversation.send_definition(definition, options, message.id(message_id)).await.map_err(of_conversation)?;
     let from = before.filter(|(last, _)| last == run.id()).map_or(Seq(0), |(_, next)| next);
-    answer(&call, run.id(), from, &key, false).await
+    Ok(SaidIn { run: run.id().clone(), from, is_replay: false })
 }
 
-/// Finds a message under an id in the last run of a conversation: the run, the number of its event, and whether the text is
-/// the same.
+/// Finds a message under an id in the last run of a conversation: the run, the number of its event, and whether text and files
+/// are the same.
 async fn find_message(
     app: &App,
     last: Option<&RunSummary>,
     id: &str,
-    said: &str,
+    said: &UserMessage,
 ) -> Result<Option<(RunId, Seq, bool)>, Problem> {
     let Some(last) = last else { return Ok(None) };
     let log = app.client.events(&last.run, Seq(0)).await?;
     Ok(log.iter().find_map(|event| match &event.kind {
         EventKind::BrainStart(begin) => {
             let opening = begin.start.as_ref()?.message.as_ref()?;
-            (opening.id.as_deref() == Some(id)).then(|| (last.run.clone(), event.seq, opening.text == said))
+            (opening.id.as_deref() == Some(id))
+                .then(|| (last.run.clone(), event.seq, (&opening.text, &opening.files) == (&said.text, &said.files)))
         }
-        EventKind::LoopMessage { message_id: Some(known), text, .. } if known == id => {
-            Some((last.run.clone(), event.seq, text == said))
+        EventKind::LoopMessage { message_id: Some(known), text, files, .. } if known == id => {
+            Some((last.run.clone(), event.seq, (text, files) == (&said.text, &said.files)))
         }
         _ => None,
     }))
 }
 
 /// Answers with the run, or follows it from an event on.
-async fn answer(call: &Call, run: &RunId, from: Seq, key: &Key, is_replay: bool) -> Result<Response, Problem> {
+async fn answer(call: &Call, said: &SaidIn, key: &Key) -> Result<Response, Problem> {
     use futures::StreamExt as _;
+    let SaidIn { run, from, is_replay } = said;
     if call.accepts(EVENTS) {
-        let events = updates(&call.app.client, run, from).map(|update| match update {
-            Update::Event(event) => sse::Event::default()
-                .id(event.seq.to_string())
-                .event(event.kind.name())
-                .data(event.to_json().unwrap_or_default()),
+        let events = updates(call, run, *from).map(|update| match update {
+            Update::Event(event) => {
+                sse::Event::new(event.kind.name(), event.to_json().unwrap_or_default()).id(event.seq)
+            }
             Update::Other(event) => event,
         });
         return sse::stream(call, events);
@@ -181,6 +257,6 @@ async fn answer(call: &Call, run: &RunId, from: Seq, key: &Key, is_replay: bool)
     let row = call.app.client.store().run(run).await?;
     let item = call.app.run_items(&[row]).await?.into_iter().next();
     let mut response = created(&format!("../../runs/{run}"), &item)?;
-    key.mark(&mut response, is_replay);
+    key.mark(&mut response, *is_replay);
     Ok(response)
 }

@@ -2,7 +2,7 @@
 
 use axum::response::Response;
 use positronic_core::record::{
-    Amounts, Path, Pending, PendingKind, RunId, RunSummary, Seq, Signal, SignalId, SignalKind, WaitSpec,
+    Amounts, EventKind, Path, Pending, PendingKind, RunId, RunSummary, Seq, Signal, SignalId, SignalKind, WaitSpec,
 };
 use positronic_core::runner::SignalError;
 use positronic_core::store::PendingFilter;
@@ -16,8 +16,9 @@ use super::pending_items::{arguments_schema, question_id};
 use super::questions::DecisionItem;
 use super::signals::has_same_content;
 use crate::app::{App, errors_of};
-use crate::auth::Scope;
+use crate::auth::{Question, Scope};
 use crate::problem::{FieldError, Problem, ProblemType};
+use crate::redact::restored;
 use crate::routes::{Call, Route, json};
 
 /// The most decisions of one request.
@@ -26,6 +27,7 @@ const MAX_DECISIONS: usize = 100;
 pub(super) fn routes() -> Vec<Route> {
     let problems = [
         ProblemType::UnknownCall,
+        ProblemType::NotAnApprover,
         ProblemType::AlreadyDecided,
         ProblemType::RunClosed,
         ProblemType::NotWaiting,
@@ -159,7 +161,7 @@ async fn many(call: Call) -> Result<Response, Problem> {
         return Err(Problem::new(ProblemType::InvalidBody).detail(detail));
     }
     let key = Key::of(&call)?;
-    let mut items = Vec::with_capacity(decisions.len());
+    let (mut items, mut are_replays) = (Vec::with_capacity(decisions.len()), !decisions.is_empty());
     for listed in decisions {
         let ListedDecision { run, id, approve, arguments, reject, reason, grant, reply, wait } = listed;
         let decision = NewDecision { approve, arguments, reject, reason, grant, reply, wait };
@@ -167,6 +169,7 @@ async fn many(call: Call) -> Result<Response, Problem> {
             Ok(row) => decide(&call, &row, &id, decision, &key).await,
             Err(problem) => Err(problem),
         };
+        are_replays &= matches!(decided, Ok((_, true)));
         items.push(match decided {
             Ok((decided, _)) => DecisionOutcome { run, id, status: 200, seq: Some(decided.seq), problem: None },
             Err(problem) => DecisionOutcome {
@@ -174,12 +177,12 @@ async fn many(call: Call) -> Result<Response, Problem> {
                 id,
                 status: problem.kind().status(),
                 seq: None,
-                problem: Some(problem.document()),
+                problem: Some(call.reporter.document(&problem)),
             },
         });
     }
     let mut response = json(&List::whole(items))?;
-    key.mark(&mut response, false);
+    key.mark(&mut response, are_replays);
     Ok(response)
 }
 
@@ -200,14 +203,27 @@ async fn decide(
         let Some(seq) = app.client.store().accepted(run, &signal_id).await? else {
             return Err(app.why_not_pending(run, id).await);
         };
-        let events = app.client.store().read(run, seq, 1).await?;
-        let is_same = events.first().is_some_and(|event| has_same_content(event, &as_signal(decision, &event.path)));
+        let log = app.client.events(run, Seq(0)).await?;
+        let is_same = log.get(seq.index()).is_some_and(|event| {
+            let proposed = log.iter().find_map(|before| match &before.kind {
+                EventKind::LoopToolCall(call) if before.path == event.path => Some(&*call.arguments),
+                _ => None,
+            });
+            let is_edited = decision.arguments.as_ref().is_some_and(|given| Some(given) != proposed);
+            has_same_content(event, &as_signal(decision, &event.path), is_edited)
+        });
         return if is_same { Ok((decided(app, run, seq).await?, true)) } else { Err(ProblemType::KeyReused.into()) };
     };
     let pending = &item.pending;
     let needed = needed(pending, decision.wait);
     if !call.caller()?.may(needed) {
         return Err(Problem::new(ProblemType::ScopeMissing).field("required", [needed]));
+    }
+    let state = app.client.state(run).await?;
+    app.may_decide(call.caller()?, &Question::of(run, &state, pending))?;
+    let mut decision = decision;
+    if let Some(redact) = &app.options.redact {
+        decision.arguments = decision.arguments.map(|edited| restored(redact, &pending.arguments, edited));
     }
     let kind = signal_kind(pending, decision)?;
     let signal = Signal { id: signal_id, actor: call.actor()?, kind };

@@ -13,6 +13,7 @@ use serde_json::{Value, json as json_of};
 use super::items::{RunItem, value};
 use crate::app::App;
 use crate::problem::{Problem, ProblemType};
+use crate::redact::{Redact, redacted};
 use crate::routes::{Call, Route, json};
 
 /// The maximum characters of a text of a row.
@@ -107,7 +108,8 @@ async fn sides(app: &App, run: &RunId) -> Result<(Vec<(Place, Side)>, Value), Pr
     let fold = shared.lock().await;
     let timeline = &fold.timeline;
     let mut counts: HashMap<(String, &'static str), usize> = HashMap::new();
-    let mut sides: Vec<_> = timeline.nodes().filter_map(|node| Some((node, side(node)?))).collect();
+    let mut sides: Vec<_> =
+        timeline.nodes().filter_map(|node| Some((node, side(node, app.options.redact.as_ref())?))).collect();
     sides.sort_by_key(|(node, _)| (node.seq, node.id));
     let sides = sides.into_iter().map(|(node, (kind, side))| {
         let count = counts.entry((node.path.to_string(), kind)).or_default();
@@ -130,7 +132,7 @@ fn totals(timeline: &Timeline) -> Value {
     })
 }
 
-fn side(node: &Node) -> Option<(&'static str, Side)> {
+fn side(node: &Node, redact: Option<&Redact>) -> Option<(&'static str, Side)> {
     let mut side =
         Side { seq: node.seq.0, status: value(&node.status), tool: None, arguments: None, text: String::new() };
     let kind = match &node.kind {
@@ -150,7 +152,8 @@ fn side(node: &Node) -> Option<(&'static str, Side)> {
         NodeKind::Call(call) => {
             side.tool = Some(call.tool.clone());
             side.arguments = Some(call.edited().cloned().unwrap_or_else(|| Value::clone(&call.arguments)));
-            side.text = call.result.as_ref().map(result_text).unwrap_or_default();
+            let result = call.result.as_ref().map(|result| redacted(redact, result));
+            side.text = result.as_ref().map(result_text).unwrap_or_default();
             "call"
         }
         _ => return None,

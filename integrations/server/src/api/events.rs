@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::body::{Body, Bytes};
+use axum::body::Bytes;
 use axum::http::HeaderValue;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
@@ -18,6 +18,7 @@ use serde_json::{Value, json as value};
 use super::items::head;
 use super::runs::page;
 use crate::problem::{Problem, ProblemType};
+use crate::redact::{Redact, redacted_text};
 use crate::routes::{Call, Route, json};
 use crate::{cursor, sse};
 
@@ -87,15 +88,17 @@ struct Selection {
     types: Option<Vec<String>>,
     path: Option<Path>,
     text: Option<String>,
+    redact: Option<Redact>,
 }
 
 impl Selection {
-    fn of(query: &EventsQuery) -> Result<Self, Problem> {
+    fn of(query: &EventsQuery, redact: Option<Redact>) -> Result<Self, Problem> {
         let path = query.path.as_deref().map(Path::parse).transpose();
         Ok(Self {
             types: query.r#type.as_ref().map(|types| types.split(',').map(str::to_owned).collect()),
             path: path.map_err(|error| Problem::new(ProblemType::InvalidQuery).detail(error))?,
             text: query.q.as_ref().map(|text| text.to_lowercase()),
+            redact,
         })
     }
 
@@ -103,14 +106,18 @@ impl Selection {
     fn line(&self, event: &Event) -> Option<String> {
         let fits = self.types.as_ref().is_none_or(|types| types.iter().any(|name| name == event.kind.name()))
             && self.path.as_ref().is_none_or(|path| event.path.is_within(path));
-        let line = fits.then(|| event.to_json().ok()).flatten()?;
+        let mut line = fits.then(|| event.to_json().ok()).flatten()?;
+        if let Some(redact) = &self.redact {
+            // A search must not find secrets.
+            line = redacted_text(redact, &line);
+        }
         self.text.as_ref().is_none_or(|text| line.to_lowercase().contains(text)).then_some(line)
     }
 }
 
 async fn events(call: Call) -> Result<Response, Problem> {
     let query: EventsQuery = call.query()?;
-    let selection = Selection::of(&query)?;
+    let selection = Selection::of(&query, call.app.options.redact.clone())?;
     if call.accepts(EVENTS) {
         return follow(&call, query.after, selection);
     }
@@ -118,7 +125,7 @@ async fn events(call: Call) -> Result<Response, Problem> {
     if call.accepts(LINES) {
         let last = query.before.map_or(call.run()?.next, Seq).min(call.run()?.next);
         let lines = lines(call.app.client.clone(), run, first, last, selection);
-        let mut response = Body::from_stream(lines).into_response();
+        let mut response = sse::body(&call, lines)?.into_response();
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(LINES));
         return Ok(response);
     }
@@ -207,11 +214,11 @@ fn follow(call: &Call, after: Option<u64>, selection: Selection) -> Result<Respo
     if row.status.is_over() && from >= row.next {
         return Ok(sse::no_content());
     }
-    let events = updates(&call.app.client, &row.run, from).map(move |update| match update {
+    let events = updates(call, &row.run, from).map(move |update| match update {
         Update::Event(event) => match selection.line(&event) {
-            Some(line) => sse::Event::default().id(event.seq.to_string()).event(event.kind.name()).data(line),
+            Some(line) => sse::Event::new(event.kind.name(), line).id(event.seq),
             // The position moves on, so that a reconnect does not read it again.
-            None => sse::Event::default().id(event.seq.to_string()).event("skipped").data("{}"),
+            None => sse::Event::new("skipped", "{}".to_owned()).id(event.seq),
         },
         Update::Other(event) => event,
     });
@@ -225,14 +232,15 @@ pub(super) enum Update {
 }
 
 /// Follows a run: its events, and deltas, settled states and the end as server-sent events.
-pub(super) fn updates(client: &Client, run: &RunId, from: Seq) -> impl Stream<Item = Update> + Send + use<> {
-    client.follow(run, from).flat_map(|update| {
+pub(super) fn updates(call: &Call, run: &RunId, from: Seq) -> impl Stream<Item = Update> + Send + use<> {
+    let reporter = call.reporter.clone();
+    call.app.client.follow(run, from).flat_map(move |update| {
         let updates = match update {
             Ok(RunUpdate::Event(event)) => vec![Update::Event(event)],
             Ok(RunUpdate::Delta(delta)) => vec![Update::Other(sse::event("delta", &delta))],
             Ok(RunUpdate::Settled(settled)) => settled_updates(&settled),
             Ok(_) => Vec::new(),
-            Err(error) => vec![Update::Other(sse::failed(&error.into()))],
+            Err(error) => vec![Update::Other(sse::failed(&reporter, &error.into()))],
         };
         futures::stream::iter(updates)
     })

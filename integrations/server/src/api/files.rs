@@ -1,7 +1,8 @@
 //! `/runs/{run}/files`: the files of a run.
 
+use axum::body::Bytes;
 use axum::http::HeaderValue;
-use axum::http::header::{CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use axum::response::{IntoResponse as _, Response};
 use positronic_core::projection::RunFile;
 use positronic_core::record::FileLocation;
@@ -13,14 +14,15 @@ use super::items::{List, value};
 use super::state::immutable;
 use crate::problem::{Problem, ProblemType};
 use crate::routes::{Call, Route, json};
+use crate::sse;
 use crate::time::Time;
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("/api/v1/runs/{run}/files", "List the files of a run", list).returns::<List<FileItem>>(200),
         Route::get("/api/v1/runs/{run}/files/{sha256}", "Download a file of a run", download)
-            .returns_text(200, "application/octet-stream")
-            .problems(&[ProblemType::NotFound]),
+            .returns_text(200, "*/*")
+            .problems(&[ProblemType::NotFound, ProblemType::TooManyStreams]),
     ]
 }
 
@@ -75,7 +77,10 @@ async fn download(call: Call) -> Result<Response, Problem> {
     let file = files.iter().map(|file| &file.file).find(|file| file.blob() == Some(hash));
     let file = file.ok_or(ProblemType::NotFound)?;
     let bytes = client.blob(hash).await?.ok_or(ProblemType::NotFound)?;
-    let mut response = bytes.into_response();
+    let size = bytes.len();
+    let chunks = futures::stream::iter([Ok(Bytes::from(bytes))]);
+    let mut response = sse::body(&call, chunks)?.into_response();
+    response.headers_mut().insert(CONTENT_LENGTH, size.into());
     let headers = response.headers_mut();
     let media_type = HeaderValue::try_from(&file.media_type);
     headers.insert(CONTENT_TYPE, media_type.unwrap_or(HeaderValue::from_static("application/octet-stream")));

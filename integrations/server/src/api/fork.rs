@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use axum::response::Response;
 use indexmap::IndexMap;
-use positronic_core::record::{Event, EventKind, Overrides, Path, RunId, RunSummary, Seq, ToolResult};
+use positronic_core::machine::{RunState, pending};
+use positronic_core::record::{
+    Decision, Event, EventKind, Overrides, Path, Pending, RunId, RunSummary, Seq, ToolResult,
+};
 use positronic_core::runner::{Fork, ForkError};
 use positronic_core::store::StoreError;
 use schemars::JsonSchema;
@@ -13,14 +16,21 @@ use serde_json::Value;
 
 use super::idempotency::Key;
 use super::items::{RunItem, head};
+use super::signals::code_differs;
 use crate::app::App;
-use crate::auth::Scope;
+use crate::auth::{Caller, Question, Scope};
 use crate::problem::{FieldError, Problem, ProblemType};
 use crate::routes::{Call, Route, created, json};
 
 pub(super) fn routes() -> Vec<Route> {
-    let problems =
-        [ProblemType::BeyondHead, ProblemType::OptionsInvalid, ProblemType::Unprocessable, ProblemType::CodeDiffers];
+    let problems = [
+        ProblemType::NotAllowed,
+        ProblemType::NotAnApprover,
+        ProblemType::BeyondHead,
+        ProblemType::OptionsInvalid,
+        ProblemType::Unprocessable,
+        ProblemType::CodeDiffers,
+    ];
     vec![
         Route::get("/api/v1/runs/{run}/fork", "List what a fork will run again", preview)
             .query::<PreviewQuery>()
@@ -194,6 +204,7 @@ async fn before(app: &App, run: &RunId, from: &str) -> Result<Seq, Problem> {
 async fn forked(call: &Call, at: Seq, changes: Changes) -> Result<Response, Problem> {
     let (app, row, key) = (&call.app, call.run()?, Key::of(call)?);
     let Changes { options, overrides, results } = changes;
+    app.may_start(call.caller()?, &row.brain)?;
     let mut fork = Fork::builder().actor(call.actor()?).overrides(overrides).build();
     let new = RunId::new(key.id(&format!("fork\n{}", row.run)));
     fork.run = Some(new.clone());
@@ -201,6 +212,17 @@ async fn forked(call: &Call, at: Seq, changes: Changes) -> Result<Response, Prob
     for (path, result) in results {
         let path = Path::parse(&path).map_err(|error| Problem::new(ProblemType::Unprocessable).detail(error))?;
         fork.results.insert(path, ToolResult::success(result));
+    }
+    let is_known = match app.client.store().run(&new).await {
+        Ok(_) => true,
+        Err(StoreError::NoSuchRun { .. }) => false,
+        Err(error) => return Err(error.into()),
+    };
+    if !is_known {
+        may_decide(call, row, at, &fork).await?;
+        if let Some(difference) = difference(app, row, at).await? {
+            return Err(code_differs(&difference));
+        }
     }
     let wanted = fork.clone();
     let is_replay = match app.client.fork(&row.run, at, fork).await {
@@ -215,6 +237,55 @@ async fn forked(call: &Call, at: Seq, changes: Changes) -> Result<Response, Prob
     let mut response = created(&format!("../{new}"), &app.run_items(&[forked]).await?.into_iter().next())?;
     key.mark(&mut response, is_replay);
     Ok(response)
+}
+
+/// Refuses a fork that decides in the place of other people: with results of calls that wait for them, or with an approval of
+/// theirs for a call that runs again.
+async fn may_decide(call: &Call, row: &RunSummary, at: Seq, fork: &Fork) -> Result<(), Problem> {
+    let (app, caller) = (&call.app, call.caller()?);
+    let at = app.client.fork_event(&row.run, at).await?;
+    let state = app.states.at(&row.run, at).await?;
+    let given = pending(&state).into_iter().filter(|pending| fork.results.contains_key(&pending.call));
+    for pending in given {
+        may_decide_item(app, caller, row, &state, &pending)?;
+    }
+    let log = app.client.events(&row.run, Seq(0)).await?;
+    for event in log.iter().take_while(|event| event.seq <= at) {
+        let is_approval = matches!(event.kind, EventKind::LoopApprovalDecided { decision: Decision::Approved, .. });
+        if !is_approval || state.call(&event.path).is_none_or(|call| call.result().is_some()) {
+            continue;
+        }
+        let before = app.states.at(&row.run, Seq(event.seq.0.saturating_sub(1))).await?;
+        for pending in pending(&before).iter().filter(|pending| pending.call == event.path) {
+            may_decide_item(app, caller, row, &before, pending)?;
+        }
+    }
+    Ok(())
+}
+
+fn may_decide_item(
+    app: &App,
+    caller: &Caller,
+    row: &RunSummary,
+    state: &RunState,
+    pending: &Pending,
+) -> Result<(), Problem> {
+    if pending.kind.is_for_person() && !caller.may(Scope::Decide) {
+        return Err(Problem::new(ProblemType::ScopeMissing).field("required", [Scope::Decide]));
+    }
+    app.may_decide(caller, &Question::of(&row.run, state, pending))
+}
+
+/// Returns how the code of this server differs from that with which the fork would have to continue.
+async fn difference(app: &App, row: &RunSummary, at: Seq) -> Result<Option<String>, Problem> {
+    if app.brain(&row.brain).is_err() {
+        return Ok(None);
+    }
+    let at = app.client.fork_event(&row.run, at).await?;
+    match app.options.brains.runner(&row.brain).await {
+        Ok(runner) => Ok(runner.fork_difference(&row.run, at).await?),
+        Err(_) => Ok(None),
+    }
 }
 
 /// Checks new options by the schema of the brain, if this server has it.

@@ -17,6 +17,7 @@ const MAX_KEY: usize = 255;
 /// The key of a request.
 pub(super) struct Key {
     key: String,
+    is_given: bool,
     subject: String,
 }
 
@@ -26,15 +27,20 @@ impl Key {
         let subject = subject(call.caller()?);
         let Some(header) = call.parts.headers.get(KEY) else {
             let key = crate::auth::secret().map_err(|error| Problem::new(ProblemType::Internal).detail(error))?;
-            return Ok(Self { key, subject });
+            return Ok(Self { key, is_given: false, subject });
         };
         // The draft's form is a quoted string.
         let key = header.to_str().unwrap_or_default().trim().trim_matches('"').to_owned();
         if (1..=MAX_KEY).contains(&key.len()) {
-            return Ok(Self { key, subject });
+            return Ok(Self { key, is_given: true, subject });
         }
         Err(Problem::new(ProblemType::InvalidBody)
             .detail(format!("`Idempotency-Key`: expected 1 to {MAX_KEY} characters")))
+    }
+
+    /// Returns whether the client has sent it.
+    pub(super) const fn is_given(&self) -> bool {
+        self.is_given
     }
 
     /// Returns the id of what the request creates: a UUID (version 8) of the caller, the key and the place. A key of one

@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 use super::items::RunItem;
 use crate::app::App;
 use crate::auth::Caller;
-use crate::problem::{Problem, ProblemType};
+use crate::problem::{Problem, ProblemType, Reporter};
 use crate::routes::{Call, Route};
 use crate::sse;
 
@@ -48,6 +48,7 @@ impl Watcher for Changes {
 struct Rows {
     app: Arc<App>,
     caller: Caller,
+    reporter: Reporter,
     changes: Arc<Changes>,
     /// The number of the next event of each run that was sent.
     sent: HashMap<RunId, Seq>,
@@ -57,7 +58,13 @@ async fn stream(call: Call) -> Result<Response, Problem> {
     let changes = Arc::<Changes>::default();
     let watcher: Arc<dyn Watcher> = Arc::clone(&changes) as Arc<dyn Watcher>;
     call.app.client.store().watch(None, Arc::downgrade(&watcher) as Weak<dyn Watcher>);
-    let rows = Rows { app: Arc::clone(&call.app), caller: call.caller()?.clone(), changes, sent: HashMap::new() };
+    let rows = Rows {
+        app: Arc::clone(&call.app),
+        caller: call.caller()?.clone(),
+        reporter: call.reporter.clone(),
+        changes,
+        sent: HashMap::new(),
+    };
     let events = unfold(rows, |mut rows| async move {
         rows.changes.bell.notified().await;
         tokio::time::sleep(COLLECT).await;
@@ -75,7 +82,7 @@ impl Rows {
             match self.item(&run).await {
                 Ok(Some(item)) => events.push(sse::event("run", &item)),
                 Ok(None) => {}
-                Err(error) => events.push(sse::failed(&error.into())),
+                Err(error) => events.push(sse::failed(&self.reporter, &error.into())),
             }
         }
         events

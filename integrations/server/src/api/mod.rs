@@ -28,6 +28,7 @@ mod signals;
 mod start;
 mod state;
 mod timeline;
+mod trigger_key;
 mod webhooks;
 
 pub(crate) use pending_items::question_id;

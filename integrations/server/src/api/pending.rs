@@ -1,31 +1,28 @@
 //! `/pending`: what waits, in all runs.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use axum::response::Response;
-use positronic_core::record::{RunId, Status};
-use positronic_core::store::{
-    PendingCursor, PendingFilter, PendingItem as StoredItem, RunFilter, RunPages, StoreError,
-};
+use positronic_core::record::RunId;
+use positronic_core::store::{PendingCursor, PendingFilter, PendingItem as StoredItem};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use super::items::List;
 use super::pending_items::{Kind, PendingItem};
 use super::runs::page;
-use crate::app::App;
 use crate::cursor;
 use crate::problem::{Problem, ProblemType};
 use crate::routes::{Call, Route, json};
 
-/// How many items are read at once while the caller does not see some of them.
+/// How many items are read at once, and of one request at most, while `kind` drops some of them.
 const CHUNK: usize = 500;
+const MAX_READ: usize = 10_000;
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("/api/v1/pending", "List what waits for a person or a program, the oldest first", list)
             .query::<PendingQuery>()
-            .returns::<List<PendingItem>>(200)
+            .returns::<PendingList>(200)
             .problems(&[ProblemType::BadCursor, ProblemType::UnknownRun]),
     ]
 }
@@ -46,6 +43,16 @@ struct PendingQuery {
     limit: Option<usize>,
 }
 
+/// A page of pending items.
+#[derive(Serialize, JsonSchema)]
+struct PendingList {
+    items: Vec<PendingItem>,
+    /// The cursor of the next page; `null` at the end of the list.
+    next: Option<String>,
+    /// Whether the request has read as many items as it may, before the end of the list: `next` continues it.
+    capped: bool,
+}
+
 async fn list(call: Call) -> Result<Response, Problem> {
     let query: PendingQuery = call.query()?;
     let (app, caller) = (&call.app, call.caller()?);
@@ -62,19 +69,15 @@ async fn list(call: Call) -> Result<Response, Problem> {
     }
     let wanted = (&query.kind, &query.run);
     filter.after = query.cursor.as_ref().map(|text| cursor::decode::<PendingCursor>(text, &wanted)).transpose()?;
-    let (mut items, mut more) = (Vec::<StoredItem>::new(), false);
-    let own = match caller.only_user() {
-        Some(user) if filter.run.is_none() => Some(open_runs(app, user).await?),
-        _ => None,
-    };
+    filter.user = caller.only_user().map(str::to_owned);
+    let (mut items, mut more, mut read) = (Vec::<StoredItem>::new(), false, 0);
+    let mut capped = None;
     'pages: loop {
         let chunk = app.client.store().pending(&filter).await?;
         let is_last = chunk.len() < CHUNK;
+        read += chunk.len();
         filter.after = chunk.last().map(StoredItem::cursor);
         for item in chunk.into_iter().filter(|item| kinds.is_empty() || kinds.contains(&Kind::of(&item.pending.kind))) {
-            if own.as_ref().is_some_and(|own| !own.contains(&item.run)) {
-                continue;
-            }
             if items.len() == limit {
                 more = true;
                 break 'pages;
@@ -84,8 +87,14 @@ async fn list(call: Call) -> Result<Response, Problem> {
         if is_last {
             break;
         }
+        if read >= MAX_READ {
+            capped = filter.after;
+            break;
+        }
     }
-    let next = items.last().filter(|_| more).map(|last| cursor::encode(&last.cursor(), &wanted));
+    let is_capped = capped.is_some();
+    let last = if more { items.last().map(StoredItem::cursor) } else { capped };
+    let next = last.map(|last| cursor::encode(&last, &wanted));
     let mut shown = Vec::with_capacity(items.len());
     let mut states = HashMap::new();
     for item in &items {
@@ -98,14 +107,7 @@ async fn list(call: Call) -> Result<Response, Problem> {
         };
         shown.push(app.pending_item(caller, item, state, context).await?);
     }
-    json(&List { items: shown, next })
-}
-
-/// Returns the runs of a user that are not over.
-async fn open_runs(app: &App, user: &str) -> Result<HashSet<RunId>, StoreError> {
-    let open = vec![Status::Running, Status::Waiting, Status::Paused];
-    let rows = RunPages::new(app.client.store(), RunFilter::builder().user(user).status(open).build()).all().await?;
-    Ok(rows.into_iter().map(|row| row.run).collect())
+    json(&PendingList { items: shown, next, capped: is_capped })
 }
 
 fn kinds(listed: Option<&str>) -> Result<Vec<Kind>, Problem> {

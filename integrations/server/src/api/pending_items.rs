@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use positronic_core::machine::RunState;
+use positronic_core::projection::result_text;
 use positronic_core::projection::timeline::{AnswerOutcome, Node, NodeKind, Timeline};
-use positronic_core::record::{Part, Path, PendingKind, RunId, Seq, sha256};
+use positronic_core::record::{Part, Path, Pending, PendingKind, RunId, Seq, sha256};
 use positronic_core::store::PendingItem as StoredItem;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,8 +13,9 @@ use serde_json::Value;
 
 use super::items::value;
 use crate::app::App;
-use crate::auth::{Caller, Scope};
+use crate::auth::{Caller, Question, Scope};
 use crate::problem::Problem;
+use crate::redact::{Redact, redacted};
 use crate::time::Time;
 
 /// The length of an id, in hexadecimal digits.
@@ -145,7 +147,7 @@ impl App {
             most => {
                 let shared = self.folds.of(run).await?;
                 let fold = shared.lock().await;
-                Some(entries(&fold.timeline, &pending.call, pending.since, most))
+                Some(entries(&fold.timeline, self.options.redact.as_ref(), pending, most))
             }
         };
         let (message, expires, editable) = match &pending.kind {
@@ -182,7 +184,13 @@ impl App {
                 PendingKind::Approval { .. } | PendingKind::Budget(_) => None,
             },
             context,
-            allowed: Allowed::to(self, caller, scope),
+            allowed: match Allowed::to(self, caller, scope) {
+                allowed if !allowed.allowed => allowed,
+                allowed => match self.options.deciders.may_decide(caller, &Question::of(run, state, pending)) {
+                    Ok(()) => allowed,
+                    Err(reason) => Allowed::no(&reason),
+                },
+            },
         })
     }
 }
@@ -195,15 +203,16 @@ pub(crate) fn arguments_schema(state: &RunState, call: &Path, tool: &str) -> Opt
 }
 
 /// Returns the last messages, answers and results before an event, in the loop of a call.
-fn entries(timeline: &Timeline, call: &Path, since: Seq, most: usize) -> Vec<ContextEntry> {
-    let owner = call.parent().unwrap_or_default();
-    let before = timeline.nodes().rev().filter(|node| node.seq < since && node.path.is_within(&owner));
-    let mut entries: Vec<_> = before.filter(|node| node.path != *call).filter_map(entry).take(most).collect();
+fn entries(timeline: &Timeline, redact: Option<&Redact>, item: &Pending, most: usize) -> Vec<ContextEntry> {
+    let owner = item.call.parent().unwrap_or_default();
+    let before = timeline.nodes().rev().filter(|node| node.seq < item.since && node.path.is_within(&owner));
+    let entries = before.filter(|node| node.path != item.call).filter_map(|node| entry(node, redact));
+    let mut entries: Vec<_> = entries.take(most).collect();
     entries.reverse();
     entries
 }
 
-fn entry(node: &Node) -> Option<ContextEntry> {
+fn entry(node: &Node, redact: Option<&Redact>) -> Option<ContextEntry> {
     let (kind, text) = match &node.kind {
         NodeKind::Message { text, from, .. } => {
             let kind = value(from);
@@ -214,8 +223,8 @@ fn entry(node: &Node) -> Option<ContextEntry> {
             _ => return None,
         },
         NodeKind::Call(call) => match &call.result {
-            Some(result) => ("result", format!("{}: {}", call.tool, positronic_core::projection::result_text(result))),
-            None => ("call", format!("{}({})", call.tool, call.arguments)),
+            Some(result) => ("result", format!("{}: {}", call.tool, result_text(&redacted(redact, result)))),
+            None => ("call", format!("{}({})", call.tool, redacted(redact, &*call.arguments))),
         },
         _ => return None,
     };

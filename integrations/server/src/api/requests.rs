@@ -13,6 +13,7 @@ use super::items::{List, value};
 use super::state::{immutable, within};
 use crate::app::App;
 use crate::problem::{Problem, ProblemType};
+use crate::redact::{Redact, redacted};
 use crate::routes::{Call, Route, json};
 
 pub(super) fn routes() -> Vec<Route> {
@@ -92,7 +93,7 @@ async fn request(call: Call) -> Result<Response, Problem> {
     let item = RequestItem {
         seq: seq.0,
         model: model.clone(),
-        curl: curl(model, &request),
+        curl: curl(model, &request, app.options.redact.as_ref()),
         request: document(&request),
         previous: previous.map(|previous| previous.0),
         shared,
@@ -145,11 +146,11 @@ fn compared(before: &ModelRequest, after: &ModelRequest) -> (usize, bool) {
 }
 
 /// Returns a shell command that sends the messages to an OpenAI-compatible endpoint, with the key as a variable.
-fn curl(model: &str, request: &ModelRequest) -> String {
+fn curl(model: &str, request: &ModelRequest, redact: Option<&Redact>) -> String {
     let mut messages = vec![json_of!({ "role": "system", "content": &*request.system })];
     messages.extend(request.messages.messages().iter().map(value));
     let model = model.split_once('/').map_or(model, |(_, name)| name);
-    let body = json_of!({ "model": model, "messages": messages }).to_string().replace('\'', "'\\''");
+    let body = redacted(redact, &json_of!({ "model": model, "messages": messages })).to_string().replace('\'', "'\\''");
     format!(
         "curl \"$OPENAI_BASE_URL/chat/completions\" -H \"Authorization: Bearer $OPENAI_API_KEY\" \
          -H 'Content-Type: application/json' --data-raw '{body}'"

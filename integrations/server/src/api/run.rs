@@ -5,7 +5,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use positronic_core::machine::{RunState, admit};
 use positronic_core::record::{RunSummary, Signal, SignalId, SignalKind, hash_json};
-use positronic_core::store::{PendingFilter, RunFilter};
+use positronic_core::store::PendingFilter;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -14,12 +14,11 @@ use super::items::{RunRow, head, value};
 use super::pending_items::{Allowed, PendingItem};
 use crate::app::App;
 use crate::auth::{Caller, Scope};
-use crate::problem::Problem;
+use crate::problem::{Problem, ProblemType};
 use crate::routes::{Call, Route, json};
 
-/// The most forks that are listed, and the runs among which they are found.
+/// The most forks that are listed.
 const MAX_FORKS: usize = 20;
-const SEARCHED: usize = 1000;
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
@@ -73,12 +72,13 @@ async fn run(call: Call) -> Result<Response, Problem> {
         pending.push(app.pending_item(caller, item, &state, 0).await?);
     }
     let root = state.root.as_deref();
+    let changed = changed(app, row).await?;
     let detail = RunDetail {
         options: root.map(|root| Value::clone(&root.options)).unwrap_or_default(),
         budget: root.and_then(|root| root.budget.as_deref()).map(value),
-        actions: actions(app, caller, &state),
+        actions: actions(app, caller, &state, changed.as_deref()),
         brain_known: app.brain(&row.brain).is_ok(),
-        changed: changed(app, row).await?,
+        changed,
         conversation_runs: match &row.conversation {
             Some(conversation) => Some(app.client.conversation(conversation).await?.len()),
             None => None,
@@ -99,7 +99,7 @@ async fn run(call: Call) -> Result<Response, Problem> {
 }
 
 /// Checks each signal against the state as the sender would, without sending it.
-fn actions(app: &App, caller: &Caller, state: &RunState) -> Actions {
+fn actions(app: &App, caller: &Caller, state: &RunState, changed: Option<&str>) -> Actions {
     let to = |scope, kind: SignalKind| {
         let allowed = Allowed::to(app, caller, scope);
         let signal = Signal { id: SignalId::new("question"), actor: positronic_core::record::Actor::default(), kind };
@@ -109,18 +109,29 @@ fn actions(app: &App, caller: &Caller, state: &RunState) -> Actions {
             _ => allowed,
         }
     };
+    let resume = match (to(Scope::Operate, SignalKind::Resume), changed) {
+        (allowed, Some(difference)) if allowed.allowed => Allowed::no(&difference),
+        (allowed, _) => allowed,
+    };
+    let brain = state.root.as_deref().map_or("", |root| &root.title);
+    let fork = match Allowed::to(app, caller, Scope::Operate) {
+        allowed if !allowed.allowed => allowed,
+        allowed => app
+            .may_start(caller, brain)
+            .map_or_else(|_| Allowed::no(&"the caller may not start such runs"), |()| allowed),
+    };
     Actions {
         pause: to(Scope::Operate, SignalKind::Pause),
-        resume: to(Scope::Operate, SignalKind::Resume),
+        resume,
         cancel: to(Scope::Operate, SignalKind::Cancel { reason: None }),
         message: to(Scope::Run, SignalKind::message("?")),
-        fork: Allowed::to(app, caller, Scope::Operate),
-        rerun: Allowed::to(app, caller, Scope::Operate),
+        fork: fork.clone(),
+        rerun: fork,
     }
 }
 
 /// Returns how the code of an open run's brain differs from this server's.
-async fn changed(app: &App, row: &RunSummary) -> Result<Option<String>, Problem> {
+pub(super) async fn changed(app: &App, row: &RunSummary) -> Result<Option<String>, Problem> {
     if row.status.is_over() || app.brain(&row.brain).is_err() {
         return Ok(None);
     }
@@ -130,10 +141,16 @@ async fn changed(app: &App, row: &RunSummary) -> Result<Option<String>, Problem>
     }
 }
 
+/// Returns the latest forks of a run that the caller sees.
 async fn forks(app: &App, caller: &Caller, row: &RunSummary) -> Result<Vec<String>, Problem> {
-    let mut filter = RunFilter::builder().brain(&*row.brain).since(row.started).limit(SEARCHED).build();
-    filter.user = caller.only_user().map(str::to_owned);
-    let rows = app.client.store().runs(&filter).await?;
-    let is_fork = |other: &&RunSummary| other.forked_from.as_ref().is_some_and(|(origin, _)| *origin == row.run);
-    Ok(rows.iter().filter(is_fork).take(MAX_FORKS).map(|fork| fork.run.to_string()).collect())
+    let mut seen = Vec::new();
+    for fork in app.forks.of(app.client.store(), &row.run).await?.into_iter().take(MAX_FORKS) {
+        match app.row(caller, &fork).await {
+            Ok(_) => seen.push(fork.to_string()),
+            // It was pruned, or belongs to another user.
+            Err(problem) if problem.kind() == ProblemType::UnknownRun => {}
+            Err(problem) => return Err(problem),
+        }
+    }
+    Ok(seen)
 }

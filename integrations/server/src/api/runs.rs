@@ -1,10 +1,8 @@
 //! `/runs`: lists and counts of runs.
 
-use std::collections::HashSet;
-
 use axum::response::Response;
-use positronic_core::record::{RunId, RunSummary, Status};
-use positronic_core::store::{PendingFilter, PendingPages, RunCursor, RunFilter, StoreError};
+use positronic_core::record::{RunSummary, Status};
+use positronic_core::store::{EventSearch, PendingFilter, RunCursor, RunFilter, StoreError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -13,16 +11,16 @@ use crate::app::App;
 use crate::auth::Caller;
 use crate::cursor;
 use crate::problem::{Problem, ProblemType};
+use crate::redact::redacted_text;
 use crate::routes::{Call, Route, json};
 use crate::time::Time;
 
 /// The most items of a page.
 pub(crate) const MAX_PAGE: usize = 500;
-/// How many runs are counted, and how many events a search finds, at most.
+/// How many runs are counted, and how many events a search finds and about how many it reads, at most.
 const MAX_COUNTED: usize = 10_000;
 const MAX_FOUND: usize = 10_000;
-/// How many rows are read at once while the filter drops some of them.
-const CHUNK: usize = 500;
+const MAX_SCANNED: usize = 200_000;
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
@@ -95,7 +93,8 @@ struct RunList {
     items: Vec<RunItem>,
     /// The cursor of the next page; `null` at the end of the list.
     next: Option<String>,
-    /// Whether the search for `q` has stopped at its maximum number of events, so that older runs may be missing.
+    /// Whether the search for `q` has read as many events as one request may, before the end of the list: `next` continues it,
+    /// even if `items` is empty.
     capped: bool,
 }
 
@@ -144,11 +143,12 @@ async fn list(call: Call) -> Result<Response, Problem> {
     let limit = page(*limit)?;
     let after: Option<RunCursor> = cursor.as_ref().map(|text| cursor::decode(text, &wanted)).transpose()?;
     let app = &call.app;
-    let (mut rows, capped) = matching(app, &wanted, after, limit + 1).await?;
+    let Matching { mut rows, capped } = matching(app, &wanted, after, limit + 1).await?;
     let more = rows.len() > limit;
     rows.truncate(limit);
-    let next = rows.last().filter(|_| more).map(|last| cursor::encode(&last.cursor(), &wanted));
-    json(&RunList { items: app.run_items(&rows).await?, next, capped })
+    let last = if more { rows.last().map(RunSummary::cursor) } else { capped.clone() };
+    let next = last.map(|last| cursor::encode(&last, &wanted));
+    json(&RunList { items: app.run_items(&rows).await?, next, capped: !more && capped.is_some() })
 }
 
 async fn counts(call: Call) -> Result<Response, Problem> {
@@ -158,7 +158,7 @@ async fn counts(call: Call) -> Result<Response, Problem> {
     let (since, before, needs, q) = (*since, *before, *needs, q.as_ref());
     let (brain, conversation, status) = (brain.as_ref(), conversation.as_ref(), statuses(status.as_deref())?);
     let wanted = Wanted { status, brain, user, conversation, since, before, needs, q };
-    let (rows, capped) = matching(&call.app, &wanted, None, MAX_COUNTED + 1).await?;
+    let Matching { rows, capped } = matching(&call.app, &wanted, None, MAX_COUNTED + 1).await?;
     let count = |status| rows.iter().take(MAX_COUNTED).filter(|row| row.status == status).count();
     json(&Counts {
         running: count(Status::Running),
@@ -167,7 +167,7 @@ async fn counts(call: Call) -> Result<Response, Problem> {
         completed: count(Status::Completed),
         failed: count(Status::Failed),
         cancelled: count(Status::Cancelled),
-        capped: capped || rows.len() > MAX_COUNTED,
+        capped: capped.is_some() || rows.len() > MAX_COUNTED,
     })
 }
 
@@ -205,62 +205,52 @@ pub(crate) fn page(limit: Option<usize>) -> Result<usize, Problem> {
     }
 }
 
-/// Lists up to `most` rows that match, and returns whether a search has stopped at its maximum.
-async fn matching(
-    app: &App,
-    wanted: &Wanted<'_>,
-    after: Option<RunCursor>,
-    most: usize,
-) -> Result<(Vec<RunSummary>, bool), Problem> {
+/// A part of a list of runs.
+struct Matching {
+    rows: Vec<RunSummary>,
+    /// Where the list continues, if a search has ended before the list did.
+    capped: Option<RunCursor>,
+}
+
+/// Lists up to `most` rows that match.
+async fn matching(app: &App, wanted: &Wanted<'_>, after: Option<RunCursor>, most: usize) -> Result<Matching, Problem> {
     let store = app.client.store();
-    let mut filter = RunFilter::builder().status(wanted.status.clone()).build();
+    let mut filter = RunFilter::builder().status(wanted.status.clone()).person(wanted.needs.is_some()).build();
     filter.brain = wanted.brain.cloned();
     filter.user = wanted.user.map(str::to_owned);
     filter.conversation = wanted.conversation.cloned();
     (filter.since, filter.before) = (wanted.since.map(|time| time.0), wanted.before.map(|time| time.0));
     filter.after = after;
-    let (mut only, mut capped): (Option<HashSet<RunId>>, _) = (None, false);
-    if wanted.needs.is_some() {
-        only = Some(waiting_for_people(app).await?);
-    }
-    if let Some(text) = wanted.q {
-        let found = store.search(text, MAX_FOUND).await?;
-        capped = found.len() == MAX_FOUND;
-        let found: HashSet<_> = found.into_iter().map(|found| found.run).collect();
-        only = Some(match only {
-            Some(known) => known.intersection(&found).cloned().collect(),
-            None => found,
-        });
-    }
-    let Some(only) = only else {
+    let Some(text) = wanted.q else {
         filter.limit = Some(most);
-        return Ok((store.runs(&filter).await?, capped));
+        return Ok(Matching { rows: store.runs(&filter).await?, capped: None });
     };
-    let (mut rows, mut left) = (Vec::new(), only.len());
-    filter.limit = Some(CHUNK);
-    while rows.len() < most && left > 0 {
-        let chunk = store.runs(&filter).await?;
-        let is_last = chunk.len() < CHUNK;
-        filter.after = chunk.last().map(RunSummary::cursor);
-        for row in chunk.into_iter().filter(|row| only.contains(&row.run)) {
-            left -= 1;
-            rows.push(row);
+    let found = store.search(&search(app, text, filter, most)).await?;
+    let mut rows: Vec<RunSummary> = Vec::new();
+    for hit in found.found {
+        if rows.len() == most || rows.last().is_some_and(|row| row.run == hit.run) || !shows(app, text, &hit.line) {
+            continue;
         }
-        if is_last {
-            break;
+        match store.run(&hit.run).await {
+            Ok(row) => rows.push(row),
+            // It was pruned meanwhile.
+            Err(StoreError::NoSuchRun { .. }) => {}
+            Err(error) => return Err(error.into()),
         }
     }
-    rows.truncate(most);
-    Ok((rows, capped))
+    Ok(Matching { rows, capped: found.capped })
 }
 
-async fn waiting_for_people(app: &App) -> Result<HashSet<RunId>, StoreError> {
-    let mut pages = PendingPages::new(app.client.store(), PendingFilter::builder().person(true).build());
-    let mut runs = HashSet::new();
-    while let Some(page) = pages.next().await? {
-        runs.extend(page.into_iter().map(|item| item.run));
-    }
-    Ok(runs)
+/// Returns the search for a text in the events of runs: once per run, unless secrets hide matches.
+fn search(app: &App, text: &str, runs: RunFilter, most: usize) -> EventSearch {
+    let search = |limit| EventSearch::new(text, limit).within(runs).scan(MAX_SCANNED);
+    if app.options.redact.is_some() { search(MAX_FOUND) } else { search(most).once() }
+}
+
+/// Returns whether an event has a text where the client sees it. A search must not find secrets.
+fn shows(app: &App, text: &str, line: &str) -> bool {
+    let line = app.options.redact.as_ref().map(|redact| redacted_text(redact, line));
+    line.is_none_or(|line| line.to_lowercase().contains(&text.to_lowercase()))
 }
 
 impl App {

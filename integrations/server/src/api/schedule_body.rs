@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use positronic_core::record::Budget;
 use positronic_core::schedule::{CatchUp, DateRange, Interval, Overlap, Schedule, ScheduleSpec, SpecError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,6 +26,10 @@ pub(super) struct ScheduleBody {
     /// The user that the runs belong to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     user: Option<String>,
+    /// The budget of each run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<BudgetBody>")]
+    budget: Option<Box<Budget>>,
     /// Cron expressions, such as `0 9 * * MON-FRI`.
     #[serde(default)]
     cron: Vec<String>,
@@ -56,6 +61,32 @@ pub(super) struct ScheduleBody {
     /// Pauses the schedule after this many failed runs in a row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pause_on_failure: Option<u32>,
+}
+
+/// The budget of a run.
+#[derive(JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "it is the schema of the core's type")]
+struct BudgetBody {
+    max_iterations: Option<u64>,
+    max_tokens: Option<u64>,
+    /// A decimal number as text, such as `2.50`.
+    max_money: Option<String>,
+    /// Microseconds of active time.
+    max_time: Option<u64>,
+    /// What happens at a limit, as in an export of a run.
+    on_limit: Option<String>,
+    /// Whether a person is asked for more first.
+    ask: Option<AskBody>,
+}
+
+/// How a person is asked for more of a budget.
+#[derive(JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "it is the schema of the core's type")]
+struct AskBody {
+    /// How long the request is valid, in microseconds.
+    valid_for: Option<u64>,
 }
 
 /// An interval.
@@ -156,7 +187,7 @@ impl ScheduleBody {
                 CatchUpMode::Latest => CatchUp::Latest { within },
                 CatchUpMode::All => CatchUp::All { within, most },
             });
-        (schedule.message, schedule.user) = (self.message, self.user);
+        (schedule.message, schedule.user, schedule.budget) = (self.message, self.user, self.budget);
         schedule.pause_on_failure = self.pause_on_failure;
         Ok(schedule)
     }
@@ -174,6 +205,7 @@ impl ScheduleBody {
             options: Some(schedule.options),
             message: schedule.message,
             user: schedule.user,
+            budget: schedule.budget,
             every: when.every.iter().map(interval).collect(),
             cron: when.cron,
             at: when.at.into_iter().map(Time).collect(),

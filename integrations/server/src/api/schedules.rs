@@ -11,8 +11,11 @@ use positronic_core::schedule::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::idempotency::Key;
 use super::items::List;
+use super::runs::page;
 use super::schedule_body::{OverlapName, ScheduleBody};
+use super::trigger_key::reserved;
 use crate::auth::Scope;
 use crate::cursor;
 use crate::problem::{FieldError, Problem, ProblemType};
@@ -27,13 +30,23 @@ pub(super) fn routes() -> Vec<Route> {
     use ProblemType as P;
     let admin = |route: Route| route.scopes(&[Scope::Admin]);
     vec![
-        Route::get("/api/v1/schedules", "List the schedules", list).returns::<List<ScheduleItem>>(200),
+        Route::get("/api/v1/schedules", "List the schedules", list)
+            .query::<TicksQuery>()
+            .returns::<List<ScheduleItem>>(200)
+            .problems(&[P::BadCursor]),
         Route::get(PATH, "Read a schedule", read).returns::<ScheduleItem>(200).problems(&[P::UnknownSchedule]),
         admin(Route::new(Method::PUT, PATH, "Create or replace a schedule; `If-Match` has its version", put))
             .takes::<ScheduleBody>()
             .returns::<ScheduleItem>(200)
             .returns::<ScheduleItem>(201)
-            .problems(&[P::InvalidPath, P::PreconditionFailed, P::ScheduleInvalid, P::UnknownBrain, P::OptionsInvalid]),
+            .problems(&[
+                P::InvalidPath,
+                P::NotAllowed,
+                P::PreconditionFailed,
+                P::ScheduleInvalid,
+                P::UnknownBrain,
+                P::OptionsInvalid,
+            ]),
         admin(Route::new(Method::DELETE, PATH, "Remove a schedule; its runs go on", remove))
             .returns_nothing(204)
             .problems(&[P::UnknownSchedule, P::PreconditionFailed]),
@@ -46,8 +59,9 @@ pub(super) fn routes() -> Vec<Route> {
             .problems(&[P::UnknownSchedule]),
         admin(Route::post("/api/v1/schedules/{schedule}/trigger", "Start a run of a schedule now", trigger))
             .takes::<TriggerBody>()
+            .idempotent()
             .returns::<TickItem>(202)
-            .problems(&[P::UnknownSchedule]),
+            .problems(&[P::UnknownSchedule, P::NotAllowed]),
         admin(Route::post("/api/v1/schedules/{schedule}/backfill", "Start runs for past times without one", backfill))
             .takes::<BackfillBody>()
             .returns::<List<TickItem>>(202)
@@ -195,10 +209,18 @@ struct TicksQuery {
 }
 
 async fn list(call: Call) -> Result<Response, Problem> {
-    let all = call.app.client.schedules().list().await?;
-    let caller = call.caller()?;
+    let TicksQuery { cursor, limit } = call.query()?;
+    let (caller, limit) = (call.caller()?, page(limit)?);
+    let filter = ("schedules", caller.only_user());
+    let after = cursor.map(|text| cursor::decode::<String>(&text, &filter)).transpose()?;
+    let all = call.app.client.schedules().list().await?.into_iter();
     let seen = |record: &ScheduleRecord| caller.only_user().is_none_or(|user| is_of(record, user));
-    json(&List::whole(all.into_iter().filter(seen).map(item).collect()))
+    let is_later = |record: &ScheduleRecord| after.as_ref().is_none_or(|after| record.id > *after);
+    let mut items: Vec<_> = all.filter(seen).filter(is_later).map(item).collect();
+    let more = items.len() > limit;
+    items.truncate(limit);
+    let next = items.last().filter(|_| more).map(|last| cursor::encode(&last.id, &filter));
+    json(&List { items, next })
 }
 
 /// Returns the schedule in the path. That of another user does not exist for the caller.
@@ -225,6 +247,7 @@ async fn put(call: Call) -> Result<Response, Problem> {
     let id = call.param("schedule")?;
     let body: ScheduleBody = call.json()?;
     let definition = call.app.brain(&body.brain)?;
+    call.app.may_start(call.caller()?, &body.brain)?;
     let default = || call.app.options.brains.default_options(&definition);
     let schedule = body.schedule(default)?;
     (definition.read_options)(&schedule.options).map_err(|error| {
@@ -273,13 +296,21 @@ async fn resume(call: Call) -> Result<Response, Problem> {
 }
 
 async fn trigger(call: Call) -> Result<Response, Problem> {
-    let (id, body) = (call.param("schedule")?, call.json::<TriggerBody>()?);
-    let tick = call.app.client.schedules().trigger(id, body.overlap.map(Overlap::from)).await.map_err(problem)?;
-    accepted(&tick_item(id, &tick))
+    let (record, body) = (known(&call).await?, call.json::<TriggerBody>()?);
+    call.app.may_start(call.caller()?, &record.schedule.brain)?;
+    let (key, id) = (Key::of(&call)?, &record.id);
+    let reserved = reserved(&call, &key, id, body.overlap).await?;
+    let overlap = body.overlap.map(Overlap::from);
+    let tick = call.app.client.schedules().trigger_at(id, reserved.nominal, overlap).await.map_err(problem)?;
+    let mut response = accepted(&tick_item(id, &tick))?;
+    key.mark(&mut response, reserved.is_known);
+    Ok(response)
 }
 
 async fn backfill(call: Call) -> Result<Response, Problem> {
-    let (id, body) = (call.param("schedule")?, call.json::<BackfillBody>()?);
+    let (record, body) = (known(&call).await?, call.json::<BackfillBody>()?);
+    call.app.may_start(call.caller()?, &record.schedule.brain)?;
+    let id = &record.id;
     let overlap = body.overlap.map_or(Overlap::BufferAll, Overlap::from);
     let filled = call.app.client.schedules().backfill(id, body.from.0, body.until.0, overlap).await;
     accepted(&List::whole(filled.map_err(problem)?.iter().map(|tick| tick_item(id, tick)).collect()))

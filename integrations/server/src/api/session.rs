@@ -6,9 +6,11 @@ use axum::response::{IntoResponse as _, Response};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::auth::{Caller, Scope};
+use super::items::List;
+use crate::auth::{Caller, ListedSession, LoggedIn, Scope, Sessions};
 use crate::problem::{Problem, ProblemType};
 use crate::routes::{Access, Call, Route, json};
+use crate::time::Time;
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
@@ -20,6 +22,18 @@ pub(super) fn routes() -> Vec<Route> {
             .takes::<NewSession>()
             .returns::<SessionItem>(200)
             .problems(&[ProblemType::Unauthenticated, ProblemType::NotFound]),
+        Route::get(
+            "/api/v1/sessions",
+            "List the sessions of browsers: those of all for `admin`, else the caller's own",
+            list,
+        )
+        .access(Access::Authenticated)
+        .returns::<List<ListedItem>>(200)
+        .problems(&[ProblemType::NotFound]),
+        Route::new(Method::DELETE, "/api/v1/sessions/{session}", "End a session of a browser", revoke)
+            .access(Access::Authenticated)
+            .returns_nothing(204)
+            .problems(&[ProblemType::NotFound]),
         Route::new(Method::DELETE, "/api/v1/session", "End the session of the browser", end)
             .access(Access::Public)
             .returns_nothing(204)
@@ -38,6 +52,24 @@ struct SessionItem {
     user: Option<String>,
     /// Whether the server refuses every change.
     read_only: bool,
+}
+
+/// A session of a browser.
+#[derive(Serialize, JsonSchema)]
+struct ListedItem {
+    id: String,
+    /// The name in the log.
+    subject: String,
+    /// The user for whom it acts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user: Option<String>,
+    created: Time,
+    expires: Time,
+    /// The token with which it was begun; absent for a one-use code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token: Option<String>,
+    /// Whether it is the session of this request.
+    current: bool,
 }
 
 /// Either a code that the server has issued, or a token.
@@ -81,6 +113,46 @@ async fn end(call: Call) -> Result<Response, Problem> {
     let mut response = StatusCode::NO_CONTENT.into_response();
     set_cookie(&mut response, &cookie);
     Ok(response)
+}
+
+async fn list(call: Call) -> Result<Response, Problem> {
+    let callers = call.app.callers.as_ref().ok_or_else(no_sessions)?;
+    let current = callers.session(&call.parts).await?;
+    let item = |(known, caller): (ListedSession, Caller)| ListedItem {
+        subject: caller.subject().to_owned(),
+        user: caller.user_id().map(str::to_owned),
+        created: known.session.created.into(),
+        expires: known.session.expires.into(),
+        current: current.as_ref().is_some_and(|current| current.id == known.id),
+        token: match known.session.login {
+            LoggedIn::Token { id } => Some(id),
+            LoggedIn::Code { .. } => None,
+        },
+        id: known.id,
+    };
+    json(&List::whole(seen(&call).await?.into_iter().map(item).collect()))
+}
+
+async fn revoke(call: Call) -> Result<Response, Problem> {
+    let id = call.param("session")?;
+    let found = seen(&call).await?.into_iter().find(|(known, _)| known.id == id).ok_or(ProblemType::NotFound)?;
+    Sessions::new(&call.app.client).end(&found.0).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// Lists the sessions that a caller sees, with their own callers.
+async fn seen(call: &Call) -> Result<Vec<(ListedSession, Caller)>, Problem> {
+    let callers = call.app.callers.as_ref().ok_or_else(no_sessions)?;
+    let own = call.caller()?;
+    let mut seen = Vec::new();
+    for known in Sessions::new(&call.app.client).list(call.app.now()).await? {
+        let Some(caller) = callers.caller(&known.session).await? else { continue };
+        let is_own = (caller.subject(), caller.user_id()) == (own.subject(), own.user_id());
+        if is_own || own.may(Scope::Admin) {
+            seen.push((known, caller));
+        }
+    }
+    Ok(seen)
 }
 
 fn item(caller: &Caller, call: &Call) -> SessionItem {

@@ -23,6 +23,7 @@ pub(super) fn routes() -> Vec<Route> {
             .problems(&[
                 ProblemType::RunClosed,
                 ProblemType::NotWaiting,
+                ProblemType::CodeDiffers,
                 ProblemType::ArgumentsInvalid,
                 ProblemType::TooLarge,
             ]),
@@ -82,16 +83,25 @@ async fn send(call: Call) -> Result<Response, Problem> {
             }
         }
     };
+    let is_resume = matches!(kind, SignalKind::Resume);
     let key = Key::of(&call)?;
     let signal = Signal { id: SignalId::new(key.id(run.as_str())), actor: call.actor()?, kind };
     let known = app.accepted_before(run, &signal).await?;
     let seq = match known {
         Some(seq) => seq,
+        None if is_resume && let Some(difference) = super::run::changed(app, call.run()?).await? => {
+            return Err(code_differs(&difference));
+        }
         None => app.client.send(run, &[signal]).await?.first().copied().unwrap_or_default(),
     };
     let mut response = json(&Accepted { seq: seq.0 })?;
     key.mark(&mut response, known.is_some());
     Ok(response)
+}
+
+/// Refuses what the code of this server could not continue.
+pub(super) fn code_differs(difference: &str) -> Problem {
+    Problem::new(ProblemType::CodeDiffers).detail(difference).field("differences", [difference])
 }
 
 impl App {
@@ -100,15 +110,16 @@ impl App {
         let Some(seq) = self.client.store().accepted(run, &signal.id).await? else { return Ok(None) };
         let events = self.client.store().read(run, seq, 1).await?;
         match events.first() {
-            Some(event) if has_same_content(event, &signal.kind) => Ok(Some(seq)),
+            Some(event) if has_same_content(event, &signal.kind, false) => Ok(Some(seq)),
             _ => Err(Problem::new(ProblemType::KeyReused)
                 .detail(format!("event {seq} of the run `{run}` has accepted another signal under this key"))),
         }
     }
 }
 
-/// Returns whether an event accepts a signal with this content.
-pub(super) fn has_same_content(event: &Event, kind: &SignalKind) -> bool {
+/// Returns whether an event accepts a signal with this content. The event of an approval has only arguments that differ from the
+/// proposed ones: `is_edited` says whether those of the signal do.
+pub(super) fn has_same_content(event: &Event, kind: &SignalKind, is_edited: bool) -> bool {
     use positronic_core::record::Decision::{Approved, Rejected};
     match (&event.kind, kind) {
         (EventKind::BrainPaused { .. }, SignalKind::Pause) | (EventKind::BrainResumed { .. }, SignalKind::Resume) => {
@@ -122,7 +133,7 @@ pub(super) fn has_same_content(event: &Event, kind: &SignalKind) -> bool {
         (
             EventKind::LoopApprovalDecided { decision: Approved, arguments: known, .. },
             SignalKind::Approve { call, arguments },
-        ) => event.path == *call && known.as_ref().is_none_or(|known| arguments.as_ref() == Some(known)),
+        ) => event.path == *call && known.as_ref().filter(|_| is_edited) == arguments.as_ref().filter(|_| is_edited),
         (
             EventKind::LoopApprovalDecided { decision: Rejected, reason: known, .. }
             | EventKind::BudgetDecided { decision: Rejected, reason: known, .. },

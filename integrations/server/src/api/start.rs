@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::conversations::{Said, say};
 use super::idempotency::Key;
 use super::items::RunItem;
 use crate::app::App;
@@ -44,7 +45,7 @@ struct NewRun {
     /// The user that the run belongs to: that of the caller by default.
     #[serde(default)]
     user: Option<String>,
-    /// The conversation that the run continues. An `Idempotency-Key` has no effect then.
+    /// The conversation that the run continues. An `Idempotency-Key` then needs a `message`, since it is the id of the message.
     #[serde(default)]
     conversation: Option<String>,
     /// A message for the brain's first loop.
@@ -56,21 +57,28 @@ async fn start(call: Call) -> Result<Response, Problem> {
     let (app, caller) = (&call.app, call.caller()?);
     let body: NewRun = call.json()?;
     let definition = app.brain(&body.brain)?;
+    app.may_start(caller, &body.brain)?;
     let runner = app.starter(&body.brain).await?;
     let options = body.options.unwrap_or_else(|| app.options.brains.default_options(&definition));
-    let user = user_for(caller, body.user)?;
-    let message = body.message.map(UserMessage::new);
-    let actor = call.actor()?;
+    let user = user_for(caller, body.user.clone())?;
+    let (actor, key) = (call.actor()?, Key::of(&call)?);
+    if let (Some(id), Some(text)) = (&body.conversation, &body.message) {
+        let message = UserMessage::new(text);
+        let said = say(&call, &key, id, Said { definition, options: Some(options), user: body.user, message }).await?;
+        let mut response = answer(app, &said.run).await?;
+        key.mark(&mut response, said.is_replay);
+        return Ok(response);
+    }
     if let Some(id) = &body.conversation {
+        if key.is_given() {
+            let detail = "an `Idempotency-Key` identifies the message of a conversation, and the body has none";
+            return Err(Problem::new(ProblemType::Unprocessable).detail(detail));
+        }
         let conversation = conversation(&runner, id, user).actor(actor);
-        let run = match message {
-            Some(message) => conversation.send_definition(definition, options, message).await,
-            None => conversation.start_definition(definition, options).await,
-        };
-        let run = run.map_err(of_conversation)?;
+        let run = conversation.start_definition(definition, options).await.map_err(of_conversation)?;
         return answer(app, run.id()).await;
     }
-    let key = Key::of(&call)?;
+    let message = body.message.map(UserMessage::new);
     let run = RunId::new(key.id("run"));
     let is_known = match app.client.store().run(&run).await {
         Ok(_) => true,

@@ -87,7 +87,7 @@ pub(super) fn within(next: Seq, at: Seq) -> Result<Seq, Problem> {
 }
 
 async fn state_at(app: &App, run: &RunId, at: Seq) -> Result<RunState, Problem> {
-    Ok(app.client.state_at(run, at).await?.0)
+    Ok(app.states.at(run, at).await?)
 }
 
 fn document(state: &RunState) -> Value {

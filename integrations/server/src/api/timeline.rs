@@ -14,7 +14,7 @@ use super::events::{EVENTS, Update, updates};
 use super::items::value;
 use crate::app::App;
 use crate::folds::Fold;
-use crate::problem::{Problem, ProblemType};
+use crate::problem::{Problem, ProblemType, Reporter};
 use crate::routes::{Call, Route, json};
 use crate::sse;
 
@@ -67,11 +67,12 @@ async fn timeline(call: Call) -> Result<Response, Problem> {
     let first = nodes(&fold, seen);
     drop(fold);
     let (state, run, sent) = (Arc::clone(app), row.run.clone(), Arc::new(AtomicU64::new(head.0)));
-    let later = updates(&app.client, &run, head.next()).filter_map(move |update| {
-        let (app, run, sent) = (Arc::clone(&state), run.clone(), Arc::clone(&sent));
+    let reporter = call.reporter.clone();
+    let later = updates(&call, &run, head.next()).filter_map(move |update| {
+        let (app, run, sent, reporter) = (Arc::clone(&state), run.clone(), Arc::clone(&sent), reporter.clone());
         async move {
             match update {
-                Update::Event(event) => changed(&app, &run, &event, &sent).await,
+                Update::Event(event) => changed(&app, &reporter, &run, &event, &sent).await,
                 Update::Other(event) => Some(event),
             }
         }
@@ -84,7 +85,7 @@ async fn timeline(call: Call) -> Result<Response, Problem> {
 
 /// Folds an event and returns the nodes that changed since the last sent one. Other readers may have taken the fold further:
 /// then the nodes of those later events come with it, once.
-async fn changed(app: &App, run: &RunId, event: &Event, sent: &AtomicU64) -> Option<sse::Event> {
+async fn changed(app: &App, reporter: &Reporter, run: &RunId, event: &Event, sent: &AtomicU64) -> Option<sse::Event> {
     let before = Seq(sent.load(Ordering::Acquire));
     if event.seq <= before {
         return None;
@@ -95,7 +96,7 @@ async fn changed(app: &App, run: &RunId, event: &Event, sent: &AtomicU64) -> Opt
         sent.store(fold.timeline.seq.unwrap_or_default().0, Ordering::Release);
         Ok::<_, Problem>(nodes(&fold, Some(before)))
     };
-    Some(folded.await.unwrap_or_else(|problem| sse::failed(&problem)))
+    Some(folded.await.unwrap_or_else(|problem| sse::failed(reporter, &problem)))
 }
 
 /// Returns the nodes that changed after an event, or all of them, with the other fields of the timeline.
@@ -119,5 +120,5 @@ fn nodes(fold: &Fold, seen: Option<Seq>) -> sse::Event {
         add("spent", timeline.costs.is_some().then(|| value(timeline.spent())));
         add("start", timeline.start.as_ref().filter(|_| seen.is_none()).map(value));
     }
-    sse::event("nodes", &data).id(seq.to_string())
+    sse::event("nodes", &data).id(seq)
 }

@@ -13,6 +13,7 @@ use governor::{Quota, RateLimiter};
 use parking_lot::Mutex;
 
 use super::Caller;
+use super::proxy::client_prefix;
 use crate::options::Options;
 use crate::problem::{Problem, ProblemType};
 
@@ -52,7 +53,7 @@ impl Limits {
         }
         let key = match (caller, address) {
             (Some(caller), _) => format!("caller {}", caller.subject()),
-            (None, Some(address)) => format!("address {address}"),
+            (None, Some(address)) => format!("address {}", client_prefix(address)),
             (None, None) => return Ok(None),
         };
         match self.requests.check_key(&key) {

@@ -1,10 +1,14 @@
 //! Who may do what: callers, their scopes, and the checks of hosts and origins.
 
 mod callers;
+mod cors;
+mod deciders;
 mod headers;
 mod host;
 mod limits;
 mod login;
+mod proxy;
+mod sessions;
 mod site;
 mod tokens;
 
@@ -17,11 +21,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use callers::StoredCallers;
+pub(crate) use cors::{allow, allowed_origin, preflight};
+pub use deciders::{DeciderPolicy, DeciderRule, Deciders, InvalidDeciderRule, Question};
 pub(crate) use headers::security_headers;
 pub(crate) use host::allowed_host;
 pub(crate) use limits::Limits;
 pub use login::Login;
 pub(crate) use login::secret;
+pub use proxy::{InvalidIpRange, IpRange};
+pub(crate) use proxy::{client_address, client_prefix, is_trusted};
+pub(crate) use sessions::{ListedSession, LoggedIn, Sessions};
 pub(crate) use site::same_site;
 pub use tokens::{Token, TokenError};
 
@@ -73,6 +82,8 @@ pub struct Caller {
     subject: String,
     user: Option<String>,
     scopes: Vec<Scope>,
+    /// The titles of the brains whose runs it may start; empty for all.
+    brains: Vec<String>,
     expires: Option<Timestamp>,
 }
 
@@ -81,12 +92,12 @@ impl Caller {
     /// [`Scope::Operate`]. The user is also the subject that the log names.
     pub fn user(user: impl Into<String>, scopes: impl Into<Vec<Scope>>) -> Self {
         let user = user.into();
-        Self { subject: user.clone(), user: Some(user), scopes: scopes.into(), expires: None }
+        Self { subject: user.clone(), user: Some(user), scopes: scopes.into(), brains: Vec::new(), expires: None }
     }
 
     /// Creates a caller that sees the runs of all users. The log names it by its subject.
     pub fn service(subject: impl Into<String>, scopes: impl Into<Vec<Scope>>) -> Self {
-        Self { subject: subject.into(), user: None, scopes: scopes.into(), expires: None }
+        Self { subject: subject.into(), user: None, scopes: scopes.into(), brains: Vec::new(), expires: None }
     }
 
     /// Sets the name in the log.
@@ -99,6 +110,12 @@ impl Caller {
     #[must_use]
     pub fn expires(self, at: Timestamp) -> Self {
         Self { expires: Some(at), ..self }
+    }
+
+    /// Sets of which brains it may start runs, by their titles; of all brains if the list is empty.
+    #[must_use]
+    pub fn brains(self, titles: impl Into<Vec<String>>) -> Self {
+        Self { brains: titles.into(), ..self }
     }
 
     /// Returns the name in the log.
@@ -119,8 +136,20 @@ impl Caller {
         &self.scopes
     }
 
-    pub(crate) fn user_id(&self) -> Option<&str> {
+    /// Returns the user for whom it acts.
+    #[must_use]
+    pub fn user_id(&self) -> Option<&str> {
         self.user.as_deref()
+    }
+
+    /// Returns the person that rules name: its user, or else its subject.
+    pub(crate) fn person(&self) -> &str {
+        self.user.as_deref().unwrap_or(&self.subject)
+    }
+
+    /// Returns whether it may start runs of a brain.
+    pub(crate) fn starts(&self, brain: &str) -> bool {
+        self.brains.is_empty() || self.brains.iter().any(|title| title == brain)
     }
 
     /// Returns the user to whose runs it is limited.
@@ -141,7 +170,8 @@ impl Caller {
     }
 }
 
-/// Finds the caller of a request: a service's own authentication.
+/// Finds the caller of a request: a service's own authentication. Give [`Scope::Decide`] only to people who may approve, and see
+/// [`Options::deciders`](crate::Options) for rules about whom.
 ///
 /// ```
 /// use axum::http::request::Parts;
@@ -157,7 +187,7 @@ impl Caller {
 /// impl Authenticate for Own {
 ///     fn authenticate<'a>(&'a self, request: &'a Parts) -> BoxFuture<'a, Result<Option<Caller>, Problem>> {
 ///         let user = request.extensions.get::<User>().map(|user| user.0.clone());
-///         Box::pin(async { Ok(user.map(|user| Caller::user(user, [Scope::Read, Scope::Run, Scope::Decide]))) })
+///         Box::pin(async { Ok(user.map(|user| Caller::user(user, [Scope::Read, Scope::Run]))) })
 ///     }
 /// }
 /// ```

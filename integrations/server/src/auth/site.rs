@@ -2,14 +2,19 @@
 //!
 //! Browsers say so in `Sec-Fetch-Site`, older ones in `Origin`. A request with neither is not from a browser.
 
-use axum::http::header::{HOST, ORIGIN};
+use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
 use axum::http::request::Parts;
 
+use super::cors::allowed_origin;
 use crate::options::Options;
 use crate::problem::{Problem, ProblemType};
 
-/// Refuses a request that another site makes a browser send.
+/// Refuses a request that another site makes a browser send. A page of an allowed origin sends a token with it, since browsers
+/// send cookies unasked.
 pub(crate) fn same_site(options: &Options, parts: &Parts) -> Result<(), Problem> {
+    if parts.headers.contains_key(AUTHORIZATION) && allowed_origin(options, &parts.headers).is_some() {
+        return Ok(());
+    }
     let text = |name: &str| parts.headers.get(name).map(|value| value.to_str().unwrap_or("?"));
     let is_same = match (text("sec-fetch-site"), text(ORIGIN.as_str())) {
         (Some(site), _) => matches!(site, "same-origin" | "none"),

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use subtle::ConstantTimeEq as _;
 
 use super::login::{hash_of, secret};
-use super::{Caller, Scope};
+use super::{Caller, Scope, Sessions};
 
 /// The kind of the store's entries.
 const KIND: &str = "token";
@@ -34,6 +34,10 @@ pub struct Token {
     /// Its rights.
     #[builder(setter(into))]
     pub scopes: Vec<Scope>,
+    /// The titles of the brains whose runs it may start; empty for all.
+    #[builder(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub brains: Vec<String>,
     /// When it was created.
     pub created: Timestamp,
     /// When it expires.
@@ -95,7 +99,14 @@ impl Token {
         Ok(entries.into_iter().filter_map(read).collect())
     }
 
-    /// Revokes a token, and returns whether there was one with this id.
+    /// Returns whether the token has expired.
+    #[must_use]
+    pub fn has_expired(&self, now: Timestamp) -> bool {
+        self.expires.is_some_and(|expires| expires <= now)
+    }
+
+    /// Revokes a token and ends the sessions of browsers that were logged in with it. Returns whether there was one with this
+    /// id.
     ///
     /// # Errors
     ///
@@ -103,6 +114,7 @@ impl Token {
     pub async fn revoke(client: &Client, id: &str) -> Result<bool, StoreError> {
         let Some(entry) = client.store().entry(KIND, id).await? else { return Ok(false) };
         client.store().remove_entry(KIND, id, entry.revision).await?;
+        Sessions::new(client).end_all_of_token(id).await?;
         Ok(true)
     }
 
@@ -130,6 +142,7 @@ impl Token {
             Some(user) => Caller::user(user, self.scopes.clone()).subject_named(&self.subject),
             None => Caller::service(&self.subject, self.scopes.clone()),
         };
+        let caller = caller.brains(self.brains.clone());
         match self.expires {
             Some(expires) => caller.expires(expires),
             None => caller,

@@ -4,17 +4,18 @@ use std::sync::Arc;
 
 use axum::body::Bytes;
 use axum::extract::Query;
-use axum::http::header::{ACCEPT, CONTENT_TYPE, LOCATION};
+use axum::http::header::{CONTENT_TYPE, LOCATION};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use positronic_core::record::{Actor, RunSummary, Seq};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::app::App;
 use crate::auth::Caller;
-use crate::problem::{Problem, ProblemType};
+use crate::problem::{Problem, ProblemType, Reporter};
 
 /// A request to a handler.
 pub(crate) struct Call {
@@ -22,6 +23,11 @@ pub(crate) struct Call {
     pub(crate) parts: Parts,
     pub(crate) params: Vec<(String, String)>,
     pub(crate) body: Bytes,
+    /// The decoded JSON of the body.
+    pub(crate) value: Value,
+    /// The media type of the answer that the client wants most.
+    pub(crate) accepted: Option<&'static str>,
+    pub(crate) reporter: Reporter,
     /// `None` on a public route.
     pub(crate) caller: Option<Caller>,
     /// The row of the run in the path.
@@ -63,7 +69,7 @@ impl Call {
 
     /// Reads the JSON of the body.
     pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, Problem> {
-        serde_json::from_slice(&self.body).map_err(|error| Problem::new(ProblemType::InvalidBody).detail(error))
+        T::deserialize(&self.value).map_err(|error| Problem::new(ProblemType::InvalidBody).detail(error))
     }
 
     /// Returns the caller as the actor of a signal, with the trace context of the request.
@@ -76,12 +82,9 @@ impl Call {
         })
     }
 
-    /// Returns whether the client asks for this media type before JSON.
+    /// Returns whether the client wants this media type of those that the route has.
     pub(crate) fn accepts(&self, media_type: &str) -> bool {
-        let accept = self.parts.headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let first = accept.split(',').map(|part| part.split(';').next().unwrap_or_default().trim());
-        let mut known = first.filter(|part| *part == media_type || *part == "application/json");
-        known.next() == Some(media_type)
+        self.accepted == Some(media_type)
     }
 }
 

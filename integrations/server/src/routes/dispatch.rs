@@ -1,20 +1,21 @@
 //! The checks of a request in front of its handler, in the order of the crate's documentation.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Bytes, to_bytes};
-use axum::extract::{ConnectInfo, Request};
+use axum::extract::Request;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::request::Parts;
 use axum::response::{IntoResponse as _, Response};
 use positronic_core::record::{RunId, RunSummary};
 use positronic_core::store::StoreError;
+use serde_json::Value;
 
+use super::accept::negotiated;
 use super::{Access, Body, Call, Ownership, Route};
-use crate::app::App;
-use crate::auth::{Caller, same_site};
+use crate::app::{App, LARGE, off_the_executor};
+use crate::auth::{Caller, client_address, same_site};
 use crate::problem::{Problem, ProblemType};
 
 /// The maximum time until an answer begins. A stream may then last longer.
@@ -22,7 +23,7 @@ const TIME_OUT: Duration = Duration::from_secs(30);
 
 pub(super) async fn dispatch(
     app: Arc<App>,
-    route: &Route,
+    route: &Arc<Route>,
     params: Vec<(String, String)>,
     request: Request,
 ) -> Response {
@@ -33,7 +34,7 @@ pub(super) async fn dispatch(
 
 async fn checked(
     app: Arc<App>,
-    route: &Route,
+    route: &Arc<Route>,
     params: Vec<(String, String)>,
     request: Request,
 ) -> Result<Response, Problem> {
@@ -41,13 +42,14 @@ async fn checked(
     if route.query.is_none() && route.path.starts_with("/api/") && parts.uri.query().is_some() {
         return Err(Problem::new(ProblemType::InvalidQuery).detail("this resource has no parameters"));
     }
+    let accepted = accepted(route, &parts)?;
     if route.is_unsafe() {
         same_site(&app.options, &parts)?;
         if app.options.read_only && route.access != Access::Public {
             return Err(ProblemType::ReadOnly.into());
         }
     }
-    let address = parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip());
+    let address = client_address(&app.options.trusted_proxies, &parts);
     let caller = match route.access {
         Access::Public => None,
         Access::Authenticated | Access::Scopes(_) => match find_caller(&app, &parts).await {
@@ -68,9 +70,11 @@ async fn checked(
         (Ownership::Run, Some(caller)) => Some(find_run(&app, caller, &params).await?),
         (Ownership::Run, None) | (Ownership::None, _) => None,
     };
-    let body = read(&app, route, &parts, body).await?;
+    let (body, value) = read(&app, route, &parts, body).await?;
     let limits = Arc::clone(&app);
-    let answer = (route.handler)(Call { app, parts, params, body, caller, run }).await;
+    let reporter = app.reporter(&parts);
+    let call = Call { app, parts, params, body, value, accepted, reporter, caller, run };
+    let answer = (route.handler)(call).await;
     let mut response = answer.unwrap_or_else(Problem::into_response);
     if let Some(remaining) = remaining {
         limits.limits.headers(remaining, response.headers_mut());
@@ -103,11 +107,27 @@ impl App {
     }
 }
 
-async fn read(app: &App, route: &Route, parts: &Parts, body: axum::body::Body) -> Result<Bytes, Problem> {
+/// Returns the media type of the answer that the client wants most.
+fn accepted(route: &Route, parts: &Parts) -> Result<Option<&'static str>, Problem> {
+    let available = route.media_types();
+    let wanted = negotiated(&parts.headers, &available);
+    if wanted.is_none() && !available.is_empty() {
+        return Err(Problem::new(ProblemType::NotAcceptable).field("available", available));
+    }
+    Ok(wanted)
+}
+
+/// Reads the body, and decodes its JSON.
+async fn read(
+    app: &Arc<App>,
+    route: &Arc<Route>,
+    parts: &Parts,
+    body: axum::body::Body,
+) -> Result<(Bytes, Value), Problem> {
     let most = route.max_body_bytes.unwrap_or(app.options.max_body_bytes);
     let too_large = || Problem::new(ProblemType::TooLarge).field("max_bytes", most);
     let is_json = match route.body {
-        Body::None => return Ok(Bytes::new()),
+        Body::None => return Ok((Bytes::new(), Value::Null)),
         Body::Json(_) => true,
         Body::Raw => false,
     };
@@ -119,10 +139,16 @@ async fn read(app: &App, route: &Route, parts: &Parts, body: axum::body::Body) -
         return Err(too_large());
     }
     let bytes = to_bytes(body, most).await.map_err(|_| too_large())?;
-    if is_json {
-        app.bodies.check(route, &bytes)?;
+    if !is_json {
+        return Ok((bytes, Value::Null));
     }
-    Ok(bytes)
+    if bytes.len() <= LARGE {
+        let value = app.bodies.read(route, &bytes)?;
+        return Ok((bytes, value));
+    }
+    let (app, route) = (Arc::clone(app), Arc::clone(route));
+    let value = off_the_executor(move || app.bodies.read(&route, &bytes)).await??;
+    Ok((Bytes::new(), value))
 }
 
 fn has_json(parts: &Parts) -> bool {

@@ -1,5 +1,6 @@
 //! The table of routes, and what is made from it.
 
+mod accept;
 mod call;
 mod dispatch;
 mod route;

@@ -188,10 +188,21 @@ impl Route {
         !matches!(self.method, Method::GET | Method::HEAD)
     }
 
+    /// Returns the media types between which a client chooses. A webhook's sender does not choose.
+    pub(crate) fn media_types(&self) -> Vec<&'static str> {
+        let answers = self.answers.iter().filter(|_| !matches!(self.body, Body::Raw));
+        let mut media_types: Vec<_> = answers.filter_map(|answer| answer.media_type).collect();
+        media_types.dedup();
+        media_types
+    }
+
     /// Returns all problems of the route: of the checks that it needs, and of its handler.
     pub(crate) fn all_problems(&self) -> Vec<ProblemType> {
         use ProblemType as P;
         let mut all = vec![P::WrongHost, P::RateLimited, P::Internal, P::StoreFailed, P::TimedOut];
+        if !self.media_types().is_empty() {
+            all.push(P::NotAcceptable);
+        }
         if self.access != Access::Public {
             all.push(P::Unauthenticated);
         }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, to_bytes};
 use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{RawPathParams, Request, State};
-use axum::http::header::CONTENT_LENGTH;
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::{HeaderName, HeaderValue};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
@@ -18,9 +18,10 @@ use super::Route;
 use super::dispatch::dispatch;
 use crate::api;
 use crate::app::App;
-use crate::auth::{allowed_host, security_headers};
+use crate::auth::{allow, allowed_host, allowed_origin, preflight, security_headers};
 use crate::options::Options;
-use crate::problem::{Problem, ProblemType};
+use crate::problem::{Problem, ProblemType, Reporter};
+use crate::redact::{Redact, redacted_text};
 
 /// The header with the id of a request.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -62,30 +63,50 @@ pub(crate) fn table() -> Vec<Route> {
     [api::routes(), crate::problem_page::routes(), crate::openapi::routes()].concat()
 }
 
-/// Checks the host, turns a panic into a problem document, and adds the headers of all answers.
-async fn outermost(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
-    let id = request_id(&request);
-    let response = match allowed_host(&app.options, &request) {
-        Ok(()) => {
+/// Checks the host, turns a panic into a problem document, redacts JSON, and adds the headers of all answers.
+async fn outermost(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
+    let (options, id) = (&app.options, request_id(&request));
+    let reporter = Reporter { prefix: app.prefix(), request: id.as_str().into() };
+    request.extensions_mut().insert(reporter.clone());
+    let (host, origin) = (allowed_host(options, &request), allowed_origin(options, request.headers()));
+    let is_api = request.uri().path().starts_with("/api/");
+    let preflight = origin.is_some().then(|| preflight(&request)).flatten();
+    let response = match (host, preflight) {
+        (Err(problem), _) => problem.into_response(),
+        (Ok(()), Some(preflight)) => preflight,
+        (Ok(()), None) => {
             let answer = std::panic::AssertUnwindSafe(next.run(request)).catch_unwind().await;
             answer.unwrap_or_else(|_| Problem::new(ProblemType::Internal).into_response())
         }
-        Err(problem) => problem.into_response(),
     };
     let mut response = security_headers(response);
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
-        let prefix = app.options.public_url.as_ref().map_or("", |url| url.path().trim_end_matches('/'));
-        let document = problem.document_at(prefix, Some(&id));
-        if problem.kind().status() >= 500 {
-            tracing::error!(%document, "a request failed");
-        }
-        *response.body_mut() = Body::from(document.to_string());
+        *response.body_mut() = Body::from(reporter.document(&problem).to_string());
         response.headers_mut().remove(CONTENT_LENGTH);
     }
+    if let Some(redact) = options.redact.as_ref().filter(|_| is_api) {
+        response = redacted(redact, response).await;
+    }
+    allow(options, origin, response.headers_mut());
     if let Ok(id) = HeaderValue::try_from(id) {
         response.headers_mut().insert(REQUEST_ID, id);
     }
     response
+}
+
+/// Redacts an answer with JSON. Streams redact each of their events.
+async fn redacted(redact: &Redact, response: Response) -> Response {
+    let media_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if !matches!(media_type, "application/json" | "application/problem+json") {
+        return response;
+    }
+    let (mut parts, body) = response.into_parts();
+    parts.headers.remove(CONTENT_LENGTH);
+    let Ok(bytes) = to_bytes(body, usize::MAX).await else {
+        return Problem::new(ProblemType::Internal).into_response();
+    };
+    let text = if bytes.is_empty() { String::new() } else { redacted_text(redact, &String::from_utf8_lossy(&bytes)) };
+    Response::from_parts(parts, Body::from(text))
 }
 
 /// Returns the id under which a client or a proxy knows the request, or a new one.

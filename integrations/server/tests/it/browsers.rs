@@ -146,3 +146,95 @@ async fn answers_protect_browsers_and_allow_no_other_origin() {
     let preflight = shop.call(&token, "OPTIONS", "/api/v1/runs", None).await;
     assert_eq!(preflight.problem(), "method-not-allowed");
 }
+
+#[tokio::test]
+async fn sessions_are_listed_ended_and_limited() {
+    let login = Login::of("boss");
+    let shop = Shop::open(|runner| Options::builder().brains(runner).login(login.clone()).build());
+    let of_boss = log_in(&shop, &login).await;
+    let token = shop.token(Some("ann"), &[Scope::Read]).await;
+    let mut of_ann = Vec::new();
+    for _ in 0..22 {
+        let answer = shop.post("", "/api/v1/session", json!({ "token": token })).await;
+        of_ann.push(answer.header("set-cookie").split(';').next().unwrap().to_owned());
+    }
+
+    assert_eq!(shop.send(with_cookie(&of_ann[0], "GET", "/api/v1/runs")).await.problem(), "unauthenticated");
+    let own = shop.send(with_cookie(&of_ann[21], "GET", "/api/v1/sessions")).await.json();
+    let own = own["items"].as_array().unwrap();
+    assert_eq!(own.len(), 20, "the oldest ones have ended");
+    assert!(own.iter().all(|session| session["subject"] == "ann" && session["token"].is_string()), "{own:?}");
+    let current: Vec<_> = own.iter().filter(|session| session["current"] == true).collect();
+    assert_eq!(current.len(), 1);
+    let all = shop.send(with_cookie(&of_boss, "GET", "/api/v1/sessions")).await.json();
+    assert_eq!(all["items"].as_array().unwrap().len(), 21);
+    let boss = all["items"].as_array().unwrap().iter().find(|session| session["subject"] == "boss").unwrap();
+
+    let path = |session: &serde_json::Value| format!("/api/v1/sessions/{}", session["id"].as_str().unwrap());
+    assert_eq!(shop.send(with_cookie(&of_ann[21], "DELETE", &path(boss))).await.problem(), "not-found");
+    assert_eq!(shop.send(with_cookie(&of_boss, "DELETE", &path(current[0]))).await.status, StatusCode::NO_CONTENT);
+    assert_eq!(shop.send(with_cookie(&of_ann[21], "GET", "/api/v1/runs")).await.problem(), "unauthenticated");
+
+    positronic_server::Token::revoke(&shop.client, token.split('_').nth(1).unwrap()).await.unwrap();
+    let kinds = positronic_core::store::EntryFilter::builder().kind("session").build();
+    assert_eq!(shop.client.store().entries(&kinds).await.unwrap().len(), 1, "the token's sessions are removed");
+}
+
+#[tokio::test]
+async fn cookie_is_secure_if_a_trusted_proxy_has_tls() {
+    let login = Login::default();
+    let proxies = vec!["10.0.0.0/8".parse().unwrap()];
+    let shop = Shop::open(|_| Options::builder().login(login.clone()).trusted_proxies(proxies).build());
+    let from = |address: [u8; 4]| {
+        let code = login.code(SystemClock.now()).unwrap();
+        let mut request = request("", "POST", "/api/v1/session", Some(json!({ "code": code })));
+        request.headers_mut().insert("x-forwarded-proto", "https".parse().unwrap());
+        request.extensions_mut().insert(axum::extract::ConnectInfo(std::net::SocketAddr::from((address, 4000))));
+        shop.send(request)
+    };
+
+    let (proxy, stranger) = (from([10, 0, 0, 1]).await, from([9, 9, 9, 9]).await);
+
+    let secure = |answer: &crate::support::Answer| {
+        let cookie = answer.header("set-cookie");
+        cookie.starts_with("__Host-positronic=") && cookie.ends_with("; Secure")
+    };
+    assert!(secure(&proxy) && !secure(&stranger));
+}
+
+#[tokio::test]
+async fn pages_of_allowed_origins_use_the_api_with_a_token_and_never_with_a_cookie() {
+    let login = Login::default();
+    let origins = vec!["https://app.example.org".parse().unwrap()];
+    let shop =
+        Shop::open(|runner| Options::builder().brains(runner).login(login.clone()).cors_origins(origins).build());
+    let (token, cookie) = (shop.token(None, &Scope::ALL).await, log_in(&shop, &login).await);
+    let from = |mut request: Request<Body>, origin: &str| {
+        request.headers_mut().insert("origin", origin.parse().unwrap());
+        request.headers_mut().insert("sec-fetch-site", "cross-site".parse().unwrap());
+        request
+    };
+    let order = || Some(json!({ "brain": "Refund", "options": { "number": 7 } }));
+    let own = "https://app.example.org";
+
+    let mut asks = from(request("", "OPTIONS", "/api/v1/runs", None), own);
+    asks.headers_mut().insert("access-control-request-method", "POST".parse().unwrap());
+    let preflight = shop.send(asks).await;
+    assert_eq!(preflight.status, StatusCode::NO_CONTENT);
+    assert!(preflight.header("access-control-allow-headers").contains("idempotency-key"));
+    let started = shop.send(from(request(&token, "POST", "/api/v1/runs", order()), own)).await;
+    assert_eq!(started.status, StatusCode::CREATED, "{started:?}");
+    for answer in [preflight, started] {
+        assert_eq!(answer.header("access-control-allow-origin"), own);
+        assert_eq!(answer.header("access-control-allow-credentials"), "");
+        assert!(answer.header("vary").contains("origin"));
+    }
+
+    let mut with_cookie = request("", "POST", "/api/v1/runs", order());
+    with_cookie.headers_mut().insert("cookie", cookie.parse().unwrap());
+    assert_eq!(shop.send(from(with_cookie, own)).await.problem(), "cross-site");
+    for other in ["https://app.example.org.evil", "http://app.example.org", "null"] {
+        let refused = shop.send(from(request(&token, "POST", "/api/v1/runs", order()), other)).await;
+        assert_eq!((refused.problem().as_str(), refused.header("access-control-allow-origin")), ("cross-site", ""));
+    }
+}

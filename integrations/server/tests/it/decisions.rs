@@ -173,3 +173,35 @@ async fn scope_decide_does_not_answer_for_a_program() {
     assert_eq!(shop.post(&operator, &path, reply.clone()).await.problem(), "scope-missing");
     assert_eq!(shop.post(&ann, &path, reply).await.status, StatusCode::OK);
 }
+
+#[tokio::test(start_paused = true)]
+async fn decision_after_the_expiry_is_gone() {
+    use positronic_core::testing::TestClock;
+
+    let brain = brain("Refund").r#loop("Chat", |cx| {
+        let pay = Tool::new("refund", |t| {
+            t.description("Refunds money")
+                .requires_approval("it costs money")
+                .approval_expires(std::time::Duration::from_secs(60))
+                .execute(async |Empty {}, _| Ok("refunded"))
+        });
+        cx.system("You refund.").input("Refund.").tools([pay])
+    });
+    let model = ScriptedModel::from_fn(|request: &ModelRequest| match request.messages.len() {
+        1 => Reply::call("refund", json!({})),
+        _ => Reply::text("Done."),
+    });
+    let runner = Runner::builder().model(model).clock(TestClock::default()).build().brain(brain);
+    let _service = runner.serve();
+    let shop = Shop::of(runner, |runner| Options::builder().brains(runner).build());
+    let token = shop.token(None, &Scope::ALL).await;
+    let run = shop.post(&token, "/api/v1/runs", json!({ "brain": "Refund" })).await.json();
+    let run = RunId::new(run["id"].as_str().unwrap());
+    let id = shop.question(&token, &run).await;
+
+    shop.end(&run).await;
+    let late = shop.post(&token, &format!("/api/v1/runs/{run}/calls/{id}/decision"), json!({ "approve": true })).await;
+
+    assert_eq!((late.status, late.problem()), (StatusCode::GONE, "expired".to_owned()));
+    assert!(late.json()["at"].as_str().unwrap().ends_with('Z'), "{late:?}");
+}

@@ -113,3 +113,51 @@ async fn events_are_listed_in_both_orders_and_searched() {
     let exported: Vec<_> = exported.text.lines().map(str::to_owned).collect();
     assert_eq!(exported, log.iter().map(|event| event.to_json().unwrap()).collect::<Vec<_>>());
 }
+
+#[tokio::test]
+async fn conversations_are_listed_in_pages_once_each() {
+    let shop = Shop::new();
+    let ann = shop.token(Some("ann"), &Scope::ALL[..3]).await;
+    let ben = shop.token(Some("ben"), &Scope::ALL[..3]).await;
+    for number in 0..5 {
+        for token in [&ann, &ben] {
+            let user = if *token == ann { "ann" } else { "ben" };
+            let said = json!({ "brain": "Refund", "options": { "number": 1 }, "text": "Please." });
+            let path = format!("/api/v1/conversations/{user}-{number}/messages");
+            let run = shop.post(token, &path, said.clone()).await.json();
+            let run = positronic_core::record::RunId::new(run["id"].as_str().unwrap());
+            // The first conversation has a second run, which is its place in the list.
+            if number == 0 {
+                let id = shop.question(token, &run).await;
+                let decision = format!("/api/v1/runs/{run}/calls/{id}/decision");
+                shop.post(token, &decision, json!({ "reject": true })).await;
+                shop.end(&run).await;
+            }
+        }
+    }
+    let again = json!({ "brain": "Refund", "options": { "number": 1 }, "text": "Again." });
+    shop.post(&ann, "/api/v1/conversations/ann-0/messages", again).await;
+
+    let listed = pages(&shop, &ann, "/api/v1/conversations?limit=2").await;
+
+    let ids: Vec<_> = listed.iter().map(|item| item["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["ann-0", "ann-4", "ann-3", "ann-2", "ann-1"]);
+    assert_eq!((&listed[0]["runs"], &listed[1]["runs"]), (&json!(2), &json!(1)));
+}
+
+#[tokio::test]
+async fn search_of_a_user_reads_only_its_runs() {
+    let shop = Shop::new();
+    let ann = shop.token(Some("ann"), &[Scope::Read, Scope::Run]).await;
+    let ben = shop.token(Some("ben"), &[Scope::Read, Scope::Run]).await;
+    let (run, _) = shop.waiting_run(&ann, 1).await;
+    for number in 2..6 {
+        shop.waiting_run(&ben, number).await;
+    }
+
+    for query in ["q=refund", "needs=decision", "q=refund&needs=decision&limit=1"] {
+        let listed = pages(&shop, &ann, &format!("/api/v1/runs?{query}")).await;
+        let ids: Vec<_> = listed.iter().map(|item| item["id"].as_str().unwrap()).collect();
+        assert_eq!(ids, [run.as_str()], "{query}");
+    }
+}

@@ -10,10 +10,15 @@
 
 mod authorisation;
 mod browsers;
+mod code;
+mod connections;
 mod decisions;
+mod idempotency;
 mod lists;
 mod openapi;
+mod policies;
 mod problems;
+mod redaction;
 mod runs;
 mod schedules;
 mod streams;

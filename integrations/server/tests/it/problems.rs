@@ -191,3 +191,49 @@ async fn path_that_is_not_utf8_gets_a_problem() {
     let shop = Shop::new();
     assert_eq!(shop.get("", "/api/v1/runs/%ff").await.problem(), "invalid-path");
 }
+
+#[tokio::test]
+async fn media_type_that_a_route_does_not_have_is_refused() {
+    let shop = Shop::new();
+    let token = shop.token(None, &Scope::ALL).await;
+    let get = |path: &str, accept: &str| {
+        let mut request = request(&token, "GET", path, None);
+        request.headers_mut().insert("accept", accept.parse().unwrap());
+        shop.send(request)
+    };
+
+    let refused = get("/api/v1/runs", "text/csv").await;
+    assert_eq!(refused.problem(), "not-acceptable");
+    assert_eq!(refused.json()["available"], json!(["application/json"]));
+    assert_eq!(get("/api/v1/runs", "application/json;q=0").await.problem(), "not-acceptable");
+    for accept in ["application/json", "application/*;q=0.1", "text/csv, */*"] {
+        assert_eq!(get("/api/v1/runs", accept).await.status, StatusCode::OK, "{accept}");
+    }
+}
+
+#[tokio::test]
+async fn failure_of_the_store_is_not_told() {
+    use positronic_core::store::MemoryStore;
+    use positronic_core::store::StoreError;
+    use positronic_core::testing::FaultyStore;
+
+    static FAILS: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+    let fails = |method: &'static str| {
+        let fails = FAILS.load(std::sync::atomic::Ordering::Relaxed) && method != "entry";
+        fails.then(|| StoreError::Failed { message: "disk /secret/runs.db".to_owned() })
+    };
+    let store = FaultyStore::new(MemoryStore::new(), |_, _| None).reading(fails);
+    let runner = Runner::builder().model(crate::support::refunding()).store(store).build();
+    let shop = Shop::of(runner.brain(crate::support::refund()), |runner| Options::builder().brains(runner).build());
+    let token = shop.token(None, &Scope::ALL).await;
+    let (run, _) = shop.waiting_run(&token, 7).await;
+    FAILS.store(true, std::sync::atomic::Ordering::Relaxed);
+
+    for path in ["/readyz", "/api/v1/runs", "/api/v1/pending", &format!("/api/v1/runs/{run}")] {
+        let answer = shop.get(&token, path).await;
+        assert_eq!(answer.problem(), "store-failed", "{path}");
+        let document = answer.json();
+        assert!(!answer.text.contains("secret"), "{document}");
+        assert_eq!(document["instance"], format!("urn:request:{}", answer.header("x-request-id")));
+    }
+}

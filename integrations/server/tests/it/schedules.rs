@@ -158,6 +158,26 @@ async fn schedule_is_paused_triggered_previewed_and_its_ticks_are_listed() {
 }
 
 #[tokio::test]
+async fn schedules_have_a_budget_and_are_listed_in_pages() {
+    let office = Office::new();
+    for id in ["a", "b", "c"] {
+        let mut body = daily();
+        body["budget"] = json!({ "max_tokens": 5000 });
+        let (status, item) = office.admin(&format!("PUT /{id}"), body).await;
+        assert_eq!((status, &item["schedule"]["budget"]["max_tokens"]), (201, &json!(5000)), "{item}");
+    }
+
+    let (_, first) = office.admin("GET ?limit=2", Value::Null).await;
+    let (_, second) =
+        office.admin(&format!("GET ?limit=2&cursor={}", first["next"].as_str().unwrap()), Value::Null).await;
+
+    let ids =
+        |page: &Value| page["items"].as_array().unwrap().iter().map(|item| item["id"].clone()).collect::<Vec<_>>();
+    assert_eq!((ids(&first), ids(&second)), (vec![json!("a"), json!("b")], vec![json!("c")]));
+    assert_eq!(second["next"], Value::Null);
+}
+
+#[tokio::test]
 async fn users_see_only_their_own_schedules_and_change_none() {
     let office = Office::new();
     office.admin("PUT /report", daily()).await;

@@ -165,3 +165,38 @@ async fn stream_ends_after_its_token_is_revoked() {
     let open = tokio::time::timeout(Duration::from_mins(1), of_ben.next()).await;
     assert!(open.is_err(), "the other stream stays open");
 }
+
+#[tokio::test(start_paused = true)]
+async fn stream_ends_when_its_token_expires() {
+    use positronic_core::runner::{Clock as _, SystemClock};
+
+    let shop = Shop::new();
+    let expires = SystemClock.now().after(Duration::from_hours(1));
+    let token = Token::builder().subject("ann").scopes([Scope::Read]).created(positronic_core::record::Timestamp(0));
+    let (_, token) = Token::create(&shop.client, token.expires(Some(expires)).build()).await.unwrap();
+    let (_, mut frames) = shop.stream(&token, "/api/v1/stream", None).await;
+    let began = tokio::time::Instant::now();
+
+    let end = tokio::time::timeout(Duration::from_hours(2), frames.ended()).await;
+
+    end.expect("the stream ends");
+    assert!((3500..3700).contains(&began.elapsed().as_secs()), "{:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn long_answers_count_as_streams() {
+    let shop = Shop::open(|runner| Options::builder().brains(runner).max_streams(1).build());
+    let token = shop.token(None, &Scope::ALL).await;
+    let (run, _) = shop.waiting_run(&token, 7).await;
+    let (_, open) = shop.stream(&token, "/api/v1/stream", None).await;
+    let lines = || {
+        let mut lines = crate::support::request(&token, "GET", &format!("/api/v1/runs/{run}/events"), None);
+        lines.headers_mut().insert("accept", "application/x-ndjson".parse().unwrap());
+        shop.send(lines)
+    };
+
+    assert_eq!(lines().await.problem(), "too-many-streams");
+    drop(open);
+    assert_eq!(lines().await.status, StatusCode::OK);
+    assert_eq!(lines().await.status, StatusCode::OK, "the place is free again");
+}

@@ -43,6 +43,14 @@ pub(crate) fn refund() -> Brain<Order, ()> {
     })
 }
 
+/// A model that calls the tool `refund` once.
+pub(crate) fn refunding() -> ScriptedModel {
+    ScriptedModel::from_fn(|request: &ModelRequest| match request.messages.len() {
+        1 => Reply::call("refund", json!({ "amount": 100 })),
+        _ => Reply::text("Done."),
+    })
+}
+
 /// A router over a store in memory, with a runner that works.
 pub(crate) struct Shop {
     pub(crate) client: Client,
@@ -86,16 +94,16 @@ impl Shop {
 
     /// Opens a shop; `change` sets further options.
     pub(crate) fn open(change: impl FnOnce(Runner) -> Options) -> Self {
-        let model = ScriptedModel::from_fn(|request: &ModelRequest| match request.messages.len() {
-            1 => Reply::call("refund", json!({ "amount": 100 })),
-            _ => Reply::text("Done."),
-        });
-        Self::with(model, refund(), change)
+        Self::with(refunding(), refund(), change)
     }
 
     /// Opens a shop with another model and brain.
     pub(crate) fn with(model: ScriptedModel, brain: impl Runnable, change: impl FnOnce(Runner) -> Options) -> Self {
-        let runner = Runner::builder().model(model).store(MemoryStore::new()).build().brain(brain);
+        Self::of(Runner::builder().model(model).store(MemoryStore::new()).build().brain(brain), change)
+    }
+
+    /// Opens a shop with a runner.
+    pub(crate) fn of(runner: Runner, change: impl FnOnce(Runner) -> Options) -> Self {
         let client = runner.client();
         Self { router: router(client.clone(), change(runner.clone())), client, _runner: runner }
     }
@@ -226,6 +234,13 @@ impl Frames {
             let chunk = tokio::time::timeout(Duration::from_secs(20), self.body.next()).await;
             let chunk = chunk.expect("the stream has another event")?;
             self.text.push_str(std::str::from_utf8(&chunk.unwrap()).unwrap());
+        }
+    }
+
+    /// Waits for the end of the stream, however long it takes.
+    pub(crate) async fn ended(&mut self) {
+        while let Some(chunk) = self.body.next().await {
+            chunk.unwrap();
         }
     }
 

@@ -34,7 +34,7 @@ pub(crate) async fn inspect(args: &InspectArgs, ui: &mut Ui) -> Result<Exit, Fai
     _ = interrupts().recv().await;
     shutdown.begin();
     match served.await {
-        Ok(served) => served.map(|()| Exit::Done).map_err(cannot_listen),
+        Ok(()) => Ok(Exit::Done),
         Err(error) => Err(Failure::environment(format!("the server has stopped: {error}"))),
     }
 }

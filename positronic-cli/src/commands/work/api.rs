@@ -1,14 +1,14 @@
 //! `positronic serve`: the API and the inspector page, and the work on the runs beside them.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use positronic_core::definition::BrainDefinition;
 use positronic_core::runner::{Client, Clock as _, NoRunner, Runner, Server, SystemClock};
 use positronic_server::webhooks::{Hooks, HttpTransport, PrivateAddresses, WebhookSender, WebhookService};
-use positronic_server::{Brains, Listener, Login, Options, Shutdown, Token, Url};
+use positronic_server::{Brains, DeciderPolicy, Listener, Login, Options, Shutdown, Token, Url, redact_fields};
 use serde_json::Value;
 
 use super::monitoring::Monitoring;
@@ -33,15 +33,22 @@ pub(crate) async fn serve(project: &Project, args: &ServeArgs, ui: &mut Ui) -> R
     let monitoring = Monitoring::start(&store, ui)?;
     let webhooks = args.webhooks.as_deref().or(ui.settings.webhooks.as_deref());
     let hooks = webhooks.map_or_else(|| Ok(Hooks::default()), |path| read_webhooks(path, Settings::variable))?;
-    let mut options = Options::builder()
+    let options = Options::builder()
         .brains(ProjectBrains::of(project, &store, args, ui))
         .login(login.clone())
         .prices(prices)
         .metrics(monitoring.text(&store))
         .hooks(hooks)
         .webhook_addresses(addresses(args))
-        .shutdown(shutdown.clone())
-        .build();
+        .trusted_proxies(args.trusted_proxy.clone())
+        .cors_origins(args.cors_origin.clone())
+        .deciders(args.deciders.iter().cloned().collect::<DeciderPolicy>())
+        .shutdown(shutdown.clone());
+    let mut options = if args.redact.is_empty() {
+        options.build()
+    } else {
+        options.redact(redact_fields(args.redact.clone())).build()
+    };
     options.set_public_url(args.public_url.clone());
     let listener = bind(args.listen, &client, ui).await?;
     let address = listener.address().map_err(|error| cannot_listen(args.listen, &error))?;
@@ -49,6 +56,9 @@ pub(crate) async fn serve(project: &Project, args: &ServeArgs, ui: &mut Ui) -> R
     let _sender = webhook_sender(&client, address, args)?;
     let work = if args.no_work { "serving" } else { "serving and working on" };
     ui.notice(&format!("{work} the runs in {}; press Ctrl-C to stop", store.location))?;
+    if !address.ip().is_loopback() && args.public_url.is_none() {
+        ui.notice("only this machine reaches the server; --public-url names the URL that other machines use")?;
+    }
     ui.print(&url)?;
     let api = tokio::spawn(listener.serve(client.clone(), options));
     let exit = if args.no_work {
@@ -63,8 +73,7 @@ pub(crate) async fn serve(project: &Project, args: &ServeArgs, ui: &mut Ui) -> R
     shutdown.begin();
     monitoring.end(ui).await?;
     match api.await {
-        Ok(Ok(())) => Ok(exit),
-        Ok(Err(error)) => Err(cannot_listen(address, &error)),
+        Ok(()) => Ok(exit),
         Err(error) => Err(Failure::environment(format!("the server has stopped: {error}"))),
     }
 }
@@ -76,7 +85,7 @@ const fn addresses(args: &ServeArgs) -> PrivateAddresses {
 /// Starts to send outgoing webhooks, with links to the page.
 fn webhook_sender(client: &Client, address: SocketAddr, args: &ServeArgs) -> Result<WebhookService, Failure> {
     let transport = HttpTransport::new(addresses(args)).map_err(|error| Failure::environment(error.to_string()))?;
-    let here = || Url::parse(&format!("http://{address}/")).ok();
+    let here = || Url::parse(&format!("http://{}/", reachable(address))).ok();
     let sender = WebhookSender::builder().client(client.clone()).transport(transport);
     Ok(match args.public_url.clone().or_else(here) {
         Some(url) => sender.public_url(url).build().spawn(),
@@ -86,9 +95,10 @@ fn webhook_sender(client: &Client, address: SocketAddr, args: &ServeArgs) -> Res
 
 /// Binds an address. Other machines may reach the server only if callers need tokens.
 async fn bind(address: SocketAddr, client: &Client, ui: &Ui) -> Result<Listener, Failure> {
-    if !address.ip().is_loopback() && Token::list(client).await?.is_empty() {
+    let now = SystemClock.now();
+    if !address.ip().is_loopback() && Token::list(client).await?.iter().all(|token| token.has_expired(now)) {
         let message =
-            format!("--listen {address} is reachable from other machines, and the store has no access tokens");
+            format!("--listen {address} is reachable from other machines, and the store has no valid access tokens");
         return Err(Failure::usage(message)
             .hint(format!("create one with: {}", ui.command(&["token", "create", "NAME"])))
             .hint("or listen on 127.0.0.1"));
@@ -100,12 +110,22 @@ fn cannot_listen(address: SocketAddr, error: &std::io::Error) -> Failure {
     Failure::environment(format!("cannot listen on {address}: {error}")).hint("choose another address with --listen")
 }
 
+/// Returns the address under which this machine reaches a server that listens on all of its addresses.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => (Ipv4Addr::LOCALHOST, address.port()).into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => (Ipv6Addr::LOCALHOST, address.port()).into(),
+        _ => address,
+    }
+}
+
 /// Returns the URL of the page, with a code that logs one browser in. The fragment is in no request and no log.
 fn page_url(address: SocketAddr, public: Option<&Url>, login: &Login) -> Result<String, Failure> {
     let code = login
         .code(SystemClock.now())
         .map_err(|error| Failure::environment(format!("the system has no source of randomness: {error}")))?;
-    let base = public.map_or_else(|| format!("http://{address}"), |url| url.as_str().trim_end_matches('/').to_owned());
+    let base = public
+        .map_or_else(|| format!("http://{}", reachable(address)), |url| url.as_str().trim_end_matches('/').to_owned());
     Ok(format!("{base}/ui#code={code}"))
 }
 

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{History, Prompts, Record, add};
+use super::record::{Record, add};
+use super::{History, Prompts};
 use crate::projection::messages::messages;
 use crate::record::{BatchPolicy, Message, Output, Path, Prompt, PromptState, RunId, Seq, Transcript};
 

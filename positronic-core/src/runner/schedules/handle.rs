@@ -246,18 +246,51 @@ impl Schedules {
     /// [`ScheduleError::NotFound`], [`ScheduleError::Store`].
     pub async fn trigger(&self, id: &str, overlap: Option<Overlap>) -> Result<Tick, ScheduleError> {
         loop {
-            let mut change = self.begin(id).await?;
+            let change = self.begin(id).await?;
             let mut nominal = change.now;
-            while self.has_tick(&change.before, &tick_key(nominal, TickCause::Manual)).await? {
+            while self.tick(&change.before, &tick_key(nominal, TickCause::Manual)).await?.is_some() {
                 nominal = Timestamp(nominal.0.saturating_add(1));
             }
-            // No server may have looked since a run has ended.
-            change.new.observe(change.now, &self.observe(&change.before).await?)?;
-            let tick = change.new.trigger(nominal, overlap, change.now)?;
-            if self.commit(&change).await? {
+            if let Some(tick) = self.add_tick(change, nominal, overlap).await? {
                 return Ok(tick);
             }
         }
+    }
+
+    /// As [`Schedules::trigger`], with the nominal time of the tick: the same call again adds no second tick and returns the
+    /// first one as it is now.
+    ///
+    /// # Errors
+    ///
+    /// As [`Schedules::trigger`].
+    pub async fn trigger_at(
+        &self,
+        id: &str,
+        nominal: Timestamp,
+        overlap: Option<Overlap>,
+    ) -> Result<Tick, ScheduleError> {
+        loop {
+            let change = self.begin(id).await?;
+            if let Some(tick) = self.tick(&change.before, &tick_key(nominal, TickCause::Manual)).await? {
+                return Ok(tick);
+            }
+            if let Some(tick) = self.add_tick(change, nominal, overlap).await? {
+                return Ok(tick);
+            }
+        }
+    }
+
+    /// Adds a tick of a person. Returns `None` if another change came first.
+    async fn add_tick(
+        &self,
+        mut change: Change,
+        nominal: Timestamp,
+        overlap: Option<Overlap>,
+    ) -> Result<Option<Tick>, ScheduleError> {
+        // No server may have looked since a run has ended.
+        change.new.observe(change.now, &self.observe(&change.before).await?)?;
+        let tick = change.new.trigger(nominal, overlap, change.now)?;
+        Ok(self.commit(&change).await?.then_some(tick))
     }
 
     /// Adds ticks for the times in a range of the past, both ends included, that have not started a run. Returns what

@@ -241,9 +241,12 @@ impl Schedules {
         Ok(ticks.into_values().rev().take(limit).collect())
     }
 
-    /// Returns whether there is a tick of a person at a time.
-    pub(super) async fn has_tick(&self, record: &ScheduleRecord, key: &str) -> Result<bool, StoreError> {
-        let is_unlisted = record.unlisted.iter().any(|tick| tick.key() == key);
-        Ok(is_unlisted || self.client.store().entry(&ticks_of(&record.id), key).await?.is_some())
+    /// Returns the tick with a key.
+    pub(super) async fn tick(&self, record: &ScheduleRecord, key: &str) -> Result<Option<Tick>, StoreError> {
+        if let Some(tick) = record.unlisted.iter().find(|tick| tick.key() == key) {
+            return Ok(Some(tick.clone()));
+        }
+        let entry = self.client.store().entry(&ticks_of(&record.id), key).await?;
+        entry.map(|entry| decode("tick", entry)).transpose()
     }
 }

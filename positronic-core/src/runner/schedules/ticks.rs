@@ -11,7 +11,7 @@ use crate::record::{
     Trigger, TriggerId, UserMessage,
 };
 use crate::runner::firing::may_retry;
-use crate::runner::{ConversationError, FireError, RunHandle, Runner, SignalError, StartError, load};
+use crate::runner::{ConversationError, FireError, Firing, RunHandle, Runner, SignalError, StartError, load};
 use crate::schedule::{Observed, RunEnd, ScheduleRecord, time_key};
 use crate::store::{EventStore, StoreError};
 
@@ -211,10 +211,8 @@ impl Runner {
 
     async fn fire_tick_now(&self, timer: &Timer, tick: &Scheduled) -> Result<RunHandle<Value>, FireError> {
         let schedules = self.client().schedules();
-        let failed = |reason: ConversationError| FireError::Start {
-            trigger: timer.trigger.id.clone(),
-            reason: Box::new(reason),
-        };
+        let failed =
+            |reason: ConversationError| FireError::Start { firing: Firing::of(timer), reason: Box::new(reason) };
         match self.start_tick(timer, tick).await {
             Ok(run) => {
                 if let Err(error) = schedules.note_started(tick).await {
@@ -223,16 +221,16 @@ impl Runner {
                 }
                 // Of servers that start the same run at once, one has begun it.
                 match self.has_begun(run.id()).await {
-                    Ok(false) => Err(FireError::Gone { trigger: timer.trigger.id.clone() }),
+                    Ok(false) => Err(FireError::Gone { firing: Firing::of(timer) }),
                     Ok(true) | Err(_) => Ok(run),
                 }
             }
-            Err(FireError::Gone { trigger }) => match schedules.note_started(tick).await {
-                Ok(_) => Err(FireError::Gone { trigger }),
+            Err(FireError::Gone { firing }) => match schedules.note_started(tick).await {
+                Ok(_) => Err(FireError::Gone { firing }),
                 Err(ScheduleError::Store(error)) => Err(failed(ConversationError::Store(error))),
                 Err(error) => {
                     tracing::warn!(%error, "the start of a scheduled run is not noted");
-                    Err(FireError::Gone { trigger })
+                    Err(FireError::Gone { firing })
                 }
             },
             Err(error) => {
@@ -255,18 +253,18 @@ impl Runner {
     }
 
     async fn start_tick(&self, timer: &Timer, tick: &Scheduled) -> Result<RunHandle<Value>, FireError> {
-        let trigger = || timer.trigger.id.clone();
+        let firing = || Firing::of(timer);
         let failed = |error: StartError| FireError::Start {
-            trigger: trigger(),
+            firing: firing(),
             reason: Box::new(ConversationError::Start(error)),
         };
         // Another server has started it, or this one before it crashed.
         if is_run_of(&*self.store, tick).await.map_err(|error| failed(error.into()))? {
-            return Err(FireError::Gone { trigger: trigger() });
+            return Err(FireError::Gone { firing: firing() });
         }
         let definition = self
             .definition_of(&timer.brain)
-            .ok_or_else(|| FireError::NoBrain { trigger: trigger(), brain: timer.brain.to_string() })?;
+            .ok_or_else(|| FireError::NoBrain { firing: firing(), brain: timer.brain.to_string() })?;
         let start = Start {
             id: Some(SignalId::new(tick.run().as_str())),
             user: timer.user.clone(),
@@ -279,7 +277,7 @@ impl Runner {
         match self.start_definition(definition, timer.options.clone(), start).await {
             // Another server began it meanwhile, with what the schedule said before or says now.
             Err(error @ StartError::Started { .. }) => match is_run_of(&*self.store, tick).await {
-                Ok(true) => Err(FireError::Gone { trigger: trigger() }),
+                Ok(true) => Err(FireError::Gone { firing: firing() }),
                 Ok(false) | Err(_) => Err(failed(error)),
             },
             started => started.map_err(failed),

@@ -154,6 +154,10 @@ fn select_items(filter: &PendingFilter, after: Option<Place>, limit: Option<usiz
         let run = || run.as_str().to_owned().into();
         select.and(&format!("id >= {key} * {EVENTS} AND id < ({key} + 1) * {EVENTS}"), [run(), run()]);
     }
+    if let Some(user) = &filter.user {
+        let of_user = "EXISTS (SELECT 1 FROM runs WHERE runs.run = pending.run AND runs.user = ?)";
+        select.and(of_user, [user.clone().into()]);
+    }
     if filter.person {
         select.and("person", []);
     }

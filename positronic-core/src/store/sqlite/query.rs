@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params_from_iter};
 use super::failure::DbError;
 use super::rows::{EVENTS, column, decode, event_id, limit, no_such, seq};
 use crate::record::{Event, RunId, RunSummary, Seq, SignalId, Timestamp};
-use crate::store::{EventMatch, RunCursor, RunFilter, SavedPrompts, Snapshot};
+use crate::store::{EventMatch, EventMatches, EventSearch, RunCursor, RunFilter, SavedPrompts, Snapshot};
 
 /// Reads events of a run.
 pub(super) fn read(db: &Connection, run: &RunId, from: Seq, most: usize) -> Result<Vec<Arc<Event>>, DbError> {
@@ -96,7 +96,11 @@ pub(super) fn unreadable(db: &Connection, filter: &RunFilter) -> Result<Vec<(Run
 }
 
 fn select_runs(filter: &RunFilter) -> Select {
-    let mut select = Select::new("SELECT summary, run, started FROM runs");
+    select_columns("summary, run, started", filter)
+}
+
+fn select_columns(columns: &str, filter: &RunFilter) -> Select {
+    let mut select = Select::new(&format!("SELECT {columns} FROM runs"));
     if let Some(prefix) = &filter.prefix {
         select.and("run >= ?", [prefix.clone().into()]);
         select.and("run <= ?", [format!("{prefix}{}", char::MAX).into()]);
@@ -117,6 +121,10 @@ fn select_runs(filter: &RunFilter) -> Select {
     }
     if filter.conversations {
         select.and("converses", []);
+    }
+    if filter.person {
+        // Few of many runs wait, so these are found first.
+        select.and(&format!("key IN (SELECT id / {EVENTS} FROM pending WHERE person)"), []);
     }
     if let Some(since) = filter.since {
         select.and("at >= ?", [since.0.into()]);
@@ -141,25 +149,36 @@ pub(super) fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str, DbErr
 }
 
 /// Finds events by their text with a full scan: an index of all words would take as much space as the events.
-pub(super) fn search(db: &Connection, wanted: &str, most: usize) -> Result<Vec<EventMatch>, DbError> {
-    let sql = "SELECT r.run, e.id, e.line FROM runs r CROSS JOIN events e
-               ON e.id >= r.key * 4294967296 AND e.id < (r.key + 1) * 4294967296
-               ORDER BY r.started DESC, r.run DESC, e.id";
-    let wanted = wanted.to_lowercase();
-    let mut statement = db.prepare_cached(sql)?;
-    let mut rows = statement.query([])?;
-    let mut found = Vec::new();
-    while found.len() < most
-        && let Some(row) = rows.next()?
-    {
-        let line = text(row, 2)?;
-        if contains(line, &wanted) {
-            let id: i64 = row.get(1)?;
-            let run = RunId::from(row.get::<_, String>(0)?);
-            found.push(EventMatch { run, seq: seq(id % EVENTS), line: line.to_owned() });
+pub(super) fn search(db: &Connection, search: &EventSearch) -> Result<EventMatches, DbError> {
+    let wanted = search.text.to_lowercase();
+    let sql = "SELECT id, line FROM events WHERE id >= ?1 AND id < ?2 ORDER BY id";
+    let mut events = db.prepare_cached(sql)?;
+    let (mut found, mut scanned, mut last, mut is_capped) = (Vec::new(), 0, None, false);
+    select_columns("key, run, started, next", &search.runs).until(db, |row| {
+        let key: i64 = row.get(0)?;
+        scanned += seq(row.get(3)?).index();
+        if last.is_some() && search.scan.is_some_and(|most| scanned > most) {
+            is_capped = true;
+            return Ok(false);
         }
-    }
-    Ok(found)
+        let place = RunCursor { started: Timestamp(row.get(2)?), run: RunId::from(text(row, 1)?) };
+        let mut lines = events.query([event_id(key, 0), event_id(key, EVENTS)])?;
+        while found.len() < search.limit
+            && let Some(event) = lines.next()?
+        {
+            let line = text(event, 1)?;
+            if contains(line, &wanted) {
+                let number = seq(event.get::<_, i64>(0)? % EVENTS);
+                found.push(EventMatch { run: place.run.clone(), seq: number, line: line.to_owned() });
+                if search.once {
+                    break;
+                }
+            }
+        }
+        last = Some(place);
+        Ok(found.len() < search.limit)
+    })?;
+    Ok(EventMatches::new(found, last.filter(|_| is_capped)))
 }
 
 /// Returns whether a line contains a lower-case text, ignoring the line's case.
@@ -236,10 +255,21 @@ impl Select {
         db: &Connection,
         mut read: impl FnMut(&Row<'_>) -> Result<(), DbError>,
     ) -> Result<(), DbError> {
+        self.until(db, |row| read(row).map(|()| true))
+    }
+
+    /// Calls `read` for each found row until it returns `false`.
+    pub(super) fn until(
+        self,
+        db: &Connection,
+        mut read: impl FnMut(&Row<'_>) -> Result<bool, DbError>,
+    ) -> Result<(), DbError> {
         let mut statement = db.prepare_cached(&self.sql)?;
         let mut rows = statement.query(params_from_iter(self.values))?;
         while let Some(row) = rows.next()? {
-            read(row)?;
+            if !read(row)? {
+                break;
+            }
         }
         Ok(())
     }

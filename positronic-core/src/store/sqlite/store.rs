@@ -17,9 +17,9 @@ use super::writer::Writer;
 use super::{blobs, connection, due, entries, mailbox, pending, query, remove, sinks, timers};
 use crate::record::{Event, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
 use crate::store::{
-    Append, BoxFuture, Deferral, DueFilter, DueRun, Entry, EntryFilter, EventMatch, EventStore, InboundWebhook, Lease,
-    MailboxEntry, PendingFilter, PendingItem, PostOutcome, RunFilter, SavedPrompts, Snapshot, StoreError, TimerFilter,
-    Watcher, blob,
+    Append, BoxFuture, Deferral, DueFilter, DueRun, Entry, EntryFilter, EventMatches, EventSearch, EventStore,
+    InboundWebhook, Lease, MailboxEntry, PendingFilter, PendingItem, PostOutcome, RunFilter, SavedPrompts, Snapshot,
+    StoreError, TimerFilter, Watcher, blob,
 };
 
 /// Number of reader threads: two, so that one long log does not block all other reads.
@@ -241,11 +241,11 @@ impl EventStore for SqliteStore {
         Box::pin(self.ask(move |db| pending::list(db, &filter)))
     }
 
-    fn search<'a>(&'a self, text: &'a str, most: usize) -> BoxFuture<'a, Result<Vec<EventMatch>, StoreError>> {
-        let text = text.to_owned();
+    fn search<'a>(&'a self, search: &'a EventSearch) -> BoxFuture<'a, Result<EventMatches, StoreError>> {
+        let search = search.clone();
         Box::pin(async move {
             match &self.shared.searches {
-                Some(searches) => searches.ask(move |db| query::search(db, &text, most)).await,
+                Some(searches) => searches.ask(move |db| query::search(db, &search)).await,
                 None => Err(super::failure::store_closed()),
             }
         })

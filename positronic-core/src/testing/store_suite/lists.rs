@@ -1,5 +1,6 @@
 //! Summaries, pending items, search and removal.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::json;
@@ -10,7 +11,8 @@ use crate::record::{
     WaitSpec,
 };
 use crate::store::{
-    EventMatch, EventStore, PendingFilter, PendingItem, PendingPages, RunCursor, RunFilter, RunPages, StoreError,
+    EventMatch, EventSearch, EventStore, PendingFilter, PendingItem, PendingPages, RunCursor, RunFilter, RunPages,
+    StoreError,
 };
 
 /// Makes a pending approval.
@@ -87,7 +89,7 @@ pub async fn summary_follows_the_appends<S: EventStore>(open: impl Fn() -> S) {
 /// Lists contain what [`RunFilter::passes`] accepts, the run that started last first.
 pub async fn runs_are_listed_by_any_filter<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
-    let mut rows: Vec<RunSummary> = Vec::new();
+    let (mut rows, mut waiting) = (Vec::<RunSummary>::new(), BTreeSet::new());
     for number in 0_i64..60 {
         let name = if number % 10 == 3 { format!("other-{number}") } else { format!("run-{number}") };
         let sample = Sample::new(&name).says("one").row(|row| {
@@ -99,6 +101,12 @@ pub async fn runs_are_listed_by_any_filter<S: EventStore>(open: impl Fn() -> S) 
             row.wake = (number % 5 != 0).then_some(Timestamp(number));
             row.mail = row.status == Status::Waiting && number % 7 < 3;
         });
+        let sample = match number % 8 {
+            1 => sample.waits(vec![approval("Loop/0.0", 0)]),
+            2 => sample.waits(vec![answer("Loop/0.0", 0, &[("slack", "thread", false)])]),
+            _ => sample,
+        };
+        waiting.extend((number % 8 == 1).then(|| sample.append.index.summary.run.clone()));
         rows.push(sample.appended(&store).await.append.index.summary);
     }
     rows.sort_by(|a, b| (b.started, &b.run).cmp(&(a.started, &a.run)));
@@ -127,8 +135,12 @@ pub async fn runs_are_listed_by_any_filter<S: EventStore>(open: impl Fn() -> S) 
         builder().after(tenth.clone()).brain("Sales").build(),
         builder().after(RunCursor { started: tenth.started, run: RunId::new("zzz") }).limit(9).build(),
         builder().after(rows[59].cursor()).build(),
+        builder().person(true).build(),
+        builder().person(true).user("user-1").limit(2).build(),
+        builder().person(true).after(tenth.clone()).brain("Sales").build(),
     ] {
-        let passing = rows.iter().filter(|row| filter.passes(row)).take(filter.limit.unwrap_or(usize::MAX));
+        let passing = rows.iter().filter(|row| filter.passes(row) && (!filter.person || waiting.contains(&row.run)));
+        let passing = passing.take(filter.limit.unwrap_or(usize::MAX));
         let passing: Vec<_> = passing.map(|row| &row.run).collect();
         let listed = store.runs(&filter).await.unwrap();
         assert_eq!(listed.iter().map(|row| &row.run).collect::<Vec<_>>(), passing, "{filter:?}");
@@ -138,7 +150,7 @@ pub async fn runs_are_listed_by_any_filter<S: EventStore>(open: impl Fn() -> S) 
 /// Lists of pending items contain what [`PendingFilter::passes`] accepts, the oldest first.
 pub async fn pending_items_are_listed_by_any_filter<S: EventStore>(open: impl Fn() -> S) {
     let store = open();
-    let mut waiters = Vec::new();
+    let (mut waiters, mut users) = (Vec::new(), BTreeMap::new());
     for number in 0_i64..20 {
         let slack = format!("thread-{}", number % 3);
         let pending = match number % 5 {
@@ -150,10 +162,12 @@ pub async fn pending_items_are_listed_by_any_filter<S: EventStore>(open: impl Fn
         };
         let sample = Sample::new(&format!("run-{number}")).says("one").row(|row| {
             row.brain = format!("Brain {}", number % 2).into();
+            row.user = (number % 3 != 0).then(|| format!("user-{}", number % 3));
             row.at = Timestamp(number % 7);
         });
         let sample = sample.waits(pending.clone()).appended(&store).await;
-        let RunSummary { run, brain, at, .. } = sample.append.index.summary;
+        let RunSummary { run, brain, at, user, .. } = sample.append.index.summary;
+        users.insert(run.clone(), user);
         let waiter = |pending| PendingItem { run: run.clone(), brain: brain.clone(), at, pending };
         waiters.extend(pending.into_iter().map(waiter));
     }
@@ -176,8 +190,15 @@ pub async fn pending_items_are_listed_by_any_filter<S: EventStore>(open: impl Fn
         builder().after(second.clone()).build(),
         builder().after(second).person(true).limit(3).build(),
         builder().after(last).build(),
+        builder().user("user-1").build(),
+        builder().user("user-2").person(true).limit(2).build(),
+        builder().user("nobody").build(),
     ] {
-        let passing = waiters.iter().filter(|waiter| filter.passes(waiter)).take(filter.limit.unwrap_or(usize::MAX));
+        let of_user = |waiter: &PendingItem| filter.user.is_none() || users[&waiter.run] == filter.user;
+        let passing = waiters
+            .iter()
+            .filter(|waiter| filter.passes(waiter) && of_user(waiter))
+            .take(filter.limit.unwrap_or(usize::MAX));
         let listed = store.pending(&filter).await.unwrap();
         assert_eq!(listed, passing.cloned().collect::<Vec<_>>(), "{filter:?}");
     }
@@ -293,14 +314,50 @@ pub async fn search_ignores_case<S: EventStore>(open: impl Fn() -> S) {
     };
     let of_new = EventMatch { run: new.run.clone(), seq: Seq(0), line: new_lines[0].clone() };
 
-    assert_eq!(store.search("iNvOiCe", 10).await.unwrap(), [of_new.clone(), of_old(0), of_old(2)]);
-    assert_eq!(store.search("invoice", 2).await.unwrap(), [of_new.clone(), of_old(0)]);
-    assert_eq!(store.search("invoice", 0).await.unwrap(), []);
-    assert_eq!(store.search("GRÖSSER", 10).await.unwrap(), []);
-    assert_eq!(store.search("GRÖßER", 10).await.unwrap(), std::slice::from_ref(&of_new));
-    assert_eq!(store.search("100% OF", 10).await.unwrap(), std::slice::from_ref(&of_new));
-    assert_eq!(store.search("invoice_", 10).await.unwrap(), [of_new]);
-    assert_eq!(store.search("'; DROP TABLE events", 10).await.unwrap(), []);
+    assert_eq!(
+        store.search(&EventSearch::new("iNvOiCe", 10)).await.unwrap().found,
+        [of_new.clone(), of_old(0), of_old(2)]
+    );
+    assert_eq!(store.search(&EventSearch::new("invoice", 2)).await.unwrap().found, [of_new.clone(), of_old(0)]);
+    assert_eq!(store.search(&EventSearch::new("invoice", 0)).await.unwrap().found, []);
+    assert_eq!(store.search(&EventSearch::new("GRÖSSER", 10)).await.unwrap().found, []);
+    assert_eq!(store.search(&EventSearch::new("GRÖßER", 10)).await.unwrap().found, std::slice::from_ref(&of_new));
+    assert_eq!(store.search(&EventSearch::new("100% OF", 10)).await.unwrap().found, std::slice::from_ref(&of_new));
+    assert_eq!(store.search(&EventSearch::new("invoice_", 10)).await.unwrap().found, [of_new]);
+    assert_eq!(store.search(&EventSearch::new("'; DROP TABLE events", 10)).await.unwrap().found, []);
+}
+
+/// A search finds events of the runs that match its filter, once per run if it says so, and ends after about as many events as
+/// it may read, with the place where it continues.
+pub async fn search_is_narrowed_and_continued<S: EventStore>(open: impl Fn() -> S) {
+    let store = open();
+    for number in 0_i64..6 {
+        let sample = Sample::new(&format!("run-{number}")).says("tea").says("no").says("more tea").row(|row| {
+            row.user = Some(format!("user-{}", number % 2));
+            row.started = Timestamp(number);
+        });
+        _ = sample.appended(&store).await;
+    }
+    let found = async |search: EventSearch| {
+        let outcome = store.search(&search).await.unwrap();
+        let places: Vec<_> = outcome.found.iter().map(|found| format!("{} {}", found.run, found.seq)).collect();
+        (places, outcome.capped)
+    };
+    let tea = || EventSearch::new("tea", 10);
+    let of_user = || RunFilter::builder().user("user-1");
+
+    assert_eq!(found(tea().once().within(of_user().build())).await, (texts(["run-5 0", "run-3 0", "run-1 0"]), None));
+    assert_eq!(found(EventSearch::new("tea", 3)).await, (texts(["run-5 0", "run-5 2", "run-4 0"]), None));
+    let (places, capped) = found(tea().once().within(of_user().build()).scan(7)).await;
+    assert_eq!(places, texts(["run-5 0", "run-3 0"]));
+    let rest = of_user().after(capped.expect("there are further runs")).build();
+    assert_eq!(found(tea().once().within(rest).scan(7)).await, (texts(["run-1 0"]), None));
+    let (places, capped) = found(tea().scan(1)).await;
+    assert_eq!((places, capped.map(|last| last.run)), (texts(["run-5 0", "run-5 2"]), Some("run-5".into())));
+}
+
+fn texts<const N: usize>(of: [&str; N]) -> Vec<String> {
+    of.map(str::to_owned).to_vec()
 }
 
 /// A run with a successor in its conversation is not removed, nor are its predecessors; they can be removed after it.
@@ -343,7 +400,7 @@ pub async fn run_that_is_over_is_removed<S: EventStore>(open: impl Fn() -> S) {
     }
     assert_eq!(other.runs(&RunFilter::default()).await.unwrap().len(), 3);
     assert_eq!(other.pending(&PendingFilter::default()).await.unwrap().len(), 6);
-    assert_eq!(other.search("found", 10).await.unwrap().len(), 3);
+    assert_eq!(other.search(&EventSearch::new("found", 10)).await.unwrap().found.len(), 3);
 
     let run = Sample::new("failed").says("anew").by(0).appended(&store).await;
     assert_eq!(other.read(&run.run, Seq(0), 10).await.unwrap().len(), 1);

@@ -69,6 +69,7 @@ macro_rules! store_suite {
             lists_are_read_in_pages,
             pending_items_are_replaced_and_keep_their_age,
             search_ignores_case,
+            search_is_narrowed_and_continued,
             run_that_is_over_is_removed,
             run_with_a_successor_is_not_removed,
             webhook_is_stored_until_it_is_taken,

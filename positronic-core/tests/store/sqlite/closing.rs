@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, Weak};
 use positronic_core::model::scripted::{Reply, ScriptedModel};
 use positronic_core::prelude::*;
 use positronic_core::record::{RunId, Seq};
-use positronic_core::store::{EventStore as _, SqliteOptions, SqliteStore, StoreError, Watcher};
+use positronic_core::store::{EventSearch, EventStore as _, SqliteOptions, SqliteStore, StoreError, Watcher};
 use positronic_core::testing::store_suite::Sample;
 
 use super::{beside, lines, quick};
@@ -29,7 +29,7 @@ async fn run_outlives_its_process() {
 
     assert_eq!(store.read(&id, Seq(0), usize::MAX).await.unwrap(), events);
     assert_eq!(&*store.run(&id).await.unwrap().brain, "Greeter");
-    assert_eq!(store.search("good MORNING", 10).await.unwrap().len(), 1);
+    assert_eq!(store.search(&EventSearch::new("good MORNING", 10)).await.unwrap().found.len(), 1);
 }
 
 #[tokio::test]
@@ -109,8 +109,9 @@ async fn abandoned_search_does_not_keep_the_store_open() {
     for run in 0..8 {
         _ = Sample::new(&format!("run-{run}")).says(&text).says(&text).appended(&store).await;
     }
+    let wanted = EventSearch::new("aaaaaaaaab", 10);
     for _ in 0..1000 {
-        let search = std::pin::pin!(store.search("aaaaaaaaab", 10));
+        let search = std::pin::pin!(store.search(&wanted));
         _ = futures::poll!(search);
     }
 

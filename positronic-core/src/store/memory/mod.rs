@@ -1,6 +1,9 @@
 //! In-memory store, for tests and for runs that need not outlive their process.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+mod contents;
+mod workers;
+
+use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -8,116 +11,20 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use self::contents::{Contents, StoredRun};
+use self::workers::Workers;
 use super::{
-    Append, BoxFuture, Deferral, DeliveryState, DueFilter, DueRun, Entry, EntryFilter, EventMatch, EventStore,
-    InboundWebhook, Lease, MailboxEntry, PendingFilter, PendingItem, PostOutcome, REFUSALS, RunFilter, SavedPrompts,
-    Snapshot, StoreError, TimerChange, TimerFilter, Watcher, blob, watchers::Watchers,
+    Append, BoxFuture, Deferral, DeliveryState, DueFilter, DueRun, Entry, EntryFilter, EventMatch, EventMatches,
+    EventSearch, EventStore, InboundWebhook, Lease, MailboxEntry, PendingFilter, PendingItem, PostOutcome, REFUSALS,
+    RunFilter, SavedPrompts, Snapshot, StoreError, TimerFilter, Watcher, blob,
 };
-use crate::record::{
-    Epoch, Event, EventKind, Pending, RunId, RunSummary, Seq, SignalId, Status, Timer, Timestamp, TriggerId,
-};
+use crate::record::{Event, RunId, RunSummary, Seq, SignalId, Status, Timer, Timestamp, TriggerId};
 
 /// Stores logs in memory. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryStore {
     shared: Arc<Mutex<Contents>>,
     workers: Arc<Mutex<Workers>>,
-}
-
-/// The leases of workers, and how many were ever acquired.
-#[derive(Debug, Default)]
-struct Workers {
-    /// The owners of leases, each with the time at which its lease lapses.
-    leases: HashMap<String, Option<Instant>>,
-    count: u64,
-    /// The time to live of new leases.
-    ttl: Option<Duration>,
-}
-
-impl Workers {
-    fn is_live(&self, owner: &str) -> bool {
-        self.leases.get(owner).is_some_and(|lapses| lapses.is_none_or(|lapses| lapses > Instant::now()))
-    }
-}
-
-/// When a run is due again, and for whom.
-#[derive(Debug, Default)]
-struct Queued {
-    /// Until when the run is reserved or paused, and the owner of the reservation's lease.
-    until: Option<(Instant, Option<String>)>,
-    failures: u32,
-    /// The codes that have refused it.
-    refusals: VecDeque<String>,
-}
-
-#[derive(Default)]
-struct Contents {
-    runs: BTreeMap<RunId, StoredRun>,
-    mail: BTreeMap<SignalId, (InboundWebhook, Option<(RunId, Seq)>)>,
-    timers: BTreeMap<TriggerId, Timer>,
-    /// By kind and key.
-    entries: BTreeMap<String, BTreeMap<String, Entry>>,
-    /// File contents by hash, with the time of their last storing.
-    blobs: BTreeMap<String, (Timestamp, Vec<u8>)>,
-    watchers: Watchers,
-}
-
-impl std::fmt::Debug for Contents {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} runs, {} mails", self.runs.len(), self.mail.len())
-    }
-}
-
-impl Contents {
-    fn change(&mut self, change: &TimerChange) {
-        match change {
-            TimerChange::Set(timer) => {
-                self.timers.insert(timer.trigger.id.clone(), timer.clone());
-            }
-            TimerChange::Deleted(id) => {
-                self.timers.remove(id);
-            }
-            TimerChange::Fired { id, next, .. } => {
-                if let Some(timer) = self.timers.remove(id)
-                    && let Some(next) = next
-                {
-                    self.timers.insert(id.clone(), timer.put_off(*next));
-                }
-            }
-        }
-    }
-}
-
-/// One stored run.
-struct StoredRun {
-    /// The events' lines of JSON, which take a tenth of the memory of decoded events.
-    lines: Vec<Box<str>>,
-    epoch: Epoch,
-    summary: RunSummary,
-    /// The pending items, with the time since when each waits.
-    pending: Vec<(Timestamp, Pending)>,
-    snapshot: Option<Snapshot>,
-    prompts: Vec<SavedPrompts>,
-    /// The durable sinks: the next event for each, and the worker that feeds it.
-    sinks: BTreeMap<String, (Seq, Option<String>)>,
-    /// The hashes of its files.
-    blobs: BTreeSet<String>,
-    /// The accepted signals.
-    signals: BTreeMap<SignalId, Seq>,
-    queued: Queued,
-}
-
-impl StoredRun {
-    fn next(&self) -> Seq {
-        Seq(self.lines.len() as u64)
-    }
-
-    fn read(&self, run: &RunId, from: Seq, most: usize) -> Result<Vec<Arc<Event>>, StoreError> {
-        let lines = self.lines.get(from.index()..).unwrap_or_default().iter().take(most);
-        lines
-            .map(|line| Event::from_json(line).map(Arc::new).map_err(|error| StoreError::corrupt_log(run, error)))
-            .collect()
-    }
 }
 
 impl MemoryStore {
@@ -137,65 +44,15 @@ impl MemoryStore {
 
     /// Lets a worker's lease lapse, as if its worker had not renewed it. For tests.
     pub fn declare_dead(&self, owner: &str) {
-        self.workers.lock().leases.remove(owner);
+        self.workers.lock().end(owner);
     }
 
     fn append_now(&self, run: &RunId, append: Append) -> Result<(), StoreError> {
         let lines = append.lines()?;
-        self.reserve_names(&append.events);
+        self.workers.lock().reserve_names(&append.events);
         let (watchers, next) = {
             let mut contents = self.shared.lock();
-            let contents = &mut *contents;
-            let stored = contents.runs.get(run);
-            let next = stored.map_or(Seq(0), StoredRun::next);
-            if next != append.expected {
-                return Err(StoreError::Conflict { next });
-            }
-            if let Some(held) =
-                stored.map(|stored| stored.epoch).filter(|held| append.epoch.is_some_and(|own| own < *held))
-            {
-                return Err(StoreError::Fenced { held });
-            }
-            if stored.is_none()
-                && let Some(before) = &append.index.summary.after
-                && !contents.runs.contains_key(before)
-            {
-                return Err(StoreError::NoRunBefore { run: run.clone(), before: before.clone() });
-            }
-            for id in &append.deliveries {
-                if let Some((_, Some((run, seq)))) = contents.mail.get(id) {
-                    return Err(StoreError::Taken { mail: id.clone(), run: run.clone(), seq: *seq });
-                }
-            }
-            for change in &append.timers {
-                if let TimerChange::Fired { id, due, .. } = change
-                    && contents.timers.get(id).is_none_or(|timer| timer.trigger.due != *due)
-                {
-                    return Err(StoreError::NotDue { trigger: id.clone() });
-                }
-            }
-            for change in &append.timers {
-                contents.change(change);
-            }
-            for id in &append.deliveries {
-                if let Some((_, taken)) = contents.mail.get_mut(id) {
-                    *taken = Some((run.clone(), append.expected));
-                }
-            }
-            let stored = contents.runs.entry(run.clone()).or_insert_with(|| StoredRun {
-                lines: Vec::new(),
-                epoch: Epoch::default(),
-                summary: append.index.summary.clone(),
-                pending: Vec::new(),
-                snapshot: None,
-                prompts: Vec::new(),
-                sinks: BTreeMap::new(),
-                blobs: BTreeSet::new(),
-                signals: BTreeMap::new(),
-                queued: Queued::default(),
-            });
-            stored.take(append, lines);
-            let next = stored.next();
+            let next = contents.append(run, append, lines)?;
             (contents.watchers.of(run), next)
         };
         for watcher in watchers {
@@ -204,61 +61,11 @@ impl MemoryStore {
         Ok(())
     }
 
-    /// Reserves the worker names in an imported log, so that they are not assigned again.
-    fn reserve_names(&self, events: &[Arc<Event>]) {
-        for event in events {
-            if let EventKind::RunClaimed { owner, .. } = &event.kind
-                && let Some(Ok(count)) = owner.strip_prefix("worker-").map(str::parse::<u64>)
-            {
-                let mut workers = self.workers.lock();
-                workers.count = workers.count.max(count);
-            }
-        }
-    }
-
     fn of<T>(&self, run: &RunId, f: impl FnOnce(&StoredRun) -> Result<T, StoreError>) -> Result<T, StoreError> {
         match self.shared.lock().runs.get(run) {
             Some(stored) => f(stored),
             None => Err(StoreError::NoSuchRun { run: run.clone() }),
         }
-    }
-}
-
-impl StoredRun {
-    fn take(&mut self, append: Append, lines: Vec<Box<str>>) {
-        if let Some(owner) = append.claimant() {
-            for sink in &append.sinks {
-                self.sinks.entry(sink.clone()).or_insert((Seq(0), None)).1 = Some(owner.to_owned());
-            }
-        }
-        if let Some(epoch) = append.claims() {
-            self.epoch = self.epoch.max(epoch);
-        }
-        if append.ends_deferral() {
-            self.queued = Queued { failures: self.queued.failures, ..Queued::default() };
-        }
-        self.blobs.extend(Append::files(&lines).map(str::to_owned));
-        for (signal, seq) in append.signals() {
-            self.signals.entry(signal.clone()).or_insert(seq);
-        }
-        if let Some(pending) = append.index.pending {
-            let at = append.index.summary.at;
-            let before = std::mem::take(&mut self.pending);
-            let known: HashMap<_, _> = before.iter().map(|(since, old)| ((&old.call, old.since), *since)).collect();
-            let since = |new: &Pending| known.get(&(&new.call, new.since)).copied().unwrap_or(at);
-            self.pending = pending.into_iter().map(|new| (since(&new), new)).collect();
-        }
-        if append.snapshot.is_some() {
-            self.snapshot = append.snapshot;
-        }
-        if let Some(part) = append.prompts {
-            if part.from == Seq(0) {
-                self.prompts.clear();
-            }
-            self.prompts.push(part);
-        }
-        self.summary = append.index.summary;
-        self.lines.extend(lines);
     }
 }
 
@@ -287,7 +94,7 @@ impl EventStore for MemoryStore {
     fn runs<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunSummary>, StoreError>> {
         let contents = self.shared.lock();
         let mut rows: Vec<_> =
-            contents.runs.values().map(|stored| &stored.summary).filter(|row| filter.passes(row)).collect();
+            contents.runs.values().filter(|stored| stored.passes(filter)).map(|stored| &stored.summary).collect();
         rows.sort_by_key(|row| row.cursor());
         rows.truncate(filter.limit.unwrap_or(usize::MAX));
         ready(Ok(rows.into_iter().cloned().collect()))
@@ -295,7 +102,9 @@ impl EventStore for MemoryStore {
 
     fn pending<'a>(&'a self, filter: &'a PendingFilter) -> BoxFuture<'a, Result<Vec<PendingItem>, StoreError>> {
         let contents = self.shared.lock();
-        let all = contents.runs.iter().flat_map(|(run, stored)| {
+        let runs = contents.runs.iter();
+        let seen = runs.filter(|(_, stored)| filter.user.is_none() || stored.summary.user == filter.user);
+        let all = seen.flat_map(|(run, stored)| {
             stored.pending.iter().map(move |(at, pending)| PendingItem {
                 run: run.clone(),
                 brain: stored.summary.brain.clone(),
@@ -309,16 +118,27 @@ impl EventStore for MemoryStore {
         ready(Ok(items))
     }
 
-    fn search<'a>(&'a self, text: &'a str, most: usize) -> BoxFuture<'a, Result<Vec<EventMatch>, StoreError>> {
-        let text = text.to_lowercase();
+    fn search<'a>(&'a self, search: &'a EventSearch) -> BoxFuture<'a, Result<EventMatches, StoreError>> {
+        let text = search.text.to_lowercase();
         let contents = self.shared.lock();
-        let mut runs: Vec<_> = contents.runs.iter().collect();
-        runs.sort_by(|(a, x), (b, y)| (y.summary.started, b).cmp(&(x.summary.started, a)));
-        let found = runs.into_iter().flat_map(|(run, stored)| {
+        let mut runs: Vec<_> = contents.runs.values().filter(|stored| stored.passes(&search.runs)).collect();
+        runs.sort_by_key(|stored| stored.summary.cursor());
+        let (mut found, mut scanned, mut last) = (Vec::new(), 0, None);
+        for stored in runs {
+            let place = stored.summary.cursor();
+            scanned += stored.lines.len();
+            if last.is_some() && search.scan.is_some_and(|most| scanned > most) {
+                return ready(Ok(EventMatches::new(found, last)));
+            }
             let hits = (0..).zip(&stored.lines).filter(|(_, line)| line.to_lowercase().contains(&text));
-            hits.map(|(seq, line)| EventMatch { run: run.clone(), seq: Seq(seq), line: line.to_string() })
-        });
-        ready(Ok(found.take(most).collect()))
+            let hits = hits.take(if search.once { 1 } else { usize::MAX }).take(search.limit - found.len());
+            found.extend(hits.map(|(seq, line)| EventMatch::new(place.run.clone(), Seq(seq), line.to_string())));
+            if found.len() == search.limit {
+                break;
+            }
+            last = Some(place);
+        }
+        ready(Ok(EventMatches::new(found, None)))
     }
 
     fn accepted<'a>(&'a self, run: &'a RunId, signal: &'a SignalId) -> BoxFuture<'a, Result<Option<Seq>, StoreError>> {
@@ -519,31 +339,11 @@ impl EventStore for MemoryStore {
     }
 
     fn acquire_lease(&self) -> BoxFuture<'_, Result<Lease, StoreError>> {
-        let (owner, ttl) = {
-            let mut workers = self.workers.lock();
-            workers.count += 1;
-            let (owner, ttl) = (format!("worker-{}", workers.count), workers.ttl);
-            workers.leases.insert(owner.clone(), ttl.map(|ttl| Instant::now() + ttl));
-            (owner, ttl)
-        };
-        let guard = Registered { workers: Arc::clone(&self.workers), owner: owner.clone() };
-        ready(Ok(match ttl {
-            Some(ttl) => Lease::expiring(owner, ttl, guard),
-            None => Lease::new(owner, guard),
-        }))
+        ready(Ok(Workers::acquire(&self.workers)))
     }
 
     fn renew_lease<'a>(&'a self, owner: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
-        let mut workers = self.workers.lock();
-        let (is_live, ttl) = (workers.is_live(owner), workers.ttl);
-        let renewed = match workers.leases.get_mut(owner) {
-            Some(lapses) if is_live => {
-                *lapses = ttl.map(|ttl| Instant::now() + ttl);
-                Ok(())
-            }
-            _ => Err(StoreError::LeaseLapsed { owner: owner.to_owned() }),
-        };
-        ready(renewed)
+        ready(self.workers.lock().renew(owner))
     }
 
     fn is_lease_live<'a>(&'a self, owner: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {
@@ -605,17 +405,5 @@ impl EventStore for MemoryStore {
 
     fn watch(&self, run: Option<&RunId>, watcher: Weak<dyn Watcher>) {
         self.shared.lock().watchers.add(run, watcher);
-    }
-}
-
-/// Ends a lease on drop.
-struct Registered {
-    workers: Arc<Mutex<Workers>>,
-    owner: String,
-}
-
-impl Drop for Registered {
-    fn drop(&mut self) {
-        self.workers.lock().leases.remove(&self.owner);
     }
 }

@@ -1,0 +1,71 @@
+//! Keys of repeated requests that trigger a schedule: the nominal time of the tick is stored under the key before the tick is
+//! added.
+
+use std::time::Duration;
+
+use positronic_core::record::Timestamp;
+use positronic_core::store::{Entry, EntryFilter, EventStore, StoreError};
+
+use super::idempotency::Key;
+use super::schedule_body::OverlapName;
+use crate::problem::{Problem, ProblemType};
+use crate::routes::Call;
+
+/// How long the key of a trigger is kept, and how many old ones a trigger removes at most.
+const KEY_KEPT: Duration = Duration::from_hours(30 * 24);
+const SWEPT: usize = 20;
+
+/// The nominal time of a person's tick.
+pub(super) struct Reserved {
+    pub(super) nominal: Timestamp,
+    /// Whether an earlier request with the same key has reserved it.
+    pub(super) is_known: bool,
+}
+
+/// Returns the nominal time of the tick of a request. It is stored under the key before the tick, so that a repeated request adds
+/// no second tick. It is kept for as long as ticks are listed.
+pub(super) async fn reserved(
+    call: &Call,
+    key: &Key,
+    schedule: &str,
+    overlap: Option<OverlapName>,
+) -> Result<Reserved, Problem> {
+    let (store, now) = (call.app.client.store(), call.app.now());
+    if !key.is_given() {
+        return Ok(Reserved { nominal: now, is_known: false });
+    }
+    let (kind, id) = (format!("trigger_key/{schedule}"), key.id(&format!("trigger\n{schedule}")));
+    let value = serde_json::json!({ "nominal": now, "overlap": overlap });
+    let known = match store.put_entry(&kind, &id, &value, None).await {
+        Ok(_) => None,
+        Err(StoreError::EntryChanged { .. }) => store.entry(&kind, &id).await?,
+        Err(error) => return Err(error.into()),
+    };
+    let Some(known) = known else {
+        sweep_keys(store, &kind, now).await?;
+        return Ok(Reserved { nominal: now, is_known: false });
+    };
+    let nominal = nominal_of(&known).ok_or(ProblemType::Conflict)?;
+    if known.value.get("overlap") == value.get("overlap") {
+        Ok(Reserved { nominal, is_known: true })
+    } else {
+        Err(ProblemType::KeyReused.into())
+    }
+}
+
+fn nominal_of(entry: &Entry) -> Option<Timestamp> {
+    serde_json::from_value(entry.value.get("nominal")?.clone()).ok()
+}
+
+/// Removes some of the keys that are older than listed ticks are.
+async fn sweep_keys(store: &dyn EventStore, kind: &str, now: Timestamp) -> Result<(), Problem> {
+    for entry in store.entries(&EntryFilter::builder().kind(kind).limit(SWEPT).build()).await? {
+        if nominal_of(&entry).is_none_or(|nominal| now.since(nominal) > KEY_KEPT) {
+            match store.remove_entry(kind, &entry.key, entry.revision).await {
+                Ok(()) | Err(StoreError::EntryChanged { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,183 @@
+//! Who decides a pending item, among the callers with the scope that it needs.
+
+use std::fmt;
+use std::str::FromStr;
+
+use positronic_core::machine::RunState;
+use positronic_core::record::{Pending, RunId};
+
+use super::Caller;
+
+/// A pending item about which a caller wants to decide.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct Question<'a> {
+    /// The run.
+    pub run: &'a RunId,
+    /// The title of its brain.
+    pub brain: &'a str,
+    /// The user that the run belongs to.
+    pub user: Option<&'a str>,
+    /// The subject that has started the run, or has forked it.
+    pub starter: Option<&'a str>,
+    /// The item, with its tool and its arguments.
+    pub pending: &'a Pending,
+}
+
+impl<'a> Question<'a> {
+    pub(crate) fn of(run: &'a RunId, state: &'a RunState, pending: &'a Pending) -> Self {
+        let brain = state.root.as_deref().map_or("", |root| &root.title);
+        let (user, starter) = (state.start.user.as_deref(), state.start.actor.by.as_deref());
+        Self { run, brain, user, starter, pending }
+    }
+}
+
+/// Says who may decide a pending item, among the callers with the scope that it needs. [`DeciderPolicy`] has the common
+/// rules; a closure with the signature of [`Deciders::may_decide`] is another one.
+///
+/// It holds for every way to decide over HTTP: one decision, several, and forks, which may give the results of waiting calls or
+/// run calls again that other people have approved. Signed webhooks have their signature instead.
+pub trait Deciders: Send + Sync + 'static {
+    /// Returns whether a caller may decide an item.
+    ///
+    /// # Errors
+    ///
+    /// The reason why not, which the caller sees.
+    fn may_decide(&self, caller: &Caller, question: &Question<'_>) -> Result<(), String>;
+}
+
+impl<F> Deciders for F
+where
+    F: Fn(&Caller, &Question<'_>) -> Result<(), String> + Send + Sync + 'static,
+{
+    fn may_decide(&self, caller: &Caller, question: &Question<'_>) -> Result<(), String> {
+        self(caller, question)
+    }
+}
+
+/// Rules that all must allow a caller. Without a rule, every caller with the scope decides.
+///
+/// ```
+/// use positronic_server::DeciderPolicy;
+///
+/// // Ann and Ben decide about refunds, and no person decides about a run that they have started themselves.
+/// let policy: DeciderPolicy = ["refund=ann,ben", "not-the-starter"].iter().map(|rule| rule.parse().unwrap()).collect();
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct DeciderPolicy(Vec<DeciderRule>);
+
+/// A rule of a [`DeciderPolicy`]: `[TOOL=]WHO`, where `WHO` is `not-the-starter` or a list of names, separated by commas.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeciderRule {
+    tool: Option<String>,
+    who: Who,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Who {
+    Listed(Vec<String>),
+    NotTheStarter,
+}
+
+/// The reason why a text is not a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("expected `not-the-starter` or names, separated by commas; `TOOL=` in front limits it to the calls of a tool")]
+pub struct InvalidDeciderRule;
+
+impl DeciderRule {
+    /// Only these people: the users for whom callers act, or the subjects of callers without a user.
+    pub fn listed(names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self { tool: None, who: Who::Listed(names.into_iter().map(Into::into).collect()) }
+    }
+
+    /// Neither the subject that has started the run nor its user.
+    #[must_use]
+    pub const fn not_the_starter() -> Self {
+        Self { tool: None, who: Who::NotTheStarter }
+    }
+
+    /// Limits the rule to the calls of a tool.
+    #[must_use]
+    pub fn of_tool(self, tool: impl Into<String>) -> Self {
+        Self { tool: Some(tool.into()), ..self }
+    }
+
+    fn check(&self, caller: &Caller, question: &Question<'_>) -> Result<(), String> {
+        if self.tool.as_ref().is_some_and(|tool| *tool != question.pending.tool) {
+            return Ok(());
+        }
+        match &self.who {
+            Who::Listed(names) if names.iter().any(|name| name == caller.person()) => Ok(()),
+            Who::Listed(_) => Err("other people decide about this".to_owned()),
+            Who::NotTheStarter => {
+                let own = [Some(caller.subject()), caller.user_id()];
+                let is_own = |of: Option<&str>| of.is_some() && own.contains(&of);
+                if is_own(question.starter) || is_own(question.user) {
+                    Err("the person who has started the run does not decide about it".to_owned())
+                } else {
+                    Ok(())
+                }
+            }
+        }
+    }
+}
+
+impl FromIterator<DeciderRule> for DeciderPolicy {
+    fn from_iter<T: IntoIterator<Item = DeciderRule>>(rules: T) -> Self {
+        Self(rules.into_iter().collect())
+    }
+}
+
+impl Deciders for DeciderPolicy {
+    fn may_decide(&self, caller: &Caller, question: &Question<'_>) -> Result<(), String> {
+        self.0.iter().try_for_each(|rule| rule.check(caller, question))
+    }
+}
+
+impl FromStr for DeciderRule {
+    type Err = InvalidDeciderRule;
+
+    fn from_str(text: &str) -> Result<Self, InvalidDeciderRule> {
+        let (tool, who) = text.split_once('=').map_or((None, text), |(tool, who)| (Some(tool.trim()), who));
+        let names: Vec<_> = who.split(',').map(str::trim).collect();
+        if tool.is_some_and(str::is_empty) || names.contains(&"") {
+            return Err(InvalidDeciderRule);
+        }
+        let rule = match names.as_slice() {
+            ["not-the-starter"] => Self::not_the_starter(),
+            names if names.contains(&"not-the-starter") => return Err(InvalidDeciderRule),
+            names => Self::listed(names.iter().copied()),
+        };
+        Ok(match tool {
+            Some(tool) => rule.of_tool(tool),
+            None => rule,
+        })
+    }
+}
+
+impl fmt::Display for DeciderRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(tool) = &self.tool {
+            write!(f, "{tool}=")?;
+        }
+        match &self.who {
+            Who::Listed(names) => f.write_str(&names.join(",")),
+            Who::NotTheStarter => f.write_str("not-the-starter"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_are_written_as_they_are_read() {
+        for text in ["ann", "ann,ben", "not-the-starter", "refund=ann,ben", "refund=not-the-starter"] {
+            assert_eq!(text.parse::<DeciderRule>().unwrap().to_string(), text);
+        }
+        for text in ["", "=ann", "refund=", "ann,", "ann,not-the-starter"] {
+            assert_eq!(text.parse::<DeciderRule>(), Err(InvalidDeciderRule), "{text}");
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Redaction of secrets at the edge of the API: what a client gets has a mark in their place, the log keeps them.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// What stands in the place of a secret.
+pub const REDACTED: &str = "[redacted]";
+
+/// Changes the JSON of an answer.
+pub(crate) type Redact = Arc<dyn Fn(&mut Value) + Send + Sync>;
+
+/// Returns a function for [`Options::redact`](crate::Options) that replaces the values of fields with these names, at any
+/// depth, by [`REDACTED`], also in JSON that is a part of a text. Fields that a JSON schema declares stay.
+pub fn redact_fields(
+    names: impl IntoIterator<Item = impl Into<String>>,
+) -> impl Fn(&mut Value) + Clone + Send + Sync + 'static {
+    let names: Arc<[String]> = names.into_iter().map(Into::into).collect();
+    move |value| redact(&names, value)
+}
+
+fn redact(names: &[String], value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            let is_schema = fields.get("type").is_some_and(|kind| kind == "object");
+            for (name, value) in fields {
+                match value {
+                    // A JSON schema only declares the fields.
+                    Value::Object(declared) if is_schema && name == "properties" => {
+                        for (name, value) in declared {
+                            redact_field(names, if value.is_object() { "" } else { name }, value);
+                        }
+                    }
+                    value => redact_field(names, name, value),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| redact(names, item)),
+        Value::String(text) => {
+            if let Some(redacted) = redacted_inside(names, text) {
+                *text = redacted;
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn redact_field(names: &[String], name: &str, value: &mut Value) {
+    if names.iter().any(|known| known == name) {
+        *value = REDACTED.into();
+    } else {
+        redact(names, value);
+    }
+}
+
+/// Redacts the JSON objects inside of a text, such as the arguments in an answer of a model; `None` if nothing changes.
+fn redacted_inside(names: &[String], text: &str) -> Option<String> {
+    let (mut changed, mut rest, mut at) = (String::new(), text, 0);
+    while let Some(begin) = rest.get(at..)?.find('{').map(|found| at + found) {
+        let (before, object) = rest.split_at(begin);
+        let mut stream = serde_json::Deserializer::from_str(object).into_iter::<Value>();
+        let Some(Ok(original)) = stream.next() else {
+            at = begin + 1;
+            continue;
+        };
+        let end = begin + stream.byte_offset();
+        let mut value = original.clone();
+        redact(names, &mut value);
+        if value == original {
+            at = end;
+            continue;
+        }
+        changed.push_str(before);
+        changed.push_str(&value.to_string());
+        (rest, at) = (rest.get(end..)?, 0);
+    }
+    if changed.is_empty() {
+        return None;
+    }
+    changed.push_str(rest);
+    Some(changed)
+}
+
+/// Redacts a value that becomes a part of a text, where the JSON of the answer no longer shows its fields.
+pub(crate) fn redacted<T: Serialize + DeserializeOwned + Clone>(redact: Option<&Redact>, value: &T) -> T {
+    let Some(redact) = redact else { return value.clone() };
+    let mut json = serde_json::to_value(value).unwrap_or_default();
+    redact(&mut json);
+    serde_json::from_value(json).unwrap_or_else(|_| value.clone())
+}
+
+/// Redacts JSON text. Text that cannot be decoded has no places to redact and is withheld.
+pub(crate) fn redacted_text(redact: &Redact, text: &str) -> String {
+    match serde_json::from_str::<Value>(text) {
+        Ok(mut value) => {
+            redact(&mut value);
+            value.to_string()
+        }
+        Err(_) => Value::from(REDACTED).to_string(),
+    }
+}
+
+/// Puts the secrets back into arguments that a person has edited: each place that is as the person has seen it keeps the
+/// original value.
+pub(crate) fn restored(redact: &Redact, original: &Value, edited: Value) -> Value {
+    let mut seen = serde_json::json!({ "arguments": original });
+    redact(&mut seen);
+    let seen = seen.get_mut("arguments").map(Value::take).unwrap_or_default();
+    restore(original, &seen, edited)
+}
+
+fn restore(original: &Value, seen: &Value, edited: Value) -> Value {
+    if edited == *seen {
+        return original.clone();
+    }
+    match (original, seen, edited) {
+        (Value::Object(original), Value::Object(seen), Value::Object(edited)) => {
+            let fields = edited.into_iter().map(|(name, edited)| {
+                let value = match (original.get(&name), seen.get(&name)) {
+                    (Some(original), Some(seen)) => restore(original, seen, edited),
+                    _ => edited,
+                };
+                (name, value)
+            });
+            fields.collect()
+        }
+        (Value::Array(original), Value::Array(seen), Value::Array(edited)) if original.len() == edited.len() => {
+            original
+                .iter()
+                .zip(seen)
+                .zip(edited)
+                .map(|((original, seen), edited)| restore(original, seen, edited))
+                .collect()
+        }
+        (_, _, edited) => edited,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn edited_arguments_keep_the_secrets_that_were_not_changed() {
+        let redact: Redact = Arc::new(redact_fields(["iban"]));
+        let original = json!({ "amount": 100, "to": [{ "iban": "DE02", "name": "Ann" }] });
+
+        let edited = json!({ "amount": 50, "to": [{ "iban": REDACTED, "name": "Ann" }] });
+        assert_eq!(
+            restored(&redact, &original, edited),
+            json!({ "amount": 50, "to": [{ "iban": "DE02", "name": "Ann" }] })
+        );
+        let new = json!({ "amount": 100, "to": [{ "iban": "DE99", "name": "Ann" }] });
+        assert_eq!(restored(&redact, &original, new.clone()), new);
+    }
+
+    #[test]
+    fn json_in_a_text_is_redacted_and_other_text_is_not_changed() {
+        let redact = redact_fields(["iban"]);
+        let mut value =
+            json!(["pay({\"to\": {\"iban\": \"DE02\"}}) {} {\"iban\": 7}.", "{ \"a\": 1 }", "{{iban}", "iban DE02"]);
+        redact(&mut value);
+        let redacted = "pay({\"to\":{\"iban\":\"[redacted]\"}}) {} {\"iban\":\"[redacted]\"}.";
+        assert_eq!(value, json!([redacted, "{ \"a\": 1 }", "{{iban}", "iban DE02"]));
+    }
+
+    #[test]
+    fn declared_fields_of_a_schema_stay() {
+        let redact = redact_fields(["iban"]);
+        let schema = json!({ "type": "object", "properties": { "iban": { "type": "string" } } });
+        let mut value = schema.clone();
+        redact(&mut value);
+        assert_eq!(value, schema);
+    }
+
+    #[test]
+    fn text_that_cannot_be_decoded_is_withheld() {
+        let redact: Redact = Arc::new(redact_fields(["key"]));
+        assert_eq!(redacted_text(&redact, r#"{"a":[{"key":{"x":1}}]}"#), r#"{"a":[{"key":"[redacted]"}]}"#);
+        assert_eq!(redacted_text(&redact, "key: 1"), r#""[redacted]""#);
+    }
+}

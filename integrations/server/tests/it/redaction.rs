@@ -1,0 +1,105 @@
+//! Secrets that clients do not get.
+
+use axum::http::StatusCode;
+use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::prelude::*;
+use positronic_core::record::ModelRequest;
+use positronic_server::{Options, REDACTED, Scope, redact_fields};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::support::{Shop, request};
+
+const SECRET: &str = "DE02120300000000202051";
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Transfer {
+    iban: String,
+    amount: u32,
+}
+
+fn shop() -> Shop {
+    let brain = brain("Refund").r#loop("Chat", |cx| {
+        let pay = Tool::new("pay", |t| {
+            t.description("Pays").requires_approval("it costs money").execute(async |Transfer { iban, amount }, _| {
+                assert_eq!(iban, SECRET);
+                Ok(json!({ "iban": iban, "note": format!("paid {amount}") }))
+            })
+        });
+        cx.system("You pay.").input("Pay.").tools([pay])
+    });
+    let model = ScriptedModel::from_fn(|request: &ModelRequest| match request.messages.len() {
+        1 | 3 => Reply::call("pay", json!({ "iban": SECRET, "amount": 100 })),
+        _ => Reply::text("Done."),
+    });
+    Shop::with(model, brain, |runner| Options::builder().brains(runner).redact(redact_fields(["iban"])).build())
+}
+
+#[tokio::test]
+async fn no_route_and_no_stream_shows_a_secret() {
+    let shop = shop();
+    let token = shop.token(None, &Scope::ALL).await;
+    let run = shop.post(&token, "/api/v1/runs", json!({ "brain": "Refund" })).await.json();
+    let run = positronic_core::record::RunId::new(run["id"].as_str().unwrap());
+    let id = shop.question(&token, &run).await;
+    let base = format!("/api/v1/runs/{run}");
+    let waiting = shop.get(&token, &base).await;
+    let decision = json!({ "approve": true, "arguments": { "iban": REDACTED, "amount": 50 } });
+    let decided = shop.post(&token, &format!("{base}/calls/{id}/decision"), decision).await;
+    assert_eq!(decided.status, StatusCode::OK, "{decided:?}");
+    let mut answers = vec![waiting.text, decided.text];
+    // The second call waits after the result of the first one.
+    let second = shop.question(&token, &run).await;
+    let pending = shop.get(&token, "/api/v1/pending?context=3").await;
+    assert!(pending.json()["items"][0]["context"].to_string().contains("paid 50"), "{pending:?}");
+    answers.push(pending.text);
+    shop.post(&token, &format!("{base}/calls/{second}/decision"), json!({ "approve": true })).await;
+    shop.end(&run).await;
+
+    let requests = shop.get(&token, &format!("{base}/requests")).await.json();
+    let seq = requests["items"][2]["seq"].as_u64().unwrap();
+    for path in [
+        base.clone(),
+        format!("{base}/events"),
+        format!("{base}/timeline"),
+        format!("{base}/state"),
+        format!("{base}/requests"),
+        format!("{base}/requests/{seq}"),
+        format!("/api/v1/diff?a={run}&b={run}"),
+    ] {
+        answers.push(shop.get(&token, &path).await.text);
+    }
+    let late = shop.post(&token, &format!("{base}/calls/{id}/decision"), json!({ "reject": true })).await;
+    assert_eq!(late.problem(), "already-decided");
+    answers.push(late.text);
+    let mut lines = request(&token, "GET", &format!("{base}/events"), None);
+    lines.headers_mut().insert("accept", "application/x-ndjson".parse().unwrap());
+    answers.push(shop.send(lines).await.text);
+    for path in ["events", "timeline"] {
+        let (_, frames) = shop.stream(&token, &format!("{base}/{path}"), None).await;
+        answers.push(frames.all().await.into_iter().map(|frame| frame.data).collect());
+    }
+
+    assert!(answers.iter().all(|text| !text.contains(SECRET)), "{answers:?}");
+    assert!(answers.iter().filter(|text| text.contains(REDACTED)).count() >= 7, "{answers:?}");
+    let log = shop.client.events(&run, positronic_core::record::Seq(0)).await.unwrap();
+    let log: String = log.iter().map(|event| event.to_json().unwrap()).collect();
+    assert!(log.contains("paid 50") && log.contains(SECRET), "the log has the secret, and the call ran with it: {log}");
+}
+
+#[tokio::test]
+async fn search_does_not_find_a_secret() {
+    let shop = shop();
+    let token = shop.token(None, &Scope::ALL).await;
+    let run = shop.post(&token, "/api/v1/runs", json!({ "brain": "Refund" })).await.json();
+    let run = positronic_core::record::RunId::new(run["id"].as_str().unwrap());
+    shop.question(&token, &run).await;
+
+    for (text, found) in [("it%20costs%20money", 1), ("DE021203", 0)] {
+        let runs = shop.get(&token, &format!("/api/v1/runs?q={text}")).await.json();
+        let events = shop.get(&token, &format!("/api/v1/runs/{run}/events?q={text}")).await.json();
+        assert_eq!(runs["items"].as_array().unwrap().len(), found, "{text}");
+        assert_eq!(events["items"].as_array().unwrap().is_empty(), found == 0, "{text}");
+    }
+}

@@ -1,0 +1,358 @@
+//! The record of one loop.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::projection::dialogue::{dialogue, extend, joined};
+use crate::projection::history::History;
+use crate::projection::messages::{messages, opening};
+use crate::record::{
+    Approval, BatchPolicy, Before, CallState, Event, EventKind, FileRef, Message, Output, OutputKind, Path, Prompt,
+    PromptState, Segment, Settings, Speaker, ToolCall, ToolOutput, Transcript, Usage,
+};
+
+/// The outputs and messages of one loop, folded from its events.
+#[derive(Debug, Clone)]
+pub(super) struct Record {
+    pub(super) prompt: Prompt,
+    /// The version of the rules for its messages.
+    pub(super) rules: u32,
+    pub(super) transcript: Transcript,
+    pub(super) projected: usize,
+    /// Whether a plugin's question is open, whose answer is not part of the conversation.
+    pub(super) asking: bool,
+    /// Whether a summary replaces some of its messages.
+    pub(super) compacted: bool,
+    /// The conversation before it.
+    pub(super) history: History,
+    /// Its compaction: the messages that replace everything before `from`.
+    pub(super) standing: Vec<Message>,
+    /// The first output that is sent unchanged.
+    pub(super) from: usize,
+    /// The order in which the calls of a batch run.
+    pub(super) policy: BatchPolicy,
+    /// The paths of loops in nested brains that wait.
+    pub(super) waiting_below: BTreeMap<Path, PromptState>,
+    /// How many of its first outputs are saved and do not change any more.
+    pub(super) saved: usize,
+    /// Whether it is saved with its end.
+    pub(super) is_saved: bool,
+}
+
+impl Record {
+    pub(super) fn new(
+        path: Path,
+        user_id: Option<String>,
+        input: Option<(String, Vec<FileRef>)>,
+        visible: bool,
+        history: History,
+        rules: u32,
+    ) -> Self {
+        let (input, files) = input.map_or_else(Default::default, |(text, files)| (Some(text), files));
+        let mut record = Self {
+            transcript: Transcript::default(),
+            rules,
+            projected: 0,
+            asking: false,
+            compacted: false,
+            history,
+            standing: Vec::new(),
+            from: 0,
+            policy: BatchPolicy::default(),
+            waiting_below: BTreeMap::new(),
+            saved: 0,
+            is_saved: false,
+            prompt: Prompt {
+                id: path.public_id(),
+                path,
+                user_id,
+                model: crate::record::Tier::Normal,
+                visible,
+                state: PromptState::Running,
+                input,
+                files,
+                output: Vec::new(),
+                usage: Usage::default(),
+                outcome: None,
+            },
+        };
+        record.transcript = record.opened();
+        record
+    }
+
+    /// Returns the messages before those of the outputs, as they are sent without a compaction.
+    pub(super) fn opened(&self) -> Transcript {
+        let mut transcript = match self.rules {
+            0 => Transcript::new(self.history.iter().cloned()),
+            // Shares its messages, and their encodings, with the earlier runs.
+            _ => self.history.dialogue().clone(),
+        };
+        add(self.rules, &mut transcript, opening(&self.prompt));
+        transcript
+    }
+
+    /// Returns the messages before those of the outputs.
+    pub(super) fn before(&self) -> impl Iterator<Item = Message> {
+        let whole = (!self.compacted).then(|| self.history.iter().cloned().chain(opening(&self.prompt)));
+        self.standing.iter().cloned().chain(whole.into_iter().flatten())
+    }
+
+    /// Returns the messages before those of the outputs, for a model with a projection of its own.
+    pub(super) fn before_by(&self, project: impl FnMut(&[Output]) -> Option<Vec<Message>>) -> Option<Vec<Message>> {
+        if self.compacted {
+            return Some(self.standing.clone());
+        }
+        let mut before = self.history.messages_by(project)?;
+        before.extend(opening(&self.prompt));
+        Some(before)
+    }
+
+    pub(super) fn next_messages(&self) -> Vec<Message> {
+        let fresh = messages(self.prompt.output.get(self.projected..).unwrap_or_default());
+        self.whole(self.transcript.messages().into_iter().chain(fresh))
+    }
+
+    /// Converts messages to a dialogue from its start.
+    pub(super) fn whole(&self, messages: impl Iterator<Item = Message>) -> Vec<Message> {
+        if self.rules == 0 { messages.collect() } else { dialogue(messages) }
+    }
+
+    /// Converts consecutive outputs to messages.
+    pub(super) fn messages_of(&self, outputs: &[Output]) -> Vec<Message> {
+        let made = messages(outputs);
+        if self.rules == 0 { made } else { joined(made) }
+    }
+
+    pub(super) fn push(&mut self, event: &Event, duration: Option<Duration>, kind: OutputKind) {
+        self.prompt.output.push(Output { at: event.at, duration, id: None, kind });
+    }
+
+    pub(super) fn tool(&mut self, path: &Path) -> Option<&mut ToolOutput> {
+        self.prompt.output.iter_mut().rev().find_map(|output| match &mut output.kind {
+            OutputKind::Tool(tool) if tool.path == *path => Some(&mut **tool),
+            _ => None,
+        })
+    }
+
+    pub(super) fn set_call(&mut self, path: &Path, state: CallState) {
+        if let Some(tool) = self.tool(path) {
+            tool.state = state;
+        }
+        self.settle();
+    }
+
+    /// Updates the states of the last batch's calls (queued or deferred) and of the prompt, which follow from the
+    /// calls and their brains.
+    pub(super) fn settle(&mut self) {
+        let is_answer = |output: &Output| matches!(output.kind, OutputKind::Text { .. });
+        let batch = self.prompt.output.iter().rposition(is_answer).unwrap_or(0);
+        let mut before = Before::default();
+        let (mut approval, mut webhook) = (false, false);
+        for output in self.prompt.output.iter_mut().skip(batch) {
+            let OutputKind::Tool(tool) = &mut output.kind else { continue };
+            let undecided = tool.approval.as_ref().is_some_and(Approval::is_open) && tool.result.is_none();
+            if matches!(tool.state, CallState::Queued | CallState::Deferred) {
+                let starts = !undecided && before.lets_start(tool.flags, tool.approval.is_some(), self.policy);
+                tool.state = if starts { CallState::Queued } else { CallState::Deferred };
+            }
+            before.pass(undecided, tool.result.is_some(), tool.flags);
+            approval |= tool.state == CallState::Pending;
+            webhook |= tool.state == CallState::Waiting;
+        }
+        for state in self.waiting_below.values() {
+            approval |= *state == PromptState::WaitingForApproval;
+            webhook |= *state == PromptState::WaitingForWebhook;
+        }
+        self.prompt.state = match (approval, webhook) {
+            _ if self.prompt.outcome.is_some() => PromptState::Completed,
+            (true, _) => PromptState::WaitingForApproval,
+            (false, true) => PromptState::WaitingForWebhook,
+            (false, false) => PromptState::Running,
+        };
+    }
+
+    pub(super) fn apply(&mut self, event: &Event) {
+        let path = &event.path;
+        match &event.kind {
+            EventKind::LoopIteration(iteration) => {
+                self.asking = false;
+                if let Some(settings) = iteration.settings.as_ref().and_then(|settings| settings.body.as_ref()) {
+                    let Settings { tier, .. } = settings;
+                    self.prompt.model = *tier;
+                }
+                if let Some(limits) = &iteration.limits {
+                    self.policy = limits.policy;
+                }
+                let fresh = self.prompt.output.get(self.projected..).unwrap_or_default();
+                add(self.rules, &mut self.transcript, messages(fresh));
+                self.projected = self.prompt.output.len();
+            }
+            EventKind::LoopModelCall { question: Some(_), .. } => self.asking = true,
+            EventKind::LoopModelResult { metadata, .. } if std::mem::take(&mut self.asking) => {
+                self.prompt.usage += metadata.usage;
+            }
+            EventKind::LoopAnswerRefused { metadata, .. } => self.prompt.usage += metadata.usage,
+            EventKind::LoopModelResult { parts, metadata, duration } => {
+                let iteration = match path.last() {
+                    Some(Segment::Iteration(iteration)) => iteration,
+                    _ => 0,
+                };
+                let (parts, cost) = (Arc::clone(parts), metadata.cost.clone());
+                let kind = OutputKind::Text { iteration, parts, cost };
+                let output = Output { at: event.at, duration: Some(*duration), id: None, kind };
+                // A message that arrived while the model answered follows the answer: the next request
+                // refers to it.
+                let place = if self.rules == 0 { self.prompt.output.len() } else { self.projected };
+                self.prompt.output.insert(place.min(self.prompt.output.len()), output);
+                self.prompt.usage += metadata.usage;
+            }
+            EventKind::LoopToolCall(call) => {
+                let kind = OutputKind::Tool(Box::new(proposed(path, call)));
+                let output = Output { at: event.at, duration: None, id: None, kind };
+                self.prompt.output.insert(self.batch_end(), output);
+                self.settle();
+            }
+            EventKind::LoopToolStart { .. } | EventKind::LoopBrainStart { .. } | EventKind::LoopResume { .. } => {
+                self.set_call(path, CallState::Running);
+            }
+            EventKind::LoopToolRetry { .. } => self.set_call(path, CallState::Queued),
+            EventKind::LoopApprovalRequested { .. } => {
+                self.approval(path, event);
+                self.set_call(path, CallState::Pending);
+            }
+            EventKind::LoopApprovalDecided { .. }
+            | EventKind::LoopApprovalWithdrawn { .. }
+            | EventKind::LoopApprovalExpired {} => {
+                self.approval(path, event);
+                self.set_call(path, CallState::Queued);
+            }
+            EventKind::LoopWait { .. } => self.set_call(path, CallState::Waiting),
+            EventKind::LoopToolResult { result, duration, .. } => {
+                if let Some(tool) = self.tool(path) {
+                    tool.result = Some(result.clone());
+                }
+                if let Some(entry) = self.place(path).and_then(|(entry, _)| self.prompt.output.get_mut(entry)) {
+                    entry.duration = *duration;
+                }
+                self.waiting_below.retain(|below, _| !below.is_within(path));
+                self.set_call(path, CallState::Done);
+            }
+            EventKind::LoopOutput { id, output } => {
+                let (id, kind) = (Some(id.clone()), output.kind());
+                self.insert_after(path, Output { at: event.at, duration: None, id, kind });
+            }
+            EventKind::LoopMessage { text, files, from, .. } => {
+                let (text, engine, files) = (text.clone(), *from == Speaker::Engine, files.clone());
+                self.push(event, None, OutputKind::Message { text, engine, files });
+            }
+            EventKind::LoopCompacted { keep, summary } => self.compact(*keep, summary.as_deref()),
+            EventKind::LoopComplete { outcome, .. } => {
+                self.prompt.outcome = Some(outcome.clone());
+                self.waiting_below.clear();
+                self.settle();
+            }
+            _ => {}
+        }
+    }
+
+    /// Folds an approval event of a call.
+    pub(super) fn approval(&mut self, path: &Path, event: &Event) {
+        if let Some(tool) = self.tool(path) {
+            Approval::follow(&mut tool.approval, event);
+            tool.edited = tool.approval.as_ref().and_then(Approval::edited).cloned();
+        }
+    }
+
+    /// Returns the position after the calls of the last answer.
+    pub(super) fn batch_end(&self) -> usize {
+        let outputs = &self.prompt.output;
+        let answer = outputs.iter().rposition(|output| matches!(output.kind, OutputKind::Text { .. }));
+        let Some(begin) = answer.filter(|_| self.rules > 0).map(|answer| answer + 1) else { return outputs.len() };
+        let is_call = |output: &&Output| matches!(output.kind, OutputKind::Tool(_)) || output.kind.is_aside();
+        begin + outputs.iter().skip(begin).take_while(is_call).count()
+    }
+
+    /// Inserts a side output after its tool's entry and earlier side outputs.
+    pub(super) fn insert_after(&mut self, path: &Path, output: Output) {
+        if let Some((tool, aside)) = self.place(path) {
+            self.prompt.output.insert(tool + 1 + aside, output);
+        }
+    }
+
+    /// Finds a tool's entry and the number of its side outputs.
+    pub(super) fn place(&self, path: &Path) -> Option<(usize, usize)> {
+        let outputs = &self.prompt.output;
+        let is_entry = |output: &Output| matches!(&output.kind, OutputKind::Tool(tool) if tool.path == *path);
+        let tool = outputs.iter().rposition(is_entry)?;
+        let after = outputs.iter().skip(tool + 1);
+        let aside = after.take_while(|output| output.kind.is_aside());
+        Some((tool, aside.count()))
+    }
+
+    /// The requester of the compaction has read the outputs since the last iteration, so they count, too.
+    pub(super) fn compact(&mut self, keep: u64, summary: Option<&str>) {
+        let next = self.next_messages();
+        let before = self.whole(self.before());
+        self.compacted = summary.is_some();
+        match summary {
+            Some(summary) => {
+                let keep = usize::try_from(keep).unwrap_or(usize::MAX);
+                let mut cut = next.len().saturating_sub(keep);
+                while cut > 0 && matches!(next.get(cut), Some(Message::Tool { .. })) {
+                    cut -= 1;
+                }
+                let (summary, kept) = (Message::user(summary), next.get(cut..).unwrap_or_default());
+                if cut > before.len() {
+                    self.from = self.latest(kept.len());
+                }
+                let stays = before.get(cut..).unwrap_or_default();
+                self.standing = [std::slice::from_ref(&summary), stays].concat();
+                self.transcript = Transcript::new(self.whole([&[summary], kept].concat().into_iter()));
+            }
+            None => {
+                (self.standing, self.from) = (Vec::new(), 0);
+                let all = self.before().chain(messages(&self.prompt.output));
+                self.transcript = Transcript::new(self.whole(all));
+            }
+        }
+        self.projected = self.prompt.output.len();
+    }
+
+    /// Finds the output with which the latest messages begin.
+    pub(super) fn latest(&self, kept: usize) -> usize {
+        let output = &self.prompt.output;
+        let begins = |index: &usize| {
+            let kind = output.get(*index).map(|output| &output.kind);
+            matches!(kind, Some(OutputKind::Text { .. } | OutputKind::Message { .. }))
+        };
+        let is_enough = |index: &usize| self.messages_of(output.get(*index..).unwrap_or_default()).len() >= kept;
+        let begin = (self.from..output.len()).rev().filter(begins).find(is_enough);
+        begin.filter(|_| kept > 0).unwrap_or(output.len())
+    }
+}
+
+/// Adds messages to those that a loop sends, by the rules of its log.
+pub(super) fn add(rules: u32, transcript: &mut Transcript, messages: impl IntoIterator<Item = Message>) {
+    if rules == 0 {
+        messages.into_iter().for_each(|message| transcript.push(message));
+    } else {
+        extend(transcript, messages);
+    }
+}
+
+fn proposed(path: &Path, call: &ToolCall) -> ToolOutput {
+    ToolOutput {
+        path: path.clone(),
+        public_id: path.public_id(),
+        tool: call.tool.clone(),
+        arguments: Arc::clone(&call.arguments),
+        edited: None,
+        state: if call.gate.is_some() { CallState::Deferred } else { CallState::Queued },
+        flags: call.flags,
+        approval: call.gate.as_ref().map(Approval::of_gate),
+        result: None,
+        provider_id: call.provider_id.clone(),
+        data: call.data.clone(),
+    }
+}

@@ -1,0 +1,187 @@
+//! What a store in memory contains: runs, mail, timers, entries and files.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use super::super::{
+    Append, Entry, InboundWebhook, RunFilter, SavedPrompts, Snapshot, StoreError, TimerChange, watchers::Watchers,
+};
+use crate::record::{Epoch, Event, Pending, RunId, RunSummary, Seq, SignalId, Timer, Timestamp, TriggerId};
+
+/// Everything that a store contains.
+#[derive(Default)]
+pub(super) struct Contents {
+    pub(super) runs: BTreeMap<RunId, StoredRun>,
+    pub(super) mail: BTreeMap<SignalId, (InboundWebhook, Option<(RunId, Seq)>)>,
+    pub(super) timers: BTreeMap<TriggerId, Timer>,
+    /// By kind and key.
+    pub(super) entries: BTreeMap<String, BTreeMap<String, Entry>>,
+    /// File contents by hash, with the time of their last storing.
+    pub(super) blobs: BTreeMap<String, (Timestamp, Vec<u8>)>,
+    pub(super) watchers: Watchers,
+}
+
+impl std::fmt::Debug for Contents {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} runs, {} mails", self.runs.len(), self.mail.len())
+    }
+}
+
+impl Contents {
+    /// Appends events to a run, or changes nothing. Returns the number of the run's next event.
+    pub(super) fn append(&mut self, run: &RunId, append: Append, lines: Vec<Box<str>>) -> Result<Seq, StoreError> {
+        let stored = self.runs.get(run);
+        let next = stored.map_or(Seq(0), StoredRun::next);
+        if next != append.expected {
+            return Err(StoreError::Conflict { next });
+        }
+        if let Some(held) = stored.map(|stored| stored.epoch).filter(|held| append.epoch.is_some_and(|own| own < *held))
+        {
+            return Err(StoreError::Fenced { held });
+        }
+        if stored.is_none()
+            && let Some(before) = &append.index.summary.after
+            && !self.runs.contains_key(before)
+        {
+            return Err(StoreError::NoRunBefore { run: run.clone(), before: before.clone() });
+        }
+        for id in &append.deliveries {
+            if let Some((_, Some((run, seq)))) = self.mail.get(id) {
+                return Err(StoreError::Taken { mail: id.clone(), run: run.clone(), seq: *seq });
+            }
+        }
+        for change in &append.timers {
+            if let TimerChange::Fired { id, due, .. } = change
+                && self.timers.get(id).is_none_or(|timer| timer.trigger.due != *due)
+            {
+                return Err(StoreError::NotDue { trigger: id.clone() });
+            }
+        }
+        for change in &append.timers {
+            self.change(change);
+        }
+        for id in &append.deliveries {
+            if let Some((_, taken)) = self.mail.get_mut(id) {
+                *taken = Some((run.clone(), append.expected));
+            }
+        }
+        let stored = self.runs.entry(run.clone()).or_insert_with(|| StoredRun {
+            lines: Vec::new(),
+            epoch: Epoch::default(),
+            summary: append.index.summary.clone(),
+            pending: Vec::new(),
+            snapshot: None,
+            prompts: Vec::new(),
+            sinks: BTreeMap::new(),
+            blobs: BTreeSet::new(),
+            signals: BTreeMap::new(),
+            queued: Queued::default(),
+        });
+        stored.take(append, lines);
+        Ok(stored.next())
+    }
+
+    fn change(&mut self, change: &TimerChange) {
+        match change {
+            TimerChange::Set(timer) => {
+                self.timers.insert(timer.trigger.id.clone(), timer.clone());
+            }
+            TimerChange::Deleted(id) => {
+                self.timers.remove(id);
+            }
+            TimerChange::Fired { id, next, .. } => {
+                if let Some(timer) = self.timers.remove(id)
+                    && let Some(next) = next
+                {
+                    self.timers.insert(id.clone(), timer.put_off(*next));
+                }
+            }
+        }
+    }
+}
+
+/// When a run is due again, and for whom.
+#[derive(Debug, Default)]
+pub(super) struct Queued {
+    /// Until when the run is reserved or paused, and the owner of the reservation's lease.
+    pub(super) until: Option<(Instant, Option<String>)>,
+    pub(super) failures: u32,
+    /// The codes that have refused it.
+    pub(super) refusals: VecDeque<String>,
+}
+
+/// One stored run.
+pub(super) struct StoredRun {
+    /// The events' lines of JSON, which take a tenth of the memory of decoded events.
+    pub(super) lines: Vec<Box<str>>,
+    epoch: Epoch,
+    pub(super) summary: RunSummary,
+    /// The pending items, with the time since when each waits.
+    pub(super) pending: Vec<(Timestamp, Pending)>,
+    pub(super) snapshot: Option<Snapshot>,
+    pub(super) prompts: Vec<SavedPrompts>,
+    /// The durable sinks: the next event for each, and the worker that feeds it.
+    pub(super) sinks: BTreeMap<String, (Seq, Option<String>)>,
+    /// The hashes of its files.
+    pub(super) blobs: BTreeSet<String>,
+    /// The accepted signals.
+    pub(super) signals: BTreeMap<SignalId, Seq>,
+    pub(super) queued: Queued,
+}
+
+impl StoredRun {
+    /// Returns whether the run is in a list with this filter.
+    pub(super) fn passes(&self, filter: &RunFilter) -> bool {
+        let waits = || self.pending.iter().any(|(_, pending)| pending.kind.is_for_person());
+        filter.passes(&self.summary) && (!filter.person || waits())
+    }
+
+    pub(super) fn next(&self) -> Seq {
+        Seq(self.lines.len() as u64)
+    }
+
+    pub(super) fn read(&self, run: &RunId, from: Seq, most: usize) -> Result<Vec<Arc<Event>>, StoreError> {
+        let lines = self.lines.get(from.index()..).unwrap_or_default().iter().take(most);
+        lines
+            .map(|line| Event::from_json(line).map(Arc::new).map_err(|error| StoreError::corrupt_log(run, error)))
+            .collect()
+    }
+
+    fn take(&mut self, append: Append, lines: Vec<Box<str>>) {
+        if let Some(owner) = append.claimant() {
+            for sink in &append.sinks {
+                self.sinks.entry(sink.clone()).or_insert((Seq(0), None)).1 = Some(owner.to_owned());
+            }
+        }
+        if let Some(epoch) = append.claims() {
+            self.epoch = self.epoch.max(epoch);
+        }
+        if append.ends_deferral() {
+            self.queued = Queued { failures: self.queued.failures, ..Queued::default() };
+        }
+        self.blobs.extend(Append::files(&lines).map(str::to_owned));
+        for (signal, seq) in append.signals() {
+            self.signals.entry(signal.clone()).or_insert(seq);
+        }
+        if let Some(pending) = append.index.pending {
+            let at = append.index.summary.at;
+            let before = std::mem::take(&mut self.pending);
+            let known: HashMap<_, _> = before.iter().map(|(since, old)| ((&old.call, old.since), *since)).collect();
+            let since = |new: &Pending| known.get(&(&new.call, new.since)).copied().unwrap_or(at);
+            self.pending = pending.into_iter().map(|new| (since(&new), new)).collect();
+        }
+        if append.snapshot.is_some() {
+            self.snapshot = append.snapshot;
+        }
+        if let Some(part) = append.prompts {
+            if part.from == Seq(0) {
+                self.prompts.clear();
+            }
+            self.prompts.push(part);
+        }
+        self.summary = append.index.summary;
+        self.lines.extend(lines);
+    }
+}
