@@ -68,8 +68,9 @@ function draw() {
   document.title = `${app.view?.title() ?? 'Runs'} · Positronic`;
   bind('This page', app.view?.keys?.() ?? null);
   const colours = `Colours: ${pref('theme') ?? 'auto'}`;
-  const page = (name) => a({ key: name, href: ui(`/${name}`), 'aria-current': app.name === name || (name === 'runs' && app.name === 'run') ? 'page' : null },
-    NAV[name], name === 'inbox' && app.pending ? span.count({ 'aria-label': `${app.pending} pending` }, app.pending) : null);
+  const current = app.name === 'run' ? 'runs' : app.name;
+  const page = (name) => a({ key: name, href: ui(`/${name}`), 'aria-current': name === current ? 'page' : null }, NAV[name],
+    name === 'inbox' && app.pending ? span.count({ 'aria-label': `${app.pending} pending` }, app.pending) : null);
   render(document.getElementById('app'),
     header.bar(
       a.brand({ href: ui('/runs'), 'aria-label': 'Positronic, runs' }, img({ src: ICON, alt: '', width: 22, height: 22 }), b('Positronic')),
@@ -109,7 +110,8 @@ function openPalette() {
   const pages = Object.entries(NAV).map(([page, text]) => ({ text, hint: `g ${page[0]}`, act: () => context.go(`/${page}`) }));
   const own = Object.entries(app.view?.keys?.() ?? {}).filter(([, [text]]) => text)
     .map(([key, [text, act]]) => ({ text, hint: key.replace('mod+', '⌘'), act }));
-  const settings = [['Colours: next', nextTheme], [`Times: ${pref('utc') === 'on' ? 'local' : 'UTC'}`, nextZone], ['Keys', help], ['Sign out', signOut]];
+  const settings = Object.entries({ 'Colours: next': nextTheme, [`Times: ${pref('utc') === 'on' ? 'local' : 'UTC'}`]: nextZone, Keys: help,
+    'Sign out': signOut });
   palette([...own, ...pages, ...settings.map(([text, act]) => ({ text, act }))], async (q) => {
     const { items } = await get('/runs', { q, limit: 6 });
     return items.map((run) => ({ text: `${run.brain} ${shortId(run.id)}`, hint: run.status, act: () => context.go(`/runs/${run.id}`) }));

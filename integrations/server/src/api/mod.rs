@@ -22,6 +22,7 @@ mod requests;
 mod run;
 mod runs;
 mod schedule_body;
+mod schedule_preview;
 mod schedules;
 mod session;
 mod signals;
@@ -54,6 +55,7 @@ pub(crate) fn routes() -> Vec<Route> {
         conversations::routes(),
         live::routes(),
         schedules::routes(),
+        schedule_preview::routes(),
         session::routes(),
         hooks::routes(),
         webhooks::routes(),

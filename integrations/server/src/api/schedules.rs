@@ -5,9 +5,7 @@ use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use positronic_core::record::{TickCause, Timestamp};
 use positronic_core::runner::ScheduleError;
-use positronic_core::schedule::{
-    CronError, Overlap, PreviewedTime, ScheduleRecord, SpecError, Tick, TickOutcome, TimeShift,
-};
+use positronic_core::schedule::{CronError, Overlap, ScheduleRecord, SpecError, Tick, TickOutcome};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -24,7 +22,7 @@ use crate::time::Time;
 
 const PATH: &str = "/api/v1/schedules/{schedule}";
 /// The most ticks on a page, and of times in a preview.
-const MOST: usize = 500;
+pub(super) const MOST: usize = 500;
 
 pub(super) fn routes() -> Vec<Route> {
     use ProblemType as P;
@@ -66,19 +64,6 @@ pub(super) fn routes() -> Vec<Route> {
             .takes::<BackfillBody>()
             .returns::<List<TickItem>>(202)
             .problems(&[P::UnknownSchedule, P::Unprocessable]),
-        Route::get("/api/v1/schedules/{schedule}/preview", "Compute the next times of a schedule", preview)
-            .query::<PreviewQuery>()
-            .returns::<List<PreviewItem>>(200)
-            .problems(&[P::UnknownSchedule]),
-        admin(Route::post(
-            "/api/v1/schedules/{schedule}/preview",
-            "Compute the next times of a schedule that is not set yet",
-            preview_of,
-        ))
-        .takes::<ScheduleBody>()
-        .query::<PreviewQuery>()
-        .returns::<List<PreviewItem>>(200)
-        .problems(&[P::ScheduleInvalid]),
         Route::get("/api/v1/schedules/{schedule}/ticks", "List what happened at the times of a schedule", ticks)
             .query::<TicksQuery>()
             .returns::<List<TickItem>>(200)
@@ -152,17 +137,6 @@ struct TickItem {
     since: Option<Time>,
 }
 
-/// A time of a preview.
-#[derive(Serialize, JsonSchema)]
-struct PreviewItem {
-    nominal: Time,
-    /// The same in the schedule's zone.
-    local: String,
-    /// `forward` or `back` if the clock changes on that day.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    shift: Option<&'static str>,
-}
-
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct PauseBody {
@@ -192,14 +166,6 @@ struct BackfillBody {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct PreviewQuery {
-    /// The number of times: 10 by default.
-    #[serde(default)]
-    limit: Option<usize>,
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 struct TicksQuery {
     #[serde(default)]
     cursor: Option<String>,
@@ -224,7 +190,7 @@ async fn list(call: Call) -> Result<Response, Problem> {
 }
 
 /// Returns the schedule in the path. That of another user does not exist for the caller.
-async fn known(call: &Call) -> Result<ScheduleRecord, Problem> {
+pub(super) async fn known(call: &Call) -> Result<ScheduleRecord, Problem> {
     let id = call.param("schedule")?;
     let record = call.app.client.schedules().get(id).await?;
     let user = call.caller()?.only_user();
@@ -322,32 +288,6 @@ fn accepted(value: &impl Serialize) -> Result<Response, Problem> {
     Ok(response)
 }
 
-async fn preview(call: Call) -> Result<Response, Problem> {
-    let (record, query) = (known(&call).await?, call.query::<PreviewQuery>()?);
-    let count = query.limit.unwrap_or(10).min(MOST);
-    let times = call.app.client.schedules().preview(&record.id, count).await.map_err(problem)?;
-    previewed(times)
-}
-
-async fn preview_of(call: Call) -> Result<Response, Problem> {
-    let (body, query) = (call.json::<ScheduleBody>()?, call.query::<PreviewQuery>()?);
-    let when = body.schedule(serde_json::Value::default)?.when;
-    let count = query.limit.unwrap_or(10).min(MOST);
-    previewed(positronic_core::schedule::preview(&when, call.app.now(), count).map_err(|error| invalid(&error))?)
-}
-
-fn previewed(times: Vec<PreviewedTime>) -> Result<Response, Problem> {
-    let item = |PreviewedTime { nominal, local, shift, .. }| PreviewItem {
-        nominal: Time(nominal),
-        local,
-        shift: shift.map(|shift| match shift {
-            TimeShift::Forward => "forward",
-            TimeShift::Back => "back",
-        }),
-    };
-    json(&List::whole(times.into_iter().map(item).collect()))
-}
-
 async fn ticks(call: Call) -> Result<Response, Problem> {
     let (record, query) = (known(&call).await?, call.query::<TicksQuery>()?);
     let limit = query.limit.unwrap_or(50).clamp(1, MOST);
@@ -421,7 +361,7 @@ fn changed(id: &str, version: u64) -> Problem {
     Problem::new(ProblemType::PreconditionFailed).detail(detail).field("version", version)
 }
 
-fn problem(error: ScheduleError) -> Problem {
+pub(super) fn problem(error: ScheduleError) -> Problem {
     match error {
         ScheduleError::Store(error) => error.into(),
         ScheduleError::NotFound { id } => unknown(&id),
@@ -433,7 +373,7 @@ fn problem(error: ScheduleError) -> Problem {
 }
 
 /// Names the invalid place of a specification; a cron expression's also with its position.
-fn invalid(error: &SpecError) -> Problem {
+pub(super) fn invalid(error: &SpecError) -> Problem {
     let problem = Problem::new(ProblemType::ScheduleInvalid).detail(error);
     let pointer = match error {
         SpecError::Cron { error: CronError { position, .. }, index, .. } => {

@@ -149,6 +149,14 @@ async fn schedule_is_paused_triggered_previewed_and_its_ticks_are_listed() {
     let (_, times) = office.admin("GET /report/preview?limit=3", Value::Null).await;
     assert_eq!(times["items"].as_array().unwrap().len(), 3);
     assert!(times["items"][0]["local"].as_str().unwrap().contains("T09:00:00+0"), "{times}");
+    let mut new = daily();
+    new["cron"] = json!(["30 10 * * *"]);
+    let (status, times) = office.admin("POST /not-set-yet/preview?limit=2", new).await;
+    assert_eq!((status, times["items"].as_array().unwrap().len()), (200, 2), "{times}");
+    assert!(times["items"][0]["local"].as_str().unwrap().contains("T10:30:00+0"), "{times}");
+    assert_eq!(office.admin("GET /not-set-yet", Value::Null).await.0, 404, "a preview sets nothing");
+    let (status, problem) = office.admin("POST /x/preview", json!({"brain": "Report", "cron": ["never"]})).await;
+    assert_eq!((status, &problem["errors"][0]["pointer"]), (422, &json!("/cron/0")), "{problem}");
     let range = json!({"from": "2020-01-01T00:00:00Z", "until": "2020-01-03T00:00:00Z"});
     let (status, filled) = office.admin("POST /report/backfill", range).await;
     assert_eq!((status, filled["items"].as_array().unwrap().len()), (202, 2), "{filled}");

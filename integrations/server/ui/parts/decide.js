@@ -107,7 +107,8 @@ export function decide(item, context, { withRun = false, selected = false, pick 
   const yes = () => approve([item], context);
   const no = () => reject([item], context);
   const folded = foldedOf(draft);
-  return section.decide({ key: item.id, role: 'group', 'data-item': item.id, 'aria-label': `${asks(item)} ${item.tool}`, class: selected ? 'selected' : '',
+  return section.decide({ key: item.id, role: 'group', 'data-item': item.id, 'aria-label': `${asks(item)} ${item.tool}`,
+    class: selected ? 'selected' : '',
     onkeydown: (event) => {
       if (event.key !== 'Enter' || !(event.metaKey || event.ctrlKey)) return;
       event.preventDefault();

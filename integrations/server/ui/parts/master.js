@@ -29,10 +29,11 @@ export function masterView(context, route, { title, path, none, hint, id = (item
     title: () => chosen ?? title,
     update: (to) => { show(to.rest[0]); return true; },
     onchange: () => { list.load(); one?.load(); },
-    render: () => [pageHead(title, span.grow(), list.value?.items.length > 0 && adding()), list.show(({ items }) => (items.length === 0
+    render: () => [pageHead(title, span.grow(), list.value?.items.length > 0 && adding()), list.show(({ items, next }) => (items.length === 0
       ? empty(...none, adding())
       : div.master(ul.cards({ 'aria-label': title }, items.map((item) => li({ key: id(item) },
-        a({ href: ui(path + at(id(item))), 'aria-current': id(item) === chosen ? 'true' : null }, row(item))))),
+        a({ href: ui(path + at(id(item))), 'aria-current': id(item) === chosen ? 'true' : null }, row(item)))),
+      next && li(p.soft.more(`Showing the first ${items.length}.`))),
       one ? div.panel({ key: chosen }, one.show((value) => detail(value, page))) : p.soft.hint(hint))))],
   };
 }

@@ -13,7 +13,8 @@ export const brainsView = (context, route) => masterView(context, route, {
   none: ['This server has no brains', 'A server that knows brains can start them here.'],
   hint: 'Choose a brain to start it.',
   id: (brain) => brain.title,
-  row: (brain) => [b(brain.title), brain.description && span.soft(brain.description), small(brain.stages.map((stage) => stage.name).join(' → '))],
+  row: (brain) => [b(brain.title), brain.description && span.soft(brain.description),
+    small(brain.stages.map((stage) => stage.name).join(' → '))],
   read: async (title) => {
     const brain = await get(`/brains${at(title)}`);
     const form = new RequestForm(context, {

@@ -26,7 +26,9 @@ export function diffView(context, route) {
     const found = await get('/diff', { a: one, b: other });
     const { one: x, other: y } = found.diff.parts ?? {};
     const requests = x && y && await Promise.all([requestAt(one, x.seq), requestAt(other, y.seq)]);
-    return { ...found, first: found.rows.find((row) => !row.same), parts: [x, y], requests: requests?.every(Boolean) ? requests : null };
+    const both = requests?.every(Boolean) ? requests : null;
+    const differ = both && JSON.stringify(both[0].request) !== JSON.stringify(both[1].request);
+    return { ...found, first: found.rows.find((row) => !row.same), parts: [x, y], requests: both, differ };
   });
   const jump = () => document.querySelector('.differs')?.scrollIntoView({ block: 'center' });
   const toggle = () => { whole = !whole; context.redraw(); };
@@ -39,14 +41,13 @@ export function diffView(context, route) {
     div.place(code(row.path || 'run'), ' ', row.kind), cell(answer.a, row.a), cell(answer.b, row.b),
     row.a && row.b && summary(row.a) !== summary(row.b) && div.inline(words(summary(row.a), summary(row.b))));
   /** Where the logs part, and what the models were asked there. */
-  const divergence = ({ a: left, b: right, parts: [x, y], requests }) => (x || y) && section.panel(h2('Where they part'),
+  const divergence = ({ a: left, b: right, parts: [x, y], requests, differ }) => (x || y) && section.panel(h2('Where they part'),
     p(x ? link(left, x.seq, `A, event ${x.seq}`) : 'A has ended', ' ', code(x?.body.type), ' · ',
       y ? link(right, y.seq, `B, event ${y.seq}`) : 'B has ended', ' ', code(y?.body.type)),
     requests && p.soft('The requests to the models before it, ',
       requests.map((request, i) => [i ? ' and ' : '', a({ key: i, href: ui(`/runs/${[left, right][i].id}/requests/${request.seq}`) },
-        `event ${request.seq} of ${'AB'[i]}`)]), JSON.stringify(requests[0].request) === JSON.stringify(requests[1].request) ? ', are equal.' : ', differ:'),
-    requests && JSON.stringify(requests[0].request) !== JSON.stringify(requests[1].request)
-      && valueDiff({ model: requests[0].model, ...requests[0].request }, { model: requests[1].model, ...requests[1].request }));
+        `event ${request.seq} of ${'AB'[i]}`)]), differ ? ', differ:' : ', are equal.'),
+    differ && valueDiff(...requests.map(({ model, request }) => ({ model, ...request }))));
   const shown = (answer) => {
     const { rows, diff, first } = answer;
     const same = rows.filter((row) => row.same).length;

@@ -129,7 +129,8 @@ export function runsView(context, route) {
       checked: picked.has(run.id), onchange: () => pick(run) })),
     cell('status', status(run.status)),
     cell('brain', a({ href, tabindex: '-1' }, run.brain), run.forked_from && span.tag('fork')),
-    cell('why', run.pending > 0 && span.count({ title: 'pending' }, run.pending), span({ title: run.why }, run.status === 'failed' ? run.why : run.last ?? run.why)),
+    cell('why', run.pending > 0 && span.count({ title: 'pending' }, run.pending),
+      span({ title: run.why }, run.status === 'failed' ? run.why : run.last ?? run.why)),
     cell('user', run.user), cell('id', span.mono({ title: run.id }, shortId(run.id))), cell('tokens', tokens(run.usage)),
     cell('took', duration((isOpen(run) ? Date.now() : millis(run.updated)) - millis(run.started))),
     cell('when', span({ title: date(run.started) }, ago(run.started))));

@@ -56,7 +56,8 @@ export const schedulesView = (context, route) => masterView(context, route, {
   hint: 'Choose a schedule.',
   add: context.may('admin') && ((page) => scheduleForm(context, { title: 'Add a schedule', route: 'PUT /schedules/{schedule}',
     headers: { 'If-None-Match': '*' }, done: ({ id }) => page.reload(id) })),
-  row: ({ id, status, schedule, next }) => [span.line(b(id), tag(status), span.grow(), when(next)), small(schedule.brain, ' · ', times(schedule))],
+  row: ({ id, status, schedule, next }) => [span.line(b(id), tag(status), span.grow(), when(next)),
+    small(schedule.brain, ' · ', times(schedule))],
   read: async (id) => {
     const path = `/schedules${at(id)}`;
     const [item, preview, ticks] = await Promise.all([get(path), get(`${path}/preview`, { limit: 5 }), get(`${path}/ticks`, { limit: 50 })]);
@@ -71,10 +72,12 @@ export const schedulesView = (context, route) => masterView(context, route, {
       context.may('admin') && requests(context, [
         ['Edit…', scheduleForm(context, to(`Edit ${id}`, 'Save', 'PUT /schedules/{schedule}',
           { value: schedule, headers: { 'If-Match': `"${item.version}"` } }))],
-        paused ? ['Resume', to(`Resume ${id}`, 'Resume', 'POST /schedules/{schedule}/resume', { note: 'Times that have passed do not start runs.' })]
+        paused ? ['Resume', to(`Resume ${id}`, 'Resume', 'POST /schedules/{schedule}/resume',
+          { note: 'Times that have passed do not start runs.' })]
           : ['Pause…', to(`Pause ${id}`, 'Pause', 'POST /schedules/{schedule}/pause', { note: 'Its runs go on.' })],
         ['Start now…', to(`Start ${id} now`, 'Start', 'POST /schedules/{schedule}/trigger')],
-        ['Backfill…', to(`Backfill ${id}`, 'Start', 'POST /schedules/{schedule}/backfill', { note: 'Starts runs for past times that have none.' })],
+        ['Backfill…', to(`Backfill ${id}`, 'Start', 'POST /schedules/{schedule}/backfill',
+          { note: 'Starts runs for past times that have none.' })],
         ['Remove…', to(`Remove ${id}`, 'Remove', 'DELETE /schedules/{schedule}',
           { note: 'Its runs go on.', danger: true, done: () => page.reload(null) })],
       ]),

@@ -16,8 +16,10 @@ const tag = ({ enabled }) => span.tag({ class: enabled ? 'good' : 'warn' }, enab
 function saved(page, answer) {
   page.reload(answer.id);
   if (answer.secrets?.length) {
-    openDialog('The secret', (close) => [h2('The secret of ', answer.id), p.soft('The receiver checks signatures with it. It is not shown again.'),
-      answer.secrets.map((secret) => p({ key: secret }, code(secret), ' ', copyButton(secret))), footer(button.primary({ onclick: close }, 'Close'))]);
+    openDialog('The secret', (close) => [h2('The secret of ', answer.id),
+      p.soft('The receiver checks signatures with it. It is not shown again.'),
+      answer.secrets.map((secret) => p({ key: secret }, code(secret), ' ', copyButton(secret))),
+      footer(button.primary({ onclick: close }, 'Close'))]);
   }
 }
 

@@ -1,0 +1,79 @@
+//! `/schedules/{schedule}/preview`: the next times of a schedule, also before it is set.
+
+use axum::response::Response;
+use positronic_core::schedule::{PreviewedTime, TimeShift};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::items::List;
+use super::schedule_body::ScheduleBody;
+use super::schedules::{MOST, invalid, known, problem};
+use crate::auth::Scope;
+use crate::problem::{Problem, ProblemType};
+use crate::routes::{Call, Route, json};
+use crate::time::Time;
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/api/v1/schedules/{schedule}/preview", "Compute the next times of a schedule", preview)
+            .query::<PreviewQuery>()
+            .returns::<List<PreviewItem>>(200)
+            .problems(&[ProblemType::UnknownSchedule]),
+        Route::post(
+            "/api/v1/schedules/{schedule}/preview",
+            "Compute the next times of a schedule that is not set yet",
+            preview_of,
+        )
+        .scopes(&[Scope::Admin])
+        .takes::<ScheduleBody>()
+        .query::<PreviewQuery>()
+        .returns::<List<PreviewItem>>(200)
+        .problems(&[ProblemType::ScheduleInvalid]),
+    ]
+}
+
+/// A time of a preview.
+#[derive(Serialize, JsonSchema)]
+struct PreviewItem {
+    nominal: Time,
+    /// The same in the schedule's zone.
+    local: String,
+    /// `forward` or `back` if the clock changes on that day.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shift: Option<&'static str>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct PreviewQuery {
+    /// The number of times: 10 by default.
+    #[serde(default)]
+    limit: Option<usize>,
+}
+
+async fn preview(call: Call) -> Result<Response, Problem> {
+    let (record, query) = (known(&call).await?, call.query::<PreviewQuery>()?);
+    let count = query.limit.unwrap_or(10).min(MOST);
+    let times = call.app.client.schedules().preview(&record.id, count).await.map_err(problem)?;
+    previewed(times)
+}
+
+async fn preview_of(call: Call) -> Result<Response, Problem> {
+    let (body, query) = (call.json::<ScheduleBody>()?, call.query::<PreviewQuery>()?);
+    let when = body.schedule(Value::default)?.when;
+    let count = query.limit.unwrap_or(10).min(MOST);
+    previewed(positronic_core::schedule::preview(&when, call.app.now(), count).map_err(|error| invalid(&error))?)
+}
+
+fn previewed(times: Vec<PreviewedTime>) -> Result<Response, Problem> {
+    let item = |PreviewedTime { nominal, local, shift, .. }| PreviewItem {
+        nominal: Time(nominal),
+        local,
+        shift: shift.map(|shift| match shift {
+            TimeShift::Forward => "forward",
+            TimeShift::Back => "back",
+        }),
+    };
+    json(&List::whole(times.into_iter().map(item).collect()))
+}
