@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { join } from 'node:path';
 
 const { chromium } = createRequire(import.meta.url)(process.env.POSITRONIC_PLAYWRIGHT);
 const AXE = readFileSync(`${process.env.POSITRONIC_AXE}/axe.min.js`, 'utf8');
@@ -11,6 +12,9 @@ export const launch = () => chromium.launch({ executablePath: process.env.POSITR
 /** Opens a signed-in window; `window.check()` asserts that it did nothing forbidden. */
 export async function open(browser, address, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+  // A folder with changed files of the page may stand in for those in the binary, without a build of it.
+  const folder = process.env.POSITRONIC_UI;
+  if (folder) await context.route('**/ui/assets/*/**', (route) => route.fulfill({ path: join(folder, /assets\/[^/]+\/(.*)$/.exec(new URL(route.request().url()).pathname)[1]) }));
   const page = await context.newPage();
   const origin = new URL(address).origin;
   const seen = { foreign: [], errors: [] };

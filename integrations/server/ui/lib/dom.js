@@ -3,6 +3,7 @@ import { hasHidden, shown, segments } from './hidden.js';
 
 const SVG = 'http://www.w3.org/2000/svg';
 const PROPERTIES = new Set(['value', 'checked', 'disabled', 'selected', 'open', 'indeterminate']);
+const OWN = new Set(['key', 'memo', 'ref', 'opaque']);
 
 class VirtualNode {
   constructor(tag, props, children) {
@@ -10,7 +11,7 @@ class VirtualNode {
   }
 }
 
-/** A builder of one tag with classes. A property of it is the builder with one more class: `div.card['run-head'].runHead`. */
+/** A builder of one tag with classes. A property of it is the builder with one more class: `div.card.runHead`. */
 function builder(tag, classes) {
   const more = new Map();
   const own = classes ? { class: classes } : {};
@@ -31,88 +32,61 @@ function builder(tag, classes) {
 
 /** Builders of virtual nodes by tag: `const { div, h2 } = tags; div.card.wide({ onclick }, h2('Title'), child, …)`. The first
  *  argument is the properties if it is a plain object. `key` names a node among its siblings; `memo` (an array) skips an
- *  unchanged one, whose children may then be a function. */
+ *  unchanged one, whose children may then be a function; `opaque` leaves the children to other code. */
 export const tags = new Proxy({}, { get: (known, tag) => (known[tag] ??= builder(tag, '')) });
 
 /** Flattens children into virtual nodes and strings; strings with hidden characters become marked segments. */
 function flat(children, into = []) {
   for (const child of children) {
-    if (child == null || child === false || child === true) continue;
+    if (child == null || typeof child === 'boolean') continue;
     if (Array.isArray(child)) flat(child, into);
-    else if (typeof child === 'object') into.push(child);
     else if (typeof child === 'function') flat([child()], into);
-    else if (hasHidden(child)) into.push(marked(String(child)));
-    else into.push(String(child));
+    else if (typeof child === 'object') into.push(child);
+    else into.push(hasHidden(child) ? tags.bdi(marked(child)) : String(child));
   }
   return into;
 }
 
-function marked(text) {
-  const parts = segments(text).map((part) =>
-    part.hidden ? tags.mark.hiddenChar({ title: part.name }, part.text) : part.text);
-  return tags.bdi.hasHidden(parts);
-}
+/** A text whose hidden characters are marked and named. */
+export const marked = (text) => segments(String(text)).map((part) => (part.name ? tags.mark.hiddenChar({ title: part.name }, part.text) : part.text));
 
 /** Makes the children of an element equal to the given ones. */
-export function render(parent, ...children) {
-  reconcile(parent, flat(children), parent.namespaceURI === SVG && parent.tagName !== 'foreignObject');
-}
+export const render = (parent, ...children) => reconcile(parent, flat(children), parent.namespaceURI === SVG);
 
 function reconcile(parent, kids, svg) {
-  const keyed = new Map();
-  const free = [];
-  const wanted = new Set(kids.map((kid) => kid.key));
-  // Nodes that go are removed first, so that those that stay need not move, which would take their focus.
-  for (const node of [...parent.childNodes]) {
-    const key = node.$v?.key;
-    if (key == null) free.push(node);
-    else if (wanted.has(key)) keyed.set(key, node);
-    else node.remove();
-  }
-  let place = parent.firstChild;
+  const old = [...parent.childNodes];
+  const keyed = new Map(old.filter((node) => node.$v?.key != null).map((node) => [node.$v.key, node]));
+  const free = old.filter((node) => node.$v?.key == null);
   let from = 0;
-  for (const kid of kids) {
-    let node = null;
-    if (typeof kid === 'object' && kid.key != null) {
-      const known = keyed.get(kid.key);
-      if (known && same(known, kid)) {
-        node = known;
-        keyed.delete(kid.key);
-      }
-    } else {
-      for (let i = from; i < free.length; i++) {
-        if (!same(free[i], kid)) continue;
-        node = free[i];
-        for (let skipped = from; skipped < i; skipped++) {
-          if (place === free[skipped]) place = place.nextSibling;
-          free[skipped].remove();
-        }
-        from = i + 1;
-        break;
-      }
+  const known = kids.map((kid) => {
+    if (kid.key != null) {
+      const node = keyed.get(kid.key);
+      return node && same(node, kid) && keyed.delete(kid.key) ? node : null;
     }
-    if (node) patch(node, kid, svg);
-    else node = create(kid, svg);
+    const at = free.findIndex((node, index) => index >= from && same(node, kid));
+    if (at < 0) return null;
+    from = at + 1;
+    return free[at];
+  });
+  // Nodes that go are removed first, so that those that stay need not move, which would take their focus.
+  const kept = new Set(known);
+  for (const node of old) if (!kept.has(node)) node.remove();
+  let place = parent.firstChild;
+  kids.forEach((kid, index) => {
+    const node = known[index] ?? create(kid, svg);
+    if (known[index]) patch(node, kid, svg);
     if (node === place) place = place.nextSibling;
     else parent.insertBefore(node, place);
-  }
-  while (place) {
-    const next = place.nextSibling;
-    place.remove();
-    place = next;
-  }
+  });
 }
 
-function same(node, kid) {
-  if (typeof kid === 'string') return node.nodeType === 3;
-  return node.nodeType === 1 && node.$v?.tag === kid.tag;
-}
+const same = (node, kid) => (typeof kid === 'string' ? node.nodeType === 3 : node.$v?.tag === kid.tag);
 
 function create(kid, svg) {
   if (typeof kid === 'string') return document.createTextNode(kid);
   const inSvg = svg || kid.tag === 'svg';
   const node = inSvg ? document.createElementNS(SVG, kid.tag) : document.createElement(kid.tag);
-  node.$v = { tag: kid.tag, key: kid.key, props: {} };
+  node.$v = { props: {} };
   patch(node, kid, inSvg);
   kid.props.ref?.(node);
   return node;
@@ -126,7 +100,7 @@ function patch(node, kid, svg) {
   const before = node.$v.props;
   const { memo } = kid.props;
   if (memo && before.memo?.length === memo.length && memo.every((value, i) => value === before.memo[i])) return;
-  node.$v = { tag: kid.tag, key: kid.key, props: kid.props };
+  node.$v = kid;
   // A select takes its value only after its options exist.
   if (!kid.props.opaque) reconcile(node, flat(kid.children), svg || kid.tag === 'svg');
   for (const name in before) if (!(name in kid.props)) assign(node, name, null, before[name]);
@@ -134,23 +108,19 @@ function patch(node, kid, svg) {
 }
 
 function assign(node, name, value, before) {
-  if (name === 'key' || name === 'memo' || name === 'ref' || name === 'opaque') return;
+  if (OWN.has(name)) return;
   if (name.startsWith('on')) {
     node[name] = typeof value === 'function' ? value : null;
   } else if (PROPERTIES.has(name)) {
     const wanted = value ?? (name === 'value' ? '' : false);
     if (node[name] !== wanted) node[name] = wanted;
   } else if (name === 'style') {
-    for (const key in before ?? {}) if (!(key in (value ?? {}))) node.style.removeProperty(key);
-    for (const key in value ?? {}) if (before?.[key] !== value[key]) node.style.setProperty(key, value[key]);
-  } else if (value === before) {
-    return;
-  } else if (value == null || value === false) {
-    node.removeAttribute(name);
-  } else if ((name === 'href' || name === 'src') && !isOwn(value)) {
-    node.removeAttribute(name);
-  } else {
-    node.setAttribute(name, value === true ? '' : shown(String(value)));
+    for (const key of Object.keys({ ...before, ...value })) {
+      if (before?.[key] !== value?.[key]) node.style.setProperty(key, value?.[key] ?? '');
+    }
+  } else if (value !== before) {
+    if (value == null || value === false || (['href', 'src'].includes(name) && !isOwn(value))) node.removeAttribute(name);
+    else node.setAttribute(name, value === true ? '' : shown(String(value)));
   }
 }
 
@@ -159,12 +129,10 @@ const isOwn = (address) => /^(\/(?![/\\\s])|#|\?)/.test(address);
 
 /** Combines drawing requests into one per frame. */
 export function perFrame(draw) {
-  let due = false;
+  let frame = 0;
   return () => {
-    if (due) return;
-    due = true;
-    requestAnimationFrame(() => {
-      due = false;
+    frame ||= requestAnimationFrame(() => {
+      frame = 0;
       draw();
     });
   };

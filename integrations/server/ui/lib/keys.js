@@ -4,9 +4,14 @@ import { pref, setPref } from './prefs.js';
 
 const { button, dd, div, dl, dt, h2, h3, input, kbd, label, li, p, section, small, span, ul } = tags;
 
+const FIELDS = 'input, textarea, select, [contenteditable]';
+const IN_FIELDS = ['mod+Enter', 'mod+k', 'Escape'];
+const PRETTY = { Enter: '↵', Escape: 'esc', ArrowLeft: '←', ArrowRight: '→', ArrowUp: '↑', ArrowDown: '↓' };
+const MOD = navigator.platform?.startsWith('Mac') ? '⌘' : 'Ctrl ';
+
 const maps = new Map();
 let prefix = '';
-let prefixTimer = 0;
+let forget = 0;
 
 /** Sets the keys of one part of the page: `{ 'g r': ['Runs', action] }`; `null` removes them. */
 export function bind(part, keys) {
@@ -14,116 +19,93 @@ export function bind(part, keys) {
   else maps.delete(part);
 }
 
-const inField = (target) => target.closest?.('input, textarea, select, [contenteditable]');
 const find = (name) => [...maps.values()].reverse().find((keys) => keys[name])?.[name];
-
-function keyName(event) {
-  const mod = event.metaKey || event.ctrlKey ? 'mod+' : '';
-  return mod + (event.key.length === 1 && mod ? event.key.toLowerCase() : event.key);
-}
 
 addEventListener('keydown', (event) => {
   if (event.defaultPrevented || event.isComposing || event.altKey) return;
-  const name = keyName(event);
-  const field = inField(event.target);
-  if (field && !name.startsWith('mod+Enter') && name !== 'mod+k' && name !== 'Escape') return;
-  if (pref('keys') === 'off' && name.length === 1) return;
-  const dialog = document.querySelector('dialog[open]');
-  if (dialog) return;
+  const mod = event.metaKey || event.ctrlKey;
+  const name = mod ? `mod+${event.key.length === 1 ? event.key.toLowerCase() : event.key}` : event.key;
+  // A closed dialog keeps the focus until the next frame.
+  const target = event.target.closest?.('dialog:not([open])') ? document.body : event.target;
+  if (target.closest?.(FIELDS) && !IN_FIELDS.includes(name)) return;
+  if ((pref('keys') === 'off' && name.length === 1) || document.querySelector('dialog[open]')) return;
   // A control keeps its own keys.
-  if (['Enter', ' '].includes(name) && event.target.closest('a, button, summary')) return;
+  if (['Enter', ' '].includes(name) && target.closest('a, button, summary')) return;
   const entry = (prefix && find(`${prefix} ${name}`)) || find(name);
-  clearTimeout(prefixTimer);
-  if (!entry && name.length === 1 && !prefix && [...maps.values()].some((keys) => Object.keys(keys).some((key) => key.startsWith(`${name} `)))) {
-    prefix = name;
-    prefixTimer = setTimeout(() => { prefix = ''; }, 1500);
-    return;
-  }
-  prefix = '';
+  clearTimeout(forget);
+  const begins = !prefix && [...maps.values()].some((keys) => Object.keys(keys).some((key) => key.startsWith(`${name} `)));
+  prefix = !entry && begins ? name : '';
+  if (prefix) forget = setTimeout(() => { prefix = ''; }, 1500);
   if (!entry) return;
   event.preventDefault();
   entry[1](event);
 });
 
-function dialog(name, label) {
+/** Opens a dialog whose content is drawn by `view(close, draw)`. The focus returns to where it was. */
+export function openDialog(text, view, name = 'sheet') {
+  const before = document.activeElement;
   const node = document.createElement('dialog');
   node.className = name;
-  node.setAttribute('aria-label', label);
-  node.addEventListener('close', () => node.remove());
-  node.addEventListener('click', (event) => event.target === node && node.close());
+  node.setAttribute('aria-label', text);
+  const close = () => node.close();
+  node.onclose = () => {
+    node.remove();
+    before?.focus?.({ preventScroll: true });
+  };
+  node.onclick = (event) => event.target === node && close();
+  const draw = () => render(node, view(close, draw));
   document.body.append(node);
-  return node;
-}
-
-const pretty = (name) => name.replace('mod+', navigator.platform?.startsWith('Mac') ? '⌘' : 'Ctrl ').replace('Arrow', '').split(' ')
-  .map((key) => kbd({ Enter: '↵', Escape: 'esc', Left: '←', Right: '→' }[key] ?? key));
-
-export function help() {
-  const node = dialog('sheet', 'Keys');
-  const draw = () => render(node,
-    div.sheetHead(h2('Keys'), button.plain({ onclick: () => node.close(), 'aria-label': 'Close' }, 'Close')),
-    label.check(input({
-      type: 'checkbox', checked: pref('keys') !== 'off', onchange: (event) => setPref('keys', event.target.checked ? 'on' : 'off'),
-    }), 'Single keys act'),
-    [...maps].map(([part, keys]) => section({ key: part }, h3(part),
-      dl.keys(Object.entries(keys).filter(([, entry]) => entry[0]).map(([name, [text]]) => div(dt(pretty(name)), dd(text)))))));
-  draw();
-  node.showModal();
-}
-
-/** Opens the palette over commands `{ text, hint, act }`; `more(query)` may add found ones. */
-export function palette(commands, more) {
-  const node = dialog('palette', 'Commands');
-  let [query, at, found] = ['', 0, []];
-  const hits = () => {
-    const wanted = query.toLowerCase().split(/\s+/);
-    return [...commands.filter(({ text }) => wanted.every((word) => text.toLowerCase().includes(word))), ...found].slice(0, 12);
-  };
-  const act = (hit) => {
-    node.close();
-    hit?.act();
-  };
-  const draw = () => {
-    const list = hits();
-    at = Math.max(0, Math.min(at, list.length - 1));
-    render(node,
-      input({
-        type: 'text', placeholder: 'Go to, or find a run…', 'aria-label': 'Find a command or a run', role: 'combobox', 'aria-expanded': 'true',
-        'aria-controls': 'palette-list', 'aria-activedescendant': list.length ? `palette-${at}` : null, value: query, autocomplete: 'off',
-        oninput: async (event) => {
-          query = event.target.value;
-          at = 0;
-          draw();
-          const asked = query;
-          const answer = query.length > 1 ? await more?.(query).catch(() => []) : [];
-          if (asked === query) {
-            found = answer ?? [];
-            draw();
-          }
-        },
-        onkeydown: (event) => {
-          const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-          if (step) at += step;
-          else if (event.key === 'Enter') return act(hits()[at]);
-          else return;
-          event.preventDefault();
-          draw();
-        },
-      }),
-      ul({ id: 'palette-list', role: 'listbox', 'aria-label': 'Commands' }, list.map((hit, i) => li({
-        id: `palette-${i}`, role: 'option', 'aria-selected': String(i === at), onclick: () => act(hit),
-      }, span(hit.text), hit.hint && small(hit.hint)))),
-      !list.length && p.soft('Nothing found.'));
-  };
-  draw();
-  node.showModal();
-}
-
-/** Opens a dialog whose content is drawn by `view(close, draw)`. */
-export function openDialog(label, view) {
-  const node = dialog('sheet', label);
-  const draw = () => render(node, view(() => node.close(), draw));
   draw();
   node.showModal();
   return draw;
+}
+
+const pretty = (name) => name.replace('mod+', MOD).split(' ').map((key) => kbd(PRETTY[key] ?? key));
+
+export const help = () => openDialog('Keys', (close) => [
+  div.sheetHead(h2('Keys'), button.plain({ onclick: close }, 'Close')),
+  label.check(input({ type: 'checkbox', checked: pref('keys') !== 'off',
+    onchange: (event) => setPref('keys', event.target.checked ? 'on' : 'off') }), 'Single keys act'),
+  [...maps].map(([part, keys]) => section({ key: part }, h3(part),
+    dl.keys(Object.entries(keys).filter(([, [text]]) => text).map(([name, [text]]) => div(dt(pretty(name)), dd(text)))))),
+]);
+
+/** Opens the palette over commands `{ text, hint, act }`; `more(query)` may add found ones. */
+export function palette(commands, more) {
+  let [query, at, found] = ['', 0, []];
+  const matches = ({ text }) => query.toLowerCase().split(/\s+/).every((word) => text.toLowerCase().includes(word));
+  openDialog('Commands', (close, draw) => {
+    const hits = [...commands.filter(matches), ...found].slice(0, 12);
+    at = Math.max(0, Math.min(at, hits.length - 1));
+    const act = (hit) => {
+      close();
+      hit?.act();
+    };
+    const ask = async (event) => {
+      [query, at] = [event.target.value, 0];
+      draw();
+      const asked = query;
+      const answer = asked.length > 1 ? await more(asked).catch(() => []) : [];
+      if (asked !== query) return;
+      found = answer;
+      draw();
+    };
+    const onkeydown = (event) => {
+      const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+      if (!step && event.key !== 'Enter') return;
+      event.preventDefault();
+      if (!step) return act(hits[at]);
+      at += step;
+      draw();
+    };
+    return [
+      input({ type: 'text', placeholder: 'Go to, or find a run…', 'aria-label': 'Find a command or a run', role: 'combobox',
+        'aria-expanded': 'true', 'aria-controls': 'hits', 'aria-activedescendant': hits.length ? `hit-${at}` : null,
+        value: query, autocomplete: 'off', oninput: ask, onkeydown }),
+      ul({ id: 'hits', role: 'listbox', 'aria-label': 'Commands' }, hits.map((hit, i) =>
+        li({ id: `hit-${i}`, role: 'option', 'aria-selected': String(i === at), onclick: () => act(hit) },
+          span(hit.text), hit.hint && small(hit.hint)))),
+      !hits.length && p.soft('Nothing found.'),
+    ];
+  }, 'palette');
 }

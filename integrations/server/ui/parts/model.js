@@ -1,21 +1,38 @@
 // A run as the page has it: the server's fold of its log, kept current by one stream. The page folds no events.
 import { get, at, follow } from '../lib/api.js';
 
+const OVER = ['completed', 'failed', 'cancelled'];
+
+/** What is counted of the nodes, for the sentence about the run. */
+const COUNTED = {
+  call: ({ kind }) => kind.type === 'call' && kind.result?.type !== 'denied',
+  person: ({ kind }) => (kind.approval ?? (kind.type === 'budget' && kind))?.outcome?.type === 'decided',
+  file: ({ kind }) => kind.type === 'file',
+  retry: (node) => node.kind.type === 'retry' || (node.kind.type === 'answer' && node.kind.outcome?.type === 'failed'),
+};
+
+export const isError = (node) => node.status === 'failed' || node.kind.type === 'retry';
+export const isWait = ({ kind }) => Boolean(kind.approval || kind.waits?.length || kind.type === 'budget');
+
 export class RunModel {
   constructor(id, onchange, onlink) {
-    Object.assign(this, { id, onchange, onlink, run: null, nodes: [], children: new Map(), head: -1, state: 'loading', trouble: null, version: 0 });
+    Object.assign(this, { id, onchange, onlink, run: null, head: -1, state: 'loading', trouble: null, rows: new Set() });
+    this.clear();
+  }
+
+  clear() {
+    Object.assign(this, { nodes: [], children: new Map(), open: new Map(), counts: { call: 0, person: 0, file: 0, retry: 0 } });
   }
 
   async load() {
     this.trouble = null;
     try {
-      const [run, { head, timeline }] = await Promise.all([get(`/runs${at(this.id)}`), get(`/runs${at(this.id, 'timeline')}`)]);
+      const [run, { head, timeline, spent }] = await Promise.all([get(`/runs${at(this.id)}`), get(`/runs${at(this.id, 'timeline')}`)]);
       if (this.closed) return;
-      this.run = run;
-      this.fields(timeline);
-      this.nodes = timeline.nodes;
-      this.head = head;
-      this.index();
+      this.clear();
+      for (const node of timeline.nodes) this.take(node);
+      Object.assign(this, { run, head });
+      this.fields({ ...timeline, spent });
       this.follow();
     } catch (error) {
       this.trouble = error;
@@ -23,8 +40,8 @@ export class RunModel {
     this.onchange();
   }
 
-  fields({ costs, currency, usage, worker, answers }) {
-    Object.assign(this, { costs: costs ?? this.costs, currency: currency ?? this.currency, usage: usage ?? this.usage, worker, answers: answers ?? this.answers });
+  fields({ spent, currency, usage, worker, answers }) {
+    Object.assign(this, { spent: spent ?? this.spent, currency: currency ?? this.currency, usage, worker, answers });
   }
 
   follow() {
@@ -35,11 +52,7 @@ export class RunModel {
     }
     this.stop = follow(`/runs${at(this.id, 'timeline')}`, {
       after: this.head,
-      events: {
-        nodes: (change) => this.merge(change),
-        delta: (delta) => this.delta(delta),
-        settled: () => this.refresh(),
-      },
+      events: { nodes: (change) => this.merge(change), delta: (delta) => this.delta(delta), settled: () => this.refresh() },
       onstate: (state) => {
         this.state = state;
         this.refresh();
@@ -48,41 +61,44 @@ export class RunModel {
     });
   }
 
-  index() {
-    this.children = new Map();
-    for (const node of this.nodes) {
-      if (node?.parent == null) continue;
-      if (!this.children.has(node.parent)) this.children.set(node.parent, []);
-      this.children.get(node.parent).push(node.id);
+  /** Replaces or adds one node; all that depends on it is brought up to date without a look at the others. */
+  take(node) {
+    const { nodes, children, open, counts } = this;
+    const before = nodes[node.id];
+    nodes[node.id] = node;
+    for (const name in COUNTED) counts[name] += Number(COUNTED[name](node)) - Number(Boolean(before && COUNTED[name](before)));
+    if (!before && node.parent != null) {
+      if (!children.has(node.parent)) children.set(node.parent, []);
+      const list = children.get(node.parent);
+      list.push(node.id);
+      if (list.at(-2) > node.id) list.sort((a, b) => a - b);
     }
-    this.version++;
+    if (node.status === 'running') open.set(node.path, node.id);
+    else if (open.get(node.path) === node.id) open.delete(node.path);
+    for (const rows of this.rows) rows.take(node);
   }
 
   merge(change) {
     if (change.seq <= this.head) return;
-    for (const node of change.nodes) this.nodes[node.id] = node;
+    for (const node of change.nodes.sort((a, b) => a.id - b.id)) this.take(node);
     this.fields(change);
     this.head = change.seq;
-    this.index();
     this.refresh();
     this.onchange();
   }
 
   /** Appends a streamed piece to the open answer, or sets a call's progress. The event of the whole answer replaces it. */
   delta(delta) {
-    for (let i = this.nodes.length - 1; i >= 0; i--) {
-      const node = this.nodes[i];
-      if (!node || node.path !== delta.path) continue;
-      if (delta.kind === 'progress' && node.kind.type === 'call') {
-        this.nodes[i] = { ...node, kind: { ...node.kind, progress: delta.text } };
-      } else if (node.kind.type === 'answer' && node.status === 'running') {
-        const stream = piece(node.kind.stream, delta);
-        if (!stream) return;
-        this.nodes[i] = { ...node, kind: { ...node.kind, stream } };
-      } else continue;
-      this.version++;
+    const node = this.nodes[this.open.get(delta.path)];
+    const change = (fields) => {
+      this.nodes[node.id] = { ...node, kind: { ...node.kind, ...fields } };
       this.onchange();
-      return;
+    };
+    if (delta.kind === 'progress') {
+      if (node?.kind.type === 'call') change({ progress: delta.text });
+    } else if (node?.kind.type === 'answer') {
+      const stream = piece(node.kind.stream, delta);
+      if (stream) change({ stream });
     }
   }
 
@@ -103,18 +119,21 @@ export class RunModel {
 
   /** Returns whether the run has ended and the page has all of it, so that nothing follows. */
   isOver() {
-    return ['completed', 'failed', 'cancelled'].includes(this.run.status) && this.head >= this.run.head;
+    return OVER.includes(this.run.status) && this.head >= this.run.head;
   }
 
   of(id) {
     return (this.children.get(id) ?? []).map((child) => this.nodes[child]);
   }
 
+  /** Lists the nodes that have begun and pass a test, by their events. */
+  select(test) {
+    return this.nodes.filter((node) => node && node.status !== 'not_started' && test(node)).sort((a, b) => a.seq - b.seq);
+  }
+
   /** Finds the node that an event began, or the last one before it. */
   nodeAt(seq) {
-    let best = null;
-    for (const node of this.nodes) if (node && node.status !== 'not_started' && node.seq <= seq && (!best || node.seq >= best.seq)) best = node;
-    return best;
+    return this.select((node) => node.seq <= seq).at(-1);
   }
 
   close() {
@@ -124,19 +143,13 @@ export class RunModel {
   }
 }
 
+/** Adds a piece to a stream. An older attempt's piece and one that is there already change nothing: `null`. */
 function piece(stream, delta) {
-  const begins = [delta.attempt ?? 0, delta.generation ?? 0];
-  const order = stream ? begins[0] - stream.attempt || begins[1] - stream.generation : 1;
-  if (order < 0) return null;
-  const now = order > 0 ? { attempt: begins[0], generation: begins[1], pieces: 0, parts: [] } : stream;
-  if (delta.n < now.pieces) return null;
-  const same = (part) => part.part === delta.part && part.call === delta.call && part.kind === delta.kind;
-  const parts = now.parts.some(same) ? now.parts.map((part) => (same(part) ? { ...part, text: part.text + delta.text } : part)) : [...now.parts, { ...delta }];
+  const { attempt = 0, generation = 0 } = delta;
+  const order = stream ? attempt - stream.attempt || generation - stream.generation : 1;
+  const now = order > 0 ? { attempt, generation, pieces: 0, parts: [] } : stream;
+  if (order < 0 || delta.n < now.pieces) return null;
+  const at = now.parts.findIndex((part) => part.part === delta.part && part.call === delta.call && part.kind === delta.kind);
+  const parts = at < 0 ? [...now.parts, { ...delta }] : now.parts.with(at, { ...now.parts[at], text: now.parts[at].text + delta.text });
   return { ...now, gap: now.gap || delta.n > now.pieces, pieces: delta.n + 1, parts };
-}
-
-/** The known cost of a run, and how many answers have no known cost. */
-export function costOf({ costs }) {
-  const known = (costs?.calls ?? []).flatMap(({ cost }) => (cost?.known === undefined ? [] : Number(cost.known)));
-  return known.length ? { sum: known.reduce((a, b) => a + b), unknown: costs.calls.length - known.length, currency: costs.currency } : null;
 }

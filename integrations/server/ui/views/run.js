@@ -3,11 +3,10 @@ import { tags } from '../lib/dom.js';
 import { post, at, ui, apiUrl } from '../lib/api.js';
 import { openDialog } from '../lib/keys.js';
 import { icon, status, STATUS } from '../lib/icons.js';
-import { compact, date, duration, micros, millis, money, plural, shortId } from '../lib/format.js';
-import { RunModel, costOf } from '../parts/model.js';
-import { counts } from '../parts/transcript.js';
+import { compact, date, duration, millis, money, plural, shortId } from '../lib/format.js';
+import { RunModel, isError, isWait } from '../parts/model.js';
 import { readable } from '../parts/json.js';
-import { copyButton, failure, facts, loading, when } from '../parts/common.js';
+import { copyButton, failure, facts, loading, took, when } from '../parts/common.js';
 import { transcriptTab } from './transcript.js';
 import { waterfallTab } from './waterfall.js';
 import { eventsTab } from './events.js';
@@ -15,34 +14,44 @@ import { stateTab } from './state.js';
 import { requestsTab } from './requests.js';
 import { forkDialog, rerunDialog } from './fork.js';
 
-const { a, article, button, code, details, div, footer, form, h1, h2, header, input, label, li, nav, ol,
-  p, section, small, span, summary, textarea, time, ul } = tags;
+const { a, article, button, code, details, div, footer, form, h1, h2, header, label, li, nav, ol, p, section, small, span, summary,
+  textarea, time, ul } = tags;
 
-const TABS = { transcript: ['Transcript', transcriptTab], waterfall: ['Waterfall', waterfallTab], events: ['Events', eventsTab], state: ['State', stateTab], requests: ['Model requests', requestsTab] };
+const TABS = { transcript: ['Transcript', transcriptTab], waterfall: ['Waterfall', waterfallTab], events: ['Events', eventsTab],
+  state: ['State', stateTab], requests: ['Model requests', requestsTab] };
+const toRun = (id, ...rest) => ui(`/runs/${[id, ...rest].join('/')}`);
 
 export function runView(context, route) {
-  const view = { route, tab: null, selected: null, search: null, folded: new Set() };
-  const model = new RunModel(route.id, (row) => {
-    if (!row) view.tab?.changed?.();
-    context.redraw();
+  const view = { route, tab: null, selected: null, folded: new Set() };
+  const changed = (row) => {
     if (row) context.refreshPending();
-  }, context.setLink);
+    else view.tab?.changed?.();
+    context.redraw();
+  };
+  const model = new RunModel(route.id, changed, context.setLink);
   const tools = {
-    ...view, model, context, view, fork: (seq) => forkDialog(model, seq, context),
-    go: (tab, ...rest) => context.go(`/runs/${model.id}/${[tab, ...rest].join('/')}`),
-    select: (node) => {
+    model, context, view,
+    fork: (seq = model.nodes[view.selected]?.seq ?? model.head) => forkDialog(model, seq, context),
+    go: (...rest) => context.go(`/runs/${[model.id, ...rest].join('/')}`),
+    /** Selects a node, or no node if it is the selected one. */
+    select(node) {
       view.selected = view.selected === node.id ? null : node.id;
-      context.go(`/runs/${model.id}/${view.route.tab}${view.selected == null ? '' : `/${node.seq}`}`, { replace: true });
+      const path = [model.id, view.route.tab, ...(view.selected == null ? [] : [node.seq])];
+      context.go(`/runs/${path.join('/')}`, { replace: true });
+    },
+    reveal(node) {
+      view.selected = null;
+      tools.select(node);
+      view.tab?.reveal?.(node);
     },
   };
   const openTab = () => {
-    view.tab?.close?.();
+    view.tab?.close();
     view.tab = (TABS[view.route.tab] ?? TABS.transcript)[1](tools);
-    view.tab.changed?.();
   };
   model.load().then(() => {
-    if (model.trouble) return;
-    const seq = view.route.rest[0];
+    if (model.trouble || model.closed) return;
+    const [seq] = view.route.rest;
     if (seq != null && ['transcript', 'waterfall'].includes(view.route.tab)) view.selected = model.nodeAt(Number(seq))?.id ?? null;
     openTab();
     context.redraw();
@@ -52,132 +61,147 @@ export function runView(context, route) {
     title: () => (model.run ? `${model.run.brain} ${model.run.status}` : 'Run'),
     update(to) {
       if (to.name !== 'run' || to.id !== route.id) return false;
-      const changed = to.tab !== view.route.tab;
+      const isOther = to.tab !== view.route.tab;
       view.route = to;
-      if (model.run && changed) openTab();
+      if (model.run && isOther) openTab();
       else view.tab?.route?.(to);
       return true;
     },
-    keys: () => (model.run ? { ...runKeys(model, view, tools), ...view.tab?.keys?.() } : {}),
-    render: () => (model.trouble ? failure(model.trouble, () => model.load()) : !model.run ? loading('Loading the run…') : page(model, view, tools)),
+    keys: () => (model.run ? { ...keys(tools), ...view.tab?.keys() } : {}),
+    render: () => (model.trouble ? failure(model.trouble, () => model.load()) : model.run ? page(tools) : loading('Loading the run…')),
     drawn: () => view.tab?.drawn?.(),
-    onhide: () => { model.stop?.(); },
-    onchange: () => { if (model.run) model.follow(); },
-    tick: () => (model.run?.status === 'running' ? view.tab?.tick?.() : null),
+    onhide: () => model.stop?.(),
+    onchange: () => model.run && model.follow(),
+    tick: () => model.run?.status === 'running' && view.tab?.tick?.(),
     close() {
-      view.tab?.close?.();
+      view.tab?.close();
       model.close();
     },
   };
 }
 
-function runKeys(model, view, tools) {
-  const steps = (test, step) => () => {
+function keys(tools) {
+  const { model, view, context } = tools;
+  const to = (test, step) => () => {
+    const list = model.select(test);
     const seq = model.nodes[view.selected]?.seq ?? (step > 0 ? -1 : Infinity);
-    const list = model.nodes.filter((node) => node && node.status !== 'not_started' && test(node)).sort((a, b) => a.seq - b.seq);
     const next = step > 0 ? list.find((node) => node.seq > seq) ?? list[0] : list.findLast((node) => node.seq < seq) ?? list.at(-1);
-    if (!next) return;
-    view.selected = null;
-    tools.select(next);
-    view.tab?.reveal?.(next);
+    if (next) tools.reveal(next);
   };
-  const has = (type) => (node) => node.kind.type === type;
+  const isIteration = (node) => node.kind.type === 'iteration';
+  const parent = model.run.forked_from;
   return {
     ...Object.fromEntries(Object.entries(TABS).map(([tab, [text]], i) => [String(i + 1), [text, () => tools.go(tab)]])),
-    '[': ['Iteration before', steps(has('iteration'), -1)], ']': ['Next iteration', steps(has('iteration'), 1)],
-    e: ['Next error', steps((node) => node.status === 'failed' || node.kind.type === 'retry', 1)],
-    w: ['Next wait', steps((node) => node.kind.approval || node.kind.waits?.length || node.kind.type === 'budget', 1)],
-    p: model.run.forked_from ? ['The run it was forked from', () => tools.context.go(`/runs/${model.run.forked_from.run}`)] : [null, () => {}],
-    f: ['Fork here', () => tools.fork(model.nodes[view.selected]?.seq ?? model.head)],
-    Escape: [null, () => { if (view.selected != null) tools.select(model.nodes[view.selected]); else tools.context.go('/runs'); }],
+    '[': ['Iteration before', to(isIteration, -1)], ']': ['Next iteration', to(isIteration, 1)],
+    e: ['Next error', to(isError, 1)], w: ['Next wait', to(isWait, 1)], t: ['The whole run', () => tools.go('transcript')],
+    ...(parent && { p: ['The run it was forked from', () => context.go(`/runs/${parent.run}`)] }),
+    f: ['Fork here', () => tools.fork()],
+    Escape: [null, () => (view.selected == null ? context.go('/runs') : tools.select(model.nodes[view.selected]))],
   };
 }
 
-function page(model, view, tools) {
+function page(tools) {
+  const { model, view } = tools;
   const { run } = model;
   return article.run({ 'aria-label': `Run of ${run.brain}` },
-    head(model, tools),
-    nav.tabs({ 'aria-label': 'Readings of the run' }, Object.entries(TABS).map(([tab, [text]]) => a({ key: tab, href: ui(`/runs/${run.id}/${tab}`), 'aria-current': view.route.tab === tab ? 'page' : null }, text)),
-      span.grow(), span.soft.headSeq(model.state === 'ended' || model.state === 'loading' ? null : span.dot({ class: model.state }), `${plural(model.head + 1, 'event')}`)),
+    head(tools),
+    nav.tabs({ 'aria-label': 'Readings of the run' }, Object.entries(TABS).map(([tab, [text]]) =>
+      a({ key: tab, href: toRun(run.id, tab), 'aria-current': view.route.tab === tab ? 'page' : null }, text)),
+    span.grow(), span.soft.headSeq(['live', 'lost'].includes(model.state) && span.dot({ class: model.state }), plural(model.head + 1, 'event'))),
     div.tab({ key: view.route.tab }, view.tab?.render()));
 }
 
-function sentence(model) {
-  const { run } = model;
-  const list = counts(model);
+/** What the run did, counted. */
+function sentence({ run, counts, answers }) {
+  const list = [[answers, 'model answer'], [counts.call, 'call'], [counts.person, 'decision by a person', 'decisions by people'],
+    [counts.file, 'file'], [counts.retry, 'retry', 'retries']].filter(([count]) => count)
+    .map(([count, one, many = `${one}s`]) => `${compact(count)} ${count === 1 ? one : many}`);
   const did = list.length > 1 ? `${list.slice(0, -1).join(', ')} and ${list.at(-1)}` : list[0] ?? 'no model answers';
-  const took = duration(millis(run.updated) - millis(run.started));
-  if (run.status === 'completed') return `Completed in ${took}, with ${did}.`;
-  if (run.status === 'failed') return `Failed after ${took}, with ${did}.`;
-  if (run.status === 'cancelled') return `Cancelled after ${took}, with ${did}.`;
-  return `${run.status === 'running' ? 'Running' : run.status === 'paused' ? 'Paused' : 'Waiting'}; so far ${did}.`;
+  const lasted = duration(millis(run.updated) - millis(run.started));
+  const ended = { completed: 'Completed in', failed: 'Failed after', cancelled: 'Cancelled after' }[run.status];
+  return ended ? `${ended} ${lasted}, with ${did}.` : `${run.status[0].toUpperCase()}${run.status.slice(1)}; so far ${did}.`;
 }
 
-function head(model, tools) {
-  const { run } = model;
-  const root = model.nodes[0]?.kind ?? {};
-  const cost = costOf(model);
-  const { ending } = root;
-  const options = root.options && Object.keys(root.options).length ? root.options : null;
-  const result = ending?.type === 'completed' ? ending.result : null;
+function head(tools) {
+  const { model } = tools;
+  const { run, nodes, usage, spent, currency } = model;
+  const { ending, options } = nodes[0]?.kind ?? {};
+  const { budget = {}, forked_from: parent, worker } = run;
+  const isOpen = !['completed', 'cancelled'].includes(run.status);
+  const note = (tone, shape, text) => text && p.why({ class: tone }, icon(shape), span({ dir: 'auto' }, text));
+  const value = (title, given) => given != null && Object.keys(given).length > 0
+    && section({ 'aria-label': title }, h2(title), readable(given));
+  const link = (id) => id && a({ key: id, href: toRun(id) }, shortId(id));
+  const isPriced = spent && spent.calls > spent.unpriced;
+  const amount = (given) => money(String(given), currency);
   return header.runHead(
-    p.crumb(a({ href: ui('/runs') }, 'Runs'), ' / ', code({ title: run.id }, shortId(run.id)), copyButton(run.id, 'Copy id'), copyButton(() => location.href, 'Copy link')),
-    div.title(h1(run.brain), status(run.status), span.grow(), actions(model, tools)),
+    p.crumb(a({ href: ui('/runs') }, 'Runs'), ' / ', code({ title: run.id }, shortId(run.id)), copyButton(run.id, 'Copy id'),
+      copyButton(() => location.href, 'Copy link')),
+    div.title(h1(run.brain), status(run.status), span.grow(), actions(tools)),
     p.lead(sentence(model)),
-    run.why && !['completed', 'cancelled'].includes(run.status) && p.why({ class: STATUS[run.status]?.[1] }, icon(STATUS[run.status]?.[0] ?? 'clock'), span({ dir: 'auto' }, run.why)),
-    run.refused && p.why.wait(icon('warn'), typeof run.refused === 'string' ? run.refused : run.refused.message),
-    run.changed && p.why.wait(icon('warn'), run.changed),
-    ending?.type === 'failed' && p.why.bad(icon('cross'), span({ dir: 'auto' }, `${ending.code}: ${ending.message}`)),
-    (options || result != null) && div.inout(
-      options && section({ 'aria-label': 'Options' }, h2('Started with'), readable(options)),
-      result != null && section({ 'aria-label': 'Result' }, h2('Result'), readable(result))),
-    stages(model, tools),
+    ending?.type === 'failed' ? note('bad', 'cross', `${ending.code}: ${ending.message}`) : isOpen && note(STATUS[run.status][1], STATUS[run.status][0], run.why),
+    note('wait', 'warn', run.refused?.message ?? run.refused), note('wait', 'warn', run.changed),
+    div.inout(value('Started with', options), ending?.type === 'completed' && value('Result', ending.result)),
+    stages(tools),
     facts([
-      ['started', time({ datetime: run.started, title: date(run.started) }, date(run.started))], ['user', run.user],
-      ['tokens', model.usage && (model.usage.input || model.usage.output) ? `${compact(model.usage.input ?? 0)} in, ${compact(model.usage.output ?? 0)} out${model.usage.cached ? `, ${compact(model.usage.cached)} cached` : ''}` : null],
-      ['cost', cost && `${money(String(cost.sum), cost.currency)}${cost.unknown ? `, ${plural(cost.unknown, 'answer')} unpriced` : ''}`],
-      ['limit', run.budget?.max_money && `${run.budget.max_money} ${model.currency ?? ''}`], ['token limit', run.budget?.max_tokens && compact(run.budget.max_tokens)],
-      ['worker', run.worker?.live && run.worker.owner], ['wakes', run.wake && when(run.wake)],
+      ['started', time({ datetime: run.started }, date(run.started))], ['user', run.user],
+      ['tokens', (usage?.input || usage?.output) && `${compact(usage.input ?? 0)} in, ${compact(usage.output ?? 0)} out${
+        usage.cached ? `, ${compact(usage.cached)} cached` : ''}`],
+      ['cost', isPriced && `${amount(spent.known)}${spent.unpriced ? `, ${plural(spent.unpriced, 'answer')} unpriced` : ''}`],
+      ['limit', budget?.max_money && amount(budget.max_money)], ['token limit', budget?.max_tokens && compact(budget.max_tokens)],
+      ['worker', worker?.live && `${worker.owner}, epoch ${worker.epoch}`], ['wakes', run.wake && when(run.wake)],
       ['conversation', run.conversation && a({ href: ui(`/runs?conversation=${encodeURIComponent(run.conversation)}`) }, shortId(run.conversation))],
-      ['previous run', run.previous && a({ href: ui(`/runs/${run.previous}`) }, shortId(run.previous))],
-      ['forked from', run.forked_from && [a({ href: ui(`/runs/${run.forked_from.run}/transcript/${run.forked_from.seq}`) }, `${shortId(run.forked_from.run)} at event ${run.forked_from.seq}`), ' ', a({ href: ui(`/diff?a=${run.forked_from.run}&b=${run.id}`) }, 'compare')]],
-      ['forks', run.forks?.length ? run.forks.map((id) => [a({ key: id, href: ui(`/runs/${id}`) }, shortId(id)), ' ']) : null],
+      ['previous run', link(run.previous)],
+      ['forked from', parent && [a({ href: toRun(parent.run, 'transcript', parent.seq) }, `${shortId(parent.run)} at event ${parent.seq}`), ' ',
+        a({ href: ui(`/diff?a=${parent.run}&b=${run.id}`) }, 'compare')]],
+      ['forks', run.forks?.length > 0 && run.forks.map((id) => [link(id), ' '])],
     ]));
 }
 
 /** The stages in order, each with its status; a click goes to it. */
-function stages(model, tools) {
+function stages({ model, reveal }) {
   const list = model.of(0).filter((node) => node.kind.type === 'stage');
-  if (!list.length) return null;
-  return ol.stages({ 'aria-label': 'Stages' }, list.map((node) => {
-    const [shape, tone, word] = STATUS[node.status] ?? STATUS.not_started;
-    const { iteration } = node.kind;
-    return li({ key: node.id, class: tone }, button({ disabled: node.status === 'not_started', onclick: () => { tools.view.selected = null; tools.select(node); tools.view.tab?.reveal?.(node); } },
-      icon(shape, word), span(node.kind.name), small(iteration == null ? node.started != null && node.ended != null ? micros(node.ended - node.started) : word === 'done' ? '' : word : plural(iteration + 1, 'iteration'))));
+  return list.length > 0 && ol.stages({ 'aria-label': 'Stages' }, list.map((node) => {
+    const { name, iteration } = node.kind;
+    const [shape, tone, word] = STATUS[node.status];
+    const more = iteration == null ? took(node) || (word === 'done' ? '' : word) : plural(iteration + 1, 'iteration');
+    return li({ key: node.id, class: tone }, button({ disabled: node.status === 'not_started', onclick: () => reveal(node) },
+      icon(shape, word), span(name), small(more)));
   }));
 }
 
-function actions(model, tools) {
-  const { run } = model;
-  const allowed = run.actions ?? {};
-  const signal = (type, body) => async () => {
+/** Signals with a form: their button, the name of their text, and what to know before. */
+const ASKED = {
+  message: { title: 'Send a message', verb: 'Send', field: 'text', required: true },
+  cancel: { title: 'Cancel the run', verb: 'Cancel the run', field: 'reason', danger: true,
+    note: 'Every open call gets a cancelled result. This cannot be undone.' },
+};
+
+function actions(tools) {
+  const { model: { run }, context } = tools;
+  const signal = async (type, body) => {
     try {
       await post(`/runs${at(run.id, 'signals')}`, { type, ...body });
-    } catch (error) {
-      tools.context.say(error.message, true);
-      openDialog('The action failed', (close) => [h2('The action failed'), p(error.message), button({ onclick: close }, 'Close')]);
+    } catch ({ message }) {
+      context.say(message, true);
+      openDialog('The action failed', (close) => [h2('The action failed'), p(message), button({ onclick: close }, 'Close')]);
     }
   };
-  const list = [['pause', 'Pause', signal('pause')], ['resume', 'Resume', signal('resume')], ['message', 'Send a message…', () => messageDialog(signal)],
-    ['fork', 'Fork…', () => tools.fork(model.nodes[tools.view.selected]?.seq ?? model.head)], ['rerun', 'Rerun from a stage…', () => rerunDialog(model, tools.context)], ['cancel', 'Cancel…', () => cancelDialog(signal)]];
-  return details.menu({ ref: (node) => { node.onclick = (event) => { if (event.target.closest('button')) node.open = false; }; } }, summary('Actions', icon('chevron')),
-    ul(list.map(([name, text, act]) => {
-      const no = allowed[name]?.allowed === false ? allowed[name].reason : null;
-      return li({ key: name }, button({ disabled: Boolean(no), onclick: act }, text), no && small(no));
+  const asks = (type) => () => {
+    const { title, verb, field, note, required = false, danger } = ASKED[type];
+    openDialog(title, (close) => form({ onsubmit: (event) => {
+      event.preventDefault();
+      signal(type, { [field]: new FormData(event.target).get(field) || undefined });
+      close();
+    } }, h2(title), note && p.soft(note), div.field(label({ for: 'field' }, field), textarea({ id: 'field', name: field, rows: 3, required })),
+    footer(button[danger ? 'danger' : 'primary'](verb), button.plain({ type: 'button', onclick: close }, 'Close'))));
+  };
+  const list = { pause: ['Pause', () => signal('pause')], resume: ['Resume', () => signal('resume')], message: ['Send a message…', asks('message')],
+    fork: ['Fork…', () => tools.fork()], rerun: ['Rerun from a stage…', () => rerunDialog(tools.model, context)], cancel: ['Cancel…', asks('cancel')] };
+  const close = (event) => { if (event.target.closest('button')) event.currentTarget.open = false; };
+  return details.menu({ onclick: close }, summary('Actions', icon('chevron')),
+    ul(Object.entries(list).map(([name, [text, onclick]]) => {
+      const { allowed = true, reason } = run.actions?.[name] ?? {};
+      return li({ key: name }, button({ disabled: !allowed, onclick }, text), !allowed && small(reason));
     }), li(a({ href: apiUrl(`/runs${at(run.id, 'events')}?limit=500`), target: '_blank' }, 'Events as JSON'))));
 }
-
-const messageDialog = (signal) => openDialog('Send a message', (close) => form({ onsubmit: (event) => { event.preventDefault(); signal('message', { text: new FormData(event.target).get('text') })(); close(); } },
-  h2('Send a message'), div.field(label({ for: 'message' }, 'Text'), textarea({ id: 'message', name: 'text', rows: 4, required: true })), footer(button.primary('Send'), button.plain({ type: 'button', onclick: close }, 'Close'))));
-const cancelDialog = (signal) => openDialog('Cancel the run', (close) => form({ onsubmit: (event) => { event.preventDefault(); signal('cancel', { reason: new FormData(event.target).get('reason') || undefined })(); close(); } },
-  h2('Cancel the run?'), p.soft('Every open call gets a cancelled result. This cannot be undone.'), div.field(label({ for: 'reason' }, 'Reason'), input({ id: 'reason', name: 'reason' })), footer(button.danger('Cancel the run'), button.plain({ type: 'button', onclick: close }, 'Close'))));

@@ -1,7 +1,8 @@
 // The transcript of a run: windowed rows that follow the end of a running one until the reader scrolls up.
 import { tags } from '../lib/dom.js';
-import { FlowList } from '../lib/list.js';
-import { row, rows } from '../parts/transcript.js';
+import { nodeList } from '../parts/rows.js';
+import { minimap } from '../parts/minimap.js';
+import { nests, row, shows } from '../parts/transcript.js';
 import { empty } from '../parts/common.js';
 import { searchBar } from './search.js';
 
@@ -9,60 +10,58 @@ const { button, div } = tags;
 
 export function transcriptTab(tools) {
   const { model, view, context } = tools;
-  let [list, items, seen, revealed, drawn, version] = [null, [], model.head, false, -1, 0];
-  const search = searchBar(tools, (seq) => { const node = model.nodeAt(seq); if (node) { view.selected = node.id; reveal(node); } });
-  const frame = {
-    model, context, folded: view.folded, select: tools.select, get selected() { return view.selected; }, get version() { return version; },
-    pendingOf: (node) => (node.status === 'waiting' ? model.run.pending?.find((item) => item.call === node.path && (item.kind === 'budget') === (node.kind.type === 'budget')) : null),
-    fold: (node) => { view.folded[view.folded.has(node.id) ? 'delete' : 'add'](node.id); drawn = -1; context.redraw(); },
-  };
-  const atEnd = () => context.main.scrollHeight - context.main.scrollTop - context.main.clientHeight < 160;
+  const { main } = context;
+  const { folded } = view;
+  let [seen, follows, version, wanted] = [model.head, false, 0, view.selected];
+  const pendingOf = ({ status, path, kind: { type } }) => (status === 'waiting' && ['call', 'budget'].includes(type)
+    ? model.run.pending?.find((item) => item.call === path && (item.kind === 'budget') === (type === 'budget')) : null);
+  const frame = { model, context, folded, pendingOf, select: tools.select, fold: (node) => rows.fold(node),
+    isSelected: (node) => node.id === view.selected, version: () => version };
+  const rows = nodeList(tools, { shows: (node) => shows(node), nests, folded, height: 46, measured: true,
+    row: (node, depth) => row(node, depth, frame) });
+  const search = searchBar(tools, (seq) => { select(seq); if (view.selected != null) rows.reveal(model.nodes[view.selected]); });
+  const select = (seq) => { view.selected = model.nodeAt(Number(seq))?.id ?? null; };
+  const isAtEnd = () => main.scrollHeight - main.scrollTop - main.clientHeight < 160;
   const toEnd = () => {
-    for (let i = 0; i < 3; i++) { context.main.scrollTop = context.main.scrollHeight; list?.paint(); }
+    for (let tries = 0; tries < 3; tries++) {
+      main.scrollTop = main.scrollHeight;
+      rows.draw();
+    }
     seen = model.head;
     context.redraw();
   };
-  function reveal(node) {
-    let at = node;
-    let index = -1;
-    while (at && (index = items.findIndex((item) => item.node.id === at.id)) < 0) at = model.of(at.id)[0] ?? model.nodes[at.parent];
-    if (index >= 0) list?.show(index);
-    context.redraw();
-  }
-  let follows = false;
+  const isOpen = () => ['running', 'waiting'].includes(model.run.status);
   return {
-    reveal,
+    reveal: rows.reveal,
     keys: () => ({
-      ...search.keys(), j: ['Next row', () => step(1)], k: ['Row before', () => step(-1)], End: ['Jump to the end', toEnd], Home: [null, () => context.main.scrollTo(0, 0)],
-      o: ['Show or hide below', () => { const node = model.nodes[view.selected]; if (node) frame.fold(node); }],
+      ...search.keys(), ...rows.keys, End: ['Jump to the end', toEnd], Home: [null, () => main.scrollTo(0, 0)],
+      o: ['Show or hide below', () => view.selected != null && rows.fold(model.nodes[view.selected])],
     }),
-    changed() { follows = atEnd(); },
-    route(to) { if (to.rest[0] != null) view.selected = model.nodeAt(Number(to.rest[0]))?.id ?? null; },
-    render: () => [search.render(),
-      model.nodes.length < 2 ? empty('Nothing has happened yet', 'The transcript fills as the run works.') : div.transcript({ key: 'flow', opaque: true, role: 'list', 'aria-label': 'Transcript', ref: attach }),
-      seen < model.head && !atEnd() && ['running', 'waiting'].includes(model.run.status) ? button.jump({ key: 'jump', onclick: toEnd }, `${model.head - seen} new, jump to the end`) : null],
+    changed() { follows = isAtEnd(); },
+    route(to) { if (to.rest[0] != null) select(to.rest[0]); },
+    render: () => [
+      search.render(),
+      model.nodes.length < 2 ? empty('Nothing has happened yet', 'The transcript fills as the run works.')
+        : div.mapped({ key: 'flow' },
+          div.transcript({ key: 'rows', opaque: true, role: 'list', 'aria-label': 'Transcript', ref: rows.list.attach }),
+          minimap(model, tools.reveal)),
+      seen < model.head && !isAtEnd() && isOpen() && button.jump({ key: 'jump', onclick: toEnd }, `${model.head - seen} new, jump to the end`),
+    ],
     drawn() {
-      if (!list?.host.isConnected) return;
-      if (drawn !== model.version) items = rows(model, view.folded);
-      drawn = model.version;
-      list.set(items);
-      if (!revealed && view.selected != null) { revealed = true; reveal(model.nodes[view.selected]); }
-      if (follows && seen < model.head && model.run.status !== 'completed') { follows = false; toEnd(); }
-      if (atEnd()) seen = model.head;
+      rows.draw();
+      if (wanted != null) rows.reveal(model.nodes[wanted]);
+      wanted = null;
+      if (follows && seen < model.head && model.run.status !== 'completed') toEnd();
+      if (isAtEnd()) seen = model.head;
+      follows = false;
     },
-    tick: () => { version++; context.redraw(); },
-    close: () => { list?.close(); search.close(); },
+    tick() {
+      version++;
+      context.redraw();
+    },
+    close() {
+      rows.close();
+      search.close();
+    },
   };
-  function attach(host) {
-    list?.close();
-    list = new FlowList({ scroller: context.main, host, row: (item) => row(item, frame) });
-  }
-  function step(by) {
-    const at = items.findIndex((item) => item.node.id === view.selected);
-    const next = items[Math.max(0, Math.min(items.length - 1, at + by))];
-    if (!next) return;
-    view.selected = null;
-    tools.select(next.node);
-    list.show(items.indexOf(next), 'nearest');
-  }
 }
