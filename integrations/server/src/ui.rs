@@ -177,7 +177,7 @@ mod tests {
     }
 
     /// The maximum size of all files together, before compression; a browser loads about a third of it.
-    const MAX_BYTES: usize = 215_000;
+    const MAX_BYTES: usize = 205_000;
 
     #[test]
     fn text_never_becomes_markup_or_code() {
