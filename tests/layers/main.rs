@@ -23,7 +23,7 @@ const TOKIO: &[&str] = &[
     "model/wrap/fallback.rs",
     "model/wrap/rate_limit.rs",
     "sink/json_lines.rs",
-    "store/memory.rs",
+    "store/memory/",
     "mcp/connection.rs",
     "mcp/session.rs",
     "mcp/transport/",
