@@ -171,7 +171,7 @@ async fn store_has_no_secret_of_a_token() {
 
     let shop = Shop::new();
     let token = shop.token(Some("ann"), &[Scope::Read]).await;
-    let secret = token.rsplit('_').next().unwrap();
+    let secret = token.splitn(3, '_').nth(2).unwrap();
 
     let stored = shop.client.store().entries(&EntryFilter::builder().kind("token").build()).await.unwrap();
 

@@ -110,7 +110,8 @@ function patch(node, kid, svg) {
 function assign(node, name, value, before) {
   if (OWN.has(name)) return;
   if (name.startsWith('on')) {
-    node[name] = typeof value === 'function' ? value : null;
+    // A handler that returns `false` would cancel what the browser does by itself.
+    node[name] = value ? (event) => { value(event); } : null;
   } else if (PROPERTIES.has(name)) {
     const wanted = value ?? (name === 'value' ? '' : false);
     if (node[name] !== wanted) node[name] = wanted;

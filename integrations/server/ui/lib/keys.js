@@ -52,7 +52,7 @@ export function openDialog(text, view, name = 'sheet') {
     node.remove();
     before?.focus?.({ preventScroll: true });
   };
-  node.onclick = (event) => event.target === node && close();
+  node.addEventListener('click', (event) => event.target === node && close());
   const draw = () => render(node, view(close, draw));
   document.body.append(node);
   draw();
