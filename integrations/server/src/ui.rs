@@ -45,7 +45,7 @@ files![
     "lib/icons.js",
     "lib/keys.js",
     "lib/list.js",
-    "lib/prefs.js",
+    "lib/page.js",
     "parts/bulk.js",
     "parts/change.js",
     "parts/common.js",

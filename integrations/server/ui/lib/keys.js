@@ -1,30 +1,22 @@
-// Keys, the help about them, and the command palette. Keys do nothing in fields, and can be switched off.
-import { tags, render } from './dom.js';
-import { pref, setPref } from './prefs.js';
+// Keys, the help about them, dialogs, and the command palette. Keys do nothing in fields, and can be switched off.
+import { tags, render, onRedraw, redraw } from './dom.js';
+import { pref, setPref } from './page.js';
 
-const { button, dd, div, dl, dt, h2, h3, input, kbd, label, li, p, section, small, span, ul } = tags;
+const { button, dd, div, dl, dt, footer, h2, h3, input, kbd, label, li, p, section, small, span, ul } = tags;
 
-const FIELDS = 'input, textarea, select, [contenteditable]';
-const IN_FIELDS = ['mod+Enter', 'mod+k', 'Escape'];
-const PRETTY = { Enter: '↵', Escape: 'esc', ArrowLeft: '←', ArrowRight: '→', ArrowUp: '↑', ArrowDown: '↓' };
-const MOD = navigator.platform?.startsWith('Mac') ? '⌘' : 'Ctrl ';
+const FIELDS = 'input, textarea, select';
+const IN_FIELDS = ['mod+k', 'Escape'];
+const PRETTY = { Enter: '↵', Escape: 'esc', ArrowLeft: '←', ArrowRight: '→', 'mod+k': navigator.platform?.startsWith('Mac') ? '⌘ K' : 'Ctrl K' };
 
-const maps = new Map();
-let prefix = '';
-let forget = 0;
-
-/** Sets the keys of one part of the page: `{ 'g r': ['Runs', action] }`; `null` removes them. */
-export function bind(part, keys) {
-  if (keys) maps.set(part, keys);
-  else maps.delete(part);
-}
-
-const find = (name) => [...maps.values()].reverse().find((keys) => keys[name])?.[name];
+const maps = {};
+let [prefix, forget] = ['', 0];
+/** Sets the keys of one part of the page: `{ 'g r': ['Runs', action] }`. A key without words is not in the help. */
+export const bind = (part, keys) => { maps[part] = keys; };
+const find = (name) => Object.values(maps).findLast((keys) => keys[name])?.[name];
 
 addEventListener('keydown', (event) => {
   if (event.defaultPrevented || event.isComposing || event.altKey) return;
-  const mod = event.metaKey || event.ctrlKey;
-  const name = mod ? `mod+${event.key.length === 1 ? event.key.toLowerCase() : event.key}` : event.key;
+  const name = (event.metaKey || event.ctrlKey ? 'mod+' : '') + (event.key.length > 1 || event.shiftKey ? event.key : event.key.toLowerCase());
   // A closed dialog keeps the focus until the next frame.
   const target = event.target.closest?.('dialog:not([open])') ? document.body : event.target;
   if (target.closest?.(FIELDS) && !IN_FIELDS.includes(name)) return;
@@ -33,78 +25,73 @@ addEventListener('keydown', (event) => {
   if (['Enter', ' '].includes(name) && target.closest('a, button, summary')) return;
   const entry = (prefix && find(`${prefix} ${name}`)) || find(name);
   clearTimeout(forget);
-  const begins = !prefix && [...maps.values()].some((keys) => Object.keys(keys).some((key) => key.startsWith(`${name} `)));
-  prefix = !entry && begins ? name : '';
-  if (prefix) forget = setTimeout(() => { prefix = ''; }, 1500);
+  prefix = entry || prefix ? '' : name;
+  forget = setTimeout(() => { prefix = ''; }, 1500);
   if (!entry) return;
   event.preventDefault();
   entry[1](event);
+  redraw();
 });
 
-/** Opens a dialog whose content is drawn by `view(close, draw)`. The focus returns to where it was. */
+/** Opens a dialog whose content is drawn by `view(close)`. The focus returns to where it was. */
 export function openDialog(text, view, name = 'sheet') {
   const before = document.activeElement;
-  const node = document.createElement('dialog');
-  node.className = name;
+  const node = Object.assign(document.createElement('dialog'), { className: name });
   node.setAttribute('aria-label', text);
   const close = () => node.close();
+  const draw = () => render(node, view(close));
+  const remove = onRedraw(draw);
   node.onclose = () => {
+    remove();
     node.remove();
     before?.focus?.({ preventScroll: true });
   };
-  node.addEventListener('click', (event) => event.target === node && close());
-  const draw = () => render(node, view(close, draw));
+  node.onclick = ({ target }) => { if (target === node) close(); };
   document.body.append(node);
   draw();
   node.showModal();
-  return draw;
+  return close;
 }
 
-const pretty = (name) => name.replace('mod+', MOD).split(' ').map((key) => kbd(PRETTY[key] ?? key));
+/** The buttons at the end of a dialog, with one that closes it. */
+export const ends = (close, ...more) => footer(more, close && button.plain({ type: 'button', onclick: close }, 'Close'));
 
-export const help = () => openDialog('Keys', (close) => [
-  div.sheetHead(h2('Keys'), button.plain({ onclick: close }, 'Close')),
-  label.check(input({ type: 'checkbox', checked: pref('keys') !== 'off',
-    onchange: (event) => setPref('keys', event.target.checked ? 'on' : 'off') }), 'Single keys act'),
-  [...maps].map(([part, keys]) => section({ key: part }, h3(part),
-    dl.keys(Object.entries(keys).filter(([, [text]]) => text).map(([name, [text]]) => div(dt(pretty(name)), dd(text)))))),
-]);
+export const help = () => openDialog('Keys', (close) => [h2('Keys'),
+  label.check(input({ type: 'checkbox', checked: pref('keys') !== 'off', onchange: ({ target }) => setPref('keys', target.checked ? 'on' : 'off') }),
+    'Single keys act'),
+  Object.entries(maps).map(([part, keys]) => section({ key: part }, h3(part), dl.keys(Object.entries(keys).filter(([, [text]]) => text)
+    .map(([name, [text]]) => div(dt((PRETTY[name] ?? name).split(' ').map((key) => kbd(key))), dd(text)))))),
+  ends(close)]);
 
-/** Opens the palette over commands `{ text, hint, act }`; `more(query)` may add found ones. */
+/** Opens the palette over commands `{ text, hint, act }`; `more(query)` adds found ones. */
 export function palette(commands, more) {
   let [query, at, found] = ['', 0, []];
   const matches = ({ text }) => query.toLowerCase().split(/\s+/).every((word) => text.toLowerCase().includes(word));
-  openDialog('Commands', (close, draw) => {
+  openDialog('Commands', (close) => {
     const hits = [...commands.filter(matches), ...found].slice(0, 12);
     at = Math.max(0, Math.min(at, hits.length - 1));
     const act = (hit) => {
       close();
       hit?.act();
     };
-    const ask = async (event) => {
-      [query, at] = [event.target.value, 0];
-      draw();
-      const asked = query;
+    const oninput = async ({ target }) => {
+      const asked = target.value;
+      [query, at] = [asked, 0];
       const answer = asked.length > 1 ? await more(asked).catch(() => []) : [];
-      if (asked !== query) return;
-      found = answer;
-      draw();
+      if (asked === query) found = answer;
     };
     const onkeydown = (event) => {
-      const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-      if (!step && event.key !== 'Enter') return;
+      const step = { ArrowDown: 1, ArrowUp: -1, Enter: 0 }[event.key];
+      if (step === undefined) return;
       event.preventDefault();
-      if (!step) return act(hits[at]);
-      at += step;
-      draw();
+      if (step) at += step;
+      else act(hits[at]);
     };
     return [
-      input({ type: 'text', placeholder: 'Go to, or find a run…', 'aria-label': 'Find a command or a run', role: 'combobox',
-        'aria-expanded': 'true', 'aria-controls': 'hits', 'aria-activedescendant': hits.length ? `hit-${at}` : null,
-        value: query, autocomplete: 'off', oninput: ask, onkeydown }),
+      input({ type: 'text', placeholder: 'Go to, or find a run…', 'aria-label': 'Find a command or a run', role: 'combobox', 'aria-expanded': 'true',
+        'aria-controls': 'hits', 'aria-activedescendant': hits.length ? `hit-${at}` : null, value: query, autocomplete: 'off', oninput, onkeydown }),
       ul({ id: 'hits', role: 'listbox', 'aria-label': 'Commands' }, hits.map((hit, i) =>
-        li({ id: `hit-${i}`, role: 'option', 'aria-selected': String(i === at), onclick: () => act(hit) },
-          span(hit.text), hit.hint && small(hit.hint)))),
+        li({ id: `hit-${i}`, role: 'option', 'aria-selected': String(i === at), onclick: () => act(hit) }, span(hit.text), hit.hint && small(hit.hint)))),
       !hits.length && p.soft('Nothing found.'),
     ];
   }, 'palette');

@@ -1,43 +1,34 @@
 // The windowed list: the document has only the rows near the view, between two blocks as high as the rows before and after.
 import { tags, render, perFrame } from './dom.js';
+import { main } from './page.js';
 
 const { div } = tags;
-
 /** Rows stand in chunks, which are drawn and measured together. */
 const CHUNK = 10;
 /** How far beyond the view rows are drawn, in pixels. */
 const MARGIN = 300;
 
-/** A list of `count` rows. `row(index)` makes a row; all have the given height, or with `measured` one of their own. */
 export class List {
-  constructor({ scroller, host, row, height, measured = false, onwindow }) {
-    Object.assign(this, { scroller, row, height, measured, onwindow, count: 0, heights: [], tops: [0] });
-    this.draw = perFrame(() => this.paint());
-    scroller.addEventListener('scroll', this.draw, { passive: true });
-    this.sizes = new ResizeObserver(this.draw);
-    this.sizes.observe(scroller);
-    this.attach = (to) => { this.host = to; };
-    this.host = host;
+  /** `row(index)` makes one of `count()` rows of a height, or with `measured` one of their own. `props` are the host's. */
+  constructor({ name, count, row, height, measured, onwindow }) {
+    Object.assign(this, { name, count, row, height, measured, onwindow, heights: [], tops: [0], size: 0 });
+    this.paint = this.paint.bind(this);
+    this.later = perFrame(this.paint);
+    main().addEventListener('scroll', this.later, { passive: true });
+    this.resized = new ResizeObserver(this.later);
+    this.resized.observe(main());
   }
 
-  setCount(count) {
-    if (count !== this.count) this.forget(Math.floor(Math.min(count, this.count) / CHUNK));
-    this.count = count;
-    this.paint();
-  }
-
-  /** Drops the heights from a chunk on. */
-  forget(chunk) {
-    this.heights.length = Math.min(this.heights.length, chunk);
-    this.tops.length = Math.min(this.tops.length, chunk + 1);
+  /** The element of the list, whose active row is that of an id. */
+  view(props, active) {
+    return div[this.name]({ key: this.name, opaque: true, tabindex: '0', 'aria-rowcount': this.count(), 'aria-activedescendant': active,
+      drawn: (host) => { this.host = host; this.paint(); }, ...props });
   }
 
   /** Returns where a chunk begins. The sums of heights are kept up to the first chunk whose height has changed. */
   top(chunk) {
     const { tops, heights } = this;
-    for (let i = tops.length - 1; i < chunk; i++) {
-      tops.push(tops[i] + (heights[i] ?? Math.min(CHUNK, this.count - i * CHUNK) * this.height));
-    }
+    for (let i = tops.length - 1; i < chunk; i++) tops.push(tops[i] + (heights[i] ?? Math.min(CHUNK, this.size - i * CHUNK) * this.height));
     return tops[chunk];
   }
 
@@ -55,53 +46,67 @@ export class List {
 
   paint() {
     if (!this.host?.isConnected) return;
-    const chunks = Math.ceil(this.count / CHUNK);
-    const y = this.scroller.getBoundingClientRect().top - this.host.getBoundingClientRect().top;
+    const count = this.count();
+    if (count !== this.size) this.forget(Math.floor(Math.min(count, this.size) / CHUNK));
+    this.size = count;
+    const chunks = Math.ceil(count / CHUNK);
+    const y = main().getBoundingClientRect().top - this.host.getBoundingClientRect().top;
     const first = this.at(y - MARGIN, chunks);
-    const end = Math.min(chunks, this.at(y + this.scroller.clientHeight + MARGIN, chunks) + 1);
-    const drawn = [];
-    for (let chunk = first; chunk < end; chunk++) {
-      const rows = [];
-      for (let i = chunk * CHUNK; i < Math.min(this.count, (chunk + 1) * CHUNK); i++) rows.push(this.row(i));
-      drawn.push(div.chunk({ key: chunk, role: 'presentation' }, rows));
-    }
-    const space = (key, height) => div({ key, role: 'presentation', style: { height: `${height}px` } });
-    render(this.host, space('before', this.top(first)), drawn, space('after', this.top(chunks) - this.top(end)));
-    this.onwindow?.(first * CHUNK, Math.min(this.count, end * CHUNK));
-    if (this.measured) this.measure(first, end);
+    const end = Math.min(chunks, this.at(y + main().clientHeight + MARGIN, chunks) + 1);
+    const rows = (from) => Array.from({ length: Math.min(count - from, CHUNK) }, (_, i) => this.row(from + i));
+    const block = (key, props, children) => div[key]({ key, role: 'presentation', ...props }, children);
+    render(this.host, block('before', { style: { height: `${this.top(first)}px` } }),
+      Array.from({ length: end - first }, (_, i) => block('chunk', { key: first + i }, rows((first + i) * CHUNK))),
+      block('after', { style: { height: `${this.top(chunks) - this.top(end)}px` } }));
+    this.first = first;
+    this.onwindow?.(first * CHUNK, Math.min(count, end * CHUNK));
+    if (this.measured) this.measure(end);
   }
 
-  measure(first, end) {
+  measure(end) {
     let changed = end;
-    for (let chunk = end - 1; chunk >= first; chunk--) {
-      const height = this.node(chunk, first).offsetHeight;
-      if (this.heights[chunk] !== height) changed = chunk;
-      this.heights[chunk] = height;
+    for (let chunk = end - 1; chunk >= this.first; chunk--) {
+      const { offsetHeight } = this.host.children[chunk - this.first + 1];
+      if (this.heights[chunk] !== offsetHeight) changed = chunk;
+      this.heights[chunk] = offsetHeight;
     }
     if (changed === end) return;
     this.tops.length = Math.min(this.tops.length, changed + 1);
-    this.draw();
+    this.later();
   }
 
-  node(chunk, first = this.host.children[1]?.$v.key) {
-    return this.host.children[chunk - first + 1];
+  /** Drops the heights from a chunk on. */
+  forget(chunk) {
+    this.heights.length = Math.min(this.heights.length, chunk);
+    this.tops.length = Math.min(this.tops.length, chunk + 1);
   }
 
   /** Scrolls a row into view. Rows on the way get their heights, so that it takes several tries. */
   show(index, block = 'nearest') {
-    if (!this.host?.isConnected || !(index >= 0 && index < this.count)) return;
+    if (!this.host?.isConnected || !(index >= 0 && index < this.count())) return;
     const chunk = Math.floor(index / CHUNK);
     for (let tries = 0; tries < 4; tries++) {
-      const row = this.node(chunk)?.children[index % CHUNK];
+      const row = this.host.children[chunk - this.first + 1]?.children[index % CHUNK];
       if (row) row.scrollIntoView({ block });
-      else this.scroller.scrollTop += this.host.getBoundingClientRect().top + this.top(chunk) - this.scroller.clientHeight / 2;
+      else main().scrollTop += this.host.getBoundingClientRect().top + this.top(chunk) - main().clientHeight / 2;
       this.paint();
     }
   }
 
+  /** The keys that move from a row to another: `current()` is its index, `select(index)` selects one. */
+  keys(noun, current, select) {
+    const move = (to) => () => {
+      const index = Math.max(0, Math.min(this.count() - 1, to(current())));
+      select(index);
+      this.show(index);
+    };
+    const [next, before] = [move((index) => index + 1), move((index) => index - 1)];
+    return { j: [`Next ${noun}`, next], k: [`${noun[0].toUpperCase()}${noun.slice(1)} before`, before], ArrowDown: [null, next], ArrowUp: [null, before],
+      End: [`Last ${noun}`, move(() => Infinity)], Home: [`First ${noun}`, move(() => 0)] };
+  }
+
   close() {
-    this.scroller.removeEventListener('scroll', this.draw);
-    this.sizes.disconnect();
+    main().removeEventListener('scroll', this.later);
+    this.resized.disconnect();
   }
 }
-export { List as FixedList };

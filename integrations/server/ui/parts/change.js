@@ -4,73 +4,61 @@ import { line } from '../lib/format.js';
 
 const { code, dd, del, div, dl, dt, ins, li, ol, p, span } = tags;
 
-const LARGEST = 250000;
+/** The largest table for a comparison by words. Longer texts are replaced as a whole. */
+const LARGEST = 250_000;
 
-/** Compares two texts by words. Returns parts `{ kind: same | out | in, text }`. */
-export function wordDiff(a, b) {
-  const [left, right] = [a, b].map((text) => text.match(/\s+|[\p{L}\p{N}_]+|[^\s\p{L}\p{N}_]/gu) ?? []);
+/** Compares two texts by words: what both have, what the first, and what the second alone has. */
+export function words(a, b) {
+  const [x, y] = [a, b].map((text) => text.match(/\s+|[\p{L}\p{N}_]+|[^\s\p{L}\p{N}_]/gu) ?? []);
+  const same = (from, to) => x[from] !== undefined && x[from] === y[to];
   let [start, end] = [0, 0];
-  const shorter = Math.min(left.length, right.length);
-  while (start < shorter && left[start] === right[start]) start++;
-  while (end < shorter - start && left.at(-1 - end) === right.at(-1 - end)) end++;
+  while (same(start, start)) start++;
+  while (end < Math.min(x.length, y.length) - start && same(x.length - 1 - end, y.length - 1 - end)) end++;
+  const middle = [x, y].map((list) => list.slice(start, list.length - end));
+  return span.words({ dir: 'auto' }, x.slice(0, start).join(''), walk(...middle), x.slice(x.length - end).join(''));
+}
+
+/** The longest common subsequence, from a table of lengths that is filled from the end. */
+function walk(x, y) {
+  if (x.length * y.length > LARGEST) return [del(x.join('')), ins(y.join(''))];
+  const table = Array.from({ length: x.length + 1 }, () => new Uint16Array(y.length + 1));
+  for (let i = x.length; i--;) for (let j = y.length; j--;) table[i][j] = x[i] === y[j] ? table[i + 1][j + 1] + 1 : Math.max(table[i + 1][j], table[i][j + 1]);
   const parts = [];
   const push = (kind, text) => {
     if (parts.at(-1)?.kind === kind) parts.at(-1).text += text;
-    else if (text) parts.push({ kind, text });
+    else parts.push({ kind, text });
   };
-  push('same', left.slice(0, start).join(''));
-  walk(left.slice(start, left.length - end), right.slice(start, right.length - end), push);
-  push('same', left.slice(left.length - end).join(''));
-  return parts;
-}
-
-/** The longest common subsequence, as a table from the end. */
-function walk(x, y, push) {
-  let [i, j] = [0, 0];
-  const width = y.length + 1;
-  const isSmall = x.length * y.length <= LARGEST;
-  const table = new Uint32Array(isSmall ? (x.length + 1) * width : 0);
-  const at = (row, column) => table[row * width + column];
-  for (let row = x.length - 1; isSmall && row >= 0; row--) {
-    for (let column = y.length - 1; column >= 0; column--) {
-      table[row * width + column] = x[row] === y[column] ? at(row + 1, column + 1) + 1 : Math.max(at(row + 1, column), at(row, column + 1));
-    }
-  }
-  while (i < x.length || j < y.length) {
-    if (isSmall && i < x.length && x[i] === y[j]) push('same', (j++, x[i++]));
-    else if (j >= y.length || (i < x.length && !(at(i + 1, j) < at(i, j + 1)))) push('out', x[i++]);
+  for (let [i, j] = [0, 0]; i < x.length || j < y.length;) {
+    if (i < x.length && x[i] === y[j]) push('same', (j++, x[i++]));
+    else if (j === y.length || (i < x.length && table[i + 1][j] >= table[i][j + 1])) push('out', x[i++]);
     else push('in', y[j++]);
   }
+  return parts.map(({ kind, text }) => ({ same: text, out: del(text), in: ins(text) })[kind]);
 }
 
-const PARTS = { same: (text) => text, out: del, in: ins };
-export const words = (a, b) => span.words({ dir: 'auto' }, wordDiff(a, b).map(({ kind, text }) => PARTS[kind](text)));
-
 /** Lists the places in which two values differ. */
-export function changes(a, b, path = '') {
+function changes(a, b, path = '') {
   if (a === b) return [];
   const both = [a, b].every((value) => value !== null && typeof value === 'object');
   if (!both || Array.isArray(a) !== Array.isArray(b)) return [{ path, from: a, to: b }];
-  return [...new Set([...Object.keys(a), ...Object.keys(b)])].flatMap((key) => changes(a[key], b[key], `${path}/${key}`));
+  return Object.keys({ ...a, ...b }).flatMap((key) => changes(a[key], b[key], `${path}/${key}`));
 }
 
 const text = (value) => (typeof value === 'string' ? value : JSON.stringify(value));
-const changed = (from, to) => (typeof from === 'string' && typeof to === 'string' ? words(from, to)
-  : [from !== undefined && del(text(from)), ' ', to !== undefined && ins(text(to))]);
 /** Draws the first items of a list, and says how many there are. */
-const some = (list, most, what, draw) => [draw(list.slice(0, most)), list.length > most && p.soft(`Showing ${most} of ${list.length} ${what}.`)];
+const some = (list, most, draw) => [draw(list.slice(0, most)), list.length > most && p.soft(`Showing ${most} of ${list.length}.`)];
 
 /** Draws the difference of two values as a list of changed fields. */
 export function valueDiff(a, b) {
   const list = changes(a, b);
   if (!list.length) return p.soft('No difference.');
-  return some(list, 60, 'differences', (shown) => dl.diff(shown.map(({ path, from, to }) => div({ key: path },
-    dt(path.slice(1).replaceAll('/', ' › ') || 'value'), dd(changed(from, to))))));
+  return some(list, 60, (shown) => dl.diff(shown.map(({ path, from, to }) => div({ key: path }, dt(path.slice(1).replaceAll('/', ' › ') || 'value'),
+    dd(typeof from === 'string' && typeof to === 'string' ? words(from, to) : [from !== undefined && del(text(from)), ' ', to !== undefined && ins(text(to))])))));
 }
 
 /** Draws a JSON Patch (RFC 6902), one operation a line. */
 export function patchList(patch) {
   if (!patch?.length) return p.soft('This event does not change the state.');
-  return some(patch, 80, 'operations', (shown) => ol.patch(shown.map((op, index) => li({ key: index }, span.op({ class: op.op }, op.op), ' ',
-    code(op.path || '(whole state)'), ' ', op.op !== 'remove' && span.value(line(op.from ?? text(op.value), 200))))));
+  return some(patch, 80, (shown) => ol.patch(shown.map(({ op, path, from, value }, i) => li({ key: i }, span.op({ class: op }, op), ' ',
+    code(path || '(whole state)'), ' ', op !== 'remove' && line(from ?? text(value), 200)))));
 }

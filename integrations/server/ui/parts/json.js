@@ -1,56 +1,39 @@
-// A JSON value as a tree that opens on demand. Changed places are marked.
+// A JSON value as a tree that opens on demand, with marks at changed places, and as fields for people.
 import { tags } from '../lib/dom.js';
-import { line } from '../lib/format.js';
+import { brief } from '../lib/format.js';
 
 const { button, dd, div, dl, dt, p, small, span } = tags;
 
 const PAGE = 100;
-const escape = (key) => String(key).replaceAll('~', '~0').replaceAll('/', '~1');
+const isNested = (value) => value !== null && typeof value === 'object';
 
-/** Draws a value. `state` keeps what is open, by pointer; `marks` are pointers of changed places. */
-export function json(value, { state, redraw, marks = [], depth = 2, page = PAGE, label = null } = {}) {
-  const open = state ?? new Map();
-  return div.json({ role: 'group', 'aria-label': label }, node(value, null, '', { open, redraw, marks, depth, page }, 0));
+/** Draws a value. `open` keeps how many entries show, by pointer; `marks` are pointers of changed places. */
+export function json(value, { open = new Map(), marks = [], depth = 2, page = PAGE, label } = {}) {
+  return div.json({ role: 'group', 'aria-label': label }, node(value, null, '', 0));
+
+  function node(item, name, pointer, level) {
+    const props = { key: pointer, class: marks.includes(pointer) && 'changed' };
+    const key = name != null && span.key(name, ': ');
+    const entries = isNested(item) ? Object.entries(item) : [];
+    const [from, to] = Array.isArray(item) ? '[]' : '{}';
+    if (!entries.length) return div.leaf(props, key, isNested(item) ? from + to : scalar(item));
+    const shown = open.get(pointer) ?? (level < depth || marks.some((mark) => mark.startsWith(`${pointer}/`)) ? page : 0);
+    return div.branch(props,
+      button.twist({ 'aria-expanded': String(shown > 0), onclick: () => open.set(pointer, shown ? 0 : page) },
+        key, span.soft(shown ? from : `${from} ${brief(from === '[' ? item : Object.keys(item), 70)} ${to}`), small(` ${entries.length}`)),
+      shown > 0 && div.kids(
+        entries.slice(0, shown).map(([entry, one]) => node(one, entry, `${pointer}/${entry.replaceAll('~', '~0').replaceAll('/', '~1')}`, level + 1)),
+        entries.length > shown && button.plain.small({ onclick: () => open.set(pointer, shown + PAGE) }, `Show more of ${entries.length - shown}`)));
+  }
 }
 
-function node(value, name, pointer, tree, level) {
-  const { open, redraw, marks, depth, page } = tree;
-  const marked = marks.includes(pointer);
-  const key = name == null ? null : span.key(name, ': ');
-  if (value === null || typeof value !== 'object') return div.leaf({ key: pointer, class: marked ? 'changed' : '' }, key, scalar(value));
-  const entries = Array.isArray(value) ? value.map((item, index) => [index, item]) : Object.entries(value);
-  const [from, to] = Array.isArray(value) ? ['[', ']'] : ['{', '}'];
-  if (!entries.length) return div.leaf({ key: pointer, class: marked ? 'changed' : '' }, key, span.soft(from + to));
-  const holdsMark = marks.some((mark) => mark.startsWith(`${pointer}/`));
-  const shown = open.get(pointer) ?? (level < depth || holdsMark ? page : 0);
-  const toggle = () => {
-    open.set(pointer, shown ? 0 : page);
-    redraw?.();
-  };
-  return div.branch({ key: pointer, class: marked ? 'changed' : '' },
-    button.twist({ 'aria-expanded': String(Boolean(shown)), onclick: toggle },
-      key, span.soft(shown ? from : `${from} ${line(entries.map(([entry, item]) => (Array.isArray(value) ? peek(item) : entry)).slice(0, 8).join(', '), 70)} ${to}`),
-      small.soft(` ${entries.length}`)),
-    shown ? div.kids(
-      entries.slice(0, shown).map(([entry, item]) => node(item, entry, `${pointer}/${escape(entry)}`, tree, level + 1)),
-      entries.length > shown && button.plain.small({ onclick: () => { open.set(pointer, shown + PAGE); redraw?.(); } }, `Show ${Math.min(PAGE, entries.length - shown)} of ${entries.length - shown} more`)) : null);
-}
-
-const peek = (value) => (value !== null && typeof value === 'object' ? (Array.isArray(value) ? '[…]' : '{…}') : String(value));
-
-export function scalar(value) {
-  if (typeof value === 'string') return span.string({ dir: 'auto' }, value === '' ? '""' : value);
-  return tags.span[value === null ? 'null' : typeof value === 'number' ? 'number' : 'bool'](String(value));
-}
-
-const nested = (item, options) => (!Array.isArray(item) && Object.values(item).every((field) => field === null || typeof field !== 'object') ? readable(item, options) : json(item, { depth: 1, ...options }));
+const scalar = (value) => (typeof value === 'string' ? span.string({ dir: 'auto' }, value || '""') : span[typeof value](String(value)));
 
 /** A value for people: text as text, an object as a list of fields, the rest as a tree. */
-export function readable(value, options = {}) {
+export function readable(value, options, level = 0) {
   if (value == null) return null;
-  if (typeof value === 'string') return p.prose({ dir: 'auto' }, value);
-  if (typeof value !== 'object') return p.prose(String(value));
-  if (Array.isArray(value) || Object.keys(value).length > 12) return json(value, options);
-  return dl.fields(Object.entries(value).map(([name, item]) => div({ key: name },
-    dt(name), dd(item !== null && typeof item === 'object' ? nested(item, options) : scalar(item)))));
+  if (!isNested(value)) return level ? scalar(value) : p.prose({ dir: 'auto' }, String(value));
+  const entries = Object.entries(value);
+  if (Array.isArray(value) || entries.length > 12 || (level && entries.some(([, item]) => isNested(item)))) return json(value, { depth: level ? 1 : 2, ...options });
+  return dl.fields(entries.map(([name, item]) => div({ key: name }, dt(name), dd(item === null ? scalar(item) : readable(item, options, level + 1)))));
 }

@@ -1,5 +1,6 @@
 // A run as the page has it: the server's fold of its log, kept current by one stream. The page folds no events.
-import { get, at, follow } from '../lib/api.js';
+import { get, follow } from '../lib/api.js';
+import { at } from '../lib/page.js';
 
 const OVER = ['completed', 'failed', 'cancelled'];
 
@@ -8,40 +9,37 @@ const COUNTED = {
   call: ({ kind }) => kind.type === 'call' && kind.result?.type !== 'denied',
   person: ({ kind }) => (kind.approval ?? (kind.type === 'budget' && kind))?.outcome?.type === 'decided',
   file: ({ kind }) => kind.type === 'file',
-  retry: (node) => node.kind.type === 'retry' || (node.kind.type === 'answer' && node.kind.outcome?.type === 'failed'),
+  retry: ({ kind }) => kind.type === 'retry' || (kind.type === 'answer' && kind.outcome?.type === 'failed'),
 };
 
 export const isError = (node) => node.status === 'failed' || node.kind.type === 'retry';
 export const isWait = ({ kind }) => Boolean(kind.approval || kind.waits?.length || kind.type === 'budget');
+/** The answer that a model has given in a node, if any. */
+export const answerOf = ({ outcome }) => outcome?.answer ?? outcome;
 
 export class RunModel {
-  constructor(id, onchange, onlink) {
-    Object.assign(this, { id, onchange, onlink, run: null, head: -1, state: 'loading', trouble: null, rows: new Set() });
-    this.clear();
-  }
-
-  clear() {
-    Object.assign(this, { nodes: [], children: new Map(), open: new Map(), counts: { call: 0, person: 0, file: 0, retry: 0 } });
+  /** `onlink(state)` is told whether the stream is `live`, `lost` or `out`; `onrow` that the row was read. */
+  constructor(id, onlink, onrow) {
+    Object.assign(this, { id, onlink, onrow, run: null, head: -1, state: 'loading', trouble: null, rows: new Set() });
+    this.path = `/runs${at(id)}`;
   }
 
   async load() {
     this.trouble = null;
     try {
-      const [run, { head, timeline, spent }] = await Promise.all([get(`/runs${at(this.id)}`), get(`/runs${at(this.id, 'timeline')}`)]);
+      const [run, { head, timeline, spent }] = await Promise.all([get(this.path), get(`${this.path}/timeline`)]);
       if (this.closed) return;
-      this.clear();
+      Object.assign(this, { run, head, nodes: [], children: new Map(), open: new Map(), counts: { call: 0, person: 0, file: 0, retry: 0 } });
       for (const node of timeline.nodes) this.take(node);
-      Object.assign(this, { run, head });
-      this.fields({ ...timeline, spent });
+      this.total({ ...timeline, spent });
       this.follow();
     } catch (error) {
       this.trouble = error;
     }
-    this.onchange();
   }
 
-  fields({ spent, currency, usage, worker, answers }) {
-    Object.assign(this, { spent: spent ?? this.spent, currency: currency ?? this.currency, usage, worker, answers });
+  total({ spent = this.spent, currency = this.currency, usage, worker, answers }) {
+    Object.assign(this, { spent, currency, usage, worker, answers });
   }
 
   follow() {
@@ -50,7 +48,7 @@ export class RunModel {
       this.state = 'ended';
       return this.onlink('live');
     }
-    this.stop = follow(`/runs${at(this.id, 'timeline')}`, {
+    this.stop = follow(`${this.path}/timeline`, {
       after: this.head,
       events: { nodes: (change) => this.merge(change), delta: (delta) => this.delta(delta), settled: () => this.refresh() },
       onstate: (state) => {
@@ -68,8 +66,8 @@ export class RunModel {
     nodes[node.id] = node;
     for (const name in COUNTED) counts[name] += Number(COUNTED[name](node)) - Number(Boolean(before && COUNTED[name](before)));
     if (!before && node.parent != null) {
-      if (!children.has(node.parent)) children.set(node.parent, []);
-      const list = children.get(node.parent);
+      const list = children.get(node.parent) ?? [];
+      children.set(node.parent, list);
       list.push(node.id);
       if (list.at(-2) > node.id) list.sort((a, b) => a - b);
     }
@@ -81,24 +79,19 @@ export class RunModel {
   merge(change) {
     if (change.seq <= this.head) return;
     for (const node of change.nodes.sort((a, b) => a.id - b.id)) this.take(node);
-    this.fields(change);
+    this.total(change);
     this.head = change.seq;
     this.refresh();
-    this.onchange();
   }
 
   /** Appends a streamed piece to the open answer, or sets a call's progress. The event of the whole answer replaces it. */
   delta(delta) {
     const node = this.nodes[this.open.get(delta.path)];
-    const change = (fields) => {
-      this.nodes[node.id] = { ...node, kind: { ...node.kind, ...fields } };
-      this.onchange();
-    };
+    const change = (fields) => { this.nodes[node.id] = { ...node, kind: { ...node.kind, ...fields } }; };
     if (delta.kind === 'progress') {
       if (node?.kind.type === 'call') change({ progress: delta.text });
     } else if (node?.kind.type === 'answer') {
-      const stream = piece(node.kind.stream, delta);
-      if (stream) change({ stream });
+      change({ stream: joined(node.kind.stream, delta) });
     }
   }
 
@@ -107,9 +100,9 @@ export class RunModel {
     clearTimeout(this.timer);
     this.timer = setTimeout(async () => {
       try {
-        this.run = await get(`/runs${at(this.id)}`);
+        this.run = await get(this.path);
         if (this.isOver() && this.state !== 'ended') this.follow();
-        this.onchange(true);
+        this.onrow();
       } catch (error) {
         // The stream reports a lost connection.
         if (error.status === 401) this.onlink('out');
@@ -117,13 +110,13 @@ export class RunModel {
     }, 80);
   }
 
-  /** Returns whether the run has ended and the page has all of it, so that nothing follows. */
+  /** Whether the run has ended and the page has all of it, so that nothing follows. */
   isOver() {
     return OVER.includes(this.run.status) && this.head >= this.run.head;
   }
 
-  of(id) {
-    return (this.children.get(id) ?? []).map((child) => this.nodes[child]);
+  stages() {
+    return (this.children.get(0) ?? []).map((id) => this.nodes[id]).filter(({ kind }) => kind.type === 'stage');
   }
 
   /** Lists the nodes that have begun and pass a test, by their events. */
@@ -143,13 +136,12 @@ export class RunModel {
   }
 }
 
-/** Adds a piece to a stream. An older attempt's piece and one that is there already change nothing: `null`. */
-function piece(stream, delta) {
-  const { attempt = 0, generation = 0 } = delta;
+/** Adds a piece to a stream. An older attempt's piece, and one that is there already, change nothing. */
+function joined(stream, { attempt = 0, generation = 0, n, ...piece }) {
   const order = stream ? attempt - stream.attempt || generation - stream.generation : 1;
   const now = order > 0 ? { attempt, generation, pieces: 0, parts: [] } : stream;
-  if (order < 0 || delta.n < now.pieces) return null;
-  const at = now.parts.findIndex((part) => part.part === delta.part && part.call === delta.call && part.kind === delta.kind);
-  const parts = at < 0 ? [...now.parts, { ...delta }] : now.parts.with(at, { ...now.parts[at], text: now.parts[at].text + delta.text });
-  return { ...now, gap: now.gap || delta.n > now.pieces, pieces: delta.n + 1, parts };
+  if (order < 0 || n < now.pieces) return stream;
+  const at = now.parts.findIndex((part) => part.part === piece.part && part.call === piece.call && part.kind === piece.kind);
+  const parts = at < 0 ? [...now.parts, piece] : now.parts.with(at, { ...piece, text: now.parts[at].text + piece.text });
+  return { ...now, gap: now.gap || n > now.pieces, pieces: n + 1, parts };
 }

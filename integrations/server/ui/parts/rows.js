@@ -1,4 +1,4 @@
-// The rows of a run's nodes in reading order, with the selected one, for the views that list nodes.
+// The rows of a run's nodes in reading order, for the views that list nodes.
 import { List } from '../lib/list.js';
 
 /** The ids of the nodes that a view shows, depth first. They stay sorted, so that a change costs a search and not a walk. */
@@ -46,41 +46,28 @@ class Rows {
     const last = this.ids.length - 1;
     const at = this.ids[last] === node.id ? last : this.place(node.id);
     const is = this.ids[at] === node.id;
-    const shows = this.shows(node) && !this.chain(node.id).slice(0, -1).some((id) => this.folded.has(id));
+    const shows = this.shows(node) && !this.chain(node.parent).some((id) => this.folded.has(id));
     if (is !== shows) this.ids.splice(at, is ? 1 : 0, ...(shows ? [node.id] : []));
   }
 }
 
 /** A windowed list of nodes. `row(node, depth, index)` draws one that `shows`; what is below one that `nests` is deeper. */
-export function nodeList(tools, { shows, nests, row, folded = new Set(), ...options }) {
-  const { model, view, context } = tools;
+export function nodeList({ model, view, select }, { shows, nests, row, folded = new Set(), ...options }) {
   const rows = new Rows(model, shows, folded);
-  const depth = (node) => {
-    let deep = 0;
-    for (let at = model.nodes[node.parent]; at; at = model.nodes[at.parent]) deep += Number(nests(at));
-    return deep;
-  };
+  const depth = ({ parent }) => (parent == null ? 0 : depth(model.nodes[parent]) + Number(nests(model.nodes[parent])));
   const draw = (index) => {
     const node = model.nodes[rows.ids[index]];
     return row(node, depth(node), index);
   };
-  const list = new List({ scroller: context.main, row: draw, ...options });
-  const step = (by) => () => {
-    const at = view.selected == null ? -1 : rows.place(view.selected);
-    const index = Math.max(0, Math.min(rows.ids.length - 1, at + by));
-    view.selected = null;
-    tools.select(model.nodes[rows.ids[index]]);
-    list.show(index);
-  };
+  const list = new List({ count: () => rows.ids.length, row: draw, ...options });
   return {
     list, rows,
-    keys: { j: ['Next row', step(1)], k: ['Row before', step(-1)] },
+    keys: list.keys('row', () => (view.selected == null ? -1 : rows.place(view.selected)), (index) => select(model.nodes[rows.ids[index]], true)),
     reveal: (node) => list.show(Math.min(rows.place(node.id), rows.ids.length - 1), 'center'),
-    draw: () => list.setCount(rows.ids.length),
     fold(node) {
       if (!folded.delete(node.id)) folded.add(node.id);
       rows.sort();
-      context.redraw();
+      list.forget(0);
     },
     close() {
       model.rows.delete(rows);

@@ -1,6 +1,7 @@
 // Two runs side by side: the first difference with its requests, what each did, and the change of the final state.
 import { tags } from '../lib/dom.js';
-import { get, at, ui } from '../lib/api.js';
+import { get } from '../lib/api.js';
+import { at, go, query, runUrl } from '../lib/page.js';
 import { status } from '../lib/icons.js';
 import { brief, duration, line, millis, plural, shortId, tokens } from '../lib/format.js';
 import { empty, pageHead, resource } from '../parts/common.js';
@@ -8,51 +9,49 @@ import { patchList, valueDiff, words } from '../parts/change.js';
 
 const { a, button, code, div, form, h2, input, label, p, section } = tags;
 
-const summary = ({ tool, arguments: given, text, status: state }) =>
-  [tool, given && brief(given), text || (tool ? '' : state)].filter(Boolean).join(' ');
+const summary = ({ tool, arguments: given, text, status: state }) => [tool, given && brief(given), text || (!tool && state)].filter(Boolean).join(' ');
 
 /** The last request of a run up to an event. */
-async function requestAt(run, seq) {
+async function requestAt(run, { seq }) {
   const path = `/runs${at(run, 'requests')}`;
   const last = (await get(path)).items.findLast((one) => one.seq <= seq);
   return last && get(path + at(last.seq));
 }
 
-export function diffView(context, route) {
+export function diffView(route) {
   const pair = (to) => ['a', 'b'].map((name) => to.query.get(name));
   const [one, other] = pair(route);
   let whole = false;
-  const data = one && other && resource(context, async () => {
+  const data = one && other && resource(async () => {
     const found = await get('/diff', { a: one, b: other });
     const { one: x, other: y } = found.diff.parts ?? {};
-    const requests = x && y && await Promise.all([requestAt(one, x.seq), requestAt(other, y.seq)]);
-    const both = requests?.every(Boolean) ? requests : null;
-    const differ = both && JSON.stringify(both[0].request) !== JSON.stringify(both[1].request);
-    return { ...found, first: found.rows.find((row) => !row.same), parts: [x, y], requests: both, differ };
+    const requests = x && y && await Promise.all([requestAt(one, x), requestAt(other, y)]);
+    return { ...found, parts: [x, y], requests: requests?.every(Boolean) ? requests : null };
   });
   const jump = () => document.querySelector('.differs')?.scrollIntoView({ block: 'center' });
-  const toggle = () => { whole = !whole; context.redraw(); };
-  const link = (run, seq, text = `event ${seq}`) => a({ href: ui(`/runs/${run.id}/events/${seq}`) }, text);
-  const side = (name, run) => section(h2(name, ' ', a({ href: ui(`/runs/${run.id}`) }, run.brain), ' ', code(shortId(run.id))),
+  const toggle = () => { whole = !whole; };
+  const link = (run, seq, text = `event ${seq}`) => a({ href: runUrl(run.id, 'events', seq) }, text);
+  const side = (name, run) => section(h2(name, ' ', a({ href: runUrl(run.id) }, run.brain), ' ', code(shortId(run.id))),
     p.meta(status(run.status), ' ', tokens(run.usage), ' ', duration(millis(run.updated) - millis(run.started))));
-  const cell = (run, item) => (item ? div.cell({ dir: 'auto' }, link(run, item.seq, item.seq), line(summary(item), 300))
-    : div.cell.soft('only in the other run'));
-  const rowOf = (answer) => (row, i) => (!row.same || whole) && div.diffRow({ key: i, role: 'listitem', class: row.same ? '' : 'differs' },
+  const cell = (run, item) => (item ? div.cell({ dir: 'auto' }, link(run, item.seq, item.seq), line(summary(item), 300)) : div.cell.soft('only in the other run'));
+  const rowOf = (answer) => (row, i) => (!row.same || whole) && div.diffRow({ key: i, role: 'listitem', class: !row.same && 'differs' },
     div.place(code(row.path || 'run'), ' ', row.kind), cell(answer.a, row.a), cell(answer.b, row.b),
     row.a && row.b && summary(row.a) !== summary(row.b) && div.inline(words(summary(row.a), summary(row.b))));
   /** Where the logs part, and what the models were asked there. */
-  const divergence = ({ a: left, b: right, parts: [x, y], requests, differ }) => (x || y) && section.panel(h2('Where they part'),
-    p(x ? link(left, x.seq, `A, event ${x.seq}`) : 'A has ended', ' ', code(x?.body.type), ' · ',
-      y ? link(right, y.seq, `B, event ${y.seq}`) : 'B has ended', ' ', code(y?.body.type)),
-    requests && p.soft('The requests to the models before it, ',
-      requests.map((request, i) => [i ? ' and ' : '', a({ key: i, href: ui(`/runs/${[left, right][i].id}/requests/${request.seq}`) },
-        `event ${request.seq} of ${'AB'[i]}`)]), differ ? ', differ:' : ', are equal.'),
-    differ && valueDiff(...requests.map(({ model, request }) => ({ model, ...request }))));
+  function divergence({ a: left, b: right, parts: [x, y], requests }) {
+    const [before, after] = requests?.map(({ model, request }) => ({ model, ...request })) ?? [];
+    const differ = JSON.stringify(before) !== JSON.stringify(after);
+    const start = (name, run, part) => (part ? [link(run, part.seq, `${name}, event ${part.seq}`), ' ', code(part.body.type)] : `${name} has ended`);
+    return (x || y) && section.panel(h2('Where they part'), p(start('A', left, x), ' · ', start('B', right, y)),
+      requests && p.soft('The requests to the models before it, ', requests.map(({ seq }, i) => [i ? ' and ' : '',
+        a({ key: i, href: runUrl([left, right][i].id, 'requests', seq) }, `event ${seq} of ${'AB'[i]}`)]), differ ? ', differ:' : ', are equal.'),
+      differ && valueDiff(before, after));
+  }
   const shown = (answer) => {
-    const { rows, diff, first } = answer;
+    const { rows, diff } = answer;
     const same = rows.filter((row) => row.same).length;
     return [div.columns(side('A', answer.a), side('B', answer.b)),
-      p.lead(first ? `${plural(same, 'row')} ${same === 1 ? 'is' : 'are'} equal, ${rows.length - same} differ.` : 'Both runs did the same.'),
+      p.lead(same < rows.length ? `${plural(same, 'row')} ${same === 1 ? 'is' : 'are'} equal, ${rows.length - same} differ.` : 'Both runs did the same.'),
       diff.given && section(h2('Options'), valueDiff(diff.given[0].options, diff.given[1].options)),
       divergence(answer),
       div.diffRows({ role: 'list', 'aria-label': 'Rows' }, rows.map(rowOf(answer))),
@@ -60,7 +59,7 @@ export function diffView(context, route) {
   };
   const choose = (event) => {
     event.preventDefault();
-    context.go(`/diff?${new URLSearchParams(new FormData(event.target))}`);
+    go(`/diff${query(Object.fromEntries(new FormData(event.target)))}`);
   };
   return {
     title: () => 'Compare runs',

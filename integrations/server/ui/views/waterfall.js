@@ -1,90 +1,71 @@
-// The waterfall tab: bars by time, windowed, with folded idle times; dragging over the axis zooms.
+// The waterfall tab: bars by time, windowed, with folded idle times; dragging over the lanes zooms.
 import { tags } from '../lib/dom.js';
-import { get, at, ui } from '../lib/api.js';
+import { get } from '../lib/api.js';
 import { axisRow, barOf, barRow, extent, LEGEND, scale } from '../parts/waterfall.js';
 import { nodeList } from '../parts/rows.js';
 import { empty } from '../parts/common.js';
 
 const { a, button, div, i, p, span } = tags;
 
-export function waterfallTab(tools) {
-  const { model, view, context } = tools;
-  let [axis, now, zoom, drag, idle, scaled] = [null, 0, null, null, [], 0];
-  const unfolded = new Set();
-  const bar = (node) => barOf(node, now);
-  const rows = nodeList(tools, { shows: (node) => barOf(node, 0) !== null, nests: (node) => node.parent != null && barOf(node, 0) !== null, height: 28,
-    row: (node, depth, index) => barRow(node, bar(node), axis, { depth, index, selected: node.id === view.selected, select: tools.select }) });
+export function waterfallTab(run) {
+  const { model, view, select } = run;
+  let [axis, now, zoom, drag, idle, scaled, unfolded] = [null, 0, null, null, [], 0, new Set()];
+  const shows = (node) => barOf(node, 0) !== null;
+  const rows = nodeList(run, { name: 'bars', height: 28, shows, nests: (node) => node.parent != null && shows(node),
+    row: (node, depth, index) => barRow(node, barOf(node, now), axis, { depth, index, selected: node.id === view.selected, select }) });
   // Times without a worker are between a release and the next claim.
-  get(`/runs${at(model.id, 'events')}`, { type: 'RUN_CLAIMED,RUN_RELEASED', limit: 500 }).then(({ items }) => {
+  get(`${model.path}/events`, { type: 'RUN_CLAIMED,RUN_RELEASED', limit: 500 }).then(({ items }) => {
     idle = items.flatMap(({ type, at: from }, n) => (type === 'RUN_RELEASED' && items[n + 1] ? [{ from, to: items[n + 1].at }] : []));
-    context.redraw();
   }, () => {});
   /** Makes the scale. A long run's is made at most once a second while it grows. */
-  const compute = (again) => {
-    if (axis && !again && rows.rows.ids.length > 5000 && performance.now() - scaled < 1000) return;
-    const [root] = model.nodes;
-    const last = () => model.nodes.reduce((time, node) => Math.max(time, node?.ended ?? node?.started ?? 0), 0);
-    now = model.run.status === 'running' ? Date.now() * 1000 : last();
-    const whole = { from: root.started, to: Math.max(root.started + 1, root.ended ?? now) };
-    axis = scale(rows.rows.ids.map((id) => bar(model.nodes[id])), { ...whole, ...zoom, unfolded });
+  function compute() {
+    const { ids } = rows.rows;
+    if (axis && ids.length > 5000 && performance.now() - scaled < 1000) return;
+    const [{ started, ended }] = model.nodes;
+    now = model.run.status === 'running' ? Date.now() * 1000 : model.nodes.reduce((time, node) => Math.max(time, node?.ended ?? node?.started ?? 0), 0);
+    axis = scale(ids.map((id) => barOf(model.nodes[id], now)), { from: started, to: Math.max(started + 1, ended ?? now), ...zoom, unfolded });
     scaled = performance.now();
-  };
-  const again = () => {
-    compute(true);
-    context.redraw();
+  }
+  const change = (act) => {
+    act();
+    scaled = -Infinity;
   };
   const place = ({ clientX }) => {
     const lane = document.querySelector('.axis .lane').getBoundingClientRect();
     return Math.max(0, Math.min(1, (clientX - lane.left) / lane.width));
   };
-  const ends = () => [Math.min(drag.from, drag.to), Math.max(drag.from, drag.to)];
+  const ends = () => drag.toSorted((one, other) => one - other);
   const pointer = {
     onpointerdown: (event) => {
       const isLane = event.target.closest('.lane') && !event.target.closest('button');
-      if (isLane && event.button === 0 && event.pointerType === 'mouse') drag = { from: place(event), to: place(event) };
+      if (isLane && event.button === 0 && event.pointerType === 'mouse') drag = [place(event), place(event)];
     },
-    onpointermove: (event) => {
-      if (!drag) return;
-      drag.to = place(event);
-      context.redraw();
-    },
+    onpointermove: (event) => { if (drag) drag[1] = place(event); },
     onpointerup: () => {
       if (!drag) return;
       const [from, to] = ends();
-      if (to - from > 0.01) zoom = { from: axis.time(from), to: axis.time(to) };
+      if (to - from > 0.01) change(() => { zoom = { from: axis.time(from), to: axis.time(to) }; });
       drag = null;
-      again();
     },
   };
-  const whole = () => { zoom = null; again(); };
-  const toggle = (from) => { if (!unfolded.delete(from)) unfolded.add(from); again(); };
-  const toggleAll = () => {
-    const gaps = unfolded.size ? [] : axis.gaps.map((gap) => gap.from);
-    unfolded.clear();
-    for (const from of gaps) unfolded.add(from);
-    again();
-  };
+  const whole = () => change(() => { zoom = null; });
+  const toggle = (from) => change(() => unfolded.delete(from) || unfolded.add(from));
+  const toggleAll = () => change(() => { unfolded = new Set(unfolded.size ? [] : axis.gaps.map((gap) => gap.from)); });
   return {
-    reveal: rows.reveal,
+    reveal: rows.reveal, close: rows.close,
     keys: () => ({ ...rows.keys, z: ['Whole time', whole], u: ['Fold or unfold idle times', toggleAll],
-      Enter: ['Show in the transcript', () => view.selected != null && tools.go('transcript', model.nodes[view.selected].seq)] }),
+      Enter: ['Show in the transcript', () => view.selected != null && run.go('transcript', model.nodes[view.selected].seq)] }),
     render() {
       if (!rows.rows.ids.length) return empty('No stage has begun', 'Bars appear as the run works.');
       compute();
       const selected = model.nodes[view.selected];
-      const behind = idle.map(({ from, to }) => i.suspended({ style: extent(axis.place(from), axis.place(to)) }));
-      return div.waterfall({ ...pointer },
+      return div(pointer,
         p.legend(Object.entries(LEGEND).map(([kind, text]) => span(i.seg({ class: kind }), text)), span.grow(),
-          zoom && button.small({ onclick: whole }, 'Show the whole time'),
-          selected && a({ href: ui(`/runs/${model.id}/transcript/${selected.seq}`) }, 'Show in the transcript')),
+          zoom && button.small({ onclick: whole }, 'Show the whole time'), selected && a({ href: run.url('transcript', selected.seq) }, 'Show in the transcript')),
         axisRow(axis, toggle),
-        div.lanes(
-          div.back({ 'aria-hidden': 'true' }, span(), span.lane(behind, drag && i.selection({ style: extent(...ends()) })), span()),
-          div.bars({ key: 'bars', opaque: true, role: 'grid', 'aria-label': 'Waterfall', tabindex: '0', 'aria-rowcount': rows.rows.ids.length,
-            'aria-activedescendant': view.selected == null ? null : `bar-${view.selected}`, ref: rows.list.attach })));
+        div.lanes(div.back({ 'aria-hidden': 'true' }, span(), span.lane(
+          idle.map(({ from, to }) => i.suspended({ style: extent(axis.place(from), axis.place(to)) })), drag && i.selection({ style: extent(...ends()) })), span()),
+        rows.list.view({ role: 'grid', 'aria-label': 'Waterfall' }, selected && `bar-${selected.id}`)));
     },
-    drawn: rows.draw,
-    tick: context.redraw,
-    close: rows.close,
   };
 }

@@ -1,0 +1,50 @@
+// What all views share: addresses, settings of this browser, the signed-in caller, and sentences for screen readers.
+import { redraw } from './dom.js';
+
+/** The path under which the server is mounted; empty at the root. */
+const PREFIX = new URL(import.meta.url).pathname.replace(/\/ui\/assets\/.*$/, '');
+export const apiUrl = (path) => `${PREFIX}/api/v1${path}`;
+export const ui = (path = '') => `${PREFIX}/ui${path}`;
+/** Makes a path of segments: `/runs/3/transcript`. Segments that are `null` are left out. */
+export const at = (...segments) => segments.filter((one) => one != null).map((one) => `/${encodeURIComponent(one)}`).join('');
+export const runUrl = (...segments) => ui(at('runs', ...segments));
+/** Makes a query of the values that are there: `?a=1`, or nothing. */
+export function query(values) {
+  const text = new URLSearchParams(Object.entries(values ?? {}).filter(([, value]) => value != null && value !== '' && value !== false));
+  return text.size ? `?${text}` : '';
+}
+
+export const main = () => document.getElementById('main');
+/** Goes to an address of the page, as a link does. */
+export function go(path, replace = false) {
+  history[replace ? 'replaceState' : 'pushState'](null, '', ui(path));
+  dispatchEvent(new PopStateEvent('popstate'));
+}
+
+const settings = new Map();
+export function pref(name) {
+  try {
+    if (!settings.has(name)) settings.set(name, localStorage.getItem(`positronic.${name}`));
+  } catch { /* The browser forbids storage. */ }
+  return settings.get(name);
+}
+export function setPref(name, value) {
+  settings.set(name, value);
+  try {
+    localStorage.setItem(`positronic.${name}`, value);
+  } catch { /* The setting lasts until the page closes. */ }
+  redraw();
+}
+
+/** The session of the caller: `{ scopes, read_only }`. */
+export const caller = { session: null };
+/** Whether the caller may do what needs a scope. */
+export const may = (scope) => !caller.session.read_only && caller.session.scopes.some((own) => own === scope || own === 'admin');
+
+let quiet = 0;
+/** Tells a screen reader one sentence; routine ones at most every 5 seconds. */
+export function say(text, urgent = false) {
+  if (!urgent && quiet) return;
+  document.getElementById(urgent ? 'alert' : 'live').textContent = text;
+  if (!urgent) quiet = setTimeout(() => { quiet = 0; }, 5000);
+}
