@@ -66,7 +66,7 @@ export const schedulesView = (route) => masterView(route, {
         'Resume…': paused && to('Resume', 'resume', 'Times that have passed do not start runs.'),
         'Pause…': !paused && to('Pause', 'pause', 'Its runs go on.'),
         'Start now…': to('Start', 'trigger'),
-        'Backfill…': to('Backfill', 'backfill', 'Starts runs for past times that have none.'),
+        'Backfill…': { ...to('Backfill', 'backfill', 'Starts runs for past times that have none.'), verb: 'Start' },
         'Remove…': { ...to('Remove'), route: 'DELETE /schedules/{schedule}', note: 'Its runs go on.', danger: true, done: () => reload(null) },
       }),
       broken && p.problem(`The last run could not be started ${date(broken.at)}: ${broken.reason}`),
