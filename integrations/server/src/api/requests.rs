@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use axum::response::Response;
-use positronic_core::projection::request_for;
+use positronic_core::model::cassette::{Header, Recording};
+use positronic_core::projection::{Traffic, request_for, traffic};
 use positronic_core::record::{Event, EventKind, ModelRequest, Seq};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -57,6 +58,10 @@ struct RequestItem {
     answer_seq: Option<u64>,
     /// A command that sends a like request to an OpenAI-compatible endpoint.
     curl: String,
+    /// The request with its answer, as a line of a cassette. It is absent before the answer, and on a server that redacts,
+    /// since a cassette needs the exact texts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cassette: Option<String>,
 }
 
 async fn list(call: Call) -> Result<Response, Problem> {
@@ -94,6 +99,7 @@ async fn request(call: Call) -> Result<Response, Problem> {
         seq: seq.0,
         model: model.clone(),
         curl: curl(model, &request, app.options.redact.as_ref()),
+        cassette: cassette(app, &log, row, &request).await?,
         request: document(&request),
         previous: previous.map(|previous| previous.0),
         shared,
@@ -116,6 +122,30 @@ async fn rebuilt(
     let history = app.client.history(&row.run).await?;
     let events = log.iter().map(|event| &**event);
     request_for(events, seq, history, |_| None).map_err(|error| Problem::new(ProblemType::Internal).detail(error))
+}
+
+/// Returns a request with its answer as a line of a cassette, in which it stands alone.
+async fn cassette(
+    app: &App,
+    log: &[Arc<Event>],
+    row: &positronic_core::record::RunSummary,
+    request: &ModelRequest,
+) -> Result<Option<String>, Problem> {
+    if app.options.redact.is_some() {
+        return Ok(None);
+    }
+    let history = app.client.history(&row.run).await?;
+    let events = log.iter().map(|event| &**event);
+    let all = traffic(events, history, |_| None).map_err(|error| Problem::new(ProblemType::Internal).detail(error))?;
+    let line = all.iter().find_map(|one| match one {
+        Traffic::Exchange(one) if one.request.path == request.path && one.request.attempt == request.attempt => {
+            let mut recording = Recording::new(Header::default());
+            recording.exchange(&one.request, &one.outcome);
+            recording.to_text().lines().last().map(str::to_owned)
+        }
+        _ => None,
+    });
+    Ok(line)
 }
 
 const fn is_outcome(kind: &EventKind) -> bool {

@@ -101,13 +101,15 @@ impl<'a> Runners<'a> {
         Ok(self.runner(&models, &timer.brain))
     }
 
-    /// Advances a cassette to the position of a trigger's conversation, and returns whether it has answers left. Outside of a
-    /// conversation, a cassette cannot answer the run of a trigger.
+    /// Advances a cassette to the position of a timer's conversation, and returns whether it has answers left. A schedule's run
+    /// outside of a conversation begins anew, which a cassette answers from its start, but a trigger's run goes on with what
+    /// the model has done before, which it cannot answer.
     async fn has_answers(&self, models: &Models, timer: &Timer) -> Result<bool, Failure> {
         let CassetteSession::Plays(cassette) = &models.cassette else { return Ok(true) };
-        let Some(conversation) = &timer.conversation else { return Ok(false) };
+        let begins_anew = timer.scheduled.is_some();
+        let Some(conversation) = &timer.conversation else { return Ok(begins_anew) };
         let rows = self.store.client().conversation(conversation).await?;
-        let Some(last) = rows.first() else { return Ok(false) };
+        let Some(last) = rows.first() else { return Ok(begins_anew) };
         rewind(cassette, self.store, &last.run).await?;
         Ok(has_answers_left(cassette))
     }
