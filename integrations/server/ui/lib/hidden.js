@@ -1,4 +1,4 @@
-// Invisible, direction-changing and control characters made visible. The list is that of the engine's `is_invisible`.
+// Invisible, direction-changing and control characters made visible: those of the engine's `is_invisible`, and controls.
 const INVISIBLE = '\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\u2800'
   + '\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff0-\\ufffb\\u{13430}-\\u{1343f}\\u{16fe4}\\u{1bca0}-\\u{1bca3}\\u{1d159}'
   + '\\u{1d173}-\\u{1d17a}\\u{e0000}-\\u{e0fff}\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f';
