@@ -152,5 +152,7 @@ setInterval(() => document.hidden || redraw(), 1000);
 
 bind('Everywhere', { '?': ['Keys', help], 'mod+k': ['Find a command or a run', openPalette],
   ...Object.fromEntries(Object.entries(NAV).map(([page, text]) => [`g ${page[0]}`, [text, () => go(`/${page}`)]])) });
+// Views listen to the scrolling of `main`, so it exists before the first of them.
+draw();
 onRedraw(draw);
 start();
