@@ -21,25 +21,26 @@ const ACTIONS = {
 /** Opens the dialog of an action. `choose(most)` resolves to `{ runs, capped }`. */
 export async function bulkDialog(name, choose, done) {
   const { fits, act, note, danger } = ACTIONS[name];
-  let [fit, skipped, capped, started, problem] = [null, 0, false, false, null];
+  let [fit, skipped, capped, sent, problem] = [null, 0, false, null, null];
   const results = new Map();
   async function start() {
-    started = true;
+    sent = 0;
     for (const { id } of fit) {
       results.set(id, 'sending…');
       results.set(id, await act(`/runs${at(id)}`).catch((error) => span.bad(error.message)));
+      sent++;
     }
     redraw();
     done();
   }
   openDialog(`${name} runs`, (close) => [
-    h2(fit ? `${name} ${plural(fit.length, 'run')}${started ? '' : '?'}` : `${name} runs`),
-    problem ? p.problem({ role: 'alert' }, problem.message) : !fit ? loading('Counting…') : !started && p.soft(note),
+    h2(fit ? `${name} ${plural(fit.length, 'run')}${sent == null ? '?' : ''}` : `${name} runs`),
+    problem ? p.problem({ role: 'alert' }, problem.message) : !fit ? loading('Counting…') : sent == null && p.soft(note),
     capped && p.note(`Only the first ${number(MOST)} runs that match are chosen.`),
     skipped > 0 && p.soft(`${plural(skipped, 'chosen run')} ${skipped === 1 ? 'has' : 'have'} ended already.`),
-    started && [p({ role: 'status' }, `${results.size} of ${fit.length} sent`), ul.results({ tabindex: '0', 'aria-label': 'Results' },
+    sent != null && [p({ role: 'status' }, `${sent} of ${fit.length} sent`), ul.results({ tabindex: '0', 'aria-label': 'Results' },
       fit.map(({ id, brain }) => li({ key: id }, b(brain), ' ', link(id), ' ', results.get(id))))],
-    ends(close, !started && button({ class: danger ? 'danger' : 'primary', disabled: !fit?.length, onclick: start }, fit ? `${name} ${plural(fit.length, 'run')}` : name))]);
+    ends(close, sent == null && button({ class: danger ? 'danger' : 'primary', disabled: !fit?.length, onclick: start }, fit ? `${name} ${plural(fit.length, 'run')}` : name))]);
   try {
     const chosen = await choose(MOST);
     [fit, capped] = [chosen.runs.filter(fits), chosen.capped];

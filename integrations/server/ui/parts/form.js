@@ -1,4 +1,5 @@
-// Forms made from JSON schemas. A form edits a value without changing it in place.
+// Forms made from JSON schemas. A form edits a value without changing it in place: it passes on a function from the value as
+// it is now, so that two changes between two drawings both count.
 import { tags } from '../lib/dom.js';
 import { hasHidden } from '../lib/hidden.js';
 import { words } from '../lib/format.js';
@@ -39,10 +40,11 @@ export function schemaForm(schema, { value, onchange, errors = [], id, root = sc
   // What the model added beyond the schema is shown as well: a person decides about all of it.
   function fields({ properties = {}, required }, values, pointer, change, names = Object.keys({ ...properties, ...values })) {
     return names.map((name) => field(properties[name] ?? {}, values[name], `${pointer}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`, name,
-      required?.includes(name), (item) => {
-        const { [name]: _, ...others } = values;
-        change(item === undefined ? others : { ...values, [name]: item });
-      }));
+      required?.includes(name), (edit) => change((now) => {
+        const { [name]: before, ...others } = now ?? {};
+        const item = edit(before);
+        return item === undefined ? others : { ...now, [name]: item };
+      })));
   }
 
   function field(one, given, pointer, name, required, change) {
@@ -60,18 +62,18 @@ export function schemaForm(schema, { value, onchange, errors = [], id, root = sc
     const group = (...content) => fieldset({ key: pointer }, legend(title), below, content);
     if (type.properties) return Object.keys(type.properties).length > 0 && group(fields(type, given ?? {}, pointer, change));
     if (items?.enum) return group(div.choices(items.enum.map((choice) => check(choice, (given ?? []).includes(choice),
-      (on) => change(items.enum.filter((item) => (item === choice ? on : given?.includes(item))))))));
+      (on) => change((chosen) => items.enum.filter((item) => (item === choice ? on : chosen?.includes(item))))))));
     if (items?.type || items?.properties) return group(list(items, given ?? [], pointer, name, change));
-    if (type.type === 'boolean') return div.field({ key: pointer }, check(title, given === true, change, { ...props, required: null }), below);
-    return div.field({ key: pointer }, label({ for: key }, title), control(type, given, props, change), below);
+    if (type.type === 'boolean') return div.field({ key: pointer }, check(title, given === true, (on) => change(() => on), { ...props, required: null }), below);
+    return div.field({ key: pointer }, label({ for: key }, title), control(type, given, props, (to) => change(() => to)), below);
   }
 
   function list(items, given, pointer, name, change) {
     const start = initial(items, root) ?? (items.type === 'string' ? '' : null);
     return [given.map((item, i) => div.item({ key: i },
-      field(items, item, `${pointer}/${i}`, `${name} ${i + 1}`, true, (next) => change(given.with(i, next))),
-      button.plain.small({ type: 'button', 'aria-label': `Remove ${words(name)} ${i + 1}`, onclick: () => change(given.toSpliced(i, 1)) }, 'Remove'))),
-    button.small({ type: 'button', onclick: () => change([...given, start]) }, `Add ${words(name)}`)];
+      field(items, item, `${pointer}/${i}`, `${name} ${i + 1}`, true, (edit) => change((now) => now.with(i, edit(now[i])))),
+      button.plain.small({ type: 'button', 'aria-label': `Remove ${words(name)} ${i + 1}`, onclick: () => change((now) => now.toSpliced(i, 1)) }, 'Remove'))),
+    button.small({ type: 'button', onclick: () => change((now) => [...now ?? [], start]) }, `Add ${words(name)}`)];
   }
 }
 

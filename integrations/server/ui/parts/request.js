@@ -51,8 +51,8 @@ export function requestForm({ route, title, verb, note, danger, name, params = {
     // An error below a field that is shown stands at the field.
     const elsewhere = errors.filter(({ pointer }) => !schema?.properties[pointer.split('/')[1]]);
     return form({ class: name, 'aria-label': title, onsubmit: send }, h2(title), note && p.soft(note), above?.(),
-      schema && schemaForm(schema, { value: asked.value, errors, id: 'request', root, first, onchange: (to) => {
-        asked.value = to;
+      schema && schemaForm(schema, { value: asked.value, errors, id: 'request', root, first, onchange: (edit) => {
+        asked.value = edit(asked.value);
         changed?.(asked);
       } }),
       below?.(),
