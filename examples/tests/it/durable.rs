@@ -67,6 +67,18 @@ fn run_is_approved_and_continued_by_another_process() {
 }
 
 #[test]
+fn run_of_a_schedule_is_answered_by_the_cassette() {
+    let desk = Desk::new();
+    desk.expect(&["schedule", "add", "mornings", "weather", "--every", "52w"], 0);
+    desk.expect(&["schedule", "trigger", "mornings"], 0);
+
+    let worked = desk.expect(&["work", "--once"], 0);
+
+    let runs = desk.json(&["runs"]);
+    assert_eq!((&runs["brain"], &runs["status"]), (&json!("Weather"), &json!("completed")), "{worked}");
+}
+
+#[test]
 fn run_waiting_in_another_process_receives_the_decision() {
     let desk = Desk::new();
     desk.expect(&["run", "release", "--ask", "--id", "v1"], 3);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::response::Response;
-use positronic_core::model::cassette::{Header, Recording};
+use positronic_core::model::cassette::Recording;
 use positronic_core::projection::{Traffic, request_for, traffic};
 use positronic_core::record::{Event, EventKind, ModelRequest, Seq};
 use schemars::JsonSchema;
@@ -124,7 +124,7 @@ async fn rebuilt(
     request_for(events, seq, history, |_| None).map_err(|error| Problem::new(ProblemType::Internal).detail(error))
 }
 
-/// Returns a request with its answer as a line of a cassette, in which it stands alone.
+/// Returns a request with its answer as a line that can be added to a cassette.
 async fn cassette(
     app: &App,
     log: &[Arc<Event>],
@@ -139,9 +139,7 @@ async fn cassette(
     let all = traffic(events, history, |_| None).map_err(|error| Problem::new(ProblemType::Internal).detail(error))?;
     let line = all.iter().find_map(|one| match one {
         Traffic::Exchange(one) if one.request.path == request.path && one.request.attempt == request.attempt => {
-            let mut recording = Recording::new(Header::default());
-            recording.exchange(&one.request, &one.outcome);
-            recording.to_text().lines().last().map(str::to_owned)
+            Some(Recording::default().line(&one.request, &one.outcome))
         }
         _ => None,
     });

@@ -1,16 +1,27 @@
 //! Starting, reading, signalling and forking runs.
 
+use std::sync::Arc;
+
 use axum::http::StatusCode;
+use positronic_core::model::cassette::Cassette;
+use positronic_core::prelude::*;
 use positronic_core::record::{RunId, Seq};
-use positronic_server::Scope;
+use positronic_core::store::MemoryStore;
+use positronic_server::{Options, Scope};
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Shop, request};
+use crate::support::{Answer, Shop, refund, request};
 
 async fn keyed(shop: &Shop, token: &str, path: &str, key: &str, body: Value) -> Answer {
     let mut request = request(token, "POST", path, Some(body));
     request.headers_mut().insert("idempotency-key", key.parse().unwrap());
     shop.send(request).await
+}
+
+/// Approves the call of a run, which then ends.
+async fn approve(shop: &Shop, token: &str, run: &RunId, id: &str) {
+    shop.post(token, &format!("/api/v1/runs/{run}/calls/{id}/decision"), json!({ "approve": true })).await;
+    shop.end(run).await;
 }
 
 fn order(number: u32) -> Value {
@@ -84,8 +95,7 @@ async fn state_and_requests_are_read_as_of_an_event() {
     let shop = Shop::new();
     let token = shop.token(None, &Scope::ALL).await;
     let (run, id) = shop.waiting_run(&token, 7).await;
-    shop.post(&token, &format!("/api/v1/runs/{run}/calls/{id}/decision"), json!({ "approve": true })).await;
-    shop.end(&run).await;
+    approve(&shop, &token, &run, &id).await;
     let path = format!("/api/v1/runs/{run}");
 
     let early = shop.get(&token, &format!("{path}/state?at=1")).await;
@@ -103,6 +113,36 @@ async fn state_and_requests_are_read_as_of_an_event() {
     assert!(!second["curl"].as_str().unwrap().contains("sk-"));
     assert_eq!(shop.get(&token, &format!("{path}/requests/0")).await.problem(), "beyond-head");
     assert_eq!(shop.get(&token, &format!("{path}/requests/x")).await.problem(), "invalid-path");
+}
+
+#[tokio::test]
+async fn lines_of_the_requests_are_a_cassette_that_plays_the_run_again() {
+    let shop = Shop::new();
+    let token = shop.token(None, &Scope::ALL).await;
+    let (run, id) = shop.waiting_run(&token, 7).await;
+    approve(&shop, &token, &run, &id).await;
+    let path = format!("/api/v1/runs/{run}/requests");
+    let mut lines = vec![json!({ "cassette": 1 }).to_string()];
+    for row in shop.get(&token, &path).await.json()["items"].as_array().unwrap() {
+        let request = shop.get(&token, &format!("{path}/{}", row["seq"])).await.json();
+        lines.push(request["cassette"].as_str().unwrap().to_owned());
+    }
+
+    let cassette = Arc::new(Cassette::replay(&lines.join("\n")).unwrap());
+    let runner = Runner::builder().model(Arc::clone(&cassette)).store(MemoryStore::new()).build().brain(refund());
+    let played = Shop::of(runner, |runner| Options::builder().brains(runner).build());
+    let own = played.token(None, &Scope::ALL).await;
+    let (again, id) = played.waiting_run(&own, 7).await;
+    approve(&played, &own, &again, &id).await;
+
+    assert_eq!(cassette.unused(), Vec::<String>::new());
+    let last = async |shop: &Shop, token: &str, run: &RunId| {
+        let path = format!("/api/v1/runs/{run}/requests");
+        let rows = shop.get(token, &path).await.json();
+        let seq = &rows["items"][1]["seq"];
+        shop.get(token, &format!("{path}/{seq}")).await.json()["request"].clone()
+    };
+    assert_eq!(last(&played, &own, &again).await, last(&shop, &token, &run).await);
 }
 
 #[tokio::test]
@@ -141,8 +181,7 @@ async fn fork_lists_what_runs_again_and_shares_the_past() {
     let shop = Shop::new();
     let token = shop.token(None, &Scope::ALL).await;
     let (run, id) = shop.waiting_run(&token, 7).await;
-    shop.post(&token, &format!("/api/v1/runs/{run}/calls/{id}/decision"), json!({ "approve": true })).await;
-    shop.end(&run).await;
+    approve(&shop, &token, &run, &id).await;
     let path = format!("/api/v1/runs/{run}");
 
     let preview = shop.get(&token, &format!("{path}/fork?from=Chat%2F0.0")).await.json();
@@ -227,8 +266,7 @@ async fn answers_have_the_fields_that_the_document_requires() {
     let shop = Shop::new();
     let token = shop.token(None, &Scope::ALL).await;
     let (run, id) = shop.waiting_run(&token, 7).await;
-    shop.post(&token, &format!("/api/v1/runs/{run}/calls/{id}/decision"), json!({ "approve": true })).await;
-    shop.end(&run).await;
+    approve(&shop, &token, &run, &id).await;
     let (other, _) = shop.waiting_run(&token, 8).await;
     let mut document = positronic_server::openapi();
     let paths = document["paths"].take();

@@ -25,19 +25,40 @@ impl Recorder {
         scrubber: &Scrubber,
     ) {
         let asker = request.path.parent().unwrap_or_default();
-        let line = Exchange {
-            at: Some(request.path.as_str().to_owned()),
-            attempt: request.attempt,
-            request: Some(new_in(request, self.last.get(&asker))),
-            reply: outcome.as_ref().ok().map(ReplyLine::from),
-            error: outcome.as_ref().err().cloned(),
-        };
+        let line = line(request, new_in(request, self.last.get(&asker)), outcome);
         self.lines.push(encode(&line, scrubber));
         self.last.insert(asker, request.clone());
     }
 
     pub(super) fn signal(&mut self, after: &str, signal: &SignalKind, scrubber: &Scrubber) {
         self.lines.push(encode(&SignalLine { after: after.to_owned(), signal: signal.clone() }, scrubber));
+    }
+}
+
+/// Returns an exchange as a line with the whole request, which therefore means the same anywhere in a cassette.
+pub(super) fn whole(
+    request: &ModelRequest,
+    outcome: &Result<ModelResponse, ModelError>,
+    scrubber: &Scrubber,
+) -> String {
+    let whole = RequestLine {
+        system: Some(request.system.to_string()),
+        context: Some(request.context.to_vec()),
+        tools: Some(request.tools.tools().to_vec()),
+        settings: Some((*request.settings).clone()),
+        from: Some(0),
+        messages: request.messages.read().iter().map(|entry| entry.message.clone()).collect(),
+    };
+    encode(&line(request, whole, outcome), scrubber)
+}
+
+fn line(request: &ModelRequest, recorded: RequestLine, outcome: &Result<ModelResponse, ModelError>) -> Exchange {
+    Exchange {
+        at: Some(request.path.as_str().to_owned()),
+        attempt: request.attempt,
+        request: Some(recorded),
+        reply: outcome.as_ref().ok().map(ReplyLine::from),
+        error: outcome.as_ref().err().cloned(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! A cassette writer for past exchanges, such as those in the log of a run.
 
 use super::format::{self, Header};
-use super::recorder::Recorder;
+use super::recorder::{self, Recorder};
 use super::scrub::Scrubber;
 use crate::record::{ModelError, ModelRequest, ModelResponse, SignalKind};
 
@@ -32,6 +32,12 @@ impl Recording {
     /// Adds a request with its outcome.
     pub fn exchange(&mut self, request: &ModelRequest, outcome: &Result<ModelResponse, ModelError>) {
         self.recorder.exchange(request, outcome, &self.scrubber);
+    }
+
+    /// Returns an exchange as one line with its whole request, which can be added to any cassette.
+    #[must_use]
+    pub fn line(&self, request: &ModelRequest, outcome: &Result<ModelResponse, ModelError>) -> String {
+        recorder::whole(request, outcome, &self.scrubber)
     }
 
     /// Adds a signal; `after` is what it responded to, such as a call's path.
