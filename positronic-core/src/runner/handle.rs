@@ -168,6 +168,7 @@ impl<R> RunHandle<R> {
     /// Waits until the run has ended, or makes no progress without a signal.
     pub async fn settled(&self) -> Settled {
         let sent = Seq(self.sent.load(Ordering::Acquire));
+        let stopped = self.shared.stopped.subscribe();
         let mut watch = self.shared.settled.subscribe();
         let settled = |(phase, seq): &(Phase, Seq)| match phase {
             Phase::Working => false,
@@ -178,6 +179,12 @@ impl<R> RunHandle<R> {
         };
         // The handle shares the sender, so the channel stays open.
         if let Ok((Phase::Stopped(reason), _)) = watch.wait_for(settled).await.as_deref() {
+            return Settled::Stopped(reason.clone());
+        }
+        // The run's task may have read since then that another worker has ended the run.
+        if stopped.has_changed().unwrap_or_default()
+            && let Some(reason) = &*stopped.borrow()
+        {
             return Settled::Stopped(reason.clone());
         }
         Settled::of(&self.shared.state())
@@ -350,3 +357,6 @@ impl<R: DeserializeOwned> RunHandle<R> {
         serde_json::from_value(result).map_err(|error| RunError::Result { reason: error.to_string() })
     }
 }
+
+#[cfg(test)]
+mod tests;

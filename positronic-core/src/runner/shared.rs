@@ -29,6 +29,8 @@ pub(super) struct Shared {
     /// Receives the deltas of the run's answers.
     pub(super) live: Arc<LiveRun>,
     pub(super) settled: watch::Sender<(Phase, Seq)>,
+    /// The last reason for which a worker stopped. `settled` has it only until the next phase, which may follow at once.
+    pub(super) stopped: watch::Sender<Option<ResumeError>>,
     /// Notified when another writer has appended, and when the last handle is dropped.
     pub(super) bell: Arc<Notify>,
     /// The number up to which the worker itself appends, so that its own events do not wake it.
@@ -70,6 +72,7 @@ impl Shared {
         let Folded { state, prompts, summary, snapshot } = folded;
         let shared = Arc::new(Self {
             settled: watch::Sender::new((Phase::Working, state.next)),
+            stopped: watch::Sender::new(None),
             bell: Arc::new(Notify::new()),
             own: AtomicU64::new(state.next.0),
             snapshot: AtomicU64::new(snapshot.0),
@@ -117,6 +120,9 @@ impl Shared {
 
     pub(super) fn publish(&self, phase: Phase) {
         let next = self.state().next;
+        if let Phase::Stopped(reason) = &phase {
+            self.stopped.send_replace(Some(reason.clone()));
+        }
         self.settled.send_if_modified(|known| {
             let fresh = (phase, next);
             // A worker that keeps working is not a change, and would wake every waiter at each event.

@@ -42,10 +42,13 @@ pub(crate) fn counter(ledger: &Ledger) -> Brain {
 
 type Build = positronic_core::dsl::ToolBuilder;
 
+/// The time that a tool may take: longer than a test waits for anything, so that a tool that is held does not time out.
+const TIMEOUT: Duration = Duration::from_secs(600);
+
 fn job(name: &str, ledger: &Ledger, flags: impl FnOnce(Build) -> Build) -> Tool {
     let ledger = ledger.clone();
     Tool::new(name, |t| {
-        flags(t).execute(move |_: NoArgs, cx: ToolContext| {
+        flags(t).timeout(TIMEOUT).execute(move |_: NoArgs, cx: ToolContext| {
             let ledger = ledger.clone();
             async move { work(&ledger, &cx).await }
         })
@@ -77,7 +80,7 @@ pub(crate) fn dialogue(dialogue: &Dialogue, ledger: &Ledger) -> Brain {
         Tool::new(&tool.name, |t| {
             let t = t.description(&tool.description);
             let t = if repeats { t.idempotent().retries(1000) } else { t };
-            t.execute_json(tool.parameters.clone(), move |_, cx: ToolContext| {
+            t.timeout(TIMEOUT).execute_json(tool.parameters.clone(), move |_, cx: ToolContext| {
                 let ledger = ledger.clone();
                 async move { work(&ledger, &cx).await }
             })

@@ -155,7 +155,15 @@ impl Process {
 
     /// Waits for a line that contains a text, and returns what follows the text.
     pub(crate) async fn says(&self, text: &str) -> String {
-        until(&format!("process {} says `{text}`", self.id()), async || self.all(text).pop()).await
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(found) = self.all(text).pop() {
+                return found;
+            }
+            let said = || self.lines.lock().unwrap().join("\n");
+            assert!(Instant::now() < deadline, "process {} does not say `{text}`; it has said:\n{}", self.id(), said());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
     }
 
     /// Returns what follows a text in the lines that contain it.
