@@ -81,6 +81,12 @@ pub(crate) fn conditions(query: &mut Select, schema: &str, filter: &RunFilter) {
     if let Some(user) = &filter.user {
         query.push(" AND r.user_name = ").bind(owned(user));
     }
+    if let Some(tag) = &filter.tag {
+        // PostgreSQL reads no JSON with an escaped U+0000, which no tag has.
+        let document = r"replace(r.summary, '\u0000', '\u0020')::json";
+        query.push(format!(" AND EXISTS (SELECT FROM json_array_elements_text({document} -> 'tags') tag WHERE tag = "));
+        query.bind(owned(tag)).push(")");
+    }
     if let Some(conversation) = &filter.conversation {
         query.push(" AND r.conversation = ").bind(owned(conversation));
     }

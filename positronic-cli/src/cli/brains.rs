@@ -299,6 +299,9 @@ pub(crate) struct RunArgs {
     /// The user that the run belongs to
     #[arg(long, value_name = "NAME", value_parser = name)]
     pub(crate) user: Option<String>,
+    /// A tag of the run, by which `runs` can list it; repeatable
+    #[arg(long = "tag", value_name = "TAG")]
+    pub(crate) tags: Vec<String>,
     /// Store the run in memory only, so that it ends with this command
     #[arg(long, conflicts_with = "id")]
     pub(crate) memory: bool,

@@ -27,6 +27,9 @@ pub(crate) struct RunsArgs {
     /// Only runs that belong to this user
     #[arg(long, value_name = "NAME")]
     pub(crate) user: Option<String>,
+    /// Only runs with this tag
+    #[arg(long, value_name = "TAG")]
+    pub(crate) tag: Option<String>,
     /// Only runs with an event within this time, such as 2d
     #[arg(long, value_name = "AGE", value_parser = age, allow_negative_numbers = true)]
     pub(crate) since: Option<Duration>,
@@ -50,6 +53,7 @@ impl RunsArgs {
         !self.status.is_empty()
             || self.brain.is_some()
             || self.user.is_some()
+            || self.tag.is_some()
             || self.since.is_some()
             || self.before.is_some()
             || self.search.is_some()

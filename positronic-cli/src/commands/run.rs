@@ -36,7 +36,8 @@ pub(crate) async fn run(project: &Project, args: &RunArgs, ui: &mut Ui) -> Resul
     let id = args.id.as_deref().map(SignalId::new);
     // Without an id of its own, the same message counts as the same start.
     let message = message(args.message.as_ref(), &attached);
-    let start = Start { id, user: args.user.clone(), actor: actor.clone(), message, budget, ..Start::default() };
+    let (user, tags) = (args.user.clone(), args.tags.clone());
+    let start = Start { id, user, tags, actor: actor.clone(), message, budget, ..Start::default() };
     let session_options = SessionOptions {
         cassette: &models.cassette,
         plays_people: !args.ask,

@@ -67,6 +67,7 @@ async fn listed(client: &Client, args: &RunsArgs, now: Timestamp) -> Result<Vec<
         None => None,
     };
     filter.user.clone_from(&args.user);
+    filter.tag.clone_from(&args.tag);
     filter.since = args.since.map(|age| earlier(now, age));
     filter.before = args.before.map(|age| earlier(now, age));
     let Some(text) = &args.search else {

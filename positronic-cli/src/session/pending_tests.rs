@@ -20,6 +20,7 @@ fn row(run: &str, brain: &str, status: Status, why: Option<&str>, age: i64) -> R
         brain: brain.into(),
         version: 1,
         user: None,
+        tags: Vec::new(),
         conversation: None,
         after: None,
         forked_from: None,

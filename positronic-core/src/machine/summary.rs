@@ -20,6 +20,7 @@ pub fn summary(run: &RunId, state: &RunState, before: Option<&RunSummary>) -> Ru
         brain: root.map(|root| Arc::clone(&root.title)).unwrap_or_default(),
         version: root.map(|root| root.version).unwrap_or_default(),
         user: state.start.user.clone(),
+        tags: state.start.tags.clone(),
         conversation: state.start.conversation.clone(),
         after: state.start.after.clone(),
         forked_from: state.start.forked_from.clone(),

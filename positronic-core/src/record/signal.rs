@@ -84,6 +84,9 @@ pub struct Start {
     /// The user that the run belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
+    /// Words that lists of runs are filtered by: at most 16, each of 1 to 64 bytes without control characters.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
     /// The sender, and the channel.
     #[serde(skip_serializing_if = "is_default")]
     pub actor: Actor,

@@ -110,6 +110,7 @@ pub struct Conversation {
     pub(super) runner: Runner,
     pub(super) id: String,
     user: Option<String>,
+    tags: Vec<String>,
     actor: Actor,
     busy: Busy,
     pub(super) budget: Option<Budget>,
@@ -120,7 +121,8 @@ impl Runner {
     /// Returns the conversation with this id. It need not have begun.
     pub fn conversation(&self, id: impl Into<String>) -> Conversation {
         let (actor, busy) = (Actor::default(), Busy::default());
-        Conversation { runner: self.clone(), id: id.into(), user: None, actor, busy, budget: None, each: None }
+        let (runner, id) = (self.clone(), id.into());
+        Conversation { runner, id, user: None, tags: Vec::new(), actor, busy, budget: None, each: None }
     }
 }
 
@@ -129,6 +131,13 @@ impl Conversation {
     #[must_use]
     pub fn user(mut self, user: impl Into<String>) -> Self {
         self.user = Some(user.into());
+        self
+    }
+
+    /// Sets the tags of the runs that it starts.
+    #[must_use]
+    pub fn tags(mut self, tags: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.tags = tags.into_iter().map(Into::into).collect();
         self
     }
 
@@ -422,6 +431,7 @@ impl Conversation {
         let start = Start {
             id: Some(self.id_after(last).await?),
             user: self.user.clone(),
+            tags: self.tags.clone(),
             actor: self.actor.clone(),
             conversation: Some(self.id.clone()),
             after: last.map(|last| last.run.clone()),

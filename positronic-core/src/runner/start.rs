@@ -1,7 +1,7 @@
 //! Errors of a start, and the comparison of a repeated start with its run.
 //!
-//! A repeated start is the same run: the same brain with the same options, for the same user, at the same place of a
-//! conversation, with the same message, budget and overrides. The person and the channel may differ, because a retry
+//! A repeated start is the same run: the same brain with the same options, for the same user, with the same tags, at the same
+//! place of a conversation, with the same message, budget and overrides. The person and the channel may differ, because a retry
 //! may have another trace.
 
 use serde_json::Value;
@@ -41,6 +41,16 @@ pub enum StartError {
     /// The message is too large for the log.
     #[error("the message cannot be recorded: {0}")]
     Message(#[source] DocumentError),
+    /// A tag is invalid.
+    #[error("the tag {tag:?} is invalid: {reason}")]
+    Tag {
+        /// Its place among the tags, from 0.
+        index: usize,
+        /// The tag.
+        tag: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
     /// The brain names an action that the runner does not have.
     #[error(transparent)]
     Action(#[from] UnknownAction),
@@ -68,6 +78,9 @@ pub enum Difference {
     /// It has another user, or none.
     #[strum(to_string = "it has another user")]
     User,
+    /// It has other tags.
+    #[strum(to_string = "it has other tags")]
+    Tags,
     /// It belongs to another conversation, or has another place in it.
     #[strum(to_string = "it has another place in conversations")]
     Conversation,
@@ -89,6 +102,27 @@ fn listed(differs: &[Difference]) -> String {
     differs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
+/// The most tags of a run.
+const MAX_TAGS: usize = 16;
+/// The most bytes of a tag.
+const MAX_TAG_BYTES: usize = 64;
+
+/// Checks the tags of a start.
+pub(super) fn check_tags(tags: &[String]) -> Result<(), StartError> {
+    for (index, tag) in tags.iter().enumerate() {
+        let reason = match tag {
+            tag if tag.is_empty() => "it is empty",
+            tag if tag.len() > MAX_TAG_BYTES => "it has more than 64 bytes",
+            tag if tag.contains(char::is_control) => "it has a control character",
+            tag if tags.iter().take(index).any(|before| before == tag) => "it is given twice",
+            _ if index >= MAX_TAGS => "a run has at most 16 tags",
+            _ => continue,
+        };
+        return Err(StartError::Tag { index, tag: tag.clone(), reason });
+    }
+    Ok(())
+}
+
 /// The conversation's budget; the usage of previous runs follows from the place in the conversation.
 fn shared(start: &Start) -> Option<&Budget> {
     start.shared_budget.as_ref().map(|shared| &shared.budget)
@@ -108,6 +142,7 @@ pub(super) fn differences(
         (Difference::Brain, root.is_some_and(|root| *root.title == *definition.title)),
         (Difference::Options, root.is_some_and(|root| *root.options == *options)),
         (Difference::User, start.user == given.user),
+        (Difference::Tags, start.tags == given.tags),
         (Difference::Conversation, (&start.conversation, &start.after) == (&given.conversation, &given.after)),
         (Difference::Message, start.message == given.message),
         (Difference::Trigger, (&start.fired, &start.scheduled) == (&given.fired, &given.scheduled)),

@@ -24,6 +24,9 @@ pub struct RunFilter {
     /// Only runs of this user.
     #[builder(setter(into))]
     pub user: Option<String>,
+    /// Only runs with this tag. No store has an index of tags, so a list reads rows until it is full.
+    #[builder(setter(into))]
+    pub tag: Option<String>,
     /// Only runs of this conversation.
     #[builder(setter(into))]
     pub conversation: Option<String>,
@@ -75,6 +78,7 @@ impl RunFilter {
             && (self.status.is_empty() || self.status.contains(&row.status))
             && self.brain.as_ref().is_none_or(|brain| *row.brain == **brain)
             && (self.user.is_none() || row.user == self.user)
+            && self.tag.as_ref().is_none_or(|tag| row.tags.contains(tag))
             && (self.conversation.is_none() || row.conversation == self.conversation)
             && (!self.conversations || row.converses())
             && self.since.is_none_or(|since| row.at >= since)

@@ -323,6 +323,7 @@ async fn start_with_a_known_id_and_other_inputs_names_the_difference() {
         (1, Start { overrides: Overrides { system, model: None }, ..start() }, vec![Difference::Overrides]),
         (2, Start { message: None, ..start() }, vec![Difference::Options, Difference::Message]),
         (1, Start { user: Some("ann".to_owned()), ..start() }, vec![Difference::User]),
+        (1, Start { tags: vec!["urgent".to_owned()], ..start() }, vec![Difference::Tags]),
         (1, Start { conversation: Some("c".to_owned()), ..start() }, vec![Difference::Conversation]),
     ];
     for (options, start, expected) in starts {

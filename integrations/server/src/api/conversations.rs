@@ -172,7 +172,7 @@ async fn send(call: Call) -> Result<Response, Problem> {
     app.may_start(call.caller()?, &brain)?;
     let key = Key::of(&call)?;
     let message = UserMessage::new(text).files(app.stored_files(files).await?);
-    let said = say(&call, &key, id, Said { definition, options, user, message }).await?;
+    let said = say(&call, &key, id, Said { definition, options, user, tags: Vec::new(), message }).await?;
     answer(&call, &said, &key).await
 }
 
@@ -181,6 +181,7 @@ pub(super) struct Said {
     pub(super) definition: Arc<BrainDefinition>,
     pub(super) options: Option<Value>,
     pub(super) user: Option<String>,
+    pub(super) tags: Vec<String>,
     pub(super) message: UserMessage,
 }
 
@@ -194,7 +195,7 @@ pub(super) struct SaidIn {
 
 /// Sends a message to a conversation, once under its key.
 pub(super) async fn say(call: &Call, key: &Key, id: &str, said: Said) -> Result<SaidIn, Problem> {
-    let (app, caller, Said { definition, options, user, message }) = (&call.app, call.caller()?, said);
+    let (app, caller, Said { definition, options, user, tags, message }) = (&call.app, call.caller()?, said);
     let message_id = key.id(&format!("message\n{id}"));
     let rows = app.client.conversation(id).await?;
     if rows.first().is_some_and(|last| !caller.sees(last)) {
@@ -211,7 +212,7 @@ pub(super) async fn say(call: &Call, key: &Key, id: &str, said: Said) -> Result<
     };
     let options = options.unwrap_or_else(|| app.options.brains.default_options(&definition));
     let before = rows.first().map(|last| (last.run.clone(), last.next));
-    let conversation = conversation(&app.starter(&definition.title).await?, id, user).actor(call.actor()?);
+    let conversation = conversation(&app.starter(&definition.title).await?, id, user).tags(tags).actor(call.actor()?);
     let run: RunHandle<Value> =
         conversation.send_definition(definition, options, message.id(message_id)).await.map_err(of_conversation)?;
     let from = before.filter(|(last, _)| last == run.id()).map_or(Seq(0), |(_, next)| next);

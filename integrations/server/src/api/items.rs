@@ -43,6 +43,9 @@ pub(crate) struct RunRow {
     pub(crate) version: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) user: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    pub(crate) tags: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) conversation: Option<String>,
     /// The previous run of its conversation.
@@ -128,6 +131,7 @@ impl App {
             brain: row.brain.to_string(),
             version: row.version,
             user: row.user.clone(),
+            tags: row.tags.clone(),
             conversation: row.conversation.clone(),
             previous: row.after.as_ref().map(ToString::to_string),
             forked_from: row.forked_from.as_ref().map(|(run, seq)| Origin { run: run.to_string(), seq: seq.0 }),

@@ -42,6 +42,8 @@ struct RunsQuery {
     brain: Option<String>,
     /// Only runs of this user.
     user: Option<String>,
+    /// Only runs with this tag.
+    tag: Option<String>,
     /// Only runs of this conversation.
     conversation: Option<String>,
     /// Only runs whose last event was appended at or after this time.
@@ -68,6 +70,8 @@ struct CountsQuery {
     brain: Option<String>,
     /// Only runs of this user.
     user: Option<String>,
+    /// Only runs with this tag.
+    tag: Option<String>,
     /// Only runs of this conversation.
     conversation: Option<String>,
     /// Only runs whose last event was appended at or after this time.
@@ -117,6 +121,7 @@ struct Wanted<'q> {
     status: Vec<Status>,
     brain: Option<&'q String>,
     user: Option<&'q str>,
+    tag: Option<&'q String>,
     conversation: Option<&'q String>,
     since: Option<Time>,
     before: Option<Time>,
@@ -126,7 +131,7 @@ struct Wanted<'q> {
 
 async fn list(call: Call) -> Result<Response, Problem> {
     let query: RunsQuery = call.query()?;
-    let RunsQuery { status, brain, user, conversation, since, before, needs, q, cursor, limit } = &query;
+    let RunsQuery { status, brain, user, tag, conversation, since, before, needs, q, cursor, limit } = &query;
     let (since, before, needs) = (*since, *before, *needs);
     let user = user_of(call.caller()?, user.as_deref())?;
     let status = statuses(status.as_deref())?;
@@ -134,6 +139,7 @@ async fn list(call: Call) -> Result<Response, Problem> {
         status,
         brain: brain.as_ref(),
         user,
+        tag: tag.as_ref(),
         conversation: conversation.as_ref(),
         since,
         before,
@@ -153,11 +159,12 @@ async fn list(call: Call) -> Result<Response, Problem> {
 
 async fn counts(call: Call) -> Result<Response, Problem> {
     let query: CountsQuery = call.query()?;
-    let CountsQuery { status, brain, user, conversation, since, before, needs, q } = &query;
+    let CountsQuery { status, brain, user, tag, conversation, since, before, needs, q } = &query;
     let user = user_of(call.caller()?, user.as_deref())?;
     let (since, before, needs, q) = (*since, *before, *needs, q.as_ref());
-    let (brain, conversation, status) = (brain.as_ref(), conversation.as_ref(), statuses(status.as_deref())?);
-    let wanted = Wanted { status, brain, user, conversation, since, before, needs, q };
+    let (brain, tag, conversation) = (brain.as_ref(), tag.as_ref(), conversation.as_ref());
+    let status = statuses(status.as_deref())?;
+    let wanted = Wanted { status, brain, user, tag, conversation, since, before, needs, q };
     let Matching { rows, capped } = matching(&call.app, &wanted, None, MAX_COUNTED + 1).await?;
     let count = |status| rows.iter().take(MAX_COUNTED).filter(|row| row.status == status).count();
     json(&Counts {
@@ -218,6 +225,7 @@ async fn matching(app: &App, wanted: &Wanted<'_>, after: Option<RunCursor>, most
     let mut filter = RunFilter::builder().status(wanted.status.clone()).person(wanted.needs.is_some()).build();
     filter.brain = wanted.brain.cloned();
     filter.user = wanted.user.map(str::to_owned);
+    filter.tag = wanted.tag.cloned();
     filter.conversation = wanted.conversation.cloned();
     (filter.since, filter.before) = (wanted.since.map(|time| time.0), wanted.before.map(|time| time.0));
     filter.after = after;

@@ -45,6 +45,9 @@ struct NewRun {
     /// The user that the run belongs to: that of the caller by default.
     #[serde(default)]
     user: Option<String>,
+    /// Words that lists of runs are filtered by: at most 16, each of 1 to 64 bytes without control characters.
+    #[serde(default)]
+    tags: Vec<String>,
     /// The conversation that the run continues. An `Idempotency-Key` then needs a `message`, since it is the id of the message.
     #[serde(default)]
     conversation: Option<String>,
@@ -64,7 +67,13 @@ async fn start(call: Call) -> Result<Response, Problem> {
     let (actor, key) = (call.actor()?, Key::of(&call)?);
     if let (Some(id), Some(text)) = (&body.conversation, &body.message) {
         let message = UserMessage::new(text);
-        let said = say(&call, &key, id, Said { definition, options: Some(options), user: body.user, message }).await?;
+        let said = say(
+            &call,
+            &key,
+            id,
+            Said { definition, options: Some(options), user: body.user, tags: body.tags, message },
+        )
+        .await?;
         let mut response = answer(app, &said.run).await?;
         key.mark(&mut response, said.is_replay);
         return Ok(response);
@@ -74,7 +83,7 @@ async fn start(call: Call) -> Result<Response, Problem> {
             let detail = "an `Idempotency-Key` identifies the message of a conversation, and the body has none";
             return Err(Problem::new(ProblemType::Unprocessable).detail(detail));
         }
-        let conversation = conversation(&runner, id, user).actor(actor);
+        let conversation = conversation(&runner, id, user).tags(body.tags).actor(actor);
         let run = conversation.start_definition(definition, options).await.map_err(of_conversation)?;
         return answer(app, run.id()).await;
     }
@@ -86,7 +95,7 @@ async fn start(call: Call) -> Result<Response, Problem> {
         Err(error) => return Err(error.into()),
     };
     let id = Some(SignalId::new(run.as_str()));
-    let start = Start { id, user, actor, message, ..Start::default() };
+    let start = Start { id, user, tags: body.tags, actor, message, ..Start::default() };
     runner.start_definition(definition, options, start).await.map_err(of_start)?;
     let mut response = answer(app, &run).await?;
     key.mark(&mut response, is_known);
@@ -130,6 +139,10 @@ pub(super) fn of_start(error: StartError) -> Problem {
         StartError::Options { reason, .. } => {
             let errors = vec![FieldError::new("/options", &reason)];
             Problem::new(ProblemType::OptionsInvalid).detail(reason).errors(errors)
+        }
+        StartError::Tag { index, .. } => {
+            let errors = vec![FieldError::new(format!("/tags/{index}"), error.to_string())];
+            Problem::new(ProblemType::Unprocessable).detail(error).errors(errors)
         }
         StartError::Started { .. } => Problem::new(ProblemType::KeyReused).detail(error),
         StartError::Store(error) => error.into(),

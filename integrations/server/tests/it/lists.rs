@@ -162,3 +162,35 @@ async fn search_of_a_user_reads_only_its_runs() {
         assert_eq!(ids, [run.as_str()], "{query}");
     }
 }
+
+#[tokio::test]
+async fn runs_are_listed_and_counted_by_their_tags() {
+    let shop = Shop::new();
+    let (ann, ben) =
+        (shop.token(Some("ann"), &[Scope::Read, Scope::Run]).await, shop.token(Some("ben"), &[Scope::Read]).await);
+    let start = async |tags: Value| {
+        let order = json!({ "brain": "Refund", "options": { "number": 7 }, "tags": tags });
+        shop.post(&ann, "/api/v1/runs", order).await
+    };
+    let plain = start(json!([])).await.json();
+    let urgent = start(json!(["urgent", "eu"])).await.json();
+
+    let listed = shop.get(&ann, "/api/v1/runs?tag=urgent").await.json();
+    let ids: Vec<_> = listed["items"].as_array().unwrap().iter().map(|item| &item["id"]).collect();
+    assert_eq!(ids, [&urgent["id"]]);
+    assert_eq!((&listed["items"][0]["tags"], &plain["tags"]), (&json!(["urgent", "eu"]), &Value::Null));
+    let counts = shop.get(&ann, "/api/v1/runs/counts?tag=eu").await.json();
+    let sum: u64 = ["running", "waiting"].iter().map(|status| counts[*status].as_u64().unwrap()).sum();
+    assert_eq!(sum, 1, "{counts}");
+    assert_eq!(shop.get(&ann, "/api/v1/runs?tag=urg").await.json()["items"], json!([]));
+    assert_eq!(shop.get(&ben, "/api/v1/runs?tag=urgent").await.json()["items"], json!([]));
+
+    let long = "x".repeat(65);
+    for tags in [json!(["eu", ""]), json!(["eu", "eu"]), json!(["eu", "a\u{7}"]), json!(["eu", long])] {
+        let refused = start(tags).await;
+        assert_eq!(refused.problem(), "unprocessable");
+        assert_eq!(refused.json()["errors"][0]["pointer"], "/tags/1", "{refused:?}");
+    }
+    let many: Vec<_> = (0..17).map(|number| number.to_string()).collect();
+    assert_eq!(start(json!(many)).await.json()["errors"][0]["pointer"], "/tags/16");
+}

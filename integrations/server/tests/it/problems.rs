@@ -42,7 +42,7 @@ async fn refusals_before_the_handler_are_problem_documents() {
 async fn invalid_places_of_a_body_are_json_pointers() {
     let shop = Shop::new();
     let token = shop.token(None, &[Scope::Run]).await;
-    let body = json!({ "brain": 7, "tags": ["urgent"] });
+    let body = json!({ "brain": 7, "labels": ["urgent"] });
 
     let answer = shop.post(&token, "/api/v1/runs", body).await;
 
@@ -50,7 +50,7 @@ async fn invalid_places_of_a_body_are_json_pointers() {
     let document = answer.json();
     let errors: Vec<_> = document["errors"].as_array().unwrap().iter().map(|error| &error["pointer"]).collect();
     assert!(errors.contains(&&json!("/brain")), "{document}");
-    assert!(document.to_string().contains("tags"), "{document}");
+    assert!(document.to_string().contains("labels"), "{document}");
 }
 
 #[tokio::test]

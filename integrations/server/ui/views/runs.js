@@ -10,8 +10,8 @@ import { bulkDialog, isOpen } from '../parts/bulk.js';
 
 const { a, button, div, input, label, nav, p, span } = tags;
 
-const FIELDS = ['status', 'brain', 'user', 'conversation', 'needs', 'since', 'before', 'q'];
-const FINDS = { q: ['Find', 'text or id'], brain: ['Brain', 'any'], user: ['User', 'any'] };
+const FIELDS = ['status', 'brain', 'user', 'tag', 'conversation', 'needs', 'since', 'before', 'q'];
+const FINDS = { q: ['Find', 'text or id'], brain: ['Brain', 'any'], user: ['User', 'any'], tag: ['Tag', 'any'] };
 const PRESETS = { All: {}, 'In flight': { status: 'running,waiting,paused' }, 'Waiting for a person': { needs: 'decision' },
   'Failed today': { status: 'failed', since: 'today' } };
 const address = (filter) => `/runs${query(filter)}`;
@@ -112,7 +112,7 @@ export function runsView(route) {
       class: isSelected && 'selected', onclick: ({ target }) => !target.closest('a, input') && go(at('runs', run.id)) },
     cell('pick', input({ type: 'checkbox', tabindex: '-1', 'aria-label': `Choose ${run.brain} ${shortId(run.id)}`, checked: picked.has(run.id), onchange: () => toggle(run) })),
     cell('status', status(run.status)),
-    cell('brain', a({ href: runUrl(run.id), tabindex: '-1' }, run.brain), run.forked_from && span.tag('fork')),
+    cell('brain', a({ href: runUrl(run.id), tabindex: '-1' }, run.brain), run.forked_from && span.tag('fork'), run.tags?.map((tag) => span.tag({ key: tag }, tag))),
     cell('why', run.pending > 0 && span.count({ title: 'pending' }, run.pending), span({ title: run.why }, run.status === 'failed' ? run.why : run.last ?? run.why)),
     cell('user', run.user), cell('id', span.mono({ title: run.id }, shortId(run.id))), cell('tokens', tokens(run.usage)),
     cell('took', duration((isOpen(run) ? Date.now() : millis(run.updated)) - millis(run.started))), cell('when', span({ title: date(run.started) }, ago(run.started))));

@@ -18,6 +18,22 @@ fn empty_list_of_runs_is_reported() {
 }
 
 #[test]
+fn runs_are_listed_by_their_tags() {
+    let desk = Desk::new();
+    let run = |replies: Vec<Reply>, id: &str, tags: &[&str]| {
+        let start = ["run", "help desk", "-o", "customer=ada", "--id", id];
+        desk.call(&scripted(replies), &[&start, tags].concat())
+    };
+    run(vec![refund(70)], "ticket-1", &[]);
+    run(vec![refund(70)], "ticket-2", &["--tag", "urgent", "--tag", "eu"]);
+
+    let listed = desk.json(&["runs", "--tag", "eu"]);
+    assert_eq!((&listed["run"], &listed["tags"]), (&json!("ticket-2"), &json!(["urgent", "eu"])));
+    let refused = run(Vec::new(), "ticket-3", &["--tag", ""]);
+    assert!(refused.err.contains("the tag \"\" is invalid: it is empty"), "{}", refused.err);
+}
+
+#[test]
 fn list_notes_its_truncation_only_when_rows_are_left_out() {
     let desk = Desk::new();
     begun(&desk, "ticket-1");

@@ -116,6 +116,10 @@ fn select_columns(columns: &str, filter: &RunFilter) -> Select {
     if let Some(user) = &filter.user {
         select.and("user = ?", [user.clone().into()]);
     }
+    if let Some(tag) = &filter.tag {
+        let has_tag = "EXISTS (SELECT 1 FROM json_each(summary, '$.tags') WHERE value = ?)";
+        select.and(has_tag, [tag.clone().into()]);
+    }
     if let Some(conversation) = &filter.conversation {
         select.and("conversation = ?", [conversation.clone().into()]);
     }

@@ -63,10 +63,11 @@ pub async fn summary_follows_the_appends<S: EventStore>(open: impl Fn() -> S) {
     sample = sample.says("two").row(|row| {
         row.brain = "Other".into();
         row.user = Some("ann".to_owned());
+        row.tags = vec!["urgent".to_owned(), "a \"b\" 'c' 木".to_owned()];
         row.conversation = Some("thread".to_owned());
         row.forked_from = Some((RunId::from("run-0"), Seq(7)));
         row.status = Status::Waiting;
-        row.why = Some("for Ann".to_owned());
+        row.why = Some("for\0Ann".to_owned());
         row.started = Timestamp(5);
         row.wake = Some(Timestamp(9));
         row.usage = Usage { input: 1, output: 2, cached: 3, cache_write: 5, cache_write_1h: 6, reasoning: 4 };
@@ -77,6 +78,8 @@ pub async fn summary_follows_the_appends<S: EventStore>(open: impl Fn() -> S) {
     for filter in [
         RunFilter::builder().brain("Other").build(),
         RunFilter::builder().user("ann").build(),
+        RunFilter::builder().tag("urgent").build(),
+        RunFilter::builder().tag("a \"b\" 'c' 木").build(),
         RunFilter::builder().status(vec![Status::Waiting]).build(),
         RunFilter::builder().due(Timestamp(9)).build(),
     ] {

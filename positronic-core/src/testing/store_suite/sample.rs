@@ -42,6 +42,7 @@ impl Sample {
             brain: "Sample".into(),
             version: 1,
             user: None,
+            tags: Vec::new(),
             conversation: None,
             after: None,
             forked_from: None,
