@@ -140,8 +140,9 @@ async fn list(call: &Call, query: &EventsQuery, selection: &Selection, first: Se
     let end = query.before.map_or(row.next, Seq).min(row.next);
     let (mut lines, mut next) = (Vec::new(), None);
     let mut range = match (query.order, place) {
-        (Order::Asc, place) => (place.unwrap_or(first), end),
-        (Order::Desc, place) => (first, place.unwrap_or(end)),
+        (Order::Asc, place) => (place.map_or(first, |place| place.max(first)), end),
+        // A cursor that a client has made up may name a place beyond the log.
+        (Order::Desc, place) => (first, place.map_or(end, |place| place.min(end))),
     };
     while range.0 < range.1 && next.is_none() {
         let chunk = chunk(&call.app.client, &row.run, &mut range, query.order).await?;

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use positronic_server::Scope;
 use serde_json::{Value, json};
 
@@ -40,6 +42,23 @@ async fn pages_of_runs_have_each_run_once() {
     let pending = pages(&shop, &token, "/api/v1/pending?limit=2").await;
     assert_eq!(pending.len(), 5);
     assert!(pending.is_sorted_by(|one, other| one["since"].as_str() <= other["since"].as_str()));
+}
+
+#[tokio::test]
+async fn cursor_beyond_the_log_does_not_keep_the_server_busy() {
+    let shop = Shop::new();
+    let token = shop.token(None, &[Scope::Read, Scope::Run]).await;
+    let (run, _) = shop.waiting_run(&token, 1).await;
+    let path = format!("/api/v1/runs/{run}/events?order=desc&limit=1");
+    let page = shop.get(&token, &path).await.json();
+    let mut content: Value =
+        serde_json::from_slice(&URL_SAFE_NO_PAD.decode(page["next"].as_str().unwrap()).unwrap()).unwrap();
+    content["key"] = u64::MAX.into();
+
+    let forged = URL_SAFE_NO_PAD.encode(content.to_string());
+    let forged = shop.get(&token, &format!("{path}&cursor={forged}")).await;
+
+    assert_eq!(forged.json()["items"], page["items"]);
 }
 
 #[tokio::test]
