@@ -25,6 +25,11 @@ fn redact(names: &[String], value: &mut Value) {
     match value {
         Value::Object(fields) => {
             let is_schema = fields.get("type").is_some_and(|kind| kind == "object");
+            if is_change_of(names, fields)
+                && let Some(value) = fields.get_mut("value")
+            {
+                *value = REDACTED.into();
+            }
             for (name, value) in fields {
                 match value {
                     // A JSON schema only declares the fields.
@@ -45,6 +50,13 @@ fn redact(names: &[String], value: &mut Value) {
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
+}
+
+/// Returns whether an operation of a JSON Patch (RFC 6902) sets one of the fields, or a part of it: its path has the name.
+fn is_change_of(names: &[String], fields: &serde_json::Map<String, Value>) -> bool {
+    let text = |name: &str| fields.get(name).and_then(Value::as_str);
+    let (Some("add" | "replace" | "test"), Some(path)) = (text("op"), text("path")) else { return false };
+    path.split('/').any(|part| names.contains(&part.replace("~1", "/").replace("~0", "~")))
 }
 
 fn redact_field(names: &[String], name: &str, value: &mut Value) {
@@ -175,6 +187,22 @@ mod tests {
         let mut value = schema.clone();
         redact(&mut value);
         assert_eq!(value, schema);
+    }
+
+    #[test]
+    fn changes_of_a_redacted_field_are_redacted() {
+        let redact = redact_fields(["iban", "a/b"]);
+        let patch = |first: &str, second: &str| {
+            json!([
+                { "op": "add", "path": "/to/iban", "value": first },
+                { "op": "replace", "path": "/a~1b/0", "value": second },
+                { "op": "replace", "path": "/to/ibans", "value": "plain" },
+                { "op": "remove", "path": "/to/iban" },
+            ])
+        };
+        let mut value = json!({ "changes": patch("DE02", "DE03") });
+        redact(&mut value);
+        assert_eq!(value, json!({ "changes": patch(REDACTED, REDACTED) }));
     }
 
     #[test]

@@ -89,6 +89,47 @@ async fn no_route_and_no_stream_shows_a_secret() {
 }
 
 #[tokio::test]
+async fn changes_of_a_state_do_not_show_a_secret() {
+    #[derive(Debug, Clone, Default, serde::Serialize, Deserialize, JsonSchema)]
+    struct Account {
+        name: String,
+        note: String,
+        iban: String,
+    }
+    let long = "Long enough that the log has the change and not the whole state.";
+    let brain = brain("Refund")
+        .step("Begin", async |_| Ok(Account { name: "Ann".to_owned(), note: long.to_owned(), iban: String::new() }))
+        .step("Find", async |cx| Ok(Account { iban: SECRET.to_owned(), ..cx.state.clone() }));
+    let shop = Shop::with(ScriptedModel::new([]), brain, |runner| {
+        Options::builder().brains(runner).redact(redact_fields(["iban"])).build()
+    });
+    let token = shop.token(None, &Scope::ALL).await;
+    let start = async || {
+        let run = shop.post(&token, "/api/v1/runs", json!({ "brain": "Refund" })).await.json();
+        let run = positronic_core::record::RunId::new(run["id"].as_str().unwrap_or_else(|| panic!("{run}")));
+        shop.end(&run).await;
+        run
+    };
+    let (run, other) = (start().await, start().await);
+    let base = format!("/api/v1/runs/{run}");
+    let log = shop.client.events(&run, positronic_core::record::Seq(0)).await.unwrap();
+
+    let mut answers = vec![
+        shop.get(&token, &format!("{base}/events")).await.text,
+        shop.get(&token, &format!("{base}/timeline")).await.text,
+        shop.get(&token, &format!("/api/v1/diff?a={run}&b={other}")).await.text,
+    ];
+    for seq in 0..log.len() {
+        answers.push(shop.get(&token, &format!("{base}/state?at={seq}&since=0")).await.text);
+        answers.push(shop.get(&token, &format!("{base}/state?at={seq}")).await.text);
+    }
+
+    let log: String = log.iter().map(|event| event.to_json().unwrap()).collect();
+    assert!(log.contains("/iban") && log.contains(SECRET), "{log}");
+    assert!(answers.iter().all(|text| !text.contains(SECRET)), "{answers:?}");
+}
+
+#[tokio::test]
 async fn search_does_not_find_a_secret() {
     let shop = shop();
     let token = shop.token(None, &Scope::ALL).await;
