@@ -124,6 +124,12 @@ pub(crate) fn errors_of(validator: &jsonschema::Validator, value: &Value) -> Vec
     errors.map(|error| FieldError::new(cut(error.instance_path().as_str()), cut(&error.to_string()))).collect()
 }
 
+/// Lists the places of a value with secrets that do not match a schema, without quoting the value.
+pub(crate) fn masked_errors_of(validator: &jsonschema::Validator, value: &Value) -> Vec<FieldError> {
+    let errors = validator.iter_errors(value).take(MAX_ERRORS);
+    errors.map(|error| FieldError::new(cut(error.instance_path().as_str()), cut(&error.masked().to_string()))).collect()
+}
+
 /// Cuts what quotes a value of the body: the answer to a large body stays small.
 fn cut(text: &str) -> String {
     match text.char_indices().nth(MAX_ERROR) {

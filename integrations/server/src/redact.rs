@@ -115,38 +115,43 @@ pub(crate) fn redacted_text(redact: &Redact, text: &str) -> String {
 }
 
 /// Puts the secrets back into arguments that a person has edited: each place that is as the person has seen it keeps the
-/// original value.
-pub(crate) fn restored(redact: &Redact, original: &Value, edited: Value) -> Value {
+/// original value. Returns `None` if it is not clear which secret a place of a list stands for.
+pub(crate) fn restored(redact: &Redact, original: &Value, edited: Value) -> Option<Value> {
     let mut seen = serde_json::json!({ "arguments": original });
     redact(&mut seen);
     let seen = seen.get_mut("arguments").map(Value::take).unwrap_or_default();
     restore(original, &seen, edited)
 }
 
-fn restore(original: &Value, seen: &Value, edited: Value) -> Value {
+fn restore(original: &Value, seen: &Value, edited: Value) -> Option<Value> {
     if edited == *seen {
-        return original.clone();
+        return Some(original.clone());
     }
     match (original, seen, edited) {
         (Value::Object(original), Value::Object(seen), Value::Object(edited)) => {
             let fields = edited.into_iter().map(|(name, edited)| {
                 let value = match (original.get(&name), seen.get(&name)) {
-                    (Some(original), Some(seen)) => restore(original, seen, edited),
+                    (Some(original), Some(seen)) => restore(original, seen, edited)?,
                     _ => edited,
                 };
-                (name, value)
+                Some((name, value))
             });
             fields.collect()
         }
-        (Value::Array(original), Value::Array(seen), Value::Array(edited)) if original.len() == edited.len() => {
-            original
-                .iter()
-                .zip(seen)
-                .zip(edited)
-                .map(|((original, seen), edited)| restore(original, seen, edited))
-                .collect()
+        (Value::Array(original), Value::Array(seen), Value::Array(edited)) => {
+            let hides = |value: &Value| value.to_string().contains(REDACTED);
+            let moved = seen.iter().zip(&edited).filter(|(seen, edited)| seen != edited && hides(edited)).count();
+            // The items may have changed places.
+            let is_ambiguous = moved > 1 || (original.len() != edited.len() && edited.iter().any(hides));
+            let items = original.iter().zip(seen).zip(edited.iter().cloned());
+            let items = items.map(|((original, seen), edited)| restore(original, seen, edited));
+            match original.len() == edited.len() {
+                _ if is_ambiguous => None,
+                true => items.collect(),
+                false => Some(Value::Array(edited)),
+            }
         }
-        (_, _, edited) => edited,
+        (_, _, edited) => Some(edited),
     }
 }
 
@@ -164,10 +169,27 @@ mod tests {
         let edited = json!({ "amount": 50, "to": [{ "iban": REDACTED, "name": "Ann" }] });
         assert_eq!(
             restored(&redact, &original, edited),
-            json!({ "amount": 50, "to": [{ "iban": "DE02", "name": "Ann" }] })
+            Some(json!({ "amount": 50, "to": [{ "iban": "DE02", "name": "Ann" }] }))
         );
         let new = json!({ "amount": 100, "to": [{ "iban": "DE99", "name": "Ann" }] });
-        assert_eq!(restored(&redact, &original, new.clone()), new);
+        assert_eq!(restored(&redact, &original, new.clone()), Some(new));
+    }
+
+    #[test]
+    fn list_whose_items_have_moved_is_not_restored() {
+        let redact: Redact = Arc::new(redact_fields(["iban"]));
+        let item = |name: &str, iban: &str, amount: u32| json!({ "name": name, "iban": iban, "amount": amount });
+        let original = json!([item("Ann", "DE02", 1), item("Ben", "DE03", 2)]);
+        let restored = |edited: Value| restored(&redact, &original, edited);
+
+        let (ann, ben) = (item("Ann", REDACTED, 1), item("Ben", REDACTED, 2));
+        assert_eq!(restored(json!([ben, ann])), None);
+        assert_eq!(restored(json!([ben])), None);
+        assert_eq!(restored(json!([ann, ben, item("Cas", REDACTED, 3)])), None);
+        let more = restored(json!([ann, item("Ben", REDACTED, 5)]));
+        assert_eq!(more, Some(json!([item("Ann", "DE02", 1), item("Ben", "DE03", 5)])));
+        let new = json!([item("Cas", "DE04", 3)]);
+        assert_eq!(restored(new.clone()), Some(new));
     }
 
     #[test]

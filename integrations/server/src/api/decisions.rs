@@ -1,6 +1,7 @@
 //! Decisions of people: on one pending item, or on several.
 
 use axum::response::Response;
+use positronic_core::machine::pending as open_items;
 use positronic_core::record::{
     Amounts, EventKind, Path, Pending, PendingKind, RunId, RunSummary, Seq, Signal, SignalId, SignalKind, WaitSpec,
 };
@@ -15,10 +16,10 @@ use super::items::List;
 use super::pending_items::{arguments_schema, question_id};
 use super::questions::DecisionItem;
 use super::signals::has_same_content;
-use crate::app::{App, errors_of};
+use crate::app::{App, errors_of, masked_errors_of};
 use crate::auth::{Question, Scope};
 use crate::problem::{FieldError, Problem, ProblemType};
-use crate::redact::restored;
+use crate::redact::{REDACTED, restored};
 use crate::routes::{Call, Route, json};
 
 /// The most decisions of one request.
@@ -223,14 +224,33 @@ async fn decide(
     app.may_decide(call.caller()?, &Question::of(run, &state, pending))?;
     let mut decision = decision;
     if let Some(redact) = &app.options.redact {
-        decision.arguments = decision.arguments.map(|edited| restored(redact, &pending.arguments, edited));
+        decision.arguments = match decision.arguments {
+            Some(edited) => Some(restored(redact, &pending.arguments, edited).ok_or_else(ambiguous)?),
+            None => None,
+        };
     }
     let kind = signal_kind(pending, decision)?;
+    // The answer of a webhook goes to any call that waits for it.
+    if let SignalKind::Webhook { name, identifier, .. } = &kind {
+        for other in open_items(&state) {
+            let takes = |wait: &WaitSpec| (&wait.webhook, &wait.identifier) == (name, identifier);
+            if other.kind.waits().iter().any(takes) {
+                app.may_decide(call.caller()?, &Question::of(run, &state, &other))?;
+            }
+        }
+    }
     let signal = Signal { id: signal_id, actor: call.actor()?, kind };
     match app.client.send(run, std::slice::from_ref(&signal)).await {
         Ok(seqs) => Ok((decided(app, run, seqs.first().copied().unwrap_or_default()).await?, false)),
         Err(error) => Err(refused(app, run, id, pending, &signal.kind, error).await),
     }
+}
+
+fn ambiguous() -> Problem {
+    Problem::new(ProblemType::Unprocessable).detail(format!(
+        "a list in the edited arguments has items with `{REDACTED}`, and it is no longer clear which hidden values they stand for; \
+         edit one of its items at a time, or enter the values"
+    ))
 }
 
 async fn decided(app: &App, run: &RunId, seq: Seq) -> Result<Decided, Problem> {
@@ -317,6 +337,11 @@ async fn refused(
         }
         ProblemType::ArgumentsInvalid => {
             let errors = invalid_places(app, run, pending, kind).await;
+            // The engine's sentence may quote a secret.
+            let problem = match app.options.redact {
+                Some(_) => Problem::new(ProblemType::ArgumentsInvalid),
+                None => problem,
+            };
             if errors.is_empty() { problem } else { problem.errors(errors) }
         }
         _ => problem,
@@ -340,5 +365,6 @@ async fn invalid_places(app: &App, run: &RunId, pending: &Pending, kind: &Signal
         _ => return Vec::new(),
     };
     let validator = schema.and_then(|schema| jsonschema::validator_for(&schema).ok());
-    validator.map_or_else(Vec::new, |validator| errors_of(&validator, value))
+    let list = if app.options.redact.is_some() { masked_errors_of } else { errors_of };
+    validator.map_or_else(Vec::new, |validator| list(&validator, value))
 }

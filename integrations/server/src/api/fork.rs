@@ -245,7 +245,9 @@ async fn may_decide(call: &Call, row: &RunSummary, at: Seq, fork: &Fork) -> Resu
     let (app, caller) = (&call.app, call.caller()?);
     let at = app.client.fork_event(&row.run, at).await?;
     let state = app.states.at(&row.run, at).await?;
-    let given = pending(&state).into_iter().filter(|pending| fork.results.contains_key(&pending.call));
+    // A result of a call ends what waits within it.
+    let is_given = |pending: &Pending| fork.results.keys().any(|path| pending.call.is_within(path));
+    let given = pending(&state).into_iter().filter(is_given);
     for pending in given {
         may_decide_item(app, caller, row, &state, &pending)?;
     }

@@ -5,7 +5,6 @@ use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
 use positronic_core::record::sha256;
 
-use crate::auth::Caller;
 use crate::problem::{Problem, ProblemType};
 use crate::routes::Call;
 
@@ -18,21 +17,24 @@ const MAX_KEY: usize = 255;
 pub(super) struct Key {
     key: String,
     is_given: bool,
+    /// Whose key it is.
     subject: String,
+    user: Option<String>,
 }
 
 impl Key {
     /// Returns the key of a request, or a new one.
     pub(super) fn of(call: &Call) -> Result<Self, Problem> {
-        let subject = subject(call.caller()?);
+        let caller = call.caller()?;
+        let (subject, user) = (caller.subject().to_owned(), caller.user_id().map(str::to_owned));
         let Some(header) = call.parts.headers.get(KEY) else {
             let key = crate::auth::secret().map_err(|error| Problem::new(ProblemType::Internal).detail(error))?;
-            return Ok(Self { key, is_given: false, subject });
+            return Ok(Self { key, is_given: false, subject, user });
         };
         // The draft's form is a quoted string.
         let key = header.to_str().unwrap_or_default().trim().trim_matches('"').to_owned();
         if (1..=MAX_KEY).contains(&key.len()) {
-            return Ok(Self { key, is_given: true, subject });
+            return Ok(Self { key, is_given: true, subject, user });
         }
         Err(Problem::new(ProblemType::InvalidBody)
             .detail(format!("`Idempotency-Key`: expected 1 to {MAX_KEY} characters")))
@@ -47,7 +49,8 @@ impl Key {
     /// caller says nothing about those of others.
     pub(super) fn id(&self, place: &str) -> String {
         let mut bytes = [0_u8; 16];
-        let hash = sha256(format!("{}\n{place}\n{}", self.subject, self.key).as_bytes());
+        let parts = serde_json::json!([self.subject, self.user, place, self.key]);
+        let hash = sha256(parts.to_string().as_bytes());
         for (byte, digits) in bytes.iter_mut().zip(hash.as_bytes().chunks_exact(2)) {
             let digits = std::str::from_utf8(digits).unwrap_or_default();
             *byte = u8::from_str_radix(digits, 16).unwrap_or_default();
@@ -64,9 +67,4 @@ impl Key {
             response.headers_mut().insert(HeaderName::from_static(REPLAYED), HeaderValue::from_static("true"));
         }
     }
-}
-
-/// Returns whose keys are the same.
-fn subject(caller: &Caller) -> String {
-    format!("{}\n{}", caller.subject(), caller.user_id().unwrap_or_default())
 }

@@ -257,7 +257,9 @@ async fn pause(call: Call) -> Result<Response, Problem> {
 }
 
 async fn resume(call: Call) -> Result<Response, Problem> {
-    let resumed = call.app.client.schedules().resume(call.param("schedule")?).await;
+    let record = known(&call).await?;
+    call.app.may_start(call.caller()?, &record.schedule.brain)?;
+    let resumed = call.app.client.schedules().resume(&record.id).await;
     with_etag(resumed.map_err(problem)?, StatusCode::OK)
 }
 

@@ -17,7 +17,7 @@ pub(crate) fn allowed_host(options: &Options, request: &Request) -> Result<(), P
     }
     let authority = request.uri().authority().map(axum::http::uri::Authority::as_str);
     let host = header.or(authority).map(name_of).unwrap_or_default();
-    let public = options.public_url.as_ref().and_then(|url| url.host_str());
+    let public = options.public_url.as_ref().and_then(|url| url.host_str()).map(name_of);
     let mut known = options.hosts.iter().map(String::as_str).chain(public);
     if is_loopback(host) || known.any(|known| known.eq_ignore_ascii_case(host)) {
         Ok(())
@@ -41,6 +41,14 @@ fn is_loopback(host: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn public_url_may_have_an_ipv6_address() {
+        let options = Options::builder().public_url("http://[2001:db8::1]:4747".parse().unwrap()).build();
+        let request = Request::builder().header(HOST, "[2001:db8::1]:4747").body(axum::body::Body::empty()).unwrap();
+
+        assert!(allowed_host(&options, &request).is_ok());
+    }
 
     #[test]
     fn only_loopback_names_and_configured_hosts_are_allowed() {

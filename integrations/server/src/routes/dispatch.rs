@@ -60,12 +60,12 @@ async fn checked(
             }
         },
     };
+    let remaining = if route.unlimited { None } else { app.limits.request(caller.as_ref(), address)? };
     if let (Access::Scopes(scopes), Some(caller)) = (route.access, &caller)
         && !scopes.iter().any(|scope| caller.may(*scope))
     {
         return Err(Problem::new(ProblemType::ScopeMissing).field("required", scopes));
     }
-    let remaining = if route.unlimited { None } else { app.limits.request(caller.as_ref(), address)? };
     let run = match (route.ownership, &caller) {
         (Ownership::Run, Some(caller)) => Some(find_run(&app, caller, &params).await?),
         (Ownership::Run, None) | (Ownership::None, _) => None,

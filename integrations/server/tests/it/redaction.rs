@@ -37,6 +37,24 @@ fn shop() -> Shop {
 }
 
 #[tokio::test]
+async fn errors_of_edited_arguments_quote_no_value() {
+    let shop = shop();
+    let token = shop.token(None, &Scope::ALL).await;
+    let run = shop.post(&token, "/api/v1/runs", json!({ "brain": "Refund" })).await.json();
+    let run = positronic_core::record::RunId::new(run["id"].as_str().unwrap());
+    let id = shop.question(&token, &run).await;
+    let edited = json!({ "iban": REDACTED, "amount": "much" });
+
+    let decision = json!({ "approve": true, "arguments": edited });
+    let refused = shop.post(&token, &format!("/api/v1/runs/{run}/calls/{id}/decision"), decision).await;
+
+    assert_eq!(refused.problem(), "arguments-invalid");
+    let errors = refused.json()["errors"].clone();
+    assert_eq!(errors, json!([{ "pointer": "/amount", "detail": "value is not of type \"integer\"" }]));
+    assert!(!refused.text.contains(SECRET) && !refused.text.contains("much"), "{refused:?}");
+}
+
+#[tokio::test]
 async fn no_route_and_no_stream_shows_a_secret() {
     let shop = shop();
     let token = shop.token(None, &Scope::ALL).await;
