@@ -9,6 +9,7 @@ use positronic_core::record::Timestamp;
 use positronic_core::runner::Client;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
+use tokio::sync::Semaphore;
 
 use crate::auth::{Authenticate, Caller, Limits, Question, StoredCallers};
 use crate::folds::Folds;
@@ -22,6 +23,10 @@ use crate::states::States;
 const MAX_ERRORS: usize = 20;
 /// From how many bytes on a body is not decoded where it would block other requests.
 pub(crate) const LARGE: usize = 64 << 10;
+/// From how many bytes on few bodies are in memory at once: those with files.
+pub(crate) const WITH_FILES: usize = 1 << 20;
+/// How many of them.
+const MAX_WITH_FILES: usize = 8;
 /// The most characters of the text of an error.
 const MAX_ERROR: usize = 500;
 
@@ -33,6 +38,8 @@ pub(crate) struct App {
     /// The browser sessions, if the router has its own authentication.
     pub(crate) callers: Option<Arc<StoredCallers>>,
     pub(crate) limits: Limits,
+    /// The bodies with files that may be in memory.
+    pub(crate) with_files: Arc<Semaphore>,
     pub(crate) bodies: Bodies,
     pub(crate) folds: Folds,
     pub(crate) states: States,
@@ -50,7 +57,8 @@ impl App {
         };
         let folds = Folds::new(client.clone(), options.prices.clone());
         let (limits, states, bodies) = (Limits::new(&options), States::new(client.clone()), Bodies::of(&table()));
-        Self { client, authenticate, callers, limits, bodies, folds, states, forks: Forks::default(), options }
+        let (forks, with_files) = (Forks::default(), Arc::new(Semaphore::new(MAX_WITH_FILES)));
+        Self { client, authenticate, callers, limits, with_files, bodies, folds, states, forks, options }
     }
 
     /// Returns the writer of a request's problem documents.

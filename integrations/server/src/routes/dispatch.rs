@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::accept::negotiated;
 use super::{Access, Body, Call, Ownership, Route};
-use crate::app::{App, LARGE, off_the_executor};
+use crate::app::{App, LARGE, WITH_FILES, off_the_executor};
 use crate::auth::{Caller, client_address, same_site};
 use crate::problem::{Problem, ProblemType};
 
@@ -70,7 +70,10 @@ async fn checked(
         (Ownership::Run, Some(caller)) => Some(find_run(&app, caller, &params).await?),
         (Ownership::Run, None) | (Ownership::None, _) => None,
     };
-    let (body, value) = read(&app, route, &parts, body).await?;
+    // Until the answer is made: requests with files wait for each other, so that their bodies cannot fill the memory.
+    let most = max_bytes(&app, route, &parts)?;
+    let _turn = if most > WITH_FILES { Arc::clone(&app.with_files).acquire_owned().await.ok() } else { None };
+    let (body, value) = read(&app, route, &parts, body, most).await?;
     let limits = Arc::clone(&app);
     let reporter = app.reporter(&parts);
     let call = Call { app, parts, params, body, value, accepted, reporter, caller, run };
@@ -117,15 +120,27 @@ fn accepted(route: &Route, parts: &Parts) -> Result<Option<&'static str>, Proble
     Ok(wanted)
 }
 
-/// Reads the body, and decodes its JSON.
+/// Returns how many bytes the body of a request has at most: what it says itself, or what the route allows.
+fn max_bytes(app: &App, route: &Route, parts: &Parts) -> Result<usize, Problem> {
+    let most = match route.body {
+        Body::None => return Ok(0),
+        Body::Json(_) | Body::Raw => route.max_body_bytes.unwrap_or(app.options.max_body_bytes),
+    };
+    let announced = parts.headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
+    match announced {
+        Some(announced) if announced > most => Err(Problem::new(ProblemType::TooLarge).field("max_bytes", most)),
+        announced => Ok(announced.unwrap_or(most)),
+    }
+}
+
+/// Reads the body, of at most so many bytes, and decodes its JSON.
 async fn read(
     app: &Arc<App>,
     route: &Arc<Route>,
     parts: &Parts,
     body: axum::body::Body,
+    most: usize,
 ) -> Result<(Bytes, Value), Problem> {
-    let most = route.max_body_bytes.unwrap_or(app.options.max_body_bytes);
-    let too_large = || Problem::new(ProblemType::TooLarge).field("max_bytes", most);
     let is_json = match route.body {
         Body::None => return Ok((Bytes::new(), Value::Null)),
         Body::Json(_) => true,
@@ -134,11 +149,8 @@ async fn read(
     if is_json && !has_json(parts) {
         return Err(ProblemType::UnsupportedMediaType.into());
     }
-    let announced = parts.headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
-    if announced.is_some_and(|announced| announced > most) {
-        return Err(too_large());
-    }
-    let bytes = to_bytes(body, most).await.map_err(|_| too_large())?;
+    let too_large = |_| Problem::new(ProblemType::TooLarge).field("max_bytes", most);
+    let bytes = to_bytes(body, most).await.map_err(too_large)?;
     if !is_json {
         return Ok((bytes, Value::Null));
     }
