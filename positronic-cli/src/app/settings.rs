@@ -41,6 +41,7 @@ pub(crate) struct Settings {
     /// Path of the price table.
     pub(crate) prices: Option<PathBuf>,
     /// Path of the list of inbound webhooks.
+    #[cfg(feature = "serve")]
     pub(crate) webhooks: Option<PathBuf>,
     /// Path of the table of what models read.
     pub(crate) capabilities: Option<PathBuf>,
@@ -98,6 +99,7 @@ impl Settings {
             store: path("POSITRONIC_STORE").map(PathBuf::from),
             cargo_package: variable("CARGO").and_then(|_| variable("CARGO_PKG_NAME")),
             prices: path("POSITRONIC_PRICES").map(PathBuf::from),
+            #[cfg(feature = "serve")]
             webhooks: path("POSITRONIC_WEBHOOKS").map(PathBuf::from),
             capabilities: path("POSITRONIC_CAPABILITIES").map(PathBuf::from),
             action_format: variable("POSITRONIC_ACTION_FORMAT"),
