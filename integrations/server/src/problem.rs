@@ -54,6 +54,7 @@ macro_rules! problem_types {
 problem_types! {
     InvalidQuery "invalid-query" 400 "The query is invalid." "A parameter of the URL's query is unknown, appears twice or has an invalid value. The API does not ignore unknown parameters, because a misspelt filter would silently match more.";
     InvalidPath "invalid-path" 400 "A part of the path is invalid." "A part of the URL's path cannot be decoded, such as a number of an event with letters in it.";
+    InvalidHeader "invalid-header" 400 "A header is invalid." "`detail` names the header and says which values it accepts.";
     BadCursor "bad-cursor" 400 "The cursor does not belong to this list." "A cursor continues the list that returned it, with the same filter. Begin again without a cursor.";
     InvalidJson "invalid-json" 400 "The body is not valid JSON." "The body cannot be parsed as JSON.";
     Unauthenticated "unauthenticated" 401 "Authentication is required." "Send a token in the header `Authorization: Bearer …`, or log the browser in with the URL that `serve` prints. `token create` creates a token.";
@@ -61,7 +62,7 @@ problem_types! {
     ScopeMissing "scope-missing" 403 "The caller lacks a scope." "The token or the session does not have the scope that this route needs. `required` lists the scopes of which one is enough.";
     ReadOnly "read-only" 403 "The server is read-only." "This server only shows runs.";
     NotAllowed "not-allowed" 403 "The caller may not do this." "The caller has the scope, but not the right for this object.";
-    NotAnApprover "not-an-approver" 403 "The caller is not one who decides about this." "The caller may decide in general, but the policy of this server gives this decision to other people; `detail` tells why.";
+    NotAnApprover "not-an-approver" 403 "The caller may not decide this item." "The caller has the scope, but a rule of this server excludes the caller; `detail` says which.";
     CrossSite "cross-site" 403 "The request comes from another site." "A browser may send requests that change something only from the page of this server itself.";
     NotFound "not-found" 404 "There is no such resource." "The URL has no resource, or the caller may not see it.";
     UnknownRun "unknown-run" 404 "There is no such run." "The store has no run with this id, or it belongs to another user.";
@@ -130,7 +131,7 @@ impl Problem {
         Self { kind, detail: None, errors: Vec::new(), fields: Map::new(), retry_after: None }
     }
 
-    /// Says what is wrong with this request.
+    /// Sets `detail`: what is wrong with this request.
     #[must_use]
     pub fn detail(mut self, detail: impl std::fmt::Display) -> Self {
         self.detail = Some(detail.to_string());
@@ -152,7 +153,7 @@ impl Problem {
         self
     }
 
-    /// Says after how many seconds a retry may succeed.
+    /// Sets `Retry-After`, in seconds.
     #[must_use]
     pub const fn retry_after(mut self, seconds: u64) -> Self {
         self.retry_after = Some(seconds);

@@ -36,7 +36,7 @@ pub(crate) fn last_seen(call: &Call, after: Option<u64>) -> Result<Option<Seq>, 
     let number = header.to_str().ok().and_then(|text| text.parse().ok());
     number
         .map(|number| Some(Seq(number)))
-        .ok_or_else(|| Problem::new(ProblemType::InvalidQuery).detail("`Last-Event-ID` is not the number of an event"))
+        .ok_or_else(|| Problem::new(ProblemType::InvalidHeader).detail("`Last-Event-ID` is not the number of an event"))
 }
 
 /// A server-sent event.

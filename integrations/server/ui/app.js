@@ -18,7 +18,7 @@ const { a, b, button, div, header, img, kbd, main, nav, span } = tags;
 
 const VIEWS = { runs: runsView, run: runView, inbox: inboxView, diff: diffView, brains: brainsView, schedules: schedulesView, webhooks: webhooksView };
 const NAV = { runs: 'Runs', inbox: 'Inbox', brains: 'Brains', schedules: 'Schedules', webhooks: 'Webhooks' };
-const LINK = { lost: 'reconnecting…', out: 'signed out: open the link of the server again' };
+const LINK = { lost: 'reconnecting…', out: 'signed out: open a new link of `positronic serve`' };
 const ICON = new URL('./icon.svg', import.meta.url).pathname;
 
 const app = { pending: null, link: 'idle', trouble: null, view: null, name: '' };

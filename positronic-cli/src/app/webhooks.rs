@@ -134,7 +134,7 @@ mod tests {
                 "scheme = \"slack\"\nsecrets = [\"SHORT\"]",
                 "one of its secrets is invalid: a signing secret has at least 16",
             ),
-            ("scheme = \"standard\"\nsecrets = [\"SLACK\"]", "a webhook secret begins with `whsec_`"),
+            ("scheme = \"standard\"\nsecrets = [\"SLACK\"]", "a webhook secret must begin with `whsec_`"),
             ("scheme = \"unsigned\"\nsecrets = [\"SLACK\"]", "an unsigned webhook has no secrets"),
             ("scheme = \"unsigned\"\nidentifier = \"order\"", "invalid identifier `order`"),
             ("scheme = \"stripe\"", "unknown variant `stripe`"),

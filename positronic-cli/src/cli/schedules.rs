@@ -31,11 +31,11 @@ pub(crate) enum ScheduleCommand {
     Add(Box<ScheduleAddArgs>),
     /// List schedules, or what happened at the times of one
     List(ScheduleListArgs),
-    /// Pause a schedule; its runs go on
+    /// Pause a schedule; runs that have started continue
     Pause(SchedulePauseArgs),
-    /// Lift the pause of a schedule; what was missed during the pause does not start
+    /// Resume a schedule; times missed during the pause start no runs
     Resume(ScheduleIdArgs),
-    /// Remove a schedule; its runs go on
+    /// Remove a schedule; runs that have started continue
     Remove(ScheduleIdArgs),
     /// Show the next times of a schedule, or of given times
     Preview(SchedulePreviewArgs),

@@ -22,7 +22,9 @@ pub(crate) async fn schedule(project: Option<&Project>, args: &ScheduleArgs, ui:
     match &args.what {
         ScheduleCommand::Add(args) => match project {
             Some(project) => add(project, args, ui).await,
-            None => Err(Failure::usage("only a project's own binary knows its brains and their options")),
+            None => Err(Failure::usage(
+                "cannot add a schedule: this binary has no brains; run `cargo run -- schedule add` in the project",
+            )),
         },
         ScheduleCommand::List(args) => list(args, ui).await,
         ScheduleCommand::Pause(args) => pause(args, ui).await,

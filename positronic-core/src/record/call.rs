@@ -17,7 +17,7 @@ use super::skip::{is_default, is_true};
 #[serde(transparent)]
 pub struct ToolId(Arc<str>);
 
-/// The reason why a text is not a tool id.
+/// Error from parsing a tool id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a valid tool name: use 1 to 64 letters, digits, `_`, `-` and `.`")]
 pub struct ToolIdError(String);

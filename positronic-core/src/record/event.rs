@@ -66,7 +66,7 @@ impl NewEvent {
     }
 }
 
-/// The reason why a text is not an event.
+/// Error from parsing an [`Event`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EventError {

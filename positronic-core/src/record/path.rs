@@ -29,7 +29,7 @@ pub enum Segment<'a> {
     Call(u32, u32),
 }
 
-/// The reason why a text is not a path.
+/// Error from parsing a [`Path`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a valid path: {reason}")]
 pub struct PathError {

@@ -32,7 +32,7 @@ const NANOS: u64 = 1_000_000_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Money(u64);
 
-/// The reason why a text is not an amount of money.
+/// Error from parsing an amount of money.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a valid amount of money: use a non-negative number such as 1.25 with at most 9 decimal places")]
 pub struct MoneyError(String);

@@ -400,7 +400,7 @@ impl<F> Server<F> {
         if let (Some(tick), Some(_)) = (&timer.scheduled, none.refusal)
             && let Err(error) = self.client.schedules().note_broken(tick, &none.message).await
         {
-            tracing::warn!(%error, "a broken schedule is not noted");
+            tracing::warn!(%error, "cannot mark the schedule as broken");
         }
         #[cfg(not(feature = "schedules"))]
         let _ = (timer, none);

@@ -100,7 +100,7 @@ impl fmt::Display for TickReason {
         match self {
             Self::Running { run: Some(run) } => write!(f, "the run {run} has not ended"),
             Self::Running { run: None } => f.write_str("an earlier tick has not started its run yet"),
-            Self::BufferFull => f.write_str("as many ticks wait as may"),
+            Self::BufferFull => f.write_str("the queue is full"),
             Self::Replaced { by } => write!(f, "replaced by the tick of {by}"),
             Self::Late { error: None } => f.write_str("no server was running in time"),
             Self::Late { error: Some(error) } => write!(f, "its run could not be started in time: {error}"),

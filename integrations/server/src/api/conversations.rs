@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::attachments::{MAX_FILES_BODY, NewFile};
 use super::events::{EVENTS, Update, updates};
 use super::idempotency::Key;
-use super::items::RunItem;
+use super::items::{PageQuery, RunItem};
 use super::runs::page;
 use super::start::{conversation, of_conversation, user_for};
 use crate::app::App;
@@ -30,7 +30,7 @@ const MAX_READ: usize = 2000;
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("/api/v1/conversations", "List conversations, the one whose last run started last first", list)
-            .query::<ConversationsQuery>()
+            .query::<PageQuery>()
             .returns::<ConversationList>(200)
             .problems(&[ProblemType::BadCursor]),
         Route::get("/api/v1/conversations/{conversation}", "Read a conversation, with its runs", read)
@@ -64,16 +64,6 @@ struct ConversationItem {
     /// The number of its runs.
     runs: usize,
     last: RunItem,
-}
-
-/// Which conversations to list.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-struct ConversationsQuery {
-    /// Continues a list.
-    cursor: Option<String>,
-    /// The number of items: 1 to 500, 50 by default.
-    limit: Option<usize>,
 }
 
 /// A page of conversations.
@@ -114,7 +104,7 @@ struct NewMessage {
 }
 
 async fn list(call: Call) -> Result<Response, Problem> {
-    let ConversationsQuery { cursor, limit } = call.query()?;
+    let PageQuery { cursor, limit } = call.query()?;
     let (app, caller, limit) = (&call.app, call.caller()?, page(limit)?);
     let (store, wanted) = (app.client.store(), ("conversations", caller.only_user()));
     let mut filter = RunFilter::builder().conversations(true).limit(CHUNK).build();

@@ -158,7 +158,7 @@ async fn one(call: Call) -> Result<Response, Problem> {
 async fn many(call: Call) -> Result<Response, Problem> {
     let decisions: Vec<ListedDecision> = call.json()?;
     if decisions.len() > MAX_DECISIONS {
-        let detail = format!("{} decisions: at most {MAX_DECISIONS} are possible", decisions.len());
+        let detail = format!("the request has {} decisions; at most {MAX_DECISIONS} are allowed", decisions.len());
         return Err(Problem::new(ProblemType::InvalidBody).detail(detail));
     }
     let key = Key::of(&call)?;
@@ -316,7 +316,7 @@ fn signal_kind(pending: &Pending, decision: NewDecision) -> Result<SignalKind, P
             None => misfit("the call waits for one of several answers; name it with `wait`, its index in `waits`"),
         },
         (PendingKind::Approval { .. }, ..) => misfit("the call waits for an approval: approve or reject it"),
-        (PendingKind::Budget(_), ..) => misfit("more of a limit is asked for: grant it or reject"),
+        (PendingKind::Budget(_), ..) => misfit("the item asks for a higher limit: send `grant` or `reject`"),
         (PendingKind::Answer { .. }, ..) => misfit("the call waits for an answer: reply to it"),
     }
 }

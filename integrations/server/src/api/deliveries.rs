@@ -3,10 +3,10 @@
 use axum::http::StatusCode;
 use axum::response::Response;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 
-use super::items::List;
+use super::items::{List, PageQuery};
 use super::runs::page;
 use super::webhooks::records;
 use crate::auth::Scope;
@@ -20,7 +20,7 @@ pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("/api/v1/webhooks/{webhook}/deliveries", "List deliveries, the latest event first", list)
             .scopes(&[Scope::Operate])
-            .query::<DeliveriesQuery>()
+            .query::<PageQuery>()
             .returns::<List<DeliveryItem>>(200)
             .problems(&[ProblemType::UnknownWebhook, ProblemType::BadCursor]),
         Route::post("/api/v1/webhooks/{webhook}/deliveries/{delivery}/send", "Send a delivery again", send)
@@ -28,16 +28,6 @@ pub(super) fn routes() -> Vec<Route> {
             .returns::<DeliveryItem>(202)
             .problems(&[ProblemType::UnknownWebhook]),
     ]
-}
-
-/// Which deliveries to list.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-struct DeliveriesQuery {
-    /// Continues a list.
-    cursor: Option<String>,
-    /// The number of items: 1 to 500, 50 by default.
-    limit: Option<usize>,
 }
 
 /// A notice for an outgoing webhook.
@@ -90,7 +80,7 @@ struct AttemptItem {
 }
 
 async fn list(call: Call) -> Result<Response, Problem> {
-    let DeliveriesQuery { cursor, limit } = call.query()?;
+    let PageQuery { cursor, limit } = call.query()?;
     let (webhook, limit) = (call.param("webhook")?, page(limit)?);
     let records = records(&call);
     records.endpoint(webhook).await?.ok_or(ProblemType::UnknownWebhook)?;

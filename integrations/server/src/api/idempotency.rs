@@ -1,5 +1,5 @@
-//! `Idempotency-Key`: the client's own id of a request. It is the id of the signal or of the new run, so it is in the log and
-//! not in a cache.
+//! `Idempotency-Key`: the client's own id of a request. The id of the signal or of the new run is derived from it, so it is
+//! in the log and not in a cache.
 
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
@@ -36,7 +36,7 @@ impl Key {
         if (1..=MAX_KEY).contains(&key.len()) {
             return Ok(Self { key, is_given: true, subject, user });
         }
-        Err(Problem::new(ProblemType::InvalidBody)
+        Err(Problem::new(ProblemType::InvalidHeader)
             .detail(format!("`Idempotency-Key`: expected 1 to {MAX_KEY} characters")))
     }
 

@@ -3,11 +3,21 @@
 use positronic_core::record::{RunSummary, Seq, Status};
 use positronic_core::store::StoreError;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::app::App;
 use crate::time::Time;
+
+/// Which page of a list to read.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct PageQuery {
+    /// Continues a list.
+    pub(crate) cursor: Option<String>,
+    /// The number of items: 1 to 500, 50 by default.
+    pub(crate) limit: Option<usize>,
+}
 
 /// A page of a list.
 #[derive(Debug, Serialize, JsonSchema)]

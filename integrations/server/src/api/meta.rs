@@ -8,11 +8,11 @@ use crate::routes::{Access, Call, Route};
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
-        Route::get("/healthz", "Tell that the server is alive", alive)
+        Route::get("/healthz", "Check that the server is alive", alive)
             .access(Access::Public)
             .unlimited()
             .returns_text(200, "text/plain"),
-        Route::get("/readyz", "Tell whether the store can be read", ready)
+        Route::get("/readyz", "Check whether the store can be read", ready)
             .access(Access::Public)
             .unlimited()
             .returns_text(200, "text/plain")

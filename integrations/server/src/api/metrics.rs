@@ -4,6 +4,7 @@ use axum::http::HeaderValue;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
 
+use crate::auth::Scope;
 use crate::problem::{Problem, ProblemType};
 use crate::routes::{Call, Route};
 
@@ -21,7 +22,9 @@ pub(super) fn routes() -> Vec<Route> {
 /// The numbers are of the runs of all users, so a caller that sees only one user's does not get them.
 async fn read(call: Call) -> Result<Response, Problem> {
     if call.caller()?.only_user().is_some() {
-        return Err(Problem::new(ProblemType::ScopeMissing).detail("the metrics count the runs of all users"));
+        return Err(Problem::new(ProblemType::ScopeMissing)
+            .field("required", [Scope::Operate])
+            .detail("the metrics count the runs of all users"));
     }
     let text = call.app.options.metrics.clone().ok_or_else(|| Problem::new(ProblemType::NotFound))?;
     let mut response = text().await.into_response();

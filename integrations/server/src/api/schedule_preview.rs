@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::items::List;
+use super::runs::page;
 use super::schedule_body::ScheduleBody;
-use super::schedules::{MOST, invalid, known, problem};
+use super::schedules::{invalid, known, problem};
 use crate::auth::Scope;
 use crate::problem::{Problem, ProblemType};
 use crate::routes::{Call, Route, json};
@@ -54,7 +55,7 @@ struct PreviewQuery {
 
 async fn preview(call: Call) -> Result<Response, Problem> {
     let (record, query) = (known(&call).await?, call.query::<PreviewQuery>()?);
-    let count = query.limit.unwrap_or(10).min(MOST);
+    let count = page(Some(query.limit.unwrap_or(10)))?;
     let times = call.app.client.schedules().preview(&record.id, count).await.map_err(problem)?;
     previewed(times)
 }
@@ -62,7 +63,7 @@ async fn preview(call: Call) -> Result<Response, Problem> {
 async fn preview_of(call: Call) -> Result<Response, Problem> {
     let (body, query) = (call.json::<ScheduleBody>()?, call.query::<PreviewQuery>()?);
     let when = body.schedule(Value::default)?.when;
-    let count = query.limit.unwrap_or(10).min(MOST);
+    let count = page(Some(query.limit.unwrap_or(10)))?;
     previewed(positronic_core::schedule::preview(&when, call.app.now(), count).map_err(|error| invalid(&error))?)
 }
 

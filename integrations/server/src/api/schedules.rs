@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::idempotency::Key;
-use super::items::List;
+use super::items::{List, PageQuery};
 use super::runs::page;
 use super::schedule_body::{OverlapName, ScheduleBody};
 use super::trigger_key::reserved;
@@ -21,15 +21,13 @@ use crate::routes::{Call, Route, created, json};
 use crate::time::Time;
 
 const PATH: &str = "/api/v1/schedules/{schedule}";
-/// The most ticks on a page, and of times in a preview.
-pub(super) const MOST: usize = 500;
 
 pub(super) fn routes() -> Vec<Route> {
     use ProblemType as P;
     let admin = |route: Route| route.scopes(&[Scope::Admin]);
     vec![
         Route::get("/api/v1/schedules", "List the schedules", list)
-            .query::<TicksQuery>()
+            .query::<PageQuery>()
             .returns::<List<ScheduleItem>>(200)
             .problems(&[P::BadCursor]),
         Route::get(PATH, "Read a schedule", read).returns::<ScheduleItem>(200).problems(&[P::UnknownSchedule]),
@@ -45,14 +43,18 @@ pub(super) fn routes() -> Vec<Route> {
                 P::UnknownBrain,
                 P::OptionsInvalid,
             ]),
-        admin(Route::new(Method::DELETE, PATH, "Remove a schedule; its runs go on", remove))
+        admin(Route::new(Method::DELETE, PATH, "Remove a schedule; runs that have started continue", remove))
             .returns_nothing(204)
             .problems(&[P::UnknownSchedule, P::PreconditionFailed]),
-        admin(Route::post("/api/v1/schedules/{schedule}/pause", "Pause a schedule; its runs go on", pause))
-            .takes::<PauseBody>()
-            .returns::<ScheduleItem>(200)
-            .problems(&[P::UnknownSchedule]),
-        admin(Route::post("/api/v1/schedules/{schedule}/resume", "Lift the pause of a schedule", resume))
+        admin(Route::post(
+            "/api/v1/schedules/{schedule}/pause",
+            "Pause a schedule; runs that have started continue",
+            pause,
+        ))
+        .takes::<PauseBody>()
+        .returns::<ScheduleItem>(200)
+        .problems(&[P::UnknownSchedule]),
+        admin(Route::post("/api/v1/schedules/{schedule}/resume", "Resume a schedule", resume))
             .returns::<ScheduleItem>(200)
             .problems(&[P::UnknownSchedule]),
         admin(Route::post("/api/v1/schedules/{schedule}/trigger", "Start a run of a schedule now", trigger))
@@ -65,7 +67,7 @@ pub(super) fn routes() -> Vec<Route> {
             .returns::<List<TickItem>>(202)
             .problems(&[P::UnknownSchedule, P::Unprocessable]),
         Route::get("/api/v1/schedules/{schedule}/ticks", "List what happened at the times of a schedule", ticks)
-            .query::<TicksQuery>()
+            .query::<PageQuery>()
             .returns::<List<TickItem>>(200)
             .problems(&[P::UnknownSchedule, P::BadCursor]),
     ]
@@ -164,18 +166,8 @@ struct BackfillBody {
     overlap: Option<OverlapName>,
 }
 
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct TicksQuery {
-    #[serde(default)]
-    cursor: Option<String>,
-    /// The largest number of ticks: 50 by default.
-    #[serde(default)]
-    limit: Option<usize>,
-}
-
 async fn list(call: Call) -> Result<Response, Problem> {
-    let TicksQuery { cursor, limit } = call.query()?;
+    let PageQuery { cursor, limit } = call.query()?;
     let (caller, limit) = (call.caller()?, page(limit)?);
     let filter = ("schedules", caller.only_user());
     let after = cursor.map(|text| cursor::decode::<String>(&text, &filter)).transpose()?;
@@ -291,8 +283,8 @@ fn accepted(value: &impl Serialize) -> Result<Response, Problem> {
 }
 
 async fn ticks(call: Call) -> Result<Response, Problem> {
-    let (record, query) = (known(&call).await?, call.query::<TicksQuery>()?);
-    let limit = query.limit.unwrap_or(50).clamp(1, MOST);
+    let (record, query) = (known(&call).await?, call.query::<PageQuery>()?);
+    let limit = page(query.limit)?;
     let filter = ("ticks", &record.id);
     let before = query.cursor.map(|text| cursor::decode::<(Timestamp, TickCause)>(&text, &filter)).transpose()?;
     let ticks = call.app.client.schedules().ticks(&record.id, before, limit).await.map_err(problem)?;
@@ -304,8 +296,7 @@ async fn ticks(call: Call) -> Result<Response, Problem> {
 fn with_etag(record: ScheduleRecord, status: StatusCode) -> Result<Response, Problem> {
     let (id, etag) = (record.id.clone(), format!("\"{}\"", record.version));
     let item = item(record);
-    let mut response =
-        if status == StatusCode::CREATED { created(&format!("schedules/{id}"), &item)? } else { json(&item)? };
+    let mut response = if status == StatusCode::CREATED { created(&id, &item)? } else { json(&item)? };
     if let Ok(etag) = HeaderValue::try_from(etag) {
         response.headers_mut().insert(ETAG, etag);
     }

@@ -80,7 +80,7 @@ async fn start(call: Call) -> Result<Response, Problem> {
     }
     if let Some(id) = &body.conversation {
         if key.is_given() {
-            let detail = "an `Idempotency-Key` identifies the message of a conversation, and the body has none";
+            let detail = "with `conversation`, an `Idempotency-Key` needs a `message`: add one, or omit the header";
             return Err(Problem::new(ProblemType::Unprocessable).detail(detail));
         }
         let conversation = conversation(&runner, id, user).tags(body.tags).actor(actor);

@@ -50,7 +50,9 @@ impl StoredCallers {
     ) -> Result<(Caller, String), Problem> {
         let token = Token::authenticated(&self.client, token).await?;
         let token = token.filter(|token| !token.caller().has_expired(now));
-        let token = token.ok_or_else(|| Problem::new(ProblemType::Unauthenticated).detail("the token is unknown"))?;
+        let token = token.ok_or_else(|| {
+            Problem::new(ProblemType::Unauthenticated).detail("the token is unknown, revoked or expired")
+        })?;
         self.store(parts, LoggedIn::Token { id: token.id }, now).await
     }
 

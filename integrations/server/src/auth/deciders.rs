@@ -79,18 +79,18 @@ enum Who {
     NotTheStarter,
 }
 
-/// The reason why a text is not a rule.
+/// Error from parsing a [`DeciderRule`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected `not-the-starter` or names, separated by commas; `TOOL=` in front limits it to the calls of a tool")]
 pub struct InvalidDeciderRule;
 
 impl DeciderRule {
-    /// Only these people: the users for whom callers act, or the subjects of callers without a user.
+    /// Creates a rule that allows only these people: the users for whom callers act, or the subjects of callers without a user.
     pub fn listed(names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self { tool: None, who: Who::Listed(names.into_iter().map(Into::into).collect()) }
     }
 
-    /// Neither the subject that has started the run nor its user.
+    /// Creates a rule that excludes the subject that has started the run, and its user.
     #[must_use]
     pub const fn not_the_starter() -> Self {
         Self { tool: None, who: Who::NotTheStarter }
@@ -108,7 +108,10 @@ impl DeciderRule {
         }
         match &self.who {
             Who::Listed(names) if names.iter().any(|name| name == caller.person()) => Ok(()),
-            Who::Listed(_) => Err("other people decide about this".to_owned()),
+            Who::Listed(_) => {
+                let (name, tool) = (caller.person(), &question.pending.tool);
+                Err(format!("the rules of this server do not list `{name}` for `{tool}`"))
+            }
             Who::NotTheStarter => {
                 let own = [Some(caller.subject()), caller.user_id()];
                 let is_own = |of: Option<&str>| of.is_some() && own.contains(&of);

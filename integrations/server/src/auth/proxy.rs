@@ -14,7 +14,7 @@ pub struct IpRange {
     bits: u8,
 }
 
-/// The reason why a text is not a range of IP addresses.
+/// Error from parsing an [`IpRange`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected an IP address or a range such as 10.0.0.0/8")]
 pub struct InvalidIpRange;

@@ -64,7 +64,7 @@ test('nothing of the arguments is folded when a person approves', async () => {
   await asked.getByRole('button', { name: /item/ }).click();
   await asked.waitFor({ state: 'detached' });
   const folded = item(page, 'n149');
-  await folded.getByRole('button', { name: 'Show 1 folded first' }).click();
+  await folded.getByRole('button', { name: 'Show 1 folded part first' }).click();
   await asked.waitFor();
   assert.equal((await decided('deep')).length, 0);
   await asked.getByRole('button', { name: 'Approve' }).click();

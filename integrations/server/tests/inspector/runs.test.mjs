@@ -69,8 +69,8 @@ test('a fork with changed options is compared by its requests', async () => {
   await page.getByRole('link', { name: 'compare' }).waitFor();
   await page.locator('.row.call').first().waitFor();
   await page.getByRole('link', { name: 'compare' }).click();
-  await page.getByRole('heading', { name: 'Where they part' }).waitFor();
-  const parts = await page.locator('.panel', { hasText: 'Where they part' }).innerText();
+  await page.getByRole('heading', { name: 'First difference' }).waitFor();
+  const parts = await page.locator('.panel', { hasText: 'First difference' }).innerText();
   assert.match(parts, /A, event \d+ \S+ · B, event \d+/);
   await accessible(page, 'the comparison with requests');
   page.check();

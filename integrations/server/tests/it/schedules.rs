@@ -62,6 +62,10 @@ impl Office {
         };
         let response = self.router.clone().oneshot(builder.body(body).unwrap()).await.unwrap();
         let (status, tag) = (response.status().as_u16(), response.headers().get("etag").cloned());
+        if status == 201 {
+            // It is relative to the path of the request, which is that of the schedule.
+            assert_eq!(response.headers()["location"], path[1..]);
+        }
         let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap();
         let json = if bytes.is_empty() { Value::Null } else { serde_json::from_slice(&bytes).unwrap() };
         (status, tag.map(|tag| tag.to_str().unwrap().to_owned()).unwrap_or_default(), json)

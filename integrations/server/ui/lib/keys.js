@@ -58,7 +58,7 @@ export const ends = (close, ...more) => footer(more, close && button.plain({ typ
 
 export const help = () => openDialog('Keys', (close) => [h2('Keys'),
   label.check(input({ type: 'checkbox', checked: pref('keys') !== 'off', onchange: ({ target }) => setPref('keys', target.checked ? 'on' : 'off') }),
-    'Single keys act'),
+    'Enable single-key shortcuts'),
   Object.entries(maps).map(([part, keys]) => section({ key: part }, h3(part), dl.keys(Object.entries(keys).filter(([, [text]]) => text)
     .map(([name, [text]]) => div(dt((PRETTY[name] ?? name).split(' ').map((key) => kbd(key))), dd(text)))))),
   ends(close)]);

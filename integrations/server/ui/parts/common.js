@@ -15,7 +15,7 @@ export const loading = (text = 'Loading…') => p.loading({ role: 'status' }, te
 const FAILURES = { 0: 'The server cannot be reached', 401: 'This browser is not signed in', 404: 'Not found' };
 /** A failed request, in words. */
 export const failure = ({ status, message }, retry) => div.empty({ role: 'alert' }, p.big(FAILURES[status] ?? 'The request failed'),
-  p.soft(status === 401 ? 'Open the link that `positronic serve` prints; it signs this browser in once.' : message), button({ onclick: retry }, 'Try again'));
+  p.soft(status === 401 ? 'Run `positronic serve` again and open the new link. Each link signs in one browser, within 15 minutes.' : message), button({ onclick: retry }, 'Try again'));
 
 /** Data of the server: `load` reads it anew, `show` draws it, or why it is absent. An answer that a later one overtakes is dropped. */
 export function resource(read) {

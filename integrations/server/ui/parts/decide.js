@@ -3,7 +3,7 @@ import { tags } from '../lib/dom.js';
 import { post, Problem } from '../lib/api.js';
 import { runUrl, say } from '../lib/page.js';
 import { icon } from '../lib/icons.js';
-import { date, line, micros, money, number, who } from '../lib/format.js';
+import { date, line, micros, money, number, plural, who } from '../lib/format.js';
 import { when } from './common.js';
 import { readable } from './json.js';
 import { valueDiff } from './change.js';
@@ -65,7 +65,7 @@ async function send(items, bodyOf) {
     say(problem?.message ?? SENT, Boolean(problem));
   });
 }
-const SENT = 'Sent. The item leaves when the log has the decision.';
+const SENT = 'Sent. The item disappears once the decision is recorded.';
 
 const isOver = ({ sent, problem }) => sent || ['already-decided', 'expired', 'run-closed', 'not-waiting'].includes(problem?.slug);
 /** Whether an item can still be decided here. */
@@ -110,7 +110,7 @@ export function decide(item, { inbox = false, selected = false, pick } = {}) {
     body(item, draft),
     outcome(item, draft),
     !item.allowed.allowed ? p.soft(item.allowed.reason) : !isOver(draft) && footer(
-      button.primary({ onclick: yes, disabled: draft.busy, title: 'a, or ⌘↵ in a field' }, icon('check'), folded ? `Show ${folded} folded first` : KINDS[item.kind].verb(item, draft)),
+      button.primary({ onclick: yes, disabled: draft.busy, title: 'a, or ⌘↵ in a field' }, icon('check'), folded ? `Show ${plural(folded, 'folded part')} first` : KINDS[item.kind].verb(item, draft)),
       item.kind !== 'answer' && button({ class: isRejecting && 'danger', disabled: draft.busy, title: 'r', onclick: isRejecting ? no : () => toggle(item, 'reject') },
         icon('cross'), isRejecting ? 'Reject' : 'Reject…'),
       item.editable && button.plain({ onclick: () => toggle(item, 'edit'), title: 'e', 'aria-pressed': String(draft.mode === 'edit') },
@@ -124,7 +124,7 @@ function body(item, draft) {
   const hasArguments = given !== null && Object.keys(given).length > 0;
   const { schema, value } = KINDS[kind];
   return [
-    // All of them are visible: nobody approves what is folded.
+    // All arguments stay visible before an approval.
     !isEditing && hasArguments && readable(given, { open: draft.open, depth: Infinity, page: Infinity }),
     kind === 'approval' && !hasArguments && p.soft('The call has no arguments.'),
     waits?.length > 1 && schemaForm({ enum: waits.map(alternative), title: 'Answer as' }, { value: alternative(waits[chosen(item, draft)]), id: `wait-${id}`,

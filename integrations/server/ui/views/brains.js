@@ -1,7 +1,7 @@
 // Brains: what can be started, and the form that starts it.
 import { tags } from '../lib/dom.js';
 import { get } from '../lib/api.js';
-import { at, go, may } from '../lib/page.js';
+import { at, go } from '../lib/page.js';
 import { duration, plural } from '../lib/format.js';
 import { masterView } from '../parts/master.js';
 import { requestForm } from '../parts/request.js';
@@ -10,7 +10,7 @@ const { b, p, small, span } = tags;
 
 export const brainsView = (route) => masterView(route, {
   title: 'Brains', path: '/brains', hint: 'Choose a brain to start it.', id: (brain) => brain.title,
-  none: ['This server has no brains', 'A server that knows brains can start them here.'],
+  none: ['This server has no brains', 'Register brains with `Runner::brain`, or start `serve` in a project.'],
   row: ({ title, description, stages }) => [b(title), description && span.soft(description), small(stages.map(({ name }) => name).join(' → '))],
   read: async (title) => {
     const brain = await get(`/brains${at(title)}`);
@@ -18,7 +18,7 @@ export const brainsView = (route) => masterView(route, {
       title: `Start ${title}`, verb: 'Start', route: 'POST /runs', name: 'start', hide: ['brain'], first: ['options', 'message'],
       value: { brain: title, options: brain.default_options }, schemas: { options: brain.options_schema }, done: ({ id }) => go(at('runs', id)) }) };
   },
-  detail: ({ brain: { recent }, form }) => [may('run') ? form() : p.soft('You may not start runs here.'),
+  detail: ({ brain, brain: { recent }, form }) => [brain.start.allowed ? form() : p.soft(brain.start.reason),
     recent && p.soft(`${plural(recent.completed, 'run')} completed, ${recent.failed} failed`,
       recent.p50_ms != null && `; half took less than ${duration(recent.p50_ms)}, 95 % less than ${duration(recent.p95_ms)}`, '.')],
 });

@@ -42,7 +42,7 @@ export function diffView(route) {
     const [before, after] = requests?.map(({ model, request }) => ({ model, ...request })) ?? [];
     const differ = JSON.stringify(before) !== JSON.stringify(after);
     const start = (name, run, part) => (part ? [link(run, part.seq, `${name}, event ${part.seq}`), ' ', code(part.body.type)] : `${name} has ended`);
-    return (x || y) && section.panel(h2('Where they part'), p(start('A', left, x), ' · ', start('B', right, y)),
+    return (x || y) && section.panel(h2('First difference'), p(start('A', left, x), ' · ', start('B', right, y)),
       requests && p.soft('The requests to the models before it, ', requests.map(({ seq }, i) => [i ? ' and ' : '',
         a({ key: i, href: runUrl([left, right][i].id, 'requests', seq) }, `event ${seq} of ${'AB'[i]}`)]), differ ? ', differ:' : ', are equal.'),
       differ && valueDiff(before, after));
@@ -66,7 +66,7 @@ export function diffView(route) {
     keys: () => ({ d: ['First difference', jump], o: ['Show or hide what is equal', toggle] }),
     render: () => (data ? [pageHead('Compare runs', button({ onclick: jump }, 'First difference'),
       button.plain({ onclick: toggle }, whole ? 'Hide what is equal' : 'Show what is equal')), data.show(shown)]
-      : empty('Choose two runs', 'A fork links to the comparison with its parent.', form({ onsubmit: choose },
+      : empty('Choose two runs', 'Choose “Compare” in the menu of a fork, or enter the ids of two runs.', form({ onsubmit: choose },
         ['a', 'b'].map((name) => label({ key: name }, `Run ${name.toUpperCase()}`, input({ name, required: true }))), button.primary('Compare')))),
     update: (to) => String(pair(to)) === String([one, other]),
   };

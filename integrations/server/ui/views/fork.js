@@ -12,7 +12,7 @@ const SHOWN = 40;
 const effects = ({ rerun, reused }) => section(
   h3(rerun.length ? `${plural(rerun.length, 'effect')} will run again` : 'No effect will run again'),
   ul.results({ tabindex: '0', 'aria-label': 'Effects' }, rerun.slice(0, SHOWN).map(({ name, kind, path, seq, may_repeat: isSafe }, i) =>
-    li({ key: i }, b.mono(name ?? kind), ' ', span.soft(`${path}, event ${seq}`), isSafe === false && span.tag.warn('changes something again')))),
+    li({ key: i }, b.mono(name ?? kind), ' ', span.soft(`${path}, event ${seq}`), isSafe === false && span.tag.warn('repeats a side effect')))),
   rerun.length > SHOWN && p.soft(`Showing ${SHOWN} of ${rerun.length}.`),
   p.soft(`${plural(reused, 'recorded effect')} ${reused === 1 ? 'is' : 'are'} reused.`));
 

@@ -92,7 +92,7 @@ function keys(run) {
 function page(run, tab) {
   const { model, view: { route } } = run;
   return article({ 'aria-label': `Run of ${model.run.brain}` }, head(run),
-    nav.tabs({ 'aria-label': 'Readings of the run' }, Object.entries(TABS).map(([name, [text]]) =>
+    nav.tabs({ 'aria-label': 'Views of the run' }, Object.entries(TABS).map(([name, [text]]) =>
       a({ key: name, href: run.url(name), 'aria-current': route.tab === name && 'page' }, text)),
     span.grow(), span.soft.headSeq(['live', 'lost'].includes(model.state) && span.dot({ class: model.state }), plural(model.head + 1, 'event'))),
     div.tab({ key: route.tab }, tab.render()));

@@ -21,7 +21,7 @@ const times = ({ cron, every, at: single, zone }) => [...cron.map((line) => `${l
 
 const nextTimes = ({ items }) => (items.length ? ol.times({ 'aria-label': 'Next times' }, items.map(({ nominal, local, shift }) => li({ key: nominal },
   b(local.replace('T', ' ').slice(0, 16)), span.soft(local.slice(19)), when(nominal),
-  shift && span.tag.warn({ title: `The clock goes ${shift} on this day.` }, 'clock change')))) : p.soft('There is no time in the future.'));
+  shift && span.tag.warn({ title: `The clock goes ${shift} on this day.` }, 'clock change')))) : p.soft('The schedule has no further times.'));
 
 /** The form of a schedule: its options follow the chosen brain, and its next times show before it is saved. */
 function scheduleForm(spec) {
@@ -63,15 +63,15 @@ export const schedulesView = (route) => masterView(route, {
       header(h2(id), tag(item.status), span.grow(), a({ href: ui(`/brains${at(schedule.brain)}`) }, schedule.brain)),
       may('admin') && requests({
         'Edit…': scheduleForm({ ...to('Edit'), verb: 'Save', route: 'PUT /schedules/{schedule}', value: schedule, headers: { 'If-Match': `"${item.version}"` } }),
-        'Resume…': paused && to('Resume', 'resume', 'Times that have passed do not start runs.'),
-        'Pause…': !paused && to('Pause', 'pause', 'Its runs go on.'),
+        'Resume…': paused && to('Resume', 'resume', 'Times missed during the pause start no runs.'),
+        'Pause…': !paused && to('Pause', 'pause', 'Runs that have started continue.'),
         'Start now…': to('Start', 'trigger'),
         'Backfill…': { ...to('Backfill', 'backfill', 'Starts runs for past times that have none.'), verb: 'Start' },
-        'Remove…': { ...to('Remove'), route: 'DELETE /schedules/{schedule}', note: 'Its runs go on.', danger: true, done: () => reload(null) },
+        'Remove…': { ...to('Remove'), route: 'DELETE /schedules/{schedule}', note: 'Runs that have started continue.', danger: true, done: () => reload(null) },
       }),
       broken && p.problem(`The last run could not be started ${date(broken.at)}: ${broken.reason}`),
       paused && p.note('Paused ', when(paused.at), paused.by && ` by ${paused.by}`, paused.reason && `: ${paused.reason}`),
-      running.length > 0 && schedule.overlap === 'skip' && p.note.lost('While ', running.map(link), ' goes on, no other run starts.'),
+      running.length > 0 && schedule.overlap === 'skip' && p.note.lost('No run starts until ', running.map(link), ' ends.'),
       facts({ times: times(schedule), zone: schedule.zone, overlap: words(schedule.overlap),
         'missed times': mode === 'none' ? 'start nothing' : `${mode === 'all' ? 'all' : 'the last one'} within ${seconds(within)}`,
         delay: schedule.jitter_seconds && `up to ${seconds(schedule.jitter_seconds)}`, excluded: schedule.exclude.join(', '),
@@ -83,7 +83,7 @@ export const schedulesView = (route) => masterView(route, {
         Cause: (tick) => tick.cause,
         Outcome: (tick) => tag(tick.outcome),
         'Run or reason': (tick) => (tick.run ? link(tick.run) : tick.reason),
-      }, ticks.items, 'No time has come yet.'), ticks.next && p.soft(`Showing the last ${ticks.items.length}.`)),
+      }, ticks.items, 'No scheduled time has passed yet.'), ticks.next && p.soft(`Showing the last ${ticks.items.length}.`)),
     ];
   },
 });

@@ -57,7 +57,7 @@ pub(crate) async fn serve(project: &Project, args: &ServeArgs, ui: &mut Ui) -> R
     let work = if args.no_work { "serving" } else { "serving and working on" };
     ui.notice(&format!("{work} the runs in {}; press Ctrl-C to stop", store.location))?;
     if !address.ip().is_loopback() && args.public_url.is_none() {
-        ui.notice("only this machine reaches the server; --public-url names the URL that other machines use")?;
+        ui.notice("requests from other machines are refused: set --public-url to the URL that they use")?;
     }
     ui.print(&url)?;
     let api = tokio::spawn(listener.serve(client.clone(), options));

@@ -48,7 +48,7 @@ pub enum ScheduleError {
         id: String,
     },
     /// The schedule has another version than expected: another person has changed it.
-    #[error("the schedule `{id}` has changed: it has version {version}")]
+    #[error("the schedule `{id}` has changed: it has version {version}; read it again and retry")]
     Changed {
         /// The id.
         id: String,
@@ -210,7 +210,7 @@ impl Schedules {
         }
     }
 
-    /// Pauses a schedule: its times start no runs until it is resumed. Its runs go on.
+    /// Pauses a schedule: its times start no runs until it is resumed. Runs that have started continue.
     ///
     /// # Errors
     ///
@@ -229,7 +229,7 @@ impl Schedules {
         Ok(self.change(id, ScheduleRecord::resume).await?.0)
     }
 
-    /// Removes a schedule and its list of ticks. Its runs go on. Returns whether it existed.
+    /// Removes a schedule and its list of ticks. Runs that have started continue. Returns whether it existed.
     ///
     /// # Errors
     ///

@@ -36,7 +36,7 @@ impl Schedules {
                     }
                 }
                 Ok(None) => self.forget_look(&time, &id).await?,
-                Err(error) => tracing::warn!(schedule = %id, %error, "the schedule cannot be looked at"),
+                Err(error) => tracing::warn!(schedule = %id, %error, "cannot evaluate the schedule"),
             }
         }
         Ok(timers)
@@ -63,7 +63,7 @@ impl Schedules {
                 };
                 match looked {
                     Ok(looked) => timers.extend(looked.into_iter().flat_map(|(_, due)| due)),
-                    Err(error) => tracing::warn!(schedule = %id, %error, "the schedule cannot be looked at"),
+                    Err(error) => tracing::warn!(schedule = %id, %error, "cannot evaluate the schedule"),
                 }
             }
         }
@@ -217,7 +217,7 @@ impl Runner {
             Ok(run) => {
                 if let Err(error) = schedules.note_started(tick).await {
                     // The next look finds the run.
-                    tracing::warn!(%error, "the start of a scheduled run is not noted");
+                    tracing::warn!(%error, "cannot record the start of a scheduled run");
                 }
                 // Of servers that start the same run at once, one has begun it.
                 match self.has_begun(run.id()).await {
@@ -229,7 +229,7 @@ impl Runner {
                 Ok(_) => Err(FireError::Gone { firing }),
                 Err(ScheduleError::Store(error)) => Err(failed(ConversationError::Store(error))),
                 Err(error) => {
-                    tracing::warn!(%error, "the start of a scheduled run is not noted");
+                    tracing::warn!(%error, "cannot record the start of a scheduled run");
                     Err(FireError::Gone { firing })
                 }
             },

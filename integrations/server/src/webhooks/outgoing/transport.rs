@@ -133,7 +133,7 @@ pub(crate) fn parse_url(text: &str, private: PrivateAddresses) -> Result<Url, Tr
         ("http", PrivateAddresses::Refuse) => {
             return Err(invalid("`http` is not encrypted; use `https`"));
         }
-        _ => return Err(invalid("it begins with `https://`")),
+        _ => return Err(invalid("it must begin with `https://`")),
     }
     if !url.username().is_empty() || url.password().is_some() {
         return Err(invalid("it contains a user name or a password"));

@@ -28,15 +28,15 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 #[serde(try_from = "String", into = "String")]
 pub struct WebhookSecret(Vec<u8>);
 
-/// The reason why a text is not a secret.
+/// Error from parsing a [`WebhookSecret`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SecretError {
     /// The prefix is missing.
-    #[error("a webhook secret begins with `{PREFIX}`")]
+    #[error("a webhook secret must begin with `{PREFIX}`")]
     Prefix,
     /// The key is not base64.
-    #[error("the part of a webhook secret after `{PREFIX}` is standard base64")]
+    #[error("the part of a webhook secret after `{PREFIX}` must be standard base64")]
     Base64,
     /// The key is too short or too long.
     #[error("the key of a webhook secret has {} to {} bytes, not {bytes}", BYTES.start(), BYTES.end())]

@@ -135,8 +135,8 @@ async fn connection_goes_to_the_checked_address() {
 fn urls_of_endpoints_are_encrypted_and_without_passwords() {
     let refused = |url: &str| parse_url(url, PrivateAddresses::Refuse).unwrap_err().to_string();
     assert_eq!(refused("http://example.com/"), "invalid URL: `http` is not encrypted; use `https`");
-    assert_eq!(refused("ftp://example.com/"), "invalid URL: it begins with `https://`");
-    assert_eq!(refused("file:///etc/passwd"), "invalid URL: it begins with `https://`");
+    assert_eq!(refused("ftp://example.com/"), "invalid URL: it must begin with `https://`");
+    assert_eq!(refused("file:///etc/passwd"), "invalid URL: it must begin with `https://`");
     assert_eq!(refused("https://ann:secret@example.com/"), "invalid URL: it contains a user name or a password");
     assert!(refused("https://").starts_with("invalid URL: "));
     assert!(parse_url("https://example.com/hooks?a=1", PrivateAddresses::Refuse).is_ok());
