@@ -82,12 +82,13 @@ impl Times {
         cron.chain(every).chain(at).min()
     }
 
-    /// Returns the last microsecond of the excluded dates around a time.
+    /// Returns the last microsecond of the excluded dates around a time; the end of all time if they have no day after them.
     fn end_of_exclusion(&self, time: Timestamp) -> Option<Timestamp> {
         let date = Instant::from_microsecond(time.0).ok()?.to_zoned(self.zone.clone()).date();
         let excluded = self.exclude.iter().find(|dates| (dates.first..=dates.last).contains(&date))?;
-        let next_day = excluded.last.tomorrow().ok()?.to_datetime(Time::midnight());
-        Some(Timestamp(instant(&self.zone, next_day)?.as_microsecond().saturating_sub(1)))
+        let next_day = excluded.last.tomorrow().ok().map(|day| day.to_datetime(Time::midnight()));
+        let next_day = next_day.and_then(|day| instant(&self.zone, day));
+        Some(next_day.map_or(Timestamp(i64::MAX), |day| Timestamp(day.as_microsecond().saturating_sub(1))))
     }
 
     /// Returns all times after `after` up to and including `until`; `None` if they are more than `most`.

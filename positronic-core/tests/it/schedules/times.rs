@@ -148,6 +148,10 @@ fn only_times_in_the_range_and_outside_of_the_excluded_dates_count() {
     let century: DateRange = "2026-01-02/2125-12-31".parse().unwrap();
     let spec = ScheduleSpec::default().every(Duration::from_secs(1)).exclude(century);
     assert_eq!(times(&spec, "2026-01-01T23:59:58Z", 2), ["2026-01-01T23:59:59Z", "2126-01-01T00:00:00Z"]);
+    // The calendar ends with 9999.
+    let forever: DateRange = "2026-01-02/9999-12-31".parse().unwrap();
+    let spec = ScheduleSpec::default().every(Duration::from_secs(1)).exclude(forever);
+    assert_eq!(times(&spec, "2026-01-01T23:59:58Z", 2), ["2026-01-01T23:59:59Z"]);
 }
 
 #[test]
