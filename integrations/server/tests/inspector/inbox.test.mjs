@@ -72,6 +72,19 @@ test('nothing of the arguments is folded when a person approves', async () => {
   assert.equal((await decided('deep')).length, 1);
 });
 
+test('an edit keeps the digits of a large integer in another field', async () => {
+  const lines = waitingLog('large', { calls: [pay({ to: 'Gus', account: 'DIGITS' })] });
+  project.import(lines.map((line) => line.replaceAll('"DIGITS"', '9007199254740993')));
+  await page.to('/inbox', '.decide');
+  assert.match(await item(page, 'Gus').innerText(), /9007199254740993/);
+  await item(page, 'Gus').getByRole('button', { name: 'Edit arguments' }).click();
+  const form = page.locator('.decide textarea.code');
+  await form.fill((await form.inputValue()).replace('Gus', 'Hal'));
+  const sent = page.waitForRequest('**/api/v1/decisions');
+  await page.getByRole('button', { name: 'Approve as edited' }).click();
+  assert.match((await sent).postData(), /"account":9007199254740993,"to":"Hal"/);
+});
+
 test('hidden characters are marked beside the input', async () => {
   project.import(waitingLog('bidi', { calls: [pay({ account: 'DE\u202e001\u202c', note: 'zero\u200bwidth' })] }));
   await page.to('/inbox', '.decide');

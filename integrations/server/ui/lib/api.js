@@ -10,6 +10,11 @@ export class Problem extends Error {
   }
 }
 
+/** The value of a number in JSON: an integer beyond 2^53 keeps its digits, so that an edit of another field does not change it. */
+export const exact = (source, value = Number(source)) => (JSON.rawJSON && /^-?\d+$/.test(source) && !Number.isSafeInteger(value) ? BigInt(source) : value);
+export const parse = (text) => JSON.parse(text, (_, value, context) => (typeof value === 'number' && context?.source ? exact(context.source, value) : value));
+BigInt.prototype.toJSON = function toJSON() { return JSON.rawJSON(String(this)); };
+
 /** A new idempotency key; `crypto.randomUUID` exists on secure origins only. */
 const key = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');
 
@@ -19,7 +24,7 @@ export async function request(method, path, { query, body, headers: more } = {})
   try {
     const response = await fetch(apiUrl(path) + queryOf(query), { method, headers, body: body && JSON.stringify(body) });
     // A proxy may answer with a page, and some answers are empty.
-    const value = await response.json().catch(() => null);
+    const value = await response.text().then(parse).catch(() => null);
     if (!response.ok) throw new Problem(response.status, value ?? { title: `${response.status} ${response.statusText}` });
     return value;
   } catch (error) {
@@ -50,7 +55,7 @@ export function follow(path, { after, events, onstate }) {
       source.addEventListener(name, ({ lastEventId, data }) => {
         // The id counts only if this event has one: `lastEventId` stays from the event before otherwise.
         if (lastEventId !== '') cursor = lastEventId;
-        handler(JSON.parse(data || 'null'));
+        handler(parse(data || 'null'));
         redraw();
       });
     }

@@ -1,6 +1,7 @@
 // Forms made from JSON schemas. A form edits a value without changing it in place: it passes on a function from the value as
 // it is now, so that two changes between two drawings both count.
 import { tags } from '../lib/dom.js';
+import { exact, parse } from '../lib/api.js';
 import { hasHidden } from '../lib/hidden.js';
 import { words } from '../lib/format.js';
 
@@ -93,7 +94,7 @@ function control(at, value, props, change) {
     return select({ ...props, value: String(value ?? ''), onchange: ({ target }) => change(options.find((one) => String(one) === target.value)) },
       option({ value: '' }, '–'), options.map((one) => option({ value: String(one), key: String(one) }, words(one))));
   }
-  if (['integer', 'number'].includes(at.type)) return typed('number', { step: at.type === 'integer' ? 1 : 'any', min: at.minimum, max: at.maximum }, value, Number);
+  if (['integer', 'number'].includes(at.type)) return typed('number', { step: at.type === 'integer' ? 1 : 'any', min: at.minimum, max: at.maximum }, value == null ? value : String(value), exact);
   if (at.format === 'date-time') return typed('datetime-local', { step: 1 }, value && local(value), (text) => new Date(text).toISOString());
   if (at.type === 'string' || (!at.type && typeof value === 'string')) {
     const own = { ...props, value, dir: 'auto', autocomplete: 'off', oninput: ({ target }) => change(target.value || props.required ? target.value : undefined) };
@@ -102,7 +103,7 @@ function control(at, value, props, change) {
   // Any other schema is edited as JSON; an incomplete text keeps the last valid value.
   return textarea.code({ ...props, rows: 4, spellcheck: 'false', ref: (node) => { node.value = JSON.stringify(value, null, 2) ?? ''; }, oninput: ({ target }) => {
     try {
-      change(target.value.trim() ? JSON.parse(target.value) : undefined);
+      change(target.value.trim() ? parse(target.value) : undefined);
       target.setCustomValidity('');
     } catch {
       target.setCustomValidity('This is not JSON yet.');
