@@ -3,36 +3,39 @@ import { tags, render, onRedraw, redraw } from './lib/dom.js';
 import { get, post, request, follow, Problem } from './lib/api.js';
 import { bind, help, palette } from './lib/keys.js';
 import { icon } from './lib/icons.js';
-import { caller, go, main as mainOf, pref, say, setPref, ui } from './lib/page.js';
+import { caller, go, load, main as mainOf, PAGES, pref, say, setPref, TABS, ui } from './lib/page.js';
 import { shortId } from './lib/format.js';
-import { failure } from './parts/common.js';
-import { runsView } from './views/runs.js';
-import { runView } from './views/run.js';
-import { inboxView } from './views/inbox.js';
-import { diffView } from './views/compare.js';
-import { brainsView } from './views/brains.js';
-import { schedulesView } from './views/schedules.js';
-import { webhooksView } from './views/webhooks.js';
+import { failure, loading } from './parts/common.js';
 
 const { a, b, button, div, header, img, kbd, main, nav, span } = tags;
 
-const VIEWS = { runs: runsView, run: runView, inbox: inboxView, diff: diffView, brains: brainsView, schedules: schedulesView, webhooks: webhooksView };
-const NAV = { runs: 'Runs', inbox: 'Inbox', brains: 'Brains', schedules: 'Schedules', webhooks: 'Webhooks' };
 const LINK = { lost: 'reconnecting…', out: 'signed out: open a new link of `positronic serve`' };
 const ICON = new URL('./icon.svg', import.meta.url).pathname;
 
-const app = { pending: null, link: 'idle', trouble: null, view: null, name: '' };
+/** The modules of `views/`, which load when they are first shown, or once the page is idle, so that nothing waits for them later. */
+const MODULES = ['run', ...Object.keys(TABS), ...Object.keys(PAGES), 'diff', 'actions', 'bulk'];
+
+const app = { pending: null, link: 'idle', trouble: null, view: null, name: '', turn: 0 };
+
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch { // An address that was typed, with a `%` that encodes nothing.
+    return text;
+  }
+}
 
 /** Reads the address: `runs/{id}/{tab}/{seq}`, or a page and what follows it. */
 function route() {
-  const [page = 'runs', ...rest] = location.pathname.slice(ui().length).split('/').filter(Boolean).map(decodeURIComponent);
+  const [page = 'runs', ...rest] = location.pathname.slice(ui().length).split('/').filter(Boolean).map(decoded);
   const query = new URLSearchParams(location.search);
-  if (page === 'runs' && rest.length) return { name: 'run', id: rest[0], tab: rest[1] ?? 'transcript', rest: rest.slice(2), query };
-  return { name: VIEWS[page] ? page : 'runs', rest, query };
+  if (page === 'runs' && rest.length) return { name: 'run', id: rest[0], tab: Object.hasOwn(TABS, rest[1]) ? rest[1] : 'transcript', rest: rest.slice(2), query };
+  return { name: Object.hasOwn(PAGES, page) || page === 'diff' ? page : 'runs', rest, query };
 }
 
 /** What a view tells the page. */
 const frame = {
+  fail,
   setLink(state) { app.link = state; },
   async countPending() {
     const { items, next } = await get('/pending', { limit: 99 }).catch(() => ({}));
@@ -42,16 +45,26 @@ const frame = {
   },
 };
 
-function show() {
+/** Shows what the address names. A view that loads while the reader goes elsewhere is not shown. */
+async function show() {
+  const turn = ++app.turn;
   const to = route();
-  if (app.name !== to.name || !app.view.update?.(to)) {
-    app.view?.close?.();
-    app.name = to.name;
-    app.view = VIEWS[to.name](to, frame);
-    mainOf()?.scrollTo(0, 0);
-    mainOf()?.focus({ preventScroll: true });
-    followStream();
-  }
+  if (app.name === to.name && app.view.update?.(to)) return redraw();
+  app.trouble = null;
+  const view = await load(to.name).then((module) => module.default, fail);
+  if (!view || turn !== app.turn) return;
+  app.view?.close?.();
+  app.name = to.name;
+  app.view = view(to, frame);
+  mainOf().scrollTo(0, 0);
+  mainOf().focus({ preventScroll: true });
+  followStream();
+  redraw();
+}
+
+/** Shows why the page cannot continue. A module that fails to load is one of a stopped server, or of an earlier version. */
+function fail(error) {
+  app.trouble = error instanceof Problem ? error : new Problem(0, { title: 'A part of the page cannot be loaded.' });
   redraw();
 }
 
@@ -64,7 +77,7 @@ function draw() {
   render(document.getElementById('app'),
     header.bar(
       a.brand({ href: ui('/runs'), 'aria-label': 'Positronic, runs' }, img({ src: ICON, alt: '', width: 22, height: 22 }), b('Positronic')),
-      nav({ 'aria-label': 'Pages' }, Object.entries(NAV).map(([name, text]) => a({ key: name, href: ui(`/${name}`), 'aria-current': name === current && 'page' }, text,
+      nav({ 'aria-label': 'Pages' }, Object.entries(PAGES).map(([name, text]) => a({ key: name, href: ui(`/${name}`), 'aria-current': name === current && 'page' }, text,
         name === 'inbox' && app.pending ? span.count({ 'aria-label': `${app.pending} pending` }, app.pending) : null))),
       span.grow(),
       caller.session?.read_only && span.tag({ title: 'The page shows an exported log; nothing can be changed.' }, 'read-only'),
@@ -72,7 +85,7 @@ function draw() {
       button.plain.find({ onclick: openPalette, title: 'Find a command or a run' }, icon('search'), span('Find'), kbd('Ctrl K')),
       button.plain.round({ onclick: nextTheme, 'aria-label': colours, title: colours }, icon('sun')),
       button.plain.round.wideOnly({ onclick: help, 'aria-label': 'Keys', title: 'Keys (?)' }, icon('keys'))),
-    main({ id: 'main', tabindex: '-1', key: 'main' }, app.trouble ? failure(app.trouble, start) : div.view({ key: app.name }, app.view?.render())));
+    main({ id: 'main', tabindex: '-1', key: 'main' }, app.trouble ? failure(app.trouble, () => location.reload()) : div.view({ key: app.name }, app.view ? app.view.render() : loading())));
 }
 
 const THEMES = ['auto', 'light', 'dark'];
@@ -82,8 +95,8 @@ const nextZone = () => setPref('utc', pref('utc') === 'on' ? 'off' : 'on');
 const signOut = () => request('DELETE', '/session').then(() => location.reload(), (error) => say(error.message, true));
 
 function openPalette() {
-  const pages = Object.entries(NAV).map(([page, text]) => ({ text, hint: `g ${page[0]}`, act: () => go(`/${page}`) }));
-  const own = Object.entries(app.view.keys?.() ?? {}).filter(([, [text]]) => text).map(([hint, [text, act]]) => ({ text, hint, act }));
+  const pages = Object.entries(PAGES).map(([page, text]) => ({ text, hint: `g ${page[0]}`, act: () => go(`/${page}`) }));
+  const own = Object.entries(app.view?.keys?.() ?? {}).filter(([, [text]]) => text).map(([hint, [text, act]]) => ({ text, hint, act }));
   const more = { 'Colours: next': nextTheme, [`Times: ${pref('utc') === 'on' ? 'local' : 'UTC'}`]: nextZone, Keys: help, 'Sign out': signOut };
   palette([...own, ...pages, ...Object.entries(more).map(([text, act]) => ({ text, act }))], async (q) => (await get('/runs', { q, limit: 6 })).items
     .map((run) => ({ text: `${run.brain} ${shortId(run.id)}`, hint: run.status, act: () => go(`/runs/${run.id}`) })));
@@ -94,7 +107,7 @@ function openPalette() {
 function followStream() {
   app.unfollow?.();
   app.unfollow = null;
-  if (app.view.follows || document.hidden) return;
+  if (!app.view || app.view.follows || document.hidden) return;
   let timer = 0;
   const changed = (run) => {
     frame.countPending();
@@ -114,7 +127,6 @@ function followStream() {
 }
 
 async function start() {
-  app.trouble = null;
   const code = /^#code=(.+)$/.exec(location.hash)?.[1];
   try {
     if (code) {
@@ -123,12 +135,11 @@ async function start() {
     }
     caller.session = await get('/session');
   } catch (error) {
-    if (!(error instanceof Problem)) throw error;
-    app.trouble = error;
-    return;
+    return fail(error);
   }
-  show();
+  await show();
   frame.countPending();
+  setTimeout(() => MODULES.forEach((name) => load(name).catch(() => {})), 1000);
 }
 
 addEventListener('popstate', () => caller.session && show());
@@ -142,7 +153,7 @@ addEventListener('click', (event) => {
   go(to.href.slice(location.origin.length + ui().length));
 });
 document.addEventListener('visibilitychange', () => {
-  if (!caller.session) return;
+  if (!app.view) return;
   followStream();
   if (document.hidden) return app.view.hide?.();
   frame.countPending();
@@ -151,7 +162,7 @@ document.addEventListener('visibilitychange', () => {
 setInterval(() => document.hidden || redraw(), 1000);
 
 bind('Everywhere', { '?': ['Keys', help], 'mod+k': ['Find a command or a run', openPalette],
-  ...Object.fromEntries(Object.entries(NAV).map(([page, text]) => [`g ${page[0]}`, [text, () => go(`/${page}`)]])) });
+  ...Object.fromEntries(Object.entries(PAGES).map(([page, text]) => [`g ${page[0]}`, [text, () => go(`/${page}`)]])) });
 // Views listen to the scrolling of `main`, so it exists before the first of them.
 draw();
 onRedraw(draw);

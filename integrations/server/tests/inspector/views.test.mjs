@@ -92,13 +92,24 @@ test('a fork lists the effects that run again, and links both runs', async () =>
 });
 
 test('small pages: brains, schedules, webhooks, inbox', async () => {
-  for (const [path, ready] of [['/brains/Support', '.start'], ['/schedules', '.view'], ['/webhooks', '.view'], ['/inbox', '.view']]) {
+  for (const [path, ready] of [['/brains/Support', '.start'], ['/schedules'], ['/webhooks'], ['/inbox']]) {
     await page.to(path, ready);
     await page.locator('.loading').waitFor({ state: 'detached' });
     assert.equal(await page.locator('main [role=alert]').count(), 0, `${path} failed to load`);
     await accessible(page, path);
   }
   page.check();
+});
+
+test('a part of the page that cannot be loaded is explained, and loaded again', async () => {
+  const parts = '**/views/requests.js';
+  await page.route(parts, (route) => route.abort());
+  await page.to(`/runs/${run}`, '.row');
+  await page.getByRole('link', { name: 'Model requests' }).click();
+  await page.getByRole('alert').getByText('A part of the page cannot be loaded.').waitFor();
+  await page.unroute(parts);
+  await page.getByRole('button', { name: 'Try again' }).click();
+  await page.locator('.messages').waitFor();
 });
 
 test('what is loaded works without a connection', async () => {

@@ -14,6 +14,12 @@ export function query(values) {
   return text.size ? `?${text}` : '';
 }
 
+/** The pages of the bar, and the tabs of a run. */
+export const PAGES = { runs: 'Runs', inbox: 'Inbox', brains: 'Brains', schedules: 'Schedules', webhooks: 'Webhooks' };
+export const TABS = { transcript: 'Transcript', waterfall: 'Waterfall', events: 'Events', state: 'State', requests: 'Model requests' };
+/** Loads a view, a tab or the dialogs of one, when it is first needed. */
+export const load = (name) => import(`../views/${name}.js`);
+
 export const main = () => document.getElementById('main');
 /** Goes to an address of the page, as a link does. */
 export function go(path, replace = false) {

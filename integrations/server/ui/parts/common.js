@@ -5,6 +5,7 @@ import { icon } from '../lib/icons.js';
 
 const { button, dd, div, dl, dt, h1, p, tbody, td, th, thead, tr } = tags;
 
+export const hasEnded = ({ status }) => ['completed', 'failed', 'cancelled'].includes(status);
 /** A time: relative, with the absolute one in the title. */
 export const when = (time) => time != null && tags.time({ datetime: new Date(millis(time)).toISOString(), title: date(time) }, ago(time));
 export const took = ({ started, ended }) => (started != null && ended != null ? micros(ended - started) : '');

@@ -1,5 +1,5 @@
 // One item that waits for a person: what is asked, and the decision. The item stays until the log has the decision.
-import { tags } from '../lib/dom.js';
+import { tags, redraw } from '../lib/dom.js';
 import { post, Problem } from '../lib/api.js';
 import { runUrl, say } from '../lib/page.js';
 import { icon } from '../lib/icons.js';
@@ -7,7 +7,6 @@ import { date, line, micros, money, number, plural, who } from '../lib/format.js
 import { when } from './common.js';
 import { readable } from './json.js';
 import { valueDiff } from './change.js';
-import { schemaForm } from './form.js';
 
 const { a, b, button, code, div, footer, h2, header, h4, input, label, li, p, section, span, ul } = tags;
 
@@ -17,6 +16,13 @@ const draftOf = ({ id }) => (drafts[id] ??= { mode: 'view', open: new Map() });
 
 const AMOUNT = { money: (n) => money(n), time: micros };
 export const limitText = (kind, amount) => AMOUNT[kind]?.(amount) ?? `${number(amount)} ${kind}`;
+
+/** Draws a form. Its module loads for the first item that needs one, since most items are decided without. */
+let forms = null;
+function schemaForm(...of) {
+  if (!forms) import('./form.js').then((module) => { forms = module; redraw(); }, () => {});
+  return forms?.schemaForm(...of);
+}
 
 const edited = (item, { value }) => value !== undefined && JSON.stringify(value) !== JSON.stringify(item.arguments);
 const alternative = (wait) => wait.prompt ?? `${wait.webhook} ${wait.identifier}`;

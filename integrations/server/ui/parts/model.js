@@ -1,8 +1,7 @@
 // A run as the page has it: the server's fold of its log, kept current by one stream. The page folds no events.
 import { get, follow } from '../lib/api.js';
 import { at } from '../lib/page.js';
-
-const OVER = ['completed', 'failed', 'cancelled'];
+import { hasEnded } from './common.js';
 
 /** What is counted of the nodes, for the sentence about the run. */
 const COUNTED = {
@@ -112,7 +111,7 @@ export class RunModel {
 
   /** Whether the run has ended and the page has all of it, so that nothing follows. */
   isOver() {
-    return OVER.includes(this.run.status) && this.head >= this.run.head;
+    return hasEnded(this.run) && this.head >= this.run.head;
   }
 
   stages() {

@@ -8,7 +8,7 @@ import { requestForm } from '../parts/request.js';
 
 const { b, p, small, span } = tags;
 
-export const brainsView = (route) => masterView(route, {
+export default (route) => masterView(route, {
   title: 'Brains', path: '/brains', hint: 'Choose a brain to start it.', id: (brain) => brain.title,
   none: ['This server has no brains', 'Register brains with `Runner::brain`, or start `serve` in a project.'],
   row: ({ title, description, stages }) => [b(title), description && span.soft(description), small(stages.map(({ name }) => name).join(' → '))],

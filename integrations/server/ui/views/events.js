@@ -33,7 +33,7 @@ function summary(event) {
 const FAMILIES = { bad: /ERROR|RETRY|FAILED|REFUSED|STOPPED|NOT_CLAIMED/, wait: /APPROVAL|BUDGET|WAIT|RESUME|PAUSED/, model: /MODEL/, tool: /TOOL|OUTPUT/ };
 const family = (type) => Object.keys(FAMILIES).find((name) => FAMILIES[name].test(type));
 
-export function eventsTab(run) {
+export default function eventsTab(run) {
   const { model, view: { route: { query: given, rest } } } = run;
   const path = `${model.path}/events`;
   const filter = { type: given.get('type') ?? '', path: given.get('path') ?? '' };
@@ -118,7 +118,7 @@ export function eventsTab(run) {
       header(h2(`Event ${seq}`), span.grow(), button.plain({ onclick: () => select(null) }, 'Close')),
       facts({ type: code(type), path: place && code(place), time: clock(item.at), epoch: item.epoch }),
       p.tools(link('transcript', 'Transcript'), link('state', 'State here'), type.startsWith('LOOP_MODEL') && link('requests', 'Request'),
-        button.plain.small({ onclick: () => run.fork(seq) }, 'Fork here'), copyButton(JSON.stringify(item, null, 2), 'Copy JSON'),
+        button.plain.small({ onclick: () => run.dialog('fork', seq) }, 'Fork here'), copyButton(JSON.stringify(item, null, 2), 'Copy JSON'),
         copyButton(`curl '${location.origin}${apiUrl(path)}?after=${seq - 1}&limit=1'`, 'Copy as curl'), place && copyButton(place, 'Copy path')),
       json(without(item, ENVELOPE), { open, label: 'Fields', depth: 3 }));
   }

@@ -10,7 +10,7 @@ const { button, div, input, p, span } = tags;
 
 const order = ({ expires, since }) => `${expires ?? '9'} ${since}`;
 
-export function inboxView() {
+export default function inboxView() {
   let [selected, place, timer, moved, picked] = [null, 0, 0, false, new Set()];
   const data = resource(async (old) => {
     const { items, next } = await get('/pending', { limit: 100, context: 3 });

@@ -14,7 +14,7 @@ const { a, b, button, code, details, div, h2, li, nav, ol, p, section, small, sp
 const text = (value) => (typeof value === 'string' ? value : value?.body ?? JSON.stringify(value, null, 2) ?? '');
 const prose = (...content) => div.prose({ dir: 'auto' }, content);
 
-export function requestsTab(run) {
+export default function requestsTab(run) {
   const { model, view: { route: { rest } } } = run;
   const path = (seq) => `${model.path}/requests${at(seq)}`;
   const open = new Map();

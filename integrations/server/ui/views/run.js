@@ -1,27 +1,17 @@
 // One run: what it did in a sentence, its stages, and its log in five readings.
-import { tags } from '../lib/dom.js';
+import { tags, redraw } from '../lib/dom.js';
 import { post } from '../lib/api.js';
 import { openDialog } from '../lib/keys.js';
-import { apiUrl, at, go, query, runUrl, say, ui } from '../lib/page.js';
+import { apiUrl, at, go, load, query, runUrl, say, TABS, ui } from '../lib/page.js';
 import { icon, status, STATUS } from '../lib/icons.js';
 import { compact, date, duration, millis, money, plural, shortId } from '../lib/format.js';
 import { RunModel, isError, isWait } from '../parts/model.js';
 import { readable } from '../parts/json.js';
 import { copyButton, facts, failure, loading, took, when } from '../parts/common.js';
-import { ask } from '../parts/request.js';
-import { transcriptTab } from './transcript.js';
-import { waterfallTab } from './waterfall.js';
-import { eventsTab } from './events.js';
-import { stateTab } from './state.js';
-import { requestsTab } from './requests.js';
-import { forkDialog, rerunDialog } from './fork.js';
 
 const { a, article, button, code, details, div, h1, h2, header, li, nav, ol, p, section, small, span, summary, time, ul } = tags;
 
-const TABS = { transcript: ['Transcript', transcriptTab], waterfall: ['Waterfall', waterfallTab], events: ['Events', eventsTab],
-  state: ['State', stateTab], requests: ['Model requests', requestsTab] };
-
-export function runView(route, frame) {
+export default function runView(route, frame) {
   const model = new RunModel(route.id, frame.setLink, frame.countPending);
   /** What the tabs share: the run, the address, and the node that is selected in all of them. */
   const run = {
@@ -37,17 +27,21 @@ export function runView(route, frame) {
       run.select(node, true);
       tab?.reveal?.(node);
     },
-    fork: (seq = model.nodes[run.view.selected]?.seq ?? model.head) => forkDialog(model, seq),
+    dialog: (name, seq = model.nodes[run.view.selected]?.seq ?? model.head) => load('actions').then((dialogs) => dialogs[name](model, seq), frame.fail),
   };
-  let tab = null;
-  const openTab = () => {
+  let [tab, shown] = [null, ''];
+  const openTab = async () => {
+    const name = run.view.route.tab;
+    const module = await load(name).catch(frame.fail);
+    if (!module || model.closed || name !== run.view.route.tab) return;
     tab?.close?.();
-    const { tab: name, rest: [seq] } = run.view.route;
+    const [seq] = run.view.route.rest;
     if (seq != null) run.view.selected = model.nodeAt(Number(seq))?.id ?? null;
-    tab = (TABS[name] ?? TABS.transcript)[1](run);
+    [tab, shown] = [module.default(run), name];
+    redraw();
   };
-  const load = () => model.load().then(() => model.run && !model.closed && openTab());
-  load();
+  const open = () => model.load().then(() => model.run && !model.closed && openTab());
+  open();
   return {
     follows: true,
     title: () => (model.run ? `${model.run.brain} ${model.run.status}` : 'Run'),
@@ -56,11 +50,11 @@ export function runView(route, frame) {
       const isOther = to.tab !== run.view.route.tab;
       run.view.route = to;
       if (tab && isOther) openTab();
-      else if (to.rest[0] != null) tab?.route?.(Number(to.rest[0]));
+      else if (to.rest[0] != null && shown === to.tab) tab.route?.(Number(to.rest[0]));
       return true;
     },
     keys: () => (tab ? { ...keys(run), ...tab.keys() } : {}),
-    render: () => (model.trouble ? failure(model.trouble, load) : tab ? page(run, tab) : loading('Loading the run…')),
+    render: () => (model.trouble ? failure(model.trouble, open) : tab ? page(run, tab, shown) : loading('Loading the run…')),
     hide: () => model.stop?.(),
     change: () => model.run && model.follow(),
     close() {
@@ -81,21 +75,21 @@ function keys(run) {
   const isIteration = ({ kind }) => kind.type === 'iteration';
   const parent = model.run.forked_from;
   return {
-    ...Object.fromEntries(Object.entries(TABS).map(([tab, [text]], i) => [i + 1, [text, () => run.go(tab)]])),
+    ...Object.fromEntries(Object.entries(TABS).map(([tab, text], i) => [i + 1, [text, () => run.go(tab)]])),
     '[': ['Iteration before', to(isIteration, -1)], ']': ['Next iteration', to(isIteration, 1)],
     e: ['Next error', to(isError, 1)], w: ['Next wait', to(isWait, 1)], t: ['The whole run', () => run.go('transcript')],
-    ...(parent && { p: ['The run it was forked from', () => go(`/runs/${parent.run}`)] }), f: ['Fork here', () => run.fork()],
+    ...(parent && { p: ['The run it was forked from', () => go(`/runs/${parent.run}`)] }), f: ['Fork here', () => run.dialog('fork')],
     Escape: [null, () => (view.selected == null ? go('/runs') : run.select(model.nodes[view.selected]))],
   };
 }
 
-function page(run, tab) {
+function page(run, tab, shown) {
   const { model, view: { route } } = run;
   return article({ 'aria-label': `Run of ${model.run.brain}` }, head(run),
-    nav.tabs({ 'aria-label': 'Views of the run' }, Object.entries(TABS).map(([name, [text]]) =>
+    nav.tabs({ 'aria-label': 'Views of the run' }, Object.entries(TABS).map(([name, text]) =>
       a({ key: name, href: run.url(name), 'aria-current': route.tab === name && 'page' }, text)),
     span.grow(), span.soft.headSeq(['live', 'lost'].includes(model.state) && span.dot({ class: model.state }), plural(model.head + 1, 'event'))),
-    div.tab({ key: route.tab }, tab.render()));
+    div.tab({ key: shown }, tab.render()));
 }
 
 /** What the run did, counted. */
@@ -147,19 +141,16 @@ const stages = ({ model, reveal }) => ol.stages({ 'aria-label': 'Stages' }, mode
     small(iteration != null ? plural(iteration + 1, 'iteration') : took(node) || (word !== 'done' && word))));
 }));
 
-function actions({ model, fork }) {
+function actions({ model, dialog }) {
   const { run } = model;
   const signal = (type) => post(`${model.path}/signals`, { type }).catch(({ message }) => {
     say(message, true);
     openDialog('The action failed', (close) => [h2('The action failed'), p(message), button({ onclick: close }, 'Close')]);
   });
-  const asks = (type, spec) => () => ask({ ...spec, route: 'POST /runs/{run}/signals', params: { run: run.id }, value: { type }, hide: ['type', 'files', 'to'] });
   const list = {
     pause: ['Pause', () => signal('pause')], resume: ['Resume', () => signal('resume')],
-    message: ['Send a message…', asks('message', { title: 'Send a message', verb: 'Send', schemas: { text: { type: 'string', maxLength: 4000 } } })],
-    fork: ['Fork…', () => fork()], rerun: ['Rerun from a stage…', () => rerunDialog(model)],
-    cancel: ['Cancel…', asks('cancel', { title: 'Cancel the run', verb: 'Cancel the run', danger: true,
-      note: 'Every open call gets a cancelled result. This cannot be undone.' })],
+    message: ['Send a message…', () => dialog('message')], fork: ['Fork…', () => dialog('fork')],
+    rerun: ['Rerun from a stage…', () => dialog('rerun')], cancel: ['Cancel…', () => dialog('cancel')],
   };
   const onclick = ({ target, currentTarget }) => { if (target.closest('button')) currentTarget.open = false; };
   return details.menu({ onclick }, summary('Actions', icon('chevron')), ul(Object.entries(list).map(([name, [text, act]]) => {

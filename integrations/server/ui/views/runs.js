@@ -2,11 +2,10 @@
 import { tags } from '../lib/dom.js';
 import { List } from '../lib/list.js';
 import { get } from '../lib/api.js';
-import { at, go, may, query, runUrl, ui } from '../lib/page.js';
+import { at, go, load, may, query, runUrl, ui } from '../lib/page.js';
 import { status, STATUS } from '../lib/icons.js';
 import { ago, date, duration, millis, number, shortId, tokens } from '../lib/format.js';
-import { empty, pageHead, resource } from '../parts/common.js';
-import { bulkDialog, isOpen } from '../parts/bulk.js';
+import { empty, hasEnded, pageHead, resource } from '../parts/common.js';
 
 const { a, button, div, input, label, nav, p, span } = tags;
 
@@ -16,7 +15,7 @@ const PRESETS = { All: {}, 'In flight': { status: 'running,waiting,paused' }, 'W
   'Failed today': { status: 'failed', since: 'today' } };
 const address = (filter) => `/runs${query(filter)}`;
 
-export function runsView(route) {
+export default function runsView(route, frame) {
   let [filter, selected, timer, picked, everything, busy] = [{}, 0, 0, new Map(), false, false];
   const read = (to) => { filter = Object.fromEntries(FIELDS.map((name) => [name, to.query.get(name)]).filter(([, value]) => value)); };
   const asked = () => ({ ...filter, since: filter.since === 'today' ? new Date(new Date().setHours(0, 0, 0, 0)).toISOString() : filter.since });
@@ -51,10 +50,11 @@ export function runsView(route) {
     } while (next && runs.length < most);
     return { runs: runs.slice(0, most), capped: Boolean(next) };
   }
-  const bulk = (name) => button({ onclick: () => bulkDialog(name, chosen, () => {
+  const done = () => {
     pick([]);
     data.load();
-  }) }, `${name}…`);
+  };
+  const bulk = (name) => button({ onclick: () => load('bulk').then((bulk) => bulk.default(name, chosen, done), frame.fail) }, `${name}…`);
   const height = innerWidth < 700 ? 68 : 44;
   const list = new List({ name: 'runs', height, row, count: () => items().length, onwindow: (_, last) => data.value.next && last >= items().length && more() });
   const current = (act) => () => items()[selected] && act(items()[selected]);
@@ -115,6 +115,6 @@ export function runsView(route) {
     cell('brain', a({ href: runUrl(run.id), tabindex: '-1' }, run.brain), run.forked_from && span.tag('fork'), run.tags?.map((tag) => span.tag({ key: tag }, tag))),
     cell('why', run.pending > 0 && span.count({ title: 'pending' }, run.pending), span({ title: run.why }, run.status === 'failed' ? run.why : run.last ?? run.why)),
     cell('user', run.user), cell('id', span.mono({ title: run.id }, shortId(run.id))), cell('tokens', tokens(run.usage)),
-    cell('took', duration((isOpen(run) ? Date.now() : millis(run.updated)) - millis(run.started))), cell('when', span({ title: date(run.started) }, ago(run.started))));
+    cell('took', duration((hasEnded(run) ? millis(run.updated) : Date.now()) - millis(run.started))), cell('when', span({ title: date(run.started) }, ago(run.started))));
   }
 }

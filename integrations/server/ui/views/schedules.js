@@ -44,7 +44,7 @@ function scheduleForm(spec) {
     ...spec };
 }
 
-export const schedulesView = (route) => masterView(route, {
+export default (route) => masterView(route, {
   title: 'Schedules', path: '/schedules', hint: 'Choose a schedule.',
   none: ['No schedules', 'A schedule starts runs at given times: by a cron expression, at an interval, or once.'],
   add: may('admin') && ((reload) => scheduleForm({ title: 'Add a schedule', route: 'PUT /schedules/{schedule}', headers: { 'If-None-Match': '*' },

@@ -8,7 +8,7 @@ import { patchList } from '../parts/change.js';
 
 const { a, b, button, div, h2, input, section, span } = tags;
 
-export function stateTab(run) {
+export default function stateTab(run) {
   const { model, view: { route } } = run;
   let [seq, since, shown, error, timer] = [Number(route.rest[0] ?? model.head), route.query.get('since'), null, null, 0];
   const [cache, open] = [new Map(), new Map()];

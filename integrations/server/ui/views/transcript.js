@@ -9,7 +9,7 @@ import { searchBar } from './search.js';
 
 const { button, div } = tags;
 
-export function transcriptTab(run) {
+export default function transcriptTab(run) {
   const { model, view } = run;
   const folded = new Set();
   const rows = nodeList(run, { name: 'transcript', shows, nests, folded, height: 46, measured: true,

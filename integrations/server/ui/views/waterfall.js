@@ -7,7 +7,7 @@ import { empty } from '../parts/common.js';
 
 const { a, button, div, i, p, span } = tags;
 
-export function waterfallTab(run) {
+export default function waterfallTab(run) {
   const { model, view, select } = run;
   let [axis, now, zoom, drag, idle, scaled, unfolded] = [null, 0, null, null, [], 0, new Set()];
   const shows = (node) => barOf(node, 0) !== null;

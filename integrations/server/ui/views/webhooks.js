@@ -26,7 +26,7 @@ function attempt({ attempts, due }) {
   return [last && (last.error ?? `answer ${last.status} after ${duration(last.duration_ms)}`), attempts.length > 1 && ` (attempt ${attempts.length})`, due && small(' next ', when(due))];
 }
 
-export const webhooksView = (route) => masterView(route, {
+export default (route) => masterView(route, {
   title: 'Webhooks', path: '/webhooks', hint: 'Choose a webhook.',
   none: ['No webhooks', 'An outgoing webhook tells another program when a run ends or waits.'],
   add: may('admin') && ((reload) => saving(reload, { title: 'Add a webhook' })),

@@ -4,22 +4,21 @@ import { post } from '../lib/api.js';
 import { ends, openDialog } from '../lib/keys.js';
 import { at, runUrl } from '../lib/page.js';
 import { number, plural, shortId } from '../lib/format.js';
-import { loading } from './common.js';
+import { hasEnded, loading } from '../parts/common.js';
 
 const { a, b, button, h2, li, p, span, ul } = tags;
 
 const MOST = 2000;
-export const isOpen = ({ status }) => ['running', 'waiting', 'paused'].includes(status);
 const link = (id) => a({ href: runUrl(id) }, shortId(id));
 const ACTIONS = {
-  Cancel: { fits: isOpen, note: 'Every open call gets a cancelled result. This cannot be undone.', danger: true,
+  Cancel: { fits: (run) => !hasEnded(run), note: 'Every open call gets a cancelled result. This cannot be undone.', danger: true,
     act: (path) => post(`${path}/signals`, { type: 'cancel' }).then(() => 'cancelled') },
   Rerun: { fits: () => true, note: 'Each becomes a new run with the same options. The old ones stay as they are.',
     act: (path) => post(`${path}/fork`, { at: 0 }).then(({ id }) => ['runs again as ', link(id)]) },
 };
 
 /** Opens the dialog of an action. `choose(most)` resolves to `{ runs, capped }`. */
-export async function bulkDialog(name, choose, done) {
+export default async function bulkDialog(name, choose, done) {
   const { fits, act, note, danger } = ACTIONS[name];
   let [fit, skipped, capped, sent, problem] = [null, 0, false, null, null];
   const results = new Map();

@@ -1,4 +1,4 @@
-// Dialogs that make a new run from one: a fork at an event, a rerun from a stage. The first says what will run again.
+// Dialogs of a run: a message, its end, a fork at an event, and a rerun from a stage. The last two list what will run again.
 import { tags } from '../lib/dom.js';
 import { get } from '../lib/api.js';
 import { at, go } from '../lib/page.js';
@@ -16,7 +16,12 @@ const effects = ({ rerun, reused }) => section(
   rerun.length > SHOWN && p.soft(`Showing ${SHOWN} of ${rerun.length}.`),
   p.soft(`${plural(reused, 'recorded effect')} ${reused === 1 ? 'is' : 'are'} reused.`));
 
-/** Opens the dialog; `place(value)` is the query of the plan, which `read` reads for the present value. */
+const signal = (model, type, spec) => ask({ ...spec, route: 'POST /runs/{run}/signals', params: { run: model.id }, value: { type }, hide: ['type', 'files', 'to'] });
+export const message = (model) => signal(model, 'message', { title: 'Send a message', verb: 'Send', schemas: { text: { type: 'string', maxLength: 4000 } } });
+export const cancel = (model) => signal(model, 'cancel', { title: 'Cancel the run', verb: 'Cancel the run', danger: true,
+  note: 'Every open call gets a cancelled result. This cannot be undone.' });
+
+/** Opens the dialog of a new run; `place(value)` is the query of the plan, which `read` reads for the present value. */
 function dialog(model, place, spec) {
   let plan = null;
   const read = async ({ value }) => { plan = await get(`${model.path}/fork`, place(value)).catch(() => plan); };
@@ -24,7 +29,7 @@ function dialog(model, place, spec) {
     explain: ({ message, body }) => [message, body?.differences && valueDiff({}, body.differences)], ...spec(read) });
 }
 
-export const forkDialog = (model, seq) => dialog(model, () => ({ at: seq }), (read) => ({
+export const fork = (model, seq) => dialog(model, () => ({ at: seq }), (read) => ({
   title: `Fork at event ${seq}`, verb: 'Fork', route: 'POST /runs/{run}/fork', hide: ['at', 'results'], first: ['model'],
   note: 'The new run shares the log up to this event. The old run stays as it is.', value: { at: seq, options: model.nodes[0]?.kind.options },
   ready: async (form) => {
@@ -34,7 +39,7 @@ export const forkDialog = (model, seq) => dialog(model, () => ({ at: seq }), (re
   },
 }));
 
-export function rerunDialog(model) {
+export function rerun(model) {
   const stages = model.stages().filter(({ status }) => status !== 'not_started').map(({ path }) => path);
   dialog(model, ({ from }) => ({ from }), () => ({
     title: 'Rerun from a stage', verb: 'Rerun', route: 'POST /runs/{run}/rerun', first: ['from'], hide: ['results', 'options'],

@@ -18,7 +18,7 @@ async function requestAt(run, { seq }) {
   return last && get(path + at(last.seq));
 }
 
-export function diffView(route) {
+export default function diffView(route) {
   const pair = (to) => ['a', 'b'].map((name) => to.query.get(name));
   const [one, other] = pair(route);
   let whole = false;
