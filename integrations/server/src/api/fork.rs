@@ -301,15 +301,28 @@ fn read_options(app: &App, row: &RunSummary, options: Value) -> Result<Value, Pr
 
 /// Refuses another fork under the key of an earlier one.
 async fn is_same_fork(app: &App, row: &RunSummary, new: &RunId, at: Seq, wanted: &Fork) -> Result<(), Problem> {
-    let at = app.client.fork_event(&row.run, at).await?;
-    let first = app.client.store().read(new, Seq(0), 1).await?;
-    let is_same = first.first().is_some_and(|event| match &event.kind {
-        EventKind::BrainStart(begin) => begin.start.as_ref().is_some_and(|start| {
-            start.forked_from == Some((row.run.clone(), at))
-                && start.overrides == wanted.overrides
-                && wanted.options.as_ref().is_none_or(|options| *options == begin.options)
-        }),
-        _ => false,
+    let (store, at) = (app.client.store(), app.client.fork_event(&row.run, at).await?);
+    let (origin, first) = (store.read(&row.run, Seq(0), 1).await?, store.read(new, Seq(0), 1).await?);
+    let begin = |events: &[Arc<Event>]| match events.first().map(|event| event.kind.clone()) {
+        Some(EventKind::BrainStart(begin)) => Some(begin),
+        _ => None,
+    };
+    let (Some(origin), Some(begin)) = (begin(&origin), begin(&first)) else {
+        return Err(ProblemType::KeyReused.into());
+    };
+    let is_same_start = begin
+        .start
+        .as_ref()
+        .is_some_and(|start| start.forked_from == Some((row.run.clone(), at)) && start.overrides == wanted.overrides);
+    let is_same = is_same_start && begin.options == *wanted.options.as_ref().unwrap_or(&origin.options);
+    // The given results follow the shared events. A worker's own come after its claim.
+    let after = store.read(new, at.next(), wanted.results.len() + 1).await?;
+    let given = after.iter().map_while(|event| match &event.kind {
+        EventKind::LoopToolResult { result, .. } => Some((event.path.clone(), result.clone())),
+        _ => None,
     });
-    if is_same { Ok(()) } else { Err(ProblemType::KeyReused.into()) }
+    if is_same && given.collect::<IndexMap<_, _>>() == wanted.results {
+        return Ok(());
+    }
+    Err(ProblemType::KeyReused.into())
 }

@@ -85,3 +85,28 @@ async fn start_in_a_conversation_is_said_once_per_key() {
     assert_eq!(reused.problem(), "key-reused");
     assert_eq!(without.problem(), "unprocessable");
 }
+
+#[tokio::test]
+async fn fork_with_other_results_or_options_is_refused_under_the_same_key() {
+    let shop = Shop::new();
+    let token = shop.token(None, &Scope::ALL).await;
+    let (run, _) = shop.waiting_run(&token, 7).await;
+    let head = shop.get(&token, &format!("/api/v1/runs/{run}")).await.json()["head"].clone();
+    let path = format!("/api/v1/runs/{run}/fork");
+    let fork = json!({ "at": head, "options": { "number": 8 }, "results": { "Chat/0.0": "paid" } });
+    let others = [
+        json!({ "at": head, "options": { "number": 8 }, "results": { "Chat/0.0": "lost" } }),
+        json!({ "at": head, "options": { "number": 8 } }),
+        json!({ "at": head, "results": { "Chat/0.0": "paid" } }),
+    ];
+
+    let one = keyed(&shop, &token, &path, &fork).await;
+    let again = keyed(&shop, &token, &path, &fork).await;
+
+    assert_eq!(one.status, 201, "{one:?}");
+    assert_eq!((&again.json()["id"], again.header("idempotency-replayed")), (&one.json()["id"], "true"), "{again:?}");
+    for other in others {
+        let reused = keyed(&shop, &token, &path, &other).await;
+        assert_eq!(reused.problem(), "key-reused", "{other}: {reused:?}");
+    }
+}
