@@ -62,13 +62,24 @@ async function show() {
   redraw();
 }
 
-/** Shows why the page cannot continue. A module that fails to load is one of a stopped server, or of an earlier version. */
+/** Shows why the page cannot continue, and closes the view, so that no key acts on what is not shown. A module that cannot be
+ *  loaded is one of a stopped server, or of an earlier version. */
 function fail(error) {
-  app.trouble = error instanceof Problem ? error : new Problem(0, { title: 'A part of the page cannot be loaded.' });
+  app.view?.close?.();
+  Object.assign(app, { trouble: error, view: null, name: '' });
   redraw();
 }
 
 function draw() {
+  try {
+    drawPage();
+  } catch (error) {
+    if (app.trouble) throw error;
+    fail(error);
+  }
+}
+
+function drawPage() {
   document.documentElement.dataset.theme = theme();
   document.title = `${app.view?.title() ?? 'Runs'} · Positronic`;
   bind('This page', app.view?.keys?.() ?? {});
@@ -111,7 +122,7 @@ function followStream() {
   let timer = 0;
   const changed = (run) => {
     frame.countPending();
-    app.view.change?.(run);
+    app.view?.change?.(run);
   };
   app.unfollow = follow('/stream', {
     events: { run: (run) => {

@@ -64,9 +64,10 @@ test('nothing of the arguments is folded when a person approves', async () => {
   await asked.getByRole('button', { name: /item/ }).click();
   await asked.waitFor({ state: 'detached' });
   const folded = item(page, 'n149');
-  await folded.getByRole('button', { name: 'Show 1 folded part first' }).click();
+  await folded.getByRole('button', { name: 'Show 1 folded part first' }).dblclick();
   await asked.waitFor();
-  assert.equal((await decided('deep')).length, 0);
+  await page.keyboard.press('a');
+  assert.equal((await decided('deep')).length, 0, 'a person has time to look first');
   await asked.getByRole('button', { name: 'Approve' }).click();
   await asked.waitFor({ state: 'detached' });
   assert.equal((await decided('deep')).length, 1);
@@ -94,6 +95,82 @@ test('hidden characters are marked beside the input', async () => {
   assert.match(await asked.locator('.hidden-note').first().innerText(), /Hidden characters: .*⟨U\+202E⟩001⟨U\+202C⟩/);
   assert.equal(await asked.locator('mark.hidden-char').count() >= 3, true);
   await accessible(page, 'the form with hidden characters');
+});
+
+test('emoji are pictures, and a selector after a digit is marked', async () => {
+  project.import(waitingLog('emoji', { calls: [pay({ to: '\u26a0\ufe0f Ida \u{1f468}\u200d\u{1f469}\u200d\u{1f467} 1\ufe0f\u20e3', file: '/srv/1\ufe0f' })] }));
+  await page.to('/inbox', '.decide');
+  await item(page, 'Ida').waitFor();
+  assert.match(await item(page, 'Ida').innerText(), /\/srv\/1⟨U\+FE0F⟩/);
+  assert.equal(await item(page, 'Ida').locator('mark.hidden-char').count(), 1);
+  page.check();
+});
+
+test('decimals are sent as they were typed', async () => {
+  project.import(waitingLog('decimal', { calls: [pay({ to: 'Jo', amount: 3 }, { schema: { type: 'object', properties: { to: { type: 'string' }, amount: { type: 'number' } } } })] }));
+  await page.to('/inbox', '.decide');
+  await item(page, 'Jo').getByRole('button', { name: 'Edit arguments' }).click();
+  const amount = item(page, 'Jo').getByLabel('amount');
+  await amount.fill('');
+  for (const [i, key] of [...'-10.050'].entries()) {
+    await amount.press(key);
+    // The page is drawn again before the next key.
+    await page.evaluate(() => new Promise((drawn) => { requestAnimationFrame(() => requestAnimationFrame(drawn)); }));
+    if (i === 6) assert.equal(await amount.inputValue(), '-10.050');
+  }
+  const sent = page.waitForRequest('**/api/v1/decisions');
+  await item(page, 'Jo').getByRole('button', { name: 'Approve as edited' }).click();
+  assert.match((await sent).postData(), /"amount":-10.05[,}]/);
+});
+
+test('what a form cannot hold is not decided, and what it shows is what runs', async () => {
+  const steps = [{ run: 'rm -rf /data' }, { run: 'ls' }];
+  const schema = { type: 'object', properties: { steps: { type: 'array', items: { type: 'object' } }, note: { type: 'object', properties: {} }, due: { type: 'string', format: 'date-time' } } };
+  project.import(waitingLog('form', { calls: [pay({ steps, note: { extra: 'Kim' }, due: 'whenever' }, { schema })] }));
+  await page.to('/inbox', '.decide');
+  const asked = item(page, 'Kim');
+  await asked.getByRole('button', { name: 'Edit arguments' }).click();
+  await asked.getByLabel('due').waitFor();
+  assert.equal(await asked.getByLabel('due').inputValue(), 'whenever');
+  assert.equal(await asked.getByLabel('extra').inputValue(), 'Kim');
+  await asked.getByRole('button', { name: 'Remove steps 1' }).click();
+  const code = asked.locator('textarea.code');
+  await asked.locator('.edits').waitFor();
+  assert.match(await code.first().inputValue(), /"ls"/);
+  await code.first().fill('{"run": "MINE}');
+  await asked.getByRole('button', { name: 'Approve as edited' }).click();
+  await page.keyboard.press('a');
+  assert.equal((await decided('form')).length, 0);
+  await code.first().fill('{"run": "pwd"}');
+  const sent = page.waitForRequest('**/api/v1/decisions');
+  await asked.getByRole('button', { name: 'Approve as edited' }).click();
+  assert.match((await sent).postData(), /"steps":\[\{"run":"pwd"\}\]/);
+});
+
+test('a schema cannot draw on the page', async () => {
+  const overlay = { tag: 'div', props: { class: 'overlay', style: { position: 'fixed', inset: '0' } }, children: ['forged'], key: 'x' };
+  const schema = { type: 'object', properties: { to: { enum: ['Lee', overlay] }, kinds: { type: 'array', items: { enum: [overlay] } }, odd: { anyOf: [true, { type: 'string' }] } } };
+  project.import(waitingLog('forged', { calls: [pay({ to: 'Lee', odd: 1 }, { schema })] }));
+  await page.to('/inbox', '.decide');
+  await item(page, 'Lee').getByRole('button', { name: 'Edit arguments' }).click();
+  await item(page, 'Lee').getByLabel('odd').waitFor();
+  assert.equal(await page.locator('.overlay').count(), 0);
+  page.check();
+});
+
+test('a key acts on the item that has the focus, and not on one out of view', async () => {
+  const calls = ['Mia', 'Ned', 'Ola', 'Pia', 'Rob'].map((to) => pay({ to, lines: Array.from({ length: 12 }, (_, i) => ({ line: i })) }));
+  project.import(waitingLog('long', { calls }));
+  await page.to('/inbox', '.decide');
+  await item(page, 'Rob').getByRole('button', { name: 'Reject…' }).focus();
+  await page.locator('.decide.selected', { hasText: 'Rob' }).waitFor();
+  await page.locator('#main').evaluate((main) => main.scrollTo(0, 0));
+  await page.keyboard.press('a');
+  await page.waitForFunction(() => document.querySelector('.decide.selected').getBoundingClientRect().top < innerHeight);
+  assert.equal((await decided('long')).length, 0, 'the first key shows the item');
+  await page.keyboard.press('a');
+  await item(page, 'Rob').waitFor({ state: 'detached' });
+  assert.deepEqual((await decided('long')).map(({ path }) => path), ['Chat/0.4']);
 });
 
 test('an expired request says so', async () => {

@@ -1,5 +1,6 @@
 // The server under test: the examples' own binary with their cassettes, on a store in a temporary folder.
 import { spawn, execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -75,7 +76,7 @@ export function longLog(events) {
   return [{ positronic_run: 1, run: 'long-run', brain: 'Long', events }, ...lines].map((line) => JSON.stringify(line));
 }
 
-/** Makes the log of a run that waits for people: for approvals of calls `{ tool, arguments, expires }`, or for
+/** Makes the log of a run that waits for people: for approvals of calls `{ tool, arguments, expires, schema }`, or for
  *  more tokens than `tokens`. */
 export function waitingLog(run, { calls = [], tokens }) {
   const at = 1_795_000_000_000_000;
@@ -85,7 +86,10 @@ export function waitingLog(run, { calls = [], tokens }) {
   const events = [
     { type: 'BRAIN_START', title: 'Till', fingerprint: '0'.repeat(32), stages: [{ name: 'Chat', kind: 'loop' }], options: {} },
     { path: 'Chat', type: 'LOOP_START', input: 'Begin.', projection: 1, limits },
-    { path: 'Chat/0', type: 'LOOP_ITERATION' },
+    { path: 'Chat/0', type: 'LOOP_ITERATION', tools: calls.filter(({ schema }) => schema).map(({ tool: id, schema: parameters }) => {
+      const body = { id, description: '', parameters, flags: {} };
+      return { id, hash: createHash('sha256').update(JSON.stringify(body)).digest('hex').slice(0, 32), body };
+    }) },
     { path: 'Chat/0', type: 'LOOP_MODEL_CALL', model: 'test/model' },
     { path: 'Chat/0', type: 'LOOP_MODEL_RESULT', parts: tokens ? [{ type: 'text', text: 'More.' }] : parts, metadata, duration: 1 },
     ...calls.map(({ tool, arguments: given, reason = 'money moves' }, index) => ({ path: `Chat/0.${index}`, type: 'LOOP_TOOL_CALL', tool,

@@ -106,7 +106,7 @@ test('a part of the page that cannot be loaded is explained, and loaded again', 
   await page.route(parts, (route) => route.abort());
   await page.to(`/runs/${run}`, '.row');
   await page.getByRole('link', { name: 'Model requests' }).click();
-  await page.getByRole('alert').getByText('A part of the page cannot be loaded.').waitFor();
+  await page.getByRole('alert').getByText('A part of the page failed').waitFor();
   await page.unroute(parts);
   await page.getByRole('button', { name: 'Try again' }).click();
   await page.locator('.messages').waitFor();

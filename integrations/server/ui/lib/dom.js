@@ -1,9 +1,9 @@
 // Virtual nodes and their reconciliation with the document. Text from data becomes text nodes only.
-import { hasHidden, segments, shown } from './hidden.js';
+import { segments, shown } from './hidden.js';
 
 const SVG = 'http://www.w3.org/2000/svg';
 const PROPERTIES = ['value', 'checked', 'disabled', 'open'];
-const OWN = ['key', 'memo', 'ref', 'drawn', 'opaque'];
+const OWN = ['key', 'memo', 'ref', 'drawn', 'opaque', 'final'];
 
 class VirtualNode {
   constructor(tag, props, children) {
@@ -26,17 +26,24 @@ const builder = (tag, classes) => new Proxy((first, ...rest) => {
 
 /** Builders by tag: `const { div, h2 } = tags; div.card({ onclick }, h2('Title'), …)`. A plain object first is the properties.
  *  `key` names a node among its siblings; `memo` (an array) skips an unchanged node, whose children may then be a function;
- *  `opaque` leaves the children to other code; `ref` gets the element once it is in the document, `drawn` at each drawing. */
+ *  `final` children are strings and nodes as they are; `opaque` leaves the children to other code; `ref` gets the element once it is
+ *  in the document, `drawn` at each drawing. */
 export const tags = new Proxy({}, { get: (made, tag) => (made[tag] ??= builder(tag, '')) });
 
-/** Flattens children into virtual nodes and strings; hidden characters become marks. */
+/** A text, in which hidden characters are marks. */
+function marked(text) {
+  const parts = segments(text);
+  return parts.length > 1 ? tags.bdi({ final: true }, ...parts.map((part) => (part.hidden ? tags.mark.hiddenChar(part.text) : part.text))) : text;
+}
+
+/** Flattens children into virtual nodes and strings. Any other object is data, and only ever text. */
 function flat(children, into = []) {
   for (const child of children) {
     if (child == null || typeof child === 'boolean') continue;
     if (Array.isArray(child)) flat(child, into);
     else if (typeof child === 'function') flat([child()], into);
-    else if (typeof child === 'object') into.push(child);
-    else into.push(hasHidden(child) ? tags.bdi(segments(child).map(({ text, hidden }) => (hidden ? tags.mark.hiddenChar(text) : text))) : String(child));
+    else if (child instanceof VirtualNode) into.push(child);
+    else into.push(marked(typeof child === 'object' ? JSON.stringify(child) : String(child)));
   }
   return into;
 }
@@ -95,7 +102,7 @@ function patch(node, kid, svg) {
   if (props.memo && before.memo?.length === props.memo.length && props.memo.every((value, i) => value === before.memo[i])) return;
   node.$v = kid;
   // A select takes its value only after its options exist.
-  if (!props.opaque) reconcile(node, flat(kid.children), svg || kid.tag === 'svg');
+  if (!props.opaque) reconcile(node, props.final ? kid.children : flat(kid.children), svg || kid.tag === 'svg');
   for (const name of Object.keys({ ...before, ...props })) assign(node, name, props[name], before[name]);
   if (props.drawn) calls.push([props.drawn, node]);
 }
@@ -107,7 +114,7 @@ function assign(node, name, value, before) {
     node[name] = value ? (event) => { value(event); redraw(); } : null;
   } else if (PROPERTIES.includes(name)) {
     const wanted = value ?? (name === 'value' ? '' : false);
-    if (node[name] !== wanted) node[name] = wanted;
+    if (node[name] !== wanted && !isSameNumber(node, wanted)) node[name] = wanted;
   } else if (name === 'style') {
     for (const key of Object.keys({ ...before, ...value })) node.style.setProperty(key, value?.[key] ?? '');
   } else if (value === before) {
@@ -118,6 +125,10 @@ function assign(node, name, value, before) {
     node.setAttribute(name, value === true ? '' : shown(String(value)));
   }
 }
+
+/** Whether a field for numbers has the wanted one in another form, such as the `1.0` of a person who goes on to type `1.05`. */
+const isSameNumber = ({ type, value }, wanted) => type === 'number' && value !== '' && wanted !== '' && Number(value) === Number(wanted)
+  && Math.abs(Number(value)) <= Number.MAX_SAFE_INTEGER;
 
 /** An address of this server. Every other address, and every `javascript:` one, is never made a link. */
 const isOwn = (address) => /^(\/(?![/\\\s])|#|\?)/.test(address);
@@ -135,7 +146,13 @@ export function perFrame(draw) {
 
 const drawings = new Set();
 /** Draws the page and the open dialogs in the next frame. Each handler, answer and streamed event does so. */
-export const redraw = perFrame(() => drawings.forEach((draw) => draw()));
+export const redraw = perFrame(() => drawings.forEach((draw) => {
+  try {
+    draw();
+  } catch (error) {
+    reportError(error);
+  }
+}));
 /** Adds what `redraw` draws; returns how to remove it. */
 export function onRedraw(draw) {
   drawings.add(draw);

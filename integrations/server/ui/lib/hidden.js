@@ -2,15 +2,15 @@
 const INVISIBLE = '\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\u2800'
   + '\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff0-\\ufffb\\u{13430}-\\u{1343f}\\u{16fe4}\\u{1bca0}-\\u{1bca3}\\u{1d159}'
   + '\\u{1d173}-\\u{1d17a}\\u{e0000}-\\u{e0fff}\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f';
-// Joiners and selectors within an emoji change the picture only.
-const EMOJI = '(?<=[\\p{Extended_Pictographic}\\u{1f3fb}-\\u{1f3ff}#*0-9]\\ufe0f?)(?:\\ufe0f|\\u200d(?=\\p{Extended_Pictographic}))';
+// A selector after a picture or within a keycap, and a joiner between pictures, change the picture only.
+const PICTURE = '[\\p{Extended_Pictographic}\\u{1f3fb}-\\u{1f3ff}]';
+const EMOJI = `(?<=${PICTURE})\\ufe0f|(?<=[#*0-9])\\ufe0f(?=\\u20e3)|(?<=${PICTURE}\\ufe0f?)\\u200d(?=${PICTURE})`;
 const HIDDEN = new RegExp(`${EMOJI}|([${INVISIBLE}])`, 'gu');
 const QUICK = new RegExp(`[${INVISIBLE}]`, 'u');
 
-export const hasHidden = (text) => QUICK.test(text);
-
-/** Splits a text into parts `{ text, hidden }`; a hidden part has the codes of its characters as text. */
+/** Splits a text into parts `{ text, hidden }`; a hidden part has the code of its character as text. */
 export function segments(text) {
+  if (!QUICK.test(text)) return [{ text }];
   const parts = [];
   let from = 0;
   for (const { 0: all, 1: char, index } of text.matchAll(HIDDEN)) {
@@ -22,5 +22,6 @@ export function segments(text) {
   return [...parts, { text: text.slice(from) }];
 }
 
+export const hasHidden = (text) => segments(text).length > 1;
 /** Returns a text with hidden characters written out, for attributes. */
 export const shown = (text) => segments(text).map((part) => part.text).join('');

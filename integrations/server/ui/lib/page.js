@@ -19,6 +19,14 @@ export const PAGES = { runs: 'Runs', inbox: 'Inbox', brains: 'Brains', schedules
 export const TABS = { transcript: 'Transcript', waterfall: 'Waterfall', events: 'Events', state: 'State', requests: 'Model requests' };
 /** Loads a view, a tab or the dialogs of one, when it is first needed. */
 export const load = (name) => import(`../views/${name}.js`);
+/** A part that draws nothing until its module has loaded, which begins when it is first drawn. */
+export function later(name) {
+  let part = null;
+  return (...of) => {
+    if (!part) import(`../parts/${name}.js`).then((module) => { part = module.default; redraw(); }, () => {});
+    return part?.(...of);
+  };
+}
 
 export const main = () => document.getElementById('main');
 /** Goes to an address of the page, as a link does. */

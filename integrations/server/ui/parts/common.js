@@ -14,8 +14,9 @@ export const empty = (title, text, ...more) => div.empty(p.big(title), p.soft(te
 export const loading = (text = 'Loading…') => p.loading({ role: 'status' }, text);
 
 const FAILURES = { 0: 'The server cannot be reached', 401: 'This browser is not signed in', 404: 'Not found' };
-/** A failed request, in words. */
-export const failure = ({ status, message }, retry) => div.empty({ role: 'alert' }, p.big(FAILURES[status] ?? 'The request failed'),
+/** A failed request, or an error of the page itself, in words. */
+export const failure = ({ status, message }, retry) => div.empty({ role: 'alert' },
+  p.big(FAILURES[status] ?? (status ? 'The request failed' : 'A part of the page failed')),
   p.soft(status === 401 ? 'Run `positronic serve` again and open the new link. Each link signs in one browser, within 15 minutes.' : message), button({ onclick: retry }, 'Try again'));
 
 /** Data of the server: `load` reads it anew, `show` draws it, or why it is absent. An answer that a later one overtakes is dropped. */

@@ -1,7 +1,7 @@
 // One item that waits for a person: what is asked, and the decision. The item stays until the log has the decision.
 import { tags, redraw } from '../lib/dom.js';
 import { post, Problem } from '../lib/api.js';
-import { runUrl, say } from '../lib/page.js';
+import { later, runUrl, say } from '../lib/page.js';
 import { icon } from '../lib/icons.js';
 import { date, line, micros, money, number, plural, who } from '../lib/format.js';
 import { when } from './common.js';
@@ -17,12 +17,18 @@ const draftOf = ({ id }) => (drafts[id] ??= { mode: 'view', open: new Map() });
 const AMOUNT = { money: (n) => money(n), time: micros };
 export const limitText = (kind, amount) => AMOUNT[kind]?.(amount) ?? `${number(amount)} ${kind}`;
 
-/** Draws a form. Its module loads for the first item that needs one, since most items are decided without. */
-let forms = null;
-function schemaForm(...of) {
-  if (!forms) import('./form.js').then((module) => { forms = module; redraw(); }, () => {});
-  return forms?.schemaForm(...of);
+// Most items are decided without a form.
+const form = later('form');
+function schemaForm(schema, options) {
+  try {
+    return form(schema, options);
+  } catch {
+    // The schema of a tool is not ours. One that makes no form must not keep the item from being shown.
+    return form({}, options);
+  }
 }
+/** The field of an item that is not valid, if any. What a field shows but the draft cannot hold must not be decided. */
+const invalid = ({ id }) => document.getElementById(`item-${id}`)?.querySelector(':invalid');
 
 const edited = (item, { value }) => value !== undefined && JSON.stringify(value) !== JSON.stringify(item.arguments);
 const alternative = (wait) => wait.prompt ?? `${wait.webhook} ${wait.identifier}`;
@@ -76,13 +82,22 @@ const SENT = 'Sent. The item disappears once the decision is recorded.';
 const isOver = ({ sent, problem }) => sent || ['already-decided', 'expired', 'run-closed', 'not-waiting'].includes(problem?.slug);
 /** Whether an item can still be decided here. */
 export const isOpen = (item) => !draftOf(item).busy && !isOver(draftOf(item)) && item.allowed.allowed;
-const foldedOf = ({ mode, open }) => (mode === 'edit' ? 0 : [...open.values()].filter((shown) => !shown).length);
+const foldedOf = ({ open }) => [...open.values()].filter((shown) => !shown).length;
 
+/** How long an approval waits after folded arguments have shown, so that a second click does not come before a look. */
+const LOOK = 800;
+const isLooking = ({ shown }) => performance.now() - shown < LOOK;
 /** Approves all items, after the arguments that a reader has folded are shown again. */
 export function approve(items) {
+  const wrong = items.map(invalid).find(Boolean);
+  if (wrong) return wrong.reportValidity();
   const folded = items.map(draftOf).filter(foldedOf);
-  for (const { open } of folded) open.clear();
-  const list = folded.length ? [] : items.filter(isOpen);
+  for (const draft of folded) {
+    draft.open.clear();
+    draft.shown = performance.now();
+    setTimeout(redraw, LOOK);
+  }
+  const list = folded.length || items.map(draftOf).some(isLooking) ? [] : items.filter(isOpen);
   for (const item of list) if (item.kind === 'budget') draftOf(item).value ??= KINDS.budget.value(item);
   if (list.length) send(list, (item, draft) => KINDS[item.kind].body(item, draft));
 }
@@ -96,6 +111,9 @@ export function toggle(item, mode) {
   draft.mode = draft.mode === mode ? 'view' : mode;
 }
 
+/** The second click of a double click decides nothing: the item below may have moved to that place. */
+const once = (act) => ({ detail }) => detail < 2 && act();
+
 /** Draws an item with its decision, `inbox` with its run. `pick` is a control that chooses the item among others. */
 export function decide(item, { inbox = false, selected = false, pick } = {}) {
   const draft = draftOf(item);
@@ -106,7 +124,7 @@ export function decide(item, { inbox = false, selected = false, pick } = {}) {
     event.preventDefault();
     (isRejecting ? no : yes)();
   };
-  return section.decide({ key: item.id, role: 'group', 'aria-label': `${asks(item)} ${item.tool}`, class: selected && 'selected', onkeydown },
+  return section.decide({ key: item.id, id: `item-${item.id}`, role: 'group', 'aria-label': `${asks(item)} ${item.tool}`, class: selected && 'selected', onkeydown },
     header(pick, span.status.wait(icon('person'), span(item.kind)), h2({ dir: 'auto' }, asks(item)), span.grow(),
       item.expires && span.soft({ title: date(item.expires) }, 'expires ', when(item.expires))),
     p.meta(item.tool && code(item.tool), inbox && a({ href: runUrl(item.run) }, item.brain), item.user && span(item.user),
@@ -116,11 +134,11 @@ export function decide(item, { inbox = false, selected = false, pick } = {}) {
     body(item, draft),
     outcome(item, draft),
     !item.allowed.allowed ? p.soft(item.allowed.reason) : !isOver(draft) && footer(
-      button.primary({ onclick: yes, disabled: draft.busy, title: 'a, or ⌘↵ in a field' }, icon('check'), folded ? `Show ${plural(folded, 'folded part')} first` : KINDS[item.kind].verb(item, draft)),
-      item.kind !== 'answer' && button({ class: isRejecting && 'danger', disabled: draft.busy, title: 'r', onclick: isRejecting ? no : () => toggle(item, 'reject') },
+      button.primary({ onclick: once(yes), disabled: draft.busy || isLooking(draft), title: 'a, or ⌘↵ in a field' }, icon('check'), folded ? `Show ${plural(folded, 'folded part')} first` : KINDS[item.kind].verb(item, draft)),
+      item.kind !== 'answer' && button({ class: isRejecting && 'danger', disabled: draft.busy, title: 'r', onclick: isRejecting ? once(no) : () => toggle(item, 'reject') },
         icon('cross'), isRejecting ? 'Reject' : 'Reject…'),
       item.editable && button.plain({ onclick: () => toggle(item, 'edit'), title: 'e', 'aria-pressed': String(draft.mode === 'edit') },
-        draft.mode === 'edit' ? 'Show as proposed' : 'Edit arguments'),
+        draft.mode === 'edit' ? 'Close the form' : 'Edit arguments'),
       draft.busy && span.soft({ role: 'status' }, 'Sending…')));
 }
 
@@ -130,8 +148,8 @@ function body(item, draft) {
   const hasArguments = given !== null && Object.keys(given).length > 0;
   const { schema, value } = KINDS[kind];
   return [
-    // All arguments stay visible before an approval.
-    !isEditing && hasArguments && readable(given, { open: draft.open, depth: Infinity, page: Infinity }),
+    // All arguments stay visible before an approval, also beside a form, which a schema may not show them in.
+    hasArguments && readable(given, { open: draft.open, depth: Infinity, page: Infinity }),
     kind === 'approval' && !hasArguments && p.soft('The call has no arguments.'),
     waits?.length > 1 && schemaForm({ enum: waits.map(alternative), title: 'Answer as' }, { value: alternative(waits[chosen(item, draft)]), id: `wait-${id}`,
       onchange: (edit) => { draft.wait = waits.findIndex((wait) => alternative(wait) === edit()); } }),

@@ -7,6 +7,8 @@ import { words } from '../lib/format.js';
 
 const { button, details, div, fieldset, input, label, legend, option, p, select, small, span, summary, textarea } = tags;
 
+const isObject = (value) => value !== null && typeof value === 'object' && !Array.isArray(value);
+
 /** Follows references, and takes the one branch of a nullable schema. */
 function resolve(schema, root, hops = 0) {
   const { $ref, ...at } = schema ?? {};
@@ -14,10 +16,10 @@ function resolve(schema, root, hops = 0) {
   if ($ref) return resolve({ ...$ref.split('/').slice(1).reduce((place, key) => place?.[key.replaceAll('~1', '/').replaceAll('~0', '~')], root), ...at }, root, hops + 1);
   const branches = Array.isArray(at.type) ? at.type.map((type) => ({ ...at, type })) : at.anyOf ?? at.oneOf ?? at.allOf;
   if (!branches) return at;
-  const real = branches.filter((branch) => branch.type !== 'null');
+  const real = branches.filter((branch) => branch?.type !== 'null');
   const optional = real.length < branches.length;
   if (real.length === 1) return { description: at.description, ...resolve(real[0], root, hops + 1), optional };
-  const isFixed = real.every((branch) => 'const' in branch || branch.enum);
+  const isFixed = real.every((branch) => isObject(branch) && ('const' in branch || branch.enum));
   return isFixed ? { ...at, enum: real.flatMap((branch) => branch.enum ?? [branch.const]), optional } : at;
 }
 
@@ -30,8 +32,19 @@ export function initial(schema, root = schema) {
   return Object.fromEntries(fields.map(([name, field]) => [name, initial(field, root)]).filter(([, value]) => value !== undefined));
 }
 
+/** The texts and types of values that a control shows. A form must not hide a value, so any other one is edited as JSON. */
+const SHOWS = { boolean: (given) => typeof given === 'boolean', integer: isNumber, number: isNumber, array: Array.isArray, object: isObject,
+  string: (given, { format }) => typeof given === 'string' && (format !== 'date-time' || local(given) !== '') };
+function isNumber(given) { return ['number', 'bigint'].includes(typeof given); }
+function shows(type, given) {
+  if (given == null) return true;
+  const options = optionsOf(type);
+  return options ? options.includes(given) : SHOWS[type.properties ? 'object' : type.type]?.(given, type) ?? true;
+}
+const optionsOf = (type) => type.enum ?? ('const' in type && [type.const]);
+
 /** Makes a form. `errors` are `{ pointer, detail }` of the server; `first` are the fields of a long form that show at once. */
-export function schemaForm(schema, { value, onchange, errors = [], id, root = schema, first }) {
+export default function schemaForm(schema, { value, onchange, errors = [], id, root = schema, first }) {
   const at = resolve(schema, root);
   if (!at.properties) return div.form(field(schema ?? {}, value, '', 'value', true, onchange));
   const draw = (names) => fields(at, value ?? {}, '', onchange, names);
@@ -49,7 +62,8 @@ export function schemaForm(schema, { value, onchange, errors = [], id, root = sc
   }
 
   function field(one, given, pointer, name, required, change) {
-    const type = resolve(one, root);
+    const known = resolve(one, root);
+    const type = shows(known, given) ? known : { title: known.title, description: known.description };
     const key = `${id}${pointer.replaceAll('/', '-')}`;
     const wrong = errors.filter((error) => error.pointer === pointer);
     const must = Boolean(required && !type.optional);
@@ -61,8 +75,8 @@ export function schemaForm(schema, { value, onchange, errors = [], id, root = sc
       wrong.map(({ detail }) => p.error({ key: detail }, detail)), type.description && small(type.description.replaceAll('`', '')));
     const items = type.type === 'array' && resolve(type.items, root);
     const group = (...content) => fieldset({ key: pointer }, legend(title), below, content);
-    if (type.properties) return Object.keys(type.properties).length > 0 && group(fields(type, given ?? {}, pointer, change));
-    if (items?.enum) return group(div.choices(items.enum.map((choice) => check(choice, (given ?? []).includes(choice),
+    if (type.properties) return Object.keys({ ...type.properties, ...given }).length > 0 && group(fields(type, given ?? {}, pointer, change));
+    if (items?.enum && (given ?? []).every((item) => items.enum.includes(item))) return group(div.choices(items.enum.map((choice) => check(choice, (given ?? []).includes(choice),
       (on) => change((chosen) => items.enum.filter((item) => (item === choice ? on : chosen?.includes(item))))))));
     if (items?.type || items?.properties) return group(list(items, given ?? [], pointer, name, change));
     if (type.type === 'boolean') return div.field({ key: pointer }, check(title, given === true, (on) => change(() => on), { ...props, required: null }), below);
@@ -89,7 +103,7 @@ function local(time) {
 
 function control(at, value, props, change) {
   const typed = (type, more, shown, read) => input({ ...props, ...more, type, value: shown, oninput: ({ target }) => change(target.value === '' ? undefined : read(target.value)) });
-  const options = at.enum ?? ('const' in at && [at.const]);
+  const options = optionsOf(at);
   if (options) {
     return select({ ...props, value: String(value ?? ''), onchange: ({ target }) => change(options.find((one) => String(one) === target.value)) },
       option({ value: '' }, '–'), options.map((one) => option({ value: String(one), key: String(one) }, words(one))));
@@ -98,13 +112,23 @@ function control(at, value, props, change) {
   if (at.format === 'date-time') return typed('datetime-local', { step: 1 }, value && local(value), (text) => new Date(text).toISOString());
   if (at.type === 'string' || (!at.type && typeof value === 'string')) {
     const own = { ...props, value, dir: 'auto', autocomplete: 'off', oninput: ({ target }) => change(target.value || props.required ? target.value : undefined) };
-    return /^.{61}|\n/s.test(value) || at.maxLength > 200 ? textarea({ ...own, rows: Math.min(10, 2 + (value ?? '').length / 70) }) : input({ ...own, type: 'text' });
+    // A field that has the focus stays what it is.
+    const known = document.getElementById(props.id)?.tagName;
+    return (known ? known === 'TEXTAREA' : /^.{61}|\n/s.test(value) || at.maxLength > 200) ? textarea({ ...own, rows: Math.min(10, 2 + (value ?? '').length / 70) }) : input({ ...own, type: 'text' });
   }
-  // Any other schema is edited as JSON; an incomplete text keeps the last valid value.
-  return textarea.code({ ...props, rows: 4, spellcheck: 'false', ref: (node) => { node.value = JSON.stringify(value, null, 2) ?? ''; }, oninput: ({ target }) => {
+  // Any other schema is edited as JSON. An incomplete text is invalid, and stays until the value itself changes.
+  const write = (node) => {
+    const json = JSON.stringify(value, null, 2) ?? '';
+    if (node.$written === json) return;
+    [node.value, node.$written] = [json, json];
+    node.setCustomValidity('');
+  };
+  return textarea.code({ ...props, rows: 4, spellcheck: 'false', drawn: write, oninput: ({ target }) => {
     try {
-      change(target.value.trim() ? parse(target.value) : undefined);
+      const edit = target.value.trim() ? parse(target.value) : undefined;
+      target.$written = JSON.stringify(edit, null, 2) ?? '';
       target.setCustomValidity('');
+      change(edit);
     } catch {
       target.setCustomValidity('This is not JSON yet.');
     }

@@ -27,7 +27,7 @@ function summed(model) {
 
 const WORDS = { error: () => 'Error', wait: () => 'Wait', cost: (spent) => tokens({ input: spent }) };
 
-export function minimap({ model, reveal }) {
+export default function minimap({ model, reveal }) {
   const parts = summed(model);
   const most = Math.max(...parts.map(({ spent }) => spent));
   // The keys `e` and `w` reach the same places, so that the marks are no stops of the tab key.

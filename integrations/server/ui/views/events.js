@@ -2,14 +2,14 @@
 import { tags } from '../lib/dom.js';
 import { List } from '../lib/list.js';
 import { get } from '../lib/api.js';
-import { apiUrl, at, go, query } from '../lib/page.js';
+import { apiUrl, at, go, later, query } from '../lib/page.js';
 import { brief, clock, line, number, plural, who } from '../lib/format.js';
 import { copyButton, facts, loading } from '../parts/common.js';
 import { json } from '../parts/json.js';
-import { minimap } from '../parts/minimap.js';
 import { searchBar } from './search.js';
 
 const { a, aside, button, code, div, h2, header, input, label, p, span } = tags;
+const minimap = later('minimap');
 
 const PAGE = 100;
 /** How many pages are kept. The oldest leave; their rows are read again when they come into view. */

@@ -1,5 +1,5 @@
 // The inbox: what waits for a person in all runs, those that expire first on top. An item leaves when the log says so.
-import { tags } from '../lib/dom.js';
+import { tags, redraw } from '../lib/dom.js';
 import { get } from '../lib/api.js';
 import { at, go } from '../lib/page.js';
 import { plural } from '../lib/format.js';
@@ -33,7 +33,19 @@ export default function inboxView() {
     if (moved) node.querySelector('.selected')?.scrollIntoView({ block: 'nearest' });
     moved = false;
   };
-  const act = (does) => () => current() && does(current());
+  const select = ({ target }) => {
+    const id = target.closest('.decide')?.id.slice('item-'.length);
+    if (id) selected = id;
+    redraw();
+  };
+  /** A key acts on the selected item, if the reader sees it; otherwise it brings the item into view. */
+  const act = (does) => ({ repeat }) => {
+    const shown = document.querySelector('.decide.selected')?.getBoundingClientRect();
+    if (!shown || repeat) return;
+    if (shown.top > innerHeight - 60 || shown.bottom < 120) moved = true;
+    else does(current());
+  };
+  const answer = () => document.querySelector('.decide.selected').querySelector('input, textarea, select, .primary').focus();
   const pick = ({ id }) => picked.delete(id) || picked.add(id);
   /** Several approvals are decided at once only if they are of one tool. */
   const canPick = (item) => item.kind === 'approval' && isOpen(item) && chosen().every(({ tool }) => tool === item.tool)
@@ -48,7 +60,7 @@ export default function inboxView() {
     title: () => 'Inbox',
     update: () => true,
     keys: () => ({
-      j: ['Next item', move(1)], k: ['Item before', move(-1)], a: ['Approve, grant or answer', act((item) => approve([item]))],
+      j: ['Next item', move(1)], k: ['Item before', move(-1)], a: ['Approve, grant or answer', act((item) => (item.kind === 'answer' ? answer() : approve([item])))],
       r: ['Reject…', act((item) => toggle(item, 'reject'))], e: ['Edit the arguments', act((item) => item.editable && toggle(item, 'edit'))],
       x: ['Choose several of one tool', act((item) => canPick(item) && pick(item))],
       Enter: ['Open the run', act(({ run, seq }) => go(at('runs', run, 'transcript', seq)))],
@@ -59,7 +71,7 @@ export default function inboxView() {
     },
     render: () => [pageHead('Inbox', items().length > 0 && p.soft(`${items().length}${data.value.next ? ' or more' : ''} waiting for a person`)),
       data.show(({ items: list, next }) => [
-        list.length ? div.inbox({ drawn }, list.map((item) => decide(item, { inbox: true, selected: item === current(), pick: picker(item) })))
+        list.length ? div.inbox({ drawn, onclick: select, ref: (node) => node.addEventListener('focusin', select) }, list.map((item) => decide(item, { inbox: true, selected: item === current(), pick: picker(item) })))
           : empty('Nothing waits for a person', 'Approvals, requests for more budget and questions of all runs appear here.'),
         next && p.soft.more(`Showing the first ${list.length}.`)]),
       bar(chosen())],

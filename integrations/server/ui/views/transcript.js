@@ -1,13 +1,13 @@
 // The transcript of a run: windowed rows that follow the end of a running one until the reader scrolls up.
 import { tags } from '../lib/dom.js';
-import { main } from '../lib/page.js';
+import { later, main } from '../lib/page.js';
 import { nodeList } from '../parts/rows.js';
-import { minimap } from '../parts/minimap.js';
 import { nests, row, shows } from '../parts/transcript.js';
 import { empty } from '../parts/common.js';
 import { searchBar } from './search.js';
 
 const { button, div } = tags;
+const minimap = later('minimap');
 
 export default function transcriptTab(run) {
   const { model, view } = run;
