@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use axum::http::Method;
+use axum::extract::OriginalUri;
 use axum::http::request::Parts;
+use axum::http::{Extensions, Method, Uri};
 use positronic_core::record::Timestamp;
 use positronic_core::runner::Client;
 use schemars::generate::SchemaSettings;
@@ -64,12 +65,18 @@ impl App {
     /// Returns the writer of a request's problem documents.
     pub(crate) fn reporter(&self, parts: &Parts) -> Reporter {
         let known = parts.extensions.get::<Reporter>();
-        known.cloned().unwrap_or_else(|| Reporter { prefix: self.prefix(), request: "".into() })
+        let unknown = || Reporter { prefix: self.prefix(&parts.uri, &parts.extensions).into(), request: "".into() };
+        known.cloned().unwrap_or_else(unknown)
     }
 
-    /// Returns the path in front of that of the router.
-    pub(crate) fn prefix(&self) -> Arc<str> {
-        self.options.public_url.as_ref().map_or("", |url| url.path().trim_end_matches('/')).into()
+    /// Returns the path in front of that of the router: the public URL's, or the one at which a service nests the router.
+    pub(crate) fn prefix<'a>(&'a self, uri: &Uri, extensions: &'a Extensions) -> &'a str {
+        let nested = || {
+            let original = extensions.get::<OriginalUri>()?.path().trim_end_matches('/');
+            original.strip_suffix(uri.path().trim_end_matches('/'))
+        };
+        let public = self.options.public_url.as_ref().map(|url| url.path().trim_end_matches('/'));
+        public.or_else(nested).unwrap_or_default()
     }
 
     /// Refuses a caller that may not start runs of a brain.

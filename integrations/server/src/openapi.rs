@@ -27,8 +27,14 @@ pub(crate) fn routes() -> Vec<Route> {
     ]
 }
 
-async fn document(_: Call) -> Result<Response, Problem> {
-    answer(&openapi())
+/// Returns the document, which names the path of the router if it has one.
+async fn document(call: Call) -> Result<Response, Problem> {
+    let mut document = openapi();
+    let prefix = &*call.reporter.prefix;
+    if let Some(fields) = document.as_object_mut().filter(|_| !prefix.is_empty()) {
+        fields.insert("servers".to_owned(), json!([{ "url": prefix }]));
+    }
+    answer(&document)
 }
 
 /// Returns the OpenAPI 3.1 document of the API.

@@ -3,13 +3,14 @@ import { tags, render, onRedraw, redraw } from './lib/dom.js';
 import { get, post, request, follow, Problem } from './lib/api.js';
 import { bind, help, palette } from './lib/keys.js';
 import { icon } from './lib/icons.js';
-import { caller, go, load, main as mainOf, PAGES, pref, say, setPref, TABS, ui } from './lib/page.js';
+import { caller, go, later, load, main as mainOf, PAGES, pref, say, setPref, TABS, ui } from './lib/page.js';
 import { shortId } from './lib/format.js';
 import { failure, loading } from './parts/common.js';
 
 const { a, b, button, div, header, img, kbd, main, nav, span } = tags;
 
 const LINK = { lost: 'reconnecting…', out: 'signed out: open a new link of `positronic serve`' };
+const signIn = later('signin');
 const ICON = new URL('./icon.svg', import.meta.url).pathname;
 
 /** The modules of `views/`, which load when they are first shown, or once the page is idle, so that nothing waits for them later. */
@@ -38,7 +39,7 @@ const frame = {
   fail,
   setLink(state) { app.link = state; },
   async countPending() {
-    const { items, next } = await get('/pending', { limit: 99 }).catch(() => ({}));
+    const { items, next } = await get('/pending', { person: true, limit: 99 }).catch(() => ({}));
     if (!items) return;
     if (app.pending != null && items.length > app.pending) say(`${items.length} items wait for a person.`, true);
     app.pending = next ? '99+' : items.length;
@@ -96,7 +97,7 @@ function drawPage() {
       button.plain.find({ onclick: openPalette, title: 'Find a command or a run' }, icon('search'), span('Find'), kbd('Ctrl K')),
       button.plain.round({ onclick: nextTheme, 'aria-label': colours, title: colours }, icon('sun')),
       button.plain.round.wideOnly({ onclick: help, 'aria-label': 'Keys', title: 'Keys (?)' }, icon('keys'))),
-    main({ id: 'main', tabindex: '-1', key: 'main' }, app.trouble ? failure(app.trouble, () => location.reload()) : div.view({ key: app.name }, app.view ? app.view.render() : loading())));
+    main({ id: 'main', tabindex: '-1', key: 'main' }, app.trouble ? [failure(app.trouble, () => location.reload()), app.trouble.status === 401 && signIn()] : div.view({ key: app.name }, app.view ? app.view.render() : loading())));
 }
 
 const THEMES = ['auto', 'light', 'dark'];
@@ -138,13 +139,15 @@ function followStream() {
 }
 
 async function start() {
+  let used = null;
   const code = /^#code=(.+)$/.exec(location.hash)?.[1];
   try {
     if (code) {
       history.replaceState(null, '', location.pathname + location.search);
-      await post('/session', { code });
+      await post('/session', { code }).catch((error) => { used = error; });
     }
-    caller.session = await get('/session');
+    // A link that was used before is fine in a browser that is signed in.
+    caller.session = await get('/session').catch((error) => { throw used ?? error; });
   } catch (error) {
     return fail(error);
   }

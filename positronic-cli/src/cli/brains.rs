@@ -345,7 +345,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:4747")]
     pub(crate) listen: std::net::SocketAddr,
     /// URL under which clients reach the server, if another one is in front of it
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = public_url)]
     pub(crate) public_url: Option<positronic_server::Url>,
     /// Address or range of a proxy in front, such as 10.0.0.0/8, whose X-Forwarded-For and X-Forwarded-Proto count; repeatable
     #[arg(long, value_name = "CIDR")]
@@ -358,7 +358,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "[TOOL=]WHO")]
     pub(crate) deciders: Vec<positronic_server::DeciderRule>,
     /// Field whose values the API and the page show as [redacted], at any depth; repeatable
-    #[arg(long, value_name = "FIELD")]
+    #[arg(long, value_name = "FIELD", value_parser = name)]
     pub(crate) redact: Vec<String>,
     /// File with the inbound webhooks, as TOML or JSON [default: POSITRONIC_WEBHOOKS]
     #[arg(long, value_name = "FILE")]
@@ -374,6 +374,17 @@ pub(crate) struct ServeArgs {
     /// Work only on the runs of this brain, or of one version of it; repeat it for several
     #[arg(long, value_name = "TITLE[@VERSION]", conflicts_with = "no_work")]
     pub(crate) brain: Vec<String>,
+}
+
+/// Parses the URL of a server, under which it adds paths.
+#[cfg(feature = "serve")]
+fn public_url(text: &str) -> Result<positronic_server::Url, String> {
+    let expected = "expected a URL such as https://runs.example.org or https://example.org/agents";
+    let url: positronic_server::Url = text.parse().map_err(|_| expected.to_owned())?;
+    let is_web = matches!(url.scheme(), "http" | "https") && url.has_host();
+    let has_more =
+        url.query().is_some() || url.fragment().is_some() || !url.username().is_empty() || url.password().is_some();
+    if is_web && !has_more { Ok(url) } else { Err(format!("{expected}, without a user, a query or a fragment")) }
 }
 
 /// Parses an origin: a URL without a path.

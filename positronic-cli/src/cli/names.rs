@@ -1,25 +1,10 @@
 //! Valid names: ids of runs and signals, and identifiers of webhooks.
 
-use positronic_core::record::is_invisible;
+use positronic_core::record::MAX_NAME_CHARS;
 
-/// Maximum number of characters in a name.
-const LONGEST: usize = 200;
-
-/// Checks a name: names are displayed and parsed as one short line.
+/// Checks a name that an argument gives.
 pub(crate) fn check_name(what: &str, name: &str) -> Result<(), String> {
-    if name.trim().is_empty() {
-        return Err(format!("{what} is empty"));
-    }
-    if name.chars().any(char::is_control) {
-        return Err(format!("{what} contains a line break or another control character"));
-    }
-    if let Some(letter) = name.chars().find(|letter| is_invisible(*letter)) {
-        return Err(format!("{what} contains an invisible character: U+{:04X}", u32::from(letter)));
-    }
-    match name.chars().count() {
-        count if count > LONGEST => Err(format!("{what} has {count} characters; the maximum is {LONGEST}")),
-        _ => Ok(()),
-    }
+    positronic_core::record::check_name(name, MAX_NAME_CHARS).map_err(|reason| format!("{what} {reason}"))
 }
 
 #[cfg(test)]

@@ -90,7 +90,7 @@ pub(crate) enum CatchUpArg {
 #[derive(Debug, Args)]
 #[command(after_help = ADD)]
 pub(crate) struct ScheduleAddArgs {
-    /// Name of the schedule: letters, digits, -, _ and .
+    /// Name of the schedule, of letters, digits and the characters - . _
     pub(crate) id: String,
     /// The brain's title or a prefix of it; case, spaces and dashes are ignored
     pub(crate) brain: String,

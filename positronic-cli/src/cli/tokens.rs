@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use positronic_server::Scope;
 
-use super::values::{age, name};
+use super::values::{lifetime, name};
 
 #[derive(Debug, Args)]
 pub(crate) struct TokenArgs {
@@ -39,7 +39,7 @@ pub(crate) struct TokenCreateArgs {
     #[arg(long, value_name = "TITLE", value_delimiter = ',', value_parser = name)]
     pub(crate) brains: Vec<String>,
     /// Time until the token expires, such as 30d [default: never]
-    #[arg(long, value_name = "TIME", value_parser = age)]
+    #[arg(long, value_name = "TIME", value_parser = lifetime)]
     pub(crate) expires: Option<Duration>,
     /// Write JSON
     #[arg(long)]

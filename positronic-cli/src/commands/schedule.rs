@@ -1,7 +1,7 @@
 //! `positronic schedule`: adds, lists, pauses, resumes, removes, previews and triggers schedules.
 
 use positronic_core::record::{RunSummary, Status, Timestamp};
-use positronic_core::runner::{Client, Clock as _, ScheduleError, SystemClock};
+use positronic_core::runner::{Client, Clock as _, ScheduleError, Schedules, SystemClock};
 use positronic_core::schedule::{
     CatchUp, Interval, PreviewedTime, Schedule, ScheduleRecord, ScheduleSpec, Tick, TickOutcome, TimeShift, preview,
 };
@@ -52,7 +52,7 @@ async fn add(project: &Project, args: &ScheduleAddArgs, ui: &mut Ui) -> Result<E
     schedule.user.clone_from(&args.user);
     schedule.pause_on_failure = args.pause_on_failure;
     let store = ProjectStore::open(ui).await?;
-    let schedules = store.client().schedules();
+    let schedules = schedules(&store, None, ui);
     let set = match args.replace {
         true => schedules.set(&args.id, schedule).await,
         false => schedules.set_if(&args.id, schedule, 0).await,
@@ -70,6 +70,15 @@ async fn add(project: &Project, args: &ScheduleAddArgs, ui: &mut Ui) -> Result<E
     let next = record.next.map_or_else(String::new, |next| format!("; its next run is at {next}"));
     ui.print(&format!("set the schedule {}{next}", record.id))?;
     Ok(Exit::Done)
+}
+
+/// Returns the schedules of a store, on which the person at this terminal acts.
+fn schedules(store: &ProjectStore, by: Option<&str>, ui: &Ui) -> Schedules {
+    let schedules = store.client().schedules();
+    match ui.actor(by).by {
+        Some(name) => schedules.by(name),
+        None => schedules,
+    }
 }
 
 fn spec(args: &WhenArgs) -> ScheduleSpec {
@@ -190,8 +199,7 @@ async fn open_runs(record: &ScheduleRecord, client: &Client) -> Result<Vec<RunSu
 
 async fn pause(args: &SchedulePauseArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let store = ProjectStore::open_existing(ui).await?;
-    let actor = ui.actor(args.by.by.as_deref());
-    let paused = store.client().schedules().pause(&args.id, actor, args.reason.as_deref()).await;
+    let paused = schedules(&store, args.by.by.as_deref(), ui).pause(&args.id, args.reason.as_deref()).await;
     let record = paused.map_err(|error| failure(error, ui))?;
     print_done(&record, &format!("paused the schedule {}", record.id), args.by.json, ui)
 }
@@ -255,7 +263,7 @@ fn preview_line(PreviewedTime { nominal, local, shift, .. }: &PreviewedTime) -> 
 
 async fn trigger(args: &ScheduleTriggerArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let store = ProjectStore::open_existing(ui).await?;
-    let triggered = store.client().schedules().trigger(&args.id, args.overlap).await;
+    let triggered = schedules(&store, None, ui).trigger(&args.id, args.overlap).await;
     let tick = triggered.map_err(|error| failure(error, ui))?;
     if args.json {
         ui.json_line(&tick)?;
@@ -268,14 +276,14 @@ async fn trigger(args: &ScheduleTriggerArgs, ui: &mut Ui) -> Result<Exit, Failur
             return Err(Failure::refused(reason).hint("--overlap allow starts one nevertheless"));
         }
         TickOutcome::Buffered => ui.print(&format!("{run} starts when the earlier run has ended"))?,
-        _ => ui.print(&format!("{run} starts as soon as `{}` or `serve` runs", ui.command(&["work"])))?,
+        _ => ui.print(&format!("{run} starts within a second, once `{}` or `serve` runs", ui.command(&["work"])))?,
     }
     Ok(Exit::Done)
 }
 
 async fn backfill(args: &ScheduleBackfillArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     let store = ProjectStore::open_existing(ui).await?;
-    let filled = store.client().schedules().backfill(&args.id, args.from, args.until, args.overlap).await;
+    let filled = schedules(&store, None, ui).backfill(&args.id, args.from, args.until, args.overlap).await;
     print_ticks(&filled.map_err(|error| failure(error, ui))?, args.json, ui)
 }
 

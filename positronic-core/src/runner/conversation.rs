@@ -198,7 +198,8 @@ impl Conversation {
         &self.id
     }
 
-    /// Sends a message: begins the next run with it, or sends it to the open run, depending on [`Busy`].
+    /// Sends a message: begins the next run with it, or sends it to the open run, depending on [`Busy`]. A message with an
+    /// [id](UserMessage::id) that the last run has got already is not sent again: its run is returned.
     ///
     /// # Errors
     ///
@@ -242,6 +243,11 @@ impl Conversation {
     ) -> Result<RunHandle<Value>, ConversationError> {
         loop {
             let last = self.last().await?;
+            if let (Some(last), Some(_)) = (&last, &opening.id)
+                && has_message(&load::state(&*self.runner.store, &last.run).await?, &opening)
+            {
+                return Ok(self.runner.clone().definition(definition).open(&last.run).await?);
+            }
             let open = last.as_ref().filter(|last| !last.status.is_over());
             match (open, self.busy) {
                 (Some(last), Busy::Queue) => {
@@ -383,7 +389,8 @@ impl Conversation {
                 Err(error) => return Err(error.into()),
             }
         };
-        let signal = self.signal(SignalKind::message(opening.clone()));
+        let id = message_signal(opening).unwrap_or_else(|| self.runner.ids.signal());
+        let signal = Signal { id, ..self.signal(SignalKind::message(opening.clone())) };
         loop {
             let before = run.state().next;
             let Err(reason) = run.send(signal.clone()).await else { return Ok(Some(run)) };
@@ -449,6 +456,17 @@ impl Conversation {
     fn signal(&self, kind: SignalKind) -> Signal {
         Signal { id: self.runner.ids.signal(), actor: self.actor.clone(), kind }
     }
+}
+
+/// Returns the id of the signal with a message that has an id: the same message is the same signal.
+fn message_signal(message: &UserMessage) -> Option<SignalId> {
+    message.id.as_ref().map(|id| SignalId::from(format!("message-{id}")))
+}
+
+/// Returns whether a run has got a message with the same id.
+fn has_message(state: &RunState, message: &UserMessage) -> bool {
+    let opening = state.start.message.as_ref().and_then(|opening| opening.id.as_ref());
+    message_signal(message).is_some_and(|id| opening == message.id.as_ref() || state.signals.contains_key(&id))
 }
 
 /// The reason why the next run begins.

@@ -13,7 +13,7 @@ use super::restore::{migration, version_difference};
 use super::resume_options::Resumption;
 use super::run_task::attend;
 use super::shared::{Folded, Shared};
-use super::start::{check_tags, differences};
+use super::start::{check_names, check_tags, differences};
 use super::stop::ResumeError;
 use super::timers::fires;
 use super::worker::Worker;
@@ -57,6 +57,7 @@ impl Runner {
         if start.message.is_some() && !definition.stages.iter().any(|stage| matches!(stage.body, StageBody::Loop(_))) {
             return Err(StartError::NoListener { brain: definition.title.clone() });
         }
+        check_names(&start)?;
         check_tags(&start.tags)?;
         let misfit = |reason| StartError::Options { brain: definition.title.clone(), reason };
         check_document(&options, self.max_document_bytes).map_err(|error| misfit(error.to_string()))?;

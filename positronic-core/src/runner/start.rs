@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::stop::LEAVES;
 use crate::definition::{BrainDefinition, UnknownAction};
 use crate::machine::RunState;
-use crate::record::{Budget, DocumentError, RunId, Start};
+use crate::record::{Budget, DocumentError, InvalidName, MAX_NAME_CHARS, RunId, SignalId, Start, check_name};
 use crate::store::StoreError;
 
 /// The reason why a run did not start.
@@ -41,6 +41,14 @@ pub enum StartError {
     /// The message is too large for the log.
     #[error("the message cannot be recorded: {0}")]
     Message(#[source] DocumentError),
+    /// The id, the user or the conversation is invalid.
+    #[error("the {field} of the run {reason}")]
+    Name {
+        /// `id`, `user` or `conversation`.
+        field: &'static str,
+        /// What is wrong with it.
+        reason: InvalidName,
+    },
     /// A tag is invalid.
     #[error("the tag {tag:?} is invalid: {reason}")]
     Tag {
@@ -100,6 +108,24 @@ pub enum Difference {
 
 fn listed(differs: &[Difference]) -> String {
     differs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// The most characters of a user and of a conversation: the id of a conversation's run adds its number.
+const MAX_OWNER_CHARS: usize = MAX_NAME_CHARS - 20;
+
+/// Checks the names of a start.
+pub(super) fn check_names(start: &Start) -> Result<(), StartError> {
+    let names = [
+        ("id", start.id.as_ref().map(SignalId::as_str), MAX_NAME_CHARS),
+        ("user", start.user.as_deref(), MAX_OWNER_CHARS),
+        ("conversation", start.conversation.as_deref(), MAX_OWNER_CHARS),
+    ];
+    for (field, name, most) in names {
+        if let Some(Err(reason)) = name.map(|name| check_name(name, most)) {
+            return Err(StartError::Name { field, reason });
+        }
+    }
+    Ok(())
 }
 
 /// The most tags of a run.

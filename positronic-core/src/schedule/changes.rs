@@ -100,6 +100,13 @@ impl ScheduleRecord {
         Ok(outcome)
     }
 
+    /// Notes who has asked for ticks of a cause that wait to start.
+    pub(crate) fn note_asker(&mut self, times: &[Timestamp], cause: TickCause, by: Option<&str>) {
+        for tick in self.queue.iter_mut().filter(|tick| tick.cause == cause && times.contains(&tick.nominal)) {
+            tick.by = by.map(str::to_owned);
+        }
+    }
+
     /// Returns the nominal times in a range of the past, both ends included.
     ///
     /// # Errors

@@ -24,7 +24,7 @@ pub enum Overlap {
     BufferAll,
     /// It cancels the earlier run and starts when that has ended. It replaces a tick that waits.
     CancelOther,
-    /// It starts at once.
+    /// It starts at once. At most 100 ticks wait for a server that can start them; further ones are skipped.
     Allow,
 }
 

@@ -27,6 +27,9 @@ pub struct ScheduleRecord {
     pub version: u64,
     /// What a person has set.
     pub schedule: Schedule,
+    /// Who has set it last: the runs of its times are started in this name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
     /// When it was created.
     pub created: Timestamp,
     /// Why it starts no runs at its times now.
@@ -71,6 +74,7 @@ impl ScheduleRecord {
             id: id.into(),
             version: 1,
             schedule,
+            by: None,
             created: now,
             paused: None,
             broken: None,
@@ -180,6 +184,7 @@ impl ScheduleRecord {
             Overlap::Skip if is_busy => Some(self.running_reason()),
             Overlap::BufferOne if is_busy && waiting >= 1 => Some(TickReason::BufferFull),
             Overlap::BufferAll if is_busy && waiting >= MOST_QUEUED => Some(TickReason::BufferFull),
+            Overlap::Allow if self.queue.len() >= MOST_QUEUED => Some(TickReason::BufferFull),
             Overlap::CancelOther => {
                 let reason = TickReason::Replaced { by: nominal };
                 self.empty_queue(
@@ -194,7 +199,7 @@ impl ScheduleRecord {
         if let Some(reason) = skipped {
             return self.record(nominal, cause, now, TickOutcome::Skipped { reason });
         }
-        self.queue.push(QueuedTick { nominal, cause, overlap, ready: None });
+        self.queue.push(QueuedTick { nominal, cause, overlap, ready: None, by: None });
         let outcome = if self.is_ready(self.queue.len() - 1) { TickOutcome::Due } else { TickOutcome::Buffered };
         self.record(nominal, cause, now, outcome)
     }
@@ -297,6 +302,13 @@ impl ScheduleRecord {
             nominal: *nominal,
             cause: *cause,
         })
+    }
+
+    /// Returns in whose name a tick starts its run: who has asked for the tick, or who has set the schedule.
+    #[must_use]
+    pub fn starter(&self, tick: &Scheduled) -> Option<&str> {
+        let queued = self.queue.iter().find(|queued| queued.is(tick.nominal, tick.cause));
+        queued.and_then(|queued| queued.by.as_deref()).or(self.by.as_deref())
     }
 
     /// Returns the runs that a waiting tick cancels.

@@ -107,6 +107,14 @@ pub enum SpecError {
         /// The reason.
         reason: String,
     },
+    /// A list is too long to be evaluated again and again.
+    #[error("the schedule has more than {most} entries in `{list}`; split it into several schedules")]
+    TooMany {
+        /// The field of [`ScheduleSpec`].
+        list: &'static str,
+        /// The most entries of this list.
+        most: usize,
+    },
     /// It has neither a cron expression nor an interval nor a time.
     #[error("the schedule has no cron expression, no interval and no time")]
     Empty,

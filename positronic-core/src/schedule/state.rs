@@ -9,7 +9,7 @@ use super::spec::SpecError;
 use crate::record::skip::is_default;
 use crate::record::{RunId, Scheduled, TickCause, Timestamp};
 
-/// The most ticks that wait for an earlier run.
+/// The most ticks that wait for an earlier run, or for a server that can start them.
 pub const MOST_QUEUED: usize = 100;
 
 /// A pause of a schedule.
@@ -51,6 +51,9 @@ pub struct QueuedTick {
     /// Since when no earlier run is in its way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready: Option<Timestamp>,
+    /// Who has asked for it; `None` for a time of the schedule.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
 }
 
 /// A tick whose run has not ended.

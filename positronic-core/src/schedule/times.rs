@@ -10,6 +10,10 @@ use super::zone::instant;
 use crate::record::Timestamp;
 use crate::record::micros::micros;
 
+/// The most cron expressions and the most intervals of a schedule: a time is computed for each of them to find the next one.
+const MOST_RULES: usize = 50;
+/// The most single times and the most ranges of excluded dates.
+const MOST_DATES: usize = 1000;
 /// The shortest interval, and the longest jitter.
 const SECOND: u64 = 1_000_000;
 const DAY: u64 = 24 * 60 * 60 * SECOND;
@@ -34,6 +38,15 @@ impl Times {
         };
         if spec.cron.is_empty() && spec.every.is_empty() && spec.at.is_empty() {
             return Err(SpecError::Empty);
+        }
+        let lists = [
+            ("cron", spec.cron.len(), MOST_RULES),
+            ("every", spec.every.len(), MOST_RULES),
+            ("at", spec.at.len(), MOST_DATES),
+            ("exclude", spec.exclude.len(), MOST_DATES),
+        ];
+        if let Some(&(list, _, most)) = lists.iter().find(|(_, count, most)| count > most) {
+            return Err(SpecError::TooMany { list, most });
         }
         if spec.every.iter().any(|interval| micros(interval.every) < SECOND) {
             return Err(SpecError::Interval);

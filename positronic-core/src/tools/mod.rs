@@ -4,7 +4,9 @@
 
 mod absent;
 mod field_order;
+mod integer_bounds;
 mod schema;
 mod validation_work;
 
+pub use integer_bounds::with_integer_bounds;
 pub use schema::{Schema, check_json};

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use super::absent::remove_absent;
 use super::field_order::record_order;
+use super::integer_bounds::with_integer_bounds;
 use super::validation_work::{MAX_TRIES, Outline};
 use crate::record::check_depth;
 
@@ -125,7 +126,8 @@ impl Schema {
                 .backtrack_limit(MAX_TRIES)
                 .size_limit(MAX_PATTERN)
                 .dfa_size_limit(MAX_PATTERN);
-            let validator = jsonschema::options().with_pattern_options(patterns).build(&self.json);
+            let bounded = with_integer_bounds(&self.json);
+            let validator = jsonschema::options().with_pattern_options(patterns).build(&bounded);
             let validator = validator.map_err(|error| format!("invalid schema: {}", cut(&error)))?;
             Ok(Compiled { validator, outline })
         });

@@ -210,6 +210,28 @@ async fn message_queues_while_a_call_is_pending() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn message_with_an_id_is_sent_once_to_an_open_and_to_an_ended_run() {
+    let store = MemoryStore::new();
+    let runner = runner(&store, ScriptedModel::from_fn(calling));
+    let chat = runner.conversation("c");
+    let message = |text: &str| UserMessage::new(text).id(format!("id of {text}"));
+    let run = chat.send(&gated(), (), message("pay")).await.unwrap();
+    run.settled().await;
+    for repeated in ["pay", "wait", "wait"] {
+        let same = chat.clone().busy(if repeated == "pay" { Busy::Cancel } else { Busy::Queue });
+        assert_eq!(same.send(&gated(), (), message(repeated)).await.unwrap().id(), run.id());
+    }
+
+    run.approve(&path("Chat/0.0"), "ann").await.unwrap();
+    assert!(matches!(run.settled().await, Settled::Completed(_)));
+    for repeated in ["pay", "wait"] {
+        assert_eq!(chat.send(&gated(), (), message(repeated)).await.unwrap().id(), run.id());
+    }
+
+    assert_eq!(said(&runner, "c").await, ["c-0 pay: wait after 4"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn message_waits_for_a_run_that_does_not_accept_it_yet() {
     let slow = brain("Slow")
         .step("Think", async |_| {

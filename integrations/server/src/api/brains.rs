@@ -120,7 +120,8 @@ async fn recent(app: &App, caller: &Caller, title: &str) -> Result<RecentRuns, S
     let mut times: Vec<u64> =
         ended.map(|row| u64::try_from(row.at.since(row.started).as_millis()).unwrap_or(u64::MAX)).collect();
     times.sort_unstable();
-    let quantile = |percent: usize| times.get((times.len().saturating_sub(1)) * percent / 100).copied();
+    // The nearest rank: the first time that so many percent of the runs do not exceed.
+    let quantile = |percent: usize| times.get((times.len() * percent).div_ceil(100).saturating_sub(1)).copied();
     Ok(RecentRuns {
         completed: count(Status::Completed),
         failed: count(Status::Failed),

@@ -15,6 +15,7 @@ use super::attachments::{MAX_FILES_BODY, NewFile};
 use super::events::{EVENTS, Update, updates};
 use super::idempotency::Key;
 use super::items::{PageQuery, RunItem};
+use super::options::read_options;
 use super::runs::page;
 use super::start::{conversation, of_conversation, user_for};
 use crate::app::App;
@@ -191,7 +192,8 @@ pub(super) async fn say(call: &Call, key: &Key, id: &str, said: Said) -> Result<
     if rows.first().is_some_and(|last| !caller.sees(last)) {
         return Err(ProblemType::NotFound.into());
     }
-    if let Some((run, from, is_same)) = find_message(app, rows.first(), &message_id, &message).await? {
+    let known = find_message(app, rows.first(), &message_id, (&definition, options.as_ref(), &tags, &message)).await?;
+    if let Some((run, from, is_same)) = known {
         return if is_same { Ok(SaidIn { run, from, is_replay: true }) } else { Err(ProblemType::KeyReused.into()) };
     }
     // A conversation keeps its user: a message in the name of another one must not reach it.
@@ -201,6 +203,7 @@ pub(super) async fn say(call: &Call, key: &Key, id: &str, said: Said) -> Result<
         None => user_for(caller, user)?,
     };
     let options = options.unwrap_or_else(|| app.options.brains.default_options(&definition));
+    read_options(&definition, &options)?;
     let before = rows.first().map(|last| (last.run.clone(), last.next));
     let conversation = conversation(&app.starter(&definition.title).await?, id, user).tags(tags).actor(call.actor()?);
     let run: RunHandle<Value> =
@@ -209,21 +212,26 @@ pub(super) async fn say(call: &Call, key: &Key, id: &str, said: Said) -> Result<
     Ok(SaidIn { run: run.id().clone(), from, is_replay: false })
 }
 
-/// Finds a message under an id in the last run of a conversation: the run, the number of its event, and whether text and files
-/// are the same.
+/// Finds a message under an id in the last run of a conversation: the run, the number of its event, and whether the rest of the
+/// request is the same.
 async fn find_message(
     app: &App,
     last: Option<&RunSummary>,
     id: &str,
-    said: &UserMessage,
+    (brain, options, tags, said): (&BrainDefinition, Option<&Value>, &[String], &UserMessage),
 ) -> Result<Option<(RunId, Seq, bool)>, Problem> {
     let Some(last) = last else { return Ok(None) };
     let log = app.client.events(&last.run, Seq(0)).await?;
+    let has_options =
+        |known: &Value| options.is_none_or(|options| read_options(brain, options).is_ok_and(|read| read == *known));
     Ok(log.iter().find_map(|event| match &event.kind {
         EventKind::BrainStart(begin) => {
-            let opening = begin.start.as_ref()?.message.as_ref()?;
-            (opening.id.as_deref() == Some(id))
-                .then(|| (last.run.clone(), event.seq, (&opening.text, &opening.files) == (&said.text, &said.files)))
+            let start = begin.start.as_ref()?;
+            let opening = start.message.as_ref().filter(|opening| opening.id.as_deref() == Some(id))?;
+            let is_same = (&opening.text, &opening.files) == (&said.text, &said.files)
+                && (begin.title.as_str(), start.tags.as_slice()) == (brain.title.as_str(), tags)
+                && has_options(&begin.options);
+            Some((last.run.clone(), event.seq, is_same))
         }
         EventKind::LoopMessage { message_id: Some(known), text, files, .. } if known == id => {
             Some((last.run.clone(), event.seq, (text, files) == (&said.text, &said.files)))
@@ -247,7 +255,7 @@ async fn answer(call: &Call, said: &SaidIn, key: &Key) -> Result<Response, Probl
     }
     let row = call.app.client.store().run(run).await?;
     let item = call.app.run_items(&[row]).await?.into_iter().next();
-    let mut response = created(&format!("../../runs/{run}"), &item)?;
+    let mut response = created("../../runs/", run.as_str(), &item)?;
     key.mark(&mut response, *is_replay);
     Ok(response)
 }

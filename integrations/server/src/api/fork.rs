@@ -16,10 +16,11 @@ use serde_json::Value;
 
 use super::idempotency::Key;
 use super::items::{RunItem, head};
+use super::options::read_options;
 use super::signals::code_differs;
 use crate::app::App;
 use crate::auth::{Caller, Question, Scope};
-use crate::problem::{FieldError, Problem, ProblemType};
+use crate::problem::{Problem, ProblemType};
 use crate::routes::{Call, Route, created, json};
 
 pub(super) fn routes() -> Vec<Route> {
@@ -129,9 +130,12 @@ struct Effect {
     name: Option<String>,
     /// The event that began it.
     seq: u64,
-    /// Whether running it again has no further effect: the tool is read-only or idempotent.
+    /// Whether running it again has no further effect: the tool is read-only or idempotent. `false` for a brain that is called as
+    /// a destructive tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     may_repeat: Option<bool>,
+    /// Whether a person is asked again before it runs.
+    asks_again: bool,
 }
 
 /// What kind of effect it is.
@@ -158,13 +162,13 @@ async fn preview(call: Call) -> Result<Response, Problem> {
     let at = app.client.fork_event(&row.run, at).await?;
     let log = app.client.events(&row.run, Seq(0)).await?;
     let (reused, rerun): (Vec<_>, Vec<_>) = log.iter().partition(|event| event.seq <= at);
-    let reused = reused.into_iter().filter_map(|event| effect(&log, event)).count();
-    json(&Preview { at: at.0, rerun: rerun.into_iter().filter_map(|event| effect(&log, event)).collect(), reused })
+    let reused = reused.into_iter().filter_map(|event| effect(&log, event, at)).count();
+    json(&Preview { at: at.0, rerun: rerun.into_iter().filter_map(|event| effect(&log, event, at)).collect(), reused })
 }
 
-/// Returns the effect that an event begins.
-fn effect(log: &[Arc<Event>], event: &Event) -> Option<Effect> {
-    let proposal = || {
+/// Returns the effect that an event begins, for a fork after `at`.
+fn effect(log: &[Arc<Event>], event: &Event, at: Seq) -> Option<Effect> {
+    let call = || {
         log.iter().find_map(|before| match &before.kind {
             EventKind::LoopToolCall(call) if before.path == event.path => Some(call),
             _ => None,
@@ -174,13 +178,18 @@ fn effect(log: &[Arc<Event>], event: &Event) -> Option<Effect> {
         EventKind::StepStart { .. } => (EffectKind::Step, None, None),
         EventKind::LoopModelCall { model, .. } => (EffectKind::Model, Some(model.clone()), None),
         EventKind::LoopToolStart { .. } => {
-            let call = proposal();
+            let call = call();
             (EffectKind::Tool, call.map(|call| call.tool.clone()), call.map(|call| call.flags.may_repeat()))
         }
-        EventKind::LoopBrainStart { title, .. } => (EffectKind::Brain, Some(title.clone()), None),
+        EventKind::LoopBrainStart { title, .. } => {
+            let is_destructive = call().is_some_and(|call| call.flags.destructive);
+            (EffectKind::Brain, Some(title.clone()), is_destructive.then_some(false))
+        }
         _ => return None,
     };
-    Some(Effect { path: event.path.to_string(), kind, name, seq: event.seq.0, may_repeat })
+    let asks = |later: &Event| matches!(later.kind, EventKind::LoopApprovalRequested { .. });
+    let asks_again = log.iter().any(|later| later.seq > at && later.path == event.path && asks(later));
+    Some(Effect { path: event.path.to_string(), kind, name, seq: event.seq.0, may_repeat, asks_again })
 }
 
 async fn fork(call: Call) -> Result<Response, Problem> {
@@ -208,7 +217,7 @@ async fn forked(call: &Call, at: Seq, changes: Changes) -> Result<Response, Prob
     let mut fork = Fork::builder().actor(call.actor()?).overrides(overrides).build();
     let new = RunId::new(key.id(&format!("fork\n{}", row.run)));
     fork.run = Some(new.clone());
-    fork.options = options.map(|options| read_options(app, row, options)).transpose()?;
+    fork.options = options.map(|options| fork_options(app, row, options)).transpose()?;
     for (path, result) in results {
         let path = Path::parse(&path).map_err(|error| Problem::new(ProblemType::Unprocessable).detail(error))?;
         fork.results.insert(path, ToolResult::success(result));
@@ -234,7 +243,7 @@ async fn forked(call: &Call, at: Seq, changes: Changes) -> Result<Response, Prob
         Err(error) => return Err(error.into()),
     };
     let forked = app.client.store().run(&new).await?;
-    let mut response = created(&format!("../{new}"), &app.run_items(&[forked]).await?.into_iter().next())?;
+    let mut response = created("../", new.as_str(), &app.run_items(&[forked]).await?.into_iter().next())?;
     key.mark(&mut response, is_replay);
     Ok(response)
 }
@@ -291,12 +300,11 @@ async fn difference(app: &App, row: &RunSummary, at: Seq) -> Result<Option<Strin
 }
 
 /// Checks new options by the schema of the brain, if this server has it.
-fn read_options(app: &App, row: &RunSummary, options: Value) -> Result<Value, Problem> {
-    let Ok(brain) = app.brain(&row.brain) else { return Ok(options) };
-    (brain.read_options)(&options).map_err(|error| {
-        let errors = vec![FieldError::new("/options", error.to_string())];
-        Problem::new(ProblemType::OptionsInvalid).detail(error).errors(errors)
-    })
+fn fork_options(app: &App, row: &RunSummary, options: Value) -> Result<Value, Problem> {
+    match app.brain(&row.brain) {
+        Ok(brain) => read_options(&brain, &options),
+        Err(_) => Ok(options),
+    }
 }
 
 /// Refuses another fork under the key of an earlier one.

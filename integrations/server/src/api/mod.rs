@@ -15,6 +15,7 @@ mod items;
 mod live;
 mod meta;
 mod metrics;
+mod options;
 mod pending;
 mod pending_items;
 mod questions;

@@ -35,6 +35,8 @@ struct PendingQuery {
     kind: Option<String>,
     /// Only items of this run.
     run: Option<String>,
+    /// Whether to list only items that wait for a person: approvals, budgets and questions, but no webhooks.
+    person: bool,
     /// How many entries of the transcript before each item to add: 0 to 10, none by default.
     context: Option<usize>,
     /// Continues a list.
@@ -67,7 +69,8 @@ async fn list(call: Call) -> Result<Response, Problem> {
         app.row(caller, &run).await?;
         filter.run = Some(run);
     }
-    let wanted = (&query.kind, &query.run);
+    filter.person = query.person;
+    let wanted = (&query.kind, &query.run, query.person);
     filter.after = query.cursor.as_ref().map(|text| cursor::decode::<PendingCursor>(text, &wanted)).transpose()?;
     filter.user = caller.only_user().map(str::to_owned);
     let (mut items, mut more, mut read) = (Vec::<StoredItem>::new(), false, 0);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use positronic_core::machine::RunState;
 use positronic_core::projection::result_text;
 use positronic_core::projection::timeline::{AnswerOutcome, Node, NodeKind, Timeline};
-use positronic_core::record::{Part, Path, Pending, PendingKind, RunId, Seq, sha256};
+use positronic_core::record::{Part, Path, Pending, PendingKind, RunId, Seq, WaitSpec, sha256};
 use positronic_core::store::PendingItem as StoredItem;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -79,12 +79,42 @@ pub(crate) struct PendingItem {
     pub(crate) request: Option<Value>,
     /// The possible answers; the first one counts.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) waits: Option<Value>,
+    pub(crate) waits: Option<Vec<WaitItem>>,
     /// The last entries of the transcript before it, if the query asks for them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) context: Option<Vec<ContextEntry>>,
     /// Whether the caller may decide or answer it.
     pub(crate) allowed: Allowed,
+}
+
+/// A possible answer to a call that waits.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct WaitItem {
+    /// The webhook's name; `reply` for a reply to the call itself.
+    webhook: String,
+    identifier: String,
+    /// Whether a person answers, and not a program.
+    person: bool,
+    /// The question to the person who answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt: Option<String>,
+    /// The JSON schema of the answer.
+    schema: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires: Option<Time>,
+}
+
+impl WaitItem {
+    fn of(wait: &WaitSpec) -> Self {
+        Self {
+            webhook: wait.webhook.clone(),
+            identifier: wait.identifier.clone(),
+            person: wait.person,
+            prompt: wait.prompt.clone(),
+            schema: Value::clone(&wait.schema),
+            expires: wait.expires.map(Time),
+        }
+    }
 }
 
 /// An entry of a transcript.
@@ -180,7 +210,7 @@ impl App {
                 PendingKind::Approval { .. } | PendingKind::Answer { .. } => None,
             },
             waits: match &pending.kind {
-                PendingKind::Answer { waits } => Some(value(waits)),
+                PendingKind::Answer { waits } => Some(waits.iter().map(WaitItem::of).collect()),
                 PendingKind::Approval { .. } | PendingKind::Budget(_) => None,
             },
             context,

@@ -40,9 +40,17 @@ struct PreviewItem {
     nominal: Time,
     /// The same in the schedule's zone.
     local: String,
-    /// `forward` or `back` if the clock changes on that day.
+    /// How the clock changes on that day, if it does.
     #[serde(skip_serializing_if = "Option::is_none")]
-    shift: Option<&'static str>,
+    shift: Option<ShiftName>,
+}
+
+/// A change of the clock.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum ShiftName {
+    Forward,
+    Back,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -72,8 +80,8 @@ fn previewed(times: Vec<PreviewedTime>) -> Result<Response, Problem> {
         nominal: Time(nominal),
         local,
         shift: shift.map(|shift| match shift {
-            TimeShift::Forward => "forward",
-            TimeShift::Back => "back",
+            TimeShift::Forward => ShiftName::Forward,
+            TimeShift::Back => ShiftName::Back,
         }),
     };
     json(&List::whole(times.into_iter().map(item).collect()))

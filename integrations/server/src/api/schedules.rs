@@ -4,13 +4,15 @@ use axum::http::header::{ETAG, IF_MATCH, IF_NONE_MATCH};
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use positronic_core::record::{TickCause, Timestamp};
-use positronic_core::runner::ScheduleError;
+use positronic_core::runner::{ScheduleError, Schedules};
 use positronic_core::schedule::{CronError, Overlap, ScheduleRecord, SpecError, Tick, TickOutcome};
+use positronic_core::store::StoreError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::idempotency::Key;
 use super::items::{List, PageQuery};
+use super::options::read_options;
 use super::runs::page;
 use super::schedule_body::{OverlapName, ScheduleBody};
 use super::trigger_key::reserved;
@@ -79,8 +81,7 @@ struct ScheduleItem {
     id: String,
     /// Grows with each change by a person; the `ETag`.
     version: u64,
-    /// `active`, `paused`, `broken`, or `over` without a time in the future.
-    status: &'static str,
+    status: ScheduleStatus,
     /// What a person has set, as in `PUT`.
     schedule: ScheduleBody,
     created: Time,
@@ -94,10 +95,45 @@ struct ScheduleItem {
     broken: Option<BrokenItem>,
     /// The nominal times whose runs have not begun.
     queue: Vec<Time>,
-    /// The runs that had not ended when a server last looked.
+    /// The runs that have not ended.
     running: Vec<String>,
     /// How many of the last runs have failed in a row.
     failures: u32,
+}
+
+/// Whether a schedule starts runs.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum ScheduleStatus {
+    Active,
+    Paused,
+    /// Its last run could not be started.
+    Broken,
+    /// It has no time in the future.
+    Ended,
+}
+
+/// Why a tick exists.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum CauseName {
+    Scheduled,
+    Manual,
+    Backfill,
+}
+
+/// What became of a tick.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum OutcomeName {
+    /// A server starts its run.
+    Due,
+    /// It waits for an earlier run.
+    Buffered,
+    Started,
+    Skipped,
+    Missed,
+    Unknown,
 }
 
 /// A pause of a schedule.
@@ -122,12 +158,10 @@ struct BrokenItem {
 #[derive(Serialize, JsonSchema)]
 struct TickItem {
     nominal: Time,
-    /// `scheduled`, `manual` or `backfill`.
-    cause: &'static str,
+    cause: CauseName,
     /// When this was recorded.
     at: Time,
-    /// `due`, `buffered`, `started`, `skipped` or `missed`.
-    outcome: &'static str,
+    outcome: OutcomeName,
     /// The run that it starts or has started.
     #[serde(skip_serializing_if = "Option::is_none")]
     run: Option<String>,
@@ -174,10 +208,14 @@ async fn list(call: Call) -> Result<Response, Problem> {
     let all = call.app.client.schedules().list().await?.into_iter();
     let seen = |record: &ScheduleRecord| caller.only_user().is_none_or(|user| is_of(record, user));
     let is_later = |record: &ScheduleRecord| after.as_ref().is_none_or(|after| record.id > *after);
-    let mut items: Vec<_> = all.filter(seen).filter(is_later).map(item).collect();
-    let more = items.len() > limit;
-    items.truncate(limit);
-    let next = items.last().filter(|_| more).map(|last| cursor::encode(&last.id, &filter));
+    let mut records: Vec<_> = all.filter(seen).filter(is_later).collect();
+    let more = records.len() > limit;
+    records.truncate(limit);
+    let next = records.last().filter(|_| more).map(|last| cursor::encode(&last.id, &filter));
+    let mut items = Vec::with_capacity(records.len());
+    for record in records {
+        items.push(item(&call, record).await?);
+    }
     json(&List { items, next })
 }
 
@@ -197,8 +235,13 @@ fn unknown(id: &str) -> Problem {
     Problem::new(ProblemType::UnknownSchedule).detail(format!("there is no schedule `{id}`"))
 }
 
+/// Returns the schedules, on which the caller acts.
+fn schedules(call: &Call) -> Result<Schedules, Problem> {
+    Ok(call.app.client.schedules().by(call.caller()?.person()))
+}
+
 async fn read(call: Call) -> Result<Response, Problem> {
-    with_etag(known(&call).await?, StatusCode::OK)
+    with_etag(&call, known(&call).await?, StatusCode::OK).await
 }
 
 async fn put(call: Call) -> Result<Response, Problem> {
@@ -208,18 +251,15 @@ async fn put(call: Call) -> Result<Response, Problem> {
     call.app.may_start(call.caller()?, &body.brain)?;
     let default = || call.app.options.brains.default_options(&definition);
     let schedule = body.schedule(default)?;
-    (definition.read_options)(&schedule.options).map_err(|error| {
-        let errors = vec![FieldError::new("/options", error.to_string())];
-        Problem::new(ProblemType::OptionsInvalid).detail(error).errors(errors)
-    })?;
-    let schedules = call.app.client.schedules();
+    read_options(&definition, &schedule.options)?;
+    let schedules = schedules(&call)?;
     let record = match expected(&call)? {
         Some(version) => schedules.set_if(id, schedule, version).await,
         None => schedules.set(id, schedule).await,
     };
     let record = record.map_err(problem)?;
     let status = if record.version == 1 { StatusCode::CREATED } else { StatusCode::OK };
-    with_etag(record, status)
+    with_etag(&call, record, status).await
 }
 
 /// Returns the version that the request expects: 0 if the schedule must not exist.
@@ -244,15 +284,15 @@ async fn remove(call: Call) -> Result<Response, Problem> {
 
 async fn pause(call: Call) -> Result<Response, Problem> {
     let (id, body) = (call.param("schedule")?, call.json::<PauseBody>()?);
-    let paused = call.app.client.schedules().pause(id, call.actor()?, body.reason.as_deref()).await;
-    with_etag(paused.map_err(problem)?, StatusCode::OK)
+    let paused = schedules(&call)?.pause(id, body.reason.as_deref()).await;
+    with_etag(&call, paused.map_err(problem)?, StatusCode::OK).await
 }
 
 async fn resume(call: Call) -> Result<Response, Problem> {
     let record = known(&call).await?;
     call.app.may_start(call.caller()?, &record.schedule.brain)?;
     let resumed = call.app.client.schedules().resume(&record.id).await;
-    with_etag(resumed.map_err(problem)?, StatusCode::OK)
+    with_etag(&call, resumed.map_err(problem)?, StatusCode::OK).await
 }
 
 async fn trigger(call: Call) -> Result<Response, Problem> {
@@ -261,7 +301,7 @@ async fn trigger(call: Call) -> Result<Response, Problem> {
     let (key, id) = (Key::of(&call)?, &record.id);
     let reserved = reserved(&call, &key, id, body.overlap).await?;
     let overlap = body.overlap.map(Overlap::from);
-    let tick = call.app.client.schedules().trigger_at(id, reserved.nominal, overlap).await.map_err(problem)?;
+    let tick = schedules(&call)?.trigger_at(id, reserved.nominal, overlap).await.map_err(problem)?;
     let mut response = accepted(&tick_item(id, &tick))?;
     key.mark(&mut response, reserved.is_known);
     Ok(response)
@@ -272,7 +312,7 @@ async fn backfill(call: Call) -> Result<Response, Problem> {
     call.app.may_start(call.caller()?, &record.schedule.brain)?;
     let id = &record.id;
     let overlap = body.overlap.map_or(Overlap::BufferAll, Overlap::from);
-    let filled = call.app.client.schedules().backfill(id, body.from.0, body.until.0, overlap).await;
+    let filled = schedules(&call)?.backfill(id, body.from.0, body.until.0, overlap).await;
     accepted(&List::whole(filled.map_err(problem)?.iter().map(|tick| tick_item(id, tick)).collect()))
 }
 
@@ -293,24 +333,39 @@ async fn ticks(call: Call) -> Result<Response, Problem> {
     json(&List { items: ticks.iter().map(|tick| tick_item(&record.id, tick)).collect(), next })
 }
 
-fn with_etag(record: ScheduleRecord, status: StatusCode) -> Result<Response, Problem> {
+async fn with_etag(call: &Call, record: ScheduleRecord, status: StatusCode) -> Result<Response, Problem> {
     let (id, etag) = (record.id.clone(), format!("\"{}\"", record.version));
-    let item = item(record);
-    let mut response = if status == StatusCode::CREATED { created(&id, &item)? } else { json(&item)? };
+    let item = item(call, record).await?;
+    let mut response = if status == StatusCode::CREATED { created("", &id, &item)? } else { json(&item)? };
     if let Ok(etag) = HeaderValue::try_from(etag) {
         response.headers_mut().insert(ETAG, etag);
     }
     Ok(response)
 }
 
-fn item(record: ScheduleRecord) -> ScheduleItem {
+/// Returns the started runs of a schedule that have not ended. A server notes their end when it looks at the schedule again.
+async fn running(call: &Call, record: &ScheduleRecord) -> Result<Vec<String>, Problem> {
+    let mut running = Vec::new();
+    for tick in &record.running {
+        match call.app.client.store().run(&tick.run).await {
+            Ok(row) if row.status.is_over() => {}
+            Ok(_) => running.push(tick.run.to_string()),
+            Err(StoreError::NoSuchRun { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(running)
+}
+
+async fn item(call: &Call, record: ScheduleRecord) -> Result<ScheduleItem, Problem> {
     let status = match &record {
-        ScheduleRecord { paused: Some(_), .. } => "paused",
-        ScheduleRecord { broken: Some(_), .. } => "broken",
-        ScheduleRecord { next: None, .. } => "over",
-        _ => "active",
+        ScheduleRecord { paused: Some(_), .. } => ScheduleStatus::Paused,
+        ScheduleRecord { broken: Some(_), .. } => ScheduleStatus::Broken,
+        ScheduleRecord { next: None, .. } => ScheduleStatus::Ended,
+        _ => ScheduleStatus::Active,
     };
-    ScheduleItem {
+    Ok(ScheduleItem {
+        running: running(call, &record).await?,
         status,
         schedule: ScheduleBody::of(record.schedule),
         version: record.version,
@@ -319,27 +374,26 @@ fn item(record: ScheduleRecord) -> ScheduleItem {
         paused: record.paused.map(|paused| PauseItem { at: Time(paused.at), by: paused.by, reason: paused.reason }),
         broken: record.broken.map(|broken| BrokenItem { at: Time(broken.at), reason: broken.reason }),
         queue: record.queue.iter().map(|tick| Time(tick.nominal)).collect(),
-        running: record.running.iter().map(|tick| tick.run.to_string()).collect(),
         failures: record.failures,
         id: record.id,
-    }
+    })
 }
 
 fn tick_item(schedule: &str, tick: &Tick) -> TickItem {
     let (outcome, reason) = match &tick.outcome {
-        TickOutcome::Due => ("due", None),
-        TickOutcome::Buffered => ("buffered", None),
-        TickOutcome::Started { .. } => ("started", None),
-        TickOutcome::Skipped { reason } => ("skipped", Some(reason)),
-        TickOutcome::Missed { reason } => ("missed", Some(reason)),
-        _ => ("unknown", None),
+        TickOutcome::Due => (OutcomeName::Due, None),
+        TickOutcome::Buffered => (OutcomeName::Buffered, None),
+        TickOutcome::Started { .. } => (OutcomeName::Started, None),
+        TickOutcome::Skipped { reason } => (OutcomeName::Skipped, Some(reason)),
+        TickOutcome::Missed { reason } => (OutcomeName::Missed, Some(reason)),
+        _ => (OutcomeName::Unknown, None),
     };
     TickItem {
         nominal: Time(tick.nominal),
         cause: match tick.cause {
-            TickCause::Manual => "manual",
-            TickCause::Backfill => "backfill",
-            _ => "scheduled",
+            TickCause::Manual => CauseName::Manual,
+            TickCause::Backfill => CauseName::Backfill,
+            _ => CauseName::Scheduled,
         },
         at: Time(tick.at),
         outcome,
@@ -377,6 +431,10 @@ pub(super) fn invalid(error: &SpecError) -> Problem {
         SpecError::Interval => "/every",
         SpecError::Jitter => "/jitter_seconds",
         SpecError::Dates { .. } => "/exclude",
+        SpecError::TooMany { list, .. } => {
+            let place = FieldError::new(format!("/{list}"), error.to_string());
+            return problem.errors(vec![place]);
+        }
         _ => "",
     };
     problem.errors(vec![FieldError::new(pointer, error.to_string())])

@@ -95,7 +95,7 @@ async fn begin(call: Call) -> Result<Response, Problem> {
         }
         NewSession { code: Some(_), token: None } => {
             return Err(Problem::new(ProblemType::Unauthenticated)
-                .detail("the code is unknown, has expired or was used; restart the server for another one"));
+                .detail("the link is unknown, has expired or was used; restart the server for another one, or sign in with a token"));
         }
         NewSession { code: None, token: Some(token) } => callers.begin_with_token(&call.parts, &token, now).await?,
         NewSession { .. } => {

@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::conversations::{Said, say};
 use super::idempotency::Key;
 use super::items::RunItem;
+use super::options::{options_invalid, read_options};
 use crate::app::App;
 use crate::auth::{Caller, Scope};
 use crate::problem::{FieldError, Problem, ProblemType};
@@ -63,6 +64,7 @@ async fn start(call: Call) -> Result<Response, Problem> {
     app.may_start(caller, &body.brain)?;
     let runner = app.starter(&body.brain).await?;
     let options = body.options.unwrap_or_else(|| app.options.brains.default_options(&definition));
+    read_options(&definition, &options)?;
     let user = user_for(caller, body.user.clone())?;
     let (actor, key) = (call.actor()?, Key::of(&call)?);
     if let (Some(id), Some(text)) = (&body.conversation, &body.message) {
@@ -131,14 +133,15 @@ impl App {
 
 async fn answer(app: &App, run: &RunId) -> Result<Response, Problem> {
     let row = app.client.store().run(run).await?;
-    created(&format!("runs/{run}"), &app.run_item(&row, 0).await?)
+    created("runs/", run.as_str(), &app.run_item(&row, 0).await?)
 }
 
 pub(super) fn of_start(error: StartError) -> Problem {
     match error {
-        StartError::Options { reason, .. } => {
-            let errors = vec![FieldError::new("/options", &reason)];
-            Problem::new(ProblemType::OptionsInvalid).detail(reason).errors(errors)
+        StartError::Options { reason, .. } => options_invalid(&reason),
+        StartError::Name { field: field @ ("user" | "conversation"), .. } => {
+            let errors = vec![FieldError::new(format!("/{field}"), error.to_string())];
+            Problem::new(ProblemType::Unprocessable).detail(error).errors(errors)
         }
         StartError::Tag { index, .. } => {
             let errors = vec![FieldError::new(format!("/tags/{index}"), error.to_string())];

@@ -55,6 +55,8 @@ where
     }
 }
 
+const NOT_THE_STARTER: &str = "not-the-starter";
+
 /// Rules that all must allow a caller. Without a rule, every caller with the scope decides.
 ///
 /// ```
@@ -143,12 +145,15 @@ impl FromStr for DeciderRule {
     fn from_str(text: &str) -> Result<Self, InvalidDeciderRule> {
         let (tool, who) = text.split_once('=').map_or((None, text), |(tool, who)| (Some(tool.trim()), who));
         let names: Vec<_> = who.split(',').map(str::trim).collect();
-        if tool.is_some_and(str::is_empty) || names.contains(&"") {
+        // A name that is almost the rule would exclude all people of that rule.
+        let is_slip = |name: &&str| *name != NOT_THE_STARTER && name.eq_ignore_ascii_case(NOT_THE_STARTER);
+        let is_wrong = |name: &&str| name.is_empty() || name.contains('=') || is_slip(name);
+        if tool.is_some_and(str::is_empty) || names.iter().any(is_wrong) {
             return Err(InvalidDeciderRule);
         }
         let rule = match names.as_slice() {
-            ["not-the-starter"] => Self::not_the_starter(),
-            names if names.contains(&"not-the-starter") => return Err(InvalidDeciderRule),
+            [NOT_THE_STARTER] => Self::not_the_starter(),
+            names if names.contains(&NOT_THE_STARTER) => return Err(InvalidDeciderRule),
             names => Self::listed(names.iter().copied()),
         };
         Ok(match tool {
@@ -165,7 +170,7 @@ impl fmt::Display for DeciderRule {
         }
         match &self.who {
             Who::Listed(names) => f.write_str(&names.join(",")),
-            Who::NotTheStarter => f.write_str("not-the-starter"),
+            Who::NotTheStarter => f.write_str(NOT_THE_STARTER),
         }
     }
 }
@@ -179,7 +184,7 @@ mod tests {
         for text in ["ann", "ann,ben", "not-the-starter", "refund=ann,ben", "refund=not-the-starter"] {
             assert_eq!(text.parse::<DeciderRule>().unwrap().to_string(), text);
         }
-        for text in ["", "=ann", "refund=", "ann,", "ann,not-the-starter"] {
+        for text in ["", "=ann", "refund=", "ann,", "ann,not-the-starter", "Not-The-Starter", "a=b=c"] {
             assert_eq!(text.parse::<DeciderRule>(), Err(InvalidDeciderRule), "{text}");
         }
     }

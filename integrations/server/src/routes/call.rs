@@ -8,6 +8,7 @@ use axum::http::header::{CONTENT_TYPE, LOCATION};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use positronic_core::record::{Actor, RunSummary, Seq};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -16,6 +17,10 @@ use serde_json::Value;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::problem::{Problem, ProblemType, Reporter};
+
+/// What a segment of a path does not contain as it is.
+const ENCODED: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b':').remove(b'@');
 
 /// A request to a handler.
 pub(crate) struct Call {
@@ -107,10 +112,10 @@ pub(crate) fn json_value(text: String) -> Response {
 }
 
 /// Answers 201, with the place of the new object relative to the request's URL.
-pub(crate) fn created(location: &str, value: &impl Serialize) -> Result<Response, Problem> {
+pub(crate) fn created(folder: &str, id: &str, value: &impl Serialize) -> Result<Response, Problem> {
     let mut response = json(value)?;
     *response.status_mut() = StatusCode::CREATED;
-    if let Ok(location) = HeaderValue::try_from(location) {
+    if let Ok(location) = HeaderValue::try_from(format!("{folder}{}", utf8_percent_encode(id, ENCODED))) {
         response.headers_mut().insert(LOCATION, location);
     }
     Ok(response)

@@ -26,7 +26,8 @@ use crate::redact::{Redact, redacted_text};
 /// The header with the id of a request.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Creates the router of a store's runs. Nest it at any path; [`Options::public_url`](Options) then names that path.
+/// Creates the router of a store's runs, which a service can nest at any path. [`Options::public_url`](Options) names that path if a
+/// proxy in front of the service changes it.
 ///
 /// The client is that of the runner which works on the runs, if there is one in this process, so that answers stream.
 pub fn router(client: Client, options: Options) -> Router {
@@ -66,7 +67,8 @@ pub(crate) fn table() -> Vec<Route> {
 /// Checks the host, turns a panic into a problem document, redacts JSON, and adds the headers of all answers.
 async fn outermost(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
     let (options, id) = (&app.options, request_id(&request));
-    let reporter = Reporter { prefix: app.prefix(), request: id.as_str().into() };
+    let reporter =
+        Reporter { prefix: app.prefix(request.uri(), request.extensions()).into(), request: id.as_str().into() };
     request.extensions_mut().insert(reporter.clone());
     let (host, origin) = (allowed_host(options, &request), allowed_origin(options, request.headers()));
     let is_api = request.uri().path().starts_with("/api/");

@@ -123,6 +123,18 @@ test('decimals are sent as they were typed', async () => {
   assert.match((await sent).postData(), /"amount":-10.05[,}]/);
 });
 
+test('a long text keeps the focus of the field', async () => {
+  const schema = { type: 'object', properties: { note: { type: 'string' } } };
+  project.import(waitingLog('typed', { calls: [pay({ note: 'Sam' }, { schema })] }));
+  await page.to('/inbox', '.decide');
+  await item(page, 'Sam').getByRole('button', { name: 'Edit arguments' }).click();
+  const text = 'Only to the canary group in Europe, and not to all of the users at once, please.';
+  await item(page, 'Sam').getByLabel('note').fill('');
+  await page.keyboard.type(text);
+  assert.equal(await item(page, 'Sam').getByLabel('note').inputValue(), text);
+  assert.equal((await decided('typed')).length, 0);
+});
+
 test('what a form cannot hold is not decided, and what it shows is what runs', async () => {
   const steps = [{ run: 'rm -rf /data' }, { run: 'ls' }];
   const schema = { type: 'object', properties: { steps: { type: 'array', items: { type: 'object' } }, note: { type: 'object', properties: {} }, due: { type: 'string', format: 'date-time' } } };

@@ -30,7 +30,7 @@ test('a schedule is added with a preview of its next times', async () => {
   await page.getByRole('button', { name: 'Add a schedule' }).click();
   await field('schedule name').fill('nightly');
   await dialog().getByLabel('brain', { exact: true }).selectOption('Support');
-  await dialog().getByRole('button', { name: 'Add cron' }).click();
+  await dialog().getByRole('button', { name: 'Add to cron' }).click();
   await field('cron 1').fill('30 2 * * X');
   await dialog().locator('.preview .error').waitFor();
   await field('cron 1').fill('30 2 * * *');

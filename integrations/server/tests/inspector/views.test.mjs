@@ -112,6 +112,53 @@ test('a part of the page that cannot be loaded is explained, and loaded again', 
   await page.locator('.messages').waitFor();
 });
 
+test('a filter keeps what is typed while the page is drawn again', async () => {
+  await page.to('/runs', '.run-row');
+  const field = page.getByLabel('Brain');
+  await field.pressSequentially('Supp');
+  // The answer to a request draws the page.
+  await Promise.all([page.waitForResponse(/pending/), page.evaluate(() => document.dispatchEvent(new Event('visibilitychange')))]);
+  await page.evaluate(() => new Promise((drawn) => { requestAnimationFrame(() => requestAnimationFrame(drawn)); }));
+  await field.pressSequentially('ort');
+  await field.press('Enter');
+  await page.waitForURL(/brain=Support/);
+});
+
+test('a double click starts one run', async () => {
+  const starts = [];
+  page.on('request', (request) => { if (request.method() === 'POST' && request.url().endsWith('/runs')) starts.push(request.url()); });
+  await page.to('/brains/Minimal', '.start');
+  await page.getByRole('button', { name: 'Start' }).dblclick();
+  await page.locator('.run-head').waitFor();
+  assert.equal(starts.length, 1);
+});
+
+test('an event that does not exist is explained without further requests', async () => {
+  const reads = [];
+  await page.to(`/runs/${run}/events/999999`, '.detail');
+  await page.getByText('The run has no event 999999.').waitFor();
+  page.on('request', (request) => reads.push(request.url()));
+  // Each frame draws the page, as the seconds of a clock do.
+  await page.evaluate(async () => {
+    for (let frames = 0; frames < 60; frames++) await new Promise((drawn) => { requestAnimationFrame(drawn); });
+  });
+  assert.ok(reads.filter((url) => url.includes('/events')).length <= 1, reads.join(' '));
+});
+
+test('a browser without a link signs in with a token', async () => {
+  const token = project.command('token', 'create', 'ann').trim();
+  const other = await browser.newPage();
+  await other.goto(`${new URL(page.url()).origin}/ui/runs`);
+  await other.getByText('This browser is not signed in').waitFor();
+  await other.getByLabel('Or sign in with a token').fill('pos_wrong');
+  await other.getByRole('button', { name: 'Sign in' }).click();
+  await other.locator('.problem').waitFor();
+  await other.getByLabel('Or sign in with a token').fill(token);
+  await other.getByRole('button', { name: 'Sign in' }).click();
+  await other.locator('.run-row').first().waitFor();
+  await other.close();
+});
+
 test('what is loaded works without a connection', async () => {
   await page.to(`/runs/${run}`, '.row');
   await page.context().setOffline(true);

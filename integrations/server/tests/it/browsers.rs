@@ -27,6 +27,23 @@ async fn log_in(shop: &Shop, login: &Login) -> String {
 }
 
 #[tokio::test]
+async fn nested_router_links_below_its_path() {
+    let shop = Shop::new();
+    let service = axum::Router::new().nest("/agents", shop.router.clone());
+    let send = async |path: &str| {
+        let answer = service.clone().oneshot(request("", "GET", path, None)).await.unwrap();
+        let location = answer.headers().get("location").cloned();
+        let body = axum::body::to_bytes(answer.into_body(), usize::MAX).await.unwrap();
+        (location, serde_json::from_slice::<serde_json::Value>(&body).unwrap_or_default())
+    };
+
+    assert_eq!(send("/agents").await.0.unwrap(), "/agents/ui");
+    assert_eq!(send("/agents/api/v1/runs").await.1["type"], "/agents/problems/unauthenticated");
+    assert_eq!(send("/agents/openapi.json").await.1["servers"], json!([{ "url": "/agents" }]));
+    assert_eq!(shop.get("", "/openapi.json").await.json().get("servers"), None);
+}
+
+#[tokio::test]
 async fn one_use_code_logs_one_browser_in_until_it_logs_out() {
     let login = Login::of("ann");
     let shop = Shop::open(|runner| Options::builder().brains(runner).login(login.clone()).build());

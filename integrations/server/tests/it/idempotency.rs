@@ -1,9 +1,11 @@
 //! The rules of `Idempotency-Key`, for every route that takes one.
 
-use positronic_server::{Scope, openapi};
+use futures::future::join_all;
+use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_server::{Options, Scope, openapi};
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Shop, request};
+use crate::support::{Answer, Shop, refund, request};
 
 async fn keyed(shop: &Shop, token: &str, path: &str, body: &Value) -> Answer {
     let mut request = request(token, "POST", path, Some(body.clone()));
@@ -109,4 +111,20 @@ async fn fork_with_other_results_or_options_is_refused_under_the_same_key() {
         let reused = keyed(&shop, &token, &path, &other).await;
         assert_eq!(reused.problem(), "key-reused", "{other}: {reused:?}");
     }
+}
+
+#[tokio::test]
+async fn message_with_a_key_begins_one_run_however_many_requests_bring_it() {
+    let model = ScriptedModel::from_fn(|_| Reply::text("Done."));
+    let shop = Shop::with(model, refund(), |runner| Options::builder().brains(runner).build());
+    let token = shop.token(None, &Scope::ALL).await;
+    let path = "/api/v1/conversations/chat-1/messages";
+    let message = |number: u32| json!({ "brain": "Refund", "options": { "number": number }, "text": "Please." });
+
+    let answers = join_all((0..30).map(|_| async { keyed(&shop, &token, path, &message(1)).await.json() })).await;
+    let other = keyed(&shop, &token, path, &message(2)).await;
+
+    assert!(answers.iter().all(|answer| answer["id"] == answers[0]["id"]), "{answers:?}");
+    assert_eq!(other.problem(), "key-reused", "{other:?}");
+    assert_eq!(shop.client.conversation("chat-1").await.unwrap().len(), 1);
 }

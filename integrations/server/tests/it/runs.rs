@@ -58,8 +58,32 @@ async fn start_checks_the_brain_and_its_options() {
     let misfit = start(json!({ "brain": "Refund", "options": { "number": "seven" } })).await;
     assert_eq!(misfit.problem(), "options-invalid");
     assert_eq!(misfit.json()["errors"][0]["pointer"], "/options");
+    let misspelt = start(json!({ "brain": "Refund", "options": { "number": 7, "nmber": 8 } })).await;
+    assert_eq!(misspelt.problem(), "options-invalid", "a misspelt option would start a run with a default");
+    let detail = "unknown option `nmber`; the options are number";
+    assert_eq!(misspelt.json()["errors"], json!([{ "pointer": "/options/nmber", "detail": detail }]));
+    for (field, name, reason) in [
+        ("user", "a\nb", "the user of the run contains a line break or another control character"),
+        ("user", " ", "the user of the run is empty"),
+        (
+            "conversation",
+            "x".repeat(181).as_str(),
+            "the conversation of the run has 181 characters; the maximum is 180",
+        ),
+    ] {
+        let mut body = order(7);
+        body[field] = name.into();
+        let refused = start(body).await;
+        assert_eq!(refused.problem(), "unprocessable", "{refused:?}");
+        let place = json!([{ "pointer": format!("/{field}"), "detail": reason }]);
+        assert_eq!(refused.json()["errors"], place);
+    }
     let runs = shop.client.store().runs(&positronic_core::store::RunFilter::default()).await.unwrap();
     assert!(runs.is_empty());
+
+    let mut body = order(7);
+    body["conversation"] = "é/x?y#z".into();
+    assert_eq!(start(body).await.header("location"), "runs/%C3%A9%2Fx%3Fy%23z-0");
 }
 
 #[tokio::test]

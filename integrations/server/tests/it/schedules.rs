@@ -143,6 +143,8 @@ async fn schedule_is_paused_triggered_previewed_and_its_ticks_are_listed() {
     for timer in office.runner.client().schedules().due().await.unwrap() {
         office.runner.fire(&timer).await.unwrap().settled().await;
     }
+    let (_, item) = office.admin("GET /report", Value::Null).await;
+    assert_eq!(item["running"], json!([]), "its runs have ended, although no server has looked at it since");
     let (_, page) = office.admin("GET /report/ticks?limit=2", Value::Null).await;
     assert_eq!(page["items"].as_array().unwrap().len(), 2);
     assert_eq!(page["items"][0]["outcome"], "started");

@@ -16,11 +16,11 @@ export const parse = (text) => JSON.parse(text, (_, value, context) => (typeof v
 BigInt.prototype.toJSON = function toJSON() { return JSON.rawJSON(String(this)); };
 
 /** A new idempotency key; `crypto.randomUUID` exists on secure origins only. */
-const key = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');
+export const newKey = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');
 
 export async function request(method, path, { query, body, headers: more } = {}) {
   const headers = { Accept: 'application/json', ...(body && { 'Content-Type': 'application/json' }),
-    ...(method === 'POST' && { 'Idempotency-Key': key() }), ...more };
+    ...(method === 'POST' && { 'Idempotency-Key': newKey() }), ...more };
   try {
     const response = await fetch(apiUrl(path) + queryOf(query), { method, headers, body: body && JSON.stringify(body) });
     // A proxy may answer with a page, and some answers are empty.

@@ -114,7 +114,9 @@ function assign(node, name, value, before) {
     node[name] = value ? (event) => { value(event); redraw(); } : null;
   } else if (PROPERTIES.includes(name)) {
     const wanted = value ?? (name === 'value' ? '' : false);
-    if (node[name] !== wanted && !isSameNumber(node, wanted)) node[name] = wanted;
+    // What a person is typing stays until the value itself changes.
+    const isTyped = name === 'value' && value === before && node === document.activeElement;
+    if (node[name] !== wanted && !isTyped && !isSameNumber(node, wanted)) node[name] = wanted;
   } else if (name === 'style') {
     for (const key of Object.keys({ ...before, ...value })) node.style.setProperty(key, value?.[key] ?? '');
   } else if (value === before) {

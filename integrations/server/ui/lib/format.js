@@ -64,5 +64,6 @@ export function brief(value, max = 140) {
 
 /** Makes a tool's or field's identifier readable without changing it for machines. */
 export const words = (id) => String(id).replace(/[_-]+/g, ' ');
-export const shortId = (id) => String(id).slice(0, 13);
+/** Shortens a UUID, whose first digits are its time. Other ids are given by people and schedules, and stay whole. */
+export const shortId = (id) => String(id).replace(/^(.{8}-.{4})-.{4}-.{4}-.{12}$/, '$1');
 export const who = (actor) => [actor?.by, actor?.channel && (actor.by ? `via ${actor.channel}` : `the ${actor.channel}`)].filter(Boolean).join(' ') || 'a person';

@@ -17,7 +17,7 @@ const FAILURES = { 0: 'The server cannot be reached', 401: 'This browser is not 
 /** A failed request, or an error of the page itself, in words. */
 export const failure = ({ status, message }, retry) => div.empty({ role: 'alert' },
   p.big(FAILURES[status] ?? (status ? 'The request failed' : 'A part of the page failed')),
-  p.soft(status === 401 ? 'Run `positronic serve` again and open the new link. Each link signs in one browser, within 15 minutes.' : message), button({ onclick: retry }, 'Try again'));
+  p.soft(status === 401 ? 'Open the link that `serve` prints when it starts. It signs in one browser, within 15 minutes.' : message), button({ onclick: retry }, 'Try again'));
 
 /** Data of the server: `load` reads it anew, `show` draws it, or why it is absent. An answer that a later one overtakes is dropped. */
 export function resource(read) {

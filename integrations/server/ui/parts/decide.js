@@ -3,7 +3,7 @@ import { tags, redraw } from '../lib/dom.js';
 import { post, Problem } from '../lib/api.js';
 import { later, runUrl, say } from '../lib/page.js';
 import { icon } from '../lib/icons.js';
-import { date, line, micros, money, number, plural, who } from '../lib/format.js';
+import { date, line, micros, money, number, plural, shortId, who } from '../lib/format.js';
 import { when } from './common.js';
 import { readable } from './json.js';
 import { valueDiff } from './change.js';
@@ -127,7 +127,7 @@ export function decide(item, { inbox = false, selected = false, pick } = {}) {
   return section.decide({ key: item.id, id: `item-${item.id}`, role: 'group', 'aria-label': `${asks(item)} ${item.tool}`, class: selected && 'selected', onkeydown },
     header(pick, span.status.wait(icon('person'), span(item.kind)), h2({ dir: 'auto' }, asks(item)), span.grow(),
       item.expires && span.soft({ title: date(item.expires) }, 'expires ', when(item.expires))),
-    p.meta(item.tool && code(item.tool), inbox && a({ href: runUrl(item.run) }, item.brain), item.user && span(item.user),
+    p.meta(item.tool && code(item.tool), inbox && a({ href: runUrl(item.run) }, item.brain, ' ', shortId(item.run)), item.user && span(item.user),
       span('asked ', when(item.since)), a({ href: runUrl(item.run, 'events', item.seq) }, `event ${item.seq}`)),
     inbox && item.context?.length > 0 && ul.context({ 'aria-label': 'What happened before' }, item.context.map(({ kind, text }, i) =>
       li({ key: i }, span.soft(kind), ' ', span({ dir: 'auto' }, line(text, 220))))),

@@ -88,7 +88,7 @@ export default function schemaForm(schema, { value, onchange, errors = [], id, r
     return [given.map((item, i) => div.item({ key: i },
       field(items, item, `${pointer}/${i}`, `${name} ${i + 1}`, true, (edit) => change((now) => now.with(i, edit(now[i])))),
       button.plain.small({ type: 'button', 'aria-label': `Remove ${words(name)} ${i + 1}`, onclick: () => change((now) => now.toSpliced(i, 1)) }, 'Remove'))),
-    button.small({ type: 'button', onclick: () => change((now) => [...now ?? [], start]) }, `Add ${words(name)}`)];
+    button.small({ type: 'button', 'aria-label': `Add to ${words(name)}`, onclick: () => change((now) => [...now ?? [], start]) }, 'Add')];
   }
 }
 
@@ -106,7 +106,7 @@ function control(at, value, props, change) {
   const options = optionsOf(at);
   if (options) {
     return select({ ...props, value: String(value ?? ''), onchange: ({ target }) => change(options.find((one) => String(one) === target.value)) },
-      option({ value: '' }, '–'), options.map((one) => option({ value: String(one), key: String(one) }, words(one))));
+      option({ value: '' }, '–'), options.map((one) => option({ value: String(one), key: String(one) }, String(one))));
   }
   if (['integer', 'number'].includes(at.type)) return typed('number', { step: at.type === 'integer' ? 1 : 'any', min: at.minimum, max: at.maximum }, value == null ? value : String(value), exact);
   if (at.format === 'date-time') return typed('datetime-local', { step: 1 }, value && local(value), (text) => new Date(text).toISOString());

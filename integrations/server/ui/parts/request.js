@@ -1,6 +1,6 @@
 // Forms and dialogs that send one request. Their fields are those of the request's schema in the API's own description.
 import { tags, redraw } from '../lib/dom.js';
-import { get, request } from '../lib/api.js';
+import { get, newKey, request } from '../lib/api.js';
 import { ends, openDialog } from '../lib/keys.js';
 import { at } from '../lib/page.js';
 import schemaForm, { initial } from './form.js';
@@ -15,7 +15,7 @@ export function requestForm({ route, title, verb, note, danger, name, params = {
   const [method, path] = route.split(' ');
   const missing = [...path.matchAll(/{(\w+)}/g)].map(([, param]) => param).filter((param) => !(param in params));
   const asked = { value, use, body: () => Object.fromEntries(Object.entries(asked.value).filter(([field]) => !missing.includes(field))) };
-  let [root, schema, problem, busy] = [];
+  let [root, schema, problem, busy, key] = [];
 
   /** Sets the schema of a field, which has its own definitions, and the field's value. */
   function use(field, given, now = asked.value[field]) {
@@ -39,9 +39,11 @@ export function requestForm({ route, title, verb, note, danger, name, params = {
   }
   async function send(event) {
     event.preventDefault();
-    [busy, problem] = [true, null];
+    if (busy) return;
+    // A request without an answer may have arrived, so that its repetition has the same key.
+    [busy, problem, key] = [true, null, problem?.status === 0 ? key : newKey()];
     const to = path.replace(/\/{(\w+)}/g, (_, param) => at(params[param] ?? asked.value[param]));
-    await request(method, to, { body: method === 'DELETE' ? undefined : asked.body(), headers }).then(done, fail);
+    await request(method, to, { body: method === 'DELETE' ? undefined : asked.body(), headers: { ...headers, ...(method === 'POST' && { 'Idempotency-Key': key }) } }).then(done, fail);
     busy = false;
   }
   const fail = (error) => { problem = error; };

@@ -37,7 +37,7 @@ export function row(node, depth, view) {
     memo: pending ? null : [node, isSelected, isFolded, Math.floor(Date.now() / 10000)],
     onclick: ({ target }) => !target.closest('a, button, input, textarea, select, summary, .decide') && String(getSelection()) === '' && view.select(node),
   }, () => {
-    const stamp = a.seq({ href: view.url('events', node.seq), title: `Event ${node.seq}`, 'aria-label': `Event ${node.seq}` }, node.seq);
+    const stamp = node.status !== 'not_started' && a.seq({ href: view.url('events', node.seq), title: `Event ${node.seq}`, 'aria-label': `Event ${node.seq}` }, node.seq);
     const words = LINES[type]?.(node.kind, id, node);
     const [tone, shape, ...content] = words ?? [];
     return [words ? div.eventLine({ class: tone }, icon(shape), content, stamp) : BLOCKS[type]?.(node, view, stamp) ?? div.eventLine(type, stamp),

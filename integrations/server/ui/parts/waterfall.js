@@ -90,8 +90,10 @@ export function barRow(node, { label, segments }, axis, { depth, index, selected
   span.barTime({ role: 'gridcell' }, lasted));
 }
 
+/** Whether the text of a tick would be under that of a gap. */
+const isNear = (from, to, x) => x > from - 0.09 && x < to + 0.01;
 /** Draws the axis: five times, and the folded gaps. */
 export const axisRow = (axis, toggle) => div.axis({ 'aria-hidden': 'true' }, span.barLabel(clock(axis.from)), span.lane(
-  [0, 0.2, 0.4, 0.6, 0.8].map((x) => i.tick({ style: { left: `${x * 100}%` } }, x ? `+${duration((axis.time(x) - axis.from) / 1000)}` : '0')),
+  [0, 0.2, 0.4, 0.6, 0.8].filter((x) => !axis.gaps.some((gap) => isNear(axis.place(gap.from), axis.place(gap.to), x))).map((x) => i.tick({ style: { left: `${x * 100}%` } }, x ? `+${duration((axis.time(x) - axis.from) / 1000)}` : '0')),
   axis.gaps.map(({ from, to, open }) => button.gap({ key: from, tabindex: '-1', class: open && 'open', style: extent(axis.place(from), axis.place(to)), onclick: () => toggle(from),
     title: `${micros(to - from)} without work; click to ${open ? 'fold' : 'unfold'}` }, micros(to - from)))), span.barTime(micros(axis.to - axis.from)));

@@ -11,8 +11,8 @@ const { b, h3, li, p, section, span, ul } = tags;
 const SHOWN = 40;
 const effects = ({ rerun, reused }) => section(
   h3(rerun.length ? `${plural(rerun.length, 'effect')} will run again` : 'No effect will run again'),
-  ul.results({ tabindex: '0', 'aria-label': 'Effects' }, rerun.slice(0, SHOWN).map(({ name, kind, path, seq, may_repeat: isSafe }, i) =>
-    li({ key: i }, b.mono(name ?? kind), ' ', span.soft(`${path}, event ${seq}`), isSafe === false && span.tag.warn('repeats a side effect')))),
+  ul.results({ tabindex: '0', 'aria-label': 'Effects' }, rerun.slice(0, SHOWN).map(({ name, kind, path, seq, may_repeat: isSafe, asks_again: asks }, i) =>
+    li({ key: i }, b.mono(name ?? kind), ' ', span.soft(`${path}, event ${seq}`), isSafe === false && span.tag.warn('repeats a side effect'), asks && span.tag('asks a person again')))),
   rerun.length > SHOWN && p.soft(`Showing ${SHOWN} of ${rerun.length}.`),
   p.soft(`${plural(reused, 'recorded effect')} ${reused === 1 ? 'is' : 'are'} reused.`));
 
@@ -29,8 +29,8 @@ function dialog(model, place, spec) {
     explain: ({ message, body }) => [message, body?.differences && valueDiff({}, body.differences)], ...spec(read) });
 }
 
-export const fork = (model, seq) => dialog(model, () => ({ at: seq }), (read) => ({
-  title: `Fork at event ${seq}`, verb: 'Fork', route: 'POST /runs/{run}/fork', hide: ['at', 'results'], first: ['model'],
+export const fork = (model, seq) => dialog(model, ({ at }) => ({ at }), (read) => ({
+  title: 'Fork', verb: 'Fork', route: 'POST /runs/{run}/fork', hide: ['results'], first: ['at', 'model'],
   note: 'The new run shares the log up to this event. The old run stays as it is.', value: { at: seq, options: model.nodes[0]?.kind.options },
   ready: async (form) => {
     await read(form);

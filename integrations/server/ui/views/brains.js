@@ -15,7 +15,7 @@ export default (route) => masterView(route, {
   read: async (title) => {
     const brain = await get(`/brains${at(title)}`);
     return { brain, form: requestForm({
-      title: `Start ${title}`, verb: 'Start', route: 'POST /runs', name: 'start', hide: ['brain'], first: ['options', 'message'],
+      title: `Start ${title}`, verb: 'Start', route: 'POST /runs', name: 'start', hide: ['brain'], first: ['options'],
       value: { brain: title, options: brain.default_options }, schemas: { options: brain.options_schema }, done: ({ id }) => go(at('runs', id)) }) };
   },
   detail: ({ brain, brain: { recent }, form }) => [brain.start.allowed ? form() : p.soft(brain.start.reason),

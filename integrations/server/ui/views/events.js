@@ -14,6 +14,8 @@ const minimap = later('minimap');
 const PAGE = 100;
 /** How many pages are kept. The oldest leave; their rows are read again when they come into view. */
 const KEPT = 30;
+/** When a page that could not be read is read again, in milliseconds. */
+const RETRY = 3000;
 const ENVELOPE = ['seq', 'at', 'epoch', 'clock', 'path', 'type', 'v'];
 const TECHNICAL = [...ENVELOPE, 'fingerprint', 'stages', 'tools', 'signal', 'projection', 'arguments_hash'];
 const without = (event, names) => Object.fromEntries(Object.entries(event).filter(([name, value]) => !names.includes(name) && value !== null));
@@ -21,7 +23,10 @@ const without = (event, names) => Object.fromEntries(Object.entries(event).filte
 /** Events in one line; others are their fields. */
 const WORDS = {
   LOOP_TOOL_CALL: ({ tool, arguments: given }) => `${tool} ${brief(given)}`,
-  LOOP_MODEL_RESULT: ({ parts = [] }) => parts.map((part) => part.text ?? part.type).join(' '),
+  LOOP_MODEL_RESULT: ({ parts = [] }) => {
+    const calls = parts.filter(({ type }) => type === 'call').length;
+    return [...parts.map((part) => part.text), calls && plural(calls, 'call')].filter(Boolean).join(' · ');
+  },
   LOOP_TOOL_RESULT: ({ result: { type, output, message, reason } }) => `${type} ${brief(output ?? message ?? reason)}`,
   LOOP_APPROVAL_DECIDED: ({ decision, actor, reason }) => `${decision} by ${who(actor)} ${reason ?? ''}`,
   LOOP_WAIT: ({ waits }) => waits.map((wait) => wait.prompt ?? `${wait.webhook} ${wait.identifier}`).join(' or '),
@@ -63,7 +68,7 @@ export default function eventsTab(run) {
     pages.set(page, known && null);
     const answer = await get(path, { after: from ? from - 1 : null, before: from + PAGE, limit: PAGE }).catch(() => null);
     if (answer) pages.set(page, answer.items);
-    else pages.delete(page);
+    else setTimeout(() => pages.delete(page), RETRY);
     for (const old of pages.keys()) if (pages.size > KEPT && old !== page) pages.delete(old);
   }
   /** Reads what the filter lets through, or more of it. */
@@ -109,8 +114,9 @@ export default function eventsTab(run) {
   }
   function detail(item) {
     if (!item) {
-      read(Math.floor(selected / PAGE));
-      return aside.detail({ key: 'detail' }, loading());
+      const exists = selected >= 0 && selected <= model.head;
+      if (exists) read(Math.floor(selected / PAGE));
+      return aside.detail({ key: 'detail' }, exists ? loading() : p.soft(`The run has no event ${selected}.`));
     }
     const { seq, path: place, type } = item;
     const link = (tab, text) => a({ href: run.url(tab, seq) }, text);

@@ -13,7 +13,7 @@ const order = ({ expires, since }) => `${expires ?? '9'} ${since}`;
 export default function inboxView() {
   let [selected, place, timer, moved, picked] = [null, 0, 0, false, new Set()];
   const data = resource(async (old) => {
-    const { items, next } = await get('/pending', { limit: 100, context: 3 });
+    const { items, next } = await get('/pending', { person: true, limit: 100, context: 3 });
     items.sort((a, b) => (order(a) < order(b) ? -1 : 1));
     if (!old) selected = items[0]?.id;
     return { items, next };

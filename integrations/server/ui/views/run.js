@@ -27,7 +27,7 @@ export default function runView(route, frame) {
       run.select(node, true);
       tab?.reveal?.(node);
     },
-    dialog: (name, seq = model.nodes[run.view.selected]?.seq ?? model.head) => load('actions').then((dialogs) => dialogs[name](model, seq), frame.fail),
+    dialog: (name, seq = run.view.route.rest[0] ?? model.head) => load('actions').then((dialogs) => dialogs[name](model, Number(seq)), frame.fail),
   };
   let [tab, shown] = [null, ''];
   const openTab = async () => {
@@ -153,8 +153,11 @@ function actions({ model, dialog }) {
     rerun: ['Rerun from a stage…', () => dialog('rerun')], cancel: ['Cancel…', () => dialog('cancel')],
   };
   const onclick = ({ target, currentTarget }) => { if (target.closest('button')) currentTarget.open = false; };
+  let before = '';
   return details.menu({ onclick }, summary('Actions', icon('chevron')), ul(Object.entries(list).map(([name, [text, act]]) => {
     const { allowed = true, reason } = run.actions?.[name] ?? {};
-    return li({ key: name }, button({ disabled: !allowed, onclick: act }, text), !allowed && small(reason));
+    const isNew = reason !== before;
+    before = reason;
+    return li({ key: name }, button({ disabled: !allowed, title: reason, onclick: act }, text), !allowed && isNew && small(reason));
   }), li(a({ href: apiUrl(`${model.path}/events?limit=500`), target: '_blank' }, 'Events as JSON'))));
 }

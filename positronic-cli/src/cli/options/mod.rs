@@ -12,12 +12,13 @@ mod schema;
 #[cfg(test)]
 mod tests;
 
+use positronic_core::tools::with_integer_bounds;
 use serde_json::{Map, Value};
 
 pub(crate) use entries::{Entry, entries, read_entry, sample};
 pub(crate) use example::{example, fields, shell_word};
 use problem::{Problem, quoted};
-use schema::{Kind, Shape, ranged};
+use schema::{Kind, Shape};
 
 use crate::cli::no_json;
 
@@ -35,7 +36,7 @@ pub(crate) struct OptionsError {
 ///
 /// [`OptionsError`] with every problem.
 pub(crate) fn parse(schema: &Value, pairs: &[String], document: Option<&str>) -> Result<Value, OptionsError> {
-    let schema = &ranged(schema);
+    let schema = &with_integer_bounds(schema);
     let refuse = |problems| Err(OptionsError { problems, example: example(schema) });
     let mut options = match document.map(|text| (text, serde_json::from_str(text))) {
         None if matches!(Shape::of(schema, schema).kind, Kind::Null) => Value::Null,

@@ -50,38 +50,6 @@ pub(super) fn resolve<'a>(root: &'a Value, mut schema: &'a Value) -> &'a Value {
     schema
 }
 
-/// Adds the bounds of integer formats to a schema, since validators ignore `format`.
-pub(super) fn ranged(schema: &Value) -> Value {
-    match schema {
-        Value::Object(fields) => {
-            let mut fields: serde_json::Map<_, _> =
-                fields.iter().map(|(name, value)| (name.clone(), ranged(value))).collect();
-            let range = fields.get("format").and_then(Value::as_str).and_then(range);
-            if let Some((least, most)) = range.filter(|_| fields.contains_key("type")) {
-                fields.entry("minimum").or_insert(least);
-                fields.entry("maximum").or_insert(most);
-            }
-            fields.into()
-        }
-        Value::Array(items) => items.iter().map(ranged).collect(),
-        other => other.clone(),
-    }
-}
-
-fn range(format: &str) -> Option<(Value, Value)> {
-    Some(match format {
-        "uint8" => (0.into(), u8::MAX.into()),
-        "uint16" => (0.into(), u16::MAX.into()),
-        "uint32" => (0.into(), u32::MAX.into()),
-        "uint64" | "uint" => (0.into(), u64::MAX.into()),
-        "int8" => (i8::MIN.into(), i8::MAX.into()),
-        "int16" => (i16::MIN.into(), i16::MAX.into()),
-        "int32" => (i32::MIN.into(), i32::MAX.into()),
-        "int64" | "int" => (i64::MIN.into(), i64::MAX.into()),
-        _ => return None,
-    })
-}
-
 /// Finds the schema of a property, declared or additional.
 pub(super) fn property<'a>(root: &'a Value, schema: &'a Value, name: &str) -> Option<&'a Value> {
     let shape = Shape::of(root, schema);

@@ -27,6 +27,8 @@ pub(crate) async fn serve(project: &Project, args: &ServeArgs, ui: &mut Ui) -> R
     let served = Served::read(&args.brain, project)?;
     let prices = price_table(args.model.prices.as_deref(), &ui.settings)?;
     let store = ProjectStore::open(ui).await?;
+    let runners = Runners::new(project, &args.model, &store, ui.settings.clone());
+    runners.check()?;
     let client = store.client();
     let login = ui.settings.user.as_deref().map_or_else(Login::default, Login::of);
     let shutdown = Shutdown::default();
@@ -65,7 +67,6 @@ pub(crate) async fn serve(project: &Project, args: &ServeArgs, ui: &mut Ui) -> R
         _ = interrupts().recv().await;
         Exit::Done
     } else {
-        let runners = Runners::new(project, &args.model, &store, ui.settings.clone());
         let runners = runners.serving(served).streaming_to(client.clone()).each(monitoring.watches());
         let server = Server::new(client, runners);
         Shown::new((false, OutputArgs::default()), &store, ui).serve(&server, interrupts()).await?

@@ -65,6 +65,21 @@ impl<'a> Runners<'a> {
         models_for_run(self.project, self.model, brain, &self.settings)
     }
 
+    /// Checks the models or the cassette that the command line names, before runs are started with them: those of one brain have
+    /// to be usable.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        let ModelArgs { model, high_model, cassette, .. } = self.model;
+        if model.is_none() && high_model.is_none() && cassette.is_none() {
+            return Ok(());
+        }
+        let brains = self.project.brains.iter();
+        let checked: Vec<_> = brains.map(|entry| self.models(&entry.definition.title).map(drop)).collect();
+        if checked.iter().any(Result::is_ok) {
+            return Ok(());
+        }
+        checked.into_iter().next().unwrap_or(Ok(()))
+    }
+
     fn runner(&self, models: &Models, brain: &str) -> Runner {
         let runner = (self.change)(models.runner(self.project, self.store).stream_to(&self.client));
         if matches!(models.cassette, CassetteSession::None) {

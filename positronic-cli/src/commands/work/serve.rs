@@ -35,6 +35,7 @@ pub(super) async fn serve(project: &Project, args: &WorkArgs, ui: &mut Ui) -> Re
         ui.notice(&format!("serving the runs in {}; press Ctrl-C to release them", store.location))?;
     }
     let runners = Runners::new(project, &args.model, &store, ui.settings.clone()).serving(served);
+    runners.check()?;
     let server = Server::new(store.client(), runners).once(args.once);
     Shown::new((args.once, args.output), &store, ui).serve(&server, interrupts()).await
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::record::{Actor, TickCause, Timestamp};
+use crate::record::{TickCause, Timestamp};
 use crate::runner::Client;
 use crate::schedule::{BackfillError, Overlap, PreviewedTime, Schedule, ScheduleRecord, SpecError, Tick, preview};
 use crate::schedule::{TickOutcome, tick_key};
@@ -16,18 +16,15 @@ const LONGEST_ID: usize = 100;
 /// ```
 /// # use positronic_core::runner::{Client, ScheduleError};
 /// # use positronic_core::store::MemoryStore;
-/// use positronic_core::record::Actor;
 /// use positronic_core::schedule::Schedule;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), ScheduleError> {
 /// # let client = Client::new(MemoryStore::new());
-/// let schedules = client.schedules();
+/// let schedules = client.schedules().by("ann");
 /// let report = Schedule::new("Daily report").cron("0 9 * * MON-FRI").zone("Europe/Berlin");
 /// schedules.set("report", report).await?;
-///
-/// let ann = Actor::builder().by("ann").build();
-/// schedules.pause("report", ann, Some("holidays")).await?;
+/// schedules.pause("report", Some("holidays")).await?;
 /// assert!(schedules.get("report").await?.unwrap().paused.is_some());
 /// # Ok(())
 /// # }
@@ -35,6 +32,7 @@ const LONGEST_ID: usize = 100;
 #[derive(Clone)]
 pub struct Schedules {
     pub(super) client: Client,
+    by: Option<String>,
 }
 
 /// The reason why a schedule is not changed.
@@ -55,9 +53,9 @@ pub enum ScheduleError {
         /// Its version; 0 if it does not exist.
         version: u64,
     },
-    /// The id is empty, longer than 100 bytes, or has other characters than letters, digits, `-`, `_` and `.`.
+    /// The id is empty, longer than 100 bytes, has other characters than letters, digits, `-`, `_` and `.`, or only dots.
     #[error(
-        "the schedule's id `{id}` is invalid: it has 1 to {LONGEST_ID} characters, which are letters from a to z, digits, `-`, `_` or `.`"
+        "the schedule's id `{id}` is invalid: it has 1 to {LONGEST_ID} characters, which are letters from a to z, digits, `-`, `_` or `.`, and not only dots"
     )]
     Id {
         /// The id.
@@ -97,11 +95,18 @@ impl Client {
     /// Returns the schedules of the store.
     #[must_use]
     pub fn schedules(&self) -> Schedules {
-        Schedules { client: self.clone() }
+        Schedules { client: self.clone(), by: None }
     }
 }
 
 impl Schedules {
+    /// Names the person who acts through this handle. The runs of a schedule are started in the name of who has set it last,
+    /// those of [`trigger`](Self::trigger) and [`backfill`](Self::backfill) in the name of who has asked for them.
+    #[must_use]
+    pub fn by(self, name: impl Into<String>) -> Self {
+        Self { by: Some(name.into()), ..self }
+    }
+
     /// Lists the schedules by their ids.
     ///
     /// # Errors
@@ -154,7 +159,9 @@ impl Schedules {
         expected: Option<u64>,
     ) -> Result<ScheduleRecord, ScheduleError> {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-        if id.is_empty() || id.len() > LONGEST_ID || !id.bytes().all(is_plain) {
+        // URLs and paths of dots name other places.
+        let is_dots = id.bytes().all(|byte| byte == b'.');
+        if is_dots || id.len() > LONGEST_ID || !id.bytes().all(is_plain) {
             return Err(ScheduleError::Id { id: id.to_owned() });
         }
         loop {
@@ -164,7 +171,7 @@ impl Schedules {
             if expected.is_some_and(|expected| expected != version) {
                 return Err(ScheduleError::Changed { id: id.to_owned(), version });
             }
-            let new = match &known {
+            let mut new = match &known {
                 None => ScheduleRecord::new(id, schedule.clone(), now)?,
                 Some((_, record)) => {
                     let mut new = record.clone();
@@ -173,6 +180,7 @@ impl Schedules {
                     new
                 }
             };
+            new.by.clone_from(&self.by);
             if self.save(known.as_ref().map(|(revision, record)| (*revision, record)), &new).await? {
                 return Ok(new);
             }
@@ -215,8 +223,8 @@ impl Schedules {
     /// # Errors
     ///
     /// [`ScheduleError::NotFound`], [`ScheduleError::Store`].
-    pub async fn pause(&self, id: &str, actor: Actor, reason: Option<&str>) -> Result<ScheduleRecord, ScheduleError> {
-        let pause = |record: &mut ScheduleRecord, now| record.pause(now, actor.by.clone(), reason.map(str::to_owned));
+    pub async fn pause(&self, id: &str, reason: Option<&str>) -> Result<ScheduleRecord, ScheduleError> {
+        let pause = |record: &mut ScheduleRecord, now| record.pause(now, self.by.clone(), reason.map(str::to_owned));
         Ok(self.change(id, pause).await?.0)
     }
 
@@ -290,6 +298,7 @@ impl Schedules {
         // No server may have looked since a run has ended.
         change.new.observe(change.now, &self.observe(&change.before).await?)?;
         let tick = change.new.trigger(nominal, overlap, change.now)?;
+        change.new.note_asker(&[nominal], TickCause::Manual, self.by.as_deref());
         Ok(self.commit(&change).await?.then_some(tick))
     }
 
@@ -316,6 +325,7 @@ impl Schedules {
             });
             change.new.observe(change.now, &self.observe(&change.before).await?)?;
             change.new.backfill(&times, overlap, change.now)?;
+            change.new.note_asker(&times, TickCause::Backfill, self.by.as_deref());
             if self.commit(&change).await? {
                 change.new.unlisted.retain(|tick| tick.cause == TickCause::Backfill);
                 return Ok(change.new.unlisted);

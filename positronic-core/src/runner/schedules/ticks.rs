@@ -265,10 +265,12 @@ impl Runner {
         let definition = self
             .definition_of(&timer.brain)
             .ok_or_else(|| FireError::NoBrain { firing: firing(), brain: timer.brain.to_string() })?;
+        let record = self.client().schedules().get(&tick.schedule).await.map_err(|error| failed(error.into()))?;
+        let by = record.as_ref().and_then(|record| record.starter(tick)).map(str::to_owned);
         let start = Start {
             id: Some(SignalId::new(tick.run().as_str())),
             user: timer.user.clone(),
-            actor: Actor::builder().channel(CHANNEL).build(),
+            actor: Actor { by, ..Actor::builder().channel(CHANNEL).build() },
             message: Some(&timer.trigger.what).filter(|what| !what.is_empty()).map(UserMessage::new),
             budget: timer.budget.as_deref().cloned(),
             scheduled: Some(tick.clone()),

@@ -249,6 +249,15 @@ fn trigger_obeys_the_overlap_and_ignores_a_pause() {
 }
 
 #[test]
+fn allowed_ticks_that_no_server_starts_are_bounded() {
+    let mut desk = Desk::overlap(Overlap::Allow);
+    for second in 0..=MOST_QUEUED {
+        desk.record.trigger(desk.now.after(Duration::from_secs(second as u64)), None, desk.now).unwrap();
+    }
+    assert_eq!(desk.record.queue.len(), MOST_QUEUED);
+}
+
+#[test]
 fn backfill_starts_past_times_one_after_the_other() {
     let mut desk = Desk::overlap(Overlap::Skip);
     desk.now = at("2026-01-01T00:30:00Z");

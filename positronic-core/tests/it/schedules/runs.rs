@@ -50,7 +50,7 @@ async fn schedule_starts_runs_with_its_options_and_records_each_tick<S: EventSto
     let clock = ManualClock::new();
     let runner = process("one", open(), clock.clone());
     let schedule = hourly("work").message("The figures of January.").user("ann");
-    runner.client().schedules().set("report", schedule).await.unwrap();
+    runner.client().schedules().by("ben").set("report", schedule).await.unwrap();
     clock.passes(HOUR - Duration::from_micros(1));
     assert!(fire(&runner).await.is_empty());
     clock.passes(Duration::from_micros(1));
@@ -67,7 +67,7 @@ async fn schedule_starts_runs_with_its_options_and_records_each_tick<S: EventSto
         Scheduled { schedule: "report".into(), nominal: at("2026-01-01T01:00:00Z"), cause: TickCause::Scheduled };
     assert_eq!(scheduled, Some(tick));
     assert_eq!(message.unwrap().text, "The figures of January.");
-    assert_eq!(actor.channel.as_deref(), Some("schedule"));
+    assert_eq!((actor.by.as_deref(), actor.channel.as_deref()), (Some("ben"), Some("schedule")));
     assert_eq!(begin.options, job("work"));
     assert_eq!(ticks(&runner).await, ["01:00 started"]);
     assert!(fire(&runner).await.is_empty());
@@ -127,12 +127,11 @@ async fn pause_resume_and_change_count_versions<S: EventStore>(open: impl Fn() -
     let clock = ManualClock::new();
     let runner = process("one", open(), clock.clone());
     let schedules = runner.client().schedules();
-    let ann = Actor::builder().by("ann").build();
     assert_eq!(schedules.set_if("report", hourly("work"), 1).await, changed(0));
     assert_eq!(schedules.set_if("report", hourly("work"), 0).await.unwrap().version, 1);
     assert_eq!(schedules.set_if("report", hourly("work"), 0).await, changed(1));
 
-    let paused = schedules.pause("report", ann.clone(), Some("holidays")).await.unwrap();
+    let paused = schedules.clone().by("ann").pause("report", Some("holidays")).await.unwrap();
     assert_eq!((paused.version, paused.paused.unwrap().by.as_deref()), (2, Some("ann")));
     clock.passes(2 * HOUR + MINUTE);
     assert!(fire(&runner).await.is_empty());
@@ -146,7 +145,7 @@ async fn pause_resume_and_change_count_versions<S: EventStore>(open: impl Fn() -
     let changed_by_ann = schedules.set_if("report", hourly("work").message("Hello"), 3).await.unwrap();
     assert_eq!((changed_by_ann.version, changed_by_ann.next), (4, Some(at("2026-01-01T03:00:00Z"))));
     assert_eq!(schedules.set_if("report", hourly("work"), 3).await, changed(4));
-    assert_eq!(schedules.pause("other", ann, None).await, Err(ScheduleError::NotFound { id: "other".to_owned() }));
+    assert_eq!(schedules.pause("other", None).await, Err(ScheduleError::NotFound { id: "other".to_owned() }));
     for id in ["", "a b", "a/b", "ä", &"x".repeat(101)] {
         assert_eq!(schedules.set(id, hourly("work")).await, Err(ScheduleError::Id { id: id.to_owned() }));
     }
@@ -165,7 +164,7 @@ async fn triggered_schedule_starts_a_run_now<S: EventStore>(open: impl Fn() -> S
 
     // At the time of a tick, and twice in the same microsecond.
     assert_eq!(words(&schedules.trigger("report", None).await.unwrap()), "01:00 by hand due");
-    let second = schedules.trigger("report", Some(Overlap::BufferOne)).await.unwrap();
+    let second = schedules.clone().by("cy").trigger("report", Some(Overlap::BufferOne)).await.unwrap();
     assert_eq!(words(&second), "01:00 by hand buffered");
     let runs = fire(&runner).await;
     assert_eq!(runs, [RunId::new("report-20260101T010000Z-manual")]);
@@ -173,7 +172,10 @@ async fn triggered_schedule_starts_a_run_now<S: EventStore>(open: impl Fn() -> S
     assert_eq!(ticks.len(), 3, "the schedule's own tick is another one: {ticks:?}");
     runner.client().approve(&runs[0], &path("Send/0.0"), Actor::default()).await.unwrap();
     finish(&runner, &runs[0]).await;
-    assert_eq!(fire(&runner).await, [RunId::new("report-20260101T010000.000001Z-manual")]);
+    let second = RunId::new("report-20260101T010000.000001Z-manual");
+    assert_eq!(fire(&runner).await, std::slice::from_ref(&second));
+    let state = runner.client().state(&second).await.unwrap();
+    assert_eq!(state.start.actor.by.as_deref(), Some("cy"), "the run is started in the name of who has asked for it");
 }
 
 async fn trigger_knows_that_a_run_has_ended_without_a_server<S: EventStore>(open: impl Fn() -> S) {
