@@ -7,6 +7,8 @@ import { masterView } from '../parts/master.js';
 import { requestForm } from '../parts/request.js';
 
 const { b, p, small, span } = tags;
+/** From how many runs on their durations say something about the next one. */
+const MANY = 10;
 
 export default (route) => masterView(route, {
   title: 'Brains', path: '/brains', hint: 'Choose a brain to start it.', id: (brain) => brain.title,
@@ -20,5 +22,5 @@ export default (route) => masterView(route, {
   },
   detail: ({ brain, brain: { recent }, form }) => [brain.start.allowed ? form() : p.soft(brain.start.reason),
     recent && p.soft(`${plural(recent.completed, 'run')} completed, ${recent.failed} failed`,
-      recent.p50_ms != null && `; half took less than ${duration(recent.p50_ms)}, 95 % less than ${duration(recent.p95_ms)}`, '.')],
+      recent.completed + recent.failed >= MANY && `; half took at most ${duration(recent.p50_ms)}, 95 % at most ${duration(recent.p95_ms)}`, '.')],
 });

@@ -85,12 +85,15 @@ function keys(run) {
 
 function page(run, tab, shown) {
   const { model, view: { route } } = run;
-  return article({ 'aria-label': `Run of ${model.run.brain}` }, head(run),
+  return article({ 'aria-label': `Run of ${model.run.brain}`, 'data-tab': shown }, head(run),
     nav.tabs({ 'aria-label': 'Views of the run' }, Object.entries(TABS).map(([name, text]) =>
       a({ key: name, href: run.url(name), 'aria-current': route.tab === name && 'page' }, text)),
     span.grow(), span.soft.headSeq(['live', 'lost'].includes(model.state) && span.dot({ class: model.state }), plural(model.head + 1, 'event'))),
     div.tab({ key: shown }, tab.render()));
 }
+
+/** A text of the server, with what it quotes in backticks as code. */
+const quoted = (text) => text.split('`').map((part, i) => (i % 2 ? code(part) : part));
 
 /** What the run did, counted. */
 function sentence({ run, counts, answers }) {
@@ -106,7 +109,9 @@ function head(view) {
   const { run, nodes, usage, spent, currency } = model;
   const { ending, options } = nodes[0]?.kind ?? {};
   const { budget, forked_from: parent, worker } = run;
-  const note = (tone, shape, text) => text && p.why({ class: tone }, icon(shape), span({ dir: 'auto' }, text));
+  const note = (tone, shape, text, ...more) => text && p.why({ class: tone }, icon(shape), span({ dir: 'auto' }, quoted(text)), more);
+  // The first item that waits, and the place of its call in the transcript.
+  const asked = run.pending?.[0] && nodes.find((node) => node?.path === run.pending[0].call && node.status === 'waiting');
   const value = (title, given) => given != null && Object.keys(given).length > 0 && section({ 'aria-label': title }, h2(title), readable(given));
   const link = (id) => id && a({ key: id, href: runUrl(id) }, shortId(id), ' ');
   const amount = (given) => money(String(given), currency);
@@ -115,7 +120,7 @@ function head(view) {
     p.crumb(a({ href: ui('/runs') }, 'Runs'), ' / ', code({ title: run.id }, shortId(run.id)), copyButton(run.id, 'Copy id'), copyButton(() => location.href, 'Copy link')),
     div.title(h1(run.brain), status(run.status), span.grow(), actions(view)),
     p.lead(sentence(model)),
-    ending?.type === 'failed' ? note('bad', 'cross', `${ending.code}: ${ending.message}`) : !['completed', 'cancelled'].includes(run.status) && note(tone, shape, run.why),
+    ending?.type === 'failed' ? note('bad', 'cross', `${ending.code}: ${ending.message}`) : !['completed', 'cancelled'].includes(run.status) && note(tone, shape, run.why, asked && button.small({ onclick: () => view.reveal(asked) }, 'Show')),
     note('wait', 'warn', run.refused?.message ?? run.refused), note('wait', 'warn', run.changed),
     div.inout(value('Started with', options), ending?.type === 'completed' && value('Result', ending.result)),
     stages(view),
