@@ -3,15 +3,16 @@
 //! A fold knows after which event each node last changed, so a reader that has seen the events up to a number gets exactly
 //! the nodes that changed since, however far the fold is.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
 use positronic_core::projection::timeline::{Node, NodeId, Timeline};
 use positronic_core::record::{Event, PriceTable, RunId, Seq};
 use positronic_core::runner::Client;
 use positronic_core::store::StoreError;
+
+use crate::recent::RecentRuns;
 
 /// How many runs are cached.
 const CACHED: usize = 32;
@@ -22,8 +23,7 @@ const CHUNK: usize = 1024;
 pub(crate) struct Folds {
     client: Client,
     prices: Option<Arc<PriceTable>>,
-    /// The last used one at the end.
-    cached: Mutex<VecDeque<(RunId, SharedFold)>>,
+    cached: RecentRuns<SharedFold>,
 }
 
 /// The fold of a run.
@@ -38,7 +38,7 @@ pub(crate) struct Fold {
 
 impl Folds {
     pub(crate) fn new(client: Client, prices: Option<Arc<PriceTable>>) -> Self {
-        Self { client, prices, cached: Mutex::default() }
+        Self { client, prices, cached: RecentRuns::new(CACHED) }
     }
 
     /// Returns the fold of a run, up to at least the end of its log as of now.
@@ -59,22 +59,15 @@ impl Folds {
     }
 
     fn cached(&self, run: &RunId) -> SharedFold {
-        let mut cached = self.cached.lock();
-        let known = cached.iter().position(|(known, _)| known == run).and_then(|index| cached.remove(index));
-        let (run, fold) = known.unwrap_or_else(|| {
+        self.cached.get(run, || {
             let timeline = Timeline::new().track_changes();
             let timeline = match &self.prices {
                 Some(prices) => timeline.priced(Arc::clone(prices)),
                 None => timeline,
             };
             let fold = Fold { timeline, last_change: Vec::new(), changes: BTreeSet::new() };
-            (run.clone(), Arc::new(tokio::sync::Mutex::new(fold)))
-        });
-        if cached.len() >= CACHED {
-            cached.pop_front();
-        }
-        cached.push_back((run, Arc::clone(&fold)));
-        fold
+            Arc::new(tokio::sync::Mutex::new(fold))
+        })
     }
 }
 

@@ -33,6 +33,7 @@ mod openapi;
 mod options;
 mod problem;
 mod problem_page;
+mod recent;
 mod redact;
 mod routes;
 mod serve;

@@ -1,7 +1,7 @@
 //! Cached states of runs: the state as of an event is folded from the nearest kept state before it, and not from the
 //! beginning of the log.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -9,6 +9,8 @@ use positronic_core::machine::RunState;
 use positronic_core::record::{RunId, Seq};
 use positronic_core::runner::Client;
 use positronic_core::store::StoreError;
+
+use crate::recent::RecentRuns;
 
 /// How many runs are cached.
 const CACHED: usize = 16;
@@ -20,21 +22,20 @@ const KEPT: usize = 256;
 /// The states of the runs that were read last.
 pub(crate) struct States {
     client: Client,
-    /// The last used run at the end.
-    cached: Mutex<VecDeque<(RunId, Kept)>>,
+    cached: RecentRuns<KeptStates>,
 }
 
-/// Kept states, by the number of the event after them.
-type Kept = Arc<Mutex<BTreeMap<Seq, RunState>>>;
+/// States by the number of the event after them.
+type KeptStates = Arc<Mutex<BTreeMap<Seq, RunState>>>;
 
 impl States {
     pub(crate) fn new(client: Client) -> Self {
-        Self { client, cached: Mutex::default() }
+        Self { client, cached: RecentRuns::new(CACHED) }
     }
 
     /// Returns the state of a run as of an event.
     pub(crate) async fn at(&self, run: &RunId, at: Seq) -> Result<RunState, StoreError> {
-        let kept = self.of(run);
+        let kept = self.cached.get(run, KeptStates::default);
         let nearest = kept.lock().range(..=at.next()).next_back().map(|(_, state)| state.clone());
         let mut state = nearest.unwrap_or_default();
         while state.next <= at {
@@ -60,16 +61,5 @@ impl States {
             }
         }
         Ok(state)
-    }
-
-    fn of(&self, run: &RunId) -> Kept {
-        let mut cached = self.cached.lock();
-        let known = cached.iter().position(|(known, _)| known == run).and_then(|index| cached.remove(index));
-        let (run, kept) = known.unwrap_or_else(|| (run.clone(), Kept::default()));
-        if cached.len() >= CACHED {
-            cached.pop_front();
-        }
-        cached.push_back((run, Arc::clone(&kept)));
-        kept
     }
 }

@@ -17,6 +17,8 @@ mod models;
 mod money_limit;
 mod no_model;
 mod output_file;
+#[cfg(feature = "serve")]
+mod page;
 mod prices;
 mod project;
 mod project_dir;
@@ -54,6 +56,8 @@ pub(crate) use models::{
 pub(crate) use money_limit::check_enforceable;
 pub(crate) use no_model::NoModel;
 pub(crate) use output_file::{output_path, write_file};
+#[cfg(feature = "serve")]
+pub(crate) use page::{cannot_listen, sign_in_url};
 pub(crate) use prices::{PRICE_TABLE, currency, given_prices, price_table};
 pub use project::Project;
 pub(crate) use project::{Entry, normal_title, usage_panic};

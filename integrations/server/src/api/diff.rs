@@ -5,12 +5,13 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use axum::response::Response;
 use positronic_core::projection::timeline::{AnswerOutcome, Node, NodeKind, Timeline};
 use positronic_core::projection::{diff as compared, result_text};
-use positronic_core::record::{Part, RunId, Seq};
+use positronic_core::record::{RunId, Seq};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json as json_of};
 
 use super::items::{RunItem, value};
+use super::pending_items::text_of;
 use crate::app::App;
 use crate::problem::{Problem, ProblemType};
 use crate::redact::{Redact, redacted};
@@ -162,14 +163,6 @@ fn side(node: &Node, redact: Option<&Redact>) -> Option<(&'static str, Side)> {
         side.text.truncate(cut);
     }
     Some((kind, side))
-}
-
-fn text_of(parts: &[Part]) -> String {
-    let texts = parts.iter().filter_map(|part| match part {
-        Part::Text { text } | Part::Refusal { text } => Some(text.as_str()),
-        _ => None,
-    });
-    texts.collect::<Vec<_>>().join("\n")
 }
 
 /// Aligns the places of two runs: those of the first in order, and those that only the second has before the next place that

@@ -1,7 +1,5 @@
 //! What waits for a person or a program, as JSON.
 
-use std::sync::Arc;
-
 use positronic_core::machine::RunState;
 use positronic_core::projection::result_text;
 use positronic_core::projection::timeline::{AnswerOutcome, Node, NodeKind, Timeline};
@@ -264,7 +262,8 @@ fn entry(node: &Node, redact: Option<&Redact>) -> Option<ContextEntry> {
     Some(ContextEntry { kind: kind.to_owned(), text: text.chars().take(MAX_TEXT).collect() })
 }
 
-fn text_of(parts: &Arc<[Part]>) -> String {
+/// Returns what an answer says, without its calls.
+pub(super) fn text_of(parts: &[Part]) -> String {
     let texts = parts.iter().filter_map(|part| match part {
         Part::Text { text } | Part::Refusal { text } => Some(text.as_str()),
         _ => None,

@@ -1,10 +1,9 @@
 //! `positronic inspect`: the inspector page of an exported run, read-only and without a store.
 
-use positronic_core::runner::{Clock as _, SystemClock};
 use positronic_server::{Listener, Login, Options, Shutdown};
 
 use super::{add, read_exported};
-use crate::app::{Failure, ProjectStore, Ui};
+use crate::app::{Failure, ProjectStore, Ui, cannot_listen, sign_in_url};
 use crate::cli::{Exit, InspectArgs};
 use crate::session::interrupts;
 
@@ -17,19 +16,14 @@ pub(crate) async fn inspect(args: &InspectArgs, ui: &mut Ui) -> Result<Exit, Fai
     let exported = read_exported(&args.file, ui)?;
     let store = ProjectStore::memory();
     add(&exported, &store).await?;
-    let cannot_listen = |error: std::io::Error| {
-        Failure::environment(format!("cannot listen on {}: {error}", args.listen))
-            .hint("choose another address with --listen")
-    };
+    let cannot_listen = |error| cannot_listen(args.listen, &error);
     let listener = Listener::bind(args.listen).await.map_err(cannot_listen)?;
     let address = listener.address().map_err(cannot_listen)?;
     let (login, shutdown) = (Login::default(), Shutdown::default());
-    let code = login
-        .code(SystemClock.now())
-        .map_err(|error| Failure::environment(format!("the system has no source of randomness: {error}")))?;
+    let url = sign_in_url(&format!("http://{address}/ui/runs/{}", exported.run()), &login)?;
     let options = Options::builder().login(login).shutdown(shutdown.clone()).read_only(true).build();
     ui.notice(&format!("showing {}; press Ctrl-C to stop", args.file.display()))?;
-    ui.print(&format!("http://{address}/ui/runs/{}#code={code}", exported.run()))?;
+    ui.print(&url)?;
     let served = tokio::spawn(listener.serve(store.client(), options));
     _ = interrupts().recv().await;
     shutdown.begin();

@@ -16,8 +16,8 @@ use super::runners::Runners;
 use super::serve::Shown;
 use super::served::Served;
 use crate::app::{
-    ChosenCassette, Failure, ModelSettings, Models, Project, ProjectStore, Settings, Ui, chosen_cassette,
-    parse_options, price_table, read_webhooks,
+    ChosenCassette, Failure, ModelSettings, Models, Project, ProjectStore, Settings, Ui, cannot_listen,
+    chosen_cassette, parse_options, price_table, read_webhooks, sign_in_url,
 };
 use crate::cli::{Exit, OutputArgs, ServeArgs};
 use crate::session::interrupts;
@@ -54,7 +54,7 @@ pub(crate) async fn serve(project: &Project, args: &ServeArgs, ui: &mut Ui) -> R
     options.set_public_url(args.public_url.clone());
     let listener = bind(args.listen, &client, ui).await?;
     let address = listener.address().map_err(|error| cannot_listen(args.listen, &error))?;
-    let url = page_url(address, args.public_url.as_ref(), &login)?;
+    let url = sign_in_url(&page_url(address, args.public_url.as_ref()), &login)?;
     let _sender = webhook_sender(&client, address, args)?;
     let work = if args.no_work { "serving" } else { "serving and working on" };
     ui.notice(&format!("{work} the runs in {}; press Ctrl-C to stop", store.location))?;
@@ -107,10 +107,6 @@ async fn bind(address: SocketAddr, client: &Client, ui: &Ui) -> Result<Listener,
     Listener::bind(address).await.map_err(|error| cannot_listen(address, &error))
 }
 
-fn cannot_listen(address: SocketAddr, error: &std::io::Error) -> Failure {
-    Failure::environment(format!("cannot listen on {address}: {error}")).hint("choose another address with --listen")
-}
-
 /// Returns the address under which this machine reaches a server that listens on all of its addresses.
 fn reachable(address: SocketAddr) -> SocketAddr {
     match address.ip() {
@@ -120,14 +116,11 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     }
 }
 
-/// Returns the URL of the page, with a code that logs one browser in. The fragment is in no request and no log.
-fn page_url(address: SocketAddr, public: Option<&Url>, login: &Login) -> Result<String, Failure> {
-    let code = login
-        .code(SystemClock.now())
-        .map_err(|error| Failure::environment(format!("the system has no source of randomness: {error}")))?;
+/// Returns the URL of the page.
+fn page_url(address: SocketAddr, public: Option<&Url>) -> String {
     let base = public
         .map_or_else(|| format!("http://{}", reachable(address)), |url| url.as_str().trim_end_matches('/').to_owned());
-    Ok(format!("{base}/ui#code={code}"))
+    format!("{base}/ui")
 }
 
 /// The brains of a project, whose runs are started for the workers of the store.
