@@ -63,8 +63,7 @@ async function show() {
   redraw();
 }
 
-/** Shows why the page cannot continue, and closes the view, so that no key acts on what is not shown. A module that cannot be
- *  loaded is one of a stopped server, or of an earlier version. */
+/** Shows why the page cannot continue, and closes the view, so that no key acts on what is not shown. */
 function fail(error) {
   app.view?.close?.();
   Object.assign(app, { trouble: error, view: null, name: '' });

@@ -170,11 +170,11 @@ fn details(record: &ScheduleRecord, now: Timestamp, open: &[RunSummary]) -> Vec<
     }
     for run in open {
         let status = match run.status {
-            Status::Waiting => "waits for an answer",
-            Status::Paused => "is paused",
-            _ => "has not ended",
+            Status::Waiting => "has waited for an answer",
+            Status::Paused => "has been paused",
+            _ => "has been running",
         };
-        lines.push(format!("its run {} {status} since {} ago", run.run, age(now.since(run.since))));
+        lines.push(format!("its run {} {status} for {}", run.run, age(now.since(run.since))));
     }
     if !record.queue.is_empty() {
         lines.push(format!("{} to start", many(record.queue.len() as u64, "tick")));

@@ -18,6 +18,9 @@ pub enum InvalidName {
     /// It has a character that is not displayed.
     #[error("contains an invisible character: U+{:04X}", u32::from(*.0))]
     Invisible(char),
+    /// It has only dots, which name other places in URLs and paths.
+    #[error("consists only of dots")]
+    Dots,
     /// It is too long.
     #[error("has {chars} characters; the maximum is {most}")]
     TooLong {
@@ -43,6 +46,9 @@ pub enum InvalidName {
 pub fn check_name(name: &str, most: usize) -> Result<(), InvalidName> {
     if name.trim().is_empty() {
         return Err(InvalidName::Empty);
+    }
+    if name.chars().all(|letter| letter == '.') {
+        return Err(InvalidName::Dots);
     }
     if name.contains(char::is_control) {
         return Err(InvalidName::Control);

@@ -30,6 +30,9 @@ pub struct Scheduled {
     /// The cause of the tick.
     #[serde(default, skip_serializing_if = "is_default")]
     pub cause: TickCause,
+    /// Who had set the schedule when it started the run; the actor of the start is who has asked for the tick, if a person has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
 }
 
 impl Scheduled {
@@ -47,8 +50,12 @@ mod tests {
 
     #[test]
     fn run_id_consists_of_schedule_and_nominal_time() {
-        let tick =
-            |cause| Scheduled { schedule: "report".to_owned(), nominal: Timestamp(1_772_355_600_000_000), cause };
+        let tick = |cause| Scheduled {
+            schedule: "report".to_owned(),
+            nominal: Timestamp(1_772_355_600_000_000),
+            cause,
+            by: None,
+        };
         assert_eq!(tick(TickCause::Scheduled).run(), RunId::new("report-20260301T090000Z"));
         assert_eq!(tick(TickCause::Backfill).run(), tick(TickCause::Scheduled).run(), "it is the same tick");
         assert_eq!(tick(TickCause::Manual).run(), RunId::new("report-20260301T090000Z-manual"));

@@ -116,9 +116,9 @@ const MAX_OWNER_CHARS: usize = MAX_NAME_CHARS - 20;
 /// Checks the names of a start.
 pub(super) fn check_names(start: &Start) -> Result<(), StartError> {
     let names = [
-        ("id", start.id.as_ref().map(SignalId::as_str), MAX_NAME_CHARS),
         ("user", start.user.as_deref(), MAX_OWNER_CHARS),
         ("conversation", start.conversation.as_deref(), MAX_OWNER_CHARS),
+        ("id", start.id.as_ref().map(SignalId::as_str), MAX_NAME_CHARS),
     ];
     for (field, name, most) in names {
         if let Some(Err(reason)) = name.map(|name| check_name(name, most)) {

@@ -12,7 +12,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::{Client, ConversationError, RunHandle, Runner, StartError};
+use super::{Client, ConversationError, RunHandle, Runner, StartError, load};
 use crate::record::{Actor, Fired, Scheduled, SignalId, Start, Timer, TriggerId};
 use crate::store::{StoreError, TimerFilter};
 
@@ -128,7 +128,9 @@ impl Runner {
             .ok_or_else(|| FireError::NoBrain { firing: firing(), brain: brain.to_string() })?;
         let options = options.clone();
         let because = Fired { trigger: trigger.clone(), origin: origin.clone() };
-        let actor = Actor::builder().channel("trigger").build();
+        // It acts for the person who has started the run that set it.
+        let by = load::state(&*self.store, origin).await.ok().and_then(|state| state.start.actor.by);
+        let actor = Actor { by, ..Actor::builder().channel("trigger").build() };
         let begun = match conversation {
             Some(conversation) => {
                 let mut conversation = self.conversation(conversation).actor(actor).busy(trigger.busy);

@@ -40,13 +40,12 @@ impl Due {
 pub fn due(schedule: &str, spec: &ScheduleSpec, last: Timestamp, now: Timestamp) -> Result<Due, SpecError> {
     let times = Times::of(spec)?;
     let is_due = |time: Timestamp| time.after(jitter(schedule, time, spec.jitter)) <= now;
-    let (mut listed, mut after) = (Vec::new(), last);
-    while let Some(next) = times.next(after).filter(|next| *next <= now && is_due(*next)) {
-        after = next;
+    let mut listed = Vec::new();
+    for next in times.after(last).take_while(|next| *next <= now && is_due(*next)) {
         listed.push(next);
         if listed.len() > MOST_DUE {
             // All of these are due, and so are all that are longer ago than the jitter.
-            let until = Timestamp(now.0.saturating_sub_unsigned(micros(spec.jitter))).max(after);
+            let until = Timestamp(now.0.saturating_sub_unsigned(micros(spec.jitter))).max(next);
             let (unlisted, times) = latest(&times, last, until);
             return Ok(Due { unlisted, times });
         }

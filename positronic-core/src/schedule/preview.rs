@@ -41,8 +41,7 @@ pub enum TimeShift {
 /// [`SpecError`] if the specification is invalid.
 pub fn preview(spec: &ScheduleSpec, now: Timestamp, count: usize) -> Result<Vec<PreviewedTime>, SpecError> {
     let times = Times::of(spec)?;
-    let next = std::iter::successors(times.next(now), |last| times.next(*last));
-    let previewed = next.take(count.min(MOST)).filter_map(|nominal| {
+    let previewed = times.after(now).take(count.min(MOST)).filter_map(|nominal| {
         let local = Instant::from_microsecond(nominal.0).ok()?.to_zoned(times.zone().clone());
         let shift = shift(&local);
         Some(PreviewedTime { nominal, local: local.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(), shift })

@@ -301,6 +301,7 @@ impl ScheduleRecord {
             schedule: self.id.clone(),
             nominal: *nominal,
             cause: *cause,
+            by: self.by.clone(),
         })
     }
 

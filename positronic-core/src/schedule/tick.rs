@@ -119,6 +119,6 @@ impl Tick {
     /// Returns the tick as its run knows it.
     #[must_use]
     pub fn scheduled(&self, schedule: &str) -> Scheduled {
-        Scheduled { schedule: schedule.to_owned(), nominal: self.nominal, cause: self.cause }
+        Scheduled { schedule: schedule.to_owned(), nominal: self.nominal, cause: self.cause, by: None }
     }
 }

@@ -71,28 +71,13 @@ impl Times {
 
     /// Returns the first time after a given one.
     pub(super) fn next(&self, after: Timestamp) -> Option<Timestamp> {
-        let mut after = match self.start {
-            Some(start) => after.max(Timestamp(start.0.saturating_sub(1))),
-            None => after,
-        };
-        loop {
-            let next = self.next_of_all(after)?;
-            if self.end.is_some_and(|end| next > end) {
-                return None;
-            }
-            match self.end_of_exclusion(next) {
-                Some(end) => after = end,
-                None => return Some(next),
-            }
-        }
+        self.after(after).next()
     }
 
-    fn next_of_all(&self, after: Timestamp) -> Option<Timestamp> {
-        let zoned = Instant::from_microsecond(after.0).ok()?.to_zoned(self.zone.clone());
-        let cron = self.cron.iter().filter_map(|cron| cron.next(&zoned));
-        let every = self.every.iter().filter_map(|interval| next_multiple(*interval, after));
-        let at = self.at.iter().copied().filter(|at| *at > after);
-        cron.chain(every).chain(at).min()
+    /// Iterates over the times after a given one.
+    pub(super) fn after(&self, after: Timestamp) -> After<'_> {
+        let after = self.start.map_or(after, |start| after.max(Timestamp(start.0.saturating_sub(1))));
+        After { times: self, after, cron: vec![Upcoming::Unknown; self.cron.len()] }
     }
 
     /// Returns the last microsecond of the excluded dates around a time; the end of all time if they have no day after them.
@@ -106,16 +91,65 @@ impl Times {
 
     /// Returns all times after `after` up to and including `until`; `None` if they are more than `most`.
     pub(super) fn between(&self, after: Timestamp, until: Timestamp, most: usize) -> Option<Vec<Timestamp>> {
-        let mut times = Vec::new();
-        let mut last = after;
-        while let Some(next) = self.next(last).filter(|next| *next <= until) {
-            if times.len() == most {
+        let within = self.after(after).take_while(|time| *time <= until);
+        let times: Vec<_> = within.take(most + 1).collect();
+        (times.len() <= most).then_some(times)
+    }
+}
+
+/// The times of a specification after each other. A cron expression that is rarely true takes long to evaluate, so its next time is
+/// kept until the iteration has passed it.
+pub(super) struct After<'a> {
+    times: &'a Times,
+    after: Timestamp,
+    cron: Vec<Upcoming>,
+}
+
+/// The next time of a cron expression.
+#[derive(Clone, Copy)]
+enum Upcoming {
+    Unknown,
+    At(Timestamp),
+    Never,
+}
+
+impl After<'_> {
+    fn next_of_all(&mut self) -> Option<Timestamp> {
+        let (times, after) = (self.times, self.after);
+        let mut zoned = None;
+        let mut first: Option<Timestamp> = None;
+        for (cron, upcoming) in times.cron.iter().zip(&mut self.cron) {
+            if matches!(upcoming, Upcoming::Unknown) || matches!(upcoming, Upcoming::At(next) if *next <= after) {
+                if zoned.is_none() {
+                    zoned = Some(Instant::from_microsecond(after.0).ok()?.to_zoned(times.zone.clone()));
+                }
+                *upcoming = zoned.as_ref().and_then(|zoned| cron.next(zoned)).map_or(Upcoming::Never, Upcoming::At);
+            }
+            if let Upcoming::At(next) = *upcoming {
+                first = Some(first.map_or(next, |first| first.min(next)));
+            }
+        }
+        let every = times.every.iter().filter_map(|interval| next_multiple(*interval, after));
+        let at = times.at.iter().copied().filter(|at| *at > after);
+        first.into_iter().chain(every).chain(at).min()
+    }
+}
+
+impl Iterator for After<'_> {
+    type Item = Timestamp;
+
+    fn next(&mut self) -> Option<Timestamp> {
+        loop {
+            let next = self.next_of_all()?;
+            if self.times.end.is_some_and(|end| next > end) {
                 return None;
             }
-            times.push(next);
-            last = next;
+            self.after = next;
+            match self.times.end_of_exclusion(next) {
+                Some(end) => self.after = end,
+                None => return Some(next),
+            }
         }
-        Some(times)
     }
 }
 

@@ -15,6 +15,7 @@ use super::attachments::{MAX_FILES_BODY, NewFile};
 use super::events::{EVENTS, Update, updates};
 use super::idempotency::Key;
 use super::items::{PageQuery, RunItem};
+use super::message_key;
 use super::options::read_options;
 use super::runs::page;
 use super::start::{conversation, of_conversation, user_for};
@@ -192,6 +193,11 @@ pub(super) async fn say(call: &Call, key: &Key, id: &str, said: Said) -> Result<
     if rows.first().is_some_and(|last| !caller.sees(last)) {
         return Err(ProblemType::NotFound.into());
     }
+    if key.is_given()
+        && let Some((run, from)) = message_key::said(call, id, &message_id).await?
+    {
+        return Ok(SaidIn { run, from, is_replay: true });
+    }
     let known = find_message(app, rows.first(), &message_id, (&definition, options.as_ref(), &tags, &message)).await?;
     if let Some((run, from, is_same)) = known {
         return if is_same { Ok(SaidIn { run, from, is_replay: true }) } else { Err(ProblemType::KeyReused.into()) };
@@ -207,8 +213,11 @@ pub(super) async fn say(call: &Call, key: &Key, id: &str, said: Said) -> Result<
     let before = rows.first().map(|last| (last.run.clone(), last.next));
     let conversation = conversation(&app.starter(&definition.title).await?, id, user).tags(tags).actor(call.actor()?);
     let run: RunHandle<Value> =
-        conversation.send_definition(definition, options, message.id(message_id)).await.map_err(of_conversation)?;
+        conversation.send_definition(definition, options, message.id(&message_id)).await.map_err(of_conversation)?;
     let from = before.filter(|(last, _)| last == run.id()).map_or(Seq(0), |(_, next)| next);
+    if key.is_given() {
+        message_key::note(call, id, &message_id, run.id(), from).await?;
+    }
     Ok(SaidIn { run: run.id().clone(), from, is_replay: false })
 }
 

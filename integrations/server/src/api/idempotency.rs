@@ -1,9 +1,12 @@
 //! `Idempotency-Key`: the client's own id of a request. The id of the signal or of the new run is derived from it, so it is
-//! in the log and not in a cache.
+//! in the log and not in a cache. Where the log of one run is not enough, the key is an entry of the store.
+
+use std::time::Duration;
 
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
-use positronic_core::record::sha256;
+use positronic_core::record::{Timestamp, sha256};
+use positronic_core::store::{Entry, EntryFilter, EventStore, StoreError};
 
 use crate::problem::{Problem, ProblemType};
 use crate::routes::Call;
@@ -12,6 +15,10 @@ const KEY: &str = "idempotency-key";
 const REPLAYED: &str = "idempotency-replayed";
 /// The longest key.
 const MAX_KEY: usize = 255;
+
+/// How long a key counts that is an entry of the store, and how many old ones a request removes at most.
+const KEPT_FOR: Duration = Duration::from_hours(30 * 24);
+const SWEPT: usize = 20;
 
 /// The key of a request.
 pub(super) struct Key {
@@ -67,4 +74,22 @@ impl Key {
             response.headers_mut().insert(HeaderName::from_static(REPLAYED), HeaderValue::from_static("true"));
         }
     }
+}
+
+/// Returns the time of the request whose key is an entry of the store.
+pub(super) fn time_of(entry: &Entry) -> Option<Timestamp> {
+    serde_json::from_value(entry.value.get("at")?.clone()).ok()
+}
+
+/// Removes some of the keys of a kind that no longer count.
+pub(super) async fn sweep_keys(store: &dyn EventStore, kind: &str, now: Timestamp) -> Result<(), Problem> {
+    for entry in store.entries(&EntryFilter::builder().kind(kind).limit(SWEPT).build()).await? {
+        if time_of(&entry).is_none_or(|at| now.since(at) > KEPT_FOR) {
+            match store.remove_entry(kind, &entry.key, entry.revision).await {
+                Ok(()) | Err(StoreError::EntryChanged { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+    Ok(())
 }

@@ -13,6 +13,7 @@ mod hooks;
 mod idempotency;
 mod items;
 mod live;
+mod message_key;
 mod meta;
 mod metrics;
 mod options;

@@ -5,6 +5,8 @@ use serde_json::{Map, Value};
 
 use crate::problem::{FieldError, Problem, ProblemType};
 
+/// The most unknown options that an answer lists.
+const MAX_ERRORS: usize = 20;
 /// How many references a schema may follow to one of its parts.
 const MAX_DEPTH: usize = 64;
 
@@ -39,7 +41,7 @@ fn unknown_fields(
     depth: usize,
     errors: &mut Vec<FieldError>,
 ) {
-    let Some(depth) = depth.checked_sub(1) else { return };
+    let Some(depth) = depth.checked_sub(1).filter(|_| errors.len() < MAX_ERRORS) else { return };
     if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
         let target = reference.strip_prefix('#').and_then(|pointer| root.pointer(pointer));
         return target.into_iter().for_each(|target| unknown_fields(root, target, value, pointer, depth, errors));
@@ -50,6 +52,9 @@ fn unknown_fields(
     let properties = schema.get("properties").and_then(Value::as_object).filter(|_| !is_open);
     if let (Some(properties), Some(fields)) = (properties, value.as_object()) {
         for (name, field) in fields {
+            if errors.len() >= MAX_ERRORS {
+                break;
+            }
             let pointer = format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"));
             match properties.get(name) {
                 Some(schema) => unknown_fields(root, schema, field, &pointer, depth, errors),

@@ -118,7 +118,7 @@ impl WaitItem {
 /// An entry of a transcript.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct ContextEntry {
-    /// `user`, `engine`, `assistant`, `call` or `result`.
+    /// `user`, `assistant`, `call` or `result`.
     pub(crate) kind: String,
     pub(crate) text: String,
 }
@@ -242,10 +242,9 @@ fn entries(timeline: &Timeline, redact: Option<&Redact>, item: &Pending, most: u
 
 fn entry(node: &Node, redact: Option<&Redact>) -> Option<ContextEntry> {
     let (kind, text) = match &node.kind {
-        NodeKind::Message { text, from, .. } => {
-            let kind = value(from);
-            (if kind == "engine" { "engine" } else { "user" }, text.clone())
-        }
+        // What the engine says is not what has happened.
+        NodeKind::Message { from, .. } if value(from) == "engine" => return None,
+        NodeKind::Message { text, .. } => ("user", text.clone()),
         NodeKind::Answer(answer) => match &answer.outcome {
             Some(AnswerOutcome::Answered(answer)) => ("assistant", text_of(&answer.parts)),
             _ => return None,

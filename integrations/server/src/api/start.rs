@@ -139,7 +139,7 @@ async fn answer(app: &App, run: &RunId) -> Result<Response, Problem> {
 pub(super) fn of_start(error: StartError) -> Problem {
     match error {
         StartError::Options { reason, .. } => options_invalid(&reason),
-        StartError::Name { field: field @ ("user" | "conversation"), .. } => {
+        StartError::Name { field, .. } => {
             let errors = vec![FieldError::new(format!("/{field}"), error.to_string())];
             Problem::new(ProblemType::Unprocessable).detail(error).errors(errors)
         }

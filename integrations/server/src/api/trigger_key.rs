@@ -1,19 +1,13 @@
 //! Keys of repeated requests that trigger a schedule: the nominal time of the tick is stored under the key before the tick is
 //! added.
 
-use std::time::Duration;
-
 use positronic_core::record::Timestamp;
-use positronic_core::store::{Entry, EntryFilter, EventStore, StoreError};
+use positronic_core::store::StoreError;
 
-use super::idempotency::Key;
+use super::idempotency::{Key, sweep_keys, time_of};
 use super::schedule_body::OverlapName;
 use crate::problem::{Problem, ProblemType};
 use crate::routes::Call;
-
-/// How long the key of a trigger is kept, and how many old ones a trigger removes at most.
-const KEY_KEPT: Duration = Duration::from_hours(30 * 24);
-const SWEPT: usize = 20;
 
 /// The nominal time of a person's tick.
 pub(super) struct Reserved {
@@ -35,7 +29,7 @@ pub(super) async fn reserved(
         return Ok(Reserved { nominal: now, is_known: false });
     }
     let (kind, id) = (format!("trigger_key/{schedule}"), key.id(&format!("trigger\n{schedule}")));
-    let value = serde_json::json!({ "nominal": now, "overlap": overlap });
+    let value = serde_json::json!({ "at": now, "overlap": overlap });
     let known = match store.put_entry(&kind, &id, &value, None).await {
         Ok(_) => None,
         Err(StoreError::EntryChanged { .. }) => store.entry(&kind, &id).await?,
@@ -45,27 +39,10 @@ pub(super) async fn reserved(
         sweep_keys(store, &kind, now).await?;
         return Ok(Reserved { nominal: now, is_known: false });
     };
-    let nominal = nominal_of(&known).ok_or(ProblemType::Conflict)?;
+    let nominal = time_of(&known).ok_or(ProblemType::Conflict)?;
     if known.value.get("overlap") == value.get("overlap") {
         Ok(Reserved { nominal, is_known: true })
     } else {
         Err(ProblemType::KeyReused.into())
     }
-}
-
-fn nominal_of(entry: &Entry) -> Option<Timestamp> {
-    serde_json::from_value(entry.value.get("nominal")?.clone()).ok()
-}
-
-/// Removes some of the keys that are older than listed ticks are.
-async fn sweep_keys(store: &dyn EventStore, kind: &str, now: Timestamp) -> Result<(), Problem> {
-    for entry in store.entries(&EntryFilter::builder().kind(kind).limit(SWEPT).build()).await? {
-        if nominal_of(&entry).is_none_or(|nominal| now.since(nominal) > KEY_KEPT) {
-            match store.remove_entry(kind, &entry.key, entry.revision).await {
-                Ok(()) | Err(StoreError::EntryChanged { .. }) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-    }
-    Ok(())
 }

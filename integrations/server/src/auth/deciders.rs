@@ -18,8 +18,10 @@ pub struct Question<'a> {
     pub brain: &'a str,
     /// The user that the run belongs to.
     pub user: Option<&'a str>,
-    /// The subject that has started the run, or has forked it.
+    /// The subject that has started the run, has forked it, or has asked for the tick of its schedule.
     pub starter: Option<&'a str>,
+    /// Who had set the schedule that started the run.
+    pub scheduler: Option<&'a str>,
     /// The item, with its tool and its arguments.
     pub pending: &'a Pending,
 }
@@ -28,7 +30,8 @@ impl<'a> Question<'a> {
     pub(crate) fn of(run: &'a RunId, state: &'a RunState, pending: &'a Pending) -> Self {
         let brain = state.root.as_deref().map_or("", |root| &root.title);
         let (user, starter) = (state.start.user.as_deref(), state.start.actor.by.as_deref());
-        Self { run, brain, user, starter, pending }
+        let scheduler = state.start.scheduled.as_ref().and_then(|tick| tick.by.as_deref());
+        Self { run, brain, user, starter, scheduler, pending }
     }
 }
 
@@ -92,7 +95,7 @@ impl DeciderRule {
         Self { tool: None, who: Who::Listed(names.into_iter().map(Into::into).collect()) }
     }
 
-    /// Creates a rule that excludes the subject that has started the run, and its user.
+    /// Creates a rule that excludes the subject that has started the run, who has set the schedule that did, and the run's user.
     #[must_use]
     pub const fn not_the_starter() -> Self {
         Self { tool: None, who: Who::NotTheStarter }
@@ -117,7 +120,7 @@ impl DeciderRule {
             Who::NotTheStarter => {
                 let own = [Some(caller.subject()), caller.user_id()];
                 let is_own = |of: Option<&str>| of.is_some() && own.contains(&of);
-                if is_own(question.starter) || is_own(question.user) {
+                if [question.starter, question.scheduler, question.user].into_iter().any(is_own) {
                     Err("the person who has started the run does not decide about it".to_owned())
                 } else {
                     Ok(())

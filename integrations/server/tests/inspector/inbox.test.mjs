@@ -185,6 +185,27 @@ test('a key acts on the item that has the focus, and not on one out of view', as
   assert.deepEqual((await decided('long')).map(({ path }) => path), ['Chat/0.4']);
 });
 
+test('nothing is sent before the form that shows it has loaded', async () => {
+  project.import(waitingLog('formless', { tokens: 900 }));
+  const window = await page.context().newPage();
+  await window.route('**/parts/form.js', (route) => route.abort());
+  await window.goto(page.url());
+  const asked = item(window, 'of 900 tokens');
+  await asked.getByText('A part of the page cannot be loaded').waitFor();
+  assert.ok(await asked.getByRole('button', { name: 'Grant' }).isDisabled());
+  await window.keyboard.press('a');
+  await window.close();
+  assert.equal((await decided('formless')).length, 0);
+});
+
+test('an absent choice is neither on nor off', async () => {
+  const schema = { type: 'object', properties: { to: { type: 'string' }, force: { type: 'boolean', default: true } } };
+  project.import(waitingLog('choice', { calls: [pay({ to: 'Uma' }, { schema })] }));
+  await page.to('/inbox', '.decide');
+  await item(page, 'Uma').getByRole('button', { name: 'Edit arguments' }).click();
+  assert.ok(await item(page, 'Uma').getByLabel('force').evaluate((box) => box.indeterminate));
+});
+
 test('an expired request says so', async () => {
   project.import(waitingLog('late', { calls: [pay({ to: 'Fay' }, { expires: 1_795_000_001_000_000 })] }));
   await page.to('/inbox', '.decide');
@@ -200,7 +221,7 @@ test('more of a limit is granted once, although two windows grant it', async () 
   const second = await page.context().newPage();
   await second.route(/\/stream/, (route) => route.abort());
   await second.goto(page.url());
-  const asked = 'More tokens?';
+  const asked = 'of 500 tokens';
   await item(second, asked).waitFor();
   await item(page, asked).getByLabel('Grant more tokens').fill('700');
   await item(page, asked).getByRole('button', { name: 'Grant' }).click();

@@ -57,6 +57,15 @@ test('an invalid schedule is explained at its field, and nothing is saved', asyn
   assert.match(await page.locator('.panel').innerText(), /30 2 \* \* \*/);
 });
 
+test('an edited schedule keeps its options', async () => {
+  await page.getByRole('button', { name: 'Edit…' }).click();
+  await field('customer id').waitFor();
+  assert.equal(await field('customer id').inputValue(), 'C-7');
+  await submit('Save');
+  await closed();
+  assert.match(await page.locator('.panel').innerText(), /C-7/);
+});
+
 test('pause, resume, start now and backfill are recorded', async () => {
   await page.getByRole('button', { name: 'Pause…' }).click();
   await field('reason').fill('Stocktaking');

@@ -2,6 +2,7 @@
 
 use futures::future::join_all;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::record::RunId;
 use positronic_server::{Options, Scope, openapi};
 use serde_json::{Value, json};
 
@@ -127,4 +128,12 @@ async fn message_with_a_key_begins_one_run_however_many_requests_bring_it() {
     assert!(answers.iter().all(|answer| answer["id"] == answers[0]["id"]), "{answers:?}");
     assert_eq!(other.problem(), "key-reused", "{other:?}");
     assert_eq!(shop.client.conversation("chat-1").await.unwrap().len(), 1);
+
+    // The conversation goes on, and then the first request comes again.
+    shop.end(&RunId::new("chat-1-0")).await;
+    let next = shop.post(&token, path, message(3)).await;
+    assert_eq!(next.json()["id"], "chat-1-1", "{next:?}");
+    let late = keyed(&shop, &token, path, &message(1)).await;
+    assert_eq!((late.json()["id"].as_str(), late.header("idempotency-replayed")), (Some("chat-1-0"), "true"));
+    assert_eq!(keyed(&shop, &token, path, &message(2)).await.problem(), "key-reused");
 }

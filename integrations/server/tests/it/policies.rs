@@ -55,23 +55,26 @@ async fn starter_does_not_decide_in_any_way() {
 }
 
 #[tokio::test]
-async fn who_has_set_a_schedule_does_not_decide_about_its_runs() {
+async fn who_has_set_or_triggered_a_schedule_does_not_decide_about_its_runs() {
     let policy = DeciderPolicy::from_iter([DeciderRule::not_the_starter()]);
     let runner = Runner::builder().model(refunding()).store(MemoryStore::new()).build().brain(refund());
     let shop = Shop::of(runner.clone(), |runner| Options::builder().brains(runner).deciders(policy).build());
     let ann = shop.token(Some("ann"), &Scope::ALL).await;
+    let ben = shop.token(Some("ben"), &Scope::ALL).await;
     let boss = shop.token(Some("boss"), &Scope::ALL).await;
     let schedule = json!({ "brain": "Refund", "options": { "number": 7 }, "every": [{ "seconds": 86400 }] });
     let set = shop.call(&ann, "PUT", "/api/v1/schedules/daily", Some(schedule)).await;
     assert_eq!(set.status, StatusCode::CREATED, "{set:?}");
-    assert_eq!(shop.post(&ann, "/api/v1/schedules/daily/trigger", json!({})).await.status, StatusCode::ACCEPTED);
+    assert_eq!(shop.post(&ben, "/api/v1/schedules/daily/trigger", json!({})).await.status, StatusCode::ACCEPTED);
 
     let timers = shop.client.schedules().due().await.unwrap();
     let run = runner.fire(&timers[0]).await.unwrap().id().clone();
     let id = shop.question(&boss, &run).await;
     let path = format!("/api/v1/runs/{run}/calls/{id}/decision");
 
-    assert_eq!(shop.post(&ann, &path, json!({ "approve": true })).await.problem(), "not-an-approver");
+    for own in [&ann, &ben] {
+        assert_eq!(shop.post(own, &path, json!({ "approve": true })).await.problem(), "not-an-approver");
+    }
     assert_eq!(shop.post(&boss, &path, json!({ "approve": true })).await.status, StatusCode::OK);
 }
 

@@ -2,7 +2,7 @@
 import { segments, shown } from './hidden.js';
 
 const SVG = 'http://www.w3.org/2000/svg';
-const PROPERTIES = ['value', 'checked', 'disabled', 'open'];
+const PROPERTIES = ['value', 'checked', 'indeterminate', 'disabled', 'open'];
 const OWN = ['key', 'memo', 'ref', 'drawn', 'opaque', 'final'];
 
 class VirtualNode {
@@ -128,7 +128,7 @@ function assign(node, name, value, before) {
   }
 }
 
-/** Whether a field for numbers has the wanted one in another form, such as the `1.0` of a person who goes on to type `1.05`. */
+/** Whether a number field has the wanted value in another form, such as `1.0` before `1.05` is typed. */
 const isSameNumber = ({ type, value }, wanted) => type === 'number' && value !== '' && wanted !== '' && Number(value) === Number(wanted)
   && Math.abs(Number(value)) <= Number.MAX_SAFE_INTEGER;
 

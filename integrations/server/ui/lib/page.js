@@ -1,5 +1,5 @@
 // What all views share: addresses, settings of this browser, the signed-in caller, and sentences for screen readers.
-import { redraw } from './dom.js';
+import { redraw, tags } from './dom.js';
 
 /** The path under which the server is mounted; empty at the root. */
 const PREFIX = new URL(import.meta.url).pathname.replace(/\/ui\/assets\/.*$/, '');
@@ -19,13 +19,15 @@ export const PAGES = { runs: 'Runs', inbox: 'Inbox', brains: 'Brains', schedules
 export const TABS = { transcript: 'Transcript', waterfall: 'Waterfall', events: 'Events', state: 'State', requests: 'Model requests' };
 /** Loads a view, a tab or the dialogs of one, when it is first needed. */
 export const load = (name) => import(`../views/${name}.js`);
-/** A part that draws nothing until its module has loaded, which begins when it is first drawn. */
+/** A part whose module loads when it is first drawn; until then it draws nothing, and `isLoaded` is false. */
 export function later(name) {
-  let part = null;
-  return (...of) => {
-    if (!part) import(`../parts/${name}.js`).then((module) => { part = module.default; redraw(); }, () => {});
-    return part?.(...of);
+  let [part, failed] = [null, false];
+  const draw = (...of) => {
+    if (part) return part(...of);
+    import(`../parts/${name}.js`).then((module) => { part = module.default; redraw(); }, () => { failed = true; });
+    return failed && tags.p.problem('A part of the page cannot be loaded. Reload the page.');
   };
+  return Object.assign(draw, { isLoaded: () => part !== null });
 }
 
 export const main = () => document.getElementById('main');

@@ -1,8 +1,7 @@
-// Differences: of texts by words, of values by their fields, and JSON patches in words.
+// Differences: of texts by words, and of values by their fields.
 import { tags } from '../lib/dom.js';
-import { line } from '../lib/format.js';
 
-const { code, dd, del, div, dl, dt, ins, li, ol, p, span } = tags;
+const { dd, del, div, dl, dt, ins, p, span } = tags;
 
 /** The largest table for a comparison by words. Longer texts are replaced as a whole. */
 const LARGEST = 250_000;
@@ -44,9 +43,9 @@ function changes(a, b, path = '') {
   return Object.keys({ ...a, ...b }).flatMap((key) => changes(a[key], b[key], `${path}/${key}`));
 }
 
-const text = (value) => (typeof value === 'string' ? value : JSON.stringify(value));
+export const text = (value) => (typeof value === 'string' ? value : JSON.stringify(value));
 /** Draws the first items of a list, and says how many there are. */
-const some = (list, most, draw) => [draw(list.slice(0, most)), list.length > most && p.soft(`Showing ${most} of ${list.length}.`)];
+export const some = (list, most, draw) => [draw(list.slice(0, most)), list.length > most && p.soft(`Showing ${most} of ${list.length}.`)];
 
 /** Draws the difference of two values as a list of changed fields. */
 export function valueDiff(a, b) {
@@ -54,11 +53,4 @@ export function valueDiff(a, b) {
   if (!list.length) return p.soft('No difference.');
   return some(list, 60, (shown) => dl.diff(shown.map(({ path, from, to }) => div({ key: path }, dt(path.slice(1).replaceAll('/', ' › ') || 'value'),
     dd(typeof from === 'string' && typeof to === 'string' ? words(from, to) : [from !== undefined && del(text(from)), ' ', to !== undefined && ins(text(to))])))));
-}
-
-/** Draws a JSON Patch (RFC 6902), one operation a line. */
-export function patchList(patch) {
-  if (!patch?.length) return p.soft('This event does not change the state.');
-  return some(patch, 80, (shown) => ol.patch(shown.map(({ op, path, from, value }, i) => li({ key: i }, span.op({ class: op }, op), ' ',
-    code(path || '(whole state)'), ' ', op !== 'remove' && line(from ?? text(value), 200)))));
 }

@@ -23,12 +23,14 @@ function schemaForm(schema, options) {
   try {
     return form(schema, options);
   } catch {
-    // The schema of a tool is not ours. One that makes no form must not keep the item from being shown.
+    // A tool's schema that makes no form must not keep the item from being shown.
     return form({}, options);
   }
 }
 /** The field of an item that is not valid, if any. What a field shows but the draft cannot hold must not be decided. */
-const invalid = ({ id }) => document.getElementById(`item-${id}`)?.querySelector(':invalid');
+const invalid = ({ id }) => document.getElementById(`item-${id}`)?.querySelector(':is(input, select, textarea):invalid');
+/** Whether all fields of an item are shown: nothing else may be sent. */
+const isShown = (item) => (item.kind === 'approval' && draftOf(item).mode !== 'edit') || form.isLoaded();
 
 const edited = (item, { value }) => value !== undefined && JSON.stringify(value) !== JSON.stringify(item.arguments);
 const alternative = (wait) => wait.prompt ?? `${wait.webhook} ${wait.identifier}`;
@@ -84,7 +86,7 @@ const isOver = ({ sent, problem }) => sent || ['already-decided', 'expired', 'ru
 export const isOpen = (item) => !draftOf(item).busy && !isOver(draftOf(item)) && item.allowed.allowed;
 const foldedOf = ({ open }) => [...open.values()].filter((shown) => !shown).length;
 
-/** How long an approval waits after folded arguments have shown, so that a second click does not come before a look. */
+/** How long an approval waits after folded arguments have shown, so that a person can look first. */
 const LOOK = 800;
 const isLooking = ({ shown }) => performance.now() - shown < LOOK;
 /** Approves all items, after the arguments that a reader has folded are shown again. */
@@ -97,7 +99,7 @@ export function approve(items) {
     draft.shown = performance.now();
     setTimeout(redraw, LOOK);
   }
-  const list = folded.length || items.map(draftOf).some(isLooking) ? [] : items.filter(isOpen);
+  const list = folded.length || items.map(draftOf).some(isLooking) || !items.every(isShown) ? [] : items.filter(isOpen);
   for (const item of list) if (item.kind === 'budget') draftOf(item).value ??= KINDS.budget.value(item);
   if (list.length) send(list, (item, draft) => KINDS[item.kind].body(item, draft));
 }
@@ -111,16 +113,16 @@ export function toggle(item, mode) {
   draft.mode = draft.mode === mode ? 'view' : mode;
 }
 
-/** The second click of a double click decides nothing: the item below may have moved to that place. */
+/** Ignores the second click of a double click: the item below may have moved to that place. */
 const once = (act) => ({ detail }) => detail < 2 && act();
 
 /** Draws an item with its decision, `inbox` with its run. `pick` is a control that chooses the item among others. */
-export function decide(item, { inbox = false, selected = false, pick } = {}) {
+export function decide(item, { inbox = false, selected = false, pick, isMoving = false } = {}) {
   const draft = draftOf(item);
   const isRejecting = draft.mode === 'reject';
   const [yes, no, folded] = [() => approve([item]), () => reject([item]), foldedOf(draft)];
   const onkeydown = (event) => {
-    if (event.key !== 'Enter' || !(event.metaKey || event.ctrlKey)) return;
+    if (event.key !== 'Enter' || event.repeat || !(event.metaKey || event.ctrlKey)) return;
     event.preventDefault();
     (isRejecting ? no : yes)();
   };
@@ -134,8 +136,8 @@ export function decide(item, { inbox = false, selected = false, pick } = {}) {
     body(item, draft),
     outcome(item, draft),
     !item.allowed.allowed ? p.soft(item.allowed.reason) : !isOver(draft) && footer(
-      button.primary({ onclick: once(yes), disabled: draft.busy || isLooking(draft), title: 'a, or ⌘↵ in a field' }, icon('check'), folded ? `Show ${plural(folded, 'folded part')} first` : KINDS[item.kind].verb(item, draft)),
-      item.kind !== 'answer' && button({ class: isRejecting && 'danger', disabled: draft.busy, title: 'r', onclick: isRejecting ? once(no) : () => toggle(item, 'reject') },
+      button.primary({ onclick: once(yes), disabled: draft.busy || isMoving || isLooking(draft) || !isShown(item), title: 'a, or ⌘↵ in a field' }, icon('check'), folded ? `Show ${plural(folded, 'folded part')} first` : KINDS[item.kind].verb(item, draft)),
+      item.kind !== 'answer' && button({ class: isRejecting && 'danger', disabled: draft.busy || isMoving, title: 'r', onclick: isRejecting ? once(no) : () => toggle(item, 'reject') },
         icon('cross'), isRejecting ? 'Reject' : 'Reject…'),
       item.editable && button.plain({ onclick: () => toggle(item, 'edit'), title: 'e', 'aria-pressed': String(draft.mode === 'edit') },
         draft.mode === 'edit' ? 'Close the form' : 'Edit arguments'),
@@ -145,7 +147,7 @@ export function decide(item, { inbox = false, selected = false, pick } = {}) {
 function body(item, draft) {
   const { arguments: given, waits, kind, id } = item;
   const isEditing = draft.mode === 'edit';
-  const hasArguments = given !== null && Object.keys(given).length > 0;
+  const hasArguments = given != null && (typeof given !== 'object' || Object.keys(given).length > 0);
   const { schema, value } = KINDS[kind];
   return [
     // All arguments stay visible before an approval, also beside a form, which a schema may not show them in.

@@ -32,7 +32,7 @@ export function initial(schema, root = schema) {
   return Object.fromEntries(fields.map(([name, field]) => [name, initial(field, root)]).filter(([, value]) => value !== undefined));
 }
 
-/** The texts and types of values that a control shows. A form must not hide a value, so any other one is edited as JSON. */
+/** Which values a control shows. A form must not hide one, so any other value is edited as JSON. */
 const SHOWS = { boolean: (given) => typeof given === 'boolean', integer: isNumber, number: isNumber, array: Array.isArray, object: isObject,
   string: (given, { format }) => typeof given === 'string' && (format !== 'date-time' || local(given) !== '') };
 function isNumber(given) { return ['number', 'bigint'].includes(typeof given); }
@@ -79,7 +79,7 @@ export default function schemaForm(schema, { value, onchange, errors = [], id, r
     if (items?.enum && (given ?? []).every((item) => items.enum.includes(item))) return group(div.choices(items.enum.map((choice) => check(choice, (given ?? []).includes(choice),
       (on) => change((chosen) => items.enum.filter((item) => (item === choice ? on : chosen?.includes(item))))))));
     if (items?.type || items?.properties) return group(list(items, given ?? [], pointer, name, change));
-    if (type.type === 'boolean') return div.field({ key: pointer }, check(title, given === true, (on) => change(() => on), { ...props, required: null }), below);
+    if (type.type === 'boolean') return div.field({ key: pointer }, check(title, given === true, (on) => change(() => on), { ...props, required: null, indeterminate: given == null }), below);
     return div.field({ key: pointer }, label({ for: key }, title), control(type, given, props, (to) => change(() => to)), below);
   }
 
@@ -95,6 +95,12 @@ export default function schemaForm(schema, { value, onchange, errors = [], id, r
 const check = (text, checked, change, props) => label.check({ key: String(text) }, input({ ...props, type: 'checkbox', checked,
   onchange: ({ target }) => change(target.checked) }), text);
 
+/** The time of a browser's input in UTC; the server refuses an invalid one. */
+function instant(text) {
+  const at = new Date(text);
+  return Number.isNaN(at.getTime()) ? text : at.toISOString();
+}
+
 /** A time as the browser's input has it: local, without a zone. */
 function local(time) {
   const at = new Date(time);
@@ -109,11 +115,11 @@ function control(at, value, props, change) {
       option({ value: '' }, '–'), options.map((one) => option({ value: String(one), key: String(one) }, String(one))));
   }
   if (['integer', 'number'].includes(at.type)) return typed('number', { step: at.type === 'integer' ? 1 : 'any', min: at.minimum, max: at.maximum }, value == null ? value : String(value), exact);
-  if (at.format === 'date-time') return typed('datetime-local', { step: 1 }, value && local(value), (text) => new Date(text).toISOString());
+  if (at.format === 'date-time') return typed('datetime-local', { step: 1, max: '9999-12-31T23:59:59' }, value && local(value), (text) => instant(text));
   if (at.type === 'string' || (!at.type && typeof value === 'string')) {
     const own = { ...props, value, dir: 'auto', autocomplete: 'off', oninput: ({ target }) => change(target.value || props.required ? target.value : undefined) };
     // A field that has the focus stays what it is.
-    const known = document.getElementById(props.id)?.tagName;
+    const known = document.activeElement?.id === props.id && document.activeElement.tagName;
     return (known ? known === 'TEXTAREA' : /^.{61}|\n/s.test(value) || at.maxLength > 200) ? textarea({ ...own, rows: Math.min(10, 2 + (value ?? '').length / 70) }) : input({ ...own, type: 'text' });
   }
   // Any other schema is edited as JSON. An incomplete text is invalid, and stays until the value itself changes.

@@ -11,7 +11,7 @@ let description;
 
 /** Makes the form of a request; returns how to draw it. `route` is as in `POST /schedules/{schedule}/pause`. Placeholders that
  *  `params` lacks become fields, `hide` names fields that are sent as `value` has them, `schemas` replaces schemas of fields. */
-export function requestForm({ route, title, verb, note, danger, name, params = {}, hide = [], schemas = {}, value = {}, first, above, below, ready, changed, explain, done, headers }) {
+export function requestForm({ route, title, verb, note, danger, name, params = {}, hide = [], schemas = {}, value = {}, first, above, below, ready, isReady = () => true, changed, explain, done, headers }) {
   const [method, path] = route.split(' ');
   const missing = [...path.matchAll(/{(\w+)}/g)].map(([, param]) => param).filter((param) => !(param in params));
   const asked = { value, use, body: () => Object.fromEntries(Object.entries(asked.value).filter(([field]) => !missing.includes(field))) };
@@ -39,7 +39,7 @@ export function requestForm({ route, title, verb, note, danger, name, params = {
   }
   async function send(event) {
     event.preventDefault();
-    if (busy) return;
+    if (busy || !isReady()) return;
     // A request without an answer may have arrived, so that its repetition has the same key.
     [busy, problem, key] = [true, null, problem?.status === 0 ? key : newKey()];
     const to = path.replace(/\/{(\w+)}/g, (_, param) => at(params[param] ?? asked.value[param]));
@@ -60,7 +60,7 @@ export function requestForm({ route, title, verb, note, danger, name, params = {
       below?.(),
       problem && p.problem({ role: 'alert' }, explain?.(problem) ?? problem.message),
       elsewhere.length > 0 && ul(elsewhere.map(({ pointer, detail }) => li.error({ key: pointer }, `${pointer} ${detail}`))),
-      ends(close, button({ class: danger ? 'danger' : 'primary', disabled: busy || !schema }, busy ? 'Sending…' : verb)));
+      ends(close, button({ class: danger ? 'danger' : 'primary', disabled: busy || !schema || !isReady() }, busy ? 'Sending…' : verb)));
   };
 }
 

@@ -5,6 +5,7 @@ import { at, go } from '../lib/page.js';
 import { ask } from '../parts/request.js';
 import { valueDiff } from '../parts/change.js';
 import { plural } from '../lib/format.js';
+import { loading } from '../parts/common.js';
 
 const { b, h3, li, p, section, span, ul } = tags;
 
@@ -23,9 +24,15 @@ export const cancel = (model) => signal(model, 'cancel', { title: 'Cancel the ru
 
 /** Opens the dialog of a new run; `place(value)` is the query of the plan, which `read` reads for the present value. */
 function dialog(model, place, spec) {
-  let plan = null;
-  const read = async ({ value }) => { plan = await get(`${model.path}/fork`, place(value)).catch(() => plan); };
-  ask({ params: { run: model.id }, ready: read, changed: read, above: () => plan && effects(plan), done: ({ id }) => go(at('runs', id)),
+  let [plan, turn] = [null, 0];
+  const read = async ({ value }) => {
+    const own = ++turn;
+    plan = null;
+    const answer = await get(`${model.path}/fork`, place(value)).catch((error) => ({ error }));
+    if (own === turn) plan = answer;
+  };
+  ask({ params: { run: model.id }, ready: read, changed: read, isReady: () => Boolean(plan?.rerun),
+    above: () => (plan?.error ? p.problem(plan.error.message) : plan ? effects(plan) : loading()), done: ({ id }) => go(at('runs', id)),
     explain: ({ message, body }) => [message, body?.differences && valueDiff({}, body.differences)], ...spec(read) });
 }
 

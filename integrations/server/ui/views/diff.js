@@ -5,7 +5,8 @@ import { at, go, query, runUrl } from '../lib/page.js';
 import { status } from '../lib/icons.js';
 import { brief, duration, line, millis, plural, shortId, tokens } from '../lib/format.js';
 import { empty, pageHead, resource } from '../parts/common.js';
-import { patchList, valueDiff, words } from '../parts/change.js';
+import { valueDiff, words } from '../parts/change.js';
+import { patchList } from '../parts/patch.js';
 
 const { a, button, code, div, form, h2, input, label, p, section } = tags;
 

@@ -56,7 +56,7 @@ export default function runsView(route, frame) {
   };
   const bulk = (name) => button({ onclick: () => load('bulk').then((bulk) => bulk.default(name, chosen, done), frame.fail) }, `${name}…`);
   const height = innerWidth < 700 ? 68 : 44;
-  const list = new List({ name: 'runs', height, row, count: () => items().length, onwindow: (_, last) => data.value.next && last >= items().length && more() });
+  const list = new List({ name: 'runs', height, row, count: () => items().length, onwindow: (_, last) => data.value?.next && last >= items().length && more() });
   const current = (act) => () => items()[selected] && act(items()[selected]);
   const keys = list.keys('run', () => selected, (index) => { selected = index; });
   return {
@@ -65,6 +65,8 @@ export default function runsView(route, frame) {
       read(to);
       selected = 0;
       pick([]);
+      // Rows of another filter must not be chosen.
+      data.value = null;
       data.load();
       return true;
     },
@@ -85,7 +87,7 @@ export default function runsView(route, frame) {
       data.show(shown),
       picked.size > 0 && div.bulk({ role: 'region', 'aria-label': 'Chosen runs' },
         span(everything ? 'All runs that match' : `${number(picked.size)} chosen`),
-        data.value.next && picked.size >= items().length && !everything && button.plain({ onclick: () => pick(items(), true) }, 'Choose all that match'),
+        data.value?.next && picked.size >= items().length && !everything && button.plain({ onclick: () => pick(items(), true) }, 'Choose all that match'),
         span.grow(), may('operate') && [bulk('Cancel'), bulk('Rerun')], button.plain({ onclick: () => pick([]) }, 'Clear'))],
     close() {
       list.close();

@@ -29,10 +29,13 @@ function scheduleForm(spec) {
   async function changed(form) {
     clearTimeout(timer);
     timer = setTimeout(async () => { next = await post('/schedules/new/preview?limit=5', form.body()).catch((error) => ({ error })); }, 250);
-    if (form.value.brain === brain) return;
-    brain = form.value.brain;
-    const known = await get(`/brains${at(brain)}`).catch(() => null);
-    if (known) form.use('options', known.options_schema, known.default_options);
+    const [chosen, before] = [form.value.brain, brain];
+    if (chosen === before) return;
+    brain = chosen;
+    const known = await get(`/brains${at(chosen)}`).catch(() => null);
+    // An edited schedule keeps its options; another brain begins with its defaults.
+    const own = before === undefined ? form.value.options : undefined;
+    if (known && form.value.brain === chosen) form.use('options', known.options_schema, own ?? known.default_options);
   }
   return { verb: 'Save', first: ['schedule', 'brain', 'cron', 'every', 'at', 'zone', 'options'], schemas: { brain: { type: 'string' } }, changed,
     ready: async (form) => {

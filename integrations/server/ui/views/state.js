@@ -4,7 +4,7 @@ import { get } from '../lib/api.js';
 import { at, go, query } from '../lib/page.js';
 import { copyButton, failure } from '../parts/common.js';
 import { json } from '../parts/json.js';
-import { patchList } from '../parts/change.js';
+import { patchList } from '../parts/patch.js';
 
 const { a, b, button, div, h2, input, section, span } = tags;
 

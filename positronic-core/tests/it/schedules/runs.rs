@@ -63,8 +63,12 @@ async fn schedule_starts_runs_with_its_options_and_records_each_tick<S: EventSto
     let begin = runner.client().events(&run, Seq(0)).await.unwrap();
     let EventKind::BrainStart(begin) = &begin[0].kind else { panic!("{begin:?}") };
     let Start { scheduled, message, actor, .. } = begin.start.clone().unwrap();
-    let tick =
-        Scheduled { schedule: "report".into(), nominal: at("2026-01-01T01:00:00Z"), cause: TickCause::Scheduled };
+    let tick = Scheduled {
+        schedule: "report".into(),
+        nominal: at("2026-01-01T01:00:00Z"),
+        cause: TickCause::Scheduled,
+        by: Some("ben".into()),
+    };
     assert_eq!(scheduled, Some(tick));
     assert_eq!(message.unwrap().text, "The figures of January.");
     assert_eq!((actor.by.as_deref(), actor.channel.as_deref()), (Some("ben"), Some("schedule")));
