@@ -146,7 +146,7 @@ pub(crate) fn masked_errors_of(validator: &jsonschema::Validator, value: &Value)
 }
 
 /// Cuts what quotes a value of the body: the answer to a large body stays small.
-fn cut(text: &str) -> String {
+pub(crate) fn cut(text: &str) -> String {
     match text.char_indices().nth(MAX_ERROR) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
         None => text.to_owned(),

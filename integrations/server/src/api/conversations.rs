@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::response::Response;
 use positronic_core::definition::BrainDefinition;
-use positronic_core::record::{EventKind, RunId, RunSummary, Seq, UserMessage};
+use positronic_core::record::{EventKind, RunId, RunSummary, Seq, UserMessage, sha256};
 use positronic_core::runner::RunHandle;
 use positronic_core::store::{RunCursor, RunFilter};
 use schemars::JsonSchema;
@@ -164,12 +164,13 @@ async fn send(call: Call) -> Result<Response, Problem> {
     app.may_start(call.caller()?, &brain)?;
     let key = Key::of(&call)?;
     let message = UserMessage::new(text).files(app.stored_files(files).await?);
-    let said = say(&call, &key, id, Said { definition, options, user, tags: Vec::new(), message }).await?;
-    answer(&call, &said, &key).await
+    let sent =
+        send_once(&call, &key, id, MessageRequest { definition, options, user, tags: Vec::new(), message }).await?;
+    answer(&call, &sent, &key).await
 }
 
-/// What a caller says in a conversation.
-pub(super) struct Said {
+/// A message to a conversation, and the run that it begins there.
+pub(super) struct MessageRequest {
     pub(super) definition: Arc<BrainDefinition>,
     pub(super) options: Option<Value>,
     pub(super) user: Option<String>,
@@ -177,8 +178,8 @@ pub(super) struct Said {
     pub(super) message: UserMessage,
 }
 
-/// Where a message was said.
-pub(super) struct SaidIn {
+/// The run that has got a message.
+pub(super) struct SentMessage {
     pub(super) run: RunId,
     /// The event from which on the answer is followed.
     from: Seq,
@@ -186,21 +187,33 @@ pub(super) struct SaidIn {
 }
 
 /// Sends a message to a conversation, once under its key.
-pub(super) async fn say(call: &Call, key: &Key, id: &str, said: Said) -> Result<SaidIn, Problem> {
-    let (app, caller, Said { definition, options, user, tags, message }) = (&call.app, call.caller()?, said);
+pub(super) async fn send_once(
+    call: &Call,
+    key: &Key,
+    id: &str,
+    request: MessageRequest,
+) -> Result<SentMessage, Problem> {
+    let MessageRequest { definition, options, user, tags, message } = request;
+    let (app, caller) = (&call.app, call.caller()?);
+    let request = serde_json::json!([definition.title, options, user, tags, message]);
+    let request = sha256(request.to_string().as_bytes());
     let message_id = key.id(&format!("message\n{id}"));
     let rows = app.client.conversation(id).await?;
     if rows.first().is_some_and(|last| !caller.sees(last)) {
         return Err(ProblemType::NotFound.into());
     }
     if key.is_given()
-        && let Some((run, from)) = message_key::said(call, id, &message_id).await?
+        && let Some((run, from)) = message_key::find(app, id, &message_id, &request).await?
     {
-        return Ok(SaidIn { run, from, is_replay: true });
+        return Ok(SentMessage { run, from, is_replay: true });
     }
     let known = find_message(app, rows.first(), &message_id, (&definition, options.as_ref(), &tags, &message)).await?;
     if let Some((run, from, is_same)) = known {
-        return if is_same { Ok(SaidIn { run, from, is_replay: true }) } else { Err(ProblemType::KeyReused.into()) };
+        return if is_same {
+            Ok(SentMessage { run, from, is_replay: true })
+        } else {
+            Err(ProblemType::KeyReused.into())
+        };
     }
     // A conversation keeps its user: a message in the name of another one must not reach it.
     let user = match rows.first() {
@@ -216,9 +229,9 @@ pub(super) async fn say(call: &Call, key: &Key, id: &str, said: Said) -> Result<
         conversation.send_definition(definition, options, message.id(&message_id)).await.map_err(of_conversation)?;
     let from = before.filter(|(last, _)| last == run.id()).map_or(Seq(0), |(_, next)| next);
     if key.is_given() {
-        message_key::note(call, id, &message_id, run.id(), from).await?;
+        message_key::store(app, id, &message_id, request, (run.id(), from)).await?;
     }
-    Ok(SaidIn { run: run.id().clone(), from, is_replay: false })
+    Ok(SentMessage { run: run.id().clone(), from, is_replay: false })
 }
 
 /// Finds a message under an id in the last run of a conversation: the run, the number of its event, and whether the rest of the
@@ -227,7 +240,7 @@ async fn find_message(
     app: &App,
     last: Option<&RunSummary>,
     id: &str,
-    (brain, options, tags, said): (&BrainDefinition, Option<&Value>, &[String], &UserMessage),
+    (brain, options, tags, message): (&BrainDefinition, Option<&Value>, &[String], &UserMessage),
 ) -> Result<Option<(RunId, Seq, bool)>, Problem> {
     let Some(last) = last else { return Ok(None) };
     let log = app.client.events(&last.run, Seq(0)).await?;
@@ -237,22 +250,22 @@ async fn find_message(
         EventKind::BrainStart(begin) => {
             let start = begin.start.as_ref()?;
             let opening = start.message.as_ref().filter(|opening| opening.id.as_deref() == Some(id))?;
-            let is_same = (&opening.text, &opening.files) == (&said.text, &said.files)
+            let is_same = (&opening.text, &opening.files) == (&message.text, &message.files)
                 && (begin.title.as_str(), start.tags.as_slice()) == (brain.title.as_str(), tags)
                 && has_options(&begin.options);
             Some((last.run.clone(), event.seq, is_same))
         }
         EventKind::LoopMessage { message_id: Some(known), text, files, .. } if known == id => {
-            Some((last.run.clone(), event.seq, (text, files) == (&said.text, &said.files)))
+            Some((last.run.clone(), event.seq, (text, files) == (&message.text, &message.files)))
         }
         _ => None,
     }))
 }
 
 /// Answers with the run, or follows it from an event on.
-async fn answer(call: &Call, said: &SaidIn, key: &Key) -> Result<Response, Problem> {
+async fn answer(call: &Call, sent: &SentMessage, key: &Key) -> Result<Response, Problem> {
     use futures::StreamExt as _;
-    let SaidIn { run, from, is_replay } = said;
+    let SentMessage { run, from, is_replay } = sent;
     if call.accepts(EVENTS) {
         let events = updates(call, run, *from).map(|update| match update {
             Update::Event(event) => {

@@ -3,6 +3,7 @@
 use positronic_core::definition::BrainDefinition;
 use serde_json::{Map, Value};
 
+use crate::app::cut;
 use crate::problem::{FieldError, Problem, ProblemType};
 
 /// The most unknown options that an answer lists.
@@ -59,6 +60,7 @@ fn unknown_fields(
             match properties.get(name) {
                 Some(schema) => unknown_fields(root, schema, field, &pointer, depth, errors),
                 None => {
+                    let (name, pointer) = (cut(name), cut(&pointer));
                     let known = properties.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
                     let detail = format!("unknown option `{name}`; the options are {known}");
                     errors.push(FieldError::new(pointer, detail));

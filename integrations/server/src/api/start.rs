@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::conversations::{Said, say};
+use super::conversations::{MessageRequest, send_once};
 use super::idempotency::Key;
 use super::items::RunItem;
 use super::options::{options_invalid, read_options};
@@ -69,15 +69,15 @@ async fn start(call: Call) -> Result<Response, Problem> {
     let (actor, key) = (call.actor()?, Key::of(&call)?);
     if let (Some(id), Some(text)) = (&body.conversation, &body.message) {
         let message = UserMessage::new(text);
-        let said = say(
+        let sent = send_once(
             &call,
             &key,
             id,
-            Said { definition, options: Some(options), user: body.user, tags: body.tags, message },
+            MessageRequest { definition, options: Some(options), user: body.user, tags: body.tags, message },
         )
         .await?;
-        let mut response = answer(app, &said.run).await?;
-        key.mark(&mut response, said.is_replay);
+        let mut response = answer(app, &sent.run).await?;
+        key.mark(&mut response, sent.is_replay);
         return Ok(response);
     }
     if let Some(id) = &body.conversation {
