@@ -114,7 +114,7 @@ pub struct Timer {
     pub fired: u32,
     /// The tick of a schedule that this timer starts; `None` for a trigger. Such a timer is not stored: the schedule is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub scheduled: Option<Scheduled>,
+    pub scheduled: Option<Box<Scheduled>>,
 }
 
 impl Timer {

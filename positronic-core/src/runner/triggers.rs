@@ -29,7 +29,7 @@ pub enum Firing {
 impl Firing {
     /// Returns what a timer stands for.
     pub(super) fn of(timer: &Timer) -> Self {
-        timer.scheduled.clone().map_or_else(|| Self::Trigger(timer.trigger.id.clone()), Self::Tick)
+        timer.scheduled.as_deref().cloned().map_or_else(|| Self::Trigger(timer.trigger.id.clone()), Self::Tick)
     }
 }
 

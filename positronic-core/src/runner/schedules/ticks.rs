@@ -192,7 +192,7 @@ fn timer(record: &ScheduleRecord, tick: Scheduled) -> Timer {
         budget: schedule.budget.clone(),
         origin: run,
         fired: 0,
-        scheduled: Some(tick),
+        scheduled: Some(Box::new(tick)),
     }
 }
 
