@@ -171,7 +171,7 @@ test('a schema cannot draw on the page', async () => {
 });
 
 test('a key acts on the item that has the focus, and not on one out of view', async () => {
-  const calls = ['Mia', 'Ned', 'Ola', 'Pia', 'Rob'].map((to) => pay({ to, lines: Array.from({ length: 12 }, (_, i) => ({ line: i })) }));
+  const calls = ['Mia', 'Nia', 'Ola', 'Pia', 'Rob'].map((to) => pay({ to, lines: Array.from({ length: 12 }, (_, i) => ({ line: i })) }));
   project.import(waitingLog('long', { calls }));
   await page.to('/inbox', '.decide');
   await item(page, 'Rob').getByRole('button', { name: 'Reject…' }).focus();
