@@ -98,6 +98,7 @@ mod tests {
             budget: None,
             origin: RunId::from("run-1"),
             fired: 0,
+            starter: None,
             scheduled: None,
         };
         assert_eq!(head(&timer, Timestamp(0)), "t-1 is due in 10m; it starts Gardener");

@@ -20,6 +20,9 @@ pub struct Actor {
     /// The person or system that sent it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
+    /// The user for whom it acted, if that is another name than `by`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user: Option<Box<str>>,
     /// The channel it came over: `cli`, `http`, `slack`, ….
     #[serde(skip_serializing_if = "Option::is_none")]
     pub channel: Option<String>,

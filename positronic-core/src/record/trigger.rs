@@ -14,6 +14,7 @@ use super::budget::Budget;
 use super::ids::{RunId, Timestamp, TriggerId};
 use super::micros::micros;
 use super::scheduled::Scheduled;
+use super::signal::Actor;
 use super::skip::is_default;
 
 /// How a message or a trigger treats a previous run of its conversation that is not over.
@@ -109,6 +110,9 @@ pub struct Timer {
     pub budget: Option<Box<Budget>>,
     /// See [`Fired::origin`].
     pub origin: RunId,
+    /// Who has started the run that set the trigger: its runs are started in this name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub starter: Option<Box<Actor>>,
     /// How often it has fired.
     #[serde(default)]
     pub fired: u32,

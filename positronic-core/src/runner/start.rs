@@ -111,7 +111,7 @@ fn listed(differs: &[Difference]) -> String {
 }
 
 /// The most characters of a user and of a conversation: the id of a conversation's run adds its number.
-const MAX_OWNER_CHARS: usize = MAX_NAME_CHARS - 20;
+pub(super) const MAX_OWNER_CHARS: usize = MAX_NAME_CHARS - 20;
 
 /// Checks the names of a start.
 pub(super) fn check_names(start: &Start) -> Result<(), StartError> {

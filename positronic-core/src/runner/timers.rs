@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::machine::RunState;
-use crate::record::{Event, EventKind, Fired, RunId, Start, Timer, Timestamp, TriggerChange};
+use crate::record::{Actor, Event, EventKind, Fired, RunId, Start, Timer, Timestamp, TriggerChange};
 use crate::store::TimerChange;
 
 /// Returns the changes of timers in a worker's append.
@@ -22,6 +22,7 @@ pub(super) fn timers(run: &RunId, after: &RunState, events: &[Arc<Event>]) -> Ve
                 conversation: after.start.conversation.clone(),
                 budget: after.start.budget.clone().map(Box::new),
                 origin: after.start.fired.as_ref().map_or_else(|| run.clone(), |fired| fired.origin.clone()),
+                starter: starter(&after.start.actor).map(Box::new),
                 fired: 0,
                 scheduled: None,
             })),
@@ -30,6 +31,12 @@ pub(super) fn timers(run: &RunId, after: &RunState, events: &[Arc<Event>]) -> Ve
         }
     }
     changes
+}
+
+/// Returns who has started a run, without the channel and the trace of that start.
+fn starter(Actor { by, user, .. }: &Actor) -> Option<Actor> {
+    let starter = Actor { by: by.clone(), user: user.clone(), ..Actor::default() };
+    (starter != Actor::default()).then_some(starter)
 }
 
 /// Returns the change of the timer that starts a run.

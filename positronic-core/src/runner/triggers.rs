@@ -12,7 +12,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::{Client, ConversationError, RunHandle, Runner, StartError, load};
+use super::{Client, ConversationError, RunHandle, Runner, StartError};
 use crate::record::{Actor, Fired, Scheduled, SignalId, Start, Timer, TriggerId};
 use crate::store::{StoreError, TimerFilter};
 
@@ -121,16 +121,15 @@ impl Runner {
         if let Some(tick) = &timer.scheduled {
             return self.fire_tick(timer, tick).await;
         }
-        let Timer { trigger, brain, options, user, conversation, budget, origin, .. } = timer;
+        let Timer { trigger, brain, options, user, conversation, budget, origin, starter, .. } = timer;
         let firing = || Firing::of(timer);
         let definition = self
             .definition_of(brain)
             .ok_or_else(|| FireError::NoBrain { firing: firing(), brain: brain.to_string() })?;
         let options = options.clone();
         let because = Fired { trigger: trigger.clone(), origin: origin.clone() };
-        // It acts for the person who has started the run that set it.
-        let by = load::state(&*self.store, origin).await.ok().and_then(|state| state.start.actor.by);
-        let actor = Actor { by, ..Actor::builder().channel("trigger").build() };
+        let starter = starter.as_deref().cloned().unwrap_or_default();
+        let actor = Actor { channel: Some("trigger".to_owned()), ..starter };
         let begun = match conversation {
             Some(conversation) => {
                 let mut conversation = self.conversation(conversation).actor(actor).busy(trigger.busy);

@@ -103,7 +103,8 @@ impl ScheduleRecord {
     /// Notes who has asked for ticks of a cause that wait to start.
     pub(crate) fn note_asker(&mut self, times: &[Timestamp], cause: TickCause, by: Option<&str>) {
         for tick in self.queue.iter_mut().filter(|tick| tick.cause == cause && times.contains(&tick.nominal)) {
-            tick.by = by.map(str::to_owned);
+            // A tick that waits already is that of an earlier request.
+            tick.by = tick.by.take().or_else(|| by.map(str::to_owned));
         }
     }
 

@@ -11,9 +11,10 @@ use crate::record::Timestamp;
 use crate::record::micros::micros;
 
 /// The most cron expressions and the most intervals of a schedule: a time is computed for each of them to find the next one.
-const MOST_RULES: usize = 50;
-/// The most single times and the most ranges of excluded dates.
-const MOST_DATES: usize = 1000;
+const MOST_RULES: usize = 20;
+/// The most single times, and the most ranges of excluded dates: each of these may lead to another evaluation of all rules.
+const MOST_TIMES: usize = 1000;
+const MOST_EXCLUDED: usize = 400;
 /// The shortest interval, and the longest jitter.
 const SECOND: u64 = 1_000_000;
 const DAY: u64 = 24 * 60 * 60 * SECOND;
@@ -42,8 +43,8 @@ impl Times {
         let lists = [
             ("cron", spec.cron.len(), MOST_RULES),
             ("every", spec.every.len(), MOST_RULES),
-            ("at", spec.at.len(), MOST_DATES),
-            ("exclude", spec.exclude.len(), MOST_DATES),
+            ("at", spec.at.len(), MOST_TIMES),
+            ("exclude", spec.exclude.len(), MOST_EXCLUDED),
         ];
         if let Some(&(list, _, most)) = lists.iter().find(|(_, count, most)| count > most) {
             return Err(SpecError::TooMany { list, most });

@@ -66,6 +66,7 @@ async fn texts_with_any_character_come_back_unchanged() {
             budget: None,
             origin: RunId::from(text),
             fired: 0,
+            starter: None,
             scheduled: None,
         };
         let sample = Sample::new(text).says(text).hears(&signal).delivers(&signal).waits(vec![pending.clone()]);

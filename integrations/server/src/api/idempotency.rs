@@ -81,10 +81,15 @@ pub(super) fn time_of(entry: &Entry) -> Option<Timestamp> {
     serde_json::from_value(entry.value.get("at")?.clone()).ok()
 }
 
-/// Removes some of the keys of a kind that no longer count.
-pub(super) async fn sweep_keys(store: &dyn EventStore, kind: &str, now: Timestamp) -> Result<(), Problem> {
-    for entry in store.entries(&EntryFilter::builder().kind(kind).limit(SWEPT).build()).await? {
-        if time_of(&entry).is_none_or(|at| now.since(at) > KEPT_FOR) {
+/// Returns whether a key that is an entry of the store still counts.
+pub(super) fn counts(entry: &Entry, now: Timestamp) -> bool {
+    time_of(entry).is_some_and(|at| now.since(at) <= KEPT_FOR)
+}
+
+/// Removes some of the keys of a kind that no longer count: those after a new one, whose place among the others is random.
+pub(super) async fn sweep_keys(store: &dyn EventStore, kind: &str, new: &str, now: Timestamp) -> Result<(), Problem> {
+    for entry in store.entries(&EntryFilter::builder().kind(kind).after(new).limit(SWEPT).build()).await? {
+        if !counts(&entry, now) {
             match store.remove_entry(kind, &entry.key, entry.revision).await {
                 Ok(()) | Err(StoreError::EntryChanged { .. }) => {}
                 Err(error) => return Err(error.into()),

@@ -5,7 +5,7 @@ use positronic_core::record::{RunId, Seq, Timestamp};
 use positronic_core::store::StoreError;
 use serde::{Deserialize, Serialize};
 
-use super::idempotency::sweep_keys;
+use super::idempotency::{counts, sweep_keys};
 use crate::app::App;
 use crate::problem::{Problem, ProblemType};
 
@@ -32,7 +32,12 @@ pub(super) async fn find(
     key: &str,
     request: &str,
 ) -> Result<Option<(RunId, Seq)>, Problem> {
-    let Some(known) = app.client.store().entry(&kind(conversation), key).await? else { return Ok(None) };
+    let (store, kind) = (app.client.store(), kind(conversation));
+    let Some(known) = store.entry(&kind, key).await? else { return Ok(None) };
+    if !counts(&known, app.now()) {
+        store.remove_entry(&kind, key, known.revision).await?;
+        return Ok(None);
+    }
     match serde_json::from_value(known.value) {
         Ok(KeyedMessage { run, from, request: first, .. }) if first == request => Ok(Some((run, from))),
         Ok(_) => Err(ProblemType::KeyReused.into()),
@@ -52,7 +57,7 @@ pub(super) async fn store(
     let value = serde_json::to_value(KeyedMessage { at, run: run.clone(), from, request });
     let value = value.map_err(|error| Problem::new(ProblemType::Internal).detail(error))?;
     match store.put_entry(&kind, key, &value, None).await {
-        Ok(_) | Err(StoreError::EntryChanged { .. }) => sweep_keys(store, &kind, at).await,
+        Ok(_) | Err(StoreError::EntryChanged { .. }) => sweep_keys(store, &kind, key, at).await,
         Err(error) => Err(error.into()),
     }
 }

@@ -1,7 +1,7 @@
 //! `/schedules/{schedule}/preview`: the next times of a schedule, also before it is set.
 
 use axum::response::Response;
-use positronic_core::schedule::{PreviewedTime, TimeShift};
+use positronic_core::schedule::{self, PreviewedTime, ScheduleSpec, TimeShift};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -9,7 +9,8 @@ use serde_json::Value;
 use super::items::List;
 use super::runs::page;
 use super::schedule_body::ScheduleBody;
-use super::schedules::{invalid, known, problem};
+use super::schedules::{invalid, known};
+use crate::app::off_the_executor;
 use crate::auth::Scope;
 use crate::problem::{Problem, ProblemType};
 use crate::routes::{Call, Route, json};
@@ -64,15 +65,21 @@ struct PreviewQuery {
 async fn preview(call: Call) -> Result<Response, Problem> {
     let (record, query) = (known(&call).await?, call.query::<PreviewQuery>()?);
     let count = page(Some(query.limit.unwrap_or(10)))?;
-    let times = call.app.client.schedules().preview(&record.id, count).await.map_err(problem)?;
-    previewed(times)
+    compute(&call, record.schedule.when, count).await
 }
 
 async fn preview_of(call: Call) -> Result<Response, Problem> {
     let (body, query) = (call.json::<ScheduleBody>()?, call.query::<PreviewQuery>()?);
     let when = body.schedule(Value::default)?.when;
     let count = page(Some(query.limit.unwrap_or(10)))?;
-    previewed(positronic_core::schedule::preview(&when, call.app.now(), count).map_err(|error| invalid(&error))?)
+    compute(&call, when, count).await
+}
+
+/// Computes times, which takes long if they are rare.
+async fn compute(call: &Call, when: ScheduleSpec, count: usize) -> Result<Response, Problem> {
+    let now = call.app.now();
+    let times = off_the_executor(move || schedule::preview(&when, now, count)).await?;
+    previewed(times.map_err(|error| invalid(&error))?)
 }
 
 fn previewed(times: Vec<PreviewedTime>) -> Result<Response, Problem> {

@@ -36,7 +36,7 @@ pub(super) async fn reserved(
         Err(error) => return Err(error.into()),
     };
     let Some(known) = known else {
-        sweep_keys(store, &kind, now).await?;
+        sweep_keys(store, &kind, &id, now).await?;
         return Ok(Reserved { nominal: now, is_known: false });
     };
     let nominal = time_of(&known).ok_or(ProblemType::Conflict)?;

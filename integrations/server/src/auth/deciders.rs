@@ -20,6 +20,8 @@ pub struct Question<'a> {
     pub user: Option<&'a str>,
     /// The subject that has started the run, has forked it, or has asked for the tick of its schedule.
     pub starter: Option<&'a str>,
+    /// The user for whom that subject acts, if it is another name.
+    pub starter_user: Option<&'a str>,
     /// Who had set the schedule that started the run.
     pub scheduler: Option<&'a str>,
     /// The item, with its tool and its arguments.
@@ -29,9 +31,10 @@ pub struct Question<'a> {
 impl<'a> Question<'a> {
     pub(crate) fn of(run: &'a RunId, state: &'a RunState, pending: &'a Pending) -> Self {
         let brain = state.root.as_deref().map_or("", |root| &root.title);
-        let (user, starter) = (state.start.user.as_deref(), state.start.actor.by.as_deref());
+        let (user, actor) = (state.start.user.as_deref(), &state.start.actor);
+        let (starter, starter_user) = (actor.by.as_deref(), actor.user.as_deref());
         let scheduler = state.start.scheduled.as_ref().and_then(|tick| tick.by.as_deref());
-        Self { run, brain, user, starter, scheduler, pending }
+        Self { run, brain, user, starter, starter_user, scheduler, pending }
     }
 }
 
@@ -120,7 +123,8 @@ impl DeciderRule {
             Who::NotTheStarter => {
                 let own = [Some(caller.subject()), caller.user_id()];
                 let is_own = |of: Option<&str>| of.is_some() && own.contains(&of);
-                if [question.starter, question.scheduler, question.user].into_iter().any(is_own) {
+                let starters = [question.starter, question.starter_user, question.scheduler, question.user];
+                if starters.into_iter().any(is_own) {
                     Err("the person who has started the run does not decide about it".to_owned())
                 } else {
                     Ok(())

@@ -80,7 +80,9 @@ impl Call {
     /// Returns the caller as the actor of a signal, with the trace context of the request.
     pub(crate) fn actor(&self) -> Result<Actor, Problem> {
         let header = |name| self.parts.headers.get(name).and_then(|value| value.to_str().ok());
-        let actor = Actor::builder().by(self.caller()?.subject()).channel("http").build();
+        let (subject, user) = (self.caller()?.subject(), self.caller()?.user_id());
+        let mut actor = Actor::builder().by(subject).channel("http").build();
+        actor.user = user.filter(|user| *user != subject).map(Into::into);
         Ok(match header("traceparent") {
             Some(trace) => actor.traced(trace, header("tracestate")),
             None => actor,

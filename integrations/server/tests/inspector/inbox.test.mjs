@@ -206,6 +206,22 @@ test('an absent choice is neither on nor off', async () => {
   assert.ok(await item(page, 'Uma').getByLabel('force').evaluate((box) => box.indeterminate));
 });
 
+test('a click does not hit an item that has just come to its place', async () => {
+  project.import(waitingLog('moving', { calls: ['Una', 'Val', 'Wes'].map((to) => pay({ to })) }));
+  await page.to('/runs/moving', '.decide');
+  const second = item(page, 'Val').getByRole('button', { name: 'Approve' });
+  await second.scrollIntoViewIfNeeded();
+  const { x, y } = await second.boundingBox();
+  const third = await item(page, 'Wes').getByRole('button', { name: 'Approve' }).boundingBox();
+  project.command('reject', 'moving', 'Chat/0.0');
+  await item(page, 'Una').waitFor({ state: 'detached' });
+  // What stood below is there now, and its button is off for a moment.
+  assert.ok(third.y > y);
+  assert.ok(await item(page, 'Val').getByRole('button', { name: 'Approve' }).isDisabled());
+  await page.mouse.click(x + 5, y + 5);
+  assert.deepEqual((await decided('moving')).map(({ path }) => path), ['Chat/0.0']);
+});
+
 test('an expired request says so', async () => {
   project.import(waitingLog('late', { calls: [pay({ to: 'Fay' }, { expires: 1_795_000_001_000_000 })] }));
   await page.to('/inbox', '.decide');

@@ -42,6 +42,7 @@ test('a lost race shows who decided what and when', async () => {
   await page.getByText('Nothing waits for a person').or(page.locator('.decide', { hasText: 'ask_customer' })).waitFor();
   await second.getByRole('button', { name: 'Reject…' }).click();
   await second.getByRole('button', { name: 'Reject', exact: true }).click();
+  await second.locator('.note.lost .diff').waitFor();
   const lost = await second.locator('.note.lost').innerText();
   assert.match(lost, /approved this/);
   assert.match(lost, /Your decision was not recorded\./);

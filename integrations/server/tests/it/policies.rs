@@ -2,7 +2,7 @@
 
 use axum::http::StatusCode;
 use positronic_core::prelude::*;
-use positronic_core::record::Timestamp;
+use positronic_core::record::{RunId, Timestamp};
 use positronic_core::store::MemoryStore;
 use positronic_server::{Caller, DeciderPolicy, DeciderRule, Options, Question, Scope, Token};
 use serde_json::json;
@@ -52,6 +52,25 @@ async fn starter_does_not_decide_in_any_way() {
     assert_eq!(shop.post(&boss, &format!("{path}/fork"), again).await.status, StatusCode::CREATED);
     let rerun = shop.post(&ann, &format!("{path}/rerun"), json!({ "from": "Chat" })).await;
     assert_eq!(rerun.status, StatusCode::CREATED, "it asks again: {rerun:?}");
+}
+
+#[tokio::test]
+async fn other_token_of_the_starter_does_not_decide_about_a_run_for_another_user() {
+    let shop = with_rules(&["not-the-starter"]);
+    let all = [PERSON.as_slice(), &[Scope::Operate]].concat();
+    let token = async |subject: &str| {
+        let token = Token::builder().subject(subject).user(Some("ann".to_owned())).scopes(all.clone());
+        Token::create(&shop.client, token.created(Timestamp(0)).build()).await.unwrap().1
+    };
+    let (laptop, phone) = (token("ann-laptop").await, token("ann-phone").await);
+    let order = json!({ "brain": "Refund", "options": { "number": 7 }, "user": "bob" });
+    let run = shop.post(&laptop, "/api/v1/runs", order).await.json()["id"].as_str().unwrap().to_owned();
+    let id = shop.question(&laptop, &RunId::new(&run)).await;
+
+    let path = format!("/api/v1/runs/{run}/calls/{id}/decision");
+    for own in [laptop, phone] {
+        assert_eq!(shop.post(&own, &path, json!({ "approve": true })).await.problem(), "not-an-approver");
+    }
 }
 
 #[tokio::test]

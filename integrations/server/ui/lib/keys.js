@@ -14,6 +14,11 @@ let [prefix, forget] = ['', 0];
 export const bind = (part, keys) => { maps[part] = keys; };
 const find = (name) => Object.values(maps).findLast((keys) => keys[name])?.[name];
 
+// A held key presses no button: the focus may have come to it only now.
+addEventListener('keydown', (event) => {
+  if (event.repeat && ['Enter', ' '].includes(event.key) && event.target.closest?.('a, button, summary')) event.preventDefault();
+}, true);
+
 addEventListener('keydown', (event) => {
   if (event.defaultPrevented || event.isComposing || event.altKey) return;
   const name = (event.metaKey || event.ctrlKey ? 'mod+' : '') + (event.key.length > 1 || event.shiftKey ? event.key : event.key.toLowerCase());
@@ -67,8 +72,9 @@ export const help = () => openDialog('Keys', (close) => [h2('Keys'),
 export function palette(commands, more) {
   let [query, at, found] = ['', 0, []];
   const matches = ({ text }) => query.toLowerCase().split(/\s+/).every((word) => text.toLowerCase().includes(word));
+  const listed = () => [...commands.filter(matches), ...found].slice(0, 12);
   openDialog('Commands', (close) => {
-    const hits = [...commands.filter(matches), ...found].slice(0, 12);
+    const hits = listed();
     at = Math.max(0, Math.min(at, hits.length - 1));
     const act = (hit) => {
       close();
@@ -85,7 +91,8 @@ export function palette(commands, more) {
       if (step === undefined) return;
       event.preventDefault();
       if (step) at += step;
-      else act(hits[at]);
+      // The last letter may not be drawn yet.
+      else act(listed()[at]);
     };
     return [
       input({ type: 'text', placeholder: 'Go to, or find a run…', 'aria-label': 'Find a command or a run', role: 'combobox', 'aria-expanded': 'true',

@@ -54,3 +54,4 @@ export function valueDiff(a, b) {
   return some(list, 60, (shown) => dl.diff(shown.map(({ path, from, to }) => div({ key: path }, dt(path.slice(1).replaceAll('/', ' › ') || 'value'),
     dd(typeof from === 'string' && typeof to === 'string' ? words(from, to) : [from !== undefined && del(text(from)), ' ', to !== undefined && ins(text(to))])))));
 }
+export default valueDiff;

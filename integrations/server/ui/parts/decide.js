@@ -1,12 +1,11 @@
 // One item that waits for a person: what is asked, and the decision. The item stays until the log has the decision.
 import { tags, redraw } from '../lib/dom.js';
 import { post, Problem } from '../lib/api.js';
-import { later, runUrl, say } from '../lib/page.js';
+import { later, main, runUrl, say } from '../lib/page.js';
 import { icon } from '../lib/icons.js';
 import { date, line, micros, money, number, plural, shortId, who } from '../lib/format.js';
 import { when } from './common.js';
 import { readable } from './json.js';
-import { valueDiff } from './change.js';
 
 const { a, b, button, code, div, footer, h2, header, h4, input, label, li, p, section, span, ul } = tags;
 
@@ -19,6 +18,7 @@ export const limitText = (kind, amount) => AMOUNT[kind]?.(amount) ?? `${number(a
 
 // Most items are decided without a form.
 const form = later('form');
+const valueDiff = later('change');
 function schemaForm(schema, options) {
   try {
     return form(schema, options);
@@ -89,6 +89,22 @@ const foldedOf = ({ open }) => [...open.values()].filter((shown) => !shown).leng
 /** How long an approval waits after folded arguments have shown, so that a person can look first. */
 const LOOK = 800;
 const isLooking = ({ shown }) => performance.now() - shown < LOOK;
+/** How long the buttons of an item are off after it has moved, in milliseconds: a click that was meant for one item must not hit
+ *  another one that has just come to its place. */
+const SETTLES = 500;
+let scrolled = -SETTLES;
+/** Notes that the page has scrolled by itself. */
+export const moved = () => { scrolled = performance.now(); };
+const isMoving = ({ movedAt = -SETTLES }) => performance.now() - Math.max(movedAt, scrolled) < SETTLES;
+/** Notes whether an item has another place than at its last drawing. */
+function place(node, draft) {
+  const top = node.getBoundingClientRect().top + main().scrollTop;
+  if (Math.abs(top - (draft.top ?? top)) > 4) {
+    draft.movedAt = performance.now();
+    setTimeout(redraw, SETTLES + 50);
+  }
+  draft.top = top;
+}
 /** Approves all items, after the arguments that a reader has folded are shown again. */
 export function approve(items) {
   const wrong = items.map(invalid).find(Boolean);
@@ -114,10 +130,10 @@ export function toggle(item, mode) {
 }
 
 /** Ignores the second click of a double click: the item below may have moved to that place. */
-const once = (act) => ({ detail }) => detail < 2 && act();
+const once = (draft, act) => ({ detail }) => detail < 2 && !isMoving(draft) && act();
 
 /** Draws an item with its decision, `inbox` with its run. `pick` is a control that chooses the item among others. */
-export function decide(item, { inbox = false, selected = false, pick, isMoving = false } = {}) {
+export function decide(item, { inbox = false, selected = false, pick } = {}) {
   const draft = draftOf(item);
   const isRejecting = draft.mode === 'reject';
   const [yes, no, folded] = [() => approve([item]), () => reject([item]), foldedOf(draft)];
@@ -126,7 +142,7 @@ export function decide(item, { inbox = false, selected = false, pick, isMoving =
     event.preventDefault();
     (isRejecting ? no : yes)();
   };
-  return section.decide({ key: item.id, id: `item-${item.id}`, role: 'group', 'aria-label': `${asks(item)} ${item.tool}`, class: selected && 'selected', onkeydown },
+  return section.decide({ key: item.id, id: `item-${item.id}`, role: 'group', 'aria-label': `${asks(item)} ${item.tool}`, class: selected && 'selected', onkeydown, drawn: (node) => place(node, draft) },
     header(pick, span.status.wait(icon('person'), span(item.kind)), h2({ dir: 'auto' }, asks(item)), span.grow(),
       item.expires && span.soft({ title: date(item.expires) }, 'expires ', when(item.expires))),
     p.meta(item.tool && code(item.tool), inbox && a({ href: runUrl(item.run) }, item.brain, ' ', shortId(item.run)), item.user && span(item.user),
@@ -136,8 +152,8 @@ export function decide(item, { inbox = false, selected = false, pick, isMoving =
     body(item, draft),
     outcome(item, draft),
     !item.allowed.allowed ? p.soft(item.allowed.reason) : !isOver(draft) && footer(
-      button.primary({ onclick: once(yes), disabled: draft.busy || isMoving || isLooking(draft) || !isShown(item), title: 'a, or ⌘↵ in a field' }, icon('check'), folded ? `Show ${plural(folded, 'folded part')} first` : KINDS[item.kind].verb(item, draft)),
-      item.kind !== 'answer' && button({ class: isRejecting && 'danger', disabled: draft.busy || isMoving, title: 'r', onclick: isRejecting ? once(no) : () => toggle(item, 'reject') },
+      button.primary({ onclick: once(draft, yes), disabled: draft.busy || isMoving(draft) || isLooking(draft) || !isShown(item), title: 'a, or ⌘↵ in a field' }, icon('check'), folded ? `Show ${plural(folded, 'folded part')} first` : KINDS[item.kind].verb(item, draft)),
+      item.kind !== 'answer' && button({ class: isRejecting && 'danger', disabled: draft.busy || isMoving(draft), title: 'r', onclick: isRejecting ? once(draft, no) : () => toggle(item, 'reject') },
         icon('cross'), isRejecting ? 'Reject' : 'Reject…'),
       item.editable && button.plain({ onclick: () => toggle(item, 'edit'), title: 'e', 'aria-pressed': String(draft.mode === 'edit') },
         draft.mode === 'edit' ? 'Close the form' : 'Edit arguments'),

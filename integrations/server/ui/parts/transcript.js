@@ -1,15 +1,16 @@
 // The rows of the transcript: stages, messages, answers and calls in reading order.
 import { tags } from '../lib/dom.js';
-import { apiUrl, at } from '../lib/page.js';
+import { apiUrl, at, later } from '../lib/page.js';
 import { icon, status } from '../lib/icons.js';
 import { brief, bytes, line, micros, plural, tokens, who } from '../lib/format.js';
 import { took, when } from './common.js';
 import { readable } from './json.js';
-import { valueDiff } from './change.js';
 import { answerOf } from './model.js';
 import { decide, decided, limitText } from './decide.js';
 
 const { a, b, button, code, details, div, h3, img, li, p, small, span, summary, ul } = tags;
+
+const valueDiff = later('change');
 
 /** Whether a node has a row. An answer with nothing to read but its calls has none: the calls follow. */
 export function shows({ kind, status: state, parent }) {
@@ -34,7 +35,7 @@ export function row(node, depth, view) {
     key: node.id, role: 'listitem', class: `${type} ${isSelected ? 'selected' : ''} ${node.status}`, 'data-seq': node.seq,
     style: depth ? { '--depth': Math.min(depth, 8) } : {},
     // Relative times are drawn again every ten seconds.
-    memo: pending ? null : [node, isSelected, isFolded, Math.floor(Date.now() / 10000)],
+    memo: pending ? null : [node, isSelected, isFolded, valueDiff.isLoaded(), Math.floor(Date.now() / 10000)],
     onclick: ({ target }) => !target.closest('a, button, input, textarea, select, summary, .decide') && String(getSelection()) === '' && view.select(node),
   }, () => {
     const stamp = node.status !== 'not_started' && a.seq({ href: view.url('events', node.seq), title: `Event ${node.seq}`, 'aria-label': `Event ${node.seq}` }, node.seq);

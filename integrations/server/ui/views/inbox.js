@@ -10,20 +10,12 @@ const { button, div, input, p, span } = tags;
 
 const order = ({ expires, since }) => `${expires ?? '9'} ${since}`;
 
-/** How long the buttons of the list are off after its items have moved, in milliseconds. */
-const SETTLES = 500;
-
 export default function inboxView() {
-  let [selected, place, timer, moved, picked, movedAt] = [null, 0, 0, false, new Set(), -SETTLES];
+  let [selected, place, timer, moved, picked] = [null, 0, 0, false, new Set()];
   const data = resource(async (old) => {
     const { items, next } = await get('/pending', { person: true, limit: 100, context: 3 });
     items.sort((a, b) => (order(a) < order(b) ? -1 : 1));
     if (!old) selected = items[0]?.id;
-    // A click that was meant for one item must not hit another one that has just come to its place.
-    if (old?.items.some(({ id }, i) => items[i]?.id !== id)) {
-      movedAt = performance.now();
-      setTimeout(redraw, SETTLES);
-    }
     return { items, next };
   });
   const items = () => data.value?.items ?? [];
@@ -79,7 +71,7 @@ export default function inboxView() {
     },
     render: () => [pageHead('Inbox', items().length > 0 && p.soft(`${items().length}${data.value.next ? ' or more' : ''} waiting for a person`)),
       data.show(({ items: list, next }) => [
-        list.length ? div.inbox({ drawn, onclick: select, ref: (node) => node.addEventListener('focusin', select) }, list.map((item) => decide(item, { inbox: true, selected: item === current(), pick: picker(item), isMoving: performance.now() - movedAt < SETTLES })))
+        list.length ? div.inbox({ drawn, onclick: select, ref: (node) => node.addEventListener('focusin', select) }, list.map((item) => decide(item, { inbox: true, selected: item === current(), pick: picker(item)})))
           : empty('Nothing waits for a person', 'Approvals, requests for more budget and questions of all runs appear here.'),
         next && p.soft.more(`Showing the first ${list.length}.`)]),
       bar(chosen())],

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use crate::record::{TickCause, Timestamp};
+use crate::record::{InvalidName, TickCause, Timestamp, check_name};
 use crate::runner::Client;
+use crate::runner::start::MAX_OWNER_CHARS;
 use crate::schedule::{BackfillError, Overlap, PreviewedTime, Schedule, ScheduleRecord, SpecError, Tick, preview};
 use crate::schedule::{TickOutcome, tick_key};
 use crate::store::StoreError;
@@ -60,6 +61,12 @@ pub enum ScheduleError {
     Id {
         /// The id.
         id: String,
+    },
+    /// The user of the runs is invalid.
+    #[error("the user of the runs {reason}")]
+    User {
+        /// What is wrong with it.
+        reason: InvalidName,
     },
     /// The times of the schedule are invalid.
     #[error(transparent)]
@@ -137,7 +144,7 @@ impl Schedules {
     ///
     /// # Errors
     ///
-    /// [`ScheduleError::Id`], [`ScheduleError::Spec`], [`ScheduleError::Store`].
+    /// [`ScheduleError::Id`], [`ScheduleError::User`], [`ScheduleError::Spec`], [`ScheduleError::Store`].
     pub async fn set(&self, id: &str, schedule: Schedule) -> Result<ScheduleRecord, ScheduleError> {
         self.set_version(id, &schedule, None).await
     }
@@ -163,6 +170,9 @@ impl Schedules {
         let is_dots = id.bytes().all(|byte| byte == b'.');
         if is_dots || id.len() > LONGEST_ID || !id.bytes().all(is_plain) {
             return Err(ScheduleError::Id { id: id.to_owned() });
+        }
+        if let Some(user) = &schedule.user {
+            check_name(user, MAX_OWNER_CHARS).map_err(|reason| ScheduleError::User { reason })?;
         }
         loop {
             let now = self.client.now();

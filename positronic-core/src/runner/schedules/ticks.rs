@@ -191,6 +191,7 @@ fn timer(record: &ScheduleRecord, tick: Scheduled) -> Timer {
         conversation: None,
         budget: schedule.budget.clone(),
         origin: run,
+        starter: None,
         fired: 0,
         scheduled: Some(Box::new(tick)),
     }

@@ -20,6 +20,7 @@ fn timer(id: &str, due: i64) -> Timer {
         budget: None,
         origin: RunId::from("c-0"),
         fired: 0,
+        starter: None,
         scheduled: None,
     }
 }

@@ -317,6 +317,7 @@ async fn refused_prompt_cancels_nothing() {
         budget: None,
         origin: run.id().clone(),
         fired: 0,
+        starter: None,
         scheduled: None,
     };
     let fired = runner.fire(&timer).await.map(|_| ()).unwrap_err();

@@ -157,8 +157,8 @@ fn only_times_in_the_range_and_outside_of_the_excluded_dates_count() {
 #[test]
 fn invalid_specifications_name_the_part_and_its_position() {
     let reason = |spec: ScheduleSpec| spec.check().unwrap_err().to_string();
-    let many = (0..51).fold(ScheduleSpec::default(), |spec, minute| spec.cron(format!("{minute} * * * *")));
-    assert_eq!(reason(many), "the schedule has more than 50 entries in `cron`; split it into several schedules");
+    let many = (0..21).fold(ScheduleSpec::default(), |spec, minute| spec.cron(format!("{minute} * * * *")));
+    assert_eq!(reason(many), "the schedule has more than 20 entries in `cron`; split it into several schedules");
     let cron = |text: &str| reason(ScheduleSpec::default().cron(text));
     let position = |text: &str| match ScheduleSpec::default().cron(text).check() {
         Err(SpecError::Cron { error, .. }) => (error.position, error.field),

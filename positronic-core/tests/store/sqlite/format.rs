@@ -249,6 +249,7 @@ fn timer() -> Timer {
         budget: None,
         origin: RunId::from("run-1"),
         fired: 2,
+        starter: None,
         scheduled: None,
     }
 }
