@@ -9,22 +9,46 @@ use serde_json::Value;
 /// What stands in the place of a secret.
 pub const REDACTED: &str = "[redacted]";
 
+/// The fields of the API with JSON schemas, which only declare fields.
+const SCHEMAS: &[&str] = &["arguments_schema", "options_schema", "parameters", "schema"];
+/// The fields of the API with values of models, tools and people. Such a value may look like a schema.
+const DATA: &[&str] = &["arguments", "input", "options", "output", "payload", "reply", "result", "state", "value"];
+
+/// Where in an answer a value is.
+#[derive(Clone, Copy, PartialEq)]
+enum Place {
+    Answer,
+    Schema,
+    Data,
+}
+
+impl Place {
+    /// Returns the place of a field.
+    fn field(self, name: &str) -> Self {
+        match self {
+            Self::Answer if SCHEMAS.contains(&name) => Self::Schema,
+            Self::Answer if DATA.contains(&name) => Self::Data,
+            place => place,
+        }
+    }
+}
+
 /// Changes the JSON of an answer.
 pub(crate) type Redact = Arc<dyn Fn(&mut Value) + Send + Sync>;
 
 /// Returns a function for [`Options::redact`](crate::Options) that replaces the values of fields with these names, at any
-/// depth, by [`REDACTED`], also in JSON that is a part of a text. Fields that a JSON schema declares stay.
+/// depth, by [`REDACTED`], also in JSON that is a part of a text. Fields that a schema of the API declares stay.
 pub fn redact_fields(
     names: impl IntoIterator<Item = impl Into<String>>,
 ) -> impl Fn(&mut Value) + Clone + Send + Sync + 'static {
     let names: Arc<[String]> = names.into_iter().map(Into::into).collect();
-    move |value| redact(&names, value)
+    move |value| redact(&names, value, Place::Answer)
 }
 
-fn redact(names: &[String], value: &mut Value) {
+fn redact(names: &[String], value: &mut Value, place: Place) {
     match value {
         Value::Object(fields) => {
-            let is_schema = fields.get("type").is_some_and(|kind| kind == "object");
+            let is_schema = place == Place::Schema && fields.get("type").is_some_and(|kind| kind == "object");
             if is_change_of(names, fields)
                 && let Some(value) = fields.get_mut("value")
             {
@@ -32,19 +56,18 @@ fn redact(names: &[String], value: &mut Value) {
             }
             for (name, value) in fields {
                 match value {
-                    // A JSON schema only declares the fields.
                     Value::Object(declared) if is_schema && name == "properties" => {
                         for (name, value) in declared {
-                            redact_field(names, if value.is_object() { "" } else { name }, value);
+                            redact_field(names, if value.is_object() { "" } else { name }, value, place);
                         }
                     }
-                    value => redact_field(names, name, value),
+                    value => redact_field(names, name, value, place.field(name)),
                 }
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| redact(names, item)),
+        Value::Array(items) => items.iter_mut().for_each(|item| redact(names, item, place)),
         Value::String(text) => {
-            if let Some(redacted) = redacted_inside(names, text) {
+            if let Some(redacted) = redacted_inside(names, text, place) {
                 *text = redacted;
             }
         }
@@ -59,16 +82,16 @@ fn is_change_of(names: &[String], fields: &serde_json::Map<String, Value>) -> bo
     path.split('/').any(|part| names.contains(&part.replace("~1", "/").replace("~0", "~")))
 }
 
-fn redact_field(names: &[String], name: &str, value: &mut Value) {
+fn redact_field(names: &[String], name: &str, value: &mut Value, place: Place) {
     if names.iter().any(|known| known == name) {
         *value = REDACTED.into();
     } else {
-        redact(names, value);
+        redact(names, value, place);
     }
 }
 
 /// Redacts the JSON objects inside of a text, such as the arguments in an answer of a model; `None` if nothing changes.
-fn redacted_inside(names: &[String], text: &str) -> Option<String> {
+fn redacted_inside(names: &[String], text: &str, place: Place) -> Option<String> {
     let (mut changed, mut rest, mut at) = (String::new(), text, 0);
     while let Some(begin) = rest.get(at..)?.find('{').map(|found| at + found) {
         let (before, object) = rest.split_at(begin);
@@ -79,7 +102,7 @@ fn redacted_inside(names: &[String], text: &str) -> Option<String> {
         };
         let end = begin + stream.byte_offset();
         let mut value = original.clone();
-        redact(names, &mut value);
+        redact(names, &mut value, place);
         if value == original {
             at = end;
             continue;
@@ -98,8 +121,9 @@ fn redacted_inside(names: &[String], text: &str) -> Option<String> {
 /// Redacts a value that becomes a part of a text, where the JSON of the answer no longer shows its fields.
 pub(crate) fn redacted<T: Serialize + DeserializeOwned + Clone>(redact: Option<&Redact>, value: &T) -> T {
     let Some(redact) = redact else { return value.clone() };
-    let mut json = serde_json::to_value(value).unwrap_or_default();
+    let mut json = serde_json::json!({ "value": value });
     redact(&mut json);
+    let json = json.get_mut("value").map(Value::take).unwrap_or_default();
     serde_json::from_value(json).unwrap_or_else(|_| value.clone())
 }
 
@@ -203,12 +227,13 @@ mod tests {
     }
 
     #[test]
-    fn declared_fields_of_a_schema_stay() {
+    fn declared_fields_of_a_schema_stay_and_a_value_that_looks_like_one_does_not() {
         let redact = redact_fields(["iban"]);
         let schema = json!({ "type": "object", "properties": { "iban": { "type": "string" } } });
-        let mut value = schema.clone();
+        let mut value = json!({ "arguments_schema": schema, "arguments": schema });
         redact(&mut value);
-        assert_eq!(value, schema);
+        assert_eq!(value["arguments_schema"], schema);
+        assert_eq!(value["arguments"]["properties"]["iban"], REDACTED);
     }
 
     #[test]
