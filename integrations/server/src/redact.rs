@@ -12,7 +12,21 @@ pub const REDACTED: &str = "[redacted]";
 /// The fields of the API with JSON schemas, which only declare fields.
 const SCHEMAS: &[&str] = &["arguments_schema", "options_schema", "parameters", "schema"];
 /// The fields of the API with values of models, tools and people. Such a value may look like a schema.
-const DATA: &[&str] = &["arguments", "input", "options", "output", "payload", "reply", "result", "state", "value"];
+const DATA: &[&str] = &[
+    "arguments",
+    "data",
+    "default_options",
+    "edited",
+    "input",
+    "options",
+    "otherwise",
+    "output",
+    "payload",
+    "reply",
+    "result",
+    "state",
+    "value",
+];
 
 /// Where in an answer a value is.
 #[derive(Clone, Copy, PartialEq)]
@@ -67,7 +81,8 @@ fn redact(names: &[String], value: &mut Value, place: Place) {
         }
         Value::Array(items) => items.iter_mut().for_each(|item| redact(names, item, place)),
         Value::String(text) => {
-            if let Some(redacted) = redacted_inside(names, text, place) {
+            // A text is of a model or a person; what it says about schemas does not count.
+            if let Some(redacted) = redacted_inside(names, text) {
                 *text = redacted;
             }
         }
@@ -91,7 +106,7 @@ fn redact_field(names: &[String], name: &str, value: &mut Value, place: Place) {
 }
 
 /// Redacts the JSON objects inside of a text, such as the arguments in an answer of a model; `None` if nothing changes.
-fn redacted_inside(names: &[String], text: &str, place: Place) -> Option<String> {
+fn redacted_inside(names: &[String], text: &str) -> Option<String> {
     let (mut changed, mut rest, mut at) = (String::new(), text, 0);
     while let Some(begin) = rest.get(at..)?.find('{').map(|found| at + found) {
         let (before, object) = rest.split_at(begin);
@@ -102,7 +117,7 @@ fn redacted_inside(names: &[String], text: &str, place: Place) -> Option<String>
         };
         let end = begin + stream.byte_offset();
         let mut value = original.clone();
-        redact(names, &mut value, place);
+        redact(names, &mut value, Place::Data);
         if value == original {
             at = end;
             continue;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use positronic_server::Scope;
 
-use super::values::{lifetime, name};
+use super::values::{age, name};
 
 #[derive(Debug, Args)]
 pub(crate) struct TokenArgs {
@@ -39,7 +39,7 @@ pub(crate) struct TokenCreateArgs {
     #[arg(long, value_name = "TITLE", value_delimiter = ',', value_parser = name)]
     pub(crate) brains: Vec<String>,
     /// Time until the token expires, such as 30d [default: never]
-    #[arg(long, value_name = "TIME", value_parser = lifetime)]
+    #[arg(long, value_name = "TIME", value_parser = age)]
     pub(crate) expires: Option<Duration>,
     /// Write JSON
     #[arg(long)]

@@ -48,15 +48,6 @@ pub(super) fn time(text: &str) -> Result<Duration, String> {
     read(LimitKind::Time, text).map(|more| more.time)
 }
 
-/// Parses how long something new is valid.
-#[cfg(feature = "serve")]
-pub(super) fn lifetime(text: &str) -> Result<Duration, String> {
-    match age(text)? {
-        Duration::ZERO => Err("it would expire at once; expected a time such as 30d".to_owned()),
-        lifetime => Ok(lifetime),
-    }
-}
-
 /// Parses an age: `30s`, `10m`, `12h`, `2d`, `3w`.
 pub(super) fn age(text: &str) -> Result<Duration, String> {
     let expected = || "expected a number and s, m, h, d or w, such as 2d".to_owned();

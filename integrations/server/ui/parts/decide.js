@@ -96,10 +96,10 @@ let scrolled = -SETTLES;
 /** Notes that the page has scrolled by itself. */
 export const moved = () => { scrolled = performance.now(); };
 const isMoving = ({ movedAt = -SETTLES }) => performance.now() - Math.max(movedAt, scrolled) < SETTLES;
-/** Notes whether an item has another place than at its last drawing. */
+/** Notes whether an item has another place than at its last drawing, or has just come. */
 function place(node, draft) {
   const top = node.getBoundingClientRect().top + main().scrollTop;
-  if (Math.abs(top - (draft.top ?? top)) > 4) {
+  if (!(Math.abs(top - draft.top) <= 4)) {
     draft.movedAt = performance.now();
     setTimeout(redraw, SETTLES + 50);
   }
