@@ -1,5 +1,5 @@
 // The event log: one row an event, loaded page by page around the view; the selected event opens beside it.
-import { tags } from '../lib/dom.js';
+import { tags, redraw } from '../lib/dom.js';
 import { List } from '../lib/list.js';
 import { get } from '../lib/api.js';
 import { apiUrl, at, go, later, query } from '../lib/page.js';
@@ -15,7 +15,7 @@ const PAGE = 100;
 /** How many pages are kept. The oldest leave; their rows are read again when they come into view. */
 const KEPT = 30;
 /** When a page that could not be read is read again, in milliseconds. */
-const RETRY = 3000;
+const RETRY = 500;
 const ENVELOPE = ['seq', 'at', 'epoch', 'clock', 'path', 'type', 'v'];
 const TECHNICAL = [...ENVELOPE, 'fingerprint', 'stages', 'tools', 'signal', 'projection', 'arguments_hash'];
 const without = (event, names) => Object.fromEntries(Object.entries(event).filter(([name, value]) => !names.includes(name) && value !== null));
@@ -68,7 +68,7 @@ export default function eventsTab(run) {
     pages.set(page, known && null);
     const answer = await get(path, { after: from ? from - 1 : null, before: from + PAGE, limit: PAGE }).catch(() => null);
     if (answer) pages.set(page, answer.items);
-    else setTimeout(() => pages.delete(page), RETRY);
+    else setTimeout(() => { pages.delete(page); redraw(); }, RETRY);
     for (const old of pages.keys()) if (pages.size > KEPT && old !== page) pages.delete(old);
   }
   /** Reads what the filter lets through, or more of it. */
