@@ -43,7 +43,7 @@ pub struct ScheduleSpec {
     /// No time after this one counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end: Option<Timestamp>,
-    /// No time on these dates counts.
+    /// No time on these dates counts. A schedule has ended if they exclude all times of the next hundred years.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub exclude: Vec<DateRange>,
     /// Each run starts at a random but fixed delay below this one. The delay depends on the schedule's id and the

@@ -18,6 +18,8 @@ const MOST_EXCLUDED: usize = 400;
 /// The shortest interval, and the longest jitter.
 const SECOND: u64 = 1_000_000;
 const DAY: u64 = 24 * 60 * 60 * SECOND;
+/// How far a search goes past excluded dates. Without a limit, 400 excluded leap days would be a search over 1,600 years.
+const CENTURY: i64 = 36_525 * DAY.cast_signed();
 
 /// The parsed parts of a specification.
 #[derive(Debug, Clone)]
@@ -140,15 +142,19 @@ impl Iterator for After<'_> {
     type Item = Timestamp;
 
     fn next(&mut self) -> Option<Timestamp> {
+        let horizon = self.after.0.saturating_add(CENTURY);
         loop {
             let next = self.next_of_all()?;
             if self.times.end.is_some_and(|end| next > end) {
                 return None;
             }
-            self.after = next;
             match self.times.end_of_exclusion(next) {
+                Some(end) if end.0 > horizon => return None,
                 Some(end) => self.after = end,
-                None => return Some(next),
+                None => {
+                    self.after = next;
+                    return Some(next);
+                }
             }
         }
     }

@@ -213,6 +213,18 @@ fn impossible_and_rare_dates_are_found_out_quickly() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "the test is about the time that a search takes")]
+fn a_search_past_excluded_dates_ends_after_a_century() {
+    let begun = Instant::now();
+    let mut spec = (0..20).fold(ScheduleSpec::default(), |spec, minute| spec.cron(format!("{minute} 0 29 2 *")));
+    let is_leap = |year: &u32| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let leap_days: Vec<String> = (2026..).filter(is_leap).take(400).map(|year| format!("{year}-02-29")).collect();
+    spec = leap_days.iter().fold(spec, |spec, day| spec.exclude(day.parse().unwrap()));
+    assert_eq!(times(&spec, "2026-01-01T00:00:00Z", 1), [""; 0]);
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+}
+
+#[test]
 fn jitter_delays_by_the_same_time_on_every_server() {
     let spec = ScheduleSpec::default().every(Duration::from_hours(1)).jitter(Duration::from_mins(10));
     let (begin, nominal) = (at("2026-01-01T00:00:00Z"), at("2026-01-01T01:00:00Z"));
