@@ -220,6 +220,16 @@ test('a click does not hit an item that has just come to its place', async () =>
   assert.ok(await item(page, 'Val').getByRole('button', { name: 'Approve' }).isDisabled());
   await page.mouse.click(x + 5, y + 5);
   assert.deepEqual((await decided('moving')).map(({ path }) => path), ['Chat/0.0']);
+
+  // A layout that changes without a drawing, such as that of an image that loads, counts too.
+  const approve = item(page, 'Wes').getByRole('button', { name: 'Approve' });
+  await approve.and(page.locator(':enabled')).waitFor();
+  await approve.evaluate((button) => {
+    button.closest('.decide').parentElement.style.paddingTop = '90px';
+    button.click();
+  });
+  await approve.and(page.locator(':disabled')).waitFor();
+  assert.deepEqual((await decided('moving')).map(({ path }) => path), ['Chat/0.0']);
 });
 
 test('an expired request says so', async () => {

@@ -82,7 +82,7 @@ export function palette(commands, more) {
     };
     const oninput = async ({ target }) => {
       const asked = target.value;
-      [query, at] = [asked, 0];
+      [query, at, found] = [asked, 0, []];
       const answer = asked.length > 1 ? await more(asked).catch(() => []) : [];
       if (asked === query) found = answer;
     };

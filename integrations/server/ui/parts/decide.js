@@ -96,7 +96,7 @@ let scrolled = -SETTLES;
 /** Notes that the page has scrolled by itself. */
 export const moved = () => { scrolled = performance.now(); };
 const isMoving = ({ movedAt = -SETTLES }) => performance.now() - Math.max(movedAt, scrolled) < SETTLES;
-/** Notes whether an item has another place than at its last drawing, or has just come. */
+/** Notes whether an item has another place than when this was last called, or has just come. */
 function place(node, draft) {
   const top = node.getBoundingClientRect().top + main().scrollTop;
   if (!(Math.abs(top - draft.top) <= 4)) {
@@ -129,8 +129,11 @@ export function toggle(item, mode) {
   draft.mode = draft.mode === mode ? 'view' : mode;
 }
 
-/** Ignores the second click of a double click: the item below may have moved to that place. */
-const once = (draft, act) => ({ detail }) => detail < 2 && !isMoving(draft) && act();
+/** Ignores the second click of a double click, and a click on an item that has moved, also since it was drawn. */
+const once = (draft, act) => ({ detail, currentTarget }) => {
+  place(currentTarget.closest('.decide'), draft);
+  if (detail < 2 && !isMoving(draft)) act();
+};
 
 /** Draws an item with its decision, `inbox` with its run. `pick` is a control that chooses the item among others. */
 export function decide(item, { inbox = false, selected = false, pick } = {}) {
