@@ -23,14 +23,14 @@ const MIGRATIONS: &[(&str, &str)] = &[
 /// The oldest supported server.
 const OLDEST_SERVER: i32 = 130_000;
 /// The longest name of a schema in bytes.
-const LONGEST_NAME: usize = 63;
+const MAX_NAME: usize = 63;
 /// The lock that a process holds while it creates or migrates a schema.
 const LOCK: &str = "SELECT pg_advisory_lock(hashtext('positronic'))";
 
 /// Quotes the name of a schema.
 pub(crate) fn quoted(name: &str) -> Result<String, StoreError> {
-    if name.is_empty() || name.len() > LONGEST_NAME || name.contains('\0') {
-        let message = format!("`{name}` cannot be the name of a schema: it must have 1 to {LONGEST_NAME} bytes");
+    if name.is_empty() || name.len() > MAX_NAME || name.contains('\0') {
+        let message = format!("`{name}` cannot be the name of a schema: it must have 1 to {MAX_NAME} bytes");
         return Err(StoreError::Unusable { message });
     }
     Ok(format!("\"{}\"", name.replace('"', "\"\"")))

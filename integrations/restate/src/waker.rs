@@ -23,7 +23,7 @@ use crate::names;
 use crate::protocol::WakeRequest;
 
 /// How often the work is listed.
-const LOOK: Duration = Duration::from_secs(1);
+const POLL: Duration = Duration::from_secs(1);
 
 /// The longest pause until the same work is reported again.
 const PAUSE: Duration = Duration::from_secs(60);
@@ -63,13 +63,13 @@ impl Waker {
             self.wake(&client, &mut woken).await;
             if listed >= next_read {
                 self.end_cancelled(&client, &bell).await;
-                next_read = listed + LOOK;
+                next_read = listed + POLL;
             }
             self.fire(&client, &mut fired).await;
             // A worker appends many events, and a list reads the store.
             tokio::select! {
-                () = bell.appended.notified() => tokio::time::sleep_until(listed + LOOK / 10).await,
-                () = tokio::time::sleep(LOOK) => {}
+                () = bell.appended.notified() => tokio::time::sleep_until(listed + POLL / 10).await,
+                () = tokio::time::sleep(POLL) => {}
             }
         }
     }
@@ -195,7 +195,7 @@ impl Attempts {
         let pause = match self.0.get(id).filter(|known| known.mark == mark) {
             Some(known) if now < known.again => return false,
             Some(known) => (known.pause * 2).min(PAUSE),
-            None => LOOK,
+            None => POLL,
         };
         self.0.insert(id.to_owned(), Attempt { mark, again: now + pause, pause });
         true

@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use positronic_core::record::{RunId, RunSummary, Timestamp};
 use positronic_core::store::{EventStore, RunFilter, StoreError};
 
-/// The most runs that the first look reads, the last started ones.
+/// The most runs that the first refresh reads, the last started ones.
 const MOST: usize = 10_000;
-/// How many rows a look reads first, and at once at most.
+/// How many rows a refresh reads first, and at once at most.
 const FIRST_PAGE: usize = 8;
 const PAGE: usize = 512;
-/// Clocks of machines differ: a later look reads the runs again that began this long before the last known one.
+/// Clocks of machines differ: a later refresh reads the runs again that began this long before the last known one.
 const OVERLAP_MICROS: i64 = 5_000_000;
 
 /// The forks that are known, by the runs of which they are forks.
@@ -28,14 +28,14 @@ impl Forks {
     /// Returns the latest forks of a run, the last one first.
     pub(crate) async fn of(&self, store: &dyn EventStore, run: &RunId) -> Result<Vec<RunId>, StoreError> {
         let mut known = self.0.lock().await;
-        known.look(store).await?;
+        known.refresh(store).await?;
         Ok(known.forks.get(run).map(|forks| forks.iter().rev().cloned().collect()).unwrap_or_default())
     }
 }
 
 impl Known {
-    /// Reads the rows of the runs that have begun since the last look.
-    async fn look(&mut self, store: &dyn EventStore) -> Result<(), StoreError> {
+    /// Reads the rows of the runs that have begun since the last refresh.
+    async fn refresh(&mut self, store: &dyn EventStore) -> Result<(), StoreError> {
         let from = self.until.map(|until| Timestamp(until.0.saturating_sub(OVERLAP_MICROS)));
         let is_new = |row: &RunSummary| from.is_none_or(|from| row.started >= from);
         let (mut new, mut read) = (Vec::<RunSummary>::new(), 0);

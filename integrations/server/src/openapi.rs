@@ -8,7 +8,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use crate::problem::{Problem, ProblemType};
-use crate::routes::{Access, Body, Call, Ownership, Route, json as answer, table};
+use crate::routes::{Access, Body, Ownership, RequestContext, Route, json as answer, table};
 
 /// What the document says about the whole API.
 const ABOUT: &str = "The runs of a Positronic store: what they do, what they wait for, and the decisions of people. \
@@ -28,9 +28,9 @@ pub(crate) fn routes() -> Vec<Route> {
 }
 
 /// Returns the document, which names the path of the router if it has one.
-async fn document(call: Call) -> Result<Response, Problem> {
+async fn document(cx: RequestContext) -> Result<Response, Problem> {
     let mut document = openapi();
-    let prefix = &*call.reporter.prefix;
+    let prefix = &*cx.reporter.prefix;
     if let Some(fields) = document.as_object_mut().filter(|_| !prefix.is_empty()) {
         fields.insert("servers".to_owned(), json!([{ "url": prefix }]));
     }

@@ -3,7 +3,7 @@
 use axum::response::{Html, IntoResponse as _, Response};
 
 use crate::problem::{Problem, ProblemType};
-use crate::routes::{Access, Call, Route};
+use crate::routes::{Access, RequestContext, Route};
 
 pub(crate) fn routes() -> Vec<Route> {
     vec![
@@ -14,8 +14,8 @@ pub(crate) fn routes() -> Vec<Route> {
     ]
 }
 
-async fn page(call: Call) -> Result<Response, Problem> {
-    let slug = call.param("slug")?;
+async fn page(cx: RequestContext) -> Result<Response, Problem> {
+    let slug = cx.param("slug")?;
     let kind = ProblemType::ALL.iter().find(|kind| kind.slug() == slug);
     let kind = kind.ok_or_else(|| Problem::new(ProblemType::NotFound))?;
     let (title, status, text) = (kind.title(), kind.status(), marked(kind.text()));

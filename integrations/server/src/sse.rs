@@ -20,7 +20,7 @@ use crate::app::App;
 use crate::auth::Caller;
 use crate::problem::{Problem, ProblemType, Reporter};
 use crate::redact::{Redact, redacted_text};
-use crate::routes::Call;
+use crate::routes::RequestContext;
 
 /// How often a comment keeps an idle connection open.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -31,8 +31,8 @@ const RETRY: Duration = Duration::from_secs(2);
 const SPREAD_MS: u64 = 1000;
 
 /// Returns the last event that the client has seen: `Last-Event-ID` of a reconnect, else the parameter `after`.
-pub(crate) fn last_seen(call: &Call, after: Option<u64>) -> Result<Option<Seq>, Problem> {
-    let Some(header) = call.parts.headers.get("last-event-id") else { return Ok(after.map(Seq)) };
+pub(crate) fn last_seen(cx: &RequestContext, after: Option<u64>) -> Result<Option<Seq>, Problem> {
+    let Some(header) = cx.parts.headers.get("last-event-id") else { return Ok(after.map(Seq)) };
     let number = header.to_str().ok().and_then(|text| text.parse().ok());
     number
         .map(|number| Some(Seq(number)))
@@ -72,8 +72,11 @@ impl Event {
 }
 
 /// Answers with a stream of events.
-pub(crate) fn stream(call: &Call, events: impl Stream<Item = Event> + Send + 'static) -> Result<Response, Problem> {
-    let (over, redact) = (over(call)?, call.app.options.redact.clone());
+pub(crate) fn stream(
+    cx: &RequestContext,
+    events: impl Stream<Item = Event> + Send + 'static,
+) -> Result<Response, Problem> {
+    let (over, redact) = (over(cx)?, cx.app.options.redact.clone());
     let first = once(std::future::ready(Encoded::default().retry(RETRY + spread())));
     let events = events.map(move |event| event.encoded(redact.as_ref()));
     let events = first.chain(events).take_until(Box::pin(over)).map(Ok::<_, Infallible>);
@@ -87,10 +90,10 @@ pub(crate) fn stream(call: &Call, events: impl Stream<Item = Event> + Send + 'st
 /// Answers with a long body of another media type. If the caller's right ends before the body does, the connection breaks off,
 /// so that the client does not take a part for the whole.
 pub(crate) fn body(
-    call: &Call,
+    cx: &RequestContext,
     chunks: impl Stream<Item = Result<Bytes, StoreError>> + Send + 'static,
 ) -> Result<Body, Problem> {
-    let state = (Box::pin(over(call)?), Box::pin(chunks), call.reporter.clone(), false);
+    let state = (Box::pin(over(cx)?), Box::pin(chunks), cx.reporter.clone(), false);
     Ok(Body::from_stream(unfold(state, |(mut over, mut chunks, reporter, has_failed)| async move {
         if has_failed {
             return None;
@@ -109,12 +112,12 @@ pub(crate) fn body(
 }
 
 /// Counts a long answer, and waits until it must end.
-fn over(call: &Call) -> Result<impl Future<Output = ()> + Send + 'static + use<>, Problem> {
-    let caller = call.caller()?;
-    let permit = call.app.limits.stream(caller)?;
-    let valid = caller.expiry().map(|expiry| expiry.since(call.app.now()));
-    let shutdown = call.app.options.shutdown.clone();
-    let revoked = revoked(Arc::clone(&call.app), call.parts.clone(), caller.clone());
+fn over(cx: &RequestContext) -> Result<impl Future<Output = ()> + Send + 'static + use<>, Problem> {
+    let caller = cx.caller()?;
+    let permit = cx.app.limits.stream(caller)?;
+    let valid = caller.expiry().map(|expiry| expiry.since(cx.app.now()));
+    let shutdown = cx.app.options.shutdown.clone();
+    let revoked = revoked(Arc::clone(&cx.app), cx.parts.clone(), caller.clone());
     Ok(async move {
         let expired = async {
             match valid {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use clap::ValueEnum as _;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use positronic_core::model::cassette::SHORTEST_SECRET;
+use positronic_core::model::cassette::MIN_SECRET;
 use positronic_core::model::{DeltaSink, Model};
 use positronic_core::record::{ActionFormat, ModelError, ModelErrorKind, ModelRequest, ModelResponse};
 use positronic_providers::{ModelOptions, ProviderError, Setting};
@@ -108,9 +108,8 @@ pub(crate) fn secrets(wanted: &ModelArgs, settings: &Settings) -> Vec<String> {
 
 /// Warns of a secret that is too short to be redacted.
 pub(crate) fn short_secret_warning(secrets: &[String]) -> Option<String> {
-    let is_short = secrets.iter().any(|secret| secret.len() < SHORTEST_SECRET);
-    is_short
-        .then(|| format!("a key or password shorter than {SHORTEST_SECRET} characters is not redacted in a cassette"))
+    let is_short = secrets.iter().any(|secret| secret.len() < MIN_SECRET);
+    is_short.then(|| format!("a key or password shorter than {MIN_SECRET} characters is not redacted in a cassette"))
 }
 
 /// Returns the remedy of a failure, if known.

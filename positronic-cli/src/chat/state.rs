@@ -17,7 +17,7 @@ use crate::render::Tone;
 use crate::session::{AT_ONCE, Answer, Command, Editor, Interrupt, Question, asking_party, for_person, is_approval};
 
 /// Every so many ticks, the chat looks for runs that other processes or triggers begin.
-const LOOK: u32 = 12;
+const POLL: u32 = 12;
 
 /// For how many ticks leaving waits for a message to be stored: five seconds.
 const DELIVERY: u32 = 62;
@@ -288,7 +288,7 @@ impl ChatState {
             Some(Leaving::Delivers(left)) => *left -= 1,
             Some(Leaving::Releases) => {}
             None => {
-                if self.ticks.is_multiple_of(LOOK) {
+                if self.ticks.is_multiple_of(POLL) {
                     self.act(Action::PollStore);
                 }
                 self.ask_next();

@@ -16,7 +16,7 @@ use crate::render::figures::{age, duration, many};
 use crate::render::one_line;
 
 /// The most missed times that `--catch-up all` starts.
-const MOST_CAUGHT_UP: u32 = 100;
+const MAX_CAUGHT_UP: u32 = 100;
 
 pub(crate) async fn schedule(project: Option<&Project>, args: &ScheduleArgs, ui: &mut Ui) -> Result<Exit, Failure> {
     match &args.what {
@@ -46,7 +46,7 @@ async fn add(project: &Project, args: &ScheduleAddArgs, ui: &mut Ui) -> Result<E
         .catch_up(match args.catch_up {
             CatchUpArg::None => CatchUp::None,
             CatchUpArg::Latest => CatchUp::Latest { within: args.within },
-            CatchUpArg::All => CatchUp::All { within: args.within, most: MOST_CAUGHT_UP },
+            CatchUpArg::All => CatchUp::All { within: args.within, most: MAX_CAUGHT_UP },
         });
     schedule.message.clone_from(&args.message);
     schedule.user.clone_from(&args.user);

@@ -110,7 +110,7 @@ pub(crate) fn question_text(pending: &Pending, currency: Option<&str>) -> String
 }
 
 /// Maximum bytes of arguments in a suggested command; longer ones are edited in a file.
-const LONGEST_ARGUMENTS: usize = 400;
+const MAX_ARGUMENTS: usize = 400;
 
 /// Returns the commands that answer a pending item, or that continue the run after its expiry.
 pub(crate) fn answer_commands(run: &str, pending: &Pending, now: Timestamp, ui: &Ui) -> Vec<String> {
@@ -123,7 +123,7 @@ pub(crate) fn answer_commands(run: &str, pending: &Pending, now: Timestamp, ui: 
             let mut commands = vec![ui.command(&["approve", run, call])];
             if gate.editable {
                 let arguments = pending.arguments.to_string();
-                let arguments = if arguments.len() > LONGEST_ARGUMENTS { "@FILE" } else { &arguments };
+                let arguments = if arguments.len() > MAX_ARGUMENTS { "@FILE" } else { &arguments };
                 commands.push(ui.command(&["approve", run, call, "--args", arguments]));
             }
             commands.push(ui.command(&["reject", run, call, "--reason", "TEXT"]));

@@ -9,7 +9,7 @@ use crate::record::{base64, check_depth};
 const MAX_FILES: usize = 50;
 
 /// The maximum length of a file name, in characters.
-const LONGEST_NAME: usize = 80;
+const MAX_NAME: usize = 80;
 
 /// A converted answer.
 #[derive(Debug, PartialEq)]
@@ -191,7 +191,7 @@ fn ending(media_type: &str) -> &'static str {
 /// Replaces the characters that are special in paths.
 fn file_name(text: &str) -> String {
     let allowed = |char: char| char.is_alphanumeric() || matches!(char, '.' | '-' | '_');
-    let name: String = text.chars().map(|char| if allowed(char) { char } else { '_' }).take(LONGEST_NAME).collect();
+    let name: String = text.chars().map(|char| if allowed(char) { char } else { '_' }).take(MAX_NAME).collect();
     let name = name.trim_start_matches('.');
     if name.is_empty() { "file".to_owned() } else { name.to_owned() }
 }

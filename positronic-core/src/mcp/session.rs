@@ -19,13 +19,13 @@ const TRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// The maximum pause while waiting for a server that the run has used before.
-const LONGEST_PAUSE: Duration = Duration::from_secs(15);
+const MAX_PAUSE: Duration = Duration::from_secs(15);
 
 /// The pause after two consecutive failures; it doubles with each further one.
 const REST: Duration = Duration::from_secs(1);
 
 /// The maximum of that pause.
-const LONGEST_REST: Duration = Duration::from_secs(60);
+const MAX_REST: Duration = Duration::from_secs(60);
 
 /// The successive connections to a server.
 #[derive(Debug)]
@@ -125,9 +125,9 @@ impl Session {
             if tried >= TRIES {
                 tracing::warn!(server = &*self.name, ?left, %error, "waiting for an MCP server");
             }
-            let most = if is_tried_again { LONGEST_PAUSE } else { LONGEST_PAUSE.min(left) };
+            let most = if is_tried_again { MAX_PAUSE } else { MAX_PAUSE.min(left) };
             tokio::time::sleep(pause.min(most)).await;
-            (pause, tried) = (pause.saturating_mul(2).min(LONGEST_PAUSE), tried.saturating_add(1));
+            (pause, tried) = (pause.saturating_mul(2).min(MAX_PAUSE), tried.saturating_add(1));
         }
     }
 
@@ -214,7 +214,7 @@ impl Failed {
         self.last = last;
         self.failures = self.failures.saturating_add(1);
         self.rests_until = self.failures.checked_sub(2).map(|more| {
-            let rest = REST.saturating_mul(2_u32.saturating_pow(more)).min(LONGEST_REST);
+            let rest = REST.saturating_mul(2_u32.saturating_pow(more)).min(MAX_REST);
             Instant::now() + rest
         });
     }

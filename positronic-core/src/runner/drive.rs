@@ -13,7 +13,7 @@ use crate::definition::BrainDefinition;
 use crate::record::{RunId, Seq, Start, Timestamp};
 
 /// How long until another attempt to claim a run that another worker has claimed.
-const LOOK: Duration = Duration::from_millis(500);
+const POLL: Duration = Duration::from_millis(500);
 
 /// A run that has ended, or waits without a worker.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,7 +44,7 @@ impl Runner {
                 Ok(handle) => handle,
                 Err(ResumeError::Over { .. }) => driver.open(run).await?,
                 Err(ResumeError::Claimed { .. }) => {
-                    sleep(LOOK).await;
+                    sleep(POLL).await;
                     continue;
                 }
                 Err(error) => return Err(error),

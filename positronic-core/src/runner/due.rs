@@ -17,8 +17,8 @@ use super::stop::ResumeError;
 use crate::record::{ClaimRefusal, EventKind, RunId, RunSummary, Seq};
 use crate::store::{Deferral, DueFilter, RunFilter, StoreError, Watcher};
 
-/// How often to look for due runs and for dead workers of other processes.
-const LOOK: Duration = Duration::from_secs(1);
+/// How often to poll for due runs and for dead workers of other processes.
+const POLL: Duration = Duration::from_secs(1);
 /// How long a run is reserved at most: it waits for a permit, its log is loaded, and its plugins are asked.
 const RESERVED: Duration = Duration::from_mins(1);
 /// How long other workers have to claim a run that this one cannot, before its log says that no worker has claimed
@@ -87,7 +87,7 @@ impl Due {
         Self { client, known, backoffs, lease, code, once, rung, list: Instant::now(), refused: HashMap::new() }
     }
 
-    /// Waits until the next look is worthwhile. Cancel-safe.
+    /// Waits until the next poll is worthwhile. Cancel-safe.
     pub(super) async fn wait(&self) {
         tokio::select! {
             () = self.rung.bell.notified() => {}
@@ -103,7 +103,7 @@ impl Due {
         busy: impl Fn(&RunId) -> bool,
     ) -> Result<Vec<RunSummary>, StoreError> {
         if limit == 0 {
-            self.list = Instant::now() + LOOK;
+            self.list = Instant::now() + POLL;
             return Ok(Vec::new());
         }
         let listed = Instant::now() >= self.list;
@@ -111,7 +111,7 @@ impl Due {
             self.rung.take().into_iter().filter(|run| !listed && !busy(run) && !self.known.have(run)).collect();
         let mut rows = Vec::new();
         if listed {
-            self.list = Instant::now() + LOOK;
+            self.list = Instant::now() + POLL;
             self.note_refusals().await;
             rows = self.own_failures(limit).await;
         } else if runs.is_empty() {
@@ -160,7 +160,7 @@ impl Due {
         let (store, filter) = (self.client.store(), RunFilter::builder().due(self.client.now()).build());
         let mut rows = Vec::new();
         for run in self.backoffs.over().into_iter().take(limit) {
-            // What cannot be read now is looked at again in a second.
+            // What cannot be read now is read again in a second.
             let Ok(row) = store.run(&run).await else { continue };
             let is_free = match worker_of(store, row.claim.as_ref()).await {
                 Ok(Some(owner)) => self.known.get(owner).is_some_and(|runner| !runner.registry.has(&run)),
@@ -213,7 +213,7 @@ impl Due {
         self.client.note(&row, EventKind::RunNotClaimed { owner, reason, message }).await
     }
 
-    /// Looks at a run again that was busy.
+    /// Checks a run again that was busy.
     pub(super) fn again(&self, run: &RunId) {
         self.rung.appended(run, Seq(0));
     }

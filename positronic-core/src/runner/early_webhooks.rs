@@ -20,10 +20,10 @@ impl InboundWebhook {
 impl Worker {
     /// Delivers the stored webhooks for which the run waits, with the same retries as an append.
     pub(super) async fn take_mail(&mut self) -> Result<(), Stop> {
-        self.retried(Self::look_for_mail).await
+        self.retried(Self::check_mailbox).await
     }
 
-    async fn look_for_mail(&mut self) -> Result<(), Stop> {
+    async fn check_mailbox(&mut self) -> Result<(), Stop> {
         let waits: Vec<_> = pending(&self.shared.state())
             .into_iter()
             .flat_map(|pending| pending.kind.waits().to_vec())

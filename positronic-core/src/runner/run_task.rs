@@ -33,7 +33,7 @@ use crate::store::Deferral;
 /// What the store keeps of the failures of a run that has made progress.
 const NO_FAILURES: Deferral = Deferral::Paused { failures: 0, pause: Duration::ZERO };
 /// How often to check whether another process's worker is alive.
-const LOOK: Duration = Duration::from_secs(1);
+const POLL: Duration = Duration::from_secs(1);
 
 /// Attends to a run until it has ended or its handle is dropped.
 pub(super) async fn attend(shared: Arc<Shared>, begun: Option<Box<Worker>>) {
@@ -52,7 +52,7 @@ async fn attend_within(shared: Arc<Shared>, mut begun: Option<Box<Worker>>) {
         };
         let backoffs = &shared.runner.backoffs;
         let rest = || backoffs.rest(&shared.run).map(|rest| rest.left);
-        let mut look = None;
+        let mut poll = None;
         if let Some(worker) = begun.take() {
             match worker.work().await {
                 Left::Ended => {
@@ -65,12 +65,12 @@ async fn attend_within(shared: Arc<Shared>, mut begun: Option<Box<Worker>>) {
                 Left::Failed(stop) => {
                     shared.publish(Phase::Stopped(stop.into()));
                     // Not at once, so that those who wait for the run see the reason.
-                    look = rest().or(Some(LOOK));
+                    poll = rest().or(Some(POLL));
                 }
             }
         }
-        if look.is_none() {
-            look = match caught(follow(&shared)).await {
+        if poll.is_none() {
+            poll = match caught(follow(&shared)).await {
                 Ok(Followed::Ended) => return shared.publish(Phase::Ended),
                 Ok(Followed::Begun(worker)) => {
                     begun = Some(worker);
@@ -95,7 +95,7 @@ async fn attend_within(shared: Arc<Shared>, mut begun: Option<Box<Worker>>) {
         drop(shared);
         tokio::select! {
             () = bell.notified() => {}
-            () = sleep(look.unwrap_or(Duration::MAX)) => {}
+            () = sleep(poll.unwrap_or(Duration::MAX)) => {}
         }
     }
 }
@@ -137,7 +137,7 @@ async fn follow(shared: &Arc<Shared>) -> Result<Followed, Stop> {
         }
         Err(NoClaim::Claimed { .. }) => {
             shared.publish(Phase::Working);
-            Ok(Followed::Wait { again: Some(LOOK) })
+            Ok(Followed::Wait { again: Some(POLL) })
         }
         Err(NoClaim::NoCode) => {
             // Timers of a waiting run are left to the runners that have its code.

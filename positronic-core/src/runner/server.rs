@@ -34,9 +34,9 @@ use crate::record::{RunId, RunSummary, Timer};
 use crate::store::StoreError;
 
 /// How often due triggers and schedules are listed.
-const LOOK: Duration = Duration::from_secs(1);
-/// How often every schedule is looked at, instead of only those that are known to be due.
-const LOOK_AT_ALL: Duration = Duration::from_mins(1);
+const POLL: Duration = Duration::from_secs(1);
+/// How often every schedule is checked, instead of only those that are known to be due.
+const POLL_ALL: Duration = Duration::from_mins(1);
 /// How often the durable sinks get what workers that died did not deliver.
 const DELIVER: Duration = Duration::from_secs(10);
 
@@ -168,7 +168,7 @@ struct Serving<'a, F> {
     due: Due,
     /// When the due triggers are listed again.
     list_triggers: Instant,
-    /// When every schedule is looked at again.
+    /// When every schedule is checked again.
     list_schedules: Instant,
     leaves: watch::Receiver<bool>,
     /// Due triggers, in order.
@@ -214,22 +214,22 @@ impl<'a, F: FindRunner> Serving<'a, F> {
                 _ = self.leaves.changed() => continue,
                 () = self.due.wait(), if !leaves => {}
             }
-            self.look().await;
+            self.poll().await;
             if self.server.once && self.jobs.is_empty() && self.events.is_empty() {
                 return None;
             }
         }
     }
 
-    /// Looks for work and begins it.
-    async fn look(&mut self) {
+    /// Polls for work and begins it.
+    async fn poll(&mut self) {
         if !self.is_firing && self.timers.is_empty() && Instant::now() >= self.list_triggers {
             let server = self.server;
-            self.list_triggers = Instant::now() + LOOK;
+            self.list_triggers = Instant::now() + POLL;
             self.is_firing = true;
             let all = Instant::now() >= self.list_schedules;
             if all {
-                self.list_schedules = Instant::now() + LOOK_AT_ALL;
+                self.list_schedules = Instant::now() + POLL_ALL;
             }
             self.jobs.push(Box::pin(async move {
                 Done::Listed(server.due(all).await.map(|due| server.triggers.ready(due)))

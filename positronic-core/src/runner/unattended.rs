@@ -5,7 +5,7 @@
 //! pause is over. This ends with the runner and its clones, which the task does not keep alive.
 //!
 //! ```text
-//! attend ──handle dropped──▶ Runs ──an append, a time──▶ look at the row ──work──▶ claim ──▶ attend
+//! attend ──handle dropped──▶ Runs ──an append, a time──▶ check the row ──work──▶ claim ──▶ attend
 //! ```
 
 use std::collections::{HashMap, HashSet};
@@ -27,8 +27,8 @@ use crate::definition::BrainDefinition;
 use crate::record::{RunId, Seq, Timestamp};
 use crate::store::{StoreError, Watcher};
 
-/// How long until another look at a run that another worker has claimed or whose row could not be read.
-const LOOK: Duration = Duration::from_secs(1);
+/// How long until another check of a run that another worker has claimed or whose row could not be read.
+const POLL: Duration = Duration::from_secs(1);
 
 /// The brains that a runner has started, by title. Clones share them.
 #[derive(Clone, Default)]
@@ -94,7 +94,7 @@ struct Runs {
 struct Known {
     runner: Asleep,
     definition: Arc<BrainDefinition>,
-    /// When to look at it without an append.
+    /// When to check it without an append.
     wake: Option<Timestamp>,
     _watch: Arc<Watch>,
 }
@@ -116,7 +116,7 @@ impl Runs {
         self.bell.notify_one();
     }
 
-    /// Removes the runs to look at now, and returns the time of the next one.
+    /// Removes the runs to check now, and returns the time of the next one.
     fn ready(&self, now: Timestamp) -> (Vec<(RunId, Known)>, Option<Timestamp>) {
         let mut rung = std::mem::take(&mut *self.rung.lock());
         let mut known = self.known.lock();
@@ -167,7 +167,7 @@ impl Unheld {
         Some(Self { runner: Asleep::of(&shared.runner), run: shared.run.clone(), definition })
     }
 
-    /// Adds the run and looks at it at once: an answer may have just arrived.
+    /// Adds the run and checks it at once: an answer may have just arrived.
     pub(super) fn keep(self) {
         let Self { runner, run, definition } = self;
         let Runner { unattended, store, clock, .. } = &runner.runner;
@@ -185,33 +185,33 @@ impl Unheld {
 
 /// Continues unattended runs until their runner is gone.
 async fn work(runs: Arc<Runs>, clock: Arc<dyn Clock>) {
-    let mut looks = FuturesUnordered::new();
+    let mut checks = FuturesUnordered::new();
     while !runs.closed.load(Ordering::Acquire) {
         let (ready, wake) = runs.ready(clock.now());
-        looks.extend(ready.into_iter().map(|(run, known)| look(&runs, run, known)));
+        checks.extend(ready.into_iter().map(|(run, known)| check(&runs, run, known)));
         tokio::select! {
-            Some(()) = looks.next() => {}
+            Some(()) = checks.next() => {}
             () = runs.bell.notified() => {}
             () = sleep_until(&*clock, wake) => {}
         }
     }
 }
 
-/// Looks at a run, and continues it if it has unclaimed work.
-async fn look(runs: &Runs, run: RunId, mut known: Known) {
+/// Checks a run, and continues it if it has unclaimed work.
+async fn check(runs: &Runs, run: RunId, mut known: Known) {
     let now = known.runner.runner.clock.now();
     known.wake = match continued(&known.runner, &run, &known.definition, now).await {
-        Ok(Looked::Gone) => return,
-        Ok(Looked::Waits(wake)) => wake,
+        Ok(Checked::Gone) => return,
+        Ok(Checked::Waits(wake)) => wake,
         Err(error) => {
             tracing::warn!(%run, %error, "cannot read the run");
-            Some(now.after(LOOK))
+            Some(now.after(POLL))
         }
     };
     runs.keep(run, known);
 }
 
-enum Looked {
+enum Checked {
     /// It has ended, or another task attends to it.
     Gone,
     /// It has no work before this time without an append.
@@ -223,36 +223,36 @@ async fn continued(
     run: &RunId,
     definition: &Arc<BrainDefinition>,
     now: Timestamp,
-) -> Result<Looked, StoreError> {
+) -> Result<Checked, StoreError> {
     let runner = &asleep.runner;
     let row = match runner.store.run(run).await {
         Ok(row) => row,
-        Err(StoreError::NoSuchRun { .. }) => return Ok(Looked::Gone),
+        Err(StoreError::NoSuchRun { .. }) => return Ok(Checked::Gone),
         Err(error) => return Err(error),
     };
     if row.status.is_over() || runner.registry.is_leaving() || runner.registry.has(run) {
-        return Ok(Looked::Gone);
+        return Ok(Checked::Gone);
     }
     if !row.has_work(now) {
-        return Ok(Looked::Waits(row.wake));
+        return Ok(Checked::Waits(row.wake));
     }
     if let Some(rest) = runner.backoffs.rest(run)
         && !runner.backoffs.records_signal(run, &runner.store.read(run, rest.since, usize::MAX).await?)
     {
-        return Ok(Looked::Waits(Some(now.after(rest.left))));
+        return Ok(Checked::Waits(Some(now.after(rest.left))));
     }
-    // Only now is the runner revived: a look must not make a dropped runner count as live.
-    let Some(runner) = asleep.wake() else { return Ok(Looked::Gone) };
+    // Only now is the runner revived: a check must not make a dropped runner count as live.
+    let Some(runner) = asleep.wake() else { return Ok(Checked::Gone) };
     let how = Resumption { definition: Some(Arc::clone(definition)), ..Resumption::default() };
     Ok(match runner.resume_as(run, how).await {
-        Ok(_) | Err(ResumeError::Over { .. } | ResumeError::Leaves) => Looked::Gone,
-        Err(ResumeError::Claimed { .. }) => Looked::Waits(Some(now.after(LOOK))),
+        Ok(_) | Err(ResumeError::Over { .. } | ResumeError::Leaves) => Checked::Gone,
+        Err(ResumeError::Claimed { .. }) => Checked::Waits(Some(now.after(POLL))),
         Err(error) => {
             tracing::warn!(%run, %error, "cannot resume the run");
             let paused = runner.backoffs.add(run, row.next, Some(error));
             runner.store.defer(run, row.next, &paused).await?;
-            let rest = runner.backoffs.rest(run).map_or(LOOK, |rest| rest.left);
-            Looked::Waits(Some(now.after(rest)))
+            let rest = runner.backoffs.rest(run).map_or(POLL, |rest| rest.left);
+            Checked::Waits(Some(now.after(rest)))
         }
     })
 }

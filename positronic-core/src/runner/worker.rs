@@ -245,7 +245,7 @@ impl Worker {
         crate::machine::status(&self.shared.state()) != Status::Running
     }
 
-    /// Begins all due effects and returns the time of the next look.
+    /// Begins all due effects and returns the time of the next one.
     async fn begin_effects(&mut self) -> Result<Option<Timestamp>, Stop> {
         loop {
             self.spawn_announced();

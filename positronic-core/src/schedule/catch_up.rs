@@ -1,7 +1,7 @@
 //! Which of the due times still start a run.
 
 use super::policy::CatchUp;
-use super::state::MOST_QUEUED;
+use super::state::MAX_QUEUED;
 use super::tick::TickReason;
 use crate::record::Timestamp;
 
@@ -17,7 +17,7 @@ pub(super) fn catch_up(
     let most = match policy {
         CatchUp::None => 0,
         CatchUp::Latest { .. } => usize::from(on_time.is_empty()),
-        CatchUp::All { most, .. } => usize::try_from(most).unwrap_or(MOST_QUEUED).min(MOST_QUEUED),
+        CatchUp::All { most, .. } => usize::try_from(most).unwrap_or(MAX_QUEUED).min(MAX_QUEUED),
     };
     let (missed, caught) = late.split_at(late.len() - in_time.min(most));
     // With `Latest`, the last one that starts replaces those that are late but in time.

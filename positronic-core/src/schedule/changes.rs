@@ -1,10 +1,10 @@
 //! What people change in a schedule's record.
 
-use super::due::{MOST_DUE, latest};
+use super::due::{MAX_DUE, latest};
 use super::policy::{Overlap, Schedule};
 use super::record::ScheduleRecord;
 use super::spec::SpecError;
-use super::state::{BackfillError, MOST_QUEUED, PausedSchedule, QueuedTick};
+use super::state::{BackfillError, MAX_QUEUED, PausedSchedule, QueuedTick};
 use super::tick::{Tick, TickOutcome, TickReason};
 use super::times::Times;
 use crate::record::{TickCause, Timestamp};
@@ -27,7 +27,7 @@ impl ScheduleRecord {
         self.schedule = schedule;
         self.broken = None;
         self.version += 1;
-        self.look = None;
+        self.next_check = None;
         self.plan(now)
     }
 
@@ -67,7 +67,7 @@ impl ScheduleRecord {
 
     pub(super) fn begin_pause(&mut self, pause: PausedSchedule) {
         self.drop_scheduled(pause.at, &TickReason::Paused);
-        self.look = None;
+        self.next_check = None;
         self.paused = Some(pause);
     }
 
@@ -120,8 +120,8 @@ impl ScheduleRecord {
         now: Timestamp,
     ) -> Result<Vec<Timestamp>, BackfillError> {
         let after = Timestamp(from.0.saturating_sub(1));
-        let times = Times::of(&self.schedule.when)?.between(after, until.min(now), MOST_DUE);
-        times.ok_or(BackfillError::TooMany { most: MOST_QUEUED })
+        let times = Times::of(&self.schedule.when)?.between(after, until.min(now), MAX_DUE);
+        times.ok_or(BackfillError::TooMany { most: MAX_QUEUED })
     }
 
     /// Adds ticks for times of the past, except those that wait already.
@@ -132,7 +132,7 @@ impl ScheduleRecord {
     pub fn backfill(&mut self, times: &[Timestamp], overlap: Overlap, now: Timestamp) -> Result<(), BackfillError> {
         let waits = |time: &&Timestamp| !self.queue.iter().any(|tick| tick.is(**time, TickCause::Scheduled));
         let new: Vec<Timestamp> = times.iter().filter(waits).copied().collect();
-        let most = MOST_QUEUED.saturating_sub(self.queue.len());
+        let most = MAX_QUEUED.saturating_sub(self.queue.len());
         if new.is_empty() {
             return Err(BackfillError::Nothing);
         }

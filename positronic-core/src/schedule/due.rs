@@ -8,16 +8,16 @@ use crate::record::micros::micros;
 use crate::record::{Timestamp, sha256};
 
 /// The most times that [`due`] lists one by one.
-pub const MOST_DUE: usize = 1000;
+pub const MAX_DUE: usize = 1000;
 
 /// The nominal times that are due, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Due {
-    /// The range of times that are not listed, because more than [`MOST_DUE`] are due: after the first time, up to and
+    /// The range of times that are not listed, because more than [`MAX_DUE`] are due: after the first time, up to and
     /// including the second one.
     pub unlisted: Option<(Timestamp, Timestamp)>,
-    /// The last due times, at most [`MOST_DUE`].
+    /// The last due times, at most [`MAX_DUE`].
     pub times: Vec<Timestamp>,
 }
 
@@ -32,7 +32,7 @@ impl Due {
 /// Returns the nominal times after `last` that are due at `now`: those whose delay by jitter is over.
 ///
 /// A time is due only after all times before it. So calling this in many steps, each with the last due time of the one
-/// before, gives the same times as calling it once, as long as no step has more than [`MOST_DUE`] of them.
+/// before, gives the same times as calling it once, as long as no step has more than [`MAX_DUE`] of them.
 ///
 /// # Errors
 ///
@@ -43,7 +43,7 @@ pub fn due(schedule: &str, spec: &ScheduleSpec, last: Timestamp, now: Timestamp)
     let mut listed = Vec::new();
     for next in times.after(last).take_while(|next| *next <= now && is_due(*next)) {
         listed.push(next);
-        if listed.len() > MOST_DUE {
+        if listed.len() > MAX_DUE {
             // All of these are due, and so are all that are longer ago than the jitter.
             let until = Timestamp(now.0.saturating_sub_unsigned(micros(spec.jitter))).max(next);
             let (unlisted, times) = latest(&times, last, until);
@@ -53,7 +53,7 @@ pub fn due(schedule: &str, spec: &ScheduleSpec, last: Timestamp, now: Timestamp)
     Ok(Due { unlisted: None, times: listed })
 }
 
-/// Returns the last times in a range, at most [`MOST_DUE`], and the range before them.
+/// Returns the last times in a range, at most [`MAX_DUE`], and the range before them.
 pub(super) fn latest(
     times: &Times,
     after: Timestamp,
@@ -61,7 +61,7 @@ pub(super) fn latest(
 ) -> (Option<(Timestamp, Timestamp)>, Vec<Timestamp>) {
     let mut from = after;
     loop {
-        if let Some(listed) = times.between(from, until, MOST_DUE) {
+        if let Some(listed) = times.between(from, until, MAX_DUE) {
             return ((from > after).then_some((after, from)), listed);
         }
         // Half of the range; the last part has at most one time a second.

@@ -26,13 +26,11 @@ mod times;
 mod zone;
 
 pub use cron::{CronError, CronExpression};
-pub use due::{Due, MOST_DUE, due, jitter};
+pub use due::{Due, MAX_DUE, due, jitter};
 pub use policy::{CatchUp, Overlap, Schedule};
 pub use preview::{PreviewedTime, TimeShift, preview};
 pub use record::ScheduleRecord;
 pub use spec::{DateRange, Interval, ScheduleSpec, SpecError};
-pub use state::{
-    BackfillError, BrokenSchedule, MOST_QUEUED, Observed, PausedSchedule, QueuedTick, RunEnd, StartedTick,
-};
+pub use state::{BackfillError, BrokenSchedule, MAX_QUEUED, Observed, PausedSchedule, QueuedTick, RunEnd, StartedTick};
 pub use tick::{Tick, TickOutcome, TickReason};
 pub(crate) use tick::{tick_key, time_key};

@@ -28,7 +28,7 @@ pub enum Overlap {
     Allow,
 }
 
-/// What happens to times that no server has looked at when they came: because none was running, or the machine slept.
+/// What happens to times that no server has checked when they came: because none was running, or the machine slept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -46,7 +46,7 @@ pub enum CatchUp {
         /// The longest delay.
         #[serde(with = "crate::record::micros")]
         within: Duration,
-        /// The largest number of times, at most [`MOST_QUEUED`](super::MOST_QUEUED).
+        /// The largest number of times, at most [`MAX_QUEUED`](super::MAX_QUEUED).
         most: u32,
     },
 }

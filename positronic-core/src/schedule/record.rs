@@ -8,14 +8,14 @@ use super::catch_up::catch_up;
 use super::due::{due, jitter};
 use super::policy::{CatchUp, Overlap, Schedule};
 use super::spec::SpecError;
-use super::state::{BrokenSchedule, MOST_QUEUED, Observed, PausedSchedule, QueuedTick, RunEnd, StartedTick};
+use super::state::{BrokenSchedule, MAX_QUEUED, Observed, PausedSchedule, QueuedTick, RunEnd, StartedTick};
 use super::tick::{Tick, TickOutcome, TickReason};
 use super::times::Times;
 use crate::record::skip::is_default;
 use crate::record::{RunId, Scheduled, TickCause, Timestamp};
 
 /// The most runs whose end is awaited; with [`Overlap::Allow`] there may be more.
-const MOST_RUNNING: usize = 100;
+const MAX_RUNNING: usize = 100;
 
 /// What a store has of a schedule.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -46,15 +46,15 @@ pub struct ScheduleRecord {
     /// The ticks that have not started their run yet, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub queue: Vec<QueuedTick>,
-    /// The started runs that had not ended when a server last looked.
+    /// The started runs that had not ended at the last check by a server.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub running: Vec<StartedTick>,
     /// How many of the last runs have failed in a row.
     #[serde(default, skip_serializing_if = "is_default")]
     pub failures: u32,
-    /// When a server must look at it again.
+    /// When a server must check it again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) look: Option<Timestamp>,
+    pub(crate) next_check: Option<Timestamp>,
     /// Grows with each change. It begins with the time of creation, so that it also grows when a schedule is removed
     /// and created again.
     pub(crate) changes: u64,
@@ -83,7 +83,7 @@ impl ScheduleRecord {
             queue: Vec::new(),
             running: Vec::new(),
             failures: 0,
-            look: None,
+            next_check: None,
             changes: u64::try_from(now.0).unwrap_or_default(),
             unlisted: Vec::new(),
         };
@@ -183,8 +183,8 @@ impl ScheduleRecord {
         let skipped = match overlap {
             Overlap::Skip if is_busy => Some(self.running_reason()),
             Overlap::BufferOne if is_busy && waiting >= 1 => Some(TickReason::BufferFull),
-            Overlap::BufferAll if is_busy && waiting >= MOST_QUEUED => Some(TickReason::BufferFull),
-            Overlap::Allow if self.queue.len() >= MOST_QUEUED => Some(TickReason::BufferFull),
+            Overlap::BufferAll if is_busy && waiting >= MAX_QUEUED => Some(TickReason::BufferFull),
+            Overlap::Allow if self.queue.len() >= MAX_QUEUED => Some(TickReason::BufferFull),
             Overlap::CancelOther => {
                 let reason = TickReason::Replaced { by: nominal };
                 self.empty_queue(
@@ -273,7 +273,7 @@ impl ScheduleRecord {
         }
     }
 
-    /// Computes the next time, and when a server must look again.
+    /// Computes the next time, and when a server must check it again.
     pub(super) fn plan(&mut self, now: Timestamp) -> Result<(), SpecError> {
         let next = Times::of(&self.schedule.when)?.next(self.decided);
         self.next = next.filter(|_| self.paused.is_none());
@@ -285,9 +285,9 @@ impl ScheduleRecord {
         }
         let starts = self.next.map(|next| next.after(jitter(&self.id, next, self.schedule.when.jitter)));
         let awaits = !self.queue.is_empty() || (self.schedule.pause_on_failure.is_some() && !self.running.is_empty());
-        self.look = match self.look {
-            // A look that is due stays where it is, so that looking changes nothing while runs go on.
-            Some(look) if awaits && look <= now => Some(look),
+        self.next_check = match self.next_check {
+            // A check that is due stays where it is, so that checking changes nothing while runs go on.
+            Some(check) if awaits && check <= now => Some(check),
             _ if awaits => Some(now),
             _ => starts,
         };
@@ -330,7 +330,7 @@ impl ScheduleRecord {
         self.queue.remove(place);
         let run = tick.run();
         self.running.push(StartedTick { nominal: tick.nominal, run: run.clone() });
-        self.running.drain(..self.running.len().saturating_sub(MOST_RUNNING));
+        self.running.drain(..self.running.len().saturating_sub(MAX_RUNNING));
         self.broken = None;
         self.record(tick.nominal, tick.cause, now, TickOutcome::Started { run });
         self.plan(now)?;

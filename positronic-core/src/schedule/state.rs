@@ -10,7 +10,7 @@ use crate::record::skip::is_default;
 use crate::record::{RunId, Scheduled, TickCause, Timestamp};
 
 /// The most ticks that wait for an earlier run, or for a server that can start them.
-pub const MOST_QUEUED: usize = 100;
+pub const MAX_QUEUED: usize = 100;
 
 /// A pause of a schedule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -58,7 +58,7 @@ pub enum TickOutcome {
         /// The reason.
         reason: TickReason,
     },
-    /// It starts no run, because it was not looked at in time.
+    /// It starts no run, because it was not checked in time.
     Missed {
         /// The reason.
         reason: TickReason,
@@ -83,7 +83,7 @@ pub enum TickReason {
         /// The later tick.
         by: Timestamp,
     },
-    /// No server has looked at it, or could start its run, in time.
+    /// No server has checked it, or could start its run, in time.
     Late {
         /// Why its run could not be started, if a server has tried.
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -11,10 +11,10 @@ use crate::record::Timestamp;
 use crate::record::micros::micros;
 
 /// The most cron expressions and the most intervals of a schedule: a time is computed for each of them to find the next one.
-const MOST_RULES: usize = 20;
+const MAX_RULES: usize = 20;
 /// The most single times, and the most ranges of excluded dates: each of these may lead to another evaluation of all rules.
-const MOST_TIMES: usize = 1000;
-const MOST_EXCLUDED: usize = 400;
+const MAX_TIMES: usize = 1000;
+const MAX_EXCLUDED: usize = 400;
 /// The shortest interval, and the longest jitter.
 const SECOND: u64 = 1_000_000;
 const DAY: u64 = 24 * 60 * 60 * SECOND;
@@ -43,10 +43,10 @@ impl Times {
             return Err(SpecError::Empty);
         }
         let lists = [
-            ("cron", spec.cron.len(), MOST_RULES),
-            ("every", spec.every.len(), MOST_RULES),
-            ("at", spec.at.len(), MOST_TIMES),
-            ("exclude", spec.exclude.len(), MOST_EXCLUDED),
+            ("cron", spec.cron.len(), MAX_RULES),
+            ("every", spec.every.len(), MAX_RULES),
+            ("at", spec.at.len(), MAX_TIMES),
+            ("exclude", spec.exclude.len(), MAX_EXCLUDED),
         ];
         if let Some(&(list, _, most)) = lists.iter().find(|(_, count, most)| count > most) {
             return Err(SpecError::TooMany { list, most });

@@ -15,7 +15,7 @@ use super::pending_items::Allowed;
 use crate::app::App;
 use crate::auth::{Caller, Scope};
 use crate::problem::{Problem, ProblemType};
-use crate::routes::{Call, Route, json};
+use crate::routes::{RequestContext, Route, json};
 
 /// How many of the last runs the figures are about.
 const RECENT: usize = 100;
@@ -70,16 +70,16 @@ struct RecentRuns {
     p95_ms: Option<u64>,
 }
 
-async fn list(call: Call) -> Result<Response, Problem> {
-    let (app, caller) = (&call.app, call.caller()?);
+async fn list(cx: RequestContext) -> Result<Response, Problem> {
+    let (app, caller) = (&cx.app, cx.caller()?);
     let items = app.options.brains.definitions().iter().map(|brain| item(app, caller, brain, None)).collect();
     json(&List::whole(items))
 }
 
-async fn brain(call: Call) -> Result<Response, Problem> {
-    let (app, definition) = (&call.app, call.app.brain(call.param("title")?)?);
-    let recent = recent(app, call.caller()?, &definition.title).await?;
-    json(&item(app, call.caller()?, &definition, Some(recent)))
+async fn brain(cx: RequestContext) -> Result<Response, Problem> {
+    let (app, definition) = (&cx.app, cx.app.brain(cx.param("title")?)?);
+    let recent = recent(app, cx.caller()?, &definition.title).await?;
+    json(&item(app, cx.caller()?, &definition, Some(recent)))
 }
 
 impl App {

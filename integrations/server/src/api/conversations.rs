@@ -22,7 +22,7 @@ use super::start::{conversation, of_conversation, user_for};
 use crate::app::App;
 use crate::auth::{Caller, Scope};
 use crate::problem::{Problem, ProblemType};
-use crate::routes::{Call, Route, created, json};
+use crate::routes::{RequestContext, Route, created, json};
 use crate::{cursor, sse};
 
 /// How many runs are read at once, and of one request at most.
@@ -105,9 +105,9 @@ struct NewMessage {
     user: Option<String>,
 }
 
-async fn list(call: Call) -> Result<Response, Problem> {
-    let PageQuery { cursor, limit } = call.query()?;
-    let (app, caller, limit) = (&call.app, call.caller()?, page(limit)?);
+async fn list(cx: RequestContext) -> Result<Response, Problem> {
+    let PageQuery { cursor, limit } = cx.query()?;
+    let (app, caller, limit) = (&cx.app, cx.caller()?, page(limit)?);
     let (store, wanted) = (app.client.store(), ("conversations", caller.only_user()));
     let mut filter = RunFilter::builder().conversations(true).limit(CHUNK).build();
     filter.user = caller.only_user().map(str::to_owned);
@@ -143,9 +143,9 @@ async fn list(call: Call) -> Result<Response, Problem> {
     json(&ConversationList { items, next: next.map(|place| cursor::encode(&place, &wanted)), capped })
 }
 
-async fn read(call: Call) -> Result<Response, Problem> {
-    let (app, id) = (&call.app, call.param("conversation")?);
-    let mut rows = seen_runs(app, call.caller()?, id).await?;
+async fn read(cx: RequestContext) -> Result<Response, Problem> {
+    let (app, id) = (&cx.app, cx.param("conversation")?);
+    let mut rows = seen_runs(app, cx.caller()?, id).await?;
     let Some(user) = rows.first().map(|row| row.user.clone()) else { return Err(ProblemType::NotFound.into()) };
     rows.reverse();
     json(&ConversationDetail { id: id.to_owned(), user, runs: app.run_items(&rows).await? })
@@ -157,16 +157,16 @@ async fn seen_runs(app: &App, caller: &Caller, id: &str) -> Result<Vec<RunSummar
     Ok(if rows.first().is_some_and(|last| caller.sees(last)) { rows } else { Vec::new() })
 }
 
-async fn send(call: Call) -> Result<Response, Problem> {
-    let (app, id) = (&call.app, call.param("conversation")?);
-    let NewMessage { brain, text, files, options, user } = call.json()?;
+async fn send(cx: RequestContext) -> Result<Response, Problem> {
+    let (app, id) = (&cx.app, cx.param("conversation")?);
+    let NewMessage { brain, text, files, options, user } = cx.json()?;
     let definition = app.brain(&brain)?;
-    app.may_start(call.caller()?, &brain)?;
-    let key = Key::of(&call)?;
+    app.may_start(cx.caller()?, &brain)?;
+    let key = Key::of(&cx)?;
     let message = UserMessage::new(text).files(app.stored_files(files).await?);
     let sent =
-        send_once(&call, &key, id, MessageRequest { definition, options, user, tags: Vec::new(), message }).await?;
-    answer(&call, &sent, &key).await
+        send_once(&cx, &key, id, MessageRequest { definition, options, user, tags: Vec::new(), message }).await?;
+    answer(&cx, &sent, &key).await
 }
 
 /// A message to a conversation, and the run that it begins there.
@@ -188,13 +188,13 @@ pub(super) struct SentMessage {
 
 /// Sends a message to a conversation, once under its key.
 pub(super) async fn send_once(
-    call: &Call,
+    cx: &RequestContext,
     key: &Key,
     id: &str,
     request: MessageRequest,
 ) -> Result<SentMessage, Problem> {
     let MessageRequest { definition, options, user, tags, message } = request;
-    let (app, caller) = (&call.app, call.caller()?);
+    let (app, caller) = (&cx.app, cx.caller()?);
     let request = serde_json::json!([definition.title, options, user, tags, message]);
     let request = sha256(request.to_string().as_bytes());
     let message_id = key.id(&format!("message\n{id}"));
@@ -224,7 +224,7 @@ pub(super) async fn send_once(
     let options = options.unwrap_or_else(|| app.options.brains.default_options(&definition));
     read_options(&definition, &options)?;
     let before = rows.first().map(|last| (last.run.clone(), last.next));
-    let conversation = conversation(&app.starter(&definition.title).await?, id, user).tags(tags).actor(call.actor()?);
+    let conversation = conversation(&app.starter(&definition.title).await?, id, user).tags(tags).actor(cx.actor()?);
     let run: RunHandle<Value> =
         conversation.send_definition(definition, options, message.id(&message_id)).await.map_err(of_conversation)?;
     let from = before.filter(|(last, _)| last == run.id()).map_or(Seq(0), |(_, next)| next);
@@ -263,20 +263,20 @@ async fn find_message(
 }
 
 /// Answers with the run, or follows it from an event on.
-async fn answer(call: &Call, sent: &SentMessage, key: &Key) -> Result<Response, Problem> {
+async fn answer(cx: &RequestContext, sent: &SentMessage, key: &Key) -> Result<Response, Problem> {
     use futures::StreamExt as _;
     let SentMessage { run, from, is_replay } = sent;
-    if call.accepts(EVENTS) {
-        let events = updates(call, run, *from).map(|update| match update {
+    if cx.accepts(EVENTS) {
+        let events = updates(cx, run, *from).map(|update| match update {
             Update::Event(event) => {
                 sse::Event::new(event.kind.name(), event.to_json().unwrap_or_default()).id(event.seq)
             }
             Update::Other(event) => event,
         });
-        return sse::stream(call, events);
+        return sse::stream(cx, events);
     }
-    let row = call.app.client.store().run(run).await?;
-    let item = call.app.run_items(&[row]).await?.into_iter().next();
+    let row = cx.app.client.store().run(run).await?;
+    let item = cx.app.run_items(&[row]).await?.into_iter().next();
     let mut response = created("../../runs/", run.as_str(), &item)?;
     key.mark(&mut response, *is_replay);
     Ok(response)

@@ -20,7 +20,7 @@ use crate::app::{App, errors_of, masked_errors_of};
 use crate::auth::{Question, Scope};
 use crate::problem::{FieldError, Problem, ProblemType};
 use crate::redact::{REDACTED, restored};
-use crate::routes::{Call, Route, json};
+use crate::routes::{RequestContext, Route, json};
 
 /// The most decisions of one request.
 const MAX_DECISIONS: usize = 100;
@@ -147,27 +147,27 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, 
     Value::deserialize(deserializer).map(Some)
 }
 
-async fn one(call: Call) -> Result<Response, Problem> {
-    let (row, key) = (call.run()?, Key::of(&call)?);
-    let (decided, is_replay) = decide(&call, row, call.param("id")?, call.json()?, &key).await?;
+async fn one(cx: RequestContext) -> Result<Response, Problem> {
+    let (row, key) = (cx.run()?, Key::of(&cx)?);
+    let (decided, is_replay) = decide(&cx, row, cx.param("id")?, cx.json()?, &key).await?;
     let mut response = json(&decided)?;
     key.mark(&mut response, is_replay);
     Ok(response)
 }
 
-async fn many(call: Call) -> Result<Response, Problem> {
-    let decisions: Vec<ListedDecision> = call.json()?;
+async fn many(cx: RequestContext) -> Result<Response, Problem> {
+    let decisions: Vec<ListedDecision> = cx.json()?;
     if decisions.len() > MAX_DECISIONS {
         let detail = format!("the request has {} decisions; at most {MAX_DECISIONS} are allowed", decisions.len());
         return Err(Problem::new(ProblemType::InvalidBody).detail(detail));
     }
-    let key = Key::of(&call)?;
+    let key = Key::of(&cx)?;
     let (mut items, mut are_replays) = (Vec::with_capacity(decisions.len()), !decisions.is_empty());
     for listed in decisions {
         let ListedDecision { run, id, approve, arguments, reject, reason, grant, reply, wait } = listed;
         let decision = NewDecision { approve, arguments, reject, reason, grant, reply, wait };
-        let decided = match call.app.row(call.caller()?, &RunId::new(&run)).await {
-            Ok(row) => decide(&call, &row, &id, decision, &key).await,
+        let decided = match cx.app.row(cx.caller()?, &RunId::new(&run)).await {
+            Ok(row) => decide(&cx, &row, &id, decision, &key).await,
             Err(problem) => Err(problem),
         };
         are_replays &= matches!(decided, Ok((_, true)));
@@ -178,7 +178,7 @@ async fn many(call: Call) -> Result<Response, Problem> {
                 id,
                 status: problem.kind().status(),
                 seq: None,
-                problem: Some(call.reporter.document(&problem)),
+                problem: Some(cx.reporter.document(&problem)),
             },
         });
     }
@@ -189,13 +189,13 @@ async fn many(call: Call) -> Result<Response, Problem> {
 
 /// Sends a decision. Returns whether the same request was accepted before.
 async fn decide(
-    call: &Call,
+    cx: &RequestContext,
     row: &RunSummary,
     id: &str,
     decision: NewDecision,
     key: &Key,
 ) -> Result<(Decided, bool), Problem> {
-    let (app, run) = (&call.app, &row.run);
+    let (app, run) = (&cx.app, &row.run);
     let items = app.client.store().pending(&PendingFilter::builder().run(run.clone()).build()).await?;
     let item = items.into_iter().find(|item| question_id(run, &item.pending.call, item.pending.since) == id);
     let signal_id = SignalId::new(key.id(&format!("{run}\n{id}")));
@@ -207,7 +207,7 @@ async fn decide(
         let log = app.client.events(run, Seq(0)).await?;
         let is_same = log.get(seq.index()).is_some_and(|event| {
             let proposed = log.iter().find_map(|before| match &before.kind {
-                EventKind::LoopToolCall(call) if before.path == event.path => Some(&*call.arguments),
+                EventKind::LoopToolCall(cx) if before.path == event.path => Some(&*cx.arguments),
                 _ => None,
             });
             let is_edited = decision.arguments.as_ref().is_some_and(|given| Some(given) != proposed);
@@ -217,11 +217,11 @@ async fn decide(
     };
     let pending = &item.pending;
     let needed = needed(pending, decision.wait);
-    if !call.caller()?.may(needed) {
+    if !cx.caller()?.may(needed) {
         return Err(Problem::new(ProblemType::ScopeMissing).field("required", [needed]));
     }
     let state = app.client.state(run).await?;
-    app.may_decide(call.caller()?, &Question::of(run, &state, pending))?;
+    app.may_decide(cx.caller()?, &Question::of(run, &state, pending))?;
     let mut decision = decision;
     if let Some(redact) = &app.options.redact {
         decision.arguments = match decision.arguments {
@@ -235,11 +235,11 @@ async fn decide(
         for other in open_items(&state) {
             let takes = |wait: &WaitSpec| (&wait.webhook, &wait.identifier) == (name, identifier);
             if other.kind.waits().iter().any(takes) {
-                app.may_decide(call.caller()?, &Question::of(run, &state, &other))?;
+                app.may_decide(cx.caller()?, &Question::of(run, &state, &other))?;
             }
         }
     }
-    let signal = Signal { id: signal_id, actor: call.actor()?, kind };
+    let signal = Signal { id: signal_id, actor: cx.actor()?, kind };
     match app.client.send(run, std::slice::from_ref(&signal)).await {
         Ok(seqs) => Ok((decided(app, run, seqs.first().copied().unwrap_or_default()).await?, false)),
         Err(error) => Err(refused(app, run, id, pending, &signal.kind, error).await),

@@ -12,7 +12,7 @@ use super::webhooks::records;
 use crate::auth::Scope;
 use crate::cursor;
 use crate::problem::{Problem, ProblemType};
-use crate::routes::{Call, Route, json};
+use crate::routes::{RequestContext, Route, json};
 use crate::time::Time;
 use crate::webhooks::{Delivery, DeliveryStatus, WebhookEvent};
 
@@ -79,10 +79,10 @@ struct AttemptItem {
     error: Option<String>,
 }
 
-async fn list(call: Call) -> Result<Response, Problem> {
-    let PageQuery { cursor, limit } = call.query()?;
-    let (webhook, limit) = (call.param("webhook")?, page(limit)?);
-    let records = records(&call);
+async fn list(cx: RequestContext) -> Result<Response, Problem> {
+    let PageQuery { cursor, limit } = cx.query()?;
+    let (webhook, limit) = (cx.param("webhook")?, page(limit)?);
+    let records = records(&cx);
     records.endpoint(webhook).await?.ok_or(ProblemType::UnknownWebhook)?;
     let after: Option<String> = cursor.map(|cursor| cursor::decode(&cursor, &webhook)).transpose()?;
     let mut found = records.deliveries(webhook, after.as_deref(), limit + 1).await?;
@@ -93,9 +93,9 @@ async fn list(call: Call) -> Result<Response, Problem> {
     json(&List { items, next })
 }
 
-async fn send(call: Call) -> Result<Response, Problem> {
-    let (webhook, id) = (call.param("webhook")?, call.param("delivery")?);
-    let sent = records(&call).send_again(webhook, id, call.app.now()).await?.ok_or(ProblemType::UnknownWebhook)?;
+async fn send(cx: RequestContext) -> Result<Response, Problem> {
+    let (webhook, id) = (cx.param("webhook")?, cx.param("delivery")?);
+    let sent = records(&cx).send_again(webhook, id, cx.app.now()).await?.ok_or(ProblemType::UnknownWebhook)?;
     let mut response = json(&DeliveryItem::of(id.to_owned(), sent))?;
     *response.status_mut() = StatusCode::ACCEPTED;
     Ok(response)

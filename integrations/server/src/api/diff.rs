@@ -15,7 +15,7 @@ use super::pending_items::text_of;
 use crate::app::App;
 use crate::problem::{Problem, ProblemType};
 use crate::redact::{Redact, redacted};
-use crate::routes::{Call, Route, json};
+use crate::routes::{RequestContext, Route, json};
 
 /// The maximum characters of a text of a row.
 const MAX_TEXT: usize = 4000;
@@ -86,9 +86,9 @@ struct Totals {
     b: Value,
 }
 
-async fn diff(call: Call) -> Result<Response, Problem> {
-    let DiffQuery { a, b } = call.query()?;
-    let (app, caller) = (&call.app, call.caller()?);
+async fn diff(cx: RequestContext) -> Result<Response, Problem> {
+    let DiffQuery { a, b } = cx.query()?;
+    let (app, caller) = (&cx.app, cx.caller()?);
     let (a, b) = (app.row(caller, &RunId::new(&a)).await?, app.row(caller, &RunId::new(&b)).await?);
     let logs = (app.client.events(&a.run, Seq(0)).await?, app.client.events(&b.run, Seq(0)).await?);
     let found = compared(&logs.0, &logs.1).map_err(|error| Problem::new(ProblemType::Internal).detail(error))?;

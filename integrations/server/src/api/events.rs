@@ -19,7 +19,7 @@ use super::items::head;
 use super::runs::page;
 use crate::problem::{Problem, ProblemType};
 use crate::redact::{Redact, redacted_text};
-use crate::routes::{Call, Route, json};
+use crate::routes::{RequestContext, Route, json};
 use crate::{cursor, sse};
 
 /// How many events are read at once.
@@ -115,25 +115,30 @@ impl Selection {
     }
 }
 
-async fn events(call: Call) -> Result<Response, Problem> {
-    let query: EventsQuery = call.query()?;
-    let selection = Selection::of(&query, call.app.options.redact.clone())?;
-    if call.accepts(EVENTS) {
-        return follow(&call, query.after, selection);
+async fn events(cx: RequestContext) -> Result<Response, Problem> {
+    let query: EventsQuery = cx.query()?;
+    let selection = Selection::of(&query, cx.app.options.redact.clone())?;
+    if cx.accepts(EVENTS) {
+        return follow(&cx, query.after, selection);
     }
-    let (run, first) = (call.run()?.run.clone(), Seq(query.after.map_or(0, |after| after.saturating_add(1))));
-    if call.accepts(LINES) {
-        let last = query.before.map_or(call.run()?.next, Seq).min(call.run()?.next);
-        let lines = lines(call.app.client.clone(), run, first, last, selection);
-        let mut response = sse::body(&call, lines)?.into_response();
+    let (run, first) = (cx.run()?.run.clone(), Seq(query.after.map_or(0, |after| after.saturating_add(1))));
+    if cx.accepts(LINES) {
+        let last = query.before.map_or(cx.run()?.next, Seq).min(cx.run()?.next);
+        let lines = lines(cx.app.client.clone(), run, first, last, selection);
+        let mut response = sse::body(&cx, lines)?.into_response();
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(LINES));
         return Ok(response);
     }
-    list(&call, &query, &selection, first).await
+    list(&cx, &query, &selection, first).await
 }
 
-async fn list(call: &Call, query: &EventsQuery, selection: &Selection, first: Seq) -> Result<Response, Problem> {
-    let row = call.run()?;
+async fn list(
+    cx: &RequestContext,
+    query: &EventsQuery,
+    selection: &Selection,
+    first: Seq,
+) -> Result<Response, Problem> {
+    let row = cx.run()?;
     let limit = page(query.limit)?;
     let filter = (row.run.as_str(), query.after, query.before, &query.r#type, &query.path, &query.q, query.order);
     let place: Option<Seq> = query.cursor.as_ref().map(|text| cursor::decode(text, &filter)).transpose()?;
@@ -145,7 +150,7 @@ async fn list(call: &Call, query: &EventsQuery, selection: &Selection, first: Se
         (Order::Desc, place) => (first, place.map_or(end, |place| place.min(end))),
     };
     while range.0 < range.1 && next.is_none() {
-        let chunk = chunk(&call.app.client, &row.run, &mut range, query.order).await?;
+        let chunk = chunk(&cx.app.client, &row.run, &mut range, query.order).await?;
         for event in chunk {
             let Some(line) = selection.line(&event) else { continue };
             if lines.len() == limit {
@@ -208,14 +213,14 @@ fn lines(
 }
 
 /// Follows the log after the last event that the client has seen, or from its beginning.
-fn follow(call: &Call, after: Option<u64>, selection: Selection) -> Result<Response, Problem> {
-    let row = call.run()?;
-    let seen = sse::last_seen(call, after)?;
+fn follow(cx: &RequestContext, after: Option<u64>, selection: Selection) -> Result<Response, Problem> {
+    let row = cx.run()?;
+    let seen = sse::last_seen(cx, after)?;
     let from = seen.map_or(Seq(0), Seq::next);
     if row.status.is_over() && from >= row.next {
         return Ok(sse::no_content());
     }
-    let events = updates(call, &row.run, from).map(move |update| match update {
+    let events = updates(cx, &row.run, from).map(move |update| match update {
         Update::Event(event) => match selection.line(&event) {
             Some(line) => sse::Event::new(event.kind.name(), line).id(event.seq),
             // The position moves on, so that a reconnect does not read it again.
@@ -223,7 +228,7 @@ fn follow(call: &Call, after: Option<u64>, selection: Selection) -> Result<Respo
         },
         Update::Other(event) => event,
     });
-    sse::stream(call, events)
+    sse::stream(cx, events)
 }
 
 /// An update of a followed run.
@@ -233,9 +238,9 @@ pub(super) enum Update {
 }
 
 /// Follows a run: its events, and deltas, settled states and the end as server-sent events.
-pub(super) fn updates(call: &Call, run: &RunId, from: Seq) -> impl Stream<Item = Update> + Send + use<> {
-    let reporter = call.reporter.clone();
-    call.app.client.follow(run, from).flat_map(move |update| {
+pub(super) fn updates(cx: &RequestContext, run: &RunId, from: Seq) -> impl Stream<Item = Update> + Send + use<> {
+    let reporter = cx.reporter.clone();
+    cx.app.client.follow(run, from).flat_map(move |update| {
         let updates = match update {
             Ok(RunUpdate::Event(event)) => vec![Update::Event(event)],
             Ok(RunUpdate::Delta(delta)) => vec![Update::Other(sse::event("delta", &delta))],

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::items::{List, value};
 use super::state::immutable;
 use crate::problem::{Problem, ProblemType};
-use crate::routes::{Call, Route, json};
+use crate::routes::{RequestContext, Route, json};
 use crate::sse;
 use crate::time::Time;
 
@@ -46,8 +46,8 @@ struct FileItem {
     at: Time,
 }
 
-async fn list(call: Call) -> Result<Response, Problem> {
-    let files = call.app.client.files(&call.run()?.run).await?;
+async fn list(cx: RequestContext) -> Result<Response, Problem> {
+    let files = cx.app.client.files(&cx.run()?.run).await?;
     json(&List::whole(files.iter().map(item).collect()))
 }
 
@@ -71,15 +71,15 @@ fn item(file: &RunFile) -> FileItem {
 }
 
 /// Answers with the bytes of a file of this run. A browser saves them and runs nothing in them.
-async fn download(call: Call) -> Result<Response, Problem> {
-    let (client, hash) = (&call.app.client, call.param("sha256")?);
-    let files = client.files(&call.run()?.run).await?;
+async fn download(cx: RequestContext) -> Result<Response, Problem> {
+    let (client, hash) = (&cx.app.client, cx.param("sha256")?);
+    let files = client.files(&cx.run()?.run).await?;
     let file = files.iter().map(|file| &file.file).find(|file| file.blob() == Some(hash));
     let file = file.ok_or(ProblemType::NotFound)?;
     let bytes = client.blob(hash).await?.ok_or(ProblemType::NotFound)?;
     let size = bytes.len();
     let chunks = futures::stream::iter([Ok(Bytes::from(bytes))]);
-    let mut response = sse::body(&call, chunks)?.into_response();
+    let mut response = sse::body(&cx, chunks)?.into_response();
     response.headers_mut().insert(CONTENT_LENGTH, size.into());
     let headers = response.headers_mut();
     let media_type = HeaderValue::try_from(&file.media_type);

@@ -21,7 +21,7 @@ use super::signals::code_differs;
 use crate::app::App;
 use crate::auth::{Caller, Question, Scope};
 use crate::problem::{Problem, ProblemType};
-use crate::routes::{Call, Route, created, json};
+use crate::routes::{RequestContext, Route, created, json};
 
 pub(super) fn routes() -> Vec<Route> {
     let problems = [
@@ -148,9 +148,9 @@ enum EffectKind {
     Brain,
 }
 
-async fn preview(call: Call) -> Result<Response, Problem> {
-    let PreviewQuery { at, from } = call.query()?;
-    let (app, row) = (&call.app, call.run()?);
+async fn preview(cx: RequestContext) -> Result<Response, Problem> {
+    let PreviewQuery { at, from } = cx.query()?;
+    let (app, row) = (&cx.app, cx.run()?);
     let at = match (at, from) {
         (Some(at), None) => Seq(at),
         (None, Some(from)) => before(app, &row.run, &from).await?,
@@ -192,15 +192,15 @@ fn effect(log: &[Arc<Event>], event: &Event, at: Seq) -> Option<Effect> {
     Some(Effect { path: event.path.to_string(), kind, name, seq: event.seq.0, may_repeat, asks_again })
 }
 
-async fn fork(call: Call) -> Result<Response, Problem> {
-    let NewFork { at, options, model, system, results } = call.json()?;
-    forked(&call, Seq(at), Changes { options, overrides: Overrides { system, model }, results }).await
+async fn fork(cx: RequestContext) -> Result<Response, Problem> {
+    let NewFork { at, options, model, system, results } = cx.json()?;
+    forked(&cx, Seq(at), Changes { options, overrides: Overrides { system, model }, results }).await
 }
 
-async fn rerun(call: Call) -> Result<Response, Problem> {
-    let NewRerun { from, options, model, system, results } = call.json()?;
-    let at = before(&call.app, &call.run()?.run, &from).await?;
-    forked(&call, at, Changes { options, overrides: Overrides { system, model }, results }).await
+async fn rerun(cx: RequestContext) -> Result<Response, Problem> {
+    let NewRerun { from, options, model, system, results } = cx.json()?;
+    let at = before(&cx.app, &cx.run()?.run, &from).await?;
+    forked(&cx, at, Changes { options, overrides: Overrides { system, model }, results }).await
 }
 
 /// Returns the event right before a run entered a place.
@@ -210,11 +210,11 @@ async fn before(app: &App, run: &RunId, from: &str) -> Result<Seq, Problem> {
     found.ok_or_else(|| Problem::new(ProblemType::Unprocessable).detail(format!("the run has not entered `{from}`")))
 }
 
-async fn forked(call: &Call, at: Seq, changes: Changes) -> Result<Response, Problem> {
-    let (app, row, key) = (&call.app, call.run()?, Key::of(call)?);
+async fn forked(cx: &RequestContext, at: Seq, changes: Changes) -> Result<Response, Problem> {
+    let (app, row, key) = (&cx.app, cx.run()?, Key::of(cx)?);
     let Changes { options, overrides, results } = changes;
-    app.may_start(call.caller()?, &row.brain)?;
-    let mut fork = Fork::builder().actor(call.actor()?).overrides(overrides).build();
+    app.may_start(cx.caller()?, &row.brain)?;
+    let mut fork = Fork::builder().actor(cx.actor()?).overrides(overrides).build();
     let new = RunId::new(key.id(&format!("fork\n{}", row.run)));
     fork.run = Some(new.clone());
     fork.options = options.map(|options| fork_options(app, row, options)).transpose()?;
@@ -228,7 +228,7 @@ async fn forked(call: &Call, at: Seq, changes: Changes) -> Result<Response, Prob
         Err(error) => return Err(error.into()),
     };
     if !is_known {
-        may_decide(call, row, at, &fork).await?;
+        may_decide(cx, row, at, &fork).await?;
         if let Some(difference) = difference(app, row, at).await? {
             return Err(code_differs(&difference));
         }
@@ -250,8 +250,8 @@ async fn forked(call: &Call, at: Seq, changes: Changes) -> Result<Response, Prob
 
 /// Refuses a fork that decides in the place of other people: with results of calls that wait for them, or with an approval of
 /// theirs for a call that runs again.
-async fn may_decide(call: &Call, row: &RunSummary, at: Seq, fork: &Fork) -> Result<(), Problem> {
-    let (app, caller) = (&call.app, call.caller()?);
+async fn may_decide(cx: &RequestContext, row: &RunSummary, at: Seq, fork: &Fork) -> Result<(), Problem> {
+    let (app, caller) = (&cx.app, cx.caller()?);
     let at = app.client.fork_event(&row.run, at).await?;
     let state = app.states.at(&row.run, at).await?;
     // A result of a call ends what waits within it.

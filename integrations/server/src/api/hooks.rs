@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::problem::{Problem, ProblemType};
-use crate::routes::{Access, Call, Route, json};
+use crate::routes::{Access, RequestContext, Route, json};
 use crate::webhooks::{Accepted, HookError, HookOutcome};
 
 pub(super) fn routes() -> Vec<Route> {
@@ -31,13 +31,13 @@ struct AcceptedHook {
     accepted: Accepted,
 }
 
-async fn receive(call: Call) -> Result<Response, Problem> {
-    let app = &call.app;
+async fn receive(cx: RequestContext) -> Result<Response, Problem> {
+    let app = &cx.app;
     if app.options.read_only {
         return Err(ProblemType::ReadOnly.into());
     }
-    let (name, identifier) = (call.param("name")?, call.param("identifier").ok());
-    match app.options.hooks.receive(&app.client, name, identifier, &call.parts.headers, &call.body).await? {
+    let (name, identifier) = (cx.param("name")?, cx.param("identifier").ok());
+    match app.options.hooks.receive(&app.client, name, identifier, &cx.parts.headers, &cx.body).await? {
         HookOutcome::Accepted(accepted) => {
             let mut response = json(&AcceptedHook { accepted })?;
             *response.status_mut() = StatusCode::ACCEPTED;

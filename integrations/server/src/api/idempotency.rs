@@ -9,7 +9,7 @@ use positronic_core::record::{Timestamp, sha256};
 use positronic_core::store::{Entry, EntryFilter, EventStore, StoreError};
 
 use crate::problem::{Problem, ProblemType};
-use crate::routes::Call;
+use crate::routes::RequestContext;
 
 const KEY: &str = "idempotency-key";
 const REPLAYED: &str = "idempotency-replayed";
@@ -31,10 +31,10 @@ pub(super) struct Key {
 
 impl Key {
     /// Returns the key of a request, or a new one.
-    pub(super) fn of(call: &Call) -> Result<Self, Problem> {
-        let caller = call.caller()?;
+    pub(super) fn of(cx: &RequestContext) -> Result<Self, Problem> {
+        let caller = cx.caller()?;
         let (subject, user) = (caller.subject().to_owned(), caller.user_id().map(str::to_owned));
-        let Some(header) = call.parts.headers.get(KEY) else {
+        let Some(header) = cx.parts.headers.get(KEY) else {
             let key = crate::auth::secret().map_err(|error| Problem::new(ProblemType::Internal).detail(error))?;
             return Ok(Self { key, is_given: false, subject, user });
         };

@@ -15,7 +15,7 @@ use super::items::RunItem;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::problem::{Problem, ProblemType, Reporter};
-use crate::routes::{Call, Route};
+use crate::routes::{RequestContext, Route};
 use crate::sse;
 
 /// How long changes are collected, so that a busy run is sent a few times per second and not with every event.
@@ -54,14 +54,14 @@ struct Rows {
     sent: HashMap<RunId, Seq>,
 }
 
-async fn stream(call: Call) -> Result<Response, Problem> {
+async fn stream(cx: RequestContext) -> Result<Response, Problem> {
     let changes = Arc::<Changes>::default();
     let watcher: Arc<dyn Watcher> = Arc::clone(&changes) as Arc<dyn Watcher>;
-    call.app.client.store().watch(None, Arc::downgrade(&watcher) as Weak<dyn Watcher>);
+    cx.app.client.store().watch(None, Arc::downgrade(&watcher) as Weak<dyn Watcher>);
     let rows = Rows {
-        app: Arc::clone(&call.app),
-        caller: call.caller()?.clone(),
-        reporter: call.reporter.clone(),
+        app: Arc::clone(&cx.app),
+        caller: cx.caller()?.clone(),
+        reporter: cx.reporter.clone(),
         changes,
         sent: HashMap::new(),
     };
@@ -71,7 +71,7 @@ async fn stream(call: Call) -> Result<Response, Problem> {
         let events = rows.events().await;
         Some((futures::stream::iter(events), rows))
     });
-    sse::stream(&call, events.flatten())
+    sse::stream(&cx, events.flatten())
 }
 
 impl Rows {

@@ -4,7 +4,7 @@ use axum::response::{IntoResponse as _, Response};
 use positronic_core::store::RunFilter;
 
 use crate::problem::{Problem, ProblemType};
-use crate::routes::{Access, Call, Route};
+use crate::routes::{Access, RequestContext, Route};
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
@@ -20,11 +20,11 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-async fn alive(_: Call) -> Result<Response, Problem> {
+async fn alive(_: RequestContext) -> Result<Response, Problem> {
     Ok("ok\n".into_response())
 }
 
-async fn ready(call: Call) -> Result<Response, Problem> {
-    call.app.client.store().runs(&RunFilter::builder().limit(1).build()).await?;
+async fn ready(cx: RequestContext) -> Result<Response, Problem> {
+    cx.app.client.store().runs(&RunFilter::builder().limit(1).build()).await?;
     Ok("ready\n".into_response())
 }

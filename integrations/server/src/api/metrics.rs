@@ -6,7 +6,7 @@ use axum::response::{IntoResponse as _, Response};
 
 use crate::auth::Scope;
 use crate::problem::{Problem, ProblemType};
-use crate::routes::{Call, Route};
+use crate::routes::{RequestContext, Route};
 
 /// The media type of the text format that [`Options`](crate::Options) gets.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -20,13 +20,13 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 /// The numbers are of the runs of all users, so a caller that sees only one user's does not get them.
-async fn read(call: Call) -> Result<Response, Problem> {
-    if call.caller()?.only_user().is_some() {
+async fn read(cx: RequestContext) -> Result<Response, Problem> {
+    if cx.caller()?.only_user().is_some() {
         return Err(Problem::new(ProblemType::ScopeMissing)
             .field("required", [Scope::Operate])
             .detail("the metrics count the runs of all users"));
     }
-    let text = call.app.options.metrics.clone().ok_or_else(|| Problem::new(ProblemType::NotFound))?;
+    let text = cx.app.options.metrics.clone().ok_or_else(|| Problem::new(ProblemType::NotFound))?;
     let mut response = text().await.into_response();
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(OPEN_METRICS));
     Ok(response)

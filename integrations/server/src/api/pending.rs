@@ -12,7 +12,7 @@ use super::pending_items::{Kind, PendingItem};
 use super::runs::page;
 use crate::cursor;
 use crate::problem::{Problem, ProblemType};
-use crate::routes::{Call, Route, json};
+use crate::routes::{RequestContext, Route, json};
 
 /// How many items are read at once, and of one request at most, while `kind` drops some of them.
 const CHUNK: usize = 500;
@@ -55,9 +55,9 @@ struct PendingList {
     capped: bool,
 }
 
-async fn list(call: Call) -> Result<Response, Problem> {
-    let query: PendingQuery = call.query()?;
-    let (app, caller) = (&call.app, call.caller()?);
+async fn list(cx: RequestContext) -> Result<Response, Problem> {
+    let query: PendingQuery = cx.query()?;
+    let (app, caller) = (&cx.app, cx.caller()?);
     let (kinds, limit) = (kinds(query.kind.as_deref())?, page(query.limit)?);
     let context = query.context.unwrap_or_default();
     if context > 10 {

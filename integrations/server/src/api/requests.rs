@@ -15,7 +15,7 @@ use super::state::{immutable, within};
 use crate::app::App;
 use crate::problem::{Problem, ProblemType};
 use crate::redact::{Redact, redacted};
-use crate::routes::{Call, Route, json};
+use crate::routes::{RequestContext, Route, json};
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
@@ -64,8 +64,8 @@ struct RequestItem {
     cassette: Option<String>,
 }
 
-async fn list(call: Call) -> Result<Response, Problem> {
-    let log = call.app.client.events(&call.run()?.run, Seq(0)).await?;
+async fn list(cx: RequestContext) -> Result<Response, Problem> {
+    let log = cx.app.client.events(&cx.run()?.run, Seq(0)).await?;
     let items = log.iter().filter_map(|event| match &event.kind {
         EventKind::LoopModelCall { attempt, model, .. } => {
             Some(RequestRow { seq: event.seq.0, path: event.path.to_string(), attempt: *attempt, model: model.clone() })
@@ -75,9 +75,9 @@ async fn list(call: Call) -> Result<Response, Problem> {
     json(&List::whole(items.collect()))
 }
 
-async fn request(call: Call) -> Result<Response, Problem> {
-    let (app, row) = (&call.app, call.run()?);
-    let seq = within(row.next, call.seq("seq")?)?;
+async fn request(cx: RequestContext) -> Result<Response, Problem> {
+    let (app, row) = (&cx.app, cx.run()?);
+    let seq = within(row.next, cx.seq("seq")?)?;
     let log = app.client.events(&row.run, Seq(0)).await?;
     let Some((event, model)) = log.get(seq.index()).and_then(|event| match &event.kind {
         EventKind::LoopModelCall { model, .. } => Some((event, model)),

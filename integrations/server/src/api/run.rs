@@ -15,7 +15,7 @@ use super::pending_items::{Allowed, PendingItem};
 use crate::app::App;
 use crate::auth::{Caller, Scope};
 use crate::problem::{Problem, ProblemType};
-use crate::routes::{Call, Route, json};
+use crate::routes::{RequestContext, Route, json};
 
 /// The most forks that are listed.
 const MAX_FORKS: usize = 20;
@@ -63,8 +63,8 @@ struct Actions {
     rerun: Allowed,
 }
 
-async fn run(call: Call) -> Result<Response, Problem> {
-    let (app, caller, row) = (&call.app, call.caller()?, call.run()?);
+async fn run(cx: RequestContext) -> Result<Response, Problem> {
+    let (app, caller, row) = (&cx.app, cx.caller()?, cx.run()?);
     let state = app.client.state(&row.run).await?;
     let items = app.client.store().pending(&PendingFilter::builder().run(row.run.clone()).build()).await?;
     let mut pending = Vec::with_capacity(items.len());
@@ -95,7 +95,7 @@ async fn run(call: Call) -> Result<Response, Problem> {
     }
     let hash: String = hash_json(&seen).as_str().chars().take(16).collect();
     let etag = format!("\"{}-{hash}\"", head(row));
-    let is_known = call.parts.headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == etag.as_bytes());
+    let is_known = cx.parts.headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == etag.as_bytes());
     let mut response = if is_known { StatusCode::NOT_MODIFIED.into_response() } else { json(&detail)? };
     if let Ok(etag) = HeaderValue::try_from(etag) {
         response.headers_mut().insert(ETAG, etag);

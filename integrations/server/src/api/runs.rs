@@ -12,7 +12,7 @@ use crate::auth::Caller;
 use crate::cursor;
 use crate::problem::{Problem, ProblemType};
 use crate::redact::redacted_text;
-use crate::routes::{Call, Route, json};
+use crate::routes::{RequestContext, Route, json};
 use crate::time::Time;
 
 /// The most items of a page.
@@ -129,11 +129,11 @@ struct Wanted<'q> {
     q: Option<&'q String>,
 }
 
-async fn list(call: Call) -> Result<Response, Problem> {
-    let query: RunsQuery = call.query()?;
+async fn list(cx: RequestContext) -> Result<Response, Problem> {
+    let query: RunsQuery = cx.query()?;
     let RunsQuery { status, brain, user, tag, conversation, since, before, needs, q, cursor, limit } = &query;
     let (since, before, needs) = (*since, *before, *needs);
-    let user = user_of(call.caller()?, user.as_deref())?;
+    let user = user_of(cx.caller()?, user.as_deref())?;
     let status = statuses(status.as_deref())?;
     let wanted = Wanted {
         status,
@@ -148,7 +148,7 @@ async fn list(call: Call) -> Result<Response, Problem> {
     };
     let limit = page(*limit)?;
     let after: Option<RunCursor> = cursor.as_ref().map(|text| cursor::decode(text, &wanted)).transpose()?;
-    let app = &call.app;
+    let app = &cx.app;
     let Matching { mut rows, capped } = matching(app, &wanted, after, limit + 1).await?;
     let more = rows.len() > limit;
     rows.truncate(limit);
@@ -157,15 +157,15 @@ async fn list(call: Call) -> Result<Response, Problem> {
     json(&RunList { items: app.run_items(&rows).await?, next, capped: !more && capped.is_some() })
 }
 
-async fn counts(call: Call) -> Result<Response, Problem> {
-    let query: CountsQuery = call.query()?;
+async fn counts(cx: RequestContext) -> Result<Response, Problem> {
+    let query: CountsQuery = cx.query()?;
     let CountsQuery { status, brain, user, tag, conversation, since, before, needs, q } = &query;
-    let user = user_of(call.caller()?, user.as_deref())?;
+    let user = user_of(cx.caller()?, user.as_deref())?;
     let (since, before, needs, q) = (*since, *before, *needs, q.as_ref());
     let (brain, tag, conversation) = (brain.as_ref(), tag.as_ref(), conversation.as_ref());
     let status = statuses(status.as_deref())?;
     let wanted = Wanted { status, brain, user, tag, conversation, since, before, needs, q };
-    let Matching { rows, capped } = matching(&call.app, &wanted, None, MAX_COUNTED + 1).await?;
+    let Matching { rows, capped } = matching(&cx.app, &wanted, None, MAX_COUNTED + 1).await?;
     let count = |status| rows.iter().take(MAX_COUNTED).filter(|row| row.status == status).count();
     json(&Counts {
         running: count(Status::Running),

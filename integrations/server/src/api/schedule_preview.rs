@@ -13,7 +13,7 @@ use super::schedules::{invalid, known};
 use crate::app::off_the_executor;
 use crate::auth::Scope;
 use crate::problem::{Problem, ProblemType};
-use crate::routes::{Call, Route, json};
+use crate::routes::{RequestContext, Route, json};
 use crate::time::Time;
 
 pub(super) fn routes() -> Vec<Route> {
@@ -62,22 +62,22 @@ struct PreviewQuery {
     limit: Option<usize>,
 }
 
-async fn preview(call: Call) -> Result<Response, Problem> {
-    let (record, query) = (known(&call).await?, call.query::<PreviewQuery>()?);
+async fn preview(cx: RequestContext) -> Result<Response, Problem> {
+    let (record, query) = (known(&cx).await?, cx.query::<PreviewQuery>()?);
     let count = page(Some(query.limit.unwrap_or(10)))?;
-    compute(&call, record.schedule.when, count).await
+    compute(&cx, record.schedule.when, count).await
 }
 
-async fn preview_of(call: Call) -> Result<Response, Problem> {
-    let (body, query) = (call.json::<ScheduleBody>()?, call.query::<PreviewQuery>()?);
+async fn preview_of(cx: RequestContext) -> Result<Response, Problem> {
+    let (body, query) = (cx.json::<ScheduleBody>()?, cx.query::<PreviewQuery>()?);
     let when = body.schedule(Value::default)?.when;
     let count = page(Some(query.limit.unwrap_or(10)))?;
-    compute(&call, when, count).await
+    compute(&cx, when, count).await
 }
 
 /// Computes times, which takes long if they are rare.
-async fn compute(call: &Call, when: ScheduleSpec, count: usize) -> Result<Response, Problem> {
-    let now = call.app.now();
+async fn compute(cx: &RequestContext, when: ScheduleSpec, count: usize) -> Result<Response, Problem> {
+    let now = cx.app.now();
     let times = off_the_executor(move || schedule::preview(&when, now, count)).await?;
     previewed(times.map_err(|error| invalid(&error))?)
 }

@@ -19,7 +19,7 @@ use super::trigger_key::reserved;
 use crate::auth::Scope;
 use crate::cursor;
 use crate::problem::{FieldError, Problem, ProblemType};
-use crate::routes::{Call, Route, created, json};
+use crate::routes::{RequestContext, Route, created, json};
 use crate::time::Time;
 
 const PATH: &str = "/api/v1/schedules/{schedule}";
@@ -200,12 +200,12 @@ struct BackfillBody {
     overlap: Option<OverlapName>,
 }
 
-async fn list(call: Call) -> Result<Response, Problem> {
-    let PageQuery { cursor, limit } = call.query()?;
-    let (caller, limit) = (call.caller()?, page(limit)?);
+async fn list(cx: RequestContext) -> Result<Response, Problem> {
+    let PageQuery { cursor, limit } = cx.query()?;
+    let (caller, limit) = (cx.caller()?, page(limit)?);
     let filter = ("schedules", caller.only_user());
     let after = cursor.map(|text| cursor::decode::<String>(&text, &filter)).transpose()?;
-    let all = call.app.client.schedules().list().await?.into_iter();
+    let all = cx.app.client.schedules().list().await?.into_iter();
     let seen = |record: &ScheduleRecord| caller.only_user().is_none_or(|user| is_of(record, user));
     let is_later = |record: &ScheduleRecord| after.as_ref().is_none_or(|after| record.id > *after);
     let mut records: Vec<_> = all.filter(seen).filter(is_later).collect();
@@ -214,16 +214,16 @@ async fn list(call: Call) -> Result<Response, Problem> {
     let next = records.last().filter(|_| more).map(|last| cursor::encode(&last.id, &filter));
     let mut items = Vec::with_capacity(records.len());
     for record in records {
-        items.push(item(&call, record).await?);
+        items.push(item(&cx, record).await?);
     }
     json(&List { items, next })
 }
 
 /// Returns the schedule in the path. That of another user does not exist for the caller.
-pub(super) async fn known(call: &Call) -> Result<ScheduleRecord, Problem> {
-    let id = call.param("schedule")?;
-    let record = call.app.client.schedules().get(id).await?;
-    let user = call.caller()?.only_user();
+pub(super) async fn known(cx: &RequestContext) -> Result<ScheduleRecord, Problem> {
+    let id = cx.param("schedule")?;
+    let record = cx.app.client.schedules().get(id).await?;
+    let user = cx.caller()?.only_user();
     record.filter(|record| user.is_none_or(|user| is_of(record, user))).ok_or_else(|| unknown(id))
 }
 
@@ -236,35 +236,35 @@ fn unknown(id: &str) -> Problem {
 }
 
 /// Returns the schedules, on which the caller acts.
-fn schedules(call: &Call) -> Result<Schedules, Problem> {
-    Ok(call.app.client.schedules().by(call.caller()?.person()))
+fn schedules(cx: &RequestContext) -> Result<Schedules, Problem> {
+    Ok(cx.app.client.schedules().by(cx.caller()?.person()))
 }
 
-async fn read(call: Call) -> Result<Response, Problem> {
-    with_etag(&call, known(&call).await?, StatusCode::OK).await
+async fn read(cx: RequestContext) -> Result<Response, Problem> {
+    with_etag(&cx, known(&cx).await?, StatusCode::OK).await
 }
 
-async fn put(call: Call) -> Result<Response, Problem> {
-    let id = call.param("schedule")?;
-    let body: ScheduleBody = call.json()?;
-    let definition = call.app.brain(&body.brain)?;
-    call.app.may_start(call.caller()?, &body.brain)?;
-    let default = || call.app.options.brains.default_options(&definition);
+async fn put(cx: RequestContext) -> Result<Response, Problem> {
+    let id = cx.param("schedule")?;
+    let body: ScheduleBody = cx.json()?;
+    let definition = cx.app.brain(&body.brain)?;
+    cx.app.may_start(cx.caller()?, &body.brain)?;
+    let default = || cx.app.options.brains.default_options(&definition);
     let schedule = body.schedule(default)?;
     read_options(&definition, &schedule.options)?;
-    let schedules = schedules(&call)?;
-    let record = match expected(&call)? {
+    let schedules = schedules(&cx)?;
+    let record = match expected(&cx)? {
         Some(version) => schedules.set_if(id, schedule, version).await,
         None => schedules.set(id, schedule).await,
     };
     let record = record.map_err(problem)?;
     let status = if record.version == 1 { StatusCode::CREATED } else { StatusCode::OK };
-    with_etag(&call, record, status).await
+    with_etag(&cx, record, status).await
 }
 
 /// Returns the version that the request expects: 0 if the schedule must not exist.
-fn expected(call: &Call) -> Result<Option<u64>, Problem> {
-    let header = |name| call.parts.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+fn expected(cx: &RequestContext) -> Result<Option<u64>, Problem> {
+    let header = |name| cx.parts.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
     if header(IF_NONE_MATCH).is_some_and(|value| value.trim() == "*") {
         return Ok(Some(0));
     }
@@ -273,46 +273,46 @@ fn expected(call: &Call) -> Result<Option<u64>, Problem> {
     number.map(Some).map_err(|_| Problem::new(ProblemType::PreconditionFailed).detail("`If-Match` is not a version"))
 }
 
-async fn remove(call: Call) -> Result<Response, Problem> {
-    let record = known(&call).await?;
-    if expected(&call)?.is_some_and(|version| version != record.version) {
+async fn remove(cx: RequestContext) -> Result<Response, Problem> {
+    let record = known(&cx).await?;
+    if expected(&cx)?.is_some_and(|version| version != record.version) {
         return Err(changed(&record.id, record.version));
     }
-    call.app.client.schedules().remove(&record.id).await?;
+    cx.app.client.schedules().remove(&record.id).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-async fn pause(call: Call) -> Result<Response, Problem> {
-    let (id, body) = (call.param("schedule")?, call.json::<PauseBody>()?);
-    let paused = schedules(&call)?.pause(id, body.reason.as_deref()).await;
-    with_etag(&call, paused.map_err(problem)?, StatusCode::OK).await
+async fn pause(cx: RequestContext) -> Result<Response, Problem> {
+    let (id, body) = (cx.param("schedule")?, cx.json::<PauseBody>()?);
+    let paused = schedules(&cx)?.pause(id, body.reason.as_deref()).await;
+    with_etag(&cx, paused.map_err(problem)?, StatusCode::OK).await
 }
 
-async fn resume(call: Call) -> Result<Response, Problem> {
-    let record = known(&call).await?;
-    call.app.may_start(call.caller()?, &record.schedule.brain)?;
-    let resumed = call.app.client.schedules().resume(&record.id).await;
-    with_etag(&call, resumed.map_err(problem)?, StatusCode::OK).await
+async fn resume(cx: RequestContext) -> Result<Response, Problem> {
+    let record = known(&cx).await?;
+    cx.app.may_start(cx.caller()?, &record.schedule.brain)?;
+    let resumed = cx.app.client.schedules().resume(&record.id).await;
+    with_etag(&cx, resumed.map_err(problem)?, StatusCode::OK).await
 }
 
-async fn trigger(call: Call) -> Result<Response, Problem> {
-    let (record, body) = (known(&call).await?, call.json::<TriggerBody>()?);
-    call.app.may_start(call.caller()?, &record.schedule.brain)?;
-    let (key, id) = (Key::of(&call)?, &record.id);
-    let reserved = reserved(&call, &key, id, body.overlap).await?;
+async fn trigger(cx: RequestContext) -> Result<Response, Problem> {
+    let (record, body) = (known(&cx).await?, cx.json::<TriggerBody>()?);
+    cx.app.may_start(cx.caller()?, &record.schedule.brain)?;
+    let (key, id) = (Key::of(&cx)?, &record.id);
+    let reserved = reserved(&cx, &key, id, body.overlap).await?;
     let overlap = body.overlap.map(Overlap::from);
-    let tick = schedules(&call)?.trigger_at(id, reserved.nominal, overlap).await.map_err(problem)?;
+    let tick = schedules(&cx)?.trigger_at(id, reserved.nominal, overlap).await.map_err(problem)?;
     let mut response = accepted(&tick_item(id, &tick))?;
     key.mark(&mut response, reserved.is_known);
     Ok(response)
 }
 
-async fn backfill(call: Call) -> Result<Response, Problem> {
-    let (record, body) = (known(&call).await?, call.json::<BackfillBody>()?);
-    call.app.may_start(call.caller()?, &record.schedule.brain)?;
+async fn backfill(cx: RequestContext) -> Result<Response, Problem> {
+    let (record, body) = (known(&cx).await?, cx.json::<BackfillBody>()?);
+    cx.app.may_start(cx.caller()?, &record.schedule.brain)?;
     let id = &record.id;
     let overlap = body.overlap.map_or(Overlap::BufferAll, Overlap::from);
-    let filled = schedules(&call)?.backfill(id, body.from.0, body.until.0, overlap).await;
+    let filled = schedules(&cx)?.backfill(id, body.from.0, body.until.0, overlap).await;
     accepted(&List::whole(filled.map_err(problem)?.iter().map(|tick| tick_item(id, tick)).collect()))
 }
 
@@ -322,20 +322,20 @@ fn accepted(value: &impl Serialize) -> Result<Response, Problem> {
     Ok(response)
 }
 
-async fn ticks(call: Call) -> Result<Response, Problem> {
-    let (record, query) = (known(&call).await?, call.query::<PageQuery>()?);
+async fn ticks(cx: RequestContext) -> Result<Response, Problem> {
+    let (record, query) = (known(&cx).await?, cx.query::<PageQuery>()?);
     let limit = page(query.limit)?;
     let filter = ("ticks", &record.id);
     let before = query.cursor.map(|text| cursor::decode::<(Timestamp, TickCause)>(&text, &filter)).transpose()?;
-    let ticks = call.app.client.schedules().ticks(&record.id, before, limit).await.map_err(problem)?;
+    let ticks = cx.app.client.schedules().ticks(&record.id, before, limit).await.map_err(problem)?;
     let last = ticks.last().filter(|_| ticks.len() == limit);
     let next = last.map(|tick| cursor::encode(&(tick.nominal, tick.cause), &filter));
     json(&List { items: ticks.iter().map(|tick| tick_item(&record.id, tick)).collect(), next })
 }
 
-async fn with_etag(call: &Call, record: ScheduleRecord, status: StatusCode) -> Result<Response, Problem> {
+async fn with_etag(cx: &RequestContext, record: ScheduleRecord, status: StatusCode) -> Result<Response, Problem> {
     let (id, etag) = (record.id.clone(), format!("\"{}\"", record.version));
-    let item = item(call, record).await?;
+    let item = item(cx, record).await?;
     let mut response = if status == StatusCode::CREATED { created("", &id, &item)? } else { json(&item)? };
     if let Ok(etag) = HeaderValue::try_from(etag) {
         response.headers_mut().insert(ETAG, etag);
@@ -343,11 +343,11 @@ async fn with_etag(call: &Call, record: ScheduleRecord, status: StatusCode) -> R
     Ok(response)
 }
 
-/// Returns the started runs of a schedule that have not ended. A server notes their end when it looks at the schedule again.
-async fn running(call: &Call, record: &ScheduleRecord) -> Result<Vec<String>, Problem> {
+/// Returns the started runs of a schedule that have not ended. A server notes their end when it checks the schedule again.
+async fn running(cx: &RequestContext, record: &ScheduleRecord) -> Result<Vec<String>, Problem> {
     let mut running = Vec::new();
     for tick in &record.running {
-        match call.app.client.store().run(&tick.run).await {
+        match cx.app.client.store().run(&tick.run).await {
             Ok(row) if row.status.is_over() => {}
             Ok(_) => running.push(tick.run.to_string()),
             Err(StoreError::NoSuchRun { .. }) => {}
@@ -357,7 +357,7 @@ async fn running(call: &Call, record: &ScheduleRecord) -> Result<Vec<String>, Pr
     Ok(running)
 }
 
-async fn item(call: &Call, record: ScheduleRecord) -> Result<ScheduleItem, Problem> {
+async fn item(cx: &RequestContext, record: ScheduleRecord) -> Result<ScheduleItem, Problem> {
     let status = match &record {
         ScheduleRecord { paused: Some(_), .. } => ScheduleStatus::Paused,
         ScheduleRecord { broken: Some(_), .. } => ScheduleStatus::Broken,
@@ -365,7 +365,7 @@ async fn item(call: &Call, record: ScheduleRecord) -> Result<ScheduleItem, Probl
         _ => ScheduleStatus::Active,
     };
     Ok(ScheduleItem {
-        running: running(call, &record).await?,
+        running: running(cx, &record).await?,
         status,
         schedule: ScheduleBody::of(record.schedule),
         version: record.version,

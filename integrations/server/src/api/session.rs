@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::items::List;
 use crate::auth::{Caller, ListedSession, LoggedIn, Scope, Sessions};
 use crate::problem::{Problem, ProblemType};
-use crate::routes::{Access, Call, Route, json};
+use crate::routes::{Access, RequestContext, Route, json};
 use crate::time::Time;
 
 pub(super) fn routes() -> Vec<Route> {
@@ -82,42 +82,42 @@ struct NewSession {
     token: Option<String>,
 }
 
-async fn read(call: Call) -> Result<Response, Problem> {
-    json(&item(call.caller()?, &call))
+async fn read(cx: RequestContext) -> Result<Response, Problem> {
+    json(&item(cx.caller()?, &cx))
 }
 
-async fn begin(call: Call) -> Result<Response, Problem> {
-    let callers = call.app.callers.as_ref().ok_or_else(no_sessions)?;
-    let (now, login) = (call.app.now(), &call.app.options.login);
-    let (caller, cookie) = match call.json()? {
+async fn begin(cx: RequestContext) -> Result<Response, Problem> {
+    let callers = cx.app.callers.as_ref().ok_or_else(no_sessions)?;
+    let (now, login) = (cx.app.now(), &cx.app.options.login);
+    let (caller, cookie) = match cx.json()? {
         NewSession { code: Some(code), token: None } if login.redeem(&code, now) => {
-            callers.begin(&call.parts, login.person(), now).await?
+            callers.begin(&cx.parts, login.person(), now).await?
         }
         NewSession { code: Some(_), token: None } => {
             return Err(Problem::new(ProblemType::Unauthenticated)
                 .detail("the link is unknown, has expired or was used; restart the server for another one, or sign in with a token"));
         }
-        NewSession { code: None, token: Some(token) } => callers.begin_with_token(&call.parts, &token, now).await?,
+        NewSession { code: None, token: Some(token) } => callers.begin_with_token(&cx.parts, &token, now).await?,
         NewSession { .. } => {
             return Err(Problem::new(ProblemType::InvalidBody).detail("expected either `code` or `token`"));
         }
     };
-    let mut response = json(&item(&caller, &call))?;
+    let mut response = json(&item(&caller, &cx))?;
     set_cookie(&mut response, &cookie);
     Ok(response)
 }
 
-async fn end(call: Call) -> Result<Response, Problem> {
-    let callers = call.app.callers.as_ref().ok_or_else(no_sessions)?;
-    let cookie = callers.end(&call.parts).await?;
+async fn end(cx: RequestContext) -> Result<Response, Problem> {
+    let callers = cx.app.callers.as_ref().ok_or_else(no_sessions)?;
+    let cookie = callers.end(&cx.parts).await?;
     let mut response = StatusCode::NO_CONTENT.into_response();
     set_cookie(&mut response, &cookie);
     Ok(response)
 }
 
-async fn list(call: Call) -> Result<Response, Problem> {
-    let callers = call.app.callers.as_ref().ok_or_else(no_sessions)?;
-    let current = callers.session(&call.parts).await?;
+async fn list(cx: RequestContext) -> Result<Response, Problem> {
+    let callers = cx.app.callers.as_ref().ok_or_else(no_sessions)?;
+    let current = callers.session(&cx.parts).await?;
     let item = |(known, caller): (ListedSession, Caller)| ListedItem {
         subject: caller.subject().to_owned(),
         user: caller.user_id().map(str::to_owned),
@@ -130,22 +130,22 @@ async fn list(call: Call) -> Result<Response, Problem> {
         },
         id: known.id,
     };
-    json(&List::whole(seen(&call).await?.into_iter().map(item).collect()))
+    json(&List::whole(seen(&cx).await?.into_iter().map(item).collect()))
 }
 
-async fn revoke(call: Call) -> Result<Response, Problem> {
-    let id = call.param("session")?;
-    let found = seen(&call).await?.into_iter().find(|(known, _)| known.id == id).ok_or(ProblemType::NotFound)?;
-    Sessions::new(&call.app.client).end(&found.0).await?;
+async fn revoke(cx: RequestContext) -> Result<Response, Problem> {
+    let id = cx.param("session")?;
+    let found = seen(&cx).await?.into_iter().find(|(known, _)| known.id == id).ok_or(ProblemType::NotFound)?;
+    Sessions::new(&cx.app.client).end(&found.0).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 /// Lists the sessions that a caller sees, with their own callers.
-async fn seen(call: &Call) -> Result<Vec<(ListedSession, Caller)>, Problem> {
-    let callers = call.app.callers.as_ref().ok_or_else(no_sessions)?;
-    let own = call.caller()?;
+async fn seen(cx: &RequestContext) -> Result<Vec<(ListedSession, Caller)>, Problem> {
+    let callers = cx.app.callers.as_ref().ok_or_else(no_sessions)?;
+    let own = cx.caller()?;
     let mut seen = Vec::new();
-    for known in Sessions::new(&call.app.client).list(call.app.now()).await? {
+    for known in Sessions::new(&cx.app.client).list(cx.app.now()).await? {
         let Some(caller) = callers.caller(&known.session).await? else { continue };
         let is_own = (caller.subject(), caller.user_id()) == (own.subject(), own.user_id());
         if is_own || own.may(Scope::Admin) {
@@ -155,12 +155,12 @@ async fn seen(call: &Call) -> Result<Vec<(ListedSession, Caller)>, Problem> {
     Ok(seen)
 }
 
-fn item(caller: &Caller, call: &Call) -> SessionItem {
+fn item(caller: &Caller, cx: &RequestContext) -> SessionItem {
     SessionItem {
         subject: caller.subject().to_owned(),
         scopes: caller.scopes().to_vec(),
         user: caller.user_id().map(str::to_owned),
-        read_only: call.app.options.read_only,
+        read_only: cx.app.options.read_only,
     }
 }
 

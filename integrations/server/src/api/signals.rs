@@ -10,7 +10,7 @@ use super::idempotency::Key;
 use crate::app::App;
 use crate::auth::Scope;
 use crate::problem::{Problem, ProblemType};
-use crate::routes::{Call, Route, json};
+use crate::routes::{RequestContext, Route, json};
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
@@ -60,9 +60,9 @@ struct Accepted {
     seq: u64,
 }
 
-async fn send(call: Call) -> Result<Response, Problem> {
-    let (app, caller, run) = (&call.app, call.caller()?, &call.run()?.run);
-    let body: NewSignal = call.json()?;
+async fn send(cx: RequestContext) -> Result<Response, Problem> {
+    let (app, caller, run) = (&cx.app, cx.caller()?, &cx.run()?.run);
+    let body: NewSignal = cx.json()?;
     let needed = if matches!(body, NewSignal::Message { .. }) { Scope::Run } else { Scope::Operate };
     if !caller.may(needed) {
         return Err(Problem::new(ProblemType::ScopeMissing).field("required", [needed]));
@@ -84,12 +84,12 @@ async fn send(call: Call) -> Result<Response, Problem> {
         }
     };
     let is_resume = matches!(kind, SignalKind::Resume);
-    let key = Key::of(&call)?;
-    let signal = Signal { id: SignalId::new(key.id(run.as_str())), actor: call.actor()?, kind };
+    let key = Key::of(&cx)?;
+    let signal = Signal { id: SignalId::new(key.id(run.as_str())), actor: cx.actor()?, kind };
     let known = app.accepted_before(run, &signal).await?;
     let seq = match known {
         Some(seq) => seq,
-        None if is_resume && let Some(difference) = super::run::changed(app, call.run()?).await? => {
+        None if is_resume && let Some(difference) = super::run::changed(app, cx.run()?).await? => {
             return Err(code_differs(&difference));
         }
         None => app.client.send(run, &[signal]).await?.first().copied().unwrap_or_default(),

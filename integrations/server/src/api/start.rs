@@ -15,7 +15,7 @@ use super::options::{options_invalid, read_options};
 use crate::app::App;
 use crate::auth::{Caller, Scope};
 use crate::problem::{FieldError, Problem, ProblemType};
-use crate::routes::{Call, Route, created};
+use crate::routes::{RequestContext, Route, created};
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
@@ -57,20 +57,20 @@ struct NewRun {
     message: Option<String>,
 }
 
-async fn start(call: Call) -> Result<Response, Problem> {
-    let (app, caller) = (&call.app, call.caller()?);
-    let body: NewRun = call.json()?;
+async fn start(cx: RequestContext) -> Result<Response, Problem> {
+    let (app, caller) = (&cx.app, cx.caller()?);
+    let body: NewRun = cx.json()?;
     let definition = app.brain(&body.brain)?;
     app.may_start(caller, &body.brain)?;
     let runner = app.starter(&body.brain).await?;
     let options = body.options.unwrap_or_else(|| app.options.brains.default_options(&definition));
     read_options(&definition, &options)?;
     let user = user_for(caller, body.user.clone())?;
-    let (actor, key) = (call.actor()?, Key::of(&call)?);
+    let (actor, key) = (cx.actor()?, Key::of(&cx)?);
     if let (Some(id), Some(text)) = (&body.conversation, &body.message) {
         let message = UserMessage::new(text);
         let sent = send_once(
-            &call,
+            &cx,
             &key,
             id,
             MessageRequest { definition, options: Some(options), user: body.user, tags: body.tags, message },

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::items::{head, value};
 use crate::app::App;
 use crate::problem::{Problem, ProblemType};
-use crate::routes::{Call, Route, json};
+use crate::routes::{RequestContext, Route, json};
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
@@ -46,9 +46,9 @@ struct StateItem {
     why: Option<Value>,
 }
 
-async fn state(call: Call) -> Result<Response, Problem> {
-    let StateQuery { at, since } = call.query()?;
-    let (app, row) = (&call.app, call.run()?);
+async fn state(cx: RequestContext) -> Result<Response, Problem> {
+    let StateQuery { at, since } = cx.query()?;
+    let (app, row) = (&cx.app, cx.run()?);
     let at = within(row.next, at.map_or(head(row), Seq))?;
     let before = match since {
         Some(since) => Some(within(row.next, Seq(since))?),

@@ -15,7 +15,7 @@ use super::items::value;
 use crate::app::App;
 use crate::folds::Fold;
 use crate::problem::{Problem, ProblemType, Reporter};
-use crate::routes::{Call, Route, json};
+use crate::routes::{RequestContext, Route, json};
 use crate::sse;
 
 pub(super) fn routes() -> Vec<Route> {
@@ -49,11 +49,11 @@ struct TimelineItem {
     timeline: Value,
 }
 
-async fn timeline(call: Call) -> Result<Response, Problem> {
-    let TimelineQuery { after } = call.query()?;
-    let (app, row) = (&call.app, call.run()?);
-    let seen = sse::last_seen(&call, after)?;
-    let is_stream = call.accepts(EVENTS);
+async fn timeline(cx: RequestContext) -> Result<Response, Problem> {
+    let TimelineQuery { after } = cx.query()?;
+    let (app, row) = (&cx.app, cx.run()?);
+    let seen = sse::last_seen(&cx, after)?;
+    let is_stream = cx.accepts(EVENTS);
     if is_stream && row.status.is_over() && seen.is_some_and(|seen| seen.next() >= row.next) {
         return Ok(sse::no_content());
     }
@@ -67,8 +67,8 @@ async fn timeline(call: Call) -> Result<Response, Problem> {
     let first = nodes(&fold, seen);
     drop(fold);
     let (state, run, sent) = (Arc::clone(app), row.run.clone(), Arc::new(AtomicU64::new(head.0)));
-    let reporter = call.reporter.clone();
-    let later = updates(&call, &run, head.next()).filter_map(move |update| {
+    let reporter = cx.reporter.clone();
+    let later = updates(&cx, &run, head.next()).filter_map(move |update| {
         let (app, run, sent, reporter) = (Arc::clone(&state), run.clone(), Arc::clone(&sent), reporter.clone());
         async move {
             match update {
@@ -80,7 +80,7 @@ async fn timeline(call: Call) -> Result<Response, Problem> {
     // A client that has seen everything gets only what comes.
     let is_behind = seen.is_none_or(|seen| seen < head);
     let first = futures::stream::iter(is_behind.then_some(first));
-    sse::stream(&call, first.chain(later))
+    sse::stream(&cx, first.chain(later))
 }
 
 /// Folds an event and returns the nodes that changed since the last sent one. Other readers may have taken the fold further:

@@ -7,7 +7,7 @@ use positronic_core::store::StoreError;
 use super::idempotency::{Key, sweep_keys, time_of};
 use super::schedule_body::OverlapName;
 use crate::problem::{Problem, ProblemType};
-use crate::routes::Call;
+use crate::routes::RequestContext;
 
 /// The nominal time of a person's tick.
 pub(super) struct Reserved {
@@ -19,12 +19,12 @@ pub(super) struct Reserved {
 /// Returns the nominal time of the tick of a request. It is stored under the key before the tick, so that a repeated request adds
 /// no second tick. It is kept for as long as ticks are listed.
 pub(super) async fn reserved(
-    call: &Call,
+    cx: &RequestContext,
     key: &Key,
     schedule: &str,
     overlap: Option<OverlapName>,
 ) -> Result<Reserved, Problem> {
-    let (store, now) = (call.app.client.store(), call.app.now());
+    let (store, now) = (cx.app.client.store(), cx.app.now());
     if !key.is_given() {
         return Ok(Reserved { nominal: now, is_known: false });
     }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::items::List;
 use crate::auth::Scope;
 use crate::problem::{FieldError, Problem, ProblemType};
-use crate::routes::{Call, Route, json};
+use crate::routes::{RequestContext, Route, json};
 use crate::time::Time;
 use crate::webhooks::{Disabled, Endpoint, Records, WebhookEvent, WebhookSecret, parse_url};
 
@@ -98,28 +98,28 @@ const fn yes() -> bool {
     true
 }
 
-async fn list(call: Call) -> Result<Response, Problem> {
-    let endpoints = records(&call).endpoints().await?;
+async fn list(cx: RequestContext) -> Result<Response, Problem> {
+    let endpoints = records(&cx).endpoints().await?;
     let items = endpoints.into_iter().map(|(id, endpoint)| WebhookItem::of(id, endpoint)).collect();
     json(&List { items, next: None })
 }
 
-async fn read(call: Call) -> Result<Response, Problem> {
-    let id = call.param("webhook")?;
-    let endpoint = records(&call).endpoint(id).await?.ok_or(ProblemType::UnknownWebhook)?;
+async fn read(cx: RequestContext) -> Result<Response, Problem> {
+    let id = cx.param("webhook")?;
+    let endpoint = records(&cx).endpoint(id).await?.ok_or(ProblemType::UnknownWebhook)?;
     json(&WebhookItem::of(id.to_owned(), endpoint.value))
 }
 
-async fn put(call: Call) -> Result<Response, Problem> {
-    let (id, new): (_, NewWebhook) = (call.param("webhook")?, call.json()?);
+async fn put(cx: RequestContext) -> Result<Response, Problem> {
+    let (id, new): (_, NewWebhook) = (cx.param("webhook")?, cx.json()?);
     if !is_id(id) {
         let detail = format!("the id of a webhook has 1 to {MAX_ID} of the characters a-z, 0-9, `-` and `_`");
         return Err(Problem::new(ProblemType::InvalidPath).detail(detail));
     }
-    let url = parse_url(&new.url, call.app.options.webhook_addresses).map_err(|error| invalid("/url", &error))?;
-    let now = call.app.now();
+    let url = parse_url(&new.url, cx.app.options.webhook_addresses).map_err(|error| invalid("/url", &error))?;
+    let now = cx.app.now();
     let mut shown = given_secrets(&new.secrets)?;
-    let records = records(&call);
+    let records = records(&cx);
     let stored = records.put_endpoint(id, |before| {
         let mut endpoint = new.endpoint(url.as_str(), before.as_ref(), now);
         if shown.is_empty() && before.is_none() {
@@ -135,16 +135,16 @@ async fn put(call: Call) -> Result<Response, Problem> {
     json(&WebhookWithSecrets { webhook: WebhookItem::of(id.to_owned(), stored), secrets })
 }
 
-async fn remove(call: Call) -> Result<Response, Problem> {
-    if records(&call).remove_endpoint(call.param("webhook")?).await? {
+async fn remove(cx: RequestContext) -> Result<Response, Problem> {
+    if records(&cx).remove_endpoint(cx.param("webhook")?).await? {
         Ok(StatusCode::NO_CONTENT.into_response())
     } else {
         Err(ProblemType::UnknownWebhook.into())
     }
 }
 
-pub(super) fn records(call: &Call) -> Records {
-    Records::new(call.app.client.clone())
+pub(super) fn records(cx: &RequestContext) -> Records {
+    Records::new(cx.app.client.clone())
 }
 
 fn is_id(text: &str) -> bool {

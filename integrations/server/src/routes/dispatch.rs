@@ -13,7 +13,7 @@ use positronic_core::store::StoreError;
 use serde_json::Value;
 
 use super::accept::negotiated;
-use super::{Access, Body, Call, Ownership, Route};
+use super::{Access, Body, Ownership, RequestContext, Route};
 use crate::app::{App, LARGE, WITH_FILES, off_the_executor};
 use crate::auth::{Caller, client_address, same_site};
 use crate::problem::{Problem, ProblemType};
@@ -76,7 +76,7 @@ async fn checked(
     let (body, value) = read(&app, route, &parts, body, most).await?;
     let limits = Arc::clone(&app);
     let reporter = app.reporter(&parts);
-    let call = Call { app, parts, params, body, value, accepted, reporter, caller, run };
+    let call = RequestContext { app, parts, params, body, value, accepted, reporter, caller, run };
     let answer = (route.handler)(call).await;
     let mut response = answer.unwrap_or_else(Problem::into_response);
     if let Some(remaining) = remaining {

@@ -1,12 +1,12 @@
 //! The table of routes, and what is made from it.
 
 mod accept;
-mod call;
+mod context;
 mod dispatch;
 mod route;
 mod router;
 
-pub(crate) use call::{Call, created, json};
+pub(crate) use context::{RequestContext, created, json};
 pub(crate) use route::{Access, Body, Ownership, Route};
 pub use router::router;
 pub(crate) use router::table;

@@ -8,7 +8,7 @@ use axum::response::Response;
 use futures::future::BoxFuture;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
-use super::call::Call;
+use super::context::RequestContext;
 use crate::auth::Scope;
 use crate::problem::{Problem, ProblemType};
 
@@ -16,7 +16,7 @@ use crate::problem::{Problem, ProblemType};
 pub(crate) type SchemaFn = fn(&mut SchemaGenerator) -> Schema;
 
 /// Handles a request that has passed all checks of its route.
-pub(crate) type Handler = Arc<dyn Fn(Call) -> BoxFuture<'static, Result<Response, Problem>> + Send + Sync>;
+pub(crate) type Handler = Arc<dyn Fn(RequestContext) -> BoxFuture<'static, Result<Response, Problem>> + Send + Sync>;
 
 /// Who may call a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,7 +79,12 @@ pub(crate) struct Route {
 
 impl Route {
     /// Creates a route. Without further calls, it needs the scope `read`.
-    pub(crate) fn new<F>(method: Method, path: &'static str, summary: &'static str, handler: fn(Call) -> F) -> Self
+    pub(crate) fn new<F>(
+        method: Method,
+        path: &'static str,
+        summary: &'static str,
+        handler: fn(RequestContext) -> F,
+    ) -> Self
     where
         F: Future<Output = Result<Response, Problem>> + Send + 'static,
     {
@@ -100,14 +105,14 @@ impl Route {
         }
     }
 
-    pub(crate) fn get<F>(path: &'static str, summary: &'static str, handler: fn(Call) -> F) -> Self
+    pub(crate) fn get<F>(path: &'static str, summary: &'static str, handler: fn(RequestContext) -> F) -> Self
     where
         F: Future<Output = Result<Response, Problem>> + Send + 'static,
     {
         Self::new(Method::GET, path, summary, handler)
     }
 
-    pub(crate) fn post<F>(path: &'static str, summary: &'static str, handler: fn(Call) -> F) -> Self
+    pub(crate) fn post<F>(path: &'static str, summary: &'static str, handler: fn(RequestContext) -> F) -> Self
     where
         F: Future<Output = Result<Response, Problem>> + Send + 'static,
     {

@@ -15,8 +15,8 @@ use super::sixel::sixel;
 const LARGEST: usize = 4 << 20;
 
 /// The maximum width and height of an image in pixels, and the maximum memory of its decoder in bytes.
-const MOST_PIXELS: u32 = 10_000;
-const MOST_MEMORY: u64 = 128 << 20;
+const MAX_PIXELS: u32 = 10_000;
+const MAX_MEMORY: u64 = 128 << 20;
 
 /// The maximum rows and columns of a preview.
 const ROWS: u32 = 12;
@@ -55,7 +55,7 @@ pub(crate) fn preview(graphics: Graphics, bytes: &[u8], (columns, rows): (usize,
     let reader = || ImageReader::new(Cursor::new(bytes)).with_guessed_format().ok();
     let format = reader()?.format()?;
     let (width, height) = reader()?.into_dimensions().ok()?;
-    if width == 0 || height == 0 || width > MOST_PIXELS || height > MOST_PIXELS {
+    if width == 0 || height == 0 || width > MAX_PIXELS || height > MAX_PIXELS {
         return None;
     }
     let within = |length: usize, most: u32| u32::try_from(length).unwrap_or(most).clamp(1, most);
@@ -65,7 +65,7 @@ pub(crate) fn preview(graphics: Graphics, bytes: &[u8], (columns, rows): (usize,
     let decoded = || {
         let mut reader = reader()?;
         let mut limits = Limits::default();
-        limits.max_alloc = Some(MOST_MEMORY);
+        limits.max_alloc = Some(MAX_MEMORY);
         reader.limits(limits);
         let image = reader.decode().ok()?;
         let (most_wide, most_high) = (cells.columns * CELL.0, cells.rows * CELL.1);
@@ -183,6 +183,6 @@ mod tests {
         assert_eq!(preview(Graphics::Sixel, &png[..png.len() / 2], (80, 24)), None, "damaged");
         assert_eq!(preview(Graphics::Iterm, b"<svg/>", (80, 24)), None, "another format");
         assert_eq!(preview(Graphics::Iterm, &[png, vec![0; LARGEST]].concat(), (80, 24)), None, "too large");
-        assert_eq!(preview(Graphics::Kitty, &file(MOST_PIXELS + 1, 1, ImageFormat::Png), (80, 24)), None, "too wide");
+        assert_eq!(preview(Graphics::Kitty, &file(MAX_PIXELS + 1, 1, ImageFormat::Png), (80, 24)), None, "too wide");
     }
 }

@@ -21,7 +21,7 @@ use crate::mcp::secrets::Secrets;
 const REDIRECTS: usize = 3;
 
 /// The maximum pause before a failed event stream is reopened.
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+const MAX_PAUSE: Duration = Duration::from_secs(60);
 
 /// The maximum shown characters of a server's error texts.
 const SHOWN: usize = 200;
@@ -115,7 +115,7 @@ impl McpHttp {
         }
         // Pauses double from one second on, unless the server sets them.
         let mut pauses = ExponentialBackoff::default();
-        pauses.max_delay = Some(LONGEST_PAUSE);
+        pauses.max_delay = Some(MAX_PAUSE);
         config.retry_config = Arc::new(pauses);
         Ok(StreamableHttpClientTransport::with_client(Paced::new(client), config))
     }

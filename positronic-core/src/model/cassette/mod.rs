@@ -58,7 +58,7 @@ use signals::Signals;
 
 pub use format::{CassetteError, Header};
 pub use recording::Recording;
-pub use scrub::SHORTEST_SECRET;
+pub use scrub::MIN_SECRET;
 pub use signals::AwaitedSignal;
 
 use super::plain::{emit_pieces, plain_wire};
@@ -137,7 +137,7 @@ impl Cassette {
     /// as its recording.
     ///
     /// A secret of 16 bytes or more is replaced everywhere, a shorter one only where it is a separate word, and not in
-    /// structural fields such as `type` or a tool's `name`. One shorter than [`SHORTEST_SECRET`] is not replaced, since that
+    /// structural fields such as `type` or a tool's `name`. One shorter than [`MIN_SECRET`] is not replaced, since that
     /// would change ordinary text; a warning is logged.
     #[must_use]
     pub fn hide(mut self, secrets: impl IntoIterator<Item = impl Into<String>>) -> Self {

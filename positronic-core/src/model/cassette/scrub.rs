@@ -28,7 +28,7 @@ const PREFIXES: [(&str, usize); 7] =
     [("sk-", 12), ("sk_", 12), ("ghp_", 20), ("github_pat_", 20), ("xoxb-", 10), ("xoxp-", 10), ("AKIA", 16)];
 
 /// The minimum length of an explicitly hidden secret, in bytes: a shorter text occurs too often by chance.
-pub const SHORTEST_SECRET: usize = 4;
+pub const MIN_SECRET: usize = 4;
 
 /// From this length on, in bytes, a secret is also replaced inside of words, where it is unlikely to occur by chance.
 const LONG_SECRET: usize = 16;
@@ -72,9 +72,9 @@ impl std::fmt::Debug for Scrubber {
 impl Scrubber {
     pub(super) fn hide(&mut self, secrets: impl Iterator<Item = String>) {
         let is_secret = |secret: &String| {
-            let is_secret = secret.trim().len() >= SHORTEST_SECRET;
+            let is_secret = secret.trim().len() >= MIN_SECRET;
             if !is_secret && !secret.is_empty() {
-                tracing::warn!("a secret shorter than {SHORTEST_SECRET} bytes is not hidden in the cassette");
+                tracing::warn!("a secret shorter than {MIN_SECRET} bytes is not hidden in the cassette");
             }
             is_secret
         };

@@ -21,7 +21,7 @@ fn call() -> Path {
     Path::root().stage("Work").call(0, 0)
 }
 
-/// Returns the runs that a look finds, and ends their reservations.
+/// Returns the runs that a poll finds, and ends their reservations.
 async fn found(due: &mut Due) -> Vec<String> {
     due.wait().await;
     let rows = due.rows(8, |_| false).await.unwrap();
@@ -63,7 +63,7 @@ async fn only_runs_with_new_events_are_inspected_between_two_listings() {
     assert_eq!(found(&mut due).await, ["one"]);
     // Once a second, all are listed.
     assert_eq!(found(&mut due).await.len(), 2);
-    tokio::time::sleep(LOOK).await;
+    tokio::time::sleep(POLL).await;
     let rows = due.rows(8, |run| *run == one).await.unwrap();
     assert_eq!(rows.iter().map(|row| row.run.as_str()).collect::<Vec<_>>(), ["two"]);
     due.give_back(&rows[0]).await;

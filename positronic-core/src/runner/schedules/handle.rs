@@ -10,7 +10,7 @@ use crate::schedule::{TickOutcome, tick_key};
 use crate::store::StoreError;
 
 /// The longest id, in bytes.
-const LONGEST_ID: usize = 100;
+const MAX_ID: usize = 100;
 
 /// The schedules of a store. [`Runner::serve`](crate::runner::Runner::serve) starts their runs.
 ///
@@ -56,7 +56,7 @@ pub enum ScheduleError {
     },
     /// The id is empty, longer than 100 bytes, has other characters than letters, digits, `-`, `_` and `.`, or only dots.
     #[error(
-        "the schedule's id `{id}` is invalid: it has 1 to {LONGEST_ID} characters, which are letters from a to z, digits, `-`, `_` or `.`, and not only dots"
+        "the schedule's id `{id}` is invalid: it has 1 to {MAX_ID} characters, which are letters from a to z, digits, `-`, `_` or `.`, and not only dots"
     )]
     Id {
         /// The id.
@@ -168,7 +168,7 @@ impl Schedules {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
         // URLs and paths of dots name other places.
         let is_dots = id.bytes().all(|byte| byte == b'.');
-        if is_dots || id.len() > LONGEST_ID || !id.bytes().all(is_plain) {
+        if is_dots || id.len() > MAX_ID || !id.bytes().all(is_plain) {
             return Err(ScheduleError::Id { id: id.to_owned() });
         }
         if let Some(user) = &schedule.user {
@@ -305,7 +305,7 @@ impl Schedules {
         nominal: Timestamp,
         overlap: Option<Overlap>,
     ) -> Result<Option<Tick>, ScheduleError> {
-        // No server may have looked since a run has ended.
+        // No server may have checked since a run has ended.
         change.new.observe(change.now, &self.observe(&change.before).await?)?;
         let tick = change.new.trigger(nominal, overlap, change.now)?;
         change.new.note_asker(&[nominal], TickCause::Manual, self.by.as_deref());

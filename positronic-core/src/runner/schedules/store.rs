@@ -1,4 +1,4 @@
-//! The entries of schedules: records, ticks, and when each record must be looked at.
+//! The entries of schedules: records, ticks, and when each record must be checked.
 
 use std::collections::BTreeMap;
 
@@ -76,15 +76,15 @@ impl Schedules {
             }
             Err(error) => return Err(error),
         }
-        let look = before.and_then(|(_, before)| before.look);
-        if look != after.look {
-            self.plan_look(&after.id, look, after.look).await?;
+        let check = before.and_then(|(_, before)| before.next_check);
+        if check != after.next_check {
+            self.plan_check(&after.id, check, after.next_check).await?;
         }
         Ok(true)
     }
 
-    /// Changes when a schedule must be looked at.
-    async fn plan_look(&self, id: &str, old: Option<Timestamp>, new: Option<Timestamp>) -> Result<(), StoreError> {
+    /// Changes when a schedule must be checked.
+    async fn plan_check(&self, id: &str, old: Option<Timestamp>, new: Option<Timestamp>) -> Result<(), StoreError> {
         let key = |time: Timestamp| format!("{}/{id}", time_key(time));
         if let Some(new) = new {
             match self.client.store().put_entry(DUE, &key(new), &Value::Null, None).await {
@@ -98,8 +98,8 @@ impl Schedules {
         }
     }
 
-    /// Lists the schedules that must be looked at, with the time.
-    pub(super) async fn to_look_at(&self, now: Timestamp) -> Result<Vec<(String, String)>, StoreError> {
+    /// Lists the schedules that must be checked, with the time.
+    pub(super) async fn due_checks(&self, now: Timestamp) -> Result<Vec<(String, String)>, StoreError> {
         let (until, mut all) = (time_key(now), Vec::new());
         let mut filter = EntryFilter::builder().kind(DUE).limit(PAGE).build();
         loop {
@@ -119,8 +119,8 @@ impl Schedules {
         }
     }
 
-    /// Removes the note to look at a schedule at a time at which it is not due.
-    pub(super) async fn forget_look(&self, time: &str, id: &str) -> Result<(), StoreError> {
+    /// Removes the check of a schedule at a time at which it is not due.
+    pub(super) async fn remove_check(&self, time: &str, id: &str) -> Result<(), StoreError> {
         self.remove_key(DUE, &format!("{time}/{id}")).await
     }
 
@@ -144,8 +144,8 @@ impl Schedules {
                 Err(StoreError::EntryChanged { .. }) => continue,
                 removed => removed?,
             }
-            if let Some(look) = record.look {
-                self.forget_look(&time_key(look), id).await?;
+            if let Some(check) = record.next_check {
+                self.remove_check(&time_key(check), id).await?;
             }
         }
         let kind = ticks_of(id);

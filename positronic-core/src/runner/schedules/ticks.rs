@@ -27,15 +27,15 @@ impl Schedules {
     /// [`StoreError`] if the schedules cannot be listed. One that cannot be read is logged.
     pub async fn due(&self) -> Result<Vec<Timer>, StoreError> {
         let mut timers = Vec::new();
-        for (time, id) in self.to_look_at(self.client.now()).await? {
-            match self.look(&id).await {
+        for (time, id) in self.due_checks(self.client.now()).await? {
+            match self.check(&id).await {
                 Ok(Some((record, due))) => {
                     timers.extend(due);
-                    if record.look.map(time_key).as_ref() != Some(&time) {
-                        self.forget_look(&time, &id).await?;
+                    if record.next_check.map(time_key).as_ref() != Some(&time) {
+                        self.remove_check(&time, &id).await?;
                     }
                 }
-                Ok(None) => self.forget_look(&time, &id).await?,
+                Ok(None) => self.remove_check(&time, &id).await?,
                 Err(error) => tracing::warn!(schedule = %id, %error, "cannot evaluate the schedule"),
             }
         }
@@ -56,13 +56,15 @@ impl Schedules {
             let Some((last, _)) = page.last() else { return Ok(timers) };
             after = Some(last.clone());
             for (id, entry) in page {
-                let looked = match Self::record(entry) {
-                    Ok(record) if record.look.is_none_or(|look| look > now) && record.decided <= now => continue,
-                    Ok(_) => self.look(&id).await,
+                let checked = match Self::record(entry) {
+                    Ok(record) if record.next_check.is_none_or(|check| check > now) && record.decided <= now => {
+                        continue;
+                    }
+                    Ok(_) => self.check(&id).await,
                     Err(error) => Err(error.into()),
                 };
-                match looked {
-                    Ok(looked) => timers.extend(looked.into_iter().flat_map(|(_, due)| due)),
+                match checked {
+                    Ok(checked) => timers.extend(checked.into_iter().flat_map(|(_, due)| due)),
                     Err(error) => tracing::warn!(schedule = %id, %error, "cannot evaluate the schedule"),
                 }
             }
@@ -70,7 +72,7 @@ impl Schedules {
     }
 
     /// Decides what is due in a schedule. Returns its record, and the ticks whose runs are to be started.
-    async fn look(&self, id: &str) -> Result<Option<(ScheduleRecord, Vec<Timer>)>, ScheduleError> {
+    async fn check(&self, id: &str) -> Result<Option<(ScheduleRecord, Vec<Timer>)>, ScheduleError> {
         let record = loop {
             let mut change = match self.begin(id).await {
                 Err(ScheduleError::NotFound { .. }) => return Ok(None),
@@ -147,7 +149,7 @@ impl Schedules {
         for run in record.cancels() {
             let actor = Actor::builder().channel(CHANNEL).build();
             let reason = Some(format!("the next run of the schedule `{}` is due", record.id));
-            // Each look sends the same signal, which counts once.
+            // Each check sends the same signal, which counts once.
             let id = SignalId::from(format!("{run}-cancelled-by-schedule"));
             match self.client.send(run, &[Signal { id, actor, kind: SignalKind::Cancel { reason } }]).await {
                 Ok(_) | Err(SignalError::Refused(_) | SignalError::Store(StoreError::NoSuchRun { .. })) => {}
@@ -217,7 +219,7 @@ impl Runner {
         match self.start_tick(timer, tick).await {
             Ok(run) => {
                 if let Err(error) = schedules.note_started(tick).await {
-                    // The next look finds the run.
+                    // The next check finds the run.
                     tracing::warn!(%error, "cannot record the start of a scheduled run");
                 }
                 // Of servers that start the same run at once, one has begun it.

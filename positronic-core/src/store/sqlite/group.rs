@@ -293,15 +293,15 @@ impl Committer {
     }
 
     /// Notifies watchers of what other processes have written.
-    pub(super) fn look(&mut self) {
-        let looked = data_version(&self.db).and_then(|version| {
+    pub(super) fn poll(&mut self) {
+        let polled = data_version(&self.db).and_then(|version| {
             if version == self.version {
                 return Ok(None);
             }
             let change = last_change(&self.db)?;
             Ok(Some((version, change, self.changed()?)))
         });
-        match looked {
+        match polled {
             Ok(None) => {}
             Ok(Some((version, change, grown))) => {
                 (self.version, self.seen) = (version, change);

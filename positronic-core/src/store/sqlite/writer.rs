@@ -26,7 +26,7 @@ use crate::store::watchers::Watchers;
 /// How many jobs a commit takes at most.
 const GROUP: usize = 512;
 /// How often the thread polls for changes of other processes, while there are watchers.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL: Duration = Duration::from_millis(50);
 
 /// A message to the thread.
 enum Message {
@@ -148,10 +148,10 @@ impl Thread {
     fn next(&self) -> Option<Box<dyn Job>> {
         loop {
             let message = if self.is_watched() {
-                match self.jobs.recv_timeout(LOOK) {
+                match self.jobs.recv_timeout(POLL) {
                     Ok(message) => message,
                     Err(RecvTimeoutError::Timeout) => {
-                        self.shared.committer.lock().look();
+                        self.shared.committer.lock().poll();
                         continue;
                     }
                     Err(RecvTimeoutError::Disconnected) => return None,

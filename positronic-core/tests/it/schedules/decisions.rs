@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use positronic_core::record::{RunId, Timestamp};
 use positronic_core::schedule::{
-    BackfillError, CatchUp, MOST_QUEUED, Observed, Overlap, RunEnd, Schedule, ScheduleRecord, ScheduleSpec, SpecError,
+    BackfillError, CatchUp, MAX_QUEUED, Observed, Overlap, RunEnd, Schedule, ScheduleRecord, ScheduleSpec, SpecError,
 };
 
 use super::workshop::{HOUR, MINUTE, at};
@@ -106,10 +106,10 @@ fn buffer_all_lets_at_most_a_hundred_ticks_wait_in_order() {
     let mut desk = Desk::overlap(Overlap::BufferAll);
     desk.after(HOUR);
     desk.start();
-    for _ in 0..MOST_QUEUED + 5 {
+    for _ in 0..MAX_QUEUED + 5 {
         assert!(desk.after(HOUR).is_empty());
     }
-    assert_eq!((desk.waiting().len(), &*desk.waiting()[0]), (MOST_QUEUED, "02:00"));
+    assert_eq!((desk.waiting().len(), &*desk.waiting()[0]), (MAX_QUEUED, "02:00"));
     for expected in ["02:00", "03:00", "04:00"] {
         assert_eq!(desk.ends(RunEnd::Completed), [expected], "one after the other");
         desk.start();
@@ -251,10 +251,10 @@ fn trigger_obeys_the_overlap_and_ignores_a_pause() {
 #[test]
 fn allowed_ticks_that_no_server_starts_are_bounded() {
     let mut desk = Desk::overlap(Overlap::Allow);
-    for second in 0..=MOST_QUEUED {
+    for second in 0..=MAX_QUEUED {
         desk.record.trigger(desk.now.after(Duration::from_secs(second as u64)), None, desk.now).unwrap();
     }
-    assert_eq!(desk.record.queue.len(), MOST_QUEUED);
+    assert_eq!(desk.record.queue.len(), MAX_QUEUED);
 }
 
 #[test]
@@ -265,12 +265,12 @@ fn backfill_starts_past_times_one_after_the_other() {
     let times = past("2025-12-31T22:00:00Z", "2026-01-02T00:00:00Z").unwrap();
     assert_eq!(times.len(), 3, "22:00, 23:00 and 00:00, and none of the future");
     let year = past("2024-01-01T00:00:00Z", "2025-01-01T00:00:00Z");
-    assert_eq!(year, Err(BackfillError::TooMany { most: MOST_QUEUED }));
+    assert_eq!(year, Err(BackfillError::TooMany { most: MAX_QUEUED }));
     let week = past("2025-12-20T00:00:00Z", "2025-12-27T00:00:00Z").unwrap();
 
     assert_eq!(
         desk.record.backfill(&week, Overlap::BufferAll, desk.now),
-        Err(BackfillError::TooMany { most: MOST_QUEUED })
+        Err(BackfillError::TooMany { most: MAX_QUEUED })
     );
     assert_eq!(desk.record.backfill(&[], Overlap::BufferAll, desk.now), Err(BackfillError::Nothing));
     desk.record.backfill(&times, Overlap::BufferAll, desk.now).unwrap();

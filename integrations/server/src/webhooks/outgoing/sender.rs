@@ -169,7 +169,7 @@ impl<'a> Leader<'a> {
     /// Works until another server leads.
     async fn work(&mut self) -> Result<(), StoreError> {
         while self.candidate.leads().await? {
-            let next = match self.look().await {
+            let next = match self.poll().await {
                 Ok(next) => next,
                 Err(error) => {
                     tracing::warn!(%error, "cannot read what is to be sent");
@@ -189,8 +189,8 @@ impl<'a> Leader<'a> {
         Ok(())
     }
 
-    /// Writes the deliveries of new events and sends what is due. Returns when to look again.
-    async fn look(&mut self) -> Result<Duration, StoreError> {
+    /// Writes the deliveries of new events and sends what is due. Returns how long until the next poll.
+    async fn poll(&mut self) -> Result<Duration, StoreError> {
         let now = self.sender.client.now();
         let is_due = |last: Option<Timestamp>, pause| last.is_none_or(|last| now.since(last) >= pause || last > now);
         let grown = std::mem::take(&mut *self.grown.runs.lock());

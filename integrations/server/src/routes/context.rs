@@ -23,7 +23,7 @@ const ENCODED: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b':').remove(b'@');
 
 /// A request to a handler.
-pub(crate) struct Call {
+pub(crate) struct RequestContext {
     pub(crate) app: Arc<App>,
     pub(crate) parts: Parts,
     pub(crate) params: Vec<(String, String)>,
@@ -39,7 +39,7 @@ pub(crate) struct Call {
     pub(crate) run: Option<RunSummary>,
 }
 
-impl Call {
+impl RequestContext {
     /// Returns the caller of a route that is not public.
     pub(crate) fn caller(&self) -> Result<&Caller, Problem> {
         self.caller.as_ref().ok_or_else(|| ProblemType::Unauthenticated.into())
