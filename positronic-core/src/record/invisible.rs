@@ -17,13 +17,13 @@
 pub const fn is_invisible(char: char) -> bool {
     // The source is the property `Default_Ignorable_Code_Point` of Unicode 17 (`DerivedCoreProperties.txt`). Added to it are
     // the line and paragraph separators, which only some programs take for line ends; the Braille pattern without dots and
-    // the musical null notehead, which are blank; fillers and controls of Khitan, Egyptian hieroglyphs and interlinear
+    // the musical null notehead, which are blank; the object replacement character, for which fonts draw nothing; fillers and controls of Khitan, Egyptian hieroglyphs and interlinear
     // annotations.
     matches!(
         char,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}'
             | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}'
-            | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{13430}'..='\u{1343f}'
+            | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffc}' | '\u{13430}'..='\u{1343f}'
             | '\u{16fe4}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d159}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}'
     )
 }
