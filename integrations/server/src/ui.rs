@@ -57,6 +57,7 @@ files![
     "parts/patch.js",
     "parts/request.js",
     "parts/rows.js",
+    "parts/settle.js",
     "parts/signin.js",
     "parts/transcript.js",
     "parts/waterfall.js",

@@ -15,6 +15,9 @@ const decided = (run) => page.evaluate(async (id) => {
   return items.filter(({ type }) => type.endsWith('_DECIDED')).map(({ path, decision, arguments: edited, more }) => ({ path, decision, edited, more }));
 }, run);
 
+/** Waits until keys and buttons decide: an item that has just come or moved cannot be decided for a moment. */
+const settled = (window = page) => window.locator('.decide.selected footer button:enabled:not([aria-disabled])', { hasText: 'Reject…' }).waitFor();
+
 before(async () => {
   project.import(waitingLog('first', { calls: [pay({ to: 'Ann', amount: 10 })] }));
   browser = await launch();
@@ -29,6 +32,7 @@ test('a new item before the selected one does not change what a key approves', a
   await item(page, 'Zoe').waitFor();
   assert.match(await page.locator('.decide').first().innerText(), /Zoe/, 'what expires first is on top');
   assert.match(await page.locator('.decide.selected').innerText(), /Ann/);
+  await settled();
   await page.keyboard.press('a');
   await item(page, 'Ann').waitFor({ state: 'detached' });
   assert.equal((await decided('first')).length, 1);
@@ -171,15 +175,16 @@ test('a schema cannot draw on the page', async () => {
 });
 
 test('a key acts on the item that has the focus, and not on one out of view', async () => {
-  const calls = ['Mia', 'Nia', 'Ola', 'Pia', 'Rob'].map((to) => pay({ to, lines: Array.from({ length: 12 }, (_, i) => ({ line: i })) }));
+  const calls = ['Mia', 'Nia', 'Ola', 'Pia', 'Rob'].map((to) => pay({ to, lines: Array.from({ length: 10 }, (_, i) => ({ line: i })) }));
   project.import(waitingLog('long', { calls }));
   await page.to('/inbox', '.decide');
   await item(page, 'Rob').getByRole('button', { name: 'Reject…' }).focus();
   await page.locator('.decide.selected', { hasText: 'Rob' }).waitFor();
   await page.locator('#main').evaluate((main) => main.scrollTo(0, 0));
   await page.keyboard.press('a');
-  await page.waitForFunction(() => document.querySelector('.decide.selected').getBoundingClientRect().top < innerHeight);
+  await page.waitForFunction(() => document.querySelector('.decide.selected').getBoundingClientRect().bottom <= innerHeight);
   assert.equal((await decided('long')).length, 0, 'the first key shows the item');
+  await settled();
   await page.keyboard.press('a');
   await item(page, 'Rob').waitFor({ state: 'detached' });
   assert.deepEqual((await decided('long')).map(({ path }) => path), ['Chat/0.4']);
@@ -193,6 +198,7 @@ test('nothing is sent before the form that shows it has loaded', async () => {
   const asked = item(window, 'of 900 tokens');
   await asked.getByText('A part of the page cannot be loaded').waitFor();
   assert.ok(await asked.getByRole('button', { name: 'Grant' }).isDisabled());
+  await settled(window);
   await window.keyboard.press('a');
   await window.close();
   assert.equal((await decided('formless')).length, 0);
@@ -223,13 +229,150 @@ test('a click does not hit an item that has just come to its place', async () =>
 
   // A layout that changes without a drawing, such as that of an image that loads, counts too.
   const approve = item(page, 'Wes').getByRole('button', { name: 'Approve' });
-  await approve.and(page.locator(':enabled')).waitFor();
+  await approve.and(page.locator(':not([aria-disabled])')).waitFor();
   await approve.evaluate((button) => {
     button.closest('.decide').parentElement.style.paddingTop = '90px';
     button.click();
   });
-  await approve.and(page.locator(':disabled')).waitFor();
+  await approve.and(page.locator('[aria-disabled]')).waitFor();
   assert.deepEqual((await decided('moving')).map(({ path }) => path), ['Chat/0.0']);
+});
+
+test('an item at the end of the page that is pushed down is not hit', async () => {
+  project.import(waitingLog('pushed', { calls: ['Tia', 'Uli', 'Vic', 'Xen', 'Yul'].map((to) => pay({ to, note: 'one\n'.repeat(8) })) }));
+  await page.to('/inbox', '.decide');
+  const approve = item(page, 'Xen').getByRole('button', { name: 'Approve' });
+  await page.locator('#main').evaluate((main) => main.scrollTo(0, main.scrollHeight));
+  const before = await approve.boundingBox();
+  project.command('reject', 'pushed', 'Chat/0.4');
+  await item(page, 'Yul').waitFor({ state: 'detached' });
+  await approve.and(page.locator('[aria-disabled]')).waitFor();
+  assert.ok((await approve.boundingBox()).y > before.y, 'the browser has scrolled back');
+  await approve.and(page.locator(':not([aria-disabled])')).waitFor();
+});
+
+test('neither a key nor a click decides just after the window has got the focus', async () => {
+  project.import(waitingLog('popup', { calls: [pay({ to: 'Zed' })] }));
+  await page.to('/inbox', '.decide');
+  const asked = item(page, 'Zed');
+  const approve = asked.getByRole('button', { name: 'Approve' });
+  await asked.click({ position: { x: 5, y: 5 } });
+  await settled();
+  // A page that opens this one while a person presses a key again and again.
+  await page.evaluate(async () => {
+    dispatchEvent(new Event('focus'));
+    for (const start = performance.now(); performance.now() - start < 900; await new Promise(requestAnimationFrame)) {
+      document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'a', bubbles: true }));
+    }
+  });
+  assert.equal((await decided('popup')).length, 0);
+  await settled();
+  await approve.evaluate((button) => {
+    dispatchEvent(new Event('focus'));
+    button.click();
+  });
+  assert.equal((await decided('popup')).length, 0);
+  await settled();
+  await page.keyboard.press('a');
+  await asked.waitFor({ state: 'detached' });
+  assert.equal((await decided('popup')).length, 1);
+});
+
+test('a key shows all of a long item before it approves', async () => {
+  project.import(waitingLog('tall', { calls: [pay({ a_note: `Abe${'\n'.repeat(120)}`, z_command: 'rm -rf /data' })] }));
+  await page.to('/inbox', '.decide');
+  const asked = item(page, 'Abe');
+  await asked.locator('h2').click();
+  const command = asked.getByText('rm -rf /data');
+  for (let pages = 0; !await command.evaluate((node) => node.getBoundingClientRect().bottom < innerHeight); pages++) {
+    await settled();
+    await page.keyboard.press('a');
+    assert.ok(pages < 10);
+  }
+  assert.equal((await decided('tall')).length, 0);
+  await page.keyboard.press('a');
+  await settled();
+  await page.keyboard.press('a');
+  await asked.waitFor({ state: 'detached' });
+});
+
+test('a long name of an argument leaves room for its value', async () => {
+  const name = 'note lorem ipsum '.repeat(12);
+  const values = { to: 'Bea', [name]: 'TOP-99999', headers: { [name]: 'IN-99', [name.replaceAll(' ', '')]: 'ONE-WORD' }, list: [{ [name]: 'TREE-9' }] };
+  project.import(waitingLog('names', { calls: [pay({ ...values, list: undefined }), pay({ ...values, to: 'Ben' })] }));
+  await page.to('/inbox', '.decide');
+  for (const width of [1280, 390]) {
+    await page.setViewportSize({ width, height: 900 });
+    for (const [to, texts] of [['Bea', ['TOP-99999', 'IN-99', 'ONE-WORD']], ['Ben', ['TOP-99999', 'IN-99', 'ONE-WORD', 'TREE-9']]]) {
+      for (const text of texts) {
+        const place = item(page, to).getByText(text, { exact: true });
+        await place.scrollIntoViewIfNeeded();
+        const isShown = await place.evaluate((node) => {
+          const range = document.createRange();
+          range.selectNodeContents(node);
+          const { left, right, top, bottom } = range.getBoundingClientRect();
+          const points = [[left + 1, top + 2], [right - 2, bottom - 2]];
+          return right - left > 20 && points.every((point) => node.contains(document.elementFromPoint(...point)));
+        });
+        assert.ok(isShown, `${text} of ${to} at ${width} pixels`);
+      }
+    }
+  }
+  await page.setViewportSize({ width: 1280, height: 900 });
+});
+
+test('very large and very odd arguments leave the page usable', async () => {
+  const calls = [pay({ to: `Cal${'\u200b'.repeat(40_000)}` }), pay({ to: 'Cem', list: Array.from({ length: 100_000 }, (_, i) => i) })];
+  project.import(waitingLog('heavy', { calls }));
+  await page.to('/inbox', '.decide');
+  const [hidden, long] = ['Cal', 'Cem'].map((text) => page.locator('.decide').filter({ has: page.locator('.fields, .prose', { hasText: text }) }));
+  await hidden.getByText('⟨U+200B⟩⟨U+200B⟩').first().waitFor();
+  assert.match(await long.locator('.prose').innerText(), / 99999\n/);
+  for (const asked of [hidden, long]) assert.ok(await asked.locator('*').count() < 1000);
+  await hidden.getByRole('button', { name: 'Reject…' }).click();
+  await hidden.getByLabel('Reason').fill('spam');
+  await hidden.getByRole('button', { name: 'Reject' }).click();
+  await hidden.waitFor({ state: 'detached' });
+});
+
+test('a schema neither renames arguments nor hides what is chosen', async () => {
+  const $defs = Object.fromEntries(Array.from({ length: 22 }, (_, i) => [`d${i}`, { type: 'object', properties: { a: { $ref: `#/$defs/d${i + 1}` }, b: { $ref: `#/$defs/d${i + 1}` } }, required: ['a', 'b'] }]));
+  $defs.d22 = { type: 'string' };
+  const properties = { amount: { type: 'integer', title: 'limit' }, limit: { type: 'integer', title: 'amount' }, code: { enum: [1, '1'] }, more: { $ref: '#/$defs/d0' } };
+  project.import(waitingLog('titles', { calls: [pay({ amount: 7, limit: 900, code: 1, note: 'Dee', flag: 'false' }, { schema: { type: 'object', properties, $defs } })] }));
+  await page.to('/inbox', '.decide');
+  const asked = item(page, 'Dee');
+  assert.ok(await asked.getByText('"false"', { exact: true }).isVisible());
+  await asked.getByRole('button', { name: 'Edit arguments' }).click();
+  assert.equal(await asked.getByLabel('amount').inputValue(), '7');
+  await asked.getByRole('group', { name: 'more' }).getByRole('button', { name: 'Add' }).click();
+  await asked.getByRole('button', { name: 'Remove' }).first().waitFor();
+  assert.ok(await asked.locator('input, textarea, select').count() < 1000, 'a schema that refers to itself twice has a form with an end');
+  await asked.getByRole('button', { name: 'Remove' }).first().click();
+  await asked.getByLabel('code').selectOption('"1"');
+  const sent = page.waitForRequest('**/api/v1/decisions');
+  await asked.getByRole('button', { name: 'Approve as edited' }).click();
+  assert.equal(JSON.parse((await sent).postData())[0].arguments.code, '1');
+});
+
+test('a repetition of a decision without an answer has the same key', async () => {
+  project.import(waitingLog('repeated', { calls: [pay({ to: 'Eli' })] }));
+  await page.to('/inbox', '.decide');
+  const [asked, keys] = [item(page, 'Eli'), []];
+  await page.route('**/api/v1/decisions', async (route) => {
+    keys.push(route.request().headers()['idempotency-key']);
+    if (keys.length > 1) return route.continue();
+    await route.fetch();
+    return route.fulfill({ status: 200, body: 'a page of a proxy' });
+  });
+  await page.route(/\/stream|\/pending/, (route) => route.abort());
+  await asked.getByRole('button', { name: 'Approve' }).click();
+  await asked.getByText('cannot be read').waitFor();
+  await asked.getByRole('button', { name: 'Approve' }).click();
+  await asked.locator('.note[role=status]').waitFor();
+  assert.equal(keys[0], keys[1]);
+  await page.unroute(/\/stream|\/pending/);
+  await page.unroute('**/api/v1/decisions');
 });
 
 test('an expired request says so', async () => {

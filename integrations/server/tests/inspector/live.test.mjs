@@ -115,6 +115,7 @@ test('the keyboard alone finds a run, decides and reads the help', async () => {
   await asked.first().waitFor();
   const before = await asked.count();
   while (!(await page.locator('.decide.selected').innerText()).includes('a refund of 249 euros')) await page.keyboard.press('j');
+  await page.locator('.decide.selected .primary:not([aria-disabled])').waitFor();
   await page.keyboard.press('a');
   await page.waitForFunction((most) => [...document.querySelectorAll('.decide')].filter((node) => node.innerText.includes('a refund of 249')).length < most, before);
   await page.keyboard.press('ControlOrMeta+k');

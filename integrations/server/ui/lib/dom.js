@@ -66,8 +66,9 @@ function reconcile(parent, kids, svg) {
       const node = keyed.get(kid.key);
       return node && same(node, kid) && keyed.delete(kid.key) ? node : null;
     }
-    const index = old.findIndex((node, i) => i >= from && same(node, kid));
-    if (index >= 0) from = index + 1;
+    let index = from;
+    while (index < old.length && !same(old[index], kid)) index++;
+    if (index < old.length) from = index + 1;
     return old[index];
   });
   // Nodes that go are removed first, so that those that stay need not move, which would take their focus.

@@ -49,6 +49,9 @@ export function ago(time) {
   return past < 0 ? `in ${text}` : `${text} ago`;
 }
 
+/** A value as text: a string as it is, unless it reads as a value of another type; anything else as JSON. */
+export const written = (value) => (typeof value === 'string' && !/^(|true|false|null|-?\d+(\.\d+)?([eE][-+]?\d+)?|".*")$/s.test(value) ? value : JSON.stringify(value));
+
 /** Cuts a text to one line of at most `max` characters. */
 export function line(text, max = 160) {
   const one = String(text ?? '').slice(0, max * 4).replace(/\s+/g, ' ').trim();
@@ -67,3 +70,15 @@ export const words = (id) => String(id).replace(/[_-]+/g, ' ');
 /** Shortens a UUID, whose first digits are its time. Other ids are given by people and schedules, and stay whole. */
 export const shortId = (id) => String(id).replace(/^(.{8}-.{4})-.{4}-.{4}-.{12}$/, '$1');
 export const who = (actor) => [actor?.by, actor?.channel && (actor.by ? `via ${actor.channel}` : `the ${actor.channel}`)].filter(Boolean).join(' ') || 'a person';
+
+const AMOUNT = { money: (n) => money(n), time: micros };
+/** An amount of a limit, such as `500 tokens`. */
+export const limitText = (kind, amount) => AMOUNT[kind]?.(amount) ?? `${number(amount)} ${kind}`;
+
+/** A decision that was made, in one line. */
+export function decided({ outcome: made }) {
+  if (!made) return null;
+  if (made.type === 'expired') return 'expired without a decision';
+  if (made.type === 'withdrawn') return `withdrawn: ${made.cause}`;
+  return `${made.decision}${made.arguments !== undefined && made.decision === 'approved' ? ' with edits' : ''} by ${who(made.actor)}${made.reason ? `: ${made.reason}` : ''}`;
+}

@@ -36,11 +36,11 @@ function walk(x, y) {
 }
 
 /** Lists the places in which two values differ. */
-function changes(a, b, path = '') {
+function changes(a, b, path = []) {
   if (a === b) return [];
   const both = [a, b].every((value) => value !== null && typeof value === 'object');
   if (!both || Array.isArray(a) !== Array.isArray(b)) return [{ path, from: a, to: b }];
-  return Object.keys({ ...a, ...b }).flatMap((key) => changes(a[key], b[key], `${path}/${key}`));
+  return Object.keys({ ...a, ...b }).flatMap((key) => changes(a[key], b[key], [...path, key]));
 }
 
 export const text = (value) => (typeof value === 'string' ? value : JSON.stringify(value));
@@ -51,7 +51,7 @@ export const some = (list, most, draw) => [draw(list.slice(0, most)), list.lengt
 export function valueDiff(a, b) {
   const list = changes(a, b);
   if (!list.length) return p.soft('No difference.');
-  return some(list, 60, (shown) => dl.diff(shown.map(({ path, from, to }) => div({ key: path }, dt(path.slice(1).replaceAll('/', ' › ') || 'value'),
+  return some(list, 60, (shown) => dl.diff(shown.map(({ path, from, to }) => div({ key: path.join('\n') }, dt(path.map((name) => (/[ ›]/.test(name) ? JSON.stringify(name) : name)).join(' › ') || 'value'),
     dd(typeof from === 'string' && typeof to === 'string' ? words(from, to) : [from !== undefined && del(text(from)), ' ', to !== undefined && ins(text(to))])))));
 }
 export default valueDiff;

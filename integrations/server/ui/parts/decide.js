@@ -1,20 +1,18 @@
 // One item that waits for a person: what is asked, and the decision. The item stays until the log has the decision.
 import { tags, redraw } from '../lib/dom.js';
-import { post, Problem } from '../lib/api.js';
-import { later, main, runUrl, say } from '../lib/page.js';
+import { newKey, Problem, request } from '../lib/api.js';
+import { later, runUrl, say } from '../lib/page.js';
 import { icon } from '../lib/icons.js';
-import { date, line, micros, money, number, plural, shortId, who } from '../lib/format.js';
+import { date, limitText, line, plural, shortId, who } from '../lib/format.js';
 import { when } from './common.js';
-import { readable } from './json.js';
+import { whole } from './json.js';
+import { isMoving, isSettled, place } from './settle.js';
 
 const { a, b, button, code, div, footer, h2, header, h4, input, label, li, p, section, span, ul } = tags;
 
 const drafts = {};
 /** What a person has entered for an item, and what became of it. */
 const draftOf = ({ id }) => (drafts[id] ??= { mode: 'view', open: new Map() });
-
-const AMOUNT = { money: (n) => money(n), time: micros };
-export const limitText = (kind, amount) => AMOUNT[kind]?.(amount) ?? `${number(amount)} ${kind}`;
 
 // Most items are decided without a form.
 const form = later('form');
@@ -55,7 +53,7 @@ const KINDS = {
       [kind]: { type: kind === 'money' ? 'number' : 'integer', minimum: 0, title: `Grant more ${kind === 'time' ? 'minutes' : kind}` } } }),
     // The same amount again is the usual grant.
     value: ({ request: { kind, limit } }) => ({ [kind]: limit / (UNIT[kind] ?? 1) }),
-    body: ({ request: { kind } }, { value }) => ({ grant: { [kind]: kind === 'money' ? String(value[kind]) : Math.round(value[kind] * (UNIT[kind] ?? 1)) } }),
+    body: ({ request: { kind } }, { value }) => ({ grant: { [kind]: kind === 'money' ? String(value[kind]) : Math.round(Number(value[kind]) * (UNIT[kind] ?? 1)) } }),
   },
   answer: {
     asks: ({ waits, tool }) => (waits.find((wait) => wait.person) ?? waits[0])?.prompt ?? `An answer to ${tool}`,
@@ -69,16 +67,20 @@ const asks = (item) => item.message ?? KINDS[item.kind].asks(item);
 
 /** Sends the decisions of several items, each of which succeeds or fails by itself. */
 async function send(items, bodyOf) {
+  const body = items.map((item) => ({ run: item.run, id: item.id, ...bodyOf(item, draftOf(item)) }));
+  // Decisions without an answer may have arrived, so that their repetition has the same key.
+  const text = JSON.stringify(body);
+  if (text !== last.text) last = { text, key: newKey() };
   for (const item of items) Object.assign(draftOf(item), { busy: true, problem: null });
-  const decisions = items.map((item) => ({ run: item.run, id: item.id, ...bodyOf(item, draftOf(item)) }));
-  const answer = await post('/decisions', decisions).catch((problem) => ({ problem }));
+  const answer = await request('POST', '/decisions', { body, headers: { 'Idempotency-Key': last.key } }).catch((problem) => ({ problem }));
   items.forEach((item, i) => {
-    const { status, problem: own } = answer.items?.[i] ?? {};
-    const problem = answer.problem ?? (own && new Problem(status, own));
+    const { status, problem: own } = answer?.items?.[i] ?? { problem: { title: 'The answer of the server cannot be read.' } };
+    const problem = answer?.problem ?? (own && new Problem(status, own));
     Object.assign(draftOf(item), { busy: false, sent: !problem, problem });
     say(problem?.message ?? SENT, Boolean(problem));
   });
 }
+let last = {};
 const SENT = 'Sent. The item disappears once the decision is recorded.';
 
 const isOver = ({ sent, problem }) => sent || ['already-decided', 'expired', 'run-closed', 'not-waiting'].includes(problem?.slug);
@@ -89,24 +91,9 @@ const foldedOf = ({ open }) => [...open.values()].filter((shown) => !shown).leng
 /** How long an approval waits after folded arguments have shown, so that a person can look first. */
 const LOOK = 800;
 const isLooking = ({ shown }) => performance.now() - shown < LOOK;
-/** How long the buttons of an item are off after it has moved, in milliseconds: a click that was meant for one item must not hit
- *  another one that has just come to its place. */
-const SETTLES = 500;
-let scrolled = -SETTLES;
-/** Notes that the page has scrolled by itself. */
-export const moved = () => { scrolled = performance.now(); };
-const isMoving = ({ movedAt = -SETTLES }) => performance.now() - Math.max(movedAt, scrolled) < SETTLES;
-/** Notes whether an item has another place than when this was last called, or has just come. */
-function place(node, draft) {
-  const top = node.getBoundingClientRect().top + main().scrollTop;
-  if (!(Math.abs(top - draft.top) <= 4)) {
-    draft.movedAt = performance.now();
-    setTimeout(redraw, SETTLES + 50);
-  }
-  draft.top = top;
-}
 /** Approves all items, after the arguments that a reader has folded are shown again. */
 export function approve(items) {
+  if (!isSettled(items.map(draftOf))) return;
   const wrong = items.map(invalid).find(Boolean);
   if (wrong) return wrong.reportValidity();
   const folded = items.map(draftOf).filter(foldedOf);
@@ -120,6 +107,7 @@ export function approve(items) {
   if (list.length) send(list, (item, draft) => KINDS[item.kind].body(item, draft));
 }
 export function reject(items) {
+  if (!isSettled(items.map(draftOf))) return;
   const list = items.filter(isOpen);
   if (list.length) send(list, (_, { reason }) => ({ reject: true, reason }));
 }
@@ -132,16 +120,16 @@ export function toggle(item, mode) {
 /** Ignores the second click of a double click, and a click on an item that has moved, also since it was drawn. */
 const once = (draft, act) => ({ detail, currentTarget }) => {
   place(currentTarget.closest('.decide'), draft);
-  if (detail < 2 && !isMoving(draft)) act();
+  if (detail < 2) act();
 };
 
 /** Draws an item with its decision, `inbox` with its run. `pick` is a control that chooses the item among others. */
-export function decide(item, { inbox = false, selected = false, pick } = {}) {
+export default function decide(item, { inbox = false, selected = false, pick } = {}) {
   const draft = draftOf(item);
   const isRejecting = draft.mode === 'reject';
-  const [yes, no, folded] = [() => approve([item]), () => reject([item]), foldedOf(draft)];
+  const [yes, no, folded, waits] = [() => approve([item]), () => reject([item]), foldedOf(draft), isMoving(draft)];
   const onkeydown = (event) => {
-    if (event.key !== 'Enter' || event.repeat || !(event.metaKey || event.ctrlKey)) return;
+    if (event.key !== 'Enter' || event.repeat || event.isComposing || !(event.metaKey || event.ctrlKey)) return;
     event.preventDefault();
     (isRejecting ? no : yes)();
   };
@@ -155,8 +143,8 @@ export function decide(item, { inbox = false, selected = false, pick } = {}) {
     body(item, draft),
     outcome(item, draft),
     !item.allowed.allowed ? p.soft(item.allowed.reason) : !isOver(draft) && footer(
-      button.primary({ onclick: once(draft, yes), disabled: draft.busy || isMoving(draft) || isLooking(draft) || !isShown(item), title: 'a, or ⌘↵ in a field' }, icon('check'), folded ? `Show ${plural(folded, 'folded part')} first` : KINDS[item.kind].verb(item, draft)),
-      item.kind !== 'answer' && button({ class: isRejecting && 'danger', disabled: draft.busy || isMoving(draft), title: 'r', onclick: isRejecting ? once(draft, no) : () => toggle(item, 'reject') },
+      button.primary({ onclick: once(draft, yes), disabled: draft.busy || !isShown(item), 'aria-disabled': waits || isLooking(draft) ? 'true' : null, title: 'a, or ⌘↵ in a field' }, icon('check'), folded ? `Show ${plural(folded, 'folded part')} first` : KINDS[item.kind].verb(item, draft)),
+      item.kind !== 'answer' && button({ class: isRejecting && 'danger', disabled: draft.busy, 'aria-disabled': waits ? 'true' : null, title: 'r', onclick: isRejecting ? once(draft, no) : () => toggle(item, 'reject') },
         icon('cross'), isRejecting ? 'Reject' : 'Reject…'),
       item.editable && button.plain({ onclick: () => toggle(item, 'edit'), title: 'e', 'aria-pressed': String(draft.mode === 'edit') },
         draft.mode === 'edit' ? 'Close the form' : 'Edit arguments'),
@@ -170,11 +158,11 @@ function body(item, draft) {
   const { schema, value } = KINDS[kind];
   return [
     // All arguments stay visible before an approval, also beside a form, which a schema may not show them in.
-    hasArguments && readable(given, { open: draft.open, depth: Infinity, page: Infinity }),
+    hasArguments && div({ memo: [JSON.stringify([...draft.open])] }, () => whole(given, draft.open)),
     kind === 'approval' && !hasArguments && p.soft('The call has no arguments.'),
     waits?.length > 1 && schemaForm({ enum: waits.map(alternative), title: 'Answer as' }, { value: alternative(waits[chosen(item, draft)]), id: `wait-${id}`,
       onchange: (edit) => { draft.wait = waits.findIndex((wait) => alternative(wait) === edit()); } }),
-    (kind !== 'approval' || isEditing) && schemaForm(schema(item, draft) ?? {}, { value: draft.value ?? value(item), id: `value-${id}`,
+    (kind !== 'approval' || isEditing) && schemaForm(schema(item, draft) ?? {}, { value: draft.value ?? value(item), id: `value-${id}`, named: kind === 'approval',
       errors: draft.problem?.body?.errors, onchange: (edit) => { draft.value = edit(draft.value ?? value(item)); } }),
     kind === 'approval' && edited(item, draft) && div.edits(h4('Your edits'), valueDiff(given, draft.value)),
     draft.mode === 'reject' && div.field(label({ for: `reason-${id}` }, 'Reason, which the model reads', span.soft(' (optional)')),
@@ -190,12 +178,4 @@ function outcome(item, { sent, problem }) {
     made ? [b(`${who(made)} ${made.verdict} this`), ' ', when(made.at), ` (${date(made.at)}).`, made.reason && p(`“${made.reason}”`),
       made.arguments && valueDiff(item.arguments, made.arguments), p.soft('Your decision was not recorded.')] : problem.message,
     ul(errors.map(({ pointer, detail }) => li({ key: pointer }, code(pointer || '/'), ' ', detail)))));
-}
-
-/** A decision that was made, in one line. */
-export function decided({ outcome: made }) {
-  if (!made) return null;
-  if (made.type === 'expired') return 'expired without a decision';
-  if (made.type === 'withdrawn') return `withdrawn: ${made.cause}`;
-  return `${made.decision}${made.arguments !== undefined && made.decision === 'approved' ? ' with edits' : ''} by ${who(made.actor)}${made.reason ? `: ${made.reason}` : ''}`;
 }

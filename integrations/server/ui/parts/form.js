@@ -3,7 +3,7 @@
 import { tags } from '../lib/dom.js';
 import { exact, parse } from '../lib/api.js';
 import { hasHidden } from '../lib/hidden.js';
-import { words } from '../lib/format.js';
+import { words, written } from '../lib/format.js';
 
 const { button, details, div, fieldset, input, label, legend, option, p, select, small, span, summary, textarea } = tags;
 
@@ -23,13 +23,16 @@ function resolve(schema, root, hops = 0) {
   return isFixed ? { ...at, enum: real.flatMap((branch) => branch.enum ?? [branch.const]), optional } : at;
 }
 
+/** The deepest level of a form's first value, and the most fields of a form: a schema may refer to itself. */
+const [MAX_DEPTH, MAX_FIELDS] = [8, 500];
+
 /** The value that a form starts with: the schema's defaults. */
-export function initial(schema, root = schema) {
+export function initial(schema, root = schema, depth = 0) {
   const at = resolve(schema, root);
   if (at.default !== undefined) return structuredClone(at.default);
-  if (!at.properties) return at.type === 'boolean' ? false : undefined;
+  if (!at.properties || depth > MAX_DEPTH) return at.type === 'boolean' ? false : undefined;
   const fields = Object.entries(at.properties).filter(([name, field]) => at.required?.includes(name) || 'default' in field);
-  return Object.fromEntries(fields.map(([name, field]) => [name, initial(field, root)]).filter(([, value]) => value !== undefined));
+  return Object.fromEntries(fields.map(([name, field]) => [name, initial(field, root, depth + 1)]).filter(([, value]) => value !== undefined));
 }
 
 /** Which values a control shows. A form must not hide one, so any other value is edited as JSON. */
@@ -43,9 +46,11 @@ function shows(type, given) {
 }
 const optionsOf = (type) => type.enum ?? ('const' in type && [type.const]);
 
-/** Makes a form. `errors` are `{ pointer, detail }` of the server; `first` are the fields of a long form that show at once. */
-export default function schemaForm(schema, { value, onchange, errors = [], id, root = schema, first }) {
+/** Makes a form. `errors` are `{ pointer, detail }` of the server; `first` are the fields of a long form that show at once. With
+ *  `named`, fields have their names and not the schema's titles, which may say something else. */
+export default function schemaForm(schema, { value, onchange, errors = [], id, root = schema, first, named }) {
   const at = resolve(schema, root);
+  let left = MAX_FIELDS;
   if (!at.properties) return div.form(field(schema ?? {}, value, '', 'value', true, onchange));
   const draw = (names) => fields(at, value ?? {}, '', onchange, names);
   const rest = first ? Object.keys(at.properties).filter((name) => !first.includes(name)) : [];
@@ -63,20 +68,25 @@ export default function schemaForm(schema, { value, onchange, errors = [], id, r
 
   function field(one, given, pointer, name, required, change) {
     const known = resolve(one, root);
-    const type = shows(known, given) ? known : { title: known.title, description: known.description };
+    const type = shows(known, given) && left-- > 0 ? known : { title: known.title, description: known.description };
     const key = `${id}${pointer.replaceAll('/', '-')}`;
     const wrong = errors.filter((error) => error.pointer === pointer);
     const must = Boolean(required && !type.optional);
     const props = { id: key, required: must, 'aria-invalid': wrong.length ? 'true' : null, 'aria-describedby': `${key}-note` };
-    const title = [words(type.title ?? name), !must && span.soft(' (optional)')];
+    const title = [words((!named && type.title) || name), !must && span.soft(' (optional)')];
     const text = typeof given === 'string' ? given : JSON.stringify(given) ?? '';
     // An input shows hidden characters as they are.
     const below = div({ id: `${key}-note` }, hasHidden(text) && p.hiddenNote('Hidden characters: ', text),
       wrong.map(({ detail }) => p.error({ key: detail }, detail)), type.description && small(type.description.replaceAll('`', '')));
     const items = type.type === 'array' && resolve(type.items, root);
     const group = (...content) => fieldset({ key: pointer }, legend(title), below, content);
-    if (type.properties) return Object.keys({ ...type.properties, ...given }).length > 0 && group(fields(type, given ?? {}, pointer, change));
-    if (items?.enum && (given ?? []).every((item) => items.enum.includes(item))) return group(div.choices(items.enum.map((choice) => check(choice, (given ?? []).includes(choice),
+    if (type.properties) {
+      // The required fields of an object that may be absent are required only once it is there.
+      const has = must || given != null;
+      const toggle = button.small({ type: 'button', onclick: () => change(() => (has ? undefined : initial(one, root) ?? {})) }, has ? 'Remove' : 'Add');
+      return Object.keys({ ...type.properties, ...given }).length > 0 && group(has && fields(type, given ?? {}, pointer, change), !must && pointer && toggle);
+    }
+    if (items?.enum && (given ?? []).every((item) => items.enum.includes(item))) return group(div.choices(items.enum.map((choice) => check(written(choice), (given ?? []).includes(choice),
       (on) => change((chosen) => items.enum.filter((item) => (item === choice ? on : chosen?.includes(item))))))));
     if (items?.type || items?.properties) return group(list(items, given ?? [], pointer, name, change));
     if (type.type === 'boolean') return div.field({ key: pointer }, check(title, given === true, (on) => change(() => on), { ...props, required: null, indeterminate: given == null }), below);
@@ -92,7 +102,7 @@ export default function schemaForm(schema, { value, onchange, errors = [], id, r
   }
 }
 
-const check = (text, checked, change, props) => label.check({ key: String(text) }, input({ ...props, type: 'checkbox', checked,
+const check = (text, checked, change, props) => label.check(input({ ...props, type: 'checkbox', checked,
   onchange: ({ target }) => change(target.checked) }), text);
 
 /** The time of a browser's input in UTC; the server refuses an invalid one. */
@@ -111,8 +121,8 @@ function control(at, value, props, change) {
   const typed = (type, more, shown, read) => input({ ...props, ...more, type, value: shown, oninput: ({ target }) => change(target.value === '' ? undefined : read(target.value)) });
   const options = optionsOf(at);
   if (options) {
-    return select({ ...props, value: String(value ?? ''), onchange: ({ target }) => change(options.find((one) => String(one) === target.value)) },
-      option({ value: '' }, '–'), options.map((one) => option({ value: String(one), key: String(one) }, String(one))));
+    return select({ ...props, value: String(options.indexOf(value)), onchange: ({ target }) => change(options[target.value]) },
+      option({ value: '-1' }, '–'), options.map((one, i) => option({ value: String(i), key: i }, written(one))));
   }
   if (['integer', 'number'].includes(at.type)) return typed('number', { step: at.type === 'integer' ? 1 : 'any', min: at.minimum, max: at.maximum }, value == null ? value : String(value), exact);
   if (at.format === 'date-time') return typed('datetime-local', { step: 1, max: '9999-12-31T23:59:59' }, value && local(value), (text) => instant(text));

@@ -1,6 +1,6 @@
 // A JSON value as a tree that opens on demand, with marks at changed places, and as fields for people.
 import { tags } from '../lib/dom.js';
-import { brief } from '../lib/format.js';
+import { brief, written } from '../lib/format.js';
 
 const { button, dd, div, dl, dt, p, small, span } = tags;
 
@@ -27,13 +27,19 @@ export function json(value, { open = new Map(), marks = [], depth = 2, page = PA
   }
 }
 
-const scalar = (value) => (typeof value === 'string' ? span.string({ dir: 'auto' }, value || '""') : span[typeof value](String(value)));
+const scalar = (value, text = String(value)) => span[typeof value]({ dir: 'auto' }, text || '""');
 
 /** A value for people: text as text, an object as a list of fields, the rest as a tree. */
 export function readable(value, options, level = 0) {
   if (value == null) return null;
-  if (!isNested(value)) return level ? scalar(value) : p.prose({ dir: 'auto' }, String(value));
+  if (!isNested(value)) return level ? scalar(value, written(value)) : p.prose({ dir: 'auto' }, String(value));
   const entries = Object.entries(value);
   if (Array.isArray(value) || entries.length > 12 || (level && entries.some(([, item]) => isNested(item)))) return json(value, { depth: level ? 1 : 2, ...options });
   return dl.fields(entries.map(([name, item]) => div({ key: name }, dt(name), dd(item === null ? scalar(item) : readable(item, options, level + 1)))));
 }
+
+/** The most entries that are drawn one by one. */
+const MAX_ENTRIES = 2000;
+const entriesOf = (value) => (isNested(value) ? Object.values(value).reduce((sum, item) => sum + entriesOf(item), 1) : 1);
+/** A value without anything folded; one with very many entries as text. */
+export const whole = (value, open) => (entriesOf(value) > MAX_ENTRIES ? p.prose(JSON.stringify(value, null, 1)) : readable(value, { open, depth: Infinity, page: Infinity }));

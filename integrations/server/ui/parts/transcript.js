@@ -2,15 +2,14 @@
 import { tags } from '../lib/dom.js';
 import { apiUrl, at, later } from '../lib/page.js';
 import { icon, status } from '../lib/icons.js';
-import { brief, bytes, line, micros, plural, tokens, who } from '../lib/format.js';
+import { brief, bytes, decided, limitText, line, micros, plural, tokens, who } from '../lib/format.js';
 import { took, when } from './common.js';
 import { readable } from './json.js';
 import { answerOf } from './model.js';
-import { decide, decided, limitText } from './decide.js';
 
 const { a, b, button, code, details, div, h3, img, li, p, small, span, summary, ul } = tags;
 
-const valueDiff = later('change');
+const [valueDiff, decide] = [later('change'), later('decide')];
 
 /** Whether a node has a row. An answer with nothing to read but its calls has none: the calls follow. */
 export function shows({ kind, status: state, parent }) {

@@ -125,7 +125,7 @@ export default function eventsTab(run) {
       facts({ type: code(type), path: place && code(place), time: clock(item.at), epoch: item.epoch }),
       p.tools(link('transcript', 'Transcript'), link('state', 'State here'), type.startsWith('LOOP_MODEL') && link('requests', 'Request'),
         button.plain.small({ onclick: () => run.dialog('fork', seq) }, 'Fork here'), copyButton(JSON.stringify(item, null, 2), 'Copy JSON'),
-        copyButton(`curl '${location.origin}${apiUrl(path)}?after=${seq - 1}&limit=1'`, 'Copy as curl'), place && copyButton(place, 'Copy path')),
+        copyButton(`curl '${location.origin}${apiUrl(path).replaceAll("'", '%27')}?after=${seq - 1}&limit=1'`, 'Copy as curl'), place && copyButton(place, 'Copy path')),
       json(without(item, ENVELOPE), { open, label: 'Fields', depth: 3 }));
   }
 }

@@ -1,9 +1,10 @@
 // The inbox: what waits for a person in all runs, those that expire first on top. An item leaves when the log says so.
 import { tags, redraw } from '../lib/dom.js';
 import { get } from '../lib/api.js';
-import { at, go } from '../lib/page.js';
+import { at, go, main } from '../lib/page.js';
 import { plural } from '../lib/format.js';
-import { approve, decide, isOpen, reject, toggle } from '../parts/decide.js';
+import decide, { approve, isOpen, reject, toggle } from '../parts/decide.js';
+import { settle } from '../parts/settle.js';
 import { empty, pageHead, resource } from '../parts/common.js';
 
 const { button, div, input, p, span } = tags;
@@ -30,7 +31,9 @@ export default function inboxView() {
     moved = true;
   };
   const drawn = (node) => {
-    if (moved) node.querySelector('.selected')?.scrollIntoView({ block: 'nearest' });
+    const item = moved && node.querySelector('.selected');
+    // A reader begins with the top of an item that is longer than the window.
+    item?.scrollIntoView?.({ block: item.offsetHeight > main().clientHeight ? 'start' : 'nearest' });
     moved = false;
   };
   const select = ({ target }) => {
@@ -44,6 +47,13 @@ export default function inboxView() {
     if (!shown || repeat) return;
     if (shown.top > innerHeight - 60 || shown.bottom < 120) moved = true;
     else does(current());
+  };
+  /** Approves an item whose end is in view. In a longer one, the key shows the next part first. */
+  const approveShown = (item) => {
+    const below = document.querySelector('.decide.selected').getBoundingClientRect().bottom - innerHeight;
+    if (below <= 0) return approve([item]);
+    main().scrollBy(0, Math.min(below + 20, main().clientHeight * 0.8));
+    settle();
   };
   const answer = () => document.querySelector('.decide.selected').querySelector('input, textarea, select, .primary').focus();
   const pick = ({ id }) => picked.delete(id) || picked.add(id);
@@ -60,7 +70,7 @@ export default function inboxView() {
     title: () => 'Inbox',
     update: () => true,
     keys: () => ({
-      j: ['Next item', move(1)], k: ['Item before', move(-1)], a: ['Approve, grant or answer', act((item) => (item.kind === 'answer' ? answer() : approve([item])))],
+      j: ['Next item', move(1)], k: ['Item before', move(-1)], a: ['Approve, grant or answer', act((item) => (item.kind === 'answer' ? answer() : approveShown(item)))],
       r: ['Reject…', act((item) => toggle(item, 'reject'))], e: ['Edit the arguments', act((item) => item.editable && toggle(item, 'edit'))],
       x: ['Choose several of one tool', act((item) => canPick(item) && pick(item))],
       Enter: ['Open the run', act(({ run, seq }) => go(at('runs', run, 'transcript', seq)))],

@@ -4,7 +4,7 @@ import { later, main } from '../lib/page.js';
 import { nodeList } from '../parts/rows.js';
 import { nests, row, shows } from '../parts/transcript.js';
 import { empty } from '../parts/common.js';
-import { moved } from '../parts/decide.js';
+import { settle } from '../parts/settle.js';
 import { searchBar } from './search.js';
 
 const { button, div } = tags;
@@ -23,7 +23,7 @@ export default function transcriptTab(run) {
   const isAtEnd = () => main().scrollHeight - main().scrollTop - main().clientHeight < 160;
   let [seen, wanted] = [model.head, view.selected];
   const toEnd = () => {
-    moved();
+    settle();
     for (let tries = 0; tries < 3; tries++) {
       main().scrollTop = main().scrollHeight;
       rows.list.paint();
