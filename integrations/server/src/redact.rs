@@ -1,5 +1,6 @@
 //! Redaction of secrets at the edge of the API: what a client gets has a mark in their place, the log keeps them.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -27,6 +28,9 @@ const DATA: &[&str] = &[
     "state",
     "value",
 ];
+
+/// How often a text is read, at most, in attempts to find JSON in it: each `{` may begin an object that fails to parse at the end.
+const MAX_PARSED: usize = 4;
 
 /// Where in an answer a value is.
 #[derive(Clone, Copy, PartialEq)]
@@ -105,32 +109,62 @@ fn redact_field(names: &[String], name: &str, value: &mut Value, place: Place) {
     }
 }
 
-/// Redacts the JSON objects inside of a text, such as the arguments in an answer of a model; `None` if nothing changes.
+/// Redacts the JSON objects inside of a text, such as the arguments in an answer of a model; `None` if nothing changes. From a
+/// field in JSON that cannot be parsed on, such as in arguments that were cut off, the text is withheld.
 fn redacted_inside(names: &[String], text: &str) -> Option<String> {
-    let (mut changed, mut rest, mut at) = (String::new(), text, 0);
-    while let Some(begin) = rest.get(at..)?.find('{').map(|found| at + found) {
-        let (before, object) = rest.split_at(begin);
-        let mut stream = serde_json::Deserializer::from_str(object).into_iter::<Value>();
-        let Some(Ok(original)) = stream.next() else {
-            at = begin + 1;
-            continue;
-        };
-        let end = begin + stream.byte_offset();
+    let Some(objects) = objects(text) else { return Some(REDACTED.to_owned()) };
+    let is_parsed = |at: &usize| {
+        let next = objects.get(objects.partition_point(|(place, _)| place.end <= *at));
+        next.is_some_and(|(place, _)| place.contains(at))
+    };
+    let end = values_of(names, text).filter(|at| !is_parsed(at)).min();
+    let (mut redacted, mut copied) = (String::new(), 0);
+    for (place, original) in objects.iter().filter(|(place, _)| end.is_none_or(|end| place.end <= end)) {
         let mut value = original.clone();
         redact(names, &mut value, Place::Data);
-        if value == original {
-            at = end;
-            continue;
+        if value != *original {
+            redacted.push_str(text.get(copied..place.start).unwrap_or_default());
+            redacted.push_str(&value.to_string());
+            copied = place.end;
         }
-        changed.push_str(before);
-        changed.push_str(&value.to_string());
-        (rest, at) = (rest.get(end..)?, 0);
     }
-    if changed.is_empty() {
-        return None;
+    redacted.push_str(text.get(copied..end.unwrap_or(text.len())).unwrap_or_default());
+    if end.is_some() {
+        redacted.push_str(REDACTED);
     }
-    changed.push_str(rest);
-    Some(changed)
+    (redacted != text).then_some(redacted)
+}
+
+/// Finds the JSON objects inside of a text. Returns `None` if the attempts to parse one read too much.
+fn objects(text: &str) -> Option<Vec<(Range<usize>, Value)>> {
+    let (mut found, mut at, mut budget) = (Vec::new(), 0, text.len() * MAX_PARSED);
+    while let Some(begin) = text.get(at..)?.find('{').map(|next| at + next) {
+        let rest = text.get(begin..)?;
+        let mut stream = serde_json::Deserializer::from_str(rest).into_iter::<Value>();
+        match stream.next()? {
+            Ok(value) => {
+                at = begin + stream.byte_offset();
+                found.push((begin..at, value));
+            }
+            Err(error) => {
+                let lines = rest.split_inclusive('\n').take(error.line().saturating_sub(1));
+                budget = budget.checked_sub(lines.map(str::len).sum::<usize>() + error.column())?;
+                at = begin + 1;
+            }
+        }
+    }
+    Some(found)
+}
+
+/// Finds where the values of fields begin in a text with JSON, whether it can be parsed or not: after `"iban":`, also if the
+/// quotes are escaped.
+fn values_of(names: &[String], text: &str) -> impl Iterator<Item = usize> {
+    let matches = names.iter().flat_map(|name| text.match_indices(name.as_str()));
+    matches.filter_map(|(at, name)| {
+        let after = text.get(at + name.len()..)?.trim_start_matches('\\').strip_prefix('"')?;
+        let value = after.trim_start().strip_prefix(':')?;
+        text.get(..at)?.ends_with('"').then_some(text.len() - value.len())
+    })
 }
 
 /// Redacts a value that becomes a part of a text, where the JSON of the answer no longer shows its fields.
@@ -239,6 +273,45 @@ mod tests {
         redact(&mut value);
         let redacted = "pay({\"to\":{\"iban\":\"[redacted]\"}}) {} {\"iban\":\"[redacted]\"}.";
         assert_eq!(value, json!([redacted, "{ \"a\": 1 }", "{{iban}", "iban DE02"]));
+    }
+
+    #[test]
+    fn json_in_a_text_is_redacted_where_it_cannot_be_parsed() {
+        let redact = redact_fields(["iban"]);
+        let mut value = json!([
+            "pay({\"amount\": 1, \"iban\" : \"DE02",
+            "{\"iban\": 7} and {\"iban\": 8,} and more",
+            "{\"note\": \"{\\\"iban\\\": 7",
+            "say \"iban\" or \"iban: 7\"",
+        ]);
+        redact(&mut value);
+        assert_eq!(
+            value,
+            json!([
+                "pay({\"amount\": 1, \"iban\" :[redacted]",
+                "{\"iban\":\"[redacted]\"} and {\"iban\":[redacted]",
+                "{\"note\": \"{\\\"iban\\\":[redacted]",
+                "say \"iban\" or \"iban: 7\"",
+            ])
+        );
+        let once = value.clone();
+        redact(&mut value);
+        assert_eq!(value, once);
+    }
+
+    #[test]
+    fn text_with_many_unclosed_objects_is_withheld_in_linear_time() {
+        let redact = redact_fields(["iban"]);
+        let text = |end: &str| "{\"a\":".repeat(120) + "[" + &"{},".repeat(100_000) + end;
+        for end in ["", "x", "\n{\"a\""] {
+            let mut value = text(end).into();
+            redact(&mut value);
+            assert_eq!(value, json!(REDACTED));
+        }
+        let code = "fn main() {\n    if a { b() } else { c() }\n}\n".repeat(100);
+        let mut value = code.clone().into();
+        redact(&mut value);
+        assert_eq!(value, json!(code));
     }
 
     #[test]
