@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// What stands in the place of a secret.
 pub const REDACTED: &str = "[redacted]";
@@ -95,7 +95,7 @@ fn redact(names: &[String], value: &mut Value, place: Place) {
 }
 
 /// Returns whether an operation of a JSON Patch (RFC 6902) sets one of the fields, or a part of it: its path has the name.
-fn is_change_of(names: &[String], fields: &serde_json::Map<String, Value>) -> bool {
+fn is_change_of(names: &[String], fields: &Map<String, Value>) -> bool {
     let text = |name: &str| fields.get(name).and_then(Value::as_str);
     let (Some("add" | "replace" | "test"), Some(path)) = (text("op"), text("path")) else { return false };
     path.split('/').any(|part| names.contains(&part.replace("~1", "/").replace("~0", "~")))
@@ -188,7 +188,7 @@ pub(crate) fn redacted_text(redact: &Redact, text: &str) -> String {
 }
 
 /// Puts the secrets back into arguments that a person has edited: each place that is as the person has seen it keeps the
-/// original value. Returns `None` if it is not clear which secret a place of a list stands for.
+/// original value. Returns `None` if it is not clear which secret a mark stands for.
 pub(crate) fn restored(redact: &Redact, original: &Value, edited: Value) -> Option<Value> {
     let mut seen = serde_json::json!({ "arguments": original });
     redact(&mut seen);
@@ -203,28 +203,56 @@ fn restore(original: &Value, seen: &Value, edited: Value) -> Option<Value> {
     match (original, seen, edited) {
         (Value::Object(original), Value::Object(seen), Value::Object(edited)) => {
             let fields = edited.into_iter().map(|(name, edited)| {
-                let value = match (original.get(&name), seen.get(&name)) {
-                    (Some(original), Some(seen)) => restore(original, seen, edited)?,
-                    _ => edited,
-                };
+                let known = |fields: &Map<String, Value>| fields.get(&name).cloned().unwrap_or_default();
+                let value = restore(&known(original), &known(seen), edited)?;
                 Some((name, value))
             });
             fields.collect()
         }
         (Value::Array(original), Value::Array(seen), Value::Array(edited)) => {
-            let hides = |value: &Value| value.to_string().contains(REDACTED);
-            let moved = seen.iter().zip(&edited).filter(|(seen, edited)| seen != edited && hides(edited)).count();
-            // The items may have changed places.
-            let is_ambiguous = moved > 1 || (original.len() != edited.len() && edited.iter().any(hides));
-            let items = original.iter().zip(seen).zip(edited.iter().cloned());
-            let items = items.map(|((original, seen), edited)| restore(original, seen, edited));
-            match original.len() == edited.len() {
-                _ if is_ambiguous => None,
-                true => items.collect(),
-                false => Some(Value::Array(edited)),
-            }
+            restore_items(original, seen, edited).map(Value::Array)
         }
-        (_, _, edited) => Some(edited),
+        (Value::String(original), Value::String(seen), Value::String(edited)) if edited.contains(REDACTED) => {
+            restore_text(original, seen, &edited).map(Value::String)
+        }
+        (_, _, edited) => (!hides(&edited)).then_some(edited),
+    }
+}
+
+/// Restores the items of a list. They may have changed places, so only one of those with marks may differ.
+fn restore_items(original: &[Value], seen: &[Value], edited: Vec<Value>) -> Option<Vec<Value>> {
+    if original.len() != edited.len() || seen.len() != edited.len() {
+        return (!edited.iter().any(hides)).then_some(edited);
+    }
+    if seen.iter().zip(&edited).filter(|(seen, edited)| seen != edited && hides(edited)).count() > 1 {
+        return None;
+    }
+    let items = original.iter().zip(seen).zip(edited);
+    items.map(|((original, seen), edited)| restore(original, seen, edited)).collect()
+}
+
+/// Restores the JSON objects of a text, like the items of a list. A mark outside of them stands for nothing.
+fn restore_text(original: &str, seen: &str, edited: &str) -> Option<String> {
+    let values = |found: &[(_, Value)]| found.iter().map(|(_, value)| value.clone()).collect::<Vec<_>>();
+    let found = objects(edited)?;
+    let restored = restore_items(&values(&objects(original)?), &values(&objects(seen)?), values(&found))?;
+    let (mut text, mut copied) = (String::new(), 0);
+    for ((place, _), restored) in found.iter().zip(&restored).filter(|((_, value), restored)| value != *restored) {
+        text.push_str(edited.get(copied..place.start)?);
+        text.push_str(&restored.to_string());
+        copied = place.end;
+    }
+    text.push_str(edited.get(copied..)?);
+    (!text.contains(REDACTED)).then_some(text)
+}
+
+/// Returns whether a value has a mark.
+fn hides(value: &Value) -> bool {
+    match value {
+        Value::Object(fields) => fields.values().any(hides),
+        Value::Array(items) => items.iter().any(hides),
+        Value::String(text) => text.contains(REDACTED),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }
 
@@ -263,6 +291,43 @@ mod tests {
         assert_eq!(more, Some(json!([item("Ann", "DE02", 1), item("Ben", "DE03", 5)])));
         let new = json!([item("Cas", "DE04", 3)]);
         assert_eq!(restored(new.clone()), Some(new));
+    }
+
+    #[test]
+    fn edited_text_keeps_the_secrets_of_its_json_or_is_refused() {
+        let redact: Redact = Arc::new(redact_fields(["iban"]));
+        let restored = |original: &str, edited: &str| {
+            let restored = restored(&redact, &json!({ "note": original }), json!({ "note": edited }))?;
+            Some(restored["note"].as_str().unwrap().to_owned())
+        };
+        let one = "call {\"to\": \"Ann\", \"iban\": \"DE02\"} now";
+        let later = restored(one, "call {\"iban\":\"[redacted]\",\"to\":\"Ben\"} later, { \"a\": 1 }");
+        assert_eq!(later, None, "another object");
+        let later = restored(one, "call {\"iban\":\"[redacted]\",\"to\":\"Ben\"} later");
+        assert_eq!(later.as_deref(), Some("call {\"iban\":\"DE02\",\"to\":\"Ben\"} later"));
+        assert_eq!(restored(one, "call { \"iban\": 7 }").as_deref(), Some("call { \"iban\": 7 }"));
+        assert_eq!(restored(one, "call [redacted]"), None);
+
+        let two = "{ \"a\": 1 } {\"iban\":\"DE02\"} {\"iban\":\"DE03\"}";
+        let edited = restored(two, "{ \"a\": 1 } {\"iban\":\"[redacted]\"} or {\"iban\":\"[redacted]\"}");
+        assert_eq!(edited.as_deref(), Some("{ \"a\": 1 } {\"iban\":\"DE02\"} or {\"iban\":\"DE03\"}"));
+        assert_eq!(restored(two, "{\"iban\":\"[redacted]\"}"), None);
+        assert_eq!(restored("{\"iban\":\"DE02", "{\"iban\":[redacted]\"}"), None, "the end was withheld");
+    }
+
+    #[test]
+    fn mark_that_stands_for_nothing_is_refused() {
+        let redact: Redact = Arc::new(redact_fields(["iban"]));
+        let original = json!({ "iban": "DE02", "note": "none" });
+        for edited in [
+            json!({ "iban": "DE02", "note": REDACTED }),
+            json!({ "iban": "not [redacted]", "note": "none" }),
+            json!({ "iban": [REDACTED], "note": "none" }),
+            json!({ "account": REDACTED, "note": "none" }),
+            json!(REDACTED),
+        ] {
+            assert_eq!(restored(&redact, &original, edited.clone()), None, "{edited}");
+        }
     }
 
     #[test]

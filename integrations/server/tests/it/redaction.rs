@@ -55,6 +55,50 @@ async fn errors_of_edited_arguments_quote_no_value() {
 }
 
 #[tokio::test]
+async fn edited_arguments_get_the_secrets_of_their_texts_back_once_per_key() {
+    #[derive(Debug, Deserialize, JsonSchema)]
+    struct Note {
+        note: String,
+    }
+    let brain = brain("Refund").r#loop("Chat", |cx| {
+        let remind = Tool::new("remind", |t| {
+            t.description("Reminds").requires_approval("it calls").execute(async |Note { note }, _| Ok(note))
+        });
+        cx.system("You remind.").input("Remind.").tools([remind])
+    });
+    let note = |iban: &str, when: &str| format!("call api {{\"iban\":\"{iban}\"}} {when}");
+    let model = ScriptedModel::from_fn(move |request: &ModelRequest| match request.messages.len() {
+        1 => Reply::call("remind", json!({ "note": note(SECRET, "now") })),
+        _ => Reply::text("Done."),
+    });
+    let shop =
+        Shop::with(model, brain, |runner| Options::builder().brains(runner).redact(redact_fields(["iban"])).build());
+    let token = shop.token(None, &Scope::ALL).await;
+    let run = shop.post(&token, "/api/v1/runs", json!({ "brain": "Refund" })).await.json();
+    let run = positronic_core::record::RunId::new(run["id"].as_str().unwrap());
+    let id = shop.question(&token, &run).await;
+    let decide = async |note: String| {
+        let decision = json!({ "approve": true, "arguments": { "note": note } });
+        let mut decision = request(&token, "POST", &format!("/api/v1/runs/{run}/calls/{id}/decision"), Some(decision));
+        decision.headers_mut().insert("idempotency-key", "later".parse().unwrap());
+        shop.send(decision).await
+    };
+
+    assert_eq!(decide(format!("{REDACTED} {}", note(REDACTED, "later"))).await.problem(), "unprocessable");
+    let decided = decide(note(REDACTED, "later")).await;
+    assert_eq!(decided.status, StatusCode::OK, "{decided:?}");
+    shop.end(&run).await;
+    let again = decide(note(REDACTED, "later")).await;
+    assert_eq!((again.status, again.header("idempotency-replayed")), (StatusCode::OK, "true"), "{again:?}");
+    assert_eq!(decide(note(REDACTED, "tomorrow")).await.problem(), "key-reused");
+
+    let log = shop.client.events(&run, positronic_core::record::Seq(0)).await.unwrap();
+    let log: Vec<_> = log.iter().map(|event| event.to_json().unwrap()).collect();
+    assert!(log.iter().any(|event| event.contains("later") && event.contains(SECRET)), "{log:?}");
+    assert!(log.iter().all(|event| !event.contains(REDACTED)), "{log:?}");
+}
+
+#[tokio::test]
 async fn no_route_and_no_stream_shows_a_secret() {
     let shop = shop();
     let token = shop.token(None, &Scope::ALL).await;
