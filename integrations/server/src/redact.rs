@@ -30,7 +30,7 @@ const DATA: &[&str] = &[
 ];
 
 /// How often a text is read, at most, in attempts to find JSON in it: each `{` may begin an object that fails to parse at the end.
-const MAX_PARSED: usize = 4;
+const MAX_PARSED: usize = 8;
 
 /// Where in an answer a value is.
 #[derive(Clone, Copy, PartialEq)]
@@ -157,23 +157,36 @@ fn objects(text: &str) -> Option<Vec<(Range<usize>, Value)>> {
 }
 
 /// Finds where the values of fields begin in a text with JSON, whether it can be parsed or not: after `"iban":`, also if the
-/// quotes are escaped.
+/// quotes are escaped. Values that are already redacted do not count.
 fn values_of(names: &[String], text: &str) -> impl Iterator<Item = usize> {
+    fn after_quote(text: &str) -> Option<&str> {
+        text.trim_start_matches('\\').strip_prefix('"')
+    }
     let matches = names.iter().flat_map(|name| text.match_indices(name.as_str()));
     matches.filter_map(|(at, name)| {
-        let after = text.get(at + name.len()..)?.trim_start_matches('\\').strip_prefix('"')?;
-        let value = after.trim_start().strip_prefix(':')?;
-        text.get(..at)?.ends_with('"').then_some(text.len() - value.len())
+        let value = after_quote(text.get(at + name.len()..)?)?.trim_start().strip_prefix(':')?;
+        let mark = after_quote(value.trim_start()).and_then(|value| value.strip_prefix(REDACTED));
+        let is_redacted = mark.and_then(after_quote).is_some();
+        (text.get(..at)?.ends_with('"') && !is_redacted).then_some(text.len() - value.len())
     })
 }
 
-/// Redacts a value that becomes a part of a text, where the JSON of the answer no longer shows its fields.
-pub(crate) fn redacted<T: Serialize + DeserializeOwned + Clone>(redact: Option<&Redact>, value: &T) -> T {
-    let Some(redact) = redact else { return value.clone() };
+/// Redacts a value that becomes a part of a text, where the JSON of the answer no longer shows its fields. Returns `None` if it is
+/// no longer such a value then, such as a number with a mark in its place.
+pub(crate) fn redacted<T: Serialize + DeserializeOwned + Clone>(redact: Option<&Redact>, value: &T) -> Option<T> {
+    let Some(redact) = redact else { return Some(value.clone()) };
     let mut json = serde_json::json!({ "value": value });
     redact(&mut json);
-    let json = json.get_mut("value").map(Value::take).unwrap_or_default();
-    serde_json::from_value(json).unwrap_or_else(|_| value.clone())
+    serde_json::from_value(json.get_mut("value")?.take()).ok()
+}
+
+/// Redacts a text that is cut afterwards: its JSON could not be parsed then.
+pub(crate) fn redacted_then_cut(redact: Option<&Redact>, text: String, most: usize) -> String {
+    let mut text = if redact.is_some() { redacted(redact, &text).unwrap_or_else(|| REDACTED.to_owned()) } else { text };
+    if let Some((end, _)) = text.char_indices().nth(most) {
+        text.truncate(end);
+    }
+    text
 }
 
 /// Redacts JSON text. Text that cannot be decoded has no places to redact and is withheld.
@@ -367,7 +380,7 @@ mod tests {
     #[test]
     fn text_with_many_unclosed_objects_is_withheld_in_linear_time() {
         let redact = redact_fields(["iban"]);
-        let text = |end: &str| "{\"a\":".repeat(120) + "[" + &"{},".repeat(100_000) + end;
+        let text = |end: &str| "{\"a\":".repeat(120) + "[" + &"{},".repeat(20_000) + end;
         for end in ["", "x", "\n{\"a\""] {
             let mut value = text(end).into();
             redact(&mut value);
@@ -403,6 +416,14 @@ mod tests {
         let mut value = json!({ "changes": patch("DE02", "DE03") });
         redact(&mut value);
         assert_eq!(value, json!({ "changes": patch(REDACTED, REDACTED) }));
+    }
+
+    #[test]
+    fn value_that_no_longer_has_its_type_is_withheld() {
+        let redact: Redact = Arc::new(redact_fields(["size"]));
+        let sizes = |name: &str| std::collections::BTreeMap::from([(name.to_owned(), 7)]);
+        assert_eq!(redacted(Some(&redact), &sizes("size")), None);
+        assert_eq!(redacted(Some(&redact), &sizes("count")), Some(sizes("count")));
     }
 
     #[test]

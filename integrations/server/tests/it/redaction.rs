@@ -151,6 +151,41 @@ async fn no_route_and_no_stream_shows_a_secret() {
 }
 
 #[tokio::test]
+async fn texts_are_redacted_before_they_are_cut() {
+    let long = json!({ "iban": SECRET, "note": "long ".repeat(1000) }).to_string();
+    let said = long.clone();
+    let brain = brain("Refund").r#loop("Chat", move |cx| {
+        let pay = Tool::new("pay", |t| {
+            t.description("Pays")
+                .requires_approval("it costs money")
+                .execute(async |Transfer { amount, .. }, _| Ok(amount))
+        });
+        cx.system("You pay.").input(said.clone()).tools([pay])
+    });
+    let model = ScriptedModel::from_fn(move |request: &ModelRequest| match request.messages.len() {
+        1 => Reply::call("pay", json!({ "iban": SECRET, "amount": 100 })).and_text(long.clone()),
+        _ => Reply::text("Done."),
+    });
+    let shop =
+        Shop::with(model, brain, |runner| Options::builder().brains(runner).redact(redact_fields(["iban"])).build());
+    let token = shop.token(None, &Scope::ALL).await;
+    let run = shop.post(&token, "/api/v1/runs", json!({ "brain": "Refund" })).await.json();
+    let run = positronic_core::record::RunId::new(run["id"].as_str().unwrap());
+    shop.question(&token, &run).await;
+
+    let pending = shop.get(&token, "/api/v1/pending?context=3").await;
+    let diff = shop.get(&token, &format!("/api/v1/diff?a={run}&b={run}")).await;
+
+    let kinds: Vec<_> =
+        pending.json()["items"][0]["context"].as_array().unwrap().iter().map(|entry| entry["kind"].clone()).collect();
+    assert_eq!(kinds, ["user", "assistant"]);
+    for answer in [pending, diff] {
+        assert!(answer.text.contains("long long") && answer.text.contains(REDACTED), "{answer:?}");
+        assert!(!answer.text.contains(SECRET), "{answer:?}");
+    }
+}
+
+#[tokio::test]
 async fn changes_of_a_state_do_not_show_a_secret() {
     #[derive(Debug, Clone, Default, serde::Serialize, Deserialize, JsonSchema)]
     struct Account {
