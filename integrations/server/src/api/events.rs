@@ -7,7 +7,7 @@ use axum::http::HeaderValue;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
 use futures::stream::{Stream, StreamExt as _, unfold};
-use positronic_core::record::{Event, Path, RunId, Seq};
+use positronic_core::record::{DeltaKind, Event, Path, RunId, Seq};
 use positronic_core::runner::{Client, RunUpdate, Settled};
 use positronic_core::store::StoreError;
 use schemars::JsonSchema;
@@ -239,11 +239,17 @@ pub(super) enum Update {
 
 /// Follows a run: its events, and deltas, settled states and the end as server-sent events.
 pub(super) fn updates(cx: &RequestContext, run: &RunId, from: Seq) -> impl Stream<Item = Update> + Send + use<> {
-    let reporter = cx.reporter.clone();
+    let (reporter, redacts) = (cx.reporter.clone(), cx.app.options.redact.is_some());
     cx.app.client.follow(run, from).flat_map(move |update| {
         let updates = match update {
             Ok(RunUpdate::Event(event)) => vec![Update::Event(event)],
-            Ok(RunUpdate::Delta(delta)) => vec![Update::Other(sse::event("delta", &delta))],
+            Ok(RunUpdate::Delta(mut delta)) => {
+                // A field may be split between pieces of an answer. The progress of a tool is a whole text.
+                if redacts && delta.kind != DeltaKind::Progress {
+                    delta.text.clear();
+                }
+                vec![Update::Other(sse::event("delta", &delta))]
+            }
             Ok(RunUpdate::Settled(settled)) => settled_updates(&settled),
             Ok(_) => Vec::new(),
             Err(error) => vec![Update::Other(sse::failed(&reporter, &error.into()))],

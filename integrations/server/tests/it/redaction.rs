@@ -22,8 +22,9 @@ struct Transfer {
 fn shop() -> Shop {
     let brain = brain("Refund").r#loop("Chat", |cx| {
         let pay = Tool::new("pay", |t| {
-            t.description("Pays").requires_approval("it costs money").execute(async |Transfer { iban, amount }, _| {
+            t.description("Pays").requires_approval("it costs money").execute(async |Transfer { iban, amount }, cx| {
                 assert_eq!(iban, SECRET);
+                cx.progress(format!("pays {}", json!({ "iban": iban })));
                 Ok(json!({ "iban": iban, "note": format!("paid {amount}") }))
             })
         });
@@ -182,6 +183,44 @@ async fn texts_are_redacted_before_they_are_cut() {
     for answer in [pending, diff] {
         assert!(answer.text.contains("long long") && answer.text.contains(REDACTED), "{answer:?}");
         assert!(!answer.text.contains(SECRET), "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn pieces_of_answers_come_without_their_text() {
+    let shop = shop();
+    let token = shop.token(None, &Scope::ALL).await;
+    let run = shop.post(&token, "/api/v1/runs", json!({ "brain": "Refund" })).await.json();
+    let run = positronic_core::record::RunId::new(run["id"].as_str().unwrap());
+    let first = shop.question(&token, &run).await;
+    let base = format!("/api/v1/runs/{run}");
+    let mut streams = Vec::new();
+    for path in ["events", "timeline"] {
+        let (_, mut frames) = shop.stream(&token, &format!("{base}/{path}"), None).await;
+        while frames.next().await.unwrap().event != "settled" {}
+        streams.push(frames);
+    }
+
+    let decided = shop.post(&token, &format!("{base}/calls/{first}/decision"), json!({ "approve": true })).await;
+    assert_eq!(decided.status, StatusCode::OK, "{decided:?}");
+
+    for mut frames in streams {
+        let (mut pieces, mut progress) = (Vec::new(), Vec::new());
+        loop {
+            let frame = frames.next().await.unwrap();
+            assert!(!frame.data.contains(SECRET), "{frame:?}");
+            match &*frame.event {
+                "settled" => break,
+                "delta" => {
+                    let delta: serde_json::Value = serde_json::from_str(&frame.data).unwrap();
+                    if delta["kind"] == "progress" { progress.push(delta["text"].clone()) } else { pieces.push(delta) }
+                }
+                _ => {}
+            }
+        }
+        assert_eq!(progress, ["pays {\"iban\":\"[redacted]\"}"]);
+        assert!(pieces.iter().any(|delta| delta["kind"] == "arguments" && delta["tool"] == "pay"), "{pieces:?}");
+        assert!(pieces.iter().all(|delta| delta["text"] == ""), "{pieces:?}");
     }
 }
 
