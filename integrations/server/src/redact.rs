@@ -7,6 +7,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use crate::app::{LARGE, off_the_executor};
+use crate::problem::Problem;
+
 /// What stands in the place of a secret.
 pub const REDACTED: &str = "[redacted]";
 
@@ -187,6 +190,19 @@ pub(crate) fn redacted_then_cut(redact: Option<&Redact>, text: String, most: usi
         text.truncate(end);
     }
     text
+}
+
+/// Marks an answer that is not to be redacted: a file, or JSON that already is redacted.
+#[derive(Clone)]
+pub(crate) struct AsIs;
+
+/// Redacts the JSON text of an answer; a large one where this does not block other requests.
+pub(crate) async fn redacted_answer(redact: &Redact, text: String) -> Result<String, Problem> {
+    if text.len() <= LARGE {
+        return Ok(redacted_text(redact, &text));
+    }
+    let redact = Arc::clone(redact);
+    off_the_executor(move || redacted_text(&redact, &text)).await
 }
 
 /// Redacts JSON text. Text that cannot be decoded has no places to redact and is withheld.

@@ -225,6 +225,48 @@ async fn pieces_of_answers_come_without_their_text() {
 }
 
 #[tokio::test]
+async fn downloads_stay_as_they_are() {
+    use base64::Engine as _;
+
+    let shop = shop();
+    let token = shop.token(None, &Scope::ALL).await;
+    let file = json!({ "iban": SECRET }).to_string();
+    let base64 = base64::engine::general_purpose::STANDARD.encode(&file);
+    let files = json!([{ "name": "a.json", "media_type": "application/json", "base64": base64 }]);
+    let said = json!({ "brain": "Refund", "text": "See.", "files": files });
+    let run = shop.post(&token, "/api/v1/conversations/c/messages", said).await.json();
+    let base = format!("/api/v1/runs/{}/files", run["id"].as_str().unwrap());
+
+    let listed = shop.get(&token, &base).await.json();
+    let download = shop.get(&token, &format!("{base}/{}", listed["items"][0]["sha256"].as_str().unwrap())).await;
+
+    assert_eq!((&download.text, download.header("content-type")), (&file, "application/json"));
+}
+
+#[tokio::test]
+async fn each_answer_and_event_is_redacted_once() {
+    let count = |value: &mut serde_json::Value| value["times"] = json!(value["times"].as_u64().unwrap_or_default() + 1);
+    let shop = Shop::open(|runner| Options::builder().brains(runner).redact(count).build());
+    let token = shop.token(None, &Scope::ALL).await;
+    let (run, id) = shop.waiting_run(&token, 7).await;
+    let base = format!("/api/v1/runs/{run}");
+    assert_eq!(shop.get(&token, &base).await.json()["times"], 1);
+    shop.post(&token, &format!("{base}/calls/{id}/decision"), json!({ "approve": true })).await;
+    shop.end(&run).await;
+
+    let list = shop.get(&token, &format!("{base}/events")).await.json();
+    let mut lines = request(&token, "GET", &format!("{base}/events"), None);
+    lines.headers_mut().insert("accept", "application/x-ndjson".parse().unwrap());
+    let lines = shop.send(lines).await.text;
+    let (_, frames) = shop.stream(&token, &format!("{base}/events"), None).await;
+
+    let mut events = list["items"].as_array().unwrap().clone();
+    events.extend(lines.lines().map(|line| serde_json::from_str(line).unwrap()));
+    events.extend(frames.all().await.iter().map(|frame| serde_json::from_str(&frame.data).unwrap()));
+    assert!(events.len() > 30 && events.iter().all(|event| event["times"] == 1), "{events:?}");
+}
+
+#[tokio::test]
 async fn changes_of_a_state_do_not_show_a_secret() {
     #[derive(Debug, Clone, Default, serde::Serialize, Deserialize, JsonSchema)]
     struct Account {
