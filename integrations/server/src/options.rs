@@ -66,7 +66,8 @@ pub struct Options {
     pub(crate) may_start: MayStart,
     /// Removes secrets from the JSON of every answer and every event of a stream, and leaves a mark such as
     /// [`REDACTED`](crate::REDACTED) in their place; [`redact_fields`](crate::redact_fields) does it by the names of fields. It
-    /// gets the JSON of a whole answer. Downloads of files are not JSON and stay as they are.
+    /// gets the JSON of a whole answer, or of one event. Pieces of answers (`delta`) come without their text then. Downloads of
+    /// files stay as they are.
     #[builder(
         default,
         setter(transform = |redact: impl Fn(&mut Value) + Send + Sync + 'static| Some(Arc::new(redact) as Redact))

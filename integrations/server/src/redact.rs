@@ -1,10 +1,14 @@
 //! Redaction of secrets at the edge of the API: what a client gets has a mark in their place, the log keeps them.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value};
+
+use crate::app::{LARGE, off_the_executor};
+use crate::problem::Problem;
 
 /// What stands in the place of a secret.
 pub const REDACTED: &str = "[redacted]";
@@ -27,6 +31,9 @@ const DATA: &[&str] = &[
     "state",
     "value",
 ];
+
+/// How often a text is read, at most, in attempts to find JSON in it: each `{` may begin an object that fails to parse at the end.
+const MAX_PARSED: usize = 8;
 
 /// Where in an answer a value is.
 #[derive(Clone, Copy, PartialEq)]
@@ -91,7 +98,7 @@ fn redact(names: &[String], value: &mut Value, place: Place) {
 }
 
 /// Returns whether an operation of a JSON Patch (RFC 6902) sets one of the fields, or a part of it: its path has the name.
-fn is_change_of(names: &[String], fields: &serde_json::Map<String, Value>) -> bool {
+fn is_change_of(names: &[String], fields: &Map<String, Value>) -> bool {
     let text = |name: &str| fields.get(name).and_then(Value::as_str);
     let (Some("add" | "replace" | "test"), Some(path)) = (text("op"), text("path")) else { return false };
     path.split('/').any(|part| names.contains(&part.replace("~1", "/").replace("~0", "~")))
@@ -105,41 +112,97 @@ fn redact_field(names: &[String], name: &str, value: &mut Value, place: Place) {
     }
 }
 
-/// Redacts the JSON objects inside of a text, such as the arguments in an answer of a model; `None` if nothing changes.
+/// Redacts the JSON objects inside of a text, such as the arguments in an answer of a model; `None` if nothing changes. From a
+/// field in JSON that cannot be parsed on, such as in arguments that were cut off, the text is withheld.
 fn redacted_inside(names: &[String], text: &str) -> Option<String> {
-    let (mut changed, mut rest, mut at) = (String::new(), text, 0);
-    while let Some(begin) = rest.get(at..)?.find('{').map(|found| at + found) {
-        let (before, object) = rest.split_at(begin);
-        let mut stream = serde_json::Deserializer::from_str(object).into_iter::<Value>();
-        let Some(Ok(original)) = stream.next() else {
-            at = begin + 1;
-            continue;
-        };
-        let end = begin + stream.byte_offset();
+    let Some(objects) = objects(text) else { return Some(REDACTED.to_owned()) };
+    let is_parsed = |at: &usize| {
+        let next = objects.get(objects.partition_point(|(place, _)| place.end <= *at));
+        next.is_some_and(|(place, _)| place.contains(at))
+    };
+    let end = values_of(names, text).filter(|at| !is_parsed(at)).min();
+    let (mut redacted, mut copied) = (String::new(), 0);
+    for (place, original) in objects.iter().filter(|(place, _)| end.is_none_or(|end| place.end <= end)) {
         let mut value = original.clone();
         redact(names, &mut value, Place::Data);
-        if value == original {
-            at = end;
-            continue;
+        if value != *original {
+            redacted.push_str(text.get(copied..place.start).unwrap_or_default());
+            redacted.push_str(&value.to_string());
+            copied = place.end;
         }
-        changed.push_str(before);
-        changed.push_str(&value.to_string());
-        (rest, at) = (rest.get(end..)?, 0);
     }
-    if changed.is_empty() {
-        return None;
+    redacted.push_str(text.get(copied..end.unwrap_or(text.len())).unwrap_or_default());
+    if end.is_some() {
+        redacted.push_str(REDACTED);
     }
-    changed.push_str(rest);
-    Some(changed)
+    (redacted != text).then_some(redacted)
 }
 
-/// Redacts a value that becomes a part of a text, where the JSON of the answer no longer shows its fields.
-pub(crate) fn redacted<T: Serialize + DeserializeOwned + Clone>(redact: Option<&Redact>, value: &T) -> T {
-    let Some(redact) = redact else { return value.clone() };
+/// Finds the JSON objects inside of a text. Returns `None` if the attempts to parse one read too much.
+fn objects(text: &str) -> Option<Vec<(Range<usize>, Value)>> {
+    let (mut found, mut at, mut budget) = (Vec::new(), 0, text.len() * MAX_PARSED);
+    while let Some(begin) = text.get(at..)?.find('{').map(|next| at + next) {
+        let rest = text.get(begin..)?;
+        let mut stream = serde_json::Deserializer::from_str(rest).into_iter::<Value>();
+        match stream.next()? {
+            Ok(value) => {
+                at = begin + stream.byte_offset();
+                found.push((begin..at, value));
+            }
+            Err(error) => {
+                let lines = rest.split_inclusive('\n').take(error.line().saturating_sub(1));
+                budget = budget.checked_sub(lines.map(str::len).sum::<usize>() + error.column())?;
+                at = begin + 1;
+            }
+        }
+    }
+    Some(found)
+}
+
+/// Finds where the values of fields begin in a text with JSON, whether it can be parsed or not: after `"iban":`, also if the
+/// quotes are escaped. Values that are already redacted do not count.
+fn values_of(names: &[String], text: &str) -> impl Iterator<Item = usize> {
+    fn after_quote(text: &str) -> Option<&str> {
+        text.trim_start_matches('\\').strip_prefix('"')
+    }
+    let matches = names.iter().flat_map(|name| text.match_indices(name.as_str()));
+    matches.filter_map(|(at, name)| {
+        let value = after_quote(text.get(at + name.len()..)?)?.trim_start().strip_prefix(':')?;
+        let mark = after_quote(value.trim_start()).and_then(|value| value.strip_prefix(REDACTED));
+        let is_redacted = mark.and_then(after_quote).is_some();
+        (text.get(..at)?.ends_with('"') && !is_redacted).then_some(text.len() - value.len())
+    })
+}
+
+/// Redacts a value that becomes a part of a text, where the JSON of the answer no longer shows its fields. Returns `None` if it is
+/// no longer such a value then, such as a number with a mark in its place.
+pub(crate) fn redacted<T: Serialize + DeserializeOwned + Clone>(redact: Option<&Redact>, value: &T) -> Option<T> {
+    let Some(redact) = redact else { return Some(value.clone()) };
     let mut json = serde_json::json!({ "value": value });
     redact(&mut json);
-    let json = json.get_mut("value").map(Value::take).unwrap_or_default();
-    serde_json::from_value(json).unwrap_or_else(|_| value.clone())
+    serde_json::from_value(json.get_mut("value")?.take()).ok()
+}
+
+/// Redacts a text that is cut afterwards: its JSON could not be parsed then.
+pub(crate) fn redacted_then_cut(redact: Option<&Redact>, text: String, most: usize) -> String {
+    let mut text = if redact.is_some() { redacted(redact, &text).unwrap_or_else(|| REDACTED.to_owned()) } else { text };
+    if let Some((end, _)) = text.char_indices().nth(most) {
+        text.truncate(end);
+    }
+    text
+}
+
+/// Marks an answer that is not to be redacted: a file, or JSON that already is redacted.
+#[derive(Clone)]
+pub(crate) struct AsIs;
+
+/// Redacts the JSON text of an answer; a large one where this does not block other requests.
+pub(crate) async fn redacted_answer(redact: &Redact, text: String) -> Result<String, Problem> {
+    if text.len() <= LARGE {
+        return Ok(redacted_text(redact, &text));
+    }
+    let redact = Arc::clone(redact);
+    off_the_executor(move || redacted_text(&redact, &text)).await
 }
 
 /// Redacts JSON text. Text that cannot be decoded has no places to redact and is withheld.
@@ -154,7 +217,7 @@ pub(crate) fn redacted_text(redact: &Redact, text: &str) -> String {
 }
 
 /// Puts the secrets back into arguments that a person has edited: each place that is as the person has seen it keeps the
-/// original value. Returns `None` if it is not clear which secret a place of a list stands for.
+/// original value. Returns `None` if it is not clear which secret a mark stands for.
 pub(crate) fn restored(redact: &Redact, original: &Value, edited: Value) -> Option<Value> {
     let mut seen = serde_json::json!({ "arguments": original });
     redact(&mut seen);
@@ -169,28 +232,56 @@ fn restore(original: &Value, seen: &Value, edited: Value) -> Option<Value> {
     match (original, seen, edited) {
         (Value::Object(original), Value::Object(seen), Value::Object(edited)) => {
             let fields = edited.into_iter().map(|(name, edited)| {
-                let value = match (original.get(&name), seen.get(&name)) {
-                    (Some(original), Some(seen)) => restore(original, seen, edited)?,
-                    _ => edited,
-                };
+                let known = |fields: &Map<String, Value>| fields.get(&name).cloned().unwrap_or_default();
+                let value = restore(&known(original), &known(seen), edited)?;
                 Some((name, value))
             });
             fields.collect()
         }
         (Value::Array(original), Value::Array(seen), Value::Array(edited)) => {
-            let hides = |value: &Value| value.to_string().contains(REDACTED);
-            let moved = seen.iter().zip(&edited).filter(|(seen, edited)| seen != edited && hides(edited)).count();
-            // The items may have changed places.
-            let is_ambiguous = moved > 1 || (original.len() != edited.len() && edited.iter().any(hides));
-            let items = original.iter().zip(seen).zip(edited.iter().cloned());
-            let items = items.map(|((original, seen), edited)| restore(original, seen, edited));
-            match original.len() == edited.len() {
-                _ if is_ambiguous => None,
-                true => items.collect(),
-                false => Some(Value::Array(edited)),
-            }
+            restore_items(original, seen, edited).map(Value::Array)
         }
-        (_, _, edited) => Some(edited),
+        (Value::String(original), Value::String(seen), Value::String(edited)) if edited.contains(REDACTED) => {
+            restore_text(original, seen, &edited).map(Value::String)
+        }
+        (_, _, edited) => (!hides(&edited)).then_some(edited),
+    }
+}
+
+/// Restores the items of a list. They may have changed places, so only one of those with marks may differ.
+fn restore_items(original: &[Value], seen: &[Value], edited: Vec<Value>) -> Option<Vec<Value>> {
+    if original.len() != edited.len() || seen.len() != edited.len() {
+        return (!edited.iter().any(hides)).then_some(edited);
+    }
+    if seen.iter().zip(&edited).filter(|(seen, edited)| seen != edited && hides(edited)).count() > 1 {
+        return None;
+    }
+    let items = original.iter().zip(seen).zip(edited);
+    items.map(|((original, seen), edited)| restore(original, seen, edited)).collect()
+}
+
+/// Restores the JSON objects of a text, like the items of a list. A mark outside of them stands for nothing.
+fn restore_text(original: &str, seen: &str, edited: &str) -> Option<String> {
+    let values = |found: &[(_, Value)]| found.iter().map(|(_, value)| value.clone()).collect::<Vec<_>>();
+    let found = objects(edited)?;
+    let restored = restore_items(&values(&objects(original)?), &values(&objects(seen)?), values(&found))?;
+    let (mut text, mut copied) = (String::new(), 0);
+    for ((place, _), restored) in found.iter().zip(&restored).filter(|((_, value), restored)| value != *restored) {
+        text.push_str(edited.get(copied..place.start)?);
+        text.push_str(&restored.to_string());
+        copied = place.end;
+    }
+    text.push_str(edited.get(copied..)?);
+    (!text.contains(REDACTED)).then_some(text)
+}
+
+/// Returns whether a value has a mark.
+fn hides(value: &Value) -> bool {
+    match value {
+        Value::Object(fields) => fields.values().any(hides),
+        Value::Array(items) => items.iter().any(hides),
+        Value::String(text) => text.contains(REDACTED),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }
 
@@ -232,6 +323,43 @@ mod tests {
     }
 
     #[test]
+    fn edited_text_keeps_the_secrets_of_its_json_or_is_refused() {
+        let redact: Redact = Arc::new(redact_fields(["iban"]));
+        let restored = |original: &str, edited: &str| {
+            let restored = restored(&redact, &json!({ "note": original }), json!({ "note": edited }))?;
+            Some(restored["note"].as_str().unwrap().to_owned())
+        };
+        let one = "call {\"to\": \"Ann\", \"iban\": \"DE02\"} now";
+        let later = restored(one, "call {\"iban\":\"[redacted]\",\"to\":\"Ben\"} later, { \"a\": 1 }");
+        assert_eq!(later, None, "another object");
+        let later = restored(one, "call {\"iban\":\"[redacted]\",\"to\":\"Ben\"} later");
+        assert_eq!(later.as_deref(), Some("call {\"iban\":\"DE02\",\"to\":\"Ben\"} later"));
+        assert_eq!(restored(one, "call { \"iban\": 7 }").as_deref(), Some("call { \"iban\": 7 }"));
+        assert_eq!(restored(one, "call [redacted]"), None);
+
+        let two = "{ \"a\": 1 } {\"iban\":\"DE02\"} {\"iban\":\"DE03\"}";
+        let edited = restored(two, "{ \"a\": 1 } {\"iban\":\"[redacted]\"} or {\"iban\":\"[redacted]\"}");
+        assert_eq!(edited.as_deref(), Some("{ \"a\": 1 } {\"iban\":\"DE02\"} or {\"iban\":\"DE03\"}"));
+        assert_eq!(restored(two, "{\"iban\":\"[redacted]\"}"), None);
+        assert_eq!(restored("{\"iban\":\"DE02", "{\"iban\":[redacted]\"}"), None, "the end was withheld");
+    }
+
+    #[test]
+    fn mark_that_stands_for_nothing_is_refused() {
+        let redact: Redact = Arc::new(redact_fields(["iban"]));
+        let original = json!({ "iban": "DE02", "note": "none" });
+        for edited in [
+            json!({ "iban": "DE02", "note": REDACTED }),
+            json!({ "iban": "not [redacted]", "note": "none" }),
+            json!({ "iban": [REDACTED], "note": "none" }),
+            json!({ "account": REDACTED, "note": "none" }),
+            json!(REDACTED),
+        ] {
+            assert_eq!(restored(&redact, &original, edited.clone()), None, "{edited}");
+        }
+    }
+
+    #[test]
     fn json_in_a_text_is_redacted_and_other_text_is_not_changed() {
         let redact = redact_fields(["iban"]);
         let mut value =
@@ -239,6 +367,45 @@ mod tests {
         redact(&mut value);
         let redacted = "pay({\"to\":{\"iban\":\"[redacted]\"}}) {} {\"iban\":\"[redacted]\"}.";
         assert_eq!(value, json!([redacted, "{ \"a\": 1 }", "{{iban}", "iban DE02"]));
+    }
+
+    #[test]
+    fn json_in_a_text_is_redacted_where_it_cannot_be_parsed() {
+        let redact = redact_fields(["iban"]);
+        let mut value = json!([
+            "pay({\"amount\": 1, \"iban\" : \"DE02",
+            "{\"iban\": 7} and {\"iban\": 8,} and more",
+            "{\"note\": \"{\\\"iban\\\": 7",
+            "say \"iban\" or \"iban: 7\"",
+        ]);
+        redact(&mut value);
+        assert_eq!(
+            value,
+            json!([
+                "pay({\"amount\": 1, \"iban\" :[redacted]",
+                "{\"iban\":\"[redacted]\"} and {\"iban\":[redacted]",
+                "{\"note\": \"{\\\"iban\\\":[redacted]",
+                "say \"iban\" or \"iban: 7\"",
+            ])
+        );
+        let once = value.clone();
+        redact(&mut value);
+        assert_eq!(value, once);
+    }
+
+    #[test]
+    fn text_with_many_unclosed_objects_is_withheld_in_linear_time() {
+        let redact = redact_fields(["iban"]);
+        let text = |end: &str| "{\"a\":".repeat(120) + "[" + &"{},".repeat(20_000) + end;
+        for end in ["", "x", "\n{\"a\""] {
+            let mut value = text(end).into();
+            redact(&mut value);
+            assert_eq!(value, json!(REDACTED));
+        }
+        let code = "fn main() {\n    if a { b() } else { c() }\n}\n".repeat(100);
+        let mut value = code.clone().into();
+        redact(&mut value);
+        assert_eq!(value, json!(code));
     }
 
     #[test]
@@ -265,6 +432,14 @@ mod tests {
         let mut value = json!({ "changes": patch("DE02", "DE03") });
         redact(&mut value);
         assert_eq!(value, json!({ "changes": patch(REDACTED, REDACTED) }));
+    }
+
+    #[test]
+    fn value_that_no_longer_has_its_type_is_withheld() {
+        let redact: Redact = Arc::new(redact_fields(["size"]));
+        let sizes = |name: &str| std::collections::BTreeMap::from([(name.to_owned(), 7)]);
+        assert_eq!(redacted(Some(&redact), &sizes("size")), None);
+        assert_eq!(redacted(Some(&redact), &sizes("count")), Some(sizes("count")));
     }
 
     #[test]

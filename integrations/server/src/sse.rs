@@ -19,7 +19,7 @@ use serde::Serialize;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::problem::{Problem, ProblemType, Reporter};
-use crate::redact::{Redact, redacted_text};
+use crate::redact::{REDACTED, Redact, redacted_answer};
 use crate::routes::RequestContext;
 
 /// How often a comment keeps an idle connection open.
@@ -45,12 +45,13 @@ pub(crate) struct Event {
     id: Option<Seq>,
     name: &'static str,
     data: String,
+    is_redacted: bool,
 }
 
 impl Event {
     /// Creates an event of a type, with JSON as its data on one line.
     pub(crate) fn new(name: &'static str, data: String) -> Self {
-        Self { id: None, name, data }
+        Self { name, data, ..Self::default() }
     }
 
     /// Sets the position to which it moves the client.
@@ -58,9 +59,14 @@ impl Event {
         Self { id: Some(seq), ..self }
     }
 
-    fn encoded(self, redact: Option<&Redact>) -> Encoded {
-        let data = match redact {
-            Some(redact) => redacted_text(redact, &self.data),
+    /// Says that the data is already redacted.
+    pub(crate) fn redacted(self) -> Self {
+        Self { is_redacted: true, ..self }
+    }
+
+    async fn encoded(self, redact: Option<Redact>) -> Encoded {
+        let data = match redact.filter(|_| !self.is_redacted) {
+            Some(redact) => redacted_answer(&redact, self.data).await.unwrap_or_else(|_| format!("{REDACTED:?}")),
             None => self.data,
         };
         let event = Encoded::default().event(self.name).data(data);
@@ -78,7 +84,7 @@ pub(crate) fn stream(
 ) -> Result<Response, Problem> {
     let (over, redact) = (over(cx)?, cx.app.options.redact.clone());
     let first = once(std::future::ready(Encoded::default().retry(RETRY + spread())));
-    let events = events.map(move |event| event.encoded(redact.as_ref()));
+    let events = events.then(move |event| event.encoded(redact.clone()));
     let events = first.chain(events).take_until(Box::pin(over)).map(Ok::<_, Infallible>);
     let mut response = Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response();
     let headers = response.headers_mut();

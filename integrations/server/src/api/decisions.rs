@@ -205,14 +205,14 @@ async fn decide(
             return Err(app.why_not_pending(run, id).await);
         };
         let log = app.client.events(run, Seq(0)).await?;
-        let is_same = log.get(seq.index()).is_some_and(|event| {
-            let proposed = log.iter().find_map(|before| match &before.kind {
-                EventKind::LoopToolCall(cx) if before.path == event.path => Some(&*cx.arguments),
-                _ => None,
-            });
-            let is_edited = decision.arguments.as_ref().is_some_and(|given| Some(given) != proposed);
-            has_same_content(event, &as_signal(decision, &event.path), is_edited)
+        let Some(event) = log.get(seq.index()) else { return Err(ProblemType::KeyReused.into()) };
+        let proposed = log.iter().find_map(|before| match &before.kind {
+            EventKind::LoopToolCall(cx) if before.path == event.path => Some(&*cx.arguments),
+            _ => None,
         });
+        let decision = with_secrets(app, proposed.unwrap_or(&Value::Null), decision)?;
+        let is_edited = decision.arguments.as_ref().is_some_and(|given| Some(given) != proposed);
+        let is_same = has_same_content(event, &as_signal(decision, &event.path), is_edited);
         return if is_same { Ok((decided(app, run, seq).await?, true)) } else { Err(ProblemType::KeyReused.into()) };
     };
     let pending = &item.pending;
@@ -222,14 +222,7 @@ async fn decide(
     }
     let state = app.client.state(run).await?;
     app.may_decide(cx.caller()?, &Question::of(run, &state, pending))?;
-    let mut decision = decision;
-    if let Some(redact) = &app.options.redact {
-        decision.arguments = match decision.arguments {
-            Some(edited) => Some(restored(redact, &pending.arguments, edited).ok_or_else(ambiguous)?),
-            None => None,
-        };
-    }
-    let kind = signal_kind(pending, decision)?;
+    let kind = signal_kind(pending, with_secrets(app, &pending.arguments, decision)?)?;
     // The answer of a webhook goes to any call that waits for it.
     if let SignalKind::Webhook { name, identifier, .. } = &kind {
         for other in open_items(&state) {
@@ -246,11 +239,20 @@ async fn decide(
     }
 }
 
-fn ambiguous() -> Problem {
-    Problem::new(ProblemType::Unprocessable).detail(format!(
-        "a list in the edited arguments has items with `{REDACTED}`, and it is no longer clear which hidden values they stand for; \
-         edit one of its items at a time, or enter the values"
-    ))
+/// Puts the secrets of the proposed arguments back into the edited ones, on a server that redacts.
+fn with_secrets(app: &App, proposed: &Value, mut decision: NewDecision) -> Result<NewDecision, Problem> {
+    if let Some(redact) = &app.options.redact
+        && let Some(edited) = decision.arguments.take()
+    {
+        let ambiguous = || {
+            Problem::new(ProblemType::Unprocessable).detail(format!(
+                "the edited arguments have `{REDACTED}` where it is not clear which hidden value it stands for; edit one item of a \
+                 list at a time and leave the marks where they are, or enter the values"
+            ))
+        };
+        decision.arguments = Some(restored(redact, proposed, edited).ok_or_else(ambiguous)?);
+    }
+    Ok(decision)
 }
 
 async fn decided(app: &App, run: &RunId, seq: Seq) -> Result<Decided, Problem> {

@@ -14,7 +14,7 @@ use super::items::{RunItem, value};
 use super::pending_items::text_of;
 use crate::app::App;
 use crate::problem::{Problem, ProblemType};
-use crate::redact::{Redact, redacted};
+use crate::redact::{REDACTED, Redact, redacted, redacted_then_cut};
 use crate::routes::{RequestContext, Route, json};
 
 /// The maximum characters of a text of a row.
@@ -153,15 +153,17 @@ fn side(node: &Node, redact: Option<&Redact>) -> Option<(&'static str, Side)> {
         NodeKind::Call(call) => {
             side.tool = Some(call.tool.clone());
             side.arguments = Some(call.edited().cloned().unwrap_or_else(|| Value::clone(&call.arguments)));
-            let result = call.result.as_ref().map(|result| redacted(redact, result));
-            side.text = result.as_ref().map(result_text).unwrap_or_default();
+            side.text = match &call.result {
+                Some(result) => {
+                    redacted(redact, result).map_or_else(|| REDACTED.to_owned(), |result| result_text(&result))
+                }
+                None => String::new(),
+            };
             "call"
         }
         _ => return None,
     };
-    if let Some((cut, _)) = side.text.char_indices().nth(MAX_TEXT) {
-        side.text.truncate(cut);
-    }
+    side.text = redacted_then_cut(redact, side.text, MAX_TEXT);
     Some((kind, side))
 }
 

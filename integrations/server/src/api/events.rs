@@ -7,7 +7,7 @@ use axum::http::HeaderValue;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
 use futures::stream::{Stream, StreamExt as _, unfold};
-use positronic_core::record::{Event, Path, RunId, Seq};
+use positronic_core::record::{DeltaKind, Event, Path, RunId, Seq};
 use positronic_core::runner::{Client, RunUpdate, Settled};
 use positronic_core::store::StoreError;
 use schemars::JsonSchema;
@@ -18,7 +18,7 @@ use serde_json::{Value, json as value};
 use super::items::head;
 use super::runs::page;
 use crate::problem::{Problem, ProblemType};
-use crate::redact::{Redact, redacted_text};
+use crate::redact::{AsIs, Redact, redacted_text};
 use crate::routes::{RequestContext, Route, json};
 use crate::{cursor, sse};
 
@@ -102,7 +102,7 @@ impl Selection {
         })
     }
 
-    /// Returns the event's line if it is selected.
+    /// Returns the event's line, redacted, if it is selected.
     fn line(&self, event: &Event) -> Option<String> {
         let fits = self.types.as_ref().is_none_or(|types| types.iter().any(|name| name == event.kind.name()))
             && self.path.as_ref().is_none_or(|path| event.path.is_within(path));
@@ -162,7 +162,9 @@ async fn list(
         }
     }
     let next = next.map(|place| cursor::encode(&place, &filter));
-    json(&EventList { items: lines, next, head: head(row).0 })
+    let mut response = json(&EventList { items: lines, next, head: head(row).0 })?;
+    response.extensions_mut().insert(AsIs);
+    Ok(response)
 }
 
 /// Reads the next events of a range in an order, and removes them from the range.
@@ -222,7 +224,7 @@ fn follow(cx: &RequestContext, after: Option<u64>, selection: Selection) -> Resu
     }
     let events = updates(cx, &row.run, from).map(move |update| match update {
         Update::Event(event) => match selection.line(&event) {
-            Some(line) => sse::Event::new(event.kind.name(), line).id(event.seq),
+            Some(line) => sse::Event::new(event.kind.name(), line).redacted().id(event.seq),
             // The position moves on, so that a reconnect does not read it again.
             None => sse::Event::new("skipped", "{}".to_owned()).id(event.seq),
         },
@@ -239,11 +241,17 @@ pub(super) enum Update {
 
 /// Follows a run: its events, and deltas, settled states and the end as server-sent events.
 pub(super) fn updates(cx: &RequestContext, run: &RunId, from: Seq) -> impl Stream<Item = Update> + Send + use<> {
-    let reporter = cx.reporter.clone();
+    let (reporter, redacts) = (cx.reporter.clone(), cx.app.options.redact.is_some());
     cx.app.client.follow(run, from).flat_map(move |update| {
         let updates = match update {
             Ok(RunUpdate::Event(event)) => vec![Update::Event(event)],
-            Ok(RunUpdate::Delta(delta)) => vec![Update::Other(sse::event("delta", &delta))],
+            Ok(RunUpdate::Delta(mut delta)) => {
+                // A field may be split between pieces of an answer. The progress of a tool is a whole text.
+                if redacts && delta.kind != DeltaKind::Progress {
+                    delta.text.clear();
+                }
+                vec![Update::Other(sse::event("delta", &delta))]
+            }
             Ok(RunUpdate::Settled(settled)) => settled_updates(&settled),
             Ok(_) => Vec::new(),
             Err(error) => vec![Update::Other(sse::failed(&reporter, &error.into()))],

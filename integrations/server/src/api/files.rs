@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::items::{List, value};
 use super::state::immutable;
 use crate::problem::{Problem, ProblemType};
+use crate::redact::AsIs;
 use crate::routes::{RequestContext, Route, json};
 use crate::sse;
 use crate::time::Time;
@@ -89,6 +90,7 @@ async fn download(cx: RequestContext) -> Result<Response, Problem> {
         headers.insert(CONTENT_DISPOSITION, disposition);
     }
     immutable(&mut response);
+    response.extensions_mut().insert(AsIs);
     Ok(response)
 }
 

@@ -13,7 +13,7 @@ use super::items::value;
 use crate::app::App;
 use crate::auth::{Caller, Question, Scope};
 use crate::problem::Problem;
-use crate::redact::{Redact, redacted};
+use crate::redact::{REDACTED, Redact, redacted, redacted_then_cut};
 use crate::time::Time;
 
 /// The length of an id, in hexadecimal digits.
@@ -250,15 +250,18 @@ fn entry(node: &Node, redact: Option<&Redact>) -> Option<ContextEntry> {
             _ => return None,
         },
         NodeKind::Call(call) => match &call.result {
-            Some(result) => ("result", format!("{}: {}", call.tool, result_text(&redacted(redact, result)))),
-            None => ("call", format!("{}({})", call.tool, redacted(redact, &*call.arguments))),
+            Some(result) => {
+                let text = redacted(redact, result).map_or_else(|| REDACTED.to_owned(), |result| result_text(&result));
+                ("result", format!("{}: {text}", call.tool))
+            }
+            None => ("call", format!("{}({})", call.tool, redacted(redact, &*call.arguments).unwrap_or_default())),
         },
         _ => return None,
     };
     if text.trim().is_empty() {
         return None;
     }
-    Some(ContextEntry { kind: kind.to_owned(), text: text.chars().take(MAX_TEXT).collect() })
+    Some(ContextEntry { kind: kind.to_owned(), text: redacted_then_cut(redact, text, MAX_TEXT) })
 }
 
 /// Returns what an answer says, without its calls.

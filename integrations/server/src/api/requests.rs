@@ -178,7 +178,8 @@ fn curl(model: &str, request: &ModelRequest, redact: Option<&Redact>) -> String 
     let mut messages = vec![json_of!({ "role": "system", "content": &*request.system })];
     messages.extend(request.messages.messages().iter().map(value));
     let model = model.split_once('/').map_or(model, |(_, name)| name);
-    let body = redacted(redact, &json_of!({ "model": model, "messages": messages })).to_string().replace('\'', "'\\''");
+    let body = redacted(redact, &json_of!({ "model": model, "messages": messages })).unwrap_or_default();
+    let body = body.to_string().replace('\'', "'\\''");
     format!(
         "curl \"$OPENAI_BASE_URL/chat/completions\" -H \"Authorization: Bearer $OPENAI_API_KEY\" \
          -H 'Content-Type: application/json' --data-raw '{body}'"

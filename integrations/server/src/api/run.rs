@@ -15,6 +15,7 @@ use super::pending_items::{Allowed, PendingItem};
 use crate::app::App;
 use crate::auth::{Caller, Scope};
 use crate::problem::{Problem, ProblemType};
+use crate::redact::AsIs;
 use crate::routes::{RequestContext, Route, json};
 
 /// The most forks that are listed.
@@ -96,7 +97,8 @@ async fn run(cx: RequestContext) -> Result<Response, Problem> {
     let hash: String = hash_json(&seen).as_str().chars().take(16).collect();
     let etag = format!("\"{}-{hash}\"", head(row));
     let is_known = cx.parts.headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == etag.as_bytes());
-    let mut response = if is_known { StatusCode::NOT_MODIFIED.into_response() } else { json(&detail)? };
+    let mut response = if is_known { StatusCode::NOT_MODIFIED.into_response() } else { json(&seen)? };
+    response.extensions_mut().insert(AsIs);
     if let Ok(etag) = HeaderValue::try_from(etag) {
         response.headers_mut().insert(ETAG, etag);
     }

@@ -21,7 +21,7 @@ use crate::app::App;
 use crate::auth::{allow, allowed_host, allowed_origin, preflight, security_headers};
 use crate::options::Options;
 use crate::problem::{Problem, ProblemType, Reporter};
-use crate::redact::{Redact, redacted_text};
+use crate::redact::{AsIs, Redact, redacted_answer};
 
 /// The header with the id of a request.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -99,7 +99,8 @@ async fn outermost(State(app): State<Arc<App>>, mut request: Request, next: Next
 /// Redacts an answer with JSON. Streams redact each of their events.
 async fn redacted(redact: &Redact, response: Response) -> Response {
     let media_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    if !matches!(media_type, "application/json" | "application/problem+json") {
+    let is_json = matches!(media_type, "application/json" | "application/problem+json");
+    if !is_json || response.extensions().get::<AsIs>().is_some() {
         return response;
     }
     let (mut parts, body) = response.into_parts();
@@ -107,8 +108,13 @@ async fn redacted(redact: &Redact, response: Response) -> Response {
     let Ok(bytes) = to_bytes(body, usize::MAX).await else {
         return Problem::new(ProblemType::Internal).into_response();
     };
-    let text = if bytes.is_empty() { String::new() } else { redacted_text(redact, &String::from_utf8_lossy(&bytes)) };
-    Response::from_parts(parts, Body::from(text))
+    if bytes.is_empty() {
+        return Response::from_parts(parts, Body::empty());
+    }
+    match redacted_answer(redact, String::from_utf8_lossy(&bytes).into_owned()).await {
+        Ok(text) => Response::from_parts(parts, Body::from(text)),
+        Err(problem) => problem.into_response(),
+    }
 }
 
 /// Returns the id under which a client or a proxy knows the request, or a new one.

@@ -22,8 +22,9 @@ struct Transfer {
 fn shop() -> Shop {
     let brain = brain("Refund").r#loop("Chat", |cx| {
         let pay = Tool::new("pay", |t| {
-            t.description("Pays").requires_approval("it costs money").execute(async |Transfer { iban, amount }, _| {
+            t.description("Pays").requires_approval("it costs money").execute(async |Transfer { iban, amount }, cx| {
                 assert_eq!(iban, SECRET);
+                cx.progress(format!("pays {}", json!({ "iban": iban })));
                 Ok(json!({ "iban": iban, "note": format!("paid {amount}") }))
             })
         });
@@ -52,6 +53,50 @@ async fn errors_of_edited_arguments_quote_no_value() {
     let errors = refused.json()["errors"].clone();
     assert_eq!(errors, json!([{ "pointer": "/amount", "detail": "value is not of type \"integer\"" }]));
     assert!(!refused.text.contains(SECRET) && !refused.text.contains("much"), "{refused:?}");
+}
+
+#[tokio::test]
+async fn edited_arguments_get_the_secrets_of_their_texts_back_once_per_key() {
+    #[derive(Debug, Deserialize, JsonSchema)]
+    struct Note {
+        note: String,
+    }
+    let brain = brain("Refund").r#loop("Chat", |cx| {
+        let remind = Tool::new("remind", |t| {
+            t.description("Reminds").requires_approval("it calls").execute(async |Note { note }, _| Ok(note))
+        });
+        cx.system("You remind.").input("Remind.").tools([remind])
+    });
+    let note = |iban: &str, when: &str| format!("call api {{\"iban\":\"{iban}\"}} {when}");
+    let model = ScriptedModel::from_fn(move |request: &ModelRequest| match request.messages.len() {
+        1 => Reply::call("remind", json!({ "note": note(SECRET, "now") })),
+        _ => Reply::text("Done."),
+    });
+    let shop =
+        Shop::with(model, brain, |runner| Options::builder().brains(runner).redact(redact_fields(["iban"])).build());
+    let token = shop.token(None, &Scope::ALL).await;
+    let run = shop.post(&token, "/api/v1/runs", json!({ "brain": "Refund" })).await.json();
+    let run = positronic_core::record::RunId::new(run["id"].as_str().unwrap());
+    let id = shop.question(&token, &run).await;
+    let decide = async |note: String| {
+        let decision = json!({ "approve": true, "arguments": { "note": note } });
+        let mut decision = request(&token, "POST", &format!("/api/v1/runs/{run}/calls/{id}/decision"), Some(decision));
+        decision.headers_mut().insert("idempotency-key", "later".parse().unwrap());
+        shop.send(decision).await
+    };
+
+    assert_eq!(decide(format!("{REDACTED} {}", note(REDACTED, "later"))).await.problem(), "unprocessable");
+    let decided = decide(note(REDACTED, "later")).await;
+    assert_eq!(decided.status, StatusCode::OK, "{decided:?}");
+    shop.end(&run).await;
+    let again = decide(note(REDACTED, "later")).await;
+    assert_eq!((again.status, again.header("idempotency-replayed")), (StatusCode::OK, "true"), "{again:?}");
+    assert_eq!(decide(note(REDACTED, "tomorrow")).await.problem(), "key-reused");
+
+    let log = shop.client.events(&run, positronic_core::record::Seq(0)).await.unwrap();
+    let log: Vec<_> = log.iter().map(|event| event.to_json().unwrap()).collect();
+    assert!(log.iter().any(|event| event.contains("later") && event.contains(SECRET)), "{log:?}");
+    assert!(log.iter().all(|event| !event.contains(REDACTED)), "{log:?}");
 }
 
 #[tokio::test]
@@ -104,6 +149,121 @@ async fn no_route_and_no_stream_shows_a_secret() {
     let log = shop.client.events(&run, positronic_core::record::Seq(0)).await.unwrap();
     let log: String = log.iter().map(|event| event.to_json().unwrap()).collect();
     assert!(log.contains("paid 50") && log.contains(SECRET), "the log has the secret, and the call ran with it: {log}");
+}
+
+#[tokio::test]
+async fn texts_are_redacted_before_they_are_cut() {
+    let long = json!({ "iban": SECRET, "note": "long ".repeat(1000) }).to_string();
+    let said = long.clone();
+    let brain = brain("Refund").r#loop("Chat", move |cx| {
+        let pay = Tool::new("pay", |t| {
+            t.description("Pays")
+                .requires_approval("it costs money")
+                .execute(async |Transfer { amount, .. }, _| Ok(amount))
+        });
+        cx.system("You pay.").input(said.clone()).tools([pay])
+    });
+    let model = ScriptedModel::from_fn(move |request: &ModelRequest| match request.messages.len() {
+        1 => Reply::call("pay", json!({ "iban": SECRET, "amount": 100 })).and_text(long.clone()),
+        _ => Reply::text("Done."),
+    });
+    let shop =
+        Shop::with(model, brain, |runner| Options::builder().brains(runner).redact(redact_fields(["iban"])).build());
+    let token = shop.token(None, &Scope::ALL).await;
+    let run = shop.post(&token, "/api/v1/runs", json!({ "brain": "Refund" })).await.json();
+    let run = positronic_core::record::RunId::new(run["id"].as_str().unwrap());
+    shop.question(&token, &run).await;
+
+    let pending = shop.get(&token, "/api/v1/pending?context=3").await;
+    let diff = shop.get(&token, &format!("/api/v1/diff?a={run}&b={run}")).await;
+
+    let kinds: Vec<_> =
+        pending.json()["items"][0]["context"].as_array().unwrap().iter().map(|entry| entry["kind"].clone()).collect();
+    assert_eq!(kinds, ["user", "assistant"]);
+    for answer in [pending, diff] {
+        assert!(answer.text.contains("long long") && answer.text.contains(REDACTED), "{answer:?}");
+        assert!(!answer.text.contains(SECRET), "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn pieces_of_answers_come_without_their_text() {
+    let shop = shop();
+    let token = shop.token(None, &Scope::ALL).await;
+    let run = shop.post(&token, "/api/v1/runs", json!({ "brain": "Refund" })).await.json();
+    let run = positronic_core::record::RunId::new(run["id"].as_str().unwrap());
+    let first = shop.question(&token, &run).await;
+    let base = format!("/api/v1/runs/{run}");
+    let mut streams = Vec::new();
+    for path in ["events", "timeline"] {
+        let (_, mut frames) = shop.stream(&token, &format!("{base}/{path}"), None).await;
+        while frames.next().await.unwrap().event != "settled" {}
+        streams.push(frames);
+    }
+
+    let decided = shop.post(&token, &format!("{base}/calls/{first}/decision"), json!({ "approve": true })).await;
+    assert_eq!(decided.status, StatusCode::OK, "{decided:?}");
+
+    for mut frames in streams {
+        let (mut pieces, mut progress) = (Vec::new(), Vec::new());
+        loop {
+            let frame = frames.next().await.unwrap();
+            assert!(!frame.data.contains(SECRET), "{frame:?}");
+            match &*frame.event {
+                "settled" => break,
+                "delta" => {
+                    let delta: serde_json::Value = serde_json::from_str(&frame.data).unwrap();
+                    if delta["kind"] == "progress" { progress.push(delta["text"].clone()) } else { pieces.push(delta) }
+                }
+                _ => {}
+            }
+        }
+        assert_eq!(progress, ["pays {\"iban\":\"[redacted]\"}"]);
+        assert!(pieces.iter().any(|delta| delta["kind"] == "arguments" && delta["tool"] == "pay"), "{pieces:?}");
+        assert!(pieces.iter().all(|delta| delta["text"] == ""), "{pieces:?}");
+    }
+}
+
+#[tokio::test]
+async fn downloads_stay_as_they_are() {
+    use base64::Engine as _;
+
+    let shop = shop();
+    let token = shop.token(None, &Scope::ALL).await;
+    let file = json!({ "iban": SECRET }).to_string();
+    let base64 = base64::engine::general_purpose::STANDARD.encode(&file);
+    let files = json!([{ "name": "a.json", "media_type": "application/json", "base64": base64 }]);
+    let said = json!({ "brain": "Refund", "text": "See.", "files": files });
+    let run = shop.post(&token, "/api/v1/conversations/c/messages", said).await.json();
+    let base = format!("/api/v1/runs/{}/files", run["id"].as_str().unwrap());
+
+    let listed = shop.get(&token, &base).await.json();
+    let download = shop.get(&token, &format!("{base}/{}", listed["items"][0]["sha256"].as_str().unwrap())).await;
+
+    assert_eq!((&download.text, download.header("content-type")), (&file, "application/json"));
+}
+
+#[tokio::test]
+async fn each_answer_and_event_is_redacted_once() {
+    let count = |value: &mut serde_json::Value| value["times"] = json!(value["times"].as_u64().unwrap_or_default() + 1);
+    let shop = Shop::open(|runner| Options::builder().brains(runner).redact(count).build());
+    let token = shop.token(None, &Scope::ALL).await;
+    let (run, id) = shop.waiting_run(&token, 7).await;
+    let base = format!("/api/v1/runs/{run}");
+    assert_eq!(shop.get(&token, &base).await.json()["times"], 1);
+    shop.post(&token, &format!("{base}/calls/{id}/decision"), json!({ "approve": true })).await;
+    shop.end(&run).await;
+
+    let list = shop.get(&token, &format!("{base}/events")).await.json();
+    let mut lines = request(&token, "GET", &format!("{base}/events"), None);
+    lines.headers_mut().insert("accept", "application/x-ndjson".parse().unwrap());
+    let lines = shop.send(lines).await.text;
+    let (_, frames) = shop.stream(&token, &format!("{base}/events"), None).await;
+
+    let mut events = list["items"].as_array().unwrap().clone();
+    events.extend(lines.lines().map(|line| serde_json::from_str(line).unwrap()));
+    events.extend(frames.all().await.iter().map(|frame| serde_json::from_str(&frame.data).unwrap()));
+    assert!(events.len() > 30 && events.iter().all(|event| event["times"] == 1), "{events:?}");
 }
 
 #[tokio::test]

@@ -70,7 +70,12 @@ impl Send {
         let outcome = match self.request(delivery, at) {
             None => Outcome::Failed { status: None, error: "the endpoint's URL is invalid".to_owned(), asked: None },
             Some(request) => match tokio::time::timeout(TIME_OUT, self.transport.send(&request)).await {
-                Ok(answer) => outcome(answer, self.client.now()),
+                Ok(answer) => {
+                    if let Err(error) = &answer {
+                        tracing::warn!(endpoint = self.id, delivery = self.due.delivery, %error, "cannot deliver");
+                    }
+                    outcome(answer, self.client.now())
+                }
                 Err(_) => {
                     let error = format!("the endpoint did not answer within {} s", TIME_OUT.as_secs());
                     Outcome::Failed { status: None, error, asked: None }
@@ -148,6 +153,15 @@ fn outcome(answer: Result<OutgoingResponse, TransportError>, now: Timestamp) -> 
             let asked = asked.and_then(|asked| retry_after(&asked, now));
             Outcome::Failed { status: Some(status), error, asked }
         }
-        Err(error) => Outcome::Failed { status: None, error: error.to_string(), asked: None },
+        Err(error) => {
+            let error = match error {
+                // What a name resolves to in the own network is for the log of the server.
+                TransportError::NotPublic(_) => {
+                    "the endpoint is not in the public internet; only public addresses are allowed".to_owned()
+                }
+                error => error.to_string(),
+            };
+            Outcome::Failed { status: None, error, asked: None }
+        }
     }
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::net::{AddressGuard, PrivateAddresses, SystemResolver};
 use positronic_core::prelude::*;
 use positronic_core::record::{Actor, Path, RunId, Timestamp};
 use positronic_core::runner::{Client, Clock, Settled};
@@ -45,6 +46,8 @@ enum Answer {
     Slow(Duration),
     Never,
     Unreachable,
+    /// Its name resolves to 10.0.0.7.
+    Internal,
 }
 
 /// A receiver in this process, which checks signatures.
@@ -96,6 +99,10 @@ impl WebhookTransport for Receiver {
                     Ok(OutgoingResponse { status: 200, retry_after: None })
                 }
                 Answer::Never => std::future::pending().await,
+                Answer::Internal => {
+                    let guard = AddressGuard::new(Arc::new(SystemResolver), PrivateAddresses::Refuse);
+                    Err(guard.check(&"https://10.0.0.7/".parse().unwrap()).unwrap_err().into())
+                }
                 Answer::Unreachable => Err(TransportError::Unreachable { reason: "connection refused".to_owned() }),
             }
         })

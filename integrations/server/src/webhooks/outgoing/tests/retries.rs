@@ -91,6 +91,7 @@ async fn other_answers_than_success_are_failures_and_redirects_are_not_followed(
     for (answer, error) in [
         (Answer::Status(302), "the receiver answered 302; redirects are not followed"),
         (Answer::Status(404), "the receiver answered 404"),
+        (Answer::Internal, "the endpoint is not in the public internet; only public addresses are allowed"),
         (Answer::Unreachable, "cannot reach the endpoint: connection refused"),
         (Answer::Never, "the endpoint did not answer within 20 s"),
     ] {
