@@ -3,23 +3,17 @@
 //! The page is plain ES modules without a build step. A view loads its modules when it is first shown. All files stand under one hash of their content, so that browsers
 //! keep them; the document itself is checked again each time. The page knows only the public API.
 
-use std::collections::HashMap;
-use std::io::Write as _;
 use std::sync::{Arc, LazyLock};
 
 use axum::Router;
-use axum::body::Bytes;
+use axum::body::Body;
 use axum::extract::{Path, Request, State};
-use axum::http::header::{
-    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH,
-    LOCATION, VARY,
-};
+use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, LOCATION};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use sha2::{Digest as _, Sha256};
+use tower_http::compression::CompressionLayer;
 
 use crate::app::App;
 use crate::problem::{Problem, ProblemType};
@@ -99,18 +93,6 @@ static HASH: LazyLock<String> = LazyLock::new(|| {
     hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 });
 
-/// The files with gzip, each compressed once.
-static COMPRESSED: LazyLock<HashMap<&str, Bytes>> = LazyLock::new(|| {
-    let compressed = FILES.iter().filter_map(|(path, bytes)| Some((*path, gzip(bytes).ok()?.into())));
-    compressed.collect()
-});
-
-fn gzip(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-    encoder.write_all(bytes)?;
-    encoder.finish()
-}
-
 /// Creates the routes of the page.
 pub(crate) fn routes() -> Router<Arc<App>> {
     Router::new()
@@ -119,6 +101,7 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         .route("/ui/", get(document))
         .route("/ui/assets/{hash}/{*path}", get(file))
         .route("/ui/{*path}", get(document))
+        .layer(CompressionLayer::new())
 }
 
 /// Redirects to the page, below the path of the router.
@@ -144,7 +127,7 @@ async fn document(request: Request) -> Response {
     (status, headers, body).into_response()
 }
 
-async fn file(Path((hash, path)): Path<(String, String)>, asked: HeaderMap) -> Response {
+async fn file(Path((hash, path)): Path<(String, String)>) -> Response {
     let found = FILES.iter().find(|(name, _)| *name == path).filter(|_| hash == *HASH);
     let Some((_, bytes)) = found else { return Problem::new(ProblemType::NotFound).into_response() };
     let kind = match path.rsplit_once('.') {
@@ -152,26 +135,9 @@ async fn file(Path((hash, path)): Path<(String, String)>, asked: HeaderMap) -> R
         Some((_, "css")) => "text/css; charset=utf-8",
         _ => "image/svg+xml",
     };
-    let headers = [
-        (CONTENT_TYPE, HeaderValue::from_static(kind)),
-        (CONTENT_SECURITY_POLICY, POLICY),
-        (CACHE_CONTROL, FOREVER),
-        (VARY, HeaderValue::from_static("accept-encoding")),
-    ];
-    match COMPRESSED.get(&*path).filter(|_| accepts_gzip(&asked)) {
-        Some(compressed) => (headers, [(CONTENT_ENCODING, "gzip")], compressed.clone()).into_response(),
-        None => (headers, *bytes).into_response(),
-    }
-}
-
-/// Returns whether a client accepts content with gzip.
-fn accepts_gzip(asked: &HeaderMap) -> bool {
-    let codings = asked.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
-    codings.flat_map(|codings| codings.split(',')).any(|coding| {
-        let (name, weight) = coding.split_once(';').unwrap_or((coding, ""));
-        let weight = weight.trim().strip_prefix("q=").and_then(|weight| weight.parse::<f32>().ok());
-        name.trim().eq_ignore_ascii_case("gzip") && weight.is_none_or(|weight| weight > 0.0)
-    })
+    let headers =
+        [(CONTENT_TYPE, HeaderValue::from_static(kind)), (CONTENT_SECURITY_POLICY, POLICY), (CACHE_CONTROL, FOREVER)];
+    (headers, Body::from(*bytes)).into_response()
 }
 
 #[cfg(test)]
@@ -201,28 +167,6 @@ mod tests {
 
         let embedded = FILES.iter().map(|(path, _)| (*path).to_owned()).collect();
         assert_eq!(found, embedded);
-    }
-
-    #[tokio::test]
-    async fn files_are_compressed_once_for_clients_that_accept_it() {
-        for (accepted, compressed) in
-            [("", false), ("br, GZIP;q=0.5", true), ("gzip;q=0", false), ("identity;q=1, gzip", true)]
-        {
-            let asked = HeaderMap::from_iter([(ACCEPT_ENCODING, HeaderValue::from_static(accepted))]);
-            let response = file(axum::extract::Path((HASH.clone(), "app.js".to_owned())), asked).await;
-            assert_eq!(response.headers().contains_key(CONTENT_ENCODING), compressed, "{accepted}");
-            assert_eq!(response.headers()[VARY], "accept-encoding");
-            let bytes = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
-            let (_, plain) = FILES.iter().find(|(path, _)| *path == "app.js").unwrap();
-            if compressed {
-                assert_eq!(bytes.as_ptr(), COMPRESSED["app.js"].as_ptr());
-                let mut text = Vec::new();
-                std::io::copy(&mut flate2::read::GzDecoder::new(&*bytes), &mut text).unwrap();
-                assert_eq!(text, *plain);
-            } else {
-                assert_eq!(bytes, *plain);
-            }
-        }
     }
 
     #[test]
