@@ -9,8 +9,8 @@ use positronic_core::record::Timestamp;
 use positronic_core::runner::Client;
 use positronic_core::store::StoreError;
 
-use super::login::secret;
 use super::proxy::is_tls;
+use super::secret::secret;
 use super::sessions::{ListedSession, LoggedIn, Session, Sessions, VALID};
 use super::tokens::Token;
 use super::{Authenticate, Caller, IpRange, Scope};

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use parking_lot::Mutex;
-use positronic_core::record::{Timestamp, sha256};
+use positronic_core::record::Timestamp;
 use subtle::ConstantTimeEq as _;
+
+use super::secret::{hash_of, secret};
 
 /// How long a code is valid.
 const VALID: Duration = Duration::from_mins(15);
@@ -57,18 +57,6 @@ impl Login {
         codes.retain(|issued| !bool::from(issued.hash.as_bytes().ct_eq(hash.as_bytes())));
         codes.len() < before
     }
-}
-
-/// Returns a new secret of 256 random bits, safe in a URL.
-pub(crate) fn secret() -> Result<String, getrandom::Error> {
-    let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes)?;
-    Ok(URL_SAFE_NO_PAD.encode(bytes))
-}
-
-/// Returns the hash of a secret as it is stored.
-pub(crate) fn hash_of(secret: &str) -> String {
-    sha256(secret.as_bytes())
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use positronic_core::runner::Client;
 use positronic_core::store::{Entry, EntryFilter, StoreError};
 use serde::{Deserialize, Serialize};
 
-use super::login::hash_of;
+use super::secret::hash_of;
 
 /// The kind of the store's entries. Their keys are the hashes of the cookies' values.
 const KIND: &str = "session";

@@ -6,7 +6,7 @@ use positronic_core::store::{EntryFilter, StoreError};
 use serde::{Deserialize, Serialize};
 use subtle::ConstantTimeEq as _;
 
-use super::login::{hash_of, secret};
+use super::secret::{hash_of, secret};
 use super::{Caller, Scope, Sessions};
 
 /// The kind of the store's entries.
