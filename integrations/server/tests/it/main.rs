@@ -13,6 +13,7 @@ mod browsers;
 mod code;
 mod connections;
 mod decisions;
+mod forks;
 mod idempotency;
 mod lists;
 mod openapi;
