@@ -222,6 +222,10 @@ pub(super) async fn send_once(
             Err(ProblemType::KeyReused.into())
         };
     }
+    // An open run gets the message, whatever its brain is.
+    if let Some(last) = rows.first().filter(|last| !last.status.is_over()) {
+        app.may_start(caller, &last.brain)?;
+    }
     // A conversation keeps its user: a message in the name of another one must not reach it.
     let user = match rows.first() {
         Some(last) if user.is_some() && user != last.user => return Err(ProblemType::NotFound.into()),
