@@ -33,6 +33,7 @@ pub(super) fn routes() -> Vec<Route> {
     ];
     vec![
         Route::get("/api/v1/runs/{run}/fork", "List what a fork will run again", preview)
+            .large_answers()
             .query::<PreviewQuery>()
             .returns::<Preview>(200)
             .problems(&[ProblemType::BeyondHead]),

@@ -21,6 +21,7 @@ use crate::sse;
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("/api/v1/runs/{run}/timeline", "Read or follow the timeline of a run", timeline)
+            .large_answers()
             .query::<TimelineQuery>()
             .returns::<TimelineItem>(200)
             .streams()

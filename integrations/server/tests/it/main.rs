@@ -15,6 +15,7 @@ mod connections;
 mod decisions;
 mod forks;
 mod idempotency;
+mod large;
 mod lists;
 mod openapi;
 mod policies;
