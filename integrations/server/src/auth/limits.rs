@@ -102,6 +102,9 @@ impl Limits {
     }
 }
 
+/// A place of a caller, which is free again when all clones are dropped.
+pub(crate) type Place = Arc<OwnedSemaphorePermit>;
+
 /// Places of which each caller takes a few at once; its further requests wait.
 pub(crate) struct Shares {
     most: usize,
@@ -114,11 +117,11 @@ impl Shares {
         Self { most, callers: Mutex::default() }
     }
 
-    /// Waits for a place of a caller, which is free again when the permit is dropped.
-    pub(crate) async fn place(&self, caller: &str) -> Option<OwnedSemaphorePermit> {
+    /// Waits for a place of a caller.
+    pub(crate) async fn place(&self, caller: &str) -> Option<Place> {
         let own = self.of(caller);
         // The semaphore is never closed.
-        own.acquire_owned().await.ok()
+        own.acquire_owned().await.ok().map(Arc::new)
     }
 
     fn of(&self, caller: &str) -> Arc<Semaphore> {

@@ -18,7 +18,7 @@ use super::accept::negotiated;
 use super::large_answer::placed;
 use super::{Access, Body, Ownership, RequestContext, Route};
 use crate::app::{App, LARGE, WITH_FILES, off_the_executor};
-use crate::auth::{Caller, Limits, client_address, same_site};
+use crate::auth::{Caller, Limits, Place, client_address, same_site};
 use crate::problem::{Problem, ProblemType};
 
 /// The maximum time until an answer begins. A stream may then last longer.
@@ -80,7 +80,8 @@ async fn checked(
     let place = if route.large_answers { app.limits.answers.place(&key).await } else { None };
     let limits = Arc::clone(&app);
     let reporter = app.reporter(&parts);
-    let call = RequestContext { app, parts, params, body, value, accepted, reporter, caller, run };
+    let call =
+        RequestContext { app, parts, params, body, value, accepted, reporter, caller, run, place: place.clone() };
     let answer = (route.handler)(call).await;
     let mut response = placed(answer.unwrap_or_else(Problem::into_response), place);
     if let Some(remaining) = remaining {
@@ -138,7 +139,7 @@ fn max_bytes(app: &App, route: &Route, parts: &Parts) -> Result<usize, Problem> 
 }
 
 /// The permits of a large body: of its caller, and of the server.
-type Turn = (Option<OwnedSemaphorePermit>, Option<OwnedSemaphorePermit>);
+type Turn = (Option<Place>, Option<OwnedSemaphorePermit>);
 
 /// Reads the body, of at most so many bytes, and decodes its JSON.
 async fn read(

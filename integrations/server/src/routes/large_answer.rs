@@ -6,7 +6,8 @@ use std::task::{Context, Poll};
 use axum::body::{Body, Bytes, HttpBody};
 use axum::response::Response;
 use hyper::body::{Frame, SizeHint};
-use tokio::sync::OwnedSemaphorePermit;
+
+use crate::auth::Place;
 
 /// From how many bytes on an answer keeps its place. A smaller one does not need much memory while the client reads it.
 const LARGE: u64 = 1 << 20;
@@ -14,11 +15,11 @@ const LARGE: u64 = 1 << 20;
 /// A body with the place that it takes.
 struct Placed {
     body: Body,
-    _place: OwnedSemaphorePermit,
+    _place: Place,
 }
 
-/// Keeps the place of a large answer until it is sent. A stream does not keep it, since its length is not known.
-pub(super) fn placed(response: Response, place: Option<OwnedSemaphorePermit>) -> Response {
+/// Keeps the place of a large answer until it is sent. That of a stream is not kept here, since its length is not known.
+pub(super) fn placed(response: Response, place: Option<Place>) -> Response {
     let is_large = response.body().size_hint().exact().is_some_and(|size| size > LARGE);
     match place {
         Some(place) if is_large => response.map(|body| Body::new(Placed { body, _place: place })),

@@ -139,4 +139,20 @@ async fn large_answer_takes_a_place_until_it_is_sent() {
     let path = format!("/api/v1/runs/{run}/events?limit=1");
     let small = join_all((0..9).map(|_| shop.router.clone().oneshot(request(&token, "GET", &path, None)))).await;
     assert_eq!(small.len(), 9);
+
+    // A stream keeps its place until its first event, with all nodes, is sent.
+    let open = async || {
+        let mut request = request(&token, "GET", &format!("/api/v1/runs/{run}/timeline"), None);
+        request.headers_mut().insert("accept", "text/event-stream".parse().unwrap());
+        shop.frames(request).await
+    };
+    let mut streams = Vec::new();
+    for _ in 0..4 {
+        let mut stream = open().await;
+        assert_eq!(stream.next().await.unwrap().event, "nodes");
+        streams.push(stream);
+    }
+    assert!(timeout(Duration::from_secs(1), open()).await.is_err());
+    assert_eq!(streams[0].next().await.unwrap().event, "settled");
+    assert_eq!(open().await.next().await.unwrap().event, "nodes");
 }
