@@ -1,5 +1,6 @@
 //! `/conversations`: lists them, and sends messages to them.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::response::Response;
@@ -113,6 +114,8 @@ async fn list(cx: RequestContext) -> Result<Response, Problem> {
     filter.user = caller.only_user().map(str::to_owned);
     filter.after = cursor.map(|text| cursor::decode::<RunCursor>(&text, &wanted)).transpose()?;
     let (mut items, mut next, mut read, mut capped) = (Vec::new(), None, 0, false);
+    // The last run and the number of runs of each conversation.
+    let mut known: HashMap<String, (RunId, usize)> = HashMap::new();
     'pages: loop {
         let chunk = store.runs(&filter).await?;
         let is_last = chunk.len() < CHUNK;
@@ -124,11 +127,15 @@ async fn list(cx: RequestContext) -> Result<Response, Problem> {
             }
             filter.after = Some(row.cursor());
             let Some(id) = row.conversation.clone() else { continue };
+            if !known.contains_key(&id) {
+                let runs = app.client.conversation(&id).await?;
+                let Some(last) = runs.first() else { continue };
+                known.insert(id.clone(), (last.run.clone(), runs.len()));
+            }
             // A conversation is listed at the place of its last run.
-            let runs = app.client.conversation(&id).await?;
-            if runs.first().is_some_and(|last| last.run == row.run) {
+            if let Some((_, runs)) = known.get(&id).filter(|(last, _)| *last == row.run) {
                 let last = app.run_items(std::slice::from_ref(&row)).await?;
-                let item = |last| ConversationItem { id: id.clone(), user: row.user.clone(), runs: runs.len(), last };
+                let item = |last| ConversationItem { id: id.clone(), user: row.user.clone(), runs: *runs, last };
                 items.extend(last.into_iter().map(item));
             }
         }
@@ -214,6 +221,10 @@ pub(super) async fn send_once(
         } else {
             Err(ProblemType::KeyReused.into())
         };
+    }
+    // An open run gets the message, whatever its brain is.
+    if let Some(last) = rows.first().filter(|last| !last.status.is_over()) {
+        app.may_start(caller, &last.brain)?;
     }
     // A conversation keeps its user: a message in the name of another one must not reach it.
     let user = match rows.first() {

@@ -23,6 +23,7 @@ const MAX_TEXT: usize = 4000;
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("/api/v1/diff", "Compare two runs", diff)
+            .large_answers()
             .query::<DiffQuery>()
             .returns::<DiffItem>(200)
             .problems(&[ProblemType::UnknownRun]),

@@ -1,5 +1,6 @@
 //! `/runs/{run}/events`: the log, as pages, as JSON lines and live.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use axum::body::Bytes;
@@ -22,14 +23,19 @@ use crate::redact::{AsIs, Redact, redacted_text};
 use crate::routes::{RequestContext, Route, json};
 use crate::{cursor, sse};
 
-/// How many events are read at once.
-const CHUNK: usize = 512;
+/// How many events are read at once: few at first, since an event may have 8 MiB.
+const FIRST_CHUNK: u64 = 8;
+const CHUNK: u64 = 512;
+/// After how many bytes a page of a list ends, and a part of the JSON lines.
+const PAGE_BYTES: usize = 4 << 20;
+const LINES_BYTES: usize = 64 << 10;
 const LINES: &str = "application/x-ndjson";
 pub(super) const EVENTS: &str = "text/event-stream";
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("/api/v1/runs/{run}/events", "List or follow the events of a run", events)
+            .large_answers()
             .query::<EventsQuery>()
             .returns::<EventList>(200)
             .returns_text(200, LINES)
@@ -77,7 +83,7 @@ struct EventList {
     /// The events: `seq`, `at` (microseconds since 1970), `path`, `type` and the fields of the type.
     #[schemars(with = "Vec<serde_json::Map<String, Value>>")]
     items: Vec<Box<RawValue>>,
-    /// The cursor of the next page; `null` at the end of the list.
+    /// The cursor of the next page; `null` at the end of the list. A page of large events ends before it has `limit` items.
     next: Option<String>,
     /// The number of the last event of the log.
     head: u64,
@@ -124,7 +130,7 @@ async fn events(cx: RequestContext) -> Result<Response, Problem> {
     let (run, first) = (cx.run()?.run.clone(), Seq(query.after.map_or(0, |after| after.saturating_add(1))));
     if cx.accepts(LINES) {
         let last = query.before.map_or(cx.run()?.next, Seq).min(cx.run()?.next);
-        let lines = lines(cx.app.client.clone(), run, first, last, selection);
+        let lines = lines(Reader::new(&cx.app.client, &run, (first, last), Order::Asc), selection);
         let mut response = sse::body(&cx, lines)?.into_response();
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(LINES));
         return Ok(response);
@@ -143,23 +149,22 @@ async fn list(
     let filter = (row.run.as_str(), query.after, query.before, &query.r#type, &query.path, &query.q, query.order);
     let place: Option<Seq> = query.cursor.as_ref().map(|text| cursor::decode(text, &filter)).transpose()?;
     let end = query.before.map_or(row.next, Seq).min(row.next);
-    let (mut lines, mut next) = (Vec::new(), None);
-    let mut range = match (query.order, place) {
+    let range = match (query.order, place) {
         (Order::Asc, place) => (place.map_or(first, |place| place.max(first)), end),
         // A cursor that a client has made up may name a place beyond the log.
         (Order::Desc, place) => (first, place.map_or(end, |place| place.min(end))),
     };
-    while range.0 < range.1 && next.is_none() {
-        let chunk = chunk(&cx.app.client, &row.run, &mut range, query.order).await?;
-        for event in chunk {
-            let Some(line) = selection.line(&event) else { continue };
-            if lines.len() == limit {
-                next = Some(if query.order == Order::Asc { event.seq } else { event.seq.next() });
-                break;
-            }
-            let line = RawValue::from_string(line);
-            lines.push(line.map_err(|error| Problem::new(ProblemType::Internal).detail(error))?);
+    let mut reader = Reader::new(&cx.app.client, &row.run, range, query.order);
+    let (mut lines, mut bytes, mut next) = (Vec::new(), 0, None);
+    while let Some(event) = reader.next().await? {
+        let Some(line) = selection.line(&event) else { continue };
+        bytes += line.len();
+        if lines.len() == limit || (bytes > PAGE_BYTES && !lines.is_empty()) {
+            next = Some(if query.order == Order::Asc { event.seq } else { event.seq.next() });
+            break;
         }
+        let line = RawValue::from_string(line);
+        lines.push(line.map_err(|error| Problem::new(ProblemType::Internal).detail(error))?);
     }
     let next = next.map(|place| cursor::encode(&place, &filter));
     let mut response = json(&EventList { items: lines, next, head: head(row).0 })?;
@@ -167,50 +172,59 @@ async fn list(
     Ok(response)
 }
 
-/// Reads the next events of a range in an order, and removes them from the range.
-async fn chunk(
-    client: &Client,
-    run: &RunId,
-    range: &mut (Seq, Seq),
+/// Reads the events of a range in an order.
+struct Reader {
+    client: Client,
+    run: RunId,
+    /// The events that are not read yet.
+    range: (Seq, Seq),
     order: Order,
-) -> Result<Vec<Arc<Event>>, StoreError> {
-    let length = range.1.0.saturating_sub(range.0.0).min(CHUNK as u64);
-    let from = if order == Order::Asc { range.0 } else { Seq(range.1.0 - length) };
-    let mut events = client.store().read(run, from, Seq(length).index()).await?;
-    match order {
-        Order::Asc => range.0 = Seq(range.0.0 + length),
-        Order::Desc => {
-            range.1 = from;
-            events.reverse();
-        }
+    chunk: u64,
+    read: VecDeque<Arc<Event>>,
+}
+
+impl Reader {
+    fn new(client: &Client, run: &RunId, range: (Seq, Seq), order: Order) -> Self {
+        let (client, run) = (client.clone(), run.clone());
+        Self { client, run, range, order, chunk: FIRST_CHUNK, read: VecDeque::new() }
     }
-    Ok(events)
+
+    /// Returns the next event; `None` at the end of the range.
+    async fn next(&mut self) -> Result<Option<Arc<Event>>, StoreError> {
+        while self.read.is_empty() && self.range.0 < self.range.1 {
+            let length = (self.range.1.0 - self.range.0.0).min(self.chunk);
+            self.chunk = (self.chunk * 2).min(CHUNK);
+            let from = if self.order == Order::Asc { self.range.0 } else { Seq(self.range.1.0 - length) };
+            self.read = self.client.store().read(&self.run, from, Seq(length).index()).await?.into();
+            match self.order {
+                Order::Asc => self.range.0 = Seq(from.0 + length),
+                Order::Desc => self.range.1 = from,
+            }
+        }
+        Ok(match self.order {
+            Order::Asc => self.read.pop_front(),
+            Order::Desc => self.read.pop_back(),
+        })
+    }
 }
 
 /// Streams the lines of a range of events.
-fn lines(
-    client: Client,
-    run: RunId,
-    first: Seq,
-    last: Seq,
-    selection: Selection,
-) -> impl Stream<Item = Result<Bytes, StoreError>> + Send {
-    unfold((client, run, (first, last), selection), |(client, run, mut range, selection)| async move {
-        if range.0 >= range.1 {
-            return None;
-        }
-        let read = chunk(&client, &run, &mut range, Order::Asc).await.map(|events| {
-            let mut text = String::new();
-            for line in events.iter().filter_map(|event| selection.line(event)) {
-                text.push_str(&line);
-                text.push('\n');
+fn lines(reader: Reader, selection: Selection) -> impl Stream<Item = Result<Bytes, StoreError>> + Send {
+    unfold((reader, selection), |(mut reader, selection)| async move {
+        let mut text = String::new();
+        while text.len() < LINES_BYTES {
+            match reader.next().await {
+                Ok(Some(event)) => {
+                    if let Some(line) = selection.line(&event) {
+                        text.push_str(&line);
+                        text.push('\n');
+                    }
+                }
+                Ok(None) => break,
+                Err(error) => return Some((Err(error), (reader, selection))),
             }
-            Bytes::from(text)
-        });
-        if read.is_err() {
-            range.0 = range.1;
         }
-        Some((read, (client, run, range, selection)))
+        (!text.is_empty()).then(|| (Ok(Bytes::from(text)), (reader, selection)))
     })
 }
 

@@ -1,25 +1,24 @@
 //! Forks: `/runs/{run}/fork` and `/runs/{run}/rerun`.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use axum::response::Response;
 use indexmap::IndexMap;
-use positronic_core::machine::{RunState, pending};
-use positronic_core::record::{
-    Decision, Event, EventKind, Overrides, Path, Pending, RunId, RunSummary, Seq, ToolResult,
-};
+use positronic_core::record::{Event, EventKind, Overrides, Path, RunId, RunSummary, Seq, ToolCall, ToolResult};
 use positronic_core::runner::{Fork, ForkError};
 use positronic_core::store::StoreError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::fork_decisions::may_decide;
 use super::idempotency::Key;
 use super::items::{RunItem, head};
 use super::options::read_options;
 use super::signals::code_differs;
 use crate::app::App;
-use crate::auth::{Caller, Question, Scope};
+use crate::auth::Scope;
 use crate::problem::{Problem, ProblemType};
 use crate::routes::{RequestContext, Route, created, json};
 
@@ -34,6 +33,7 @@ pub(super) fn routes() -> Vec<Route> {
     ];
     vec![
         Route::get("/api/v1/runs/{run}/fork", "List what a fork will run again", preview)
+            .large_answers()
             .query::<PreviewQuery>()
             .returns::<Preview>(200)
             .problems(&[ProblemType::BeyondHead]),
@@ -77,7 +77,7 @@ struct NewFork {
     /// The system prompt of all loops, from their next iteration on.
     #[serde(default)]
     system: Option<String>,
-    /// Results of calls that are open at the fork, by their paths.
+    /// Results of open calls, by their paths. They need the scope `decide`, unless the call waits only for programs.
     #[serde(default)]
     results: IndexMap<String, Value>,
 }
@@ -97,7 +97,7 @@ struct NewRerun {
     /// The system prompt of all loops, from their next iteration on.
     #[serde(default)]
     system: Option<String>,
-    /// Results of calls that are open at the fork, by their paths.
+    /// Results of open calls, by their paths. They need the scope `decide`, unless the call waits only for programs.
     #[serde(default)]
     results: IndexMap<String, Value>,
 }
@@ -134,7 +134,7 @@ struct Effect {
     /// a destructive tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     may_repeat: Option<bool>,
-    /// Whether a person is asked again before it runs.
+    /// Whether it asks a person again, before it runs or while it runs.
     asks_again: bool,
 }
 
@@ -161,35 +161,62 @@ async fn preview(cx: RequestContext) -> Result<Response, Problem> {
     };
     let at = app.client.fork_event(&row.run, at).await?;
     let log = app.client.events(&row.run, Seq(0)).await?;
-    let (reused, rerun): (Vec<_>, Vec<_>) = log.iter().partition(|event| event.seq <= at);
-    let reused = reused.into_iter().filter_map(|event| effect(&log, event, at)).count();
-    json(&Preview { at: at.0, rerun: rerun.into_iter().filter_map(|event| effect(&log, event, at)).collect(), reused })
+    let calls = Calls::of(&log, at);
+    let (reused, rerun): (Vec<_>, Vec<_>) =
+        log.iter().filter_map(|event| calls.effect(event)).partition(|effect| effect.seq <= at.0);
+    json(&Preview { at: at.0, rerun, reused: reused.len() })
 }
 
-/// Returns the effect that an event begins, for a fork after `at`.
-fn effect(log: &[Arc<Event>], event: &Event, at: Seq) -> Option<Effect> {
-    let call = || {
-        log.iter().find_map(|before| match &before.kind {
-            EventKind::LoopToolCall(call) if before.path == event.path => Some(call),
-            _ => None,
-        })
-    };
-    let (kind, name, may_repeat) = match &event.kind {
-        EventKind::StepStart { .. } => (EffectKind::Step, None, None),
-        EventKind::LoopModelCall { model, .. } => (EffectKind::Model, Some(model.clone()), None),
-        EventKind::LoopToolStart { .. } => {
-            let call = call();
-            (EffectKind::Tool, call.map(|call| call.tool.clone()), call.map(|call| call.flags.may_repeat()))
+/// The calls of a run, and those that have asked a person after the event of a fork.
+struct Calls<'a> {
+    calls: HashMap<&'a Path, &'a ToolCall>,
+    asking: HashSet<&'a Path>,
+}
+
+impl<'a> Calls<'a> {
+    fn of(log: &'a [Arc<Event>], at: Seq) -> Self {
+        let (mut calls, mut asking) = (HashMap::new(), HashSet::new());
+        for event in log {
+            match &event.kind {
+                EventKind::LoopToolCall(call) => {
+                    calls.insert(&event.path, &**call);
+                }
+                kind if event.seq > at && asks_person(kind) => {
+                    asking.insert(&event.path);
+                }
+                _ => {}
+            }
         }
-        EventKind::LoopBrainStart { title, .. } => {
-            let is_destructive = call().is_some_and(|call| call.flags.destructive);
-            (EffectKind::Brain, Some(title.clone()), is_destructive.then_some(false))
-        }
-        _ => return None,
-    };
-    let asks = |later: &Event| matches!(later.kind, EventKind::LoopApprovalRequested { .. });
-    let asks_again = log.iter().any(|later| later.seq > at && later.path == event.path && asks(later));
-    Some(Effect { path: event.path.to_string(), kind, name, seq: event.seq.0, may_repeat, asks_again })
+        Self { calls, asking }
+    }
+
+    /// Returns the effect that an event begins.
+    fn effect(&self, event: &Event) -> Option<Effect> {
+        let call = self.calls.get(&event.path);
+        let (kind, name, may_repeat) = match &event.kind {
+            EventKind::StepStart { .. } => (EffectKind::Step, None, None),
+            EventKind::LoopModelCall { model, .. } => (EffectKind::Model, Some(model.clone()), None),
+            EventKind::LoopToolStart { .. } => {
+                (EffectKind::Tool, call.map(|call| call.tool.clone()), call.map(|call| call.flags.may_repeat()))
+            }
+            EventKind::LoopBrainStart { title, .. } => {
+                let is_destructive = call.is_some_and(|call| call.flags.destructive);
+                (EffectKind::Brain, Some(title.clone()), is_destructive.then_some(false))
+            }
+            _ => return None,
+        };
+        let asks_again = self.asking.contains(&event.path);
+        Some(Effect { path: event.path.to_string(), kind, name, seq: event.seq.0, may_repeat, asks_again })
+    }
+}
+
+/// Returns whether a call asks a person with an event.
+fn asks_person(kind: &EventKind) -> bool {
+    match kind {
+        EventKind::LoopApprovalRequested { .. } => true,
+        EventKind::LoopWait { waits, .. } => waits.iter().any(|wait| wait.person),
+        _ => false,
+    }
 }
 
 async fn fork(cx: RequestContext) -> Result<Response, Problem> {
@@ -246,45 +273,6 @@ async fn forked(cx: &RequestContext, at: Seq, changes: Changes) -> Result<Respon
     let mut response = created("../", new.as_str(), &app.run_items(&[forked]).await?.into_iter().next())?;
     key.mark(&mut response, is_replay);
     Ok(response)
-}
-
-/// Refuses a fork that decides in the place of other people: with results of calls that wait for them, or with an approval of
-/// theirs for a call that runs again.
-async fn may_decide(cx: &RequestContext, row: &RunSummary, at: Seq, fork: &Fork) -> Result<(), Problem> {
-    let (app, caller) = (&cx.app, cx.caller()?);
-    let at = app.client.fork_event(&row.run, at).await?;
-    let state = app.states.at(&row.run, at).await?;
-    // A result of a call ends what waits within it.
-    let is_given = |pending: &Pending| fork.results.keys().any(|path| pending.call.is_within(path));
-    let given = pending(&state).into_iter().filter(is_given);
-    for pending in given {
-        may_decide_item(app, caller, row, &state, &pending)?;
-    }
-    let log = app.client.events(&row.run, Seq(0)).await?;
-    for event in log.iter().take_while(|event| event.seq <= at) {
-        let is_approval = matches!(event.kind, EventKind::LoopApprovalDecided { decision: Decision::Approved, .. });
-        if !is_approval || state.call(&event.path).is_none_or(|call| call.result().is_some()) {
-            continue;
-        }
-        let before = app.states.at(&row.run, Seq(event.seq.0.saturating_sub(1))).await?;
-        for pending in pending(&before).iter().filter(|pending| pending.call == event.path) {
-            may_decide_item(app, caller, row, &before, pending)?;
-        }
-    }
-    Ok(())
-}
-
-fn may_decide_item(
-    app: &App,
-    caller: &Caller,
-    row: &RunSummary,
-    state: &RunState,
-    pending: &Pending,
-) -> Result<(), Problem> {
-    if pending.kind.is_for_person() && !caller.may(Scope::Decide) {
-        return Err(Problem::new(ProblemType::ScopeMissing).field("required", [Scope::Decide]));
-    }
-    app.may_decide(caller, &Question::of(&row.run, state, pending))
 }
 
 /// Returns how the code of this server differs from that with which the fork would have to continue.

@@ -9,6 +9,7 @@ mod diff;
 mod events;
 mod files;
 mod fork;
+mod fork_decisions;
 mod hooks;
 mod idempotency;
 mod items;

@@ -21,6 +21,7 @@ const MAX_READ: usize = 10_000;
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("/api/v1/pending", "List what waits for a person or a program, the oldest first", list)
+            .large_answers()
             .query::<PendingQuery>()
             .returns::<PendingList>(200)
             .problems(&[ProblemType::BadCursor, ProblemType::UnknownRun]),

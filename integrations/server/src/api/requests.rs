@@ -20,8 +20,10 @@ use crate::routes::{RequestContext, Route, json};
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("/api/v1/runs/{run}/requests", "List the requests of a run to models", list)
+            .large_answers()
             .returns::<List<RequestRow>>(200),
         Route::get("/api/v1/runs/{run}/requests/{seq}", "Read a request, compared with the one before", request)
+            .large_answers()
             .returns::<RequestItem>(200)
             .problems(&[ProblemType::BeyondHead, ProblemType::InvalidPath]),
     ]

@@ -121,17 +121,16 @@ fn actions(app: &App, caller: &Caller, state: &RunState, changed: Option<&str>) 
         (allowed, _) => allowed,
     };
     let brain = state.root.as_deref().map_or("", |root| &root.title);
-    let fork = match Allowed::to(app, caller, Scope::Operate) {
-        allowed if !allowed.allowed => allowed,
-        allowed => app
-            .may_start(caller, brain)
-            .map_or_else(|_| Allowed::no(&"the caller may not start such runs"), |()| allowed),
+    let for_starters = |allowed: Allowed| match app.may_start(caller, brain) {
+        Err(_) if allowed.allowed => Allowed::no(&"the caller may not start such runs"),
+        _ => allowed,
     };
+    let fork = for_starters(Allowed::to(app, caller, Scope::Operate));
     Actions {
         pause: to(Scope::Operate, SignalKind::Pause),
         resume,
         cancel: to(Scope::Operate, SignalKind::Cancel { reason: None }),
-        message: to(Scope::Run, SignalKind::message("?")),
+        message: for_starters(to(Scope::Run, SignalKind::message("?"))),
         fork: fork.clone(),
         rerun: fork,
     }

@@ -25,10 +25,14 @@ const MAX_SCANNED: usize = 200_000;
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("/api/v1/runs", "List runs, the last started first", list)
+            .large_answers()
             .query::<RunsQuery>()
             .returns::<RunList>(200)
             .problems(&[ProblemType::BadCursor]),
-        Route::get("/api/v1/runs/counts", "Count runs by status", counts).query::<CountsQuery>().returns::<Counts>(200),
+        Route::get("/api/v1/runs/counts", "Count runs by status", counts)
+            .large_answers()
+            .query::<CountsQuery>()
+            .returns::<Counts>(200),
     ]
 }
 

@@ -275,10 +275,11 @@ fn expected(cx: &RequestContext) -> Result<Option<u64>, Problem> {
 
 async fn remove(cx: RequestContext) -> Result<Response, Problem> {
     let record = known(&cx).await?;
-    if expected(&cx)?.is_some_and(|version| version != record.version) {
-        return Err(changed(&record.id, record.version));
+    let schedules = schedules(&cx)?;
+    match expected(&cx)? {
+        Some(version) => schedules.remove_if(&record.id, version).await.map_err(problem)?,
+        None => _ = schedules.remove(&record.id).await?,
     }
-    cx.app.client.schedules().remove(&record.id).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 

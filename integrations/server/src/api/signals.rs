@@ -21,6 +21,7 @@ pub(super) fn routes() -> Vec<Route> {
             .idempotent()
             .returns::<Accepted>(200)
             .problems(&[
+                ProblemType::NotAllowed,
                 ProblemType::RunClosed,
                 ProblemType::NotWaiting,
                 ProblemType::CodeDiffers,
@@ -66,6 +67,9 @@ async fn send(cx: RequestContext) -> Result<Response, Problem> {
     let needed = if matches!(body, NewSignal::Message { .. }) { Scope::Run } else { Scope::Operate };
     if !caller.may(needed) {
         return Err(Problem::new(ProblemType::ScopeMissing).field("required", [needed]));
+    }
+    if needed == Scope::Run {
+        app.may_start(caller, &cx.run()?.brain)?;
     }
     let kind = match body {
         NewSignal::Pause {} => SignalKind::Pause,

@@ -17,6 +17,7 @@ use crate::routes::{RequestContext, Route, json};
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("/api/v1/runs/{run}/state", "Read the state of a run as of an event", state)
+            .large_answers()
             .query::<StateQuery>()
             .returns::<StateItem>(200)
             .problems(&[ProblemType::BeyondHead]),

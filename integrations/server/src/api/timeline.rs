@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::response::Response;
-use futures::stream::StreamExt as _;
+use futures::future::ready;
+use futures::stream::{StreamExt as _, unfold};
 use positronic_core::record::{Event, RunId, Seq};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,7 @@ use crate::sse;
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("/api/v1/runs/{run}/timeline", "Read or follow the timeline of a run", timeline)
+            .large_answers()
             .query::<TimelineQuery>()
             .returns::<TimelineItem>(200)
             .streams()
@@ -79,7 +81,8 @@ async fn timeline(cx: RequestContext) -> Result<Response, Problem> {
     });
     // A client that has seen everything gets only what comes.
     let is_behind = seen.is_none_or(|seen| seen < head);
-    let first = futures::stream::iter(is_behind.then_some(first));
+    let first = (is_behind.then_some(first), cx.place.clone());
+    let first = unfold(first, |(first, place)| ready(first.map(|first| (first, (None, place)))));
     sse::stream(&cx, first.chain(later))
 }
 

@@ -41,8 +41,9 @@ impl<'a> Question<'a> {
 /// Says who may decide a pending item, among the callers with the scope that it needs. [`DeciderPolicy`] has the common
 /// rules; a closure with the signature of [`Deciders::may_decide`] is another one.
 ///
-/// It holds for every way to decide over HTTP: one decision, several, and forks, which may give the results of waiting calls or
-/// run calls again that other people have approved. Signed webhooks have their signature instead.
+/// It holds for every way to decide over HTTP: one decision, several, and forks. A fork decides if it gives the result of a call,
+/// also of one that has not asked yet, or acts again on an approval, an answer or a grant by a person. Signed webhooks have their
+/// signature instead.
 pub trait Deciders: Send + Sync + 'static {
     /// Returns whether a caller may decide an item.
     ///

@@ -1,9 +1,9 @@
-//! Limits per caller: requests per minute, and open streams.
+//! Limits per caller: requests per minute, open streams, and large bodies and answers at once.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::num::NonZeroU32;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use axum::http::{HeaderMap, HeaderValue};
 use governor::clock::{Clock as _, DefaultClock};
@@ -11,6 +11,7 @@ use governor::middleware::StateInformationMiddleware;
 use governor::state::keyed::DefaultKeyedStateStore;
 use governor::{Quota, RateLimiter};
 use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::Caller;
 use super::proxy::client_prefix;
@@ -19,6 +20,9 @@ use crate::problem::{Problem, ProblemType};
 
 /// How many callers are known before those that have not sent a request lately are dropped.
 const KNOWN: usize = 10_000;
+/// How many large bodies of one caller are in memory at once, and how many large answers.
+const MAX_BODIES: usize = 2;
+const MAX_ANSWERS: usize = 4;
 
 /// The limits of a router.
 pub(crate) struct Limits {
@@ -26,6 +30,8 @@ pub(crate) struct Limits {
     per_minute: NonZeroU32,
     streams: Arc<Mutex<HashMap<String, usize>>>,
     max_streams: usize,
+    pub(crate) bodies: Shares,
+    pub(crate) answers: Shares,
 }
 
 /// An open stream of a caller, counted until it is dropped.
@@ -42,6 +48,17 @@ impl Limits {
             per_minute,
             streams: Arc::default(),
             max_streams: options.max_streams,
+            bodies: Shares::new(MAX_BODIES),
+            answers: Shares::new(MAX_ANSWERS),
+        }
+    }
+
+    /// Returns the name by which a request is counted: its caller's, or its address's; `None` if neither is known.
+    pub(crate) fn key(caller: Option<&Caller>, address: Option<IpAddr>) -> Option<String> {
+        match (caller, address) {
+            (Some(caller), _) => Some(format!("caller {}", caller.subject())),
+            (None, Some(address)) => Some(format!("address {}", client_prefix(address))),
+            (None, None) => None,
         }
     }
 
@@ -51,11 +68,7 @@ impl Limits {
         if self.requests.len() > KNOWN {
             self.requests.retain_recent();
         }
-        let key = match (caller, address) {
-            (Some(caller), _) => format!("caller {}", caller.subject()),
-            (None, Some(address)) => format!("address {}", client_prefix(address)),
-            (None, None) => return Ok(None),
-        };
+        let Some(key) = Self::key(caller, address) else { return Ok(None) };
         match self.requests.check_key(&key) {
             Ok(state) => Ok(Some(state.remaining_burst_capacity())),
             Err(until) => {
@@ -86,6 +99,39 @@ impl Limits {
         *open += 1;
         drop(streams);
         Ok(StreamPermit { streams: Arc::clone(&self.streams), caller })
+    }
+}
+
+/// A place of a caller, which is free again when all clones are dropped.
+pub(crate) type Place = Arc<OwnedSemaphorePermit>;
+
+/// Places of which each caller takes a few at once; its further requests wait.
+pub(crate) struct Shares {
+    most: usize,
+    /// The places of the callers that have taken one or wait for one.
+    callers: Mutex<HashMap<String, Weak<Semaphore>>>,
+}
+
+impl Shares {
+    fn new(most: usize) -> Self {
+        Self { most, callers: Mutex::default() }
+    }
+
+    /// Waits for a place of a caller.
+    pub(crate) async fn place(&self, caller: &str) -> Option<Place> {
+        let own = self.of(caller);
+        // The semaphore is never closed.
+        own.acquire_owned().await.ok().map(Arc::new)
+    }
+
+    fn of(&self, caller: &str) -> Arc<Semaphore> {
+        let mut callers = self.callers.lock();
+        callers.retain(|_, own| own.strong_count() > 0);
+        callers.get(caller).and_then(Weak::upgrade).unwrap_or_else(|| {
+            let own = Arc::new(Semaphore::new(self.most));
+            callers.insert(caller.to_owned(), Arc::downgrade(&own));
+            own
+        })
     }
 }
 

@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::{Caller, Place};
 use crate::problem::{Problem, ProblemType, Reporter};
 
 /// What a segment of a path does not contain as it is.
@@ -37,6 +37,8 @@ pub(crate) struct RequestContext {
     pub(crate) caller: Option<Caller>,
     /// The row of the run in the path.
     pub(crate) run: Option<RunSummary>,
+    /// The place that a large answer takes. A stream keeps it until its large part is sent.
+    pub(crate) place: Option<Place>,
 }
 
 impl RequestContext {

@@ -3,19 +3,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::{Bytes, to_bytes};
+use axum::body::Bytes;
 use axum::extract::Request;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::request::Parts;
 use axum::response::{IntoResponse as _, Response};
+use futures::StreamExt as _;
 use positronic_core::record::{RunId, RunSummary};
 use positronic_core::store::StoreError;
 use serde_json::Value;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::accept::negotiated;
+use super::large_answer::placed;
 use super::{Access, Body, Ownership, RequestContext, Route};
 use crate::app::{App, LARGE, WITH_FILES, off_the_executor};
-use crate::auth::{Caller, client_address, same_site};
+use crate::auth::{Caller, Limits, Place, client_address, same_site};
 use crate::problem::{Problem, ProblemType};
 
 /// The maximum time until an answer begins. A stream may then last longer.
@@ -70,15 +73,17 @@ async fn checked(
         (Ownership::Run, Some(caller)) => Some(find_run(&app, caller, &params).await?),
         (Ownership::Run, None) | (Ownership::None, _) => None,
     };
-    // Until the answer is made: requests with files wait for each other, so that their bodies cannot fill the memory.
     let most = max_bytes(&app, route, &parts)?;
-    let _turn = if most > WITH_FILES { Arc::clone(&app.with_files).acquire_owned().await.ok() } else { None };
-    let (body, value) = read(&app, route, &parts, body, most).await?;
+    let key = Limits::key(caller.as_ref(), address).unwrap_or_default();
+    // Until the answer is made.
+    let (body, value, _turn) = read(&app, route, &parts, body, most, &key).await?;
+    let place = if route.large_answers { app.limits.answers.place(&key).await } else { None };
     let limits = Arc::clone(&app);
     let reporter = app.reporter(&parts);
-    let call = RequestContext { app, parts, params, body, value, accepted, reporter, caller, run };
+    let call =
+        RequestContext { app, parts, params, body, value, accepted, reporter, caller, run, place: place.clone() };
     let answer = (route.handler)(call).await;
-    let mut response = answer.unwrap_or_else(Problem::into_response);
+    let mut response = placed(answer.unwrap_or_else(Problem::into_response), place);
     if let Some(remaining) = remaining {
         limits.limits.headers(remaining, response.headers_mut());
     }
@@ -133,6 +138,9 @@ fn max_bytes(app: &App, route: &Route, parts: &Parts) -> Result<usize, Problem> 
     }
 }
 
+/// The permits of a large body: of its caller, and of the server.
+type Turn = (Option<Place>, Option<OwnedSemaphorePermit>);
+
 /// Reads the body, of at most so many bytes, and decodes its JSON.
 async fn read(
     app: &Arc<App>,
@@ -140,27 +148,46 @@ async fn read(
     parts: &Parts,
     body: axum::body::Body,
     most: usize,
-) -> Result<(Bytes, Value), Problem> {
+    key: &str,
+) -> Result<(Bytes, Value, Option<Turn>), Problem> {
     let is_json = match route.body {
-        Body::None => return Ok((Bytes::new(), Value::Null)),
+        Body::None => return Ok((Bytes::new(), Value::Null, None)),
         Body::Json(_) => true,
         Body::Raw => false,
     };
     if is_json && !has_json(parts) {
         return Err(ProblemType::UnsupportedMediaType.into());
     }
-    let too_large = |_| Problem::new(ProblemType::TooLarge).field("max_bytes", most);
-    let bytes = to_bytes(body, most).await.map_err(too_large)?;
+    let (bytes, turn) = collect(app, body, most, key).await?;
     if !is_json {
-        return Ok((bytes, Value::Null));
+        return Ok((bytes, Value::Null, turn));
     }
     if bytes.len() <= LARGE {
         let value = app.bodies.read(route, &bytes)?;
-        return Ok((bytes, value));
+        return Ok((bytes, value, turn));
     }
     let (app, route) = (Arc::clone(app), Arc::clone(route));
     let value = off_the_executor(move || app.bodies.read(&route, &bytes)).await??;
-    Ok((Bytes::new(), value))
+    Ok((Bytes::new(), value, turn))
+}
+
+/// Reads the bytes of a body. Large bodies wait for each other, so that they cannot fill the memory: each once so much of it has
+/// arrived, since a client that sends nothing must not keep others waiting.
+async fn collect(app: &App, body: axum::body::Body, most: usize, key: &str) -> Result<(Bytes, Option<Turn>), Problem> {
+    let (mut chunks, mut bytes, mut turn) = (body.into_data_stream(), Vec::new(), None);
+    while let Some(chunk) = chunks.next().await {
+        let chunk = chunk.map_err(|error| Problem::new(ProblemType::InvalidBody).detail(error))?;
+        let length = bytes.len() + chunk.len();
+        if length > most {
+            return Err(Problem::new(ProblemType::TooLarge).field("max_bytes", most));
+        }
+        if length > WITH_FILES && turn.is_none() {
+            let own = app.limits.bodies.place(key).await;
+            turn = Some((own, Arc::clone(&app.with_files).acquire_owned().await.ok()));
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok((bytes.into(), turn))
 }
 
 fn has_json(parts: &Parts) -> bool {

@@ -3,6 +3,7 @@
 mod accept;
 mod context;
 mod dispatch;
+mod large_answer;
 mod route;
 mod router;
 

@@ -72,6 +72,8 @@ pub(crate) struct Route {
     pub(crate) problems: Vec<ProblemType>,
     /// Whether the route takes an `Idempotency-Key`.
     pub(crate) idempotent: bool,
+    /// Whether its answers may be large.
+    pub(crate) large_answers: bool,
     /// Whether its requests are not counted.
     pub(crate) unlimited: bool,
     pub(crate) handler: Handler,
@@ -100,6 +102,7 @@ impl Route {
             answers: Vec::new(),
             problems: Vec::new(),
             idempotent: false,
+            large_answers: false,
             unlimited: false,
             handler: Arc::new(move |call| Box::pin(handler(call))),
         }
@@ -152,6 +155,11 @@ impl Route {
     /// Lets it take an `Idempotency-Key`.
     pub(crate) fn idempotent(self) -> Self {
         Self { idempotent: true, ..self }
+    }
+
+    /// Limits how many of its answers one caller gets at once: each may need much memory.
+    pub(crate) fn large_answers(self) -> Self {
+        Self { large_answers: true, ..self }
     }
 
     /// Does not count its requests: strangers that use up the limit of an address must not make the server look dead.

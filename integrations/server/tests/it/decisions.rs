@@ -140,7 +140,7 @@ async fn several_decisions_have_each_an_outcome() {
 struct Empty {}
 
 /// A brain whose call waits for a person's reply or for the webhook of a bank.
-fn transfer() -> Brain<(), ()> {
+pub(crate) fn transfer() -> Brain<(), ()> {
     brain("Transfer").r#loop("Chat", |cx| {
         let wait = Tool::new("wait", |t| {
             t.description("Waits for the money")

@@ -1,13 +1,20 @@
 //! Lists: pages, filters and counts.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use positronic_server::Scope;
+use positronic_core::model::scripted::{Reply, ScriptedModel};
+use positronic_core::prelude::*;
+use positronic_core::record::RunId;
+use positronic_core::store::MemoryStore;
+use positronic_core::testing::FaultyStore;
+use positronic_server::{Options, Scope};
 use serde_json::{Value, json};
 
-use crate::support::Shop;
+use crate::support::{Shop, refund};
 
 /// Reads a list page by page.
 async fn pages(shop: &Shop, token: &str, path: &str) -> Vec<Value> {
@@ -163,6 +170,32 @@ async fn conversations_are_listed_in_pages_once_each() {
     let ids: Vec<_> = listed.iter().map(|item| item["id"].as_str().unwrap()).collect();
     assert_eq!(ids, ["ann-0", "ann-4", "ann-3", "ann-2", "ann-1"]);
     assert_eq!((&listed[0]["runs"], &listed[1]["runs"]), (&json!(2), &json!(1)));
+}
+
+#[tokio::test]
+async fn list_of_conversations_reads_each_conversation_once() {
+    let reads = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&reads);
+    let store = FaultyStore::new(MemoryStore::new(), |_, _| None).reading(move |method| {
+        counted.fetch_add(usize::from(method == "runs"), Ordering::Relaxed);
+        None
+    });
+    let model = ScriptedModel::from_fn(|_| Reply::text("Done."));
+    let shop = Shop::of(Runner::builder().model(model).store(store).build().brain(refund()), |runner| {
+        Options::builder().brains(runner).build()
+    });
+    let token = shop.token(None, &Scope::ALL).await;
+    for _ in 0..10 {
+        let said = json!({ "brain": "Refund", "options": { "number": 1 }, "text": "Please." });
+        let run = shop.post(&token, "/api/v1/conversations/chat/messages", said).await.json();
+        shop.end(&RunId::new(run["id"].as_str().unwrap())).await;
+    }
+    reads.store(0, Ordering::Relaxed);
+
+    let listed = shop.get(&token, "/api/v1/conversations").await.json();
+
+    assert_eq!(listed["items"][0]["runs"], 10, "{listed}");
+    assert_eq!(reads.load(Ordering::Relaxed), 2, "the rows, and the conversation");
 }
 
 #[tokio::test]

@@ -170,3 +170,36 @@ async fn caller_starts_only_the_brains_that_it_may_start() {
     assert_eq!(put.problem(), "not-allowed");
     assert_eq!(shop.get(&ann, "/api/v1/brains").await.json()["items"][0]["start"], json!({ "allowed": true }));
 }
+
+#[tokio::test]
+async fn caller_sends_messages_only_to_runs_of_the_brains_that_it_may_start() {
+    let report = brain("Report").r#loop("Chat", |cx| cx.system("You report."));
+    let runner = Runner::builder().model(refunding()).store(MemoryStore::new()).build().brain(refund()).brain(report);
+    let shop = Shop::of(runner, |runner| Options::builder().brains(runner).build());
+    let ann = shop.token(None, &Scope::ALL).await;
+    let reporter = Token::builder().subject("reporter").scopes(Scope::ALL).brains(vec!["Report".to_owned()]);
+    let (_, reporter) = Token::create(&shop.client, reporter.created(Timestamp(0)).build()).await.unwrap();
+    let order = json!({ "brain": "Refund", "options": { "number": 7 }, "text": "Please." });
+    let run = shop.post(&ann, "/api/v1/conversations/c/messages", order).await.json();
+    let run = RunId::new(run["id"].as_str().unwrap());
+    let id = shop.question(&ann, &run).await;
+    let path = format!("/api/v1/runs/{run}");
+    let (said, signal) =
+        (json!({ "brain": "Report", "text": "Hurry." }), json!({ "type": "message", "text": "Hurry." }));
+
+    let sent = shop.post(&reporter, "/api/v1/conversations/c/messages", said.clone()).await;
+    assert_eq!(sent.problem(), "not-allowed");
+    let started = json!({ "brain": "Report", "conversation": "c", "message": "Hurry." });
+    assert_eq!(shop.post(&reporter, "/api/v1/runs", started).await.problem(), "not-allowed");
+    let signalled = shop.post(&reporter, &format!("{path}/signals"), signal.clone()).await;
+    assert_eq!(signalled.problem(), "not-allowed");
+    assert_eq!(shop.get(&reporter, &path).await.json()["actions"]["message"]["allowed"], false);
+    assert_eq!(shop.get(&ann, &path).await.json()["actions"]["message"]["allowed"], true);
+    assert_eq!(shop.post(&ann, &format!("{path}/signals"), signal).await.status, StatusCode::OK);
+
+    // A new run has the brain of the message.
+    shop.post(&ann, &format!("{path}/calls/{id}/decision"), json!({ "reject": true })).await;
+    shop.end(&run).await;
+    let next = shop.post(&reporter, "/api/v1/conversations/c/messages", said).await;
+    assert_eq!((next.status, &next.json()["brain"]), (StatusCode::CREATED, &json!("Report")), "{next:?}");
+}

@@ -237,29 +237,3 @@ async fn failure_of_the_store_is_not_told() {
         assert_eq!(document["instance"], format!("urn:request:{}", answer.header("x-request-id")));
     }
 }
-
-#[tokio::test(start_paused = true)]
-async fn requests_with_files_wait_for_each_other() {
-    let shop = Shop::new();
-    let token = shop.token(None, &[Scope::Run]).await;
-    let upload = |body: Body| {
-        let mut upload = request(&token, "POST", "/api/v1/conversations/chat/messages", None);
-        upload.headers_mut().insert("content-type", "application/json".parse().unwrap());
-        *upload.body_mut() = body;
-        shop.send(upload)
-    };
-    let begun = tokio::time::Instant::now();
-    // Their senders send nothing.
-    let idle = || upload(Body::from_stream(futures::stream::pending::<Result<Vec<u8>, std::io::Error>>()));
-    let idle = futures::future::join_all((0..8).map(|_| idle()));
-    let late = async {
-        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
-        let answer = upload(Body::from("{}")).await;
-        (answer.problem(), begun.elapsed().as_secs())
-    };
-
-    let (idle, late) = tokio::join!(idle, late);
-
-    assert!(idle.iter().all(|answer| answer.problem() == "timed-out"), "{idle:?}");
-    assert_eq!(late, ("invalid-body".to_owned(), 30));
-}

@@ -253,7 +253,34 @@ impl Schedules {
     ///
     /// [`StoreError`] if the store fails.
     pub async fn remove(&self, id: &str) -> Result<bool, StoreError> {
-        self.remove_record(id).await
+        while let Some((revision, record)) = self.load(id).await? {
+            if self.remove_record(revision, &record).await? {
+                return Ok(true);
+            }
+        }
+        // An earlier removal may have failed halfway.
+        self.remove_ticks(id).await?;
+        Ok(false)
+    }
+
+    /// As [`Schedules::remove`], if the schedule has the expected [version](ScheduleRecord::version).
+    ///
+    /// # Errors
+    ///
+    /// [`ScheduleError::Changed`] if it has another version, with version 0 if it does not exist; [`ScheduleError::Store`].
+    pub async fn remove_if(&self, id: &str, expected: u64) -> Result<(), ScheduleError> {
+        loop {
+            let known = self.load(id).await?;
+            let version = known.as_ref().map_or(0, |(_, record)| record.version);
+            match known {
+                Some((revision, record)) if version == expected => {
+                    if self.remove_record(revision, &record).await? {
+                        return Ok(());
+                    }
+                }
+                _ => return Err(ScheduleError::Changed { id: id.to_owned(), version }),
+            }
+        }
     }
 
     /// Adds a tick now, also while the schedule is paused. A server starts its run, within a second. If an earlier run

@@ -135,25 +135,27 @@ impl Schedules {
         Ok(())
     }
 
-    /// Removes a record and what belongs to it. Returns whether it existed.
-    pub(super) async fn remove_record(&self, id: &str) -> Result<bool, StoreError> {
-        let mut existed = false;
-        while let Some((revision, record)) = self.load(id).await? {
-            existed = true;
-            match self.client.store().remove_entry(SCHEDULE, id, revision).await {
-                Err(StoreError::EntryChanged { .. }) => continue,
-                removed => removed?,
-            }
-            if let Some(check) = record.next_check {
-                self.remove_check(&time_key(check), id).await?;
-            }
+    /// Removes the record with a revision, and what belongs to it. Returns `false` if another change came first.
+    pub(super) async fn remove_record(&self, revision: u64, record: &ScheduleRecord) -> Result<bool, StoreError> {
+        match self.client.store().remove_entry(SCHEDULE, &record.id, revision).await {
+            Err(StoreError::EntryChanged { .. }) => return Ok(false),
+            removed => removed?,
         }
+        if let Some(check) = record.next_check {
+            self.remove_check(&time_key(check), &record.id).await?;
+        }
+        self.remove_ticks(&record.id).await?;
+        Ok(true)
+    }
+
+    /// Removes the list of ticks of a schedule.
+    pub(super) async fn remove_ticks(&self, id: &str) -> Result<(), StoreError> {
         let kind = ticks_of(id);
         let filter = EntryFilter::builder().kind(kind.clone()).limit(PAGE).build();
         loop {
             let page = self.client.store().entries(&filter).await?;
             if page.is_empty() {
-                return Ok(existed);
+                return Ok(());
             }
             for entry in page {
                 self.remove_key(&kind, &entry.key).await?;

@@ -261,6 +261,8 @@ async fn removed_schedule_starts_nothing<S: EventStore>(open: impl Fn() -> S) {
     assert_eq!(due.len(), 2);
     assert_eq!(schedules.remove("report").await, Ok(true));
     assert_eq!(schedules.remove("report").await, Ok(false));
+    let changed = |version| Err(ScheduleError::Changed { id: "report".to_owned(), version });
+    assert_eq!(schedules.remove_if("report", 1).await, changed(0));
     assert_eq!(schedules.list().await.unwrap().iter().map(|one| one.id.as_str()).collect::<Vec<_>>(), ["other"]);
     assert_eq!(fire(&runner).await.len(), 1, "the other one");
 
@@ -270,6 +272,14 @@ async fn removed_schedule_starts_nothing<S: EventStore>(open: impl Fn() -> S) {
     clock.passes(HOUR);
     assert_eq!(fire(&runner).await.len(), 2);
     assert_eq!(ticks(&runner).await, ["02:00 started"]);
+
+    // A person who has read it removes it only as it was then; that it has started runs does not matter.
+    schedules.set("report", hourly("wait")).await.unwrap();
+    assert_eq!(schedules.remove_if("report", 1).await, changed(2));
+    clock.passes(HOUR);
+    assert_eq!(fire(&runner).await.len(), 2);
+    assert_eq!(schedules.remove_if("report", 2).await, Ok(()));
+    assert_eq!(schedules.get("report").await, Ok(None));
 }
 
 async fn clock_that_goes_back_starts_no_tick_twice<S: EventStore>(open: impl Fn() -> S) {

@@ -1,0 +1,158 @@
+//! Large bodies and answers: how many of one caller are in memory at once.
+
+use std::io;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::StatusCode;
+use futures::StreamExt as _;
+use futures::future::join_all;
+use futures::stream::{iter, pending};
+use positronic_core::prelude::*;
+use positronic_core::record::{Actor, RunId, Signal, SignalId, SignalKind, UserMessage};
+use positronic_core::store::MemoryStore;
+use positronic_core::testing::FaultyStore;
+use positronic_server::{Options, Scope};
+use serde_json::Value;
+use tokio::time::{Instant, timeout};
+use tower::ServiceExt as _;
+
+use crate::support::{Answer, Shop, refund, refunding, request};
+
+const MIB: usize = 1 << 20;
+
+/// Starts a run that gets messages of so many bytes.
+async fn run_with_messages(shop: &Shop, token: &str, sizes: &[usize]) -> RunId {
+    let (run, _) = shop.waiting_run(token, 7).await;
+    for (number, size) in sizes.iter().enumerate() {
+        let kind = SignalKind::message(UserMessage::new("x".repeat(*size)));
+        let signal = Signal { id: SignalId::new(format!("m{number}")), actor: Actor::default(), kind };
+        shop.client.send(&run, &[signal]).await.unwrap();
+    }
+    run
+}
+
+/// Sends a message to a conversation in pieces; the client of an unfinished one sends nothing more.
+async fn upload(shop: &Shop, token: &str, bytes: usize, is_finished: bool) -> Answer {
+    let begun = iter([Ok::<_, io::Error>(vec![b' '; bytes])]);
+    let body = if is_finished { Body::from_stream(begun) } else { Body::from_stream(begun.chain(pending())) };
+    let mut upload = request(token, "POST", "/api/v1/conversations/chat/messages", None);
+    upload.headers_mut().insert("content-type", "application/json".parse().unwrap());
+    *upload.body_mut() = body;
+    shop.send(upload).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn large_bodies_of_a_caller_wait_for_each_other_and_keep_no_other_caller_waiting() {
+    let shop = Shop::new();
+    let (ann, ben) = (shop.token(Some("ann"), &[Scope::Run]).await, shop.token(Some("ben"), &[Scope::Run]).await);
+    let begun = Instant::now();
+    let late = async |token: &str, bytes: usize| {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        (upload(&shop, token, bytes, true).await.problem(), begun.elapsed().as_secs())
+    };
+
+    let idle = join_all((0..10).map(|_| upload(&shop, &ann, 2 * MIB, false)));
+    let silent = join_all((0..10).map(|_| upload(&shop, &ben, 1, false)));
+    let (idle, silent, own, small, other) =
+        tokio::join!(idle, silent, late(&ann, 2 * MIB), late(&ann, 1), late(&ben, 2 * MIB));
+
+    assert!(idle.iter().chain(&silent).all(|answer| answer.problem() == "timed-out"), "{idle:?}");
+    assert_eq!(own, ("invalid-json".to_owned(), 30));
+    assert_eq!([small, other], [("invalid-json".to_owned(), 1), ("invalid-json".to_owned(), 1)]);
+}
+
+#[tokio::test]
+async fn pages_and_lines_of_large_events_are_cut() {
+    let shop = Shop::new();
+    let token = shop.token(None, &Scope::ALL).await;
+    let run = run_with_messages(&shop, &token, &[MIB, MIB, 3 * MIB, 5 * MIB, 1, 3 * MIB, MIB / 2]).await;
+    let head = shop.client.store().run(&run).await.unwrap().next.0 - 1;
+
+    for (order, wanted) in [("asc", (0..=head).collect::<Vec<_>>()), ("desc", (0..=head).rev().collect())] {
+        let path = format!("/api/v1/runs/{run}/events?limit=500&order={order}");
+        let (mut seqs, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let answer = shop.get(&token, &format!("{path}{cursor}")).await;
+            let page = answer.json();
+            let items = page["items"].as_array().unwrap();
+            assert!(items.len() == 1 || answer.text.len() < 4 * MIB + 1000, "{order}: {}", answer.text.len());
+            seqs.extend(items.iter().map(|item| item["seq"].as_u64().unwrap()));
+            match page["next"].as_str() {
+                Some(next) => cursor = format!("&cursor={next}"),
+                None => break,
+            }
+        }
+        assert_eq!(seqs, wanted);
+    }
+
+    let mut lines = request(&token, "GET", &format!("/api/v1/runs/{run}/events"), None);
+    lines.headers_mut().insert("accept", "application/x-ndjson".parse().unwrap());
+    let mut parts = shop.router.clone().oneshot(lines).await.unwrap().into_body().into_data_stream();
+    let mut text = String::new();
+    while let Some(part) = parts.next().await {
+        let part = part.unwrap();
+        assert!(part.len() < 5 * MIB + 100_000, "{}", part.len());
+        text.push_str(std::str::from_utf8(&part).unwrap());
+    }
+    let seqs = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["seq"].as_u64().unwrap());
+    assert_eq!(seqs.collect::<Vec<_>>(), (0..=head).collect::<Vec<_>>());
+}
+
+#[tokio::test(start_paused = true)]
+async fn caller_gets_few_large_answers_at_once() {
+    let slow = |method: &'static str| (method == "read").then_some(Duration::from_secs(1));
+    let store = FaultyStore::new(MemoryStore::new(), |_, _| None).slowly(slow);
+    let runner = Runner::builder().model(refunding()).store(store).build().brain(refund());
+    let shop = Shop::of(runner, |runner| Options::builder().brains(runner).build());
+    let (ann, ben) = (shop.token(None, &Scope::ALL).await, shop.token(Some("ben"), &Scope::ALL).await);
+    let (run, _) = shop.waiting_run(&ann, 7).await;
+    let path = format!("/api/v1/runs/{run}/events?limit=1&before=1");
+    let begun = Instant::now();
+    let read = async |token: &str| {
+        assert_eq!(shop.get(token, &path).await.status, StatusCode::OK);
+        begun.elapsed().as_secs()
+    };
+
+    let (own, other) = tokio::join!(join_all((0..8).map(|_| read(&ann))), read(&ben));
+
+    assert_eq!((own, other), (vec![1, 1, 1, 1, 2, 2, 2, 2], 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn large_answer_takes_a_place_until_it_is_sent() {
+    let shop = Shop::new();
+    let token = shop.token(None, &Scope::ALL).await;
+    let run = run_with_messages(&shop, &token, &[2 * MIB]).await;
+    let get = || shop.router.clone().oneshot(request(&token, "GET", &format!("/api/v1/runs/{run}/timeline"), None));
+    let mut unread = Vec::new();
+    for _ in 0..4 {
+        unread.push(get().await.unwrap());
+    }
+    assert_eq!(unread[0].status(), StatusCode::OK);
+
+    assert!(timeout(Duration::from_secs(1), get()).await.is_err());
+    drop(unread.pop());
+    assert_eq!(get().await.unwrap().status(), StatusCode::OK);
+    drop(unread);
+    // A small answer takes no place once it is made.
+    let path = format!("/api/v1/runs/{run}/events?limit=1");
+    let small = join_all((0..9).map(|_| shop.router.clone().oneshot(request(&token, "GET", &path, None)))).await;
+    assert_eq!(small.len(), 9);
+
+    // A stream keeps its place until its first event, with all nodes, is sent.
+    let open = async || {
+        let mut request = request(&token, "GET", &format!("/api/v1/runs/{run}/timeline"), None);
+        request.headers_mut().insert("accept", "text/event-stream".parse().unwrap());
+        shop.frames(request).await
+    };
+    let mut streams = Vec::new();
+    for _ in 0..4 {
+        let mut stream = open().await;
+        assert_eq!(stream.next().await.unwrap().event, "nodes");
+        streams.push(stream);
+    }
+    assert!(timeout(Duration::from_secs(1), open()).await.is_err());
+    assert_eq!(streams[0].next().await.unwrap().event, "settled");
+    assert_eq!(open().await.next().await.unwrap().event, "nodes");
+}
