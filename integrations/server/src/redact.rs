@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::app::{LARGE, off_the_executor};
-use crate::problem::Problem;
+use crate::problem::{Problem, ProblemType};
 
 /// What stands in the place of a secret.
 pub const REDACTED: &str = "[redacted]";
@@ -216,9 +216,19 @@ pub(crate) fn redacted_text(redact: &Redact, text: &str) -> String {
     }
 }
 
-/// Puts the secrets back into arguments that a person has edited: each place that is as the person has seen it keeps the
-/// original value. Returns `None` if it is not clear which secret a mark stands for.
-pub(crate) fn restored(redact: &Redact, original: &Value, edited: Value) -> Option<Value> {
+/// Puts the secrets back into arguments or options that a person has edited: each place that is as the person has seen it keeps
+/// the original value. Refuses an edit in which it is not clear which secret a mark stands for.
+pub(crate) fn with_secrets(redact: Option<&Redact>, original: &Value, edited: Value) -> Result<Value, Problem> {
+    let Some(redact) = redact else { return Ok(edited) };
+    restored(redact, original, edited).ok_or_else(|| {
+        Problem::new(ProblemType::Unprocessable).detail(format!(
+            "an edited value has `{REDACTED}` where it is not clear which hidden value it stands for; edit one item of a list at a \
+             time and leave the marks where they are, or enter the values"
+        ))
+    })
+}
+
+fn restored(redact: &Redact, original: &Value, edited: Value) -> Option<Value> {
     let mut seen = serde_json::json!({ "arguments": original });
     redact(&mut seen);
     let seen = seen.get_mut("arguments").map(Value::take).unwrap_or_default();

@@ -19,7 +19,7 @@ use super::signals::has_same_content;
 use crate::app::{App, errors_of, masked_errors_of};
 use crate::auth::{Question, Scope};
 use crate::problem::{FieldError, Problem, ProblemType};
-use crate::redact::{REDACTED, restored};
+use crate::redact::with_secrets;
 use crate::routes::{RequestContext, Route, json};
 
 /// The most decisions of one request.
@@ -210,7 +210,7 @@ async fn decide(
             EventKind::LoopToolCall(cx) if before.path == event.path => Some(&*cx.arguments),
             _ => None,
         });
-        let decision = with_secrets(app, proposed.unwrap_or(&Value::Null), decision)?;
+        let decision = edited(app, proposed.unwrap_or(&Value::Null), decision)?;
         let is_edited = decision.arguments.as_ref().is_some_and(|given| Some(given) != proposed);
         let is_same = has_same_content(event, &as_signal(decision, &event.path), is_edited);
         return if is_same { Ok((decided(app, run, seq).await?, true)) } else { Err(ProblemType::KeyReused.into()) };
@@ -222,7 +222,7 @@ async fn decide(
     }
     let state = app.client.state(run).await?;
     app.may_decide(cx.caller()?, &Question::of(run, &state, pending))?;
-    let kind = signal_kind(pending, with_secrets(app, &pending.arguments, decision)?)?;
+    let kind = signal_kind(pending, edited(app, &pending.arguments, decision)?)?;
     // The answer of a webhook goes to any call that waits for it.
     if let SignalKind::Webhook { name, identifier, .. } = &kind {
         for other in open_items(&state) {
@@ -239,19 +239,10 @@ async fn decide(
     }
 }
 
-/// Puts the secrets of the proposed arguments back into the edited ones, on a server that redacts.
-fn with_secrets(app: &App, proposed: &Value, mut decision: NewDecision) -> Result<NewDecision, Problem> {
-    if let Some(redact) = &app.options.redact
-        && let Some(edited) = decision.arguments.take()
-    {
-        let ambiguous = || {
-            Problem::new(ProblemType::Unprocessable).detail(format!(
-                "the edited arguments have `{REDACTED}` where it is not clear which hidden value it stands for; edit one item of a \
-                 list at a time and leave the marks where they are, or enter the values"
-            ))
-        };
-        decision.arguments = Some(restored(redact, proposed, edited).ok_or_else(ambiguous)?);
-    }
+/// Puts the secrets of the proposed arguments back into the edited ones.
+fn edited(app: &App, proposed: &Value, mut decision: NewDecision) -> Result<NewDecision, Problem> {
+    let redact = app.options.redact.as_ref();
+    decision.arguments = decision.arguments.map(|edited| with_secrets(redact, proposed, edited)).transpose()?;
     Ok(decision)
 }
 

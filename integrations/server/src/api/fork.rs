@@ -20,6 +20,7 @@ use super::signals::code_differs;
 use crate::app::App;
 use crate::auth::Scope;
 use crate::problem::{Problem, ProblemType};
+use crate::redact::with_secrets;
 use crate::routes::{RequestContext, Route, created, json};
 
 pub(super) fn routes() -> Vec<Route> {
@@ -244,7 +245,9 @@ async fn forked(cx: &RequestContext, at: Seq, changes: Changes) -> Result<Respon
     let mut fork = Fork::builder().actor(cx.actor()?).overrides(overrides).build();
     let new = RunId::new(key.id(&format!("fork\n{}", row.run)));
     fork.run = Some(new.clone());
-    fork.options = options.map(|options| fork_options(app, row, options)).transpose()?;
+    if let Some(options) = options {
+        fork.options = Some(fork_options(app, row, options).await?);
+    }
     for (path, result) in results {
         let path = Path::parse(&path).map_err(|error| Problem::new(ProblemType::Unprocessable).detail(error))?;
         fork.results.insert(path, ToolResult::success(result));
@@ -287,8 +290,11 @@ async fn difference(app: &App, row: &RunSummary, at: Seq) -> Result<Option<Strin
     }
 }
 
-/// Checks new options by the schema of the brain, if this server has it.
-fn fork_options(app: &App, row: &RunSummary, options: Value) -> Result<Value, Problem> {
+/// Puts the secrets of the run's options back into new ones, and checks them by the schema of the brain, if this server has it.
+async fn fork_options(app: &App, row: &RunSummary, options: Value) -> Result<Value, Problem> {
+    let state = app.states.at(&row.run, Seq(0)).await?;
+    let original = state.root.as_ref().map(|root| &*root.options).unwrap_or(&Value::Null);
+    let options = with_secrets(app.options.redact.as_ref(), original, options)?;
     match app.brain(&row.brain) {
         Ok(brain) => read_options(&brain, &options),
         Err(_) => Ok(options),

@@ -19,6 +19,7 @@ use super::trigger_key::reserved;
 use crate::auth::Scope;
 use crate::cursor;
 use crate::problem::{FieldError, Problem, ProblemType};
+use crate::redact::with_secrets;
 use crate::routes::{RequestContext, Route, created, json};
 use crate::time::Time;
 
@@ -250,7 +251,12 @@ async fn put(cx: RequestContext) -> Result<Response, Problem> {
     let definition = cx.app.brain(&body.brain)?;
     cx.app.may_start(cx.caller()?, &body.brain)?;
     let default = || cx.app.options.brains.default_options(&definition);
-    let schedule = body.schedule(default)?;
+    let mut schedule = body.schedule(default)?;
+    if let Some(redact) = &cx.app.options.redact {
+        let known = cx.app.client.schedules().get(id).await?;
+        let original = known.map(|known| known.schedule.options).unwrap_or_default();
+        schedule.options = with_secrets(Some(redact), &original, schedule.options)?;
+    }
     read_options(&definition, &schedule.options)?;
     let schedules = schedules(&cx)?;
     let record = match expected(&cx)? {

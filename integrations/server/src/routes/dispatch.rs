@@ -80,9 +80,8 @@ async fn checked(
     let place = if route.large_answers { app.limits.answers.place(&key).await } else { None };
     let limits = Arc::clone(&app);
     let reporter = app.reporter(&parts);
-    let call =
-        RequestContext { app, parts, params, body, value, accepted, reporter, caller, run, place: place.clone() };
-    let answer = (route.handler)(call).await;
+    let cx = RequestContext { app, parts, params, body, value, accepted, reporter, caller, run, place: place.clone() };
+    let answer = (route.handler)(cx).await;
     let mut response = placed(answer.unwrap_or_else(Problem::into_response), place);
     if let Some(remaining) = remaining {
         limits.limits.headers(remaining, response.headers_mut());

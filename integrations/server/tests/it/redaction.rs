@@ -6,7 +6,7 @@ use positronic_core::prelude::*;
 use positronic_core::record::ModelRequest;
 use positronic_server::{Options, REDACTED, Scope, redact_fields};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::support::{Shop, request};
@@ -97,6 +97,43 @@ async fn edited_arguments_get_the_secrets_of_their_texts_back_once_per_key() {
     let log: Vec<_> = log.iter().map(|event| event.to_json().unwrap()).collect();
     assert!(log.iter().any(|event| event.contains("later") && event.contains(SECRET)), "{log:?}");
     assert!(log.iter().all(|event| !event.contains(REDACTED)), "{log:?}");
+}
+
+#[tokio::test]
+async fn options_of_forks_and_schedules_get_their_secrets_back() {
+    #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+    struct Payee {
+        iban: String,
+        amount: u32,
+    }
+    let brain = brain("Print").options::<Payee>().step("Print", async |_| Ok(()));
+    let model = ScriptedModel::from_fn(|_| Reply::text("Done."));
+    let redacts = |runner| Options::builder().brains(runner).redact(redact_fields(["iban"])).build();
+    let shop = Shop::with(model, brain, redacts);
+    let token = shop.token(None, &Scope::ALL).await;
+    let options = |iban: &str, amount: u32| json!({ "iban": iban, "amount": amount });
+
+    let started = shop.post(&token, "/api/v1/runs", json!({ "brain": "Print", "options": options(SECRET, 1) })).await;
+    let run = positronic_core::record::RunId::new(started.json()["id"].as_str().unwrap());
+    shop.end(&run).await;
+    let fork = json!({ "at": 0, "options": options(REDACTED, 2) });
+    let fork = shop.post(&token, &format!("/api/v1/runs/{run}/fork"), fork).await;
+    assert_eq!(fork.status, StatusCode::CREATED, "{fork:?}");
+    let fork = positronic_core::record::RunId::new(fork.json()["id"].as_str().unwrap());
+    let root = shop.client.state(&fork).await.unwrap().root.clone().unwrap();
+    assert_eq!(*root.options, options(SECRET, 2));
+
+    let path = "/api/v1/schedules/daily";
+    let daily =
+        |iban, amount| Some(json!({ "brain": "Print", "cron": ["0 9 * * *"], "options": options(iban, amount) }));
+    let unknown = shop.call(&token, "PUT", path, daily(REDACTED, 1)).await;
+    assert_eq!(unknown.status, StatusCode::UNPROCESSABLE_ENTITY, "{unknown:?}");
+    for body in [daily(SECRET, 1), daily(REDACTED, 2)] {
+        let set = shop.call(&token, "PUT", path, body).await;
+        assert!(set.status.is_success() && !set.text.contains(SECRET), "{set:?}");
+    }
+    let record = shop.client.schedules().get("daily").await.unwrap().unwrap();
+    assert_eq!(record.schedule.options, options(SECRET, 2));
 }
 
 #[tokio::test]
