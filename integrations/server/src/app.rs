@@ -1,35 +1,29 @@
 //! What all requests share.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::extract::OriginalUri;
 use axum::http::request::Parts;
-use axum::http::{Extensions, Method, Uri};
+use axum::http::{Extensions, Uri};
 use positronic_core::record::Timestamp;
 use positronic_core::runner::Client;
-use schemars::generate::SchemaSettings;
-use serde_json::Value;
 use tokio::sync::Semaphore;
 
 use crate::auth::{Authenticate, Caller, Limits, Question, StoredCallers};
+use crate::bodies::Bodies;
 use crate::folds::Folds;
 use crate::forks::Forks;
 use crate::options::Options;
-use crate::problem::{FieldError, Problem, ProblemType, Reporter};
-use crate::routes::{Body, Route, table};
+use crate::problem::{Problem, ProblemType, Reporter};
+use crate::routes::table;
 use crate::states::States;
 
-/// The largest number of invalid places that an answer lists.
-const MAX_ERRORS: usize = 20;
 /// From how many bytes on a body is not decoded where it would block other requests.
 pub(crate) const LARGE: usize = 64 << 10;
 /// From how many bytes on few bodies are in memory at once: those with files.
 pub(crate) const WITH_FILES: usize = 1 << 20;
 /// How many of them.
 const MAX_WITH_FILES: usize = 8;
-/// The most characters of the text of an error.
-const MAX_ERROR: usize = 500;
 
 /// The state of a router.
 pub(crate) struct App {
@@ -105,50 +99,4 @@ pub(crate) async fn off_the_executor<T: Send + 'static>(
 ) -> Result<T, Problem> {
     let done = tokio::task::spawn_blocking(work).await;
     done.map_err(|error| Problem::new(ProblemType::Internal).detail(error))
-}
-
-/// The compiled schemas of the bodies, by route.
-pub(crate) struct Bodies(HashMap<(Method, &'static str), jsonschema::Validator>);
-
-impl Bodies {
-    fn of(table: &[Route]) -> Self {
-        let compiled = table.iter().filter_map(|route| {
-            let Body::Json(schema) = route.body else { return None };
-            let mut generator = SchemaSettings::draft2020_12().into_generator();
-            let mut schema = schema(&mut generator);
-            schema.insert("$defs".to_owned(), Value::Object(generator.take_definitions(true)));
-            let validator = jsonschema::validator_for(schema.as_value()).ok()?;
-            Some(((route.method.clone(), route.path), validator))
-        });
-        Self(compiled.collect())
-    }
-
-    /// Decodes and checks the body of a request to a route.
-    pub(crate) fn read(&self, route: &Route, body: &[u8]) -> Result<Value, Problem> {
-        let value: Value =
-            serde_json::from_slice(body).map_err(|error| Problem::new(ProblemType::InvalidJson).detail(error))?;
-        let validator = self.0.get(&(route.method.clone(), route.path));
-        let errors = validator.map_or_else(Vec::new, |validator| errors_of(validator, &value));
-        if errors.is_empty() { Ok(value) } else { Err(Problem::new(ProblemType::InvalidBody).errors(errors)) }
-    }
-}
-
-/// Lists the places of a value that do not match a schema.
-pub(crate) fn errors_of(validator: &jsonschema::Validator, value: &Value) -> Vec<FieldError> {
-    let errors = validator.iter_errors(value).take(MAX_ERRORS);
-    errors.map(|error| FieldError::new(cut(error.instance_path().as_str()), cut(&error.to_string()))).collect()
-}
-
-/// Lists the places of a value with secrets that do not match a schema, without quoting the value.
-pub(crate) fn masked_errors_of(validator: &jsonschema::Validator, value: &Value) -> Vec<FieldError> {
-    let errors = validator.iter_errors(value).take(MAX_ERRORS);
-    errors.map(|error| FieldError::new(cut(error.instance_path().as_str()), cut(&error.masked().to_string()))).collect()
-}
-
-/// Cuts what quotes a value of the body: the answer to a large body stays small.
-pub(crate) fn cut(text: &str) -> String {
-    match text.char_indices().nth(MAX_ERROR) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-        None => text.to_owned(),
-    }
 }

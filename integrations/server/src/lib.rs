@@ -25,10 +25,12 @@
 mod api;
 mod app;
 mod auth;
+mod bodies;
 mod brains;
 mod cursor;
 mod folds;
 mod forks;
+mod long_answer;
 mod openapi;
 mod options;
 mod problem;

@@ -1,31 +1,23 @@
-//! Long answers, and server-sent events: they end on shutdown, when the caller's right expires or is revoked, and after
-//! `event: end`. Each takes one of the streams that a caller may have open.
+//! Server-sent events: a stream ends as every [long answer](crate::long_answer), and after `event: end`.
 
 use std::convert::Infallible;
-use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::{Body, Bytes};
 use axum::http::header::{CACHE_CONTROL, HeaderName};
-use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::sse::{Event as Encoded, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
-use futures::stream::{Stream, StreamExt as _, once, unfold};
+use futures::stream::{Stream, StreamExt as _, once};
 use positronic_core::record::Seq;
-use positronic_core::store::StoreError;
 use serde::Serialize;
 
-use crate::app::App;
-use crate::auth::Caller;
+use crate::long_answer::over;
 use crate::problem::{Problem, ProblemType, Reporter};
 use crate::redact::{REDACTED, Redact, redacted_answer};
 use crate::routes::RequestContext;
 
 /// How often a comment keeps an idle connection open.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// How often the caller of an open stream is authenticated again.
-const CHECK: Duration = Duration::from_secs(15);
 /// After how long a client connects again, at least, and the range over which this is spread.
 const RETRY: Duration = Duration::from_secs(2);
 const SPREAD_MS: u64 = 1000;
@@ -91,67 +83,6 @@ pub(crate) fn stream(
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
     headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
     Ok(response)
-}
-
-/// Answers with a long body of another media type. If the caller's right ends before the body does, the connection breaks off,
-/// so that the client does not take a part for the whole.
-pub(crate) fn body(
-    cx: &RequestContext,
-    chunks: impl Stream<Item = Result<Bytes, StoreError>> + Send + 'static,
-) -> Result<Body, Problem> {
-    let state = (Box::pin(over(cx)?), Box::pin(chunks), cx.reporter.clone(), false);
-    Ok(Body::from_stream(unfold(state, |(mut over, mut chunks, reporter, has_failed)| async move {
-        if has_failed {
-            return None;
-        }
-        let next = tokio::select! {
-            () = &mut over => Some(Err("the right to read has ended")),
-            next = chunks.next() => next.map(|chunk| chunk.map_err(|error| {
-                reporter.document(&error.into());
-                "the store has failed"
-            })),
-        };
-        let next = next?.map_err(std::io::Error::other);
-        let has_failed = next.is_err();
-        Some((next, (over, chunks, reporter, has_failed)))
-    })))
-}
-
-/// Counts a long answer, and waits until it must end.
-fn over(cx: &RequestContext) -> Result<impl Future<Output = ()> + Send + 'static + use<>, Problem> {
-    let caller = cx.caller()?;
-    let permit = cx.app.limits.stream(caller)?;
-    let valid = caller.expiry().map(|expiry| expiry.since(cx.app.now()));
-    let shutdown = cx.app.options.shutdown.clone();
-    let revoked = revoked(Arc::clone(&cx.app), cx.parts.clone(), caller.clone());
-    Ok(async move {
-        let expired = async {
-            match valid {
-                Some(valid) => tokio::time::sleep(valid).await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            () = expired => {}
-            () = revoked => {}
-            () = shutdown.begun() => {}
-        }
-        drop(permit);
-    })
-}
-
-/// Waits until the request would no longer have the same caller with the same rights: its token was revoked, or its session
-/// ended.
-async fn revoked(app: Arc<App>, parts: Parts, caller: Caller) {
-    loop {
-        tokio::time::sleep(CHECK).await;
-        // A store that fails now revokes nothing.
-        if let Ok(found) = app.authenticate.authenticate(&parts).await
-            && found.as_ref() != Some(&caller)
-        {
-            return;
-        }
-    }
 }
 
 /// Answers a client that has seen all events of a run that is over: it does not connect again.

@@ -21,7 +21,7 @@ use super::runs::page;
 use crate::problem::{Problem, ProblemType};
 use crate::redact::{AsIs, Redact, redacted_text};
 use crate::routes::{RequestContext, Route, json};
-use crate::{cursor, sse};
+use crate::{cursor, long_answer, sse};
 
 /// How many events are read at once: few at first, since an event may have 8 MiB.
 const FIRST_CHUNK: u64 = 8;
@@ -131,7 +131,7 @@ async fn events(cx: RequestContext) -> Result<Response, Problem> {
     if cx.accepts(LINES) {
         let last = query.before.map_or(cx.run()?.next, Seq).min(cx.run()?.next);
         let lines = lines(Reader::new(&cx.app.client, &run, (first, last), Order::Asc), selection);
-        let mut response = sse::body(&cx, lines)?.into_response();
+        let mut response = long_answer::body(&cx, lines)?.into_response();
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(LINES));
         return Ok(response);
     }

@@ -12,10 +12,10 @@ use serde_json::Value;
 
 use super::items::{List, value};
 use super::state::immutable;
+use crate::long_answer;
 use crate::problem::{Problem, ProblemType};
 use crate::redact::AsIs;
 use crate::routes::{RequestContext, Route, json};
-use crate::sse;
 use crate::time::Time;
 
 pub(super) fn routes() -> Vec<Route> {
@@ -80,7 +80,7 @@ async fn download(cx: RequestContext) -> Result<Response, Problem> {
     let bytes = client.blob(hash).await?.ok_or(ProblemType::NotFound)?;
     let size = bytes.len();
     let chunks = futures::stream::iter([Ok(Bytes::from(bytes))]);
-    let mut response = sse::body(&cx, chunks)?.into_response();
+    let mut response = long_answer::body(&cx, chunks)?.into_response();
     response.headers_mut().insert(CONTENT_LENGTH, size.into());
     let headers = response.headers_mut();
     let media_type = HeaderValue::try_from(&file.media_type);

@@ -3,7 +3,7 @@
 use positronic_core::definition::BrainDefinition;
 use serde_json::{Map, Value};
 
-use crate::app::cut;
+use crate::bodies::cut;
 use crate::problem::{FieldError, Problem, ProblemType};
 
 /// The most unknown options that an answer lists.

@@ -1,0 +1,61 @@
+//! JSON bodies: they are checked by the schema of their route, and errors name the invalid places.
+
+use std::collections::HashMap;
+
+use axum::http::Method;
+use schemars::generate::SchemaSettings;
+use serde_json::Value;
+
+use crate::problem::{FieldError, Problem, ProblemType};
+use crate::routes::{Body, Route};
+
+/// The largest number of invalid places that an answer lists.
+const MAX_ERRORS: usize = 20;
+/// The most characters of the text of an error.
+const MAX_ERROR: usize = 500;
+
+/// The compiled schemas of the bodies, by route.
+pub(crate) struct Bodies(HashMap<(Method, &'static str), jsonschema::Validator>);
+
+impl Bodies {
+    pub(crate) fn of(table: &[Route]) -> Self {
+        let compiled = table.iter().filter_map(|route| {
+            let Body::Json(schema) = route.body else { return None };
+            let mut generator = SchemaSettings::draft2020_12().into_generator();
+            let mut schema = schema(&mut generator);
+            schema.insert("$defs".to_owned(), Value::Object(generator.take_definitions(true)));
+            let validator = jsonschema::validator_for(schema.as_value()).ok()?;
+            Some(((route.method.clone(), route.path), validator))
+        });
+        Self(compiled.collect())
+    }
+
+    /// Decodes and checks the body of a request to a route.
+    pub(crate) fn read(&self, route: &Route, body: &[u8]) -> Result<Value, Problem> {
+        let value: Value =
+            serde_json::from_slice(body).map_err(|error| Problem::new(ProblemType::InvalidJson).detail(error))?;
+        let validator = self.0.get(&(route.method.clone(), route.path));
+        let errors = validator.map_or_else(Vec::new, |validator| errors_of(validator, &value));
+        if errors.is_empty() { Ok(value) } else { Err(Problem::new(ProblemType::InvalidBody).errors(errors)) }
+    }
+}
+
+/// Lists the places of a value that do not match a schema.
+pub(crate) fn errors_of(validator: &jsonschema::Validator, value: &Value) -> Vec<FieldError> {
+    let errors = validator.iter_errors(value).take(MAX_ERRORS);
+    errors.map(|error| FieldError::new(cut(error.instance_path().as_str()), cut(&error.to_string()))).collect()
+}
+
+/// Lists the places of a value with secrets that do not match a schema, without quoting the value.
+pub(crate) fn masked_errors_of(validator: &jsonschema::Validator, value: &Value) -> Vec<FieldError> {
+    let errors = validator.iter_errors(value).take(MAX_ERRORS);
+    errors.map(|error| FieldError::new(cut(error.instance_path().as_str()), cut(&error.masked().to_string()))).collect()
+}
+
+/// Cuts what quotes a value of the body: the answer to a large body stays small.
+pub(crate) fn cut(text: &str) -> String {
+    match text.char_indices().nth(MAX_ERROR) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
