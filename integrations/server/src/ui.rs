@@ -46,6 +46,7 @@ files![
     "lib/keys.js",
     "lib/list.js",
     "lib/page.js",
+    "lib/settle.js",
     "parts/change.js",
     "parts/common.js",
     "parts/decide.js",
@@ -57,7 +58,6 @@ files![
     "parts/patch.js",
     "parts/request.js",
     "parts/rows.js",
-    "parts/settle.js",
     "parts/signin.js",
     "parts/transcript.js",
     "parts/waterfall.js",
@@ -180,7 +180,7 @@ mod tests {
     }
 
     /// The maximum size of all files together, before compression; a browser loads about a third of it.
-    const MAX_BYTES: usize = 205_000;
+    const MAX_BYTES: usize = 210_000;
 
     /// The maximum size of what a view needs before it shows. See `docs/decisions/0038-each-view-loads-less-than-120-kb.md`.
     const MAX_VIEW_BYTES: usize = 120_000;

@@ -1,6 +1,7 @@
 // Keys, the help about them, dialogs, and the command palette. Keys do nothing in fields, and can be switched off.
 import { tags, render, onRedraw, redraw } from './dom.js';
 import { pref, setPref } from './page.js';
+import { settle } from './settle.js';
 
 const { button, dd, div, dl, dt, footer, h2, h3, input, kbd, label, li, p, section, small, span, ul } = tags;
 
@@ -49,6 +50,7 @@ export function openDialog(text, view, name = 'sheet') {
   node.onclose = () => {
     remove();
     node.remove();
+    settle();
     before?.focus?.({ preventScroll: true });
   };
   node.onclick = ({ target }) => { if (target === node) close(); };

@@ -40,7 +40,8 @@ function changes(a, b, path = []) {
   if (a === b) return [];
   const both = [a, b].every((value) => value !== null && typeof value === 'object');
   if (!both || Array.isArray(a) !== Array.isArray(b)) return [{ path, from: a, to: b }];
-  return Object.keys({ ...a, ...b }).flatMap((key) => changes(a[key], b[key], [...path, key]));
+  const field = (value, name) => (Object.hasOwn(value, name) ? value[name] : undefined);
+  return Object.keys({ ...a, ...b }).flatMap((name) => changes(field(a, name), field(b, name), [...path, name]));
 }
 
 export const text = (value) => (typeof value === 'string' ? value : JSON.stringify(value));

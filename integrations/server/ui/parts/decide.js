@@ -1,12 +1,13 @@
 // One item that waits for a person: what is asked, and the decision. The item stays until the log has the decision.
 import { tags, redraw } from '../lib/dom.js';
 import { newKey, Problem, request } from '../lib/api.js';
-import { later, runUrl, say } from '../lib/page.js';
+import { later, main, runUrl, say } from '../lib/page.js';
 import { icon } from '../lib/icons.js';
 import { date, limitText, line, plural, shortId, who } from '../lib/format.js';
+import { MOVING, isMoving, isSettled, place, settle } from '../lib/settle.js';
 import { when } from './common.js';
 import { whole } from './json.js';
-import { isMoving, isSettled, place } from './settle.js';
+
 
 const { a, b, button, code, div, footer, h2, header, h4, input, label, li, p, section, span, ul } = tags;
 
@@ -31,7 +32,7 @@ const invalid = ({ id }) => document.getElementById(`item-${id}`)?.querySelector
 const isShown = (item) => (item.kind === 'approval' && draftOf(item).mode !== 'edit') || form.isLoaded();
 
 const edited = (item, { value }) => value !== undefined && JSON.stringify(value) !== JSON.stringify(item.arguments);
-const alternative = (wait) => wait.prompt ?? `${wait.webhook} ${wait.identifier}`;
+const alternative = (wait, i) => `${i + 1}: ${wait.prompt ?? `${wait.webhook} ${wait.identifier}`}`;
 /** The alternative that an answer is for: the person's, unless another is chosen. */
 const chosen = ({ waits }, draft) => draft.wait ?? Math.max(0, waits.findIndex((one) => one.person));
 /** How many of a limit's units are one of those that a person enters. */
@@ -106,15 +107,26 @@ export function approve(items) {
   for (const item of list) if (item.kind === 'budget') draftOf(item).value ??= KINDS.budget.value(item);
   if (list.length) send(list, (item, draft) => KINDS[item.kind].body(item, draft));
 }
+/** Whether the end of an item is in view. If not, shows its next part. */
+export function isEndShown({ id }) {
+  const below = document.getElementById(`item-${id}`).getBoundingClientRect().bottom - main().getBoundingClientRect().bottom;
+  if (below <= 2) return true;
+  main().scrollBy(0, Math.min(below + 20, main().clientHeight * 0.8));
+  settle();
+  return false;
+}
+/** Approves an item by a key, which shows all of a long item first. */
+export const approveShown = (item) => isEndShown(item) && approve([item]);
 export function reject(items) {
   if (!isSettled(items.map(draftOf))) return;
-  const list = items.filter(isOpen);
+  const list = items.filter((item) => isOpen(item) && item.kind !== 'answer');
   if (list.length) send(list, (_, { reason }) => ({ reject: true, reason }));
 }
 /** Opens or closes the form for `edit`, or for the reason to `reject`. */
 export function toggle(item, mode) {
   const draft = draftOf(item);
   draft.mode = draft.mode === mode ? 'view' : mode;
+  draft.begins = true;
 }
 
 /** Ignores the second click of a double click, and a click on an item that has moved, also since it was drawn. */
@@ -129,12 +141,14 @@ export default function decide(item, { inbox = false, selected = false, pick } =
   const isRejecting = draft.mode === 'reject';
   const [yes, no, folded, waits] = [() => approve([item]), () => reject([item]), foldedOf(draft), isMoving(draft)];
   const onkeydown = (event) => {
-    if (event.key !== 'Enter' || event.repeat || event.isComposing || !(event.metaKey || event.ctrlKey)) return;
+    const isField = event.target.matches('input:not([type=checkbox]), textarea, select');
+    if (!isField || event.key !== 'Enter' || event.repeat || event.isComposing || !(event.metaKey || event.ctrlKey)) return;
     event.preventDefault();
-    (isRejecting ? no : yes)();
+    if (isRejecting) no();
+    else approveShown(item);
   };
   return section.decide({ key: item.id, id: `item-${item.id}`, role: 'group', 'aria-label': `${asks(item)} ${item.tool}`, class: selected && 'selected', onkeydown, drawn: (node) => place(node, draft) },
-    header(pick, span.status.wait(icon('person'), span(item.kind)), h2({ dir: 'auto' }, asks(item)), span.grow(),
+    header(span.status.wait(icon('person'), span(item.kind)), h2({ dir: 'auto' }, asks(item)), span.grow(),
       item.expires && span.soft({ title: date(item.expires) }, 'expires ', when(item.expires))),
     p.meta(item.tool && code(item.tool), inbox && a({ href: runUrl(item.run) }, item.brain, ' ', shortId(item.run)), item.user && span(item.user),
       span('asked ', when(item.since)), a({ href: runUrl(item.run, 'events', item.seq) }, `event ${item.seq}`)),
@@ -143,12 +157,12 @@ export default function decide(item, { inbox = false, selected = false, pick } =
     body(item, draft),
     outcome(item, draft),
     !item.allowed.allowed ? p.soft(item.allowed.reason) : !isOver(draft) && footer(
-      button.primary({ onclick: once(draft, yes), disabled: draft.busy || !isShown(item), 'aria-disabled': waits || isLooking(draft) ? 'true' : null, title: 'a, or ⌘↵ in a field' }, icon('check'), folded ? `Show ${plural(folded, 'folded part')} first` : KINDS[item.kind].verb(item, draft)),
-      item.kind !== 'answer' && button({ class: isRejecting && 'danger', disabled: draft.busy, 'aria-disabled': waits ? 'true' : null, title: 'r', onclick: isRejecting ? once(draft, no) : () => toggle(item, 'reject') },
+      button.primary({ onclick: once(draft, yes), disabled: !isShown(item), 'aria-disabled': waits || draft.busy || isLooking(draft) ? 'true' : null, title: waits ? MOVING : 'a, or ⌘↵ in a field' }, icon('check'), folded ? `Show ${plural(folded, 'folded part')} first` : KINDS[item.kind].verb(item, draft)),
+      item.kind !== 'answer' && button({ class: isRejecting && 'danger', 'aria-disabled': waits || draft.busy ? 'true' : null, title: waits ? MOVING : 'r', onclick: isRejecting ? once(draft, no) : () => toggle(item, 'reject') },
         icon('cross'), isRejecting ? 'Reject' : 'Reject…'),
       item.editable && button.plain({ onclick: () => toggle(item, 'edit'), title: 'e', 'aria-pressed': String(draft.mode === 'edit') },
         draft.mode === 'edit' ? 'Close the form' : 'Edit arguments'),
-      draft.busy && span.soft({ role: 'status' }, 'Sending…')));
+      draft.busy && span.soft({ role: 'status' }, 'Sending…'), pick && [span.grow(), pick]));
 }
 
 function body(item, draft) {
@@ -160,13 +174,13 @@ function body(item, draft) {
     // All arguments stay visible before an approval, also beside a form, which a schema may not show them in.
     hasArguments && div({ memo: [JSON.stringify([...draft.open])] }, () => whole(given, draft.open)),
     kind === 'approval' && !hasArguments && p.soft('The call has no arguments.'),
-    waits?.length > 1 && schemaForm({ enum: waits.map(alternative), title: 'Answer as' }, { value: alternative(waits[chosen(item, draft)]), id: `wait-${id}`,
-      onchange: (edit) => { draft.wait = waits.findIndex((wait) => alternative(wait) === edit()); } }),
+    waits?.length > 1 && schemaForm({ enum: waits.map(alternative), title: 'Answer as' }, { value: alternative(waits[chosen(item, draft)], chosen(item, draft)), id: `wait-${id}`,
+      onchange: (edit) => { draft.wait = waits.map(alternative).indexOf(edit()); } }),
     (kind !== 'approval' || isEditing) && schemaForm(schema(item, draft) ?? {}, { value: draft.value ?? value(item), id: `value-${id}`, named: kind === 'approval',
       errors: draft.problem?.body?.errors, onchange: (edit) => { draft.value = edit(draft.value ?? value(item)); } }),
     kind === 'approval' && edited(item, draft) && div.edits(h4('Your edits'), valueDiff(given, draft.value)),
     draft.mode === 'reject' && div.field(label({ for: `reason-${id}` }, 'Reason, which the model reads', span.soft(' (optional)')),
-      input({ id: `reason-${id}`, value: draft.reason, ref: (node) => node.focus(), oninput: ({ target }) => { draft.reason = target.value || undefined; } })),
+      input({ id: `reason-${id}`, value: draft.reason, ref: (node) => { if (draft.begins) node.focus(); draft.begins = false; }, oninput: ({ target }) => { draft.reason = target.value || undefined; } })),
   ];
 }
 

@@ -69,7 +69,7 @@ export default function schemaForm(schema, { value, onchange, errors = [], id, r
   function field(one, given, pointer, name, required, change) {
     const known = resolve(one, root);
     const type = shows(known, given) && left-- > 0 ? known : { title: known.title, description: known.description };
-    const key = `${id}${pointer.replaceAll('/', '-')}`;
+    const key = `${id}${encodeURIComponent(pointer)}`;
     const wrong = errors.filter((error) => error.pointer === pointer);
     const must = Boolean(required && !type.optional);
     const props = { id: key, required: must, 'aria-invalid': wrong.length ? 'true' : null, 'aria-describedby': `${key}-note` };
@@ -127,7 +127,8 @@ function control(at, value, props, change) {
   if (['integer', 'number'].includes(at.type)) return typed('number', { step: at.type === 'integer' ? 1 : 'any', min: at.minimum, max: at.maximum }, value == null ? value : String(value), exact);
   if (at.format === 'date-time') return typed('datetime-local', { step: 1, max: '9999-12-31T23:59:59' }, value && local(value), (text) => instant(text));
   if (at.type === 'string' || (!at.type && typeof value === 'string')) {
-    const own = { ...props, value, dir: 'auto', autocomplete: 'off', oninput: ({ target }) => change(target.value || props.required ? target.value : undefined) };
+    // A text may be empty, if it is there.
+    const own = { ...props, required: props.required && value == null, value, dir: 'auto', autocomplete: 'off', oninput: ({ target }) => change(target.value || props.required ? target.value : undefined) };
     // A field that has the focus stays what it is.
     const known = document.activeElement?.id === props.id && document.activeElement.tagName;
     return (known ? known === 'TEXTAREA' : /^.{61}|\n/s.test(value) || at.maxLength > 200) ? textarea({ ...own, rows: Math.min(10, 2 + (value ?? '').length / 70) }) : input({ ...own, type: 'text' });

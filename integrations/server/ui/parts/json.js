@@ -8,7 +8,7 @@ const PAGE = 100;
 const isNested = (value) => value !== null && typeof value === 'object';
 
 /** Draws a value. `open` keeps how many entries show, by pointer; `marks` are pointers of changed places. */
-export function json(value, { open = new Map(), marks = [], depth = 2, page = PAGE, label } = {}) {
+export function json(value, { open = new Map(), marks = [], depth = 2, page = PAGE, most = Infinity, label } = {}) {
   return div.json({ role: 'group', 'aria-label': label }, node(value, null, '', 0));
 
   function node(item, name, pointer, level) {
@@ -16,6 +16,7 @@ export function json(value, { open = new Map(), marks = [], depth = 2, page = PA
     const key = name != null && span.key(name, ': ');
     const entries = isNested(item) ? Object.entries(item) : [];
     const [from, to] = Array.isArray(item) ? '[]' : '{}';
+    if (entries.length && level > most) return div.leaf(props, key, span(JSON.stringify(item)));
     if (!entries.length) return div.leaf(props, key, isNested(item) ? from + to : scalar(item));
     const shown = open.get(pointer) ?? (level < depth || marks.some((mark) => mark.startsWith(`${pointer}/`)) ? page : 0);
     return div.branch(props,
@@ -38,8 +39,8 @@ export function readable(value, options, level = 0) {
   return dl.fields(entries.map(([name, item]) => div({ key: name }, dt(name), dd(item === null ? scalar(item) : readable(item, options, level + 1)))));
 }
 
-/** The most entries that are drawn one by one. */
-const MAX_ENTRIES = 2000;
+/** The most entries that are drawn one by one, and the deepest level: each is further to the right. */
+const [MAX_ENTRIES, MAX_LEVEL] = [2000, 4];
 const entriesOf = (value) => (isNested(value) ? Object.values(value).reduce((sum, item) => sum + entriesOf(item), 1) : 1);
 /** A value without anything folded; one with very many entries as text. */
-export const whole = (value, open) => (entriesOf(value) > MAX_ENTRIES ? p.prose(JSON.stringify(value, null, 1)) : readable(value, { open, depth: Infinity, page: Infinity }));
+export const whole = (value, open) => (entriesOf(value) > MAX_ENTRIES ? p.prose(JSON.stringify(value, null, 1)) : readable(value, { open, depth: Infinity, page: Infinity, most: MAX_LEVEL }));

@@ -37,7 +37,7 @@ export default async function bulkDialog(name, choose, done) {
     problem ? p.problem({ role: 'alert' }, problem.message) : !fit ? loading('Counting…') : sent == null && p.soft(note),
     capped && p.note(`Only the first ${number(MOST)} runs that match are chosen.`),
     skipped > 0 && p.soft(`${plural(skipped, 'chosen run')} ${skipped === 1 ? 'has' : 'have'} ended already.`),
-    sent != null && [p({ role: 'status' }, `${sent} of ${fit.length} sent`), ul.results({ tabindex: '0', 'aria-label': 'Results' },
+    fit && [sent != null && p({ role: 'status' }, `${sent} of ${fit.length} sent`), ul.results({ tabindex: '0', 'aria-label': 'Runs' },
       fit.map(({ id, brain }) => li({ key: id }, b(brain), ' ', link(id), ' ', results.get(id))))],
     ends(close, sent == null && button({ class: danger ? 'danger' : 'primary', disabled: !fit?.length, onclick: start }, fit ? `${name} ${plural(fit.length, 'run')}` : name))]);
   try {

@@ -3,16 +3,16 @@ import { tags, redraw } from '../lib/dom.js';
 import { get } from '../lib/api.js';
 import { at, go, main } from '../lib/page.js';
 import { plural } from '../lib/format.js';
-import decide, { approve, isOpen, reject, toggle } from '../parts/decide.js';
-import { settle } from '../parts/settle.js';
+import { settle } from '../lib/settle.js';
+import decide, { approve, approveShown, isEndShown, isOpen, reject, toggle } from '../parts/decide.js';
 import { empty, pageHead, resource } from '../parts/common.js';
 
-const { button, div, input, p, span } = tags;
+const { button, div, input, label, p, span } = tags;
 
 const order = ({ expires, since }) => `${expires ?? '9'} ${since}`;
 
 export default function inboxView() {
-  let [selected, place, timer, moved, picked] = [null, 0, 0, false, new Set()];
+  let [selected, place, timer, moved, picked, barred] = [null, 0, 0, false, new Set(), false];
   const data = resource(async (old) => {
     const { items, next } = await get('/pending', { person: true, limit: 100, context: 3 });
     items.sort((a, b) => (order(a) < order(b) ? -1 : 1));
@@ -31,9 +31,10 @@ export default function inboxView() {
     moved = true;
   };
   const drawn = (node) => {
-    const item = moved && node.querySelector('.selected');
+    const [item, { scrollTop, clientHeight }] = [moved && node.querySelector('.selected'), main()];
     // A reader begins with the top of an item that is longer than the window.
-    item?.scrollIntoView?.({ block: item.offsetHeight > main().clientHeight ? 'start' : 'nearest' });
+    if (item) item.scrollIntoView({ block: item.offsetHeight > clientHeight ? 'start' : 'nearest' });
+    if (scrollTop !== main().scrollTop) settle();
     moved = false;
   };
   const select = ({ target }) => {
@@ -41,28 +42,29 @@ export default function inboxView() {
     if (id) selected = id;
     redraw();
   };
-  /** A key acts on the selected item, if the reader sees it; otherwise it brings the item into view. */
+  const nodeOf = ({ id }) => document.getElementById(`item-${id}`);
+  /** A key acts on the selected item, if the reader sees half of it or half a window of it; otherwise it brings the item into view. */
   const act = (does) => ({ repeat } = {}) => {
-    const shown = document.querySelector('.decide.selected')?.getBoundingClientRect();
-    if (!shown || repeat) return;
-    if (shown.top > innerHeight - 60 || shown.bottom < 120) moved = true;
-    else does(current());
+    const item = current();
+    if (!item || repeat) return;
+    const [shown, { top, bottom, height }] = [nodeOf(item).getBoundingClientRect(), main().getBoundingClientRect()];
+    if (Math.min(shown.bottom, bottom) - Math.max(shown.top, top) < Math.min(shown.height, height) / 2) moved = true;
+    else does(item);
   };
-  /** Approves an item whose end is in view. In a longer one, the key shows the next part first. */
-  const approveShown = (item) => {
-    const below = document.querySelector('.decide.selected').getBoundingClientRect().bottom - innerHeight;
-    if (below <= 0) return approve([item]);
-    main().scrollBy(0, Math.min(below + 20, main().clientHeight * 0.8));
-    settle();
-  };
-  const answer = () => document.querySelector('.decide.selected').querySelector('input, textarea, select, .primary').focus();
+  const answer = (item) => nodeOf(item).querySelector('input, textarea, select, .primary').focus();
   const pick = ({ id }) => picked.delete(id) || picked.add(id);
   /** Several approvals are decided at once only if they are of one tool. */
   const canPick = (item) => item.kind === 'approval' && isOpen(item) && chosen().every(({ tool }) => tool === item.tool)
     && items().some((other) => other !== item && other.kind === 'approval' && other.tool === item.tool);
   const picker = (item) => canPick(item)
-    && input({ type: 'checkbox', checked: picked.has(item.id), 'aria-label': `Choose ${item.tool}`, onchange: () => pick(item) });
-  const bar = (list) => list.length > 0 && div.bulk({ role: 'region', 'aria-label': 'Chosen items' },
+    && label.check(input({ type: 'checkbox', checked: picked.has(item.id), 'aria-label': `Choose ${item.tool}`, onchange: () => pick(item) }), 'Choose');
+  /** The bar covers items; when it goes, a click on it must not hit what was below it. */
+  const bar = (list) => {
+    if (barred && !list.length) settle();
+    barred = list.length > 0;
+    return barred && barOf(list);
+  };
+  const barOf = (list) => div.bulk({ role: 'region', 'aria-label': 'Chosen items' },
     span(`${plural(list.length, 'call')} of ${list[0].tool} chosen`), span.grow(),
     button.primary({ onclick: () => approve(list) }, `Approve ${list.length}`), button({ onclick: () => reject(list) }, `Reject ${list.length}`),
     button.plain({ onclick: () => picked.clear() }, 'Clear'));
@@ -70,9 +72,9 @@ export default function inboxView() {
     title: () => 'Inbox',
     update: () => true,
     keys: () => ({
-      j: ['Next item', move(1)], k: ['Item before', move(-1)], a: ['Approve, grant or answer', act((item) => (item.kind === 'answer' ? answer() : approveShown(item)))],
-      r: ['Reject…', act((item) => toggle(item, 'reject'))], e: ['Edit the arguments', act((item) => item.editable && toggle(item, 'edit'))],
-      x: ['Choose several of one tool', act((item) => canPick(item) && pick(item))],
+      j: ['Next item', move(1)], k: ['Item before', move(-1)], a: ['Approve, grant or answer', act((item) => (item.kind === 'answer' ? answer : approveShown)(item))],
+      r: ['Reject…', act((item) => item.kind !== 'answer' && toggle(item, 'reject'))], e: ['Edit the arguments', act((item) => item.editable && toggle(item, 'edit'))],
+      x: ['Choose several of one tool', act((item) => canPick(item) && isEndShown(item) && pick(item))],
       Enter: ['Open the run', act(({ run, seq }) => go(at('runs', run, 'transcript', seq)))],
     }),
     change() {

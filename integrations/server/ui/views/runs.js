@@ -24,6 +24,9 @@ export default function runsView(route, frame) {
   const data = resource(async (old) => {
     const limit = Math.min(500, Math.max(50, old?.items.length ?? 0));
     const [first, counts] = await Promise.all([page(null, limit), get('/runs/counts', { ...asked(), status: null })]);
+    // The selection stays on its run.
+    const index = first.items.findIndex(({ id }) => id === old?.items[selected]?.id);
+    if (index >= 0) selected = index;
     return { ...first, counts };
   });
   async function more() {

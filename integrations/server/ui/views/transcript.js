@@ -1,10 +1,10 @@
 // The transcript of a run: windowed rows that follow the end of a running one until the reader scrolls up.
 import { tags } from '../lib/dom.js';
 import { later, main } from '../lib/page.js';
+import { settle } from '../lib/settle.js';
 import { nodeList } from '../parts/rows.js';
 import { nests, row, shows } from '../parts/transcript.js';
 import { empty } from '../parts/common.js';
-import { settle } from '../parts/settle.js';
 import { searchBar } from './search.js';
 
 const { button, div } = tags;

@@ -1,12 +1,12 @@
 // When an item may be decided: it has been at its place, in a window with the focus, for long enough to be seen.
-import { redraw } from '../lib/dom.js';
-import { main } from '../lib/page.js';
+import { redraw } from './dom.js';
+import { main, say } from './page.js';
 
 /** For how long, in milliseconds, an item cannot be decided after it has moved or the window got the focus: a click or a key that
  *  was meant for something else must not hit what has just come to its place. */
 const SETTLES = 500;
 let settling = 0;
-/** Begins this wait for all items: the page has scrolled by itself, or has come to the front. */
+/** Begins this wait for all items: the page has scrolled by itself or has come to the front, or what covered it has gone. */
 export function settle() {
   settling = performance.now();
   redraw();
@@ -15,22 +15,28 @@ export function settle() {
 addEventListener('focus', settle);
 document.addEventListener('visibilitychange', settle);
 export const isMoving = ({ movedAt = 0 }) => performance.now() - Math.max(movedAt, settling) < SETTLES;
-/** Notes whether an item has another place than when this was last called, or has just come. A list that becomes shorter also moves
- *  what a reader at its end sees. */
+/** Notes whether the buttons of an item have another place than when this was last called, or the item has just come. A reader who
+ *  scrolls moves them in the window only, what is added above only in the page; a list that becomes shorter pushes them down. */
 export function place(node, draft) {
   const { scrollTop, scrollHeight, clientHeight } = main();
-  const top = node.getBoundingClientRect().top + scrollTop;
+  const { top } = (node.querySelector('footer') ?? node).getBoundingClientRect();
+  const isMoved = Math.abs(top - draft.top) > 1 && Math.abs(top + scrollTop - draft.top - draft.scrolled) > 1;
   const isPushed = scrollHeight < draft.height && scrollTop + clientHeight >= scrollHeight - 2;
-  if (!(Math.abs(top - draft.top) <= 4) || isPushed) {
+  if (draft.top === undefined || isMoved || isPushed) {
     draft.movedAt = performance.now();
     redraw();
     setTimeout(redraw, SETTLES + 50);
   }
-  Object.assign(draft, { top, height: scrollHeight });
+  Object.assign(draft, { top, scrolled: scrollTop, height: scrollHeight });
 }
+/** Why an item cannot be decided now. */
+export const MOVING = 'It has just come or moved. Wait half a second.';
 /** Whether none of the items moves. Otherwise the wait begins again: a person who keeps pressing a key has read nothing yet. */
 export function isSettled(drafts) {
   const moves = drafts.some(isMoving);
-  if (moves) settle();
+  if (moves) {
+    settle();
+    say(MOVING, true);
+  }
   return !moves;
 }
