@@ -13,13 +13,15 @@ use positronic_core::record::{Actor, RunId, Signal, SignalId, SignalKind, UserMe
 use positronic_core::store::MemoryStore;
 use positronic_core::testing::FaultyStore;
 use positronic_server::{Options, Scope};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 use tower::ServiceExt as _;
 
 use crate::support::{Answer, Shop, refund, refunding, request};
 
 const MIB: usize = 1 << 20;
+/// The size of a body that takes a place.
+const LARGE: usize = (64 << 10) + 1;
 
 /// Starts a run that gets messages of so many bytes.
 async fn run_with_messages(shop: &Shop, token: &str, sizes: &[usize]) -> RunId {
@@ -52,14 +54,44 @@ async fn large_bodies_of_a_caller_wait_for_each_other_and_keep_no_other_caller_w
         (upload(&shop, token, bytes, true).await.problem(), begun.elapsed().as_secs())
     };
 
-    let idle = join_all((0..10).map(|_| upload(&shop, &ann, 2 * MIB, false)));
+    let idle = join_all((0..3).map(|_| upload(&shop, &ann, LARGE, false)));
     let silent = join_all((0..10).map(|_| upload(&shop, &ben, 1, false)));
     let (idle, silent, own, small, other) =
-        tokio::join!(idle, silent, late(&ann, 2 * MIB), late(&ann, 1), late(&ben, 2 * MIB));
+        tokio::join!(idle, silent, late(&ann, LARGE), late(&ann, 1), late(&ben, LARGE));
 
     assert!(idle.iter().chain(&silent).all(|answer| answer.problem() == "timed-out"), "{idle:?}");
-    assert_eq!(own, ("invalid-json".to_owned(), 30));
+    assert_eq!(own, ("invalid-json".to_owned(), 10), "the unfinished ones make no progress");
     assert_eq!([small, other], [("invalid-json".to_owned(), 1), ("invalid-json".to_owned(), 1)]);
+}
+
+#[tokio::test]
+async fn bodies_with_many_values_are_refused_and_long_texts_are_not() {
+    let shop = Shop::new();
+    let token = shop.token(None, &Scope::ALL).await;
+    let send = async |body: &str| {
+        let mut message = request(&token, "POST", "/api/v1/conversations/chat/messages", None);
+        message.headers_mut().insert("content-type", "application/json".parse().unwrap());
+        *message.body_mut() = Body::from(body.to_owned());
+        shop.send(message).await
+    };
+
+    for values in ["{\"\":0},".repeat(25_000), "0,".repeat(50_000), "\"\\\"\",".repeat(50_000)] {
+        let answer = send(&format!("[{values}0]")).await;
+        assert_eq!((answer.status, &*answer.problem()), (StatusCode::PAYLOAD_TOO_LARGE, "too-large"), "{answer:?}");
+        assert_eq!(answer.json()["max_values"], 50_000);
+    }
+    let text = "[{,\\\",".repeat(MIB);
+    let message = format!("{{\"brain\":\"Refund\",\"options\":{{\"number\":1}},\"text\":\"{text}\"}}");
+    assert_eq!(send(&message).await.status, StatusCode::CREATED);
+}
+
+#[tokio::test]
+async fn strangers_send_small_bodies() {
+    let shop = Shop::new();
+    let begin = async |code: String| shop.post("", "/api/v1/session", json!({ "code": code })).await.problem();
+
+    assert_eq!(begin("x".repeat(4000)).await, "unauthenticated");
+    assert_eq!(begin("x".repeat(4100)).await, "too-large");
 }
 
 #[tokio::test]
