@@ -16,7 +16,6 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
 use super::accept::negotiated;
-use super::large_answer::placed;
 use super::{Access, Body, Ownership, RequestContext, Route};
 use crate::app::{App, LARGE, off_the_executor};
 use crate::auth::{Caller, Limits, Place, client_address, same_site};
@@ -85,7 +84,10 @@ async fn checked(
     let reporter = app.reporter(&parts);
     let cx = RequestContext { app, parts, params, body, value, accepted, reporter, caller, run, place: place.clone() };
     let answer = (route.handler)(cx).await;
-    let mut response = placed(answer.unwrap_or_else(Problem::into_response), place);
+    let mut response = answer.unwrap_or_else(Problem::into_response);
+    if let Some(place) = place {
+        response.extensions_mut().insert(place);
+    }
     if let Some(remaining) = remaining {
         limits.limits.headers(remaining, response.headers_mut());
     }

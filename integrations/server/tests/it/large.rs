@@ -1,6 +1,7 @@
 //! Large bodies and answers: how many of one caller are in memory at once.
 
 use std::io;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -12,8 +13,10 @@ use positronic_core::prelude::*;
 use positronic_core::record::{Actor, RunId, Signal, SignalId, SignalKind, UserMessage};
 use positronic_core::store::MemoryStore;
 use positronic_core::testing::FaultyStore;
-use positronic_server::{Options, Scope};
+use positronic_server::{Listener, Options, Scope, Shutdown, redact_fields};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::{Instant, timeout};
 use tower::ServiceExt as _;
 
@@ -187,4 +190,45 @@ async fn large_answer_takes_a_place_until_it_is_sent() {
     assert!(timeout(Duration::from_secs(1), open()).await.is_err());
     assert_eq!(streams[0].next().await.unwrap().event, "settled");
     assert_eq!(open().await.next().await.unwrap().event, "nodes");
+}
+
+/// Connects with a small buffer, requests a path and reads the first bytes of the answer.
+async fn begin_answer(address: SocketAddr, token: &str, path: &str) -> (TcpStream, String) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    let mut stream = socket.connect(address).await.unwrap();
+    let head = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n");
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut status = [0; 12];
+    stream.read_exact(&mut status).await.unwrap();
+    (stream, String::from_utf8(status.to_vec()).unwrap())
+}
+
+#[tokio::test(start_paused = true)]
+async fn large_answer_takes_a_place_until_the_client_reads_it() {
+    let shop = Shop::new();
+    let token = shop.token(None, &Scope::ALL).await;
+    let run = run_with_messages(&shop, &token, &[7 * MIB]).await;
+    let path = format!("/api/v1/runs/{run}/timeline");
+    for redacts in [false, true] {
+        let shutdown = Shutdown::default();
+        let options = Options::builder().shutdown(shutdown.clone());
+        let options = if redacts { options.redact(redact_fields(["iban"])).build() } else { options.build() };
+        let listener = Listener::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let address = listener.address().unwrap();
+        let server = tokio::spawn(listener.serve(shop.client.clone(), options));
+        let mut unread = Vec::new();
+        for _ in 0..4 {
+            let (stream, status) = begin_answer(address, &token, &path).await;
+            assert_eq!(status, "HTTP/1.1 200");
+            unread.push(stream);
+        }
+
+        assert_eq!(begin_answer(address, &token, &path).await.1, "HTTP/1.1 504", "it waits for a place");
+        drop(unread.pop());
+        assert_eq!(begin_answer(address, &token, &path).await.1, "HTTP/1.1 200");
+        drop(unread);
+        shutdown.begin();
+        server.await.unwrap();
+    }
 }
