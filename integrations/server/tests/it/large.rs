@@ -2,6 +2,8 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -230,5 +232,30 @@ async fn large_answer_takes_a_place_until_the_client_reads_it() {
         drop(unread);
         shutdown.begin();
         server.await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn few_large_events_are_read_at_once() {
+    let reads = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&reads);
+    let counted = move |method: &'static str| {
+        count.fetch_add(usize::from(method == "read"), Ordering::Relaxed);
+        None
+    };
+    let store = FaultyStore::new(MemoryStore::new(), |_, _| None).slowly(counted);
+    let runner = Runner::builder().model(refunding()).store(store).build().brain(refund());
+    let shop = Shop::of(runner, |runner| Options::builder().brains(runner).build());
+    let token = shop.token(None, &Scope::ALL).await;
+    let run = run_with_messages(&shop, &token, &[MIB; 12]).await;
+    let after = shop.client.store().run(&run).await.unwrap().next.0 - 13;
+
+    for accepted in ["application/x-ndjson", "application/json"] {
+        let mut nothing = request(&token, "GET", &format!("/api/v1/runs/{run}/events?type=NONE&after={after}"), None);
+        nothing.headers_mut().insert("accept", accepted.parse().unwrap());
+        let before = reads.load(Ordering::Relaxed);
+        assert!(!shop.send(nothing).await.text.contains("xxx"));
+        let reads = reads.load(Ordering::Relaxed) - before;
+        assert_eq!(reads, 4, "8, 1, 2 and the last one");
     }
 }
