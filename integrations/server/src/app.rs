@@ -18,12 +18,10 @@ use crate::problem::{Problem, ProblemType, Reporter};
 use crate::routes::table;
 use crate::states::States;
 
-/// From how many bytes on a body is not decoded where it would block other requests.
+/// From how many bytes on a body is not decoded where it would block other requests, and few bodies are in memory at once.
 pub(crate) const LARGE: usize = 64 << 10;
-/// From how many bytes on few bodies are in memory at once: those with files.
-pub(crate) const WITH_FILES: usize = 1 << 20;
-/// How many of them.
-const MAX_WITH_FILES: usize = 8;
+/// How many large bodies are in memory at once.
+const MAX_LARGE_BODIES: usize = 8;
 
 /// The state of a router.
 pub(crate) struct App {
@@ -33,8 +31,8 @@ pub(crate) struct App {
     /// The browser sessions, if the router has its own authentication.
     pub(crate) callers: Option<Arc<StoredCallers>>,
     pub(crate) limits: Limits,
-    /// The bodies with files that may be in memory.
-    pub(crate) with_files: Arc<Semaphore>,
+    /// The large bodies that may be in memory.
+    pub(crate) large_bodies: Arc<Semaphore>,
     pub(crate) bodies: Bodies,
     pub(crate) folds: Folds,
     pub(crate) states: States,
@@ -52,8 +50,8 @@ impl App {
         };
         let folds = Folds::new(client.clone(), options.prices.clone());
         let (limits, states, bodies) = (Limits::new(&options), States::new(client.clone()), Bodies::of(&table()));
-        let (forks, with_files) = (Forks::default(), Arc::new(Semaphore::new(MAX_WITH_FILES)));
-        Self { client, authenticate, callers, limits, with_files, bodies, folds, states, forks, options }
+        let (forks, large_bodies) = (Forks::default(), Arc::new(Semaphore::new(MAX_LARGE_BODIES)));
+        Self { client, authenticate, callers, limits, large_bodies, bodies, folds, states, forks, options }
     }
 
     /// Returns the writer of a request's problem documents.

@@ -13,6 +13,8 @@ use crate::routes::{Body, Route};
 const MAX_ERRORS: usize = 20;
 /// The most characters of the text of an error.
 const MAX_ERROR: usize = 500;
+/// The most values of a body. A decoded value may take a hundred times the memory of its text.
+const MAX_VALUES: usize = 50_000;
 
 /// The compiled schemas of the bodies, by route.
 pub(crate) struct Bodies(HashMap<(Method, &'static str), jsonschema::Validator>);
@@ -32,12 +34,31 @@ impl Bodies {
 
     /// Decodes and checks the body of a request to a route.
     pub(crate) fn read(&self, route: &Route, body: &[u8]) -> Result<Value, Problem> {
+        if values(body) > MAX_VALUES {
+            let detail = format!("the JSON has more than {MAX_VALUES} values");
+            return Err(Problem::new(ProblemType::TooLarge).detail(detail).field("max_values", MAX_VALUES));
+        }
         let value: Value =
             serde_json::from_slice(body).map_err(|error| Problem::new(ProblemType::InvalidJson).detail(error))?;
         let validator = self.0.get(&(route.method.clone(), route.path));
         let errors = validator.map_or_else(Vec::new, |validator| errors_of(validator, &value));
         if errors.is_empty() { Ok(value) } else { Err(Problem::new(ProblemType::InvalidBody).errors(errors)) }
     }
+}
+
+/// Counts the values of JSON, without decoding it: the items of its lists and objects, and the lists and objects themselves.
+fn values(json: &[u8]) -> usize {
+    let (mut count, mut in_text, mut is_escaped) = (0, false, false);
+    for byte in json {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = in_text,
+            b'"' => in_text = !in_text,
+            b',' | b'[' | b'{' if !in_text => count += 1,
+            _ => {}
+        }
+    }
+    count
 }
 
 /// Lists the places of a value that do not match a schema.

@@ -80,7 +80,7 @@ problem_types! {
     Conflict "conflict" 409 "The resource has changed." "Another request changed the resource at the same time. Read it again and retry.";
     Expired "expired" 410 "The request has expired." "The time for a decision is over, and the call has its result.";
     PreconditionFailed "precondition-failed" 412 "The resource has changed." "The header `If-Match` names another version than the current one. Read the resource again.";
-    TooLarge "too-large" 413 "The body is too large." "The body exceeds the maximum of this route, which `max_bytes` gives.";
+    TooLarge "too-large" 413 "The body is too large." "The body exceeds a maximum: `max_bytes` gives that of the route, `max_values` that of the values in its JSON.";
     UnsupportedMediaType "unsupported-media-type" 415 "The body has an unsupported media type." "Send JSON with `Content-Type: application/json`.";
     WrongHost "wrong-host" 421 "The host name is not one of this server." "The header `Host` names a host under which this server is not known. `serve --public-url` adds one. The check keeps other sites from reaching a local server by DNS rebinding.";
     InvalidBody "invalid-body" 422 "The body does not match its schema." "`errors` lists each invalid place as a JSON pointer.";

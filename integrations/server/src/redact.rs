@@ -101,7 +101,12 @@ fn redact(names: &[String], value: &mut Value, place: Place) {
 fn is_change_of(names: &[String], fields: &Map<String, Value>) -> bool {
     let text = |name: &str| fields.get(name).and_then(Value::as_str);
     let (Some("add" | "replace" | "test"), Some(path)) = (text("op"), text("path")) else { return false };
-    path.split('/').any(|part| names.contains(&part.replace("~1", "/").replace("~0", "~")))
+    is_path_of(names, path)
+}
+
+/// Returns whether a JSON pointer leads to one of the fields, or into it.
+fn is_path_of(names: &[String], pointer: &str) -> bool {
+    pointer.split('/').any(|part| names.contains(&part.replace("~1", "/").replace("~0", "~")))
 }
 
 fn redact_field(names: &[String], name: &str, value: &mut Value, place: Place) {
@@ -114,18 +119,22 @@ fn redact_field(names: &[String], name: &str, value: &mut Value, place: Place) {
 
 /// Redacts the JSON objects inside of a text, such as the arguments in an answer of a model; `None` if nothing changes. From a
 /// field in JSON that cannot be parsed on, such as in arguments that were cut off, the text is withheld.
+///
+/// An object that may have a field is written out as it was parsed, without values under repeated names, which parsing drops.
 fn redacted_inside(names: &[String], text: &str) -> Option<String> {
     let Some(objects) = objects(text) else { return Some(REDACTED.to_owned()) };
     let is_parsed = |at: &usize| {
         let next = objects.get(objects.partition_point(|(place, _)| place.end <= *at));
         next.is_some_and(|(place, _)| place.contains(at))
     };
-    let end = values_of(names, text).filter(|at| !is_parsed(at)).min();
+    let places = values_of(names, text).chain(values_of_escaped_names(text)).chain(changes_of(names, text));
+    let end = places.filter(|at| !is_parsed(at)).min();
     let (mut redacted, mut copied) = (String::new(), 0);
     for (place, original) in objects.iter().filter(|(place, _)| end.is_none_or(|end| place.end <= end)) {
         let mut value = original.clone();
         redact(names, &mut value, Place::Data);
-        if value != *original {
+        let written = text.get(place.clone()).unwrap_or_default();
+        if value != *original || written.contains("\\u") || names.iter().any(|name| written.contains(name)) {
             redacted.push_str(text.get(copied..place.start).unwrap_or_default());
             redacted.push_str(&value.to_string());
             copied = place.end;
@@ -159,18 +168,40 @@ fn objects(text: &str) -> Option<Vec<(Range<usize>, Value)>> {
     Some(found)
 }
 
+/// Returns what follows a quote, which may be escaped.
+fn after_quote(text: &str) -> Option<&str> {
+    text.trim_start_matches('\\').strip_prefix('"')
+}
+
 /// Finds where the values of fields begin in a text with JSON, whether it can be parsed or not: after `"iban":`, also if the
 /// quotes are escaped. Values that are already redacted do not count.
 fn values_of(names: &[String], text: &str) -> impl Iterator<Item = usize> {
-    fn after_quote(text: &str) -> Option<&str> {
-        text.trim_start_matches('\\').strip_prefix('"')
-    }
     let matches = names.iter().flat_map(|name| text.match_indices(name.as_str()));
     matches.filter_map(|(at, name)| {
         let value = after_quote(text.get(at + name.len()..)?)?.trim_start().strip_prefix(':')?;
         let mark = after_quote(value.trim_start()).and_then(|value| value.strip_prefix(REDACTED));
         let is_redacted = mark.and_then(after_quote).is_some();
         (text.get(..at)?.ends_with('"') && !is_redacted).then_some(text.len() - value.len())
+    })
+}
+
+/// Finds where the values of fields begin whose names have escapes, such as `"ib\u0061n":`. They may be any names.
+fn values_of_escaped_names(text: &str) -> impl Iterator<Item = usize> {
+    let mut at = 0;
+    text.split('"').zip(text.split('"').skip(1)).filter_map(move |(name, rest)| {
+        at += name.len() + 1;
+        let value = rest.trim_start().strip_prefix(':')?;
+        name.trim_end_matches('\\').contains('\\').then_some(at + rest.len() - value.len())
+    })
+}
+
+/// Finds where the paths of a JSON Patch begin that lead to one of the fields, or into it. The value follows.
+fn changes_of(names: &[String], text: &str) -> impl Iterator<Item = usize> {
+    text.match_indices("path").filter_map(|(at, key)| {
+        let value = after_quote(text.get(at + key.len()..)?)?.trim_start().strip_prefix(':')?;
+        let path = after_quote(value.trim_start())?.split('"').next()?.trim_end_matches('\\');
+        let is_known = is_path_of(names, path) || path.contains('\\');
+        (text.get(..at)?.ends_with('"') && is_known).then_some(text.len() - value.len())
     })
 }
 
@@ -401,6 +432,41 @@ mod tests {
         let once = value.clone();
         redact(&mut value);
         assert_eq!(value, once);
+    }
+
+    #[test]
+    fn json_in_a_text_is_redacted_under_repeated_and_escaped_names_and_in_cut_changes() {
+        let redact = redact_fields(["iban", "a/b"]);
+        for (text, redacted) in [
+            (r#"{"iban":"DE02","iban":"[redacted]"}"#, r#"{"iban":"[redacted]"}"#),
+            (r#"{ "a": {"iban": "DE02"}, "a": 1 }"#, r#"{"a":1}"#),
+            (r#"{ "a": {"ib\u0061n": "DE02"}, "a": 1 }"#, r#"{"a":1}"#),
+            (r#"x {"ib\u0061n" : "DE02"#, r#"x {"ib\u0061n" :[redacted]"#),
+            (r#"{"note": "{\"ib\\u0061n\": 7"#, r#"{"note": "{\"ib\\u0061n\":[redacted]"#),
+            (r#"[{"op":"add","path":"/to/iban","value":"DE02"#, r#"[{"op":"add","path":[redacted]"#),
+            (r#"[{\"path\": \"/a~1b/0\", \"value\":7"#, r#"[{\"path\":[redacted]"#),
+            (r#"[{"path":"/ib\u0061n","value":7"#, r#"[{"path":[redacted]"#),
+        ] {
+            let mut value = json!(text);
+            redact(&mut value);
+            assert_eq!(value, redacted);
+            redact(&mut value);
+            assert_eq!(value, redacted);
+        }
+        for text in [r#"{"path":"/ibans","value":1"#, r#"{"note": "{\"a\": \"b\n"#, "see src/iban/mod.rs {"] {
+            let mut value = json!(text);
+            redact(&mut value);
+            assert_eq!(value, text);
+        }
+    }
+
+    #[test]
+    fn text_with_many_escapes_is_read_in_linear_time() {
+        let redact = redact_fields(["iban"]);
+        for text in ["\\u", "\\", "\\\"", "\"path\":\"", "path\\", "\"iban\"  "] {
+            let text = "{".to_owned() + &text.repeat(100_000);
+            redact(&mut json!(text));
+        }
     }
 
     #[test]

@@ -17,9 +17,8 @@ use super::events::{EVENTS, Update, updates};
 use super::idempotency::Key;
 use super::items::{PageQuery, RunItem};
 use super::message_key;
-use super::options::read_options;
 use super::runs::page;
-use super::start::{conversation, of_conversation, user_for};
+use super::start::{conversation, given_options, of_conversation, user_for};
 use crate::app::App;
 use crate::auth::{Caller, Scope};
 use crate::problem::{Problem, ProblemType};
@@ -169,6 +168,7 @@ async fn send(cx: RequestContext) -> Result<Response, Problem> {
     let NewMessage { brain, text, files, options, user } = cx.json()?;
     let definition = app.brain(&brain)?;
     app.may_start(cx.caller()?, &brain)?;
+    let options = given_options(app, options)?;
     let key = Key::of(&cx)?;
     let message = UserMessage::new(text).files(app.stored_files(files).await?);
     let sent =
@@ -233,7 +233,7 @@ pub(super) async fn send_once(
         None => user_for(caller, user)?,
     };
     let options = options.unwrap_or_else(|| app.options.brains.default_options(&definition));
-    read_options(&definition, &options)?;
+    app.read_options(&definition, &options)?;
     let before = rows.first().map(|last| (last.run.clone(), last.next));
     let conversation = conversation(&app.starter(&definition.title).await?, id, user).tags(tags).actor(cx.actor()?);
     let run: RunHandle<Value> =
@@ -256,7 +256,7 @@ async fn find_message(
     let Some(last) = last else { return Ok(None) };
     let log = app.client.events(&last.run, Seq(0)).await?;
     let has_options =
-        |known: &Value| options.is_none_or(|options| read_options(brain, options).is_ok_and(|read| read == *known));
+        |known: &Value| options.is_none_or(|options| app.read_options(brain, options).is_ok_and(|read| read == *known));
     Ok(log.iter().find_map(|event| match &event.kind {
         EventKind::BrainStart(begin) => {
             let start = begin.start.as_ref()?;

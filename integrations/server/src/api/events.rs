@@ -23,9 +23,9 @@ use crate::redact::{AsIs, Redact, redacted_text};
 use crate::routes::{RequestContext, Route, json};
 use crate::{cursor, long_answer, sse};
 
-/// How many events are read at once: few at first, since an event may have 8 MiB.
+/// How many events are read at once: few at first, and one after [`PAGE_BYTES`] of them, since an event may have 8 MiB.
 const FIRST_CHUNK: u64 = 8;
-const CHUNK: u64 = 512;
+const CHUNK: u64 = 64;
 /// After how many bytes a page of a list ends, and a part of the JSON lines.
 const PAGE_BYTES: usize = 4 << 20;
 const LINES_BYTES: usize = 64 << 10;
@@ -109,10 +109,10 @@ impl Selection {
     }
 
     /// Returns the event's line, redacted, if it is selected.
-    fn line(&self, event: &Event) -> Option<String> {
+    fn line(&self, event: &Event, line: Option<String>) -> Option<String> {
         let fits = self.types.as_ref().is_none_or(|types| types.iter().any(|name| name == event.kind.name()))
             && self.path.as_ref().is_none_or(|path| event.path.is_within(path));
-        let mut line = fits.then(|| event.to_json().ok()).flatten()?;
+        let mut line = line.filter(|_| fits)?;
         if let Some(redact) = &self.redact {
             // A search must not find secrets.
             line = redacted_text(redact, &line);
@@ -156,8 +156,8 @@ async fn list(
     };
     let mut reader = Reader::new(&cx.app.client, &row.run, range, query.order);
     let (mut lines, mut bytes, mut next) = (Vec::new(), 0, None);
-    while let Some(event) = reader.next().await? {
-        let Some(line) = selection.line(&event) else { continue };
+    while let Some((event, line)) = reader.next().await? {
+        let Some(line) = selection.line(&event, line) else { continue };
         bytes += line.len();
         if lines.len() == limit || (bytes > PAGE_BYTES && !lines.is_empty()) {
             next = Some(if query.order == Order::Asc { event.seq } else { event.seq.next() });
@@ -181,17 +181,23 @@ struct Reader {
     order: Order,
     chunk: u64,
     read: VecDeque<Arc<Event>>,
+    /// The bytes of the last chunk.
+    bytes: usize,
 }
 
 impl Reader {
     fn new(client: &Client, run: &RunId, range: (Seq, Seq), order: Order) -> Self {
         let (client, run) = (client.clone(), run.clone());
-        Self { client, run, range, order, chunk: FIRST_CHUNK, read: VecDeque::new() }
+        Self { client, run, range, order, chunk: FIRST_CHUNK, read: VecDeque::new(), bytes: 0 }
     }
 
-    /// Returns the next event; `None` at the end of the range.
-    async fn next(&mut self) -> Result<Option<Arc<Event>>, StoreError> {
+    /// Returns the next event with its line; `None` at the end of the range.
+    async fn next(&mut self) -> Result<Option<(Arc<Event>, Option<String>)>, StoreError> {
         while self.read.is_empty() && self.range.0 < self.range.1 {
+            if self.bytes > PAGE_BYTES {
+                self.chunk = 1;
+            }
+            self.bytes = 0;
             let length = (self.range.1.0 - self.range.0.0).min(self.chunk);
             self.chunk = (self.chunk * 2).min(CHUNK);
             let from = if self.order == Order::Asc { self.range.0 } else { Seq(self.range.1.0 - length) };
@@ -201,10 +207,15 @@ impl Reader {
                 Order::Desc => self.range.1 = from,
             }
         }
-        Ok(match self.order {
+        let event = match self.order {
             Order::Asc => self.read.pop_front(),
             Order::Desc => self.read.pop_back(),
-        })
+        };
+        Ok(event.map(|event| {
+            let line = event.to_json().ok();
+            self.bytes += line.as_ref().map_or(0, String::len);
+            (event, line)
+        }))
     }
 }
 
@@ -214,8 +225,8 @@ fn lines(reader: Reader, selection: Selection) -> impl Stream<Item = Result<Byte
         let mut text = String::new();
         while text.len() < LINES_BYTES {
             match reader.next().await {
-                Ok(Some(event)) => {
-                    if let Some(line) = selection.line(&event) {
+                Ok(Some((event, line))) => {
+                    if let Some(line) = selection.line(&event, line) {
                         text.push_str(&line);
                         text.push('\n');
                     }
@@ -237,7 +248,7 @@ fn follow(cx: &RequestContext, after: Option<u64>, selection: Selection) -> Resu
         return Ok(sse::no_content());
     }
     let events = updates(cx, &row.run, from).map(move |update| match update {
-        Update::Event(event) => match selection.line(&event) {
+        Update::Event(event) => match selection.line(&event, event.to_json().ok()) {
             Some(line) => sse::Event::new(event.kind.name(), line).redacted().id(event.seq),
             // The position moves on, so that a reconnect does not read it again.
             None => sse::Event::new("skipped", "{}".to_owned()).id(event.seq),

@@ -15,7 +15,6 @@ use serde_json::Value;
 use super::fork_decisions::may_decide;
 use super::idempotency::Key;
 use super::items::{RunItem, head};
-use super::options::read_options;
 use super::signals::code_differs;
 use crate::app::App;
 use crate::auth::Scope;
@@ -296,7 +295,7 @@ async fn fork_options(app: &App, row: &RunSummary, options: Value) -> Result<Val
     let original = state.root.as_ref().map(|root| &*root.options).unwrap_or(&Value::Null);
     let options = with_secrets(app.options.redact.as_ref(), original, options)?;
     match app.brain(&row.brain) {
-        Ok(brain) => read_options(&brain, &options),
+        Ok(brain) => app.read_options(&brain, &options),
         Err(_) => Ok(options),
     }
 }

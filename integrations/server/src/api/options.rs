@@ -3,7 +3,8 @@
 use positronic_core::definition::BrainDefinition;
 use serde_json::{Map, Value};
 
-use crate::bodies::cut;
+use crate::app::App;
+use crate::bodies::{cut, masked_errors_of};
 use crate::problem::{FieldError, Problem, ProblemType};
 
 /// The most unknown options that an answer lists.
@@ -11,20 +12,34 @@ const MAX_ERRORS: usize = 20;
 /// How many references a schema may follow to one of its parts.
 const MAX_DEPTH: usize = 64;
 
-/// Reads options as the brain does, with its defaults. An option that the brain does not have is refused, since a misspelt one
-/// would start a run with a default.
-pub(super) fn read_options(brain: &BrainDefinition, options: &Value) -> Result<Value, Problem> {
-    let schema = brain.options.json();
-    let has_none = schema.get("type").is_some_and(|kind| kind == "null");
-    if has_none && !options.is_null() && !options.as_object().is_some_and(Map::is_empty) {
-        return Err(options_invalid(&format!("the brain `{}` has no options", brain.title)));
+impl App {
+    /// Reads options as the brain does, with its defaults. An option that the brain does not have is refused, since a misspelt one
+    /// would start a run with a default.
+    pub(super) fn read_options(&self, brain: &BrainDefinition, options: &Value) -> Result<Value, Problem> {
+        let schema = brain.options.json();
+        let has_none = schema.get("type").is_some_and(|kind| kind == "null");
+        if has_none && !options.is_null() && !options.as_object().is_some_and(Map::is_empty) {
+            return Err(options_invalid(&format!("the brain `{}` has no options", brain.title)));
+        }
+        let mut errors = Vec::new();
+        unknown_fields(schema, schema, options, "/options", MAX_DEPTH, &mut errors);
+        if let Some(first) = errors.first() {
+            return Err(Problem::new(ProblemType::OptionsInvalid).detail(&first.detail).errors(errors));
+        }
+        (brain.read_options)(options).map_err(|error| match self.options.redact {
+            // The brain's sentence may quote a secret.
+            Some(_) => masked_options_invalid(schema, options),
+            None => options_invalid(&error),
+        })
     }
-    let mut errors = Vec::new();
-    unknown_fields(schema, schema, options, "/options", MAX_DEPTH, &mut errors);
-    if let Some(first) = errors.first() {
-        return Err(Problem::new(ProblemType::OptionsInvalid).detail(&first.detail).errors(errors));
-    }
-    (brain.read_options)(options).map_err(|error| options_invalid(&error))
+}
+
+/// Refuses options with secrets, without quoting them.
+fn masked_options_invalid(schema: &Value, options: &Value) -> Problem {
+    let validator = jsonschema::validator_for(schema).ok();
+    let mut errors = validator.map_or_else(Vec::new, |validator| masked_errors_of(&validator, options));
+    errors.iter_mut().for_each(|error| error.pointer.insert_str(0, "/options"));
+    Problem::new(ProblemType::OptionsInvalid).errors(errors)
 }
 
 /// Refuses options for a reason that names no field.

@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 
 use super::idempotency::Key;
 use super::items::{List, PageQuery};
-use super::options::read_options;
 use super::runs::page;
 use super::schedule_body::{OverlapName, ScheduleBody};
 use super::trigger_key::reserved;
@@ -257,7 +256,7 @@ async fn put(cx: RequestContext) -> Result<Response, Problem> {
         let original = known.map(|known| known.schedule.options).unwrap_or_default();
         schedule.options = with_secrets(Some(redact), &original, schedule.options)?;
     }
-    read_options(&definition, &schedule.options)?;
+    cx.app.read_options(&definition, &schedule.options)?;
     let schedules = schedules(&cx)?;
     let record = match expected(&cx)? {
         Some(version) => schedules.set_if(id, schedule, version).await,

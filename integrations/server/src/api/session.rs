@@ -12,6 +12,9 @@ use crate::problem::{Problem, ProblemType};
 use crate::routes::{Access, RequestContext, Route, json};
 use crate::time::Time;
 
+/// The maximum bytes of the body, which strangers may send.
+const MAX_BODY: usize = 4 << 10;
+
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("/api/v1/session", "Read who the caller is", read)
@@ -20,6 +23,7 @@ pub(super) fn routes() -> Vec<Route> {
         Route::post("/api/v1/session", "Exchange a one-use code for a session cookie", begin)
             .access(Access::Public)
             .takes::<NewSession>()
+            .max_body(MAX_BODY)
             .returns::<SessionItem>(200)
             .problems(&[ProblemType::Unauthenticated, ProblemType::NotFound]),
         Route::get(

@@ -11,10 +11,11 @@ use serde_json::Value;
 use super::conversations::{MessageRequest, send_once};
 use super::idempotency::Key;
 use super::items::RunItem;
-use super::options::{options_invalid, read_options};
+use super::options::options_invalid;
 use crate::app::App;
 use crate::auth::{Caller, Scope};
 use crate::problem::{FieldError, Problem, ProblemType};
+use crate::redact::with_secrets;
 use crate::routes::{RequestContext, Route, created};
 
 pub(super) fn routes() -> Vec<Route> {
@@ -63,8 +64,9 @@ async fn start(cx: RequestContext) -> Result<Response, Problem> {
     let definition = app.brain(&body.brain)?;
     app.may_start(caller, &body.brain)?;
     let runner = app.starter(&body.brain).await?;
-    let options = body.options.unwrap_or_else(|| app.options.brains.default_options(&definition));
-    read_options(&definition, &options)?;
+    let given = given_options(app, body.options)?;
+    let options = given.unwrap_or_else(|| app.options.brains.default_options(&definition));
+    app.read_options(&definition, &options)?;
     let user = user_for(caller, body.user.clone())?;
     let (actor, key) = (cx.actor()?, Key::of(&cx)?);
     if let (Some(id), Some(text)) = (&body.conversation, &body.message) {
@@ -102,6 +104,11 @@ async fn start(cx: RequestContext) -> Result<Response, Problem> {
     let mut response = answer(app, &run).await?;
     key.mark(&mut response, is_known);
     Ok(response)
+}
+
+/// Refuses the options of a new run with marks, which stand for no secrets there.
+pub(super) fn given_options(app: &App, options: Option<Value>) -> Result<Option<Value>, Problem> {
+    options.map(|given| with_secrets(app.options.redact.as_ref(), &Value::Null, given)).transpose()
 }
 
 /// Returns the user of a new run: a caller that sees only the runs of its user starts them only for it.

@@ -13,16 +13,18 @@ use positronic_core::record::{RunId, RunSummary};
 use positronic_core::store::StoreError;
 use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::timeout;
 
 use super::accept::negotiated;
-use super::large_answer::placed;
 use super::{Access, Body, Ownership, RequestContext, Route};
-use crate::app::{App, LARGE, WITH_FILES, off_the_executor};
+use crate::app::{App, LARGE, off_the_executor};
 use crate::auth::{Caller, Limits, Place, client_address, same_site};
 use crate::problem::{Problem, ProblemType};
 
 /// The maximum time until an answer begins. A stream may then last longer.
 const TIME_OUT: Duration = Duration::from_secs(30);
+/// The maximum time for which a body makes no progress.
+const STALL: Duration = Duration::from_secs(10);
 
 pub(super) async fn dispatch(
     app: Arc<App>,
@@ -30,7 +32,7 @@ pub(super) async fn dispatch(
     params: Vec<(String, String)>,
     request: Request,
 ) -> Response {
-    let answer = tokio::time::timeout(TIME_OUT, checked(app, route, params, request)).await;
+    let answer = timeout(TIME_OUT, checked(app, route, params, request)).await;
     let answer = answer.unwrap_or_else(|_| Err(ProblemType::TimedOut.into()));
     answer.unwrap_or_else(Problem::into_response)
 }
@@ -82,7 +84,10 @@ async fn checked(
     let reporter = app.reporter(&parts);
     let cx = RequestContext { app, parts, params, body, value, accepted, reporter, caller, run, place: place.clone() };
     let answer = (route.handler)(cx).await;
-    let mut response = placed(answer.unwrap_or_else(Problem::into_response), place);
+    let mut response = answer.unwrap_or_else(Problem::into_response);
+    if let Some(place) = place {
+        response.extensions_mut().insert(place);
+    }
     if let Some(remaining) = remaining {
         limits.limits.headers(remaining, response.headers_mut());
     }
@@ -166,23 +171,24 @@ async fn read(
         return Ok((bytes, value, turn));
     }
     let (app, route) = (Arc::clone(app), Arc::clone(route));
-    let value = off_the_executor(move || app.bodies.read(&route, &bytes)).await??;
-    Ok((Bytes::new(), value, turn))
+    // The turn lasts as long as the decoding, also after a time-out.
+    let (value, turn) = off_the_executor(move || (app.bodies.read(&route, &bytes), turn)).await?;
+    Ok((Bytes::new(), value?, turn))
 }
 
 /// Reads the bytes of a body. Large bodies wait for each other, so that they cannot fill the memory: each once so much of it has
-/// arrived, since a client that sends nothing must not keep others waiting.
+/// arrived, since a client that sends nothing must not keep others waiting. One that makes no progress is given up.
 async fn collect(app: &App, body: axum::body::Body, most: usize, key: &str) -> Result<(Bytes, Option<Turn>), Problem> {
     let (mut chunks, mut bytes, mut turn) = (body.into_data_stream(), Vec::new(), None);
-    while let Some(chunk) = chunks.next().await {
+    while let Some(chunk) = timeout(STALL, chunks.next()).await.map_err(|_| ProblemType::TimedOut)? {
         let chunk = chunk.map_err(|error| Problem::new(ProblemType::InvalidBody).detail(error))?;
         let length = bytes.len() + chunk.len();
         if length > most {
             return Err(Problem::new(ProblemType::TooLarge).field("max_bytes", most));
         }
-        if length > WITH_FILES && turn.is_none() {
+        if length > LARGE && turn.is_none() {
             let own = app.limits.bodies.place(key).await;
-            turn = Some((own, Arc::clone(&app.with_files).acquire_owned().await.ok()));
+            turn = Some((own, Arc::clone(&app.large_bodies).acquire_owned().await.ok()));
         }
         bytes.extend_from_slice(&chunk);
     }

@@ -16,6 +16,7 @@ use positronic_core::runner::{Client, Ids as _, UuidIds};
 
 use super::Route;
 use super::dispatch::dispatch;
+use super::large_answer::placed;
 use crate::api;
 use crate::app::App;
 use crate::auth::{allow, allowed_host, allowed_origin, preflight, security_headers};
@@ -89,6 +90,7 @@ async fn outermost(State(app): State<Arc<App>>, mut request: Request, next: Next
     if let Some(redact) = options.redact.as_ref().filter(|_| is_api) {
         response = redacted(redact, response).await;
     }
+    let mut response = placed(response);
     allow(options, origin, response.headers_mut());
     if let Ok(id) = HeaderValue::try_from(id) {
         response.headers_mut().insert(REQUEST_ID, id);

@@ -1,6 +1,9 @@
 //! Large bodies and answers: how many of one caller are in memory at once.
 
 use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -12,14 +15,18 @@ use positronic_core::prelude::*;
 use positronic_core::record::{Actor, RunId, Signal, SignalId, SignalKind, UserMessage};
 use positronic_core::store::MemoryStore;
 use positronic_core::testing::FaultyStore;
-use positronic_server::{Options, Scope};
-use serde_json::Value;
+use positronic_server::{Listener, Options, Scope, Shutdown, redact_fields};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::{Instant, timeout};
 use tower::ServiceExt as _;
 
 use crate::support::{Answer, Shop, refund, refunding, request};
 
 const MIB: usize = 1 << 20;
+/// The size of a body that takes a place.
+const LARGE: usize = (64 << 10) + 1;
 
 /// Starts a run that gets messages of so many bytes.
 async fn run_with_messages(shop: &Shop, token: &str, sizes: &[usize]) -> RunId {
@@ -52,14 +59,44 @@ async fn large_bodies_of_a_caller_wait_for_each_other_and_keep_no_other_caller_w
         (upload(&shop, token, bytes, true).await.problem(), begun.elapsed().as_secs())
     };
 
-    let idle = join_all((0..10).map(|_| upload(&shop, &ann, 2 * MIB, false)));
+    let idle = join_all((0..3).map(|_| upload(&shop, &ann, LARGE, false)));
     let silent = join_all((0..10).map(|_| upload(&shop, &ben, 1, false)));
     let (idle, silent, own, small, other) =
-        tokio::join!(idle, silent, late(&ann, 2 * MIB), late(&ann, 1), late(&ben, 2 * MIB));
+        tokio::join!(idle, silent, late(&ann, LARGE), late(&ann, 1), late(&ben, LARGE));
 
     assert!(idle.iter().chain(&silent).all(|answer| answer.problem() == "timed-out"), "{idle:?}");
-    assert_eq!(own, ("invalid-json".to_owned(), 30));
+    assert_eq!(own, ("invalid-json".to_owned(), 10), "the unfinished ones make no progress");
     assert_eq!([small, other], [("invalid-json".to_owned(), 1), ("invalid-json".to_owned(), 1)]);
+}
+
+#[tokio::test]
+async fn bodies_with_many_values_are_refused_and_long_texts_are_not() {
+    let shop = Shop::new();
+    let token = shop.token(None, &Scope::ALL).await;
+    let send = async |body: &str| {
+        let mut message = request(&token, "POST", "/api/v1/conversations/chat/messages", None);
+        message.headers_mut().insert("content-type", "application/json".parse().unwrap());
+        *message.body_mut() = Body::from(body.to_owned());
+        shop.send(message).await
+    };
+
+    for values in ["{\"\":0},".repeat(25_000), "0,".repeat(50_000), "\"\\\"\",".repeat(50_000)] {
+        let answer = send(&format!("[{values}0]")).await;
+        assert_eq!((answer.status, &*answer.problem()), (StatusCode::PAYLOAD_TOO_LARGE, "too-large"), "{answer:?}");
+        assert_eq!(answer.json()["max_values"], 50_000);
+    }
+    let text = "[{,\\\",".repeat(MIB);
+    let message = format!("{{\"brain\":\"Refund\",\"options\":{{\"number\":1}},\"text\":\"{text}\"}}");
+    assert_eq!(send(&message).await.status, StatusCode::CREATED);
+}
+
+#[tokio::test]
+async fn strangers_send_small_bodies() {
+    let shop = Shop::new();
+    let begin = async |code: String| shop.post("", "/api/v1/session", json!({ "code": code })).await.problem();
+
+    assert_eq!(begin("x".repeat(4000)).await, "unauthenticated");
+    assert_eq!(begin("x".repeat(4100)).await, "too-large");
 }
 
 #[tokio::test]
@@ -155,4 +192,70 @@ async fn large_answer_takes_a_place_until_it_is_sent() {
     assert!(timeout(Duration::from_secs(1), open()).await.is_err());
     assert_eq!(streams[0].next().await.unwrap().event, "settled");
     assert_eq!(open().await.next().await.unwrap().event, "nodes");
+}
+
+/// Connects with a small buffer, requests a path and reads the first bytes of the answer.
+async fn begin_answer(address: SocketAddr, token: &str, path: &str) -> (TcpStream, String) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    let mut stream = socket.connect(address).await.unwrap();
+    let head = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n");
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut status = [0; 12];
+    stream.read_exact(&mut status).await.unwrap();
+    (stream, String::from_utf8(status.to_vec()).unwrap())
+}
+
+#[tokio::test(start_paused = true)]
+async fn large_answer_takes_a_place_until_the_client_reads_it() {
+    let shop = Shop::new();
+    let token = shop.token(None, &Scope::ALL).await;
+    let run = run_with_messages(&shop, &token, &[7 * MIB]).await;
+    let path = format!("/api/v1/runs/{run}/timeline");
+    for redacts in [false, true] {
+        let shutdown = Shutdown::default();
+        let options = Options::builder().shutdown(shutdown.clone());
+        let options = if redacts { options.redact(redact_fields(["iban"])).build() } else { options.build() };
+        let listener = Listener::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let address = listener.address().unwrap();
+        let server = tokio::spawn(listener.serve(shop.client.clone(), options));
+        let mut unread = Vec::new();
+        for _ in 0..4 {
+            let (stream, status) = begin_answer(address, &token, &path).await;
+            assert_eq!(status, "HTTP/1.1 200");
+            unread.push(stream);
+        }
+
+        assert_eq!(begin_answer(address, &token, &path).await.1, "HTTP/1.1 504", "it waits for a place");
+        drop(unread.pop());
+        assert_eq!(begin_answer(address, &token, &path).await.1, "HTTP/1.1 200");
+        drop(unread);
+        shutdown.begin();
+        server.await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn few_large_events_are_read_at_once() {
+    let reads = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&reads);
+    let counted = move |method: &'static str| {
+        count.fetch_add(usize::from(method == "read"), Ordering::Relaxed);
+        None
+    };
+    let store = FaultyStore::new(MemoryStore::new(), |_, _| None).slowly(counted);
+    let runner = Runner::builder().model(refunding()).store(store).build().brain(refund());
+    let shop = Shop::of(runner, |runner| Options::builder().brains(runner).build());
+    let token = shop.token(None, &Scope::ALL).await;
+    let run = run_with_messages(&shop, &token, &[MIB; 12]).await;
+    let after = shop.client.store().run(&run).await.unwrap().next.0 - 13;
+
+    for accepted in ["application/x-ndjson", "application/json"] {
+        let mut nothing = request(&token, "GET", &format!("/api/v1/runs/{run}/events?type=NONE&after={after}"), None);
+        nothing.headers_mut().insert("accept", accepted.parse().unwrap());
+        let before = reads.load(Ordering::Relaxed);
+        assert!(!shop.send(nothing).await.text.contains("xxx"));
+        let reads = reads.load(Ordering::Relaxed) - before;
+        assert_eq!(reads, 4, "8, 1, 2 and the last one");
+    }
 }

@@ -123,6 +123,21 @@ async fn options_of_forks_and_schedules_get_their_secrets_back() {
     let root = shop.client.state(&fork).await.unwrap().root.clone().unwrap();
     assert_eq!(*root.options, options(SECRET, 2));
 
+    let base = format!("/api/v1/runs/{run}");
+    let invalid = json!({ "iban": REDACTED, "amount": "much" });
+    let refused = shop.post(&token, &format!("{base}/fork"), json!({ "at": 0, "options": invalid })).await;
+    assert_eq!(refused.problem(), "options-invalid");
+    let errors = refused.json()["errors"].clone();
+    assert_eq!(errors, json!([{ "pointer": "/options/amount", "detail": "value is not of type \"integer\"" }]));
+    assert!(!refused.text.contains(SECRET) && !refused.text.contains("much"), "{refused:?}");
+
+    // A mark stands for no secret in the options of a new run.
+    let new = json!({ "brain": "Print", "options": options(REDACTED, 1) });
+    assert_eq!(shop.post(&token, "/api/v1/runs", new).await.problem(), "unprocessable");
+    let message = json!({ "brain": "Print", "options": options(REDACTED, 1), "text": "Print." });
+    let message = shop.post(&token, "/api/v1/conversations/c/messages", message).await;
+    assert_eq!(message.problem(), "unprocessable");
+
     let path = "/api/v1/schedules/daily";
     let daily =
         |iban, amount| Some(json!({ "brain": "Print", "cron": ["0 9 * * *"], "options": options(iban, amount) }));
