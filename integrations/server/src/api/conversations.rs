@@ -168,7 +168,7 @@ async fn send(cx: RequestContext) -> Result<Response, Problem> {
     let NewMessage { brain, text, files, options, user } = cx.json()?;
     let definition = app.brain(&brain)?;
     app.may_start(cx.caller()?, &brain)?;
-    let options = given_options(app, options)?;
+    let options = given_options(app, &definition, options)?;
     let key = Key::of(&cx)?;
     let message = UserMessage::new(text).files(app.stored_files(files).await?);
     let sent =

@@ -253,7 +253,7 @@ async fn put(cx: RequestContext) -> Result<Response, Problem> {
     let mut schedule = body.schedule(default)?;
     if let Some(redact) = &cx.app.options.redact {
         let known = cx.app.client.schedules().get(id).await?;
-        let original = known.map(|known| known.schedule.options).unwrap_or_default();
+        let original = known.map_or_else(default, |known| known.schedule.options);
         schedule.options = with_secrets(Some(redact), &original, schedule.options)?;
     }
     cx.app.read_options(&definition, &schedule.options)?;

@@ -1,6 +1,7 @@
 //! `POST /runs`: starts a run.
 
 use axum::response::Response;
+use positronic_core::definition::BrainDefinition;
 use positronic_core::record::{RunId, SignalId, Start, UserMessage};
 use positronic_core::runner::{Conversation, ConversationError, Runner, StartError};
 use positronic_core::store::StoreError;
@@ -64,7 +65,7 @@ async fn start(cx: RequestContext) -> Result<Response, Problem> {
     let definition = app.brain(&body.brain)?;
     app.may_start(caller, &body.brain)?;
     let runner = app.starter(&body.brain).await?;
-    let given = given_options(app, body.options)?;
+    let given = given_options(app, &definition, body.options)?;
     let options = given.unwrap_or_else(|| app.options.brains.default_options(&definition));
     app.read_options(&definition, &options)?;
     let user = user_for(caller, body.user.clone())?;
@@ -106,9 +107,14 @@ async fn start(cx: RequestContext) -> Result<Response, Problem> {
     Ok(response)
 }
 
-/// Refuses the options of a new run with marks, which stand for no secrets there.
-pub(super) fn given_options(app: &App, options: Option<Value>) -> Result<Option<Value>, Problem> {
-    options.map(|given| with_secrets(app.options.redact.as_ref(), &Value::Null, given)).transpose()
+/// Puts the secrets of a brain's default options back into the options of a new run.
+pub(super) fn given_options(
+    app: &App,
+    definition: &BrainDefinition,
+    options: Option<Value>,
+) -> Result<Option<Value>, Problem> {
+    let default = || app.options.brains.default_options(definition);
+    options.map(|given| with_secrets(app.options.redact.as_ref(), &default(), given)).transpose()
 }
 
 /// Returns the user of a new run: a caller that sees only the runs of its user starts them only for it.

@@ -162,7 +162,7 @@ async fn read(
     if is_json && !has_json(parts) {
         return Err(ProblemType::UnsupportedMediaType.into());
     }
-    let (bytes, turn) = collect(app, body, most, key).await?;
+    let (bytes, turn) = collect(app, body, most, is_json.then_some(key)).await?;
     if !is_json {
         return Ok((bytes, Value::Null, turn));
     }
@@ -176,9 +176,14 @@ async fn read(
     Ok((Bytes::new(), value?, turn))
 }
 
-/// Reads the bytes of a body. Large bodies wait for each other, so that they cannot fill the memory: each once so much of it has
-/// arrived, since a client that sends nothing must not keep others waiting. One that makes no progress is given up.
-async fn collect(app: &App, body: axum::body::Body, most: usize, key: &str) -> Result<(Bytes, Option<Turn>), Problem> {
+/// Reads the bytes of a body. Large bodies of callers wait for each other, because their JSON takes much memory: each once so much of
+/// it has arrived, since a client that sends nothing must not keep others waiting. One that makes no progress is given up.
+async fn collect(
+    app: &App,
+    body: axum::body::Body,
+    most: usize,
+    caller: Option<&str>,
+) -> Result<(Bytes, Option<Turn>), Problem> {
     let (mut chunks, mut bytes, mut turn) = (body.into_data_stream(), Vec::new(), None);
     while let Some(chunk) = timeout(STALL, chunks.next()).await.map_err(|_| ProblemType::TimedOut)? {
         let chunk = chunk.map_err(|error| Problem::new(ProblemType::InvalidBody).detail(error))?;
@@ -186,8 +191,8 @@ async fn collect(app: &App, body: axum::body::Body, most: usize, key: &str) -> R
         if length > most {
             return Err(Problem::new(ProblemType::TooLarge).field("max_bytes", most));
         }
-        if length > LARGE && turn.is_none() {
-            let own = app.limits.bodies.place(key).await;
+        if let Some(caller) = caller.filter(|_| length > LARGE && turn.is_none()) {
+            let own = app.limits.bodies.place(caller).await;
             turn = Some((own, Arc::clone(&app.large_bodies).acquire_owned().await.ok()));
         }
         bytes.extend_from_slice(&chunk);
