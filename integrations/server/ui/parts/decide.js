@@ -8,7 +8,6 @@ import { MOVING, isMoving, isSettled, place, settle } from '../lib/settle.js';
 import { when } from './common.js';
 import { whole } from './json.js';
 
-
 const { a, b, button, code, div, footer, h2, header, h4, input, label, li, p, section, span, ul } = tags;
 
 const drafts = {};
