@@ -310,6 +310,49 @@ test('a click does not hit a button that has moved within its item', async () =>
   assert.match(await asked.locator('.context').innerText(), /result/);
 });
 
+test('a key does not press the button that a click has missed', async () => {
+  project.import(waitingLog('missed', { calls: [pay({ to: 'Gil' })] }));
+  await page.to('/inbox', '.decide');
+  const approve = item(page, 'Gil').getByRole('button', { name: 'Approve' });
+  await approve.and(page.locator(':not([aria-disabled])')).waitFor();
+  const { x, y } = await approve.boundingBox();
+  await page.evaluate(() => dispatchEvent(new Event('focus')));
+  await page.mouse.click(x + 5, y + 5);
+  assert.equal(await page.evaluate(() => document.activeElement.tagName), 'BODY');
+  await approve.focus();
+  await page.locator('#main').evaluate((main) => { main.style.paddingTop = '2000px'; });
+  await approve.and(page.locator(':not([aria-disabled])')).waitFor();
+  await page.locator('#main').evaluate((main) => main.scrollTo(0, 0));
+  await page.keyboard.press('Enter');
+  assert.equal((await decided('missed')).length, 0, 'the item was not in view');
+});
+
+test('the bar of chosen items does not come below a second click', async () => {
+  project.import(waitingLog('chosen', { calls: [pay({ to: 'Lou' }), pay({ to: 'Max' })] }));
+  await page.to('/inbox', '.decide');
+  await item(page, 'Lou').getByLabel('Choose pay').check();
+  await page.getByRole('button', { name: 'Approve 1' }).click();
+  await page.evaluate(() => document.body.focus());
+  assert.equal((await decided('chosen')).length, 0);
+  await page.locator('.decide.selected .primary:not([aria-disabled])').waitFor();
+  await page.getByRole('button', { name: 'Approve 1' }).click();
+  await item(page, 'Lou').waitFor({ state: 'detached' });
+});
+
+test('keys follow the focus in an inbox that was empty', async () => {
+  const own = new Project();
+  try {
+    const window = await open(browser, await own.serve(0, '--no-work'));
+    await window.to('/inbox', '.empty');
+    own.import(waitingLog('first', { calls: [pay({ to: 'Amy' }), pay({ to: 'Bea' })] }));
+    await window.evaluate(() => document.dispatchEvent(new Event('visibilitychange')));
+    await item(window, 'Bea').getByRole('button', { name: 'Edit arguments' }).focus();
+    await item(window, 'Bea').and(window.locator('.selected')).waitFor();
+  } finally {
+    await own.close();
+  }
+});
+
 test('keys act on what is selected and in view only', async () => {
   const calls = ['Ada', 'Bob', 'Cas'].map((to) => pay({ to, lines: Array.from({ length: 30 }, (_, i) => ({ line: i })) }));
   project.import(waitingLog('keys', { calls }));
@@ -344,7 +387,7 @@ test('keys act on what is selected and in view only', async () => {
 
 test('neither long names nor deep places hide a value', async () => {
   const name = 'note lorem ipsum '.repeat(12);
-  const inner = Array.from({ length: 40 }).reduce((of, _, i) => ({ [`k${i}`]: of }), 'FAR-9');
+  const inner = Array.from({ length: 40 }).reduce((of, _, i) => ({ [`k${i}`]: of }), ['\u05d0\u05d1', 100, 'FAR-9']);
   const values = { to: 'Bea', [name]: 'TOP-99999', headers: { [name]: 'IN-99', [name.replaceAll(' ', '')]: 'ONE-WORD' }, list: [{ [name]: 'TREE-9' }], inner };
   project.import(waitingLog('names', { calls: [pay({ ...values, list: undefined, inner: undefined }), pay({ ...values, to: 'Ben' })] }));
   await page.to('/inbox', '.decide');
@@ -365,6 +408,8 @@ test('neither long names nor deep places hide a value', async () => {
       }
     }
   }
+  // Each text is isolated, so that one from right to left does not change the order of the others.
+  assert.deepEqual((await item(page, 'Ben').locator('.leaf bdi').allInnerTexts()).slice(-2), ['"\u05d0\u05d1"', '"FAR-9"']);
   await page.setViewportSize({ width: 1280, height: 900 });
 });
 

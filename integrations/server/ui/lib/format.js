@@ -50,7 +50,7 @@ export function ago(time) {
 }
 
 /** A value as text: a string as it is, unless it reads as a value of another type or its spaces do not show; anything else as JSON. */
-export const written = (value) => (typeof value === 'string' && !/^(\s*|[ \t].*|.*[ \t]|true|false|null|-?\d+(\.\d+)?([eE][-+]?\d+)?|".*")$/.test(value) ? value : JSON.stringify(value));
+export const written = (value) => (typeof value === 'string' && !/^(\s*|\s.*|.*\s|true|false|null|-?\d+(\.\d+)?([eE][-+]?\d+)?|".*")$/.test(value) ? value : JSON.stringify(value));
 
 /** Cuts a text to one line of at most `max` characters. */
 export function line(text, max = 160) {

@@ -26,7 +26,7 @@ function schemaForm(schema, options) {
   }
 }
 /** The field of an item that is not valid, if any. What a field shows but the draft cannot hold must not be decided. */
-const invalid = ({ id }) => document.getElementById(`item-${id}`)?.querySelector(':is(input, select, textarea):invalid');
+const invalid = (item) => nodeOf(item)?.querySelector(':is(input, select, textarea):invalid');
 /** Whether all fields of an item are shown: nothing else may be sent. */
 const isShown = (item) => (item.kind === 'approval' && draftOf(item).mode !== 'edit') || form.isLoaded();
 
@@ -106,9 +106,15 @@ export function approve(items) {
   for (const item of list) if (item.kind === 'budget') draftOf(item).value ??= KINDS.budget.value(item);
   if (list.length) send(list, (item, draft) => KINDS[item.kind].body(item, draft));
 }
+const nodeOf = ({ id }) => document.getElementById(`item-${id}`);
+/** Whether half of an item is in view, or half of the window shows it. */
+export function isInView(item) {
+  const [shown, { top, bottom, height }] = [nodeOf(item).getBoundingClientRect(), main().getBoundingClientRect()];
+  return Math.min(shown.bottom, bottom) - Math.max(shown.top, top) >= Math.min(shown.height, height) / 2;
+}
 /** Whether the end of an item is in view. If not, shows its next part. */
-export function isEndShown({ id }) {
-  const below = document.getElementById(`item-${id}`).getBoundingClientRect().bottom - main().getBoundingClientRect().bottom;
+export function isEndShown(item) {
+  const below = nodeOf(item).getBoundingClientRect().bottom - main().getBoundingClientRect().bottom;
   if (below <= 2) return true;
   main().scrollBy(0, Math.min(below + 20, main().clientHeight * 0.8));
   settle();
@@ -129,9 +135,13 @@ export function toggle(item, mode) {
 }
 
 /** Ignores the second click of a double click, and a click on an item that has moved, also since it was drawn. */
-const once = (draft, act) => ({ detail, currentTarget }) => {
+const once = (item, act) => ({ detail, currentTarget }) => {
+  const draft = draftOf(item);
   place(currentTarget.closest('.decide'), draft);
-  if (detail < 2) act();
+  // The next key must not press what this click has missed.
+  if (detail && isMoving(draft)) currentTarget.blur();
+  // A key presses a button only as it would decide by itself.
+  if (detail === 1 || (detail === 0 && isInView(item) && isEndShown(item))) act();
 };
 
 /** Draws an item with its decision, `inbox` with its run. `pick` is a control that chooses the item among others. */
@@ -156,8 +166,8 @@ export default function decide(item, { inbox = false, selected = false, pick } =
     body(item, draft),
     outcome(item, draft),
     !item.allowed.allowed ? p.soft(item.allowed.reason) : !isOver(draft) && footer(
-      button.primary({ onclick: once(draft, yes), disabled: !isShown(item), 'aria-disabled': waits || draft.busy || isLooking(draft) ? 'true' : null, title: waits ? MOVING : 'a, or ⌘↵ in a field' }, icon('check'), folded ? `Show ${plural(folded, 'folded part')} first` : KINDS[item.kind].verb(item, draft)),
-      item.kind !== 'answer' && button({ class: isRejecting && 'danger', 'aria-disabled': waits || draft.busy ? 'true' : null, title: waits ? MOVING : 'r', onclick: isRejecting ? once(draft, no) : () => toggle(item, 'reject') },
+      button.primary({ onclick: once(item, yes), disabled: !isShown(item), 'aria-disabled': waits || draft.busy || isLooking(draft) ? 'true' : null, title: waits ? MOVING : 'a, or ⌘↵ in a field' }, icon('check'), folded ? `Show ${plural(folded, 'folded part')} first` : KINDS[item.kind].verb(item, draft)),
+      item.kind !== 'answer' && button({ class: isRejecting && 'danger', 'aria-disabled': waits || draft.busy ? 'true' : null, title: waits ? MOVING : 'r', onclick: isRejecting ? once(item, no) : () => toggle(item, 'reject') },
         icon('cross'), isRejecting ? 'Reject' : 'Reject…'),
       item.editable && button.plain({ onclick: () => toggle(item, 'edit'), title: 'e', 'aria-pressed': String(draft.mode === 'edit') },
         draft.mode === 'edit' ? 'Close the form' : 'Edit arguments'),
@@ -174,7 +184,10 @@ function body(item, draft) {
     hasArguments && div({ memo: [JSON.stringify([...draft.open])] }, () => whole(given, draft.open)),
     kind === 'approval' && !hasArguments && p.soft('The call has no arguments.'),
     waits?.length > 1 && schemaForm({ enum: waits.map(alternative), title: 'Answer as' }, { value: alternative(waits[chosen(item, draft)], chosen(item, draft)), id: `wait-${id}`,
-      onchange: (edit) => { draft.wait = waits.map(alternative).indexOf(edit()); } }),
+      onchange: (edit) => {
+        const place = waits.map(alternative).indexOf(edit());
+        if (place >= 0) draft.wait = place;
+      } }),
     (kind !== 'approval' || isEditing) && schemaForm(schema(item, draft) ?? {}, { value: draft.value ?? value(item), id: `value-${id}`, named: kind === 'approval',
       errors: draft.problem?.body?.errors, onchange: (edit) => { draft.value = edit(draft.value ?? value(item)); } }),
     kind === 'approval' && edited(item, draft) && div.edits(h4('Your edits'), valueDiff(given, draft.value)),

@@ -2,7 +2,7 @@
 import { tags } from '../lib/dom.js';
 import { brief, written } from '../lib/format.js';
 
-const { button, dd, div, dl, dt, p, small, span } = tags;
+const { bdi, button, dd, div, dl, dt, p, small, span } = tags;
 
 const PAGE = 100;
 const isNested = (value) => value !== null && typeof value === 'object';
@@ -16,7 +16,7 @@ export function json(value, { open = new Map(), marks = [], depth = 2, page = PA
     const key = name != null && span.key(name, ': ');
     const entries = isNested(item) ? Object.entries(item) : [];
     const [from, to] = Array.isArray(item) ? '[]' : '{}';
-    if (entries.length && level > most) return div.leaf(props, key, span(JSON.stringify(item)));
+    if (entries.length && level > most) return div.leaf(props, key, tokens(item));
     if (!entries.length) return div.leaf(props, key, isNested(item) ? from + to : scalar(item));
     const shown = open.get(pointer) ?? (level < depth || marks.some((mark) => mark.startsWith(`${pointer}/`)) ? page : 0);
     return div.branch(props,
@@ -30,11 +30,15 @@ export function json(value, { open = new Map(), marks = [], depth = 2, page = PA
 
 const scalar = (value, text = String(value)) => span[typeof value]({ dir: 'auto' }, text || '""');
 
+/** A value as JSON in one line. Each text is isolated, so that one from right to left does not change the order of the others. */
+const tokens = (value) => span(JSON.stringify(value).split(/("(?:[^"\\]|\\.)*")/).map((part, i) => (i % 2 ? bdi(part) : part)));
+
 /** A value for people: text as text, an object as a list of fields, the rest as a tree. */
 export function readable(value, options, level = 0) {
   if (value == null) return null;
   if (!isNested(value)) return level ? scalar(value, written(value)) : p.prose({ dir: 'auto' }, String(value));
   const entries = Object.entries(value);
+  if (!entries.length) return span(JSON.stringify(value));
   if (Array.isArray(value) || entries.length > 12 || (level && entries.some(([, item]) => isNested(item)))) return json(value, { depth: level ? 1 : 2, ...options });
   return dl.fields(entries.map(([name, item]) => div({ key: name }, dt(name), dd(item === null ? scalar(item) : readable(item, options, level + 1)))));
 }

@@ -4,7 +4,7 @@ import { get } from '../lib/api.js';
 import { at, go, main } from '../lib/page.js';
 import { plural } from '../lib/format.js';
 import { settle } from '../lib/settle.js';
-import decide, { approve, approveShown, isEndShown, isOpen, reject, toggle } from '../parts/decide.js';
+import decide, { approve, approveShown, isEndShown, isInView, isOpen, reject, toggle } from '../parts/decide.js';
 import { empty, pageHead, resource } from '../parts/common.js';
 
 const { button, div, input, label, p, span } = tags;
@@ -29,6 +29,8 @@ export default function inboxView() {
     place = Math.max(0, Math.min(items().length - 1, index < 0 ? place : index + by));
     selected = items()[place]?.id;
     moved = true;
+    // Enter and Space are not for a button of the item before.
+    document.activeElement?.closest('.decide button')?.blur();
   };
   const drawn = (node) => {
     const [item, { scrollTop, clientHeight }] = [moved && node.querySelector('.selected'), main()];
@@ -42,31 +44,29 @@ export default function inboxView() {
     if (id) selected = id;
     redraw();
   };
-  const nodeOf = ({ id }) => document.getElementById(`item-${id}`);
-  /** A key acts on the selected item, if the reader sees half of it or half a window of it; otherwise it brings the item into view. */
+  /** A key acts on the selected item, if the reader sees it; otherwise it brings the item into view. */
   const act = (does) => ({ repeat } = {}) => {
     const item = current();
     if (!item || repeat) return;
-    const [shown, { top, bottom, height }] = [nodeOf(item).getBoundingClientRect(), main().getBoundingClientRect()];
-    if (Math.min(shown.bottom, bottom) - Math.max(shown.top, top) < Math.min(shown.height, height) / 2) moved = true;
-    else does(item);
+    if (isInView(item)) does(item);
+    else moved = true;
   };
-  const answer = (item) => nodeOf(item).querySelector('input, textarea, select, .primary').focus();
+  const answer = ({ id }) => document.getElementById(`item-${id}`).querySelector('input, textarea, select, .primary').focus();
   const pick = ({ id }) => picked.delete(id) || picked.add(id);
   /** Several approvals are decided at once only if they are of one tool. */
   const canPick = (item) => item.kind === 'approval' && isOpen(item) && chosen().every(({ tool }) => tool === item.tool)
     && items().some((other) => other !== item && other.kind === 'approval' && other.tool === item.tool);
   const picker = (item) => canPick(item)
     && label.check(input({ type: 'checkbox', checked: picked.has(item.id), 'aria-label': `Choose ${item.tool}`, onchange: () => pick(item) }), 'Choose');
-  /** The bar covers items; when it goes, a click on it must not hit what was below it. */
+  /** The bar covers items: a click on one of both must not hit the other one when the bar comes or goes. */
   const bar = (list) => {
-    if (barred && !list.length) settle();
+    if (barred !== list.length > 0) settle();
     barred = list.length > 0;
     return barred && barOf(list);
   };
   const barOf = (list) => div.bulk({ role: 'region', 'aria-label': 'Chosen items' },
     span(`${plural(list.length, 'call')} of ${list[0].tool} chosen`), span.grow(),
-    button.primary({ onclick: () => approve(list) }, `Approve ${list.length}`), button({ onclick: () => reject(list) }, `Reject ${list.length}`),
+    button.primary({ onclick: ({ detail }) => detail < 2 && approve(list) }, `Approve ${list.length}`), button({ onclick: ({ detail }) => detail < 2 && reject(list) }, `Reject ${list.length}`),
     button.plain({ onclick: () => picked.clear() }, 'Clear'));
   return {
     title: () => 'Inbox',
@@ -83,7 +83,7 @@ export default function inboxView() {
     },
     render: () => [pageHead('Inbox', items().length > 0 && p.soft(`${items().length}${data.value.next ? ' or more' : ''} waiting for a person`)),
       data.show(({ items: list, next }) => [
-        list.length ? div.inbox({ drawn, onclick: select, ref: (node) => node.addEventListener('focusin', select) }, list.map((item) => decide(item, { inbox: true, selected: item === current(), pick: picker(item)})))
+        list.length ? div.inbox({ key: 'list', drawn, onclick: select, ref: (node) => node.addEventListener('focusin', select) }, list.map((item) => decide(item, { inbox: true, selected: item === current(), pick: picker(item)})))
           : empty('Nothing waits for a person', 'Approvals, requests for more budget and questions of all runs appear here.'),
         next && p.soft.more(`Showing the first ${list.length}.`)]),
       bar(chosen())],

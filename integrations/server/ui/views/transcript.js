@@ -22,12 +22,14 @@ export default function transcriptTab(run) {
   });
   const isAtEnd = () => main().scrollHeight - main().scrollTop - main().clientHeight < 160;
   let [seen, wanted] = [model.head, view.selected];
+  const places = () => [...document.querySelectorAll('.decide footer')].map((node) => node.getBoundingClientRect().top).join();
   const toEnd = () => {
-    settle();
+    const before = places();
     for (let tries = 0; tries < 3; tries++) {
       main().scrollTop = main().scrollHeight;
       rows.list.paint();
     }
+    if (places() !== before) settle();
     seen = model.head;
   };
   const drawn = () => {
