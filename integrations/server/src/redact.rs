@@ -1,6 +1,7 @@
 //! Redaction of secrets at the edge of the API: what a client gets has a mark in their place, the log keeps them.
 
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -34,6 +35,8 @@ const DATA: &[&str] = &[
 
 /// How often a text is read, at most, in attempts to find JSON in it: each `{` may begin an object that fails to parse at the end.
 const MAX_PARSED: usize = 8;
+/// How deep texts with JSON may be in each other: each may nest 128 values again, and the stack is limited.
+const MAX_TEXTS: usize = 4;
 
 /// Where in an answer a value is.
 #[derive(Clone, Copy, PartialEq)]
@@ -63,10 +66,10 @@ pub fn redact_fields(
     names: impl IntoIterator<Item = impl Into<String>>,
 ) -> impl Fn(&mut Value) + Clone + Send + Sync + 'static {
     let names: Arc<[String]> = names.into_iter().map(Into::into).collect();
-    move |value| redact(&names, value, Place::Answer)
+    move |value| redact(&names, value, Place::Answer, MAX_TEXTS)
 }
 
-fn redact(names: &[String], value: &mut Value, place: Place) {
+fn redact(names: &[String], value: &mut Value, place: Place, texts: usize) {
     match value {
         Value::Object(fields) => {
             let is_schema = place == Place::Schema && fields.get("type").is_some_and(|kind| kind == "object");
@@ -79,17 +82,17 @@ fn redact(names: &[String], value: &mut Value, place: Place) {
                 match value {
                     Value::Object(declared) if is_schema && name == "properties" => {
                         for (name, value) in declared {
-                            redact_field(names, if value.is_object() { "" } else { name }, value, place);
+                            redact_field(names, if value.is_object() { "" } else { name }, value, place, texts);
                         }
                     }
-                    value => redact_field(names, name, value, place.field(name)),
+                    value => redact_field(names, name, value, place.field(name), texts),
                 }
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| redact(names, item, place)),
+        Value::Array(items) => items.iter_mut().for_each(|item| redact(names, item, place, texts)),
         Value::String(text) => {
             // A text is of a model or a person; what it says about schemas does not count.
-            if let Some(redacted) = redacted_inside(names, text) {
+            if let Some(redacted) = redacted_inside(names, text, texts) {
                 *text = redacted;
             }
         }
@@ -109,11 +112,11 @@ fn is_path_of(names: &[String], pointer: &str) -> bool {
     pointer.split('/').any(|part| names.contains(&part.replace("~1", "/").replace("~0", "~")))
 }
 
-fn redact_field(names: &[String], name: &str, value: &mut Value, place: Place) {
+fn redact_field(names: &[String], name: &str, value: &mut Value, place: Place, texts: usize) {
     if names.iter().any(|known| known == name) {
         *value = REDACTED.into();
     } else {
-        redact(names, value, place);
+        redact(names, value, place, texts);
     }
 }
 
@@ -121,8 +124,9 @@ fn redact_field(names: &[String], name: &str, value: &mut Value, place: Place) {
 /// field in JSON that cannot be parsed on, such as in arguments that were cut off, the text is withheld.
 ///
 /// An object that may have a field is written out as it was parsed, without values under repeated names, which parsing drops.
-fn redacted_inside(names: &[String], text: &str) -> Option<String> {
-    let Some(objects) = objects(text) else { return Some(REDACTED.to_owned()) };
+fn redacted_inside(names: &[String], text: &str, texts: usize) -> Option<String> {
+    let is_too_deep = texts == 0 && text.contains('{');
+    let Some(objects) = objects(text).filter(|_| !is_too_deep) else { return Some(REDACTED.to_owned()) };
     let is_parsed = |at: &usize| {
         let next = objects.get(objects.partition_point(|(place, _)| place.end <= *at));
         next.is_some_and(|(place, _)| place.contains(at))
@@ -132,9 +136,9 @@ fn redacted_inside(names: &[String], text: &str) -> Option<String> {
     let (mut redacted, mut copied) = (String::new(), 0);
     for (place, original) in objects.iter().filter(|(place, _)| end.is_none_or(|end| place.end <= end)) {
         let mut value = original.clone();
-        redact(names, &mut value, Place::Data);
+        redact(names, &mut value, Place::Data, texts.saturating_sub(1));
         let written = text.get(place.clone()).unwrap_or_default();
-        if value != *original || written.contains("\\u") || names.iter().any(|name| written.contains(name)) {
+        if value != *original || written.contains('\\') || names.iter().any(|name| written.contains(name)) {
             redacted.push_str(text.get(copied..place.start).unwrap_or_default());
             redacted.push_str(&value.to_string());
             copied = place.end;
@@ -179,10 +183,15 @@ fn values_of(names: &[String], text: &str) -> impl Iterator<Item = usize> {
     let matches = names.iter().flat_map(|name| text.match_indices(name.as_str()));
     matches.filter_map(|(at, name)| {
         let value = after_quote(text.get(at + name.len()..)?)?.trim_start().strip_prefix(':')?;
-        let mark = after_quote(value.trim_start()).and_then(|value| value.strip_prefix(REDACTED));
-        let is_redacted = mark.and_then(after_quote).is_some();
-        (text.get(..at)?.ends_with('"') && !is_redacted).then_some(text.len() - value.len())
+        (text.get(..at)?.ends_with('"') && !is_mark(value.trim_start())).then_some(text.len() - value.len())
     })
+}
+
+/// Returns whether a text begins with a string that is a mark. Its quotes are escaped alike, as in JSON within a string.
+fn is_mark(text: &str) -> bool {
+    let quote = text.split_inclusive('"').next().unwrap_or_default();
+    let end = text.strip_prefix(quote).and_then(|text| text.strip_prefix(REDACTED));
+    quote.trim_start_matches('\\') == "\"" && end.is_some_and(|end| end.starts_with(quote))
 }
 
 /// Finds where the values of fields begin whose names have escapes, such as `"ib\u0061n":`. They may be any names.
@@ -229,11 +238,13 @@ pub(crate) struct AsIs;
 
 /// Redacts the JSON text of an answer; a large one where this does not block other requests.
 pub(crate) async fn redacted_answer(redact: &Redact, text: String) -> Result<String, Problem> {
-    if text.len() <= LARGE {
-        return Ok(redacted_text(redact, &text));
+    let (redact, is_large) = (Arc::clone(redact), text.len() > LARGE);
+    let work = move || redacted_text(&redact, &text);
+    if is_large {
+        return off_the_executor(work).await;
     }
-    let redact = Arc::clone(redact);
-    off_the_executor(move || redacted_text(&redact, &text)).await
+    catch_unwind(AssertUnwindSafe(work))
+        .map_err(|_| Problem::new(ProblemType::Internal).detail("the redaction panicked"))
 }
 
 /// Redacts JSON text. Text that cannot be decoded has no places to redact and is withheld.
@@ -260,10 +271,14 @@ pub(crate) fn with_secrets(redact: Option<&Redact>, original: &Value, edited: Va
 }
 
 fn restored(redact: &Redact, original: &Value, edited: Value) -> Option<Value> {
+    restore(original, &shown(redact, original), edited)
+}
+
+/// Returns arguments or options as a person sees them.
+pub(crate) fn shown(redact: &Redact, original: &Value) -> Value {
     let mut seen = serde_json::json!({ "arguments": original });
     redact(&mut seen);
-    let seen = seen.get_mut("arguments").map(Value::take).unwrap_or_default();
-    restore(original, &seen, edited)
+    seen.get_mut("arguments").map(Value::take).unwrap_or_default()
 }
 
 fn restore(original: &Value, seen: &Value, edited: Value) -> Option<Value> {
@@ -441,6 +456,8 @@ mod tests {
             (r#"{"iban":"DE02","iban":"[redacted]"}"#, r#"{"iban":"[redacted]"}"#),
             (r#"{ "a": {"iban": "DE02"}, "a": 1 }"#, r#"{"a":1}"#),
             (r#"{ "a": {"ib\u0061n": "DE02"}, "a": 1 }"#, r#"{"a":1}"#),
+            (r#"{ "a": {"a\/b": "DE02"}, "a": 1 }"#, r#"{"a":1}"#),
+            (r#"{"iban":"[redacted]\" DE02"#, r#"{"iban":[redacted]"#),
             (r#"x {"ib\u0061n" : "DE02"#, r#"x {"ib\u0061n" :[redacted]"#),
             (r#"{"note": "{\"ib\\u0061n\": 7"#, r#"{"note": "{\"ib\\u0061n\":[redacted]"#),
             (r#"[{"op":"add","path":"/to/iban","value":"DE02"#, r#"[{"op":"add","path":[redacted]"#),
@@ -457,6 +474,25 @@ mod tests {
             let mut value = json!(text);
             redact(&mut value);
             assert_eq!(value, text);
+        }
+    }
+
+    #[test]
+    fn texts_in_texts_are_withheld_at_some_depth() {
+        let redact: Redact = Arc::new(redact_fields(["iban"]));
+        // The escapes keep the size of a level linear, so that few kilobytes would be thousands of levels.
+        let escaped = |text: &str| text.replace('\\', "\\u005c").replace('"', "\\u0022");
+        let nested = |levels: usize| {
+            let outer = |text: String| format!(r#"{{"a":{}"{}"{}}}"#, "[".repeat(120), escaped(&text), "]".repeat(120));
+            (0..levels).fold(r#"{"iban":"DE02"}"#.to_owned(), |text, _| outer(text))
+        };
+        for levels in [1, 3, 8] {
+            let (mut seen, text) = (json!(nested(levels)), nested(levels));
+            redact(&mut seen);
+            let seen = seen.as_str().unwrap();
+            assert!(seen.contains(REDACTED) && !seen.contains("DE02"), "{levels}: {seen}");
+            assert_eq!(restored(&redact, &json!(text), json!(seen)), Some(json!(text)));
+            assert_eq!(restored(&redact, &json!(text), json!(format!("{text} {REDACTED}"))), None);
         }
     }
 

@@ -19,7 +19,7 @@ use serde_json::{Value, json as value};
 use super::items::head;
 use super::runs::page;
 use crate::problem::{Problem, ProblemType};
-use crate::redact::{AsIs, Redact, redacted_text};
+use crate::redact::{AsIs, REDACTED, Redact, redacted_answer};
 use crate::routes::{RequestContext, Route, json};
 use crate::{cursor, long_answer, sse};
 
@@ -109,13 +109,13 @@ impl Selection {
     }
 
     /// Returns the event's line, redacted, if it is selected.
-    fn line(&self, event: &Event, line: Option<String>) -> Option<String> {
+    async fn line(&self, event: &Event, line: Option<String>) -> Option<String> {
         let fits = self.types.as_ref().is_none_or(|types| types.iter().any(|name| name == event.kind.name()))
             && self.path.as_ref().is_none_or(|path| event.path.is_within(path));
         let mut line = line.filter(|_| fits)?;
         if let Some(redact) = &self.redact {
             // A search must not find secrets.
-            line = redacted_text(redact, &line);
+            line = redacted_answer(redact, line).await.unwrap_or_else(|_| value!(REDACTED).to_string());
         }
         self.text.as_ref().is_none_or(|text| line.to_lowercase().contains(text)).then_some(line)
     }
@@ -157,7 +157,7 @@ async fn list(
     let mut reader = Reader::new(&cx.app.client, &row.run, range, query.order);
     let (mut lines, mut bytes, mut next) = (Vec::new(), 0, None);
     while let Some((event, line)) = reader.next().await? {
-        let Some(line) = selection.line(&event, line) else { continue };
+        let Some(line) = selection.line(&event, line).await else { continue };
         bytes += line.len();
         if lines.len() == limit || (bytes > PAGE_BYTES && !lines.is_empty()) {
             next = Some(if query.order == Order::Asc { event.seq } else { event.seq.next() });
@@ -226,7 +226,7 @@ fn lines(reader: Reader, selection: Selection) -> impl Stream<Item = Result<Byte
         while text.len() < LINES_BYTES {
             match reader.next().await {
                 Ok(Some((event, line))) => {
-                    if let Some(line) = selection.line(&event, line) {
+                    if let Some(line) = selection.line(&event, line).await {
                         text.push_str(&line);
                         text.push('\n');
                     }
@@ -247,13 +247,19 @@ fn follow(cx: &RequestContext, after: Option<u64>, selection: Selection) -> Resu
     if row.status.is_over() && from >= row.next {
         return Ok(sse::no_content());
     }
-    let events = updates(cx, &row.run, from).map(move |update| match update {
-        Update::Event(event) => match selection.line(&event, event.to_json().ok()) {
-            Some(line) => sse::Event::new(event.kind.name(), line).redacted().id(event.seq),
-            // The position moves on, so that a reconnect does not read it again.
-            None => sse::Event::new("skipped", "{}".to_owned()).id(event.seq),
-        },
-        Update::Other(event) => event,
+    let selection = Arc::new(selection);
+    let events = updates(cx, &row.run, from).then(move |update| {
+        let selection = Arc::clone(&selection);
+        async move {
+            match update {
+                Update::Event(event) => match selection.line(&event, event.to_json().ok()).await {
+                    Some(line) => sse::Event::new(event.kind.name(), line).redacted().id(event.seq),
+                    // The position moves on, so that a reconnect does not read it again.
+                    None => sse::Event::new("skipped", "{}".to_owned()).id(event.seq),
+                },
+                Update::Other(event) => event,
+            }
+        }
     });
     sse::stream(cx, events)
 }

@@ -252,8 +252,9 @@ async fn put(cx: RequestContext) -> Result<Response, Problem> {
     let default = || cx.app.options.brains.default_options(&definition);
     let mut schedule = body.schedule(default)?;
     if let Some(redact) = &cx.app.options.redact {
-        let known = cx.app.client.schedules().get(id).await?;
-        let original = known.map_or_else(default, |known| known.schedule.options);
+        let known = cx.app.client.schedules().get(id).await?.map(|known| known.schedule);
+        let known = known.filter(|known| known.brain == schedule.brain);
+        let original = known.map_or_else(default, |known| known.options);
         schedule.options = with_secrets(Some(redact), &original, schedule.options)?;
     }
     cx.app.read_options(&definition, &schedule.options)?;

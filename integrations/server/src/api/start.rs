@@ -16,7 +16,7 @@ use super::options::options_invalid;
 use crate::app::App;
 use crate::auth::{Caller, Scope};
 use crate::problem::{FieldError, Problem, ProblemType};
-use crate::redact::with_secrets;
+use crate::redact::{shown, with_secrets};
 use crate::routes::{RequestContext, Route, created};
 
 pub(super) fn routes() -> Vec<Route> {
@@ -107,14 +107,20 @@ async fn start(cx: RequestContext) -> Result<Response, Problem> {
     Ok(response)
 }
 
-/// Puts the secrets of a brain's default options back into the options of a new run.
+/// Returns the options of a new run. The default options of the brain, as the caller has seen them, stand for themselves; any other
+/// ones with marks are refused, since a caller must not get the secrets of the defaults into options of its own.
 pub(super) fn given_options(
     app: &App,
     definition: &BrainDefinition,
     options: Option<Value>,
 ) -> Result<Option<Value>, Problem> {
-    let default = || app.options.brains.default_options(definition);
-    options.map(|given| with_secrets(app.options.redact.as_ref(), &default(), given)).transpose()
+    let (Some(given), Some(redact)) = (&options, &app.options.redact) else { return Ok(options) };
+    let default = app.options.brains.default_options(definition);
+    if *given == shown(redact, &default) {
+        Ok(Some(default))
+    } else {
+        with_secrets(Some(redact), &Value::Null, given.clone()).map(Some)
+    }
 }
 
 /// Returns the user of a new run: a caller that sees only the runs of its user starts them only for it.

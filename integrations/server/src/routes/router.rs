@@ -7,7 +7,7 @@ use axum::body::{Body, to_bytes};
 use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{RawPathParams, Request, State};
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
-use axum::http::{HeaderName, HeaderValue};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodFilter, on};
@@ -88,7 +88,7 @@ async fn outermost(State(app): State<Arc<App>>, mut request: Request, next: Next
         response.headers_mut().remove(CONTENT_LENGTH);
     }
     if let Some(redact) = options.redact.as_ref().filter(|_| is_api) {
-        response = redacted(redact, response).await;
+        response = redacted(redact, response, &reporter).await;
     }
     let mut response = placed(response);
     allow(options, origin, response.headers_mut());
@@ -99,7 +99,7 @@ async fn outermost(State(app): State<Arc<App>>, mut request: Request, next: Next
 }
 
 /// Redacts an answer with JSON. Streams redact each of their events.
-async fn redacted(redact: &Redact, response: Response) -> Response {
+async fn redacted(redact: &Redact, response: Response, reporter: &Reporter) -> Response {
     let media_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let is_json = matches!(media_type, "application/json" | "application/problem+json");
     if !is_json || response.extensions().get::<AsIs>().is_some() {
@@ -107,16 +107,17 @@ async fn redacted(redact: &Redact, response: Response) -> Response {
     }
     let (mut parts, body) = response.into_parts();
     parts.headers.remove(CONTENT_LENGTH);
-    let Ok(bytes) = to_bytes(body, usize::MAX).await else {
-        return Problem::new(ProblemType::Internal).into_response();
+    let text = match to_bytes(body, usize::MAX).await {
+        Ok(bytes) if bytes.is_empty() => return Response::from_parts(parts, Body::empty()),
+        Ok(bytes) => redacted_answer(redact, String::from_utf8_lossy(&bytes).into_owned()).await,
+        Err(error) => Err(Problem::new(ProblemType::Internal).detail(error)),
     };
-    if bytes.is_empty() {
-        return Response::from_parts(parts, Body::empty());
-    }
-    match redacted_answer(redact, String::from_utf8_lossy(&bytes).into_owned()).await {
-        Ok(text) => Response::from_parts(parts, Body::from(text)),
-        Err(problem) => problem.into_response(),
-    }
+    let text = text.unwrap_or_else(|problem| {
+        parts.status = StatusCode::INTERNAL_SERVER_ERROR;
+        parts.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        reporter.document(&problem).to_string()
+    });
+    Response::from_parts(parts, Body::from(text))
 }
 
 /// Returns the id under which a client or a proxy knows the request, or a new one.
