@@ -37,6 +37,8 @@ const DATA: &[&str] = &[
 const MAX_PARSED: usize = 8;
 /// How deep texts with JSON may be in each other: each may nest 128 values again, and the stack is limited.
 const MAX_TEXTS: usize = 4;
+/// How deep such texts may be to be restored, which takes more of the stack.
+const MAX_RESTORED: usize = 2;
 
 /// Where in an answer a value is.
 #[derive(Clone, Copy, PartialEq)]
@@ -129,9 +131,11 @@ fn redacted_inside(names: &[String], text: &str, texts: usize) -> Option<String>
     let Some(objects) = objects(text).filter(|_| !is_too_deep) else { return Some(REDACTED.to_owned()) };
     let is_parsed = |at: &usize| {
         let next = objects.get(objects.partition_point(|(place, _)| place.end <= *at));
-        next.is_some_and(|(place, _)| place.contains(at))
+        // A value that itself is an object begins with it, but its name is not a part of it.
+        next.is_some_and(|(place, _)| place.start < *at && *at < place.end)
     };
     let places = values_of(names, text).chain(values_of_escaped_names(text)).chain(changes_of(names, text));
+    let places = places.chain(text.match_indices("\\u0022").map(|(at, _)| at));
     let end = places.filter(|at| !is_parsed(at)).min();
     let (mut redacted, mut copied) = (String::new(), 0);
     for (place, original) in objects.iter().filter(|(place, _)| end.is_none_or(|end| place.end <= end)) {
@@ -271,7 +275,7 @@ pub(crate) fn with_secrets(redact: Option<&Redact>, original: &Value, edited: Va
 }
 
 fn restored(redact: &Redact, original: &Value, edited: Value) -> Option<Value> {
-    restore(original, &shown(redact, original), edited)
+    restore(original, &shown(redact, original), edited, MAX_RESTORED)
 }
 
 /// Returns arguments or options as a person sees them.
@@ -281,7 +285,7 @@ pub(crate) fn shown(redact: &Redact, original: &Value) -> Value {
     seen.get_mut("arguments").map(Value::take).unwrap_or_default()
 }
 
-fn restore(original: &Value, seen: &Value, edited: Value) -> Option<Value> {
+fn restore(original: &Value, seen: &Value, edited: Value, texts: usize) -> Option<Value> {
     if edited == *seen {
         return Some(original.clone());
     }
@@ -289,23 +293,23 @@ fn restore(original: &Value, seen: &Value, edited: Value) -> Option<Value> {
         (Value::Object(original), Value::Object(seen), Value::Object(edited)) => {
             let fields = edited.into_iter().map(|(name, edited)| {
                 let known = |fields: &Map<String, Value>| fields.get(&name).cloned().unwrap_or_default();
-                let value = restore(&known(original), &known(seen), edited)?;
+                let value = restore(&known(original), &known(seen), edited, texts)?;
                 Some((name, value))
             });
             fields.collect()
         }
         (Value::Array(original), Value::Array(seen), Value::Array(edited)) => {
-            restore_items(original, seen, edited).map(Value::Array)
+            restore_items(original, seen, edited, texts).map(Value::Array)
         }
         (Value::String(original), Value::String(seen), Value::String(edited)) if edited.contains(REDACTED) => {
-            restore_text(original, seen, &edited).map(Value::String)
+            restore_text(original, seen, &edited, texts.checked_sub(1)?).map(Value::String)
         }
         (_, _, edited) => (!hides(&edited)).then_some(edited),
     }
 }
 
 /// Restores the items of a list. They may have changed places, so only one of those with marks may differ.
-fn restore_items(original: &[Value], seen: &[Value], edited: Vec<Value>) -> Option<Vec<Value>> {
+fn restore_items(original: &[Value], seen: &[Value], edited: Vec<Value>, texts: usize) -> Option<Vec<Value>> {
     if original.len() != edited.len() || seen.len() != edited.len() {
         return (!edited.iter().any(hides)).then_some(edited);
     }
@@ -313,14 +317,14 @@ fn restore_items(original: &[Value], seen: &[Value], edited: Vec<Value>) -> Opti
         return None;
     }
     let items = original.iter().zip(seen).zip(edited);
-    items.map(|((original, seen), edited)| restore(original, seen, edited)).collect()
+    items.map(|((original, seen), edited)| restore(original, seen, edited, texts)).collect()
 }
 
 /// Restores the JSON objects of a text, like the items of a list. A mark outside of them stands for nothing.
-fn restore_text(original: &str, seen: &str, edited: &str) -> Option<String> {
+fn restore_text(original: &str, seen: &str, edited: &str, texts: usize) -> Option<String> {
     let values = |found: &[(_, Value)]| found.iter().map(|(_, value)| value.clone()).collect::<Vec<_>>();
     let found = objects(edited)?;
-    let restored = restore_items(&values(&objects(original)?), &values(&objects(seen)?), values(&found))?;
+    let restored = restore_items(&values(&objects(original)?), &values(&objects(seen)?), values(&found), texts)?;
     let (mut text, mut copied) = (String::new(), 0);
     for ((place, _), restored) in found.iter().zip(&restored).filter(|((_, value), restored)| value != *restored) {
         text.push_str(edited.get(copied..place.start)?);
@@ -457,6 +461,9 @@ mod tests {
             (r#"{ "a": {"iban": "DE02"}, "a": 1 }"#, r#"{"a":1}"#),
             (r#"{ "a": {"ib\u0061n": "DE02"}, "a": 1 }"#, r#"{"a":1}"#),
             (r#"{ "a": {"a\/b": "DE02"}, "a": 1 }"#, r#"{"a":1}"#),
+            (r#"{"a":1,"iban":{"number":"DE02"}"#, r#"{"a":1,"iban":[redacted]"#),
+            (r#"{"ib\u0061n":{"number":"DE02"}"#, r#"{"ib\u0061n":[redacted]"#),
+            (r#"{"body":"{\u0022iban\u0022:\u0022DE02"#, r#"{"body":"{[redacted]"#),
             (r#"{"iban":"[redacted]\" DE02"#, r#"{"iban":[redacted]"#),
             (r#"x {"ib\u0061n" : "DE02"#, r#"x {"ib\u0061n" :[redacted]"#),
             (r#"{"note": "{\"ib\\u0061n\": 7"#, r#"{"note": "{\"ib\\u0061n\":[redacted]"#),
@@ -493,6 +500,8 @@ mod tests {
             assert!(seen.contains(REDACTED) && !seen.contains("DE02"), "{levels}: {seen}");
             assert_eq!(restored(&redact, &json!(text), json!(seen)), Some(json!(text)));
             assert_eq!(restored(&redact, &json!(text), json!(format!("{text} {REDACTED}"))), None);
+            let within = seen.replacen(REDACTED, &format!("{REDACTED}!"), 1);
+            assert_eq!(restored(&redact, &json!(text), json!(within)), None);
         }
     }
 

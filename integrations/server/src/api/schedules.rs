@@ -14,6 +14,7 @@ use super::idempotency::Key;
 use super::items::{List, PageQuery};
 use super::runs::page;
 use super::schedule_body::{OverlapName, ScheduleBody};
+use super::start::given_options;
 use super::trigger_key::reserved;
 use crate::auth::Scope;
 use crate::cursor;
@@ -251,12 +252,11 @@ async fn put(cx: RequestContext) -> Result<Response, Problem> {
     cx.app.may_start(cx.caller()?, &body.brain)?;
     let default = || cx.app.options.brains.default_options(&definition);
     let mut schedule = body.schedule(default)?;
-    if let Some(redact) = &cx.app.options.redact {
-        let known = cx.app.client.schedules().get(id).await?.map(|known| known.schedule);
-        let known = known.filter(|known| known.brain == schedule.brain);
-        let original = known.map_or_else(default, |known| known.options);
-        schedule.options = with_secrets(Some(redact), &original, schedule.options)?;
-    }
+    let known = cx.app.client.schedules().get(id).await?.map(|known| known.schedule);
+    schedule.options = match known.filter(|known| known.brain == schedule.brain) {
+        Some(known) => with_secrets(cx.app.options.redact.as_ref(), &known.options, schedule.options)?,
+        None => given_options(&cx.app, &definition, Some(schedule.options))?.unwrap_or_default(),
+    };
     cx.app.read_options(&definition, &schedule.options)?;
     let schedules = schedules(&cx)?;
     let record = match expected(&cx)? {
