@@ -65,7 +65,13 @@ test('following resumes after a crash without a gap or a double', async () => {
   await page.locator('.link.live').waitFor({ timeout: 30000, state: 'attached' });
   project.command('approve', run, '--all');
   await page.waitForFunction(() => /\d+ events/.exec(document.querySelector('.head-seq').innerText) && Number(document.querySelector('.head-seq').innerText.match(/(\d+) events/)[1]) > 50, null, { timeout: 30000 });
-  const head = await page.evaluate(async (id) => (await (await fetch(`/api/v1/runs/${id}`)).json()).head, run);
+  // The log grows until the run waits for its customer.
+  const head = await page.evaluate(async (id) => {
+    for (;;) {
+      const read = await (await fetch(`/api/v1/runs/${id}`)).json();
+      if (read.status === 'waiting' && read.head > 50) return read.head;
+    }
+  }, run);
   await page.waitForFunction((last) => document.querySelector('.head-seq').innerText.includes(`${last + 1} events`), head, { timeout: 15000 });
   const seqs = new Set();
   for (let y = 0; y < 40 && seqs.size <= head; y++) {
