@@ -157,6 +157,8 @@ async function start() {
 
 addEventListener('popstate', () => caller.session && show());
 addEventListener('click', (event) => {
+  const menu = document.querySelector('details.menu[open]');
+  if (menu && !menu.contains(event.target)) menu.open = false;
   const link = event.target.closest?.('a[href]');
   const to = link && new URL(link.href);
   const isElsewhere = event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.defaultPrevented;

@@ -310,6 +310,21 @@ test('a click does not hit a button that has moved within its item', async () =>
   assert.match(await asked.locator('.context').innerText(), /result/);
 });
 
+test('a run is cancelled by its dialog and by nothing else', async () => {
+  project.import(waitingLog('ended', { calls: [pay({ to: 'Nik' })] }));
+  await page.to('/runs/ended', '.decide');
+  await item(page, 'Nik').getByRole('button', { name: 'Reject…' }).click();
+  await item(page, 'Nik').getByLabel('Reason').press('Escape');
+  await item(page, 'Nik').getByLabel('Reason').waitFor({ state: 'detached' });
+  await page.getByText('Actions', { exact: true }).click();
+  await page.getByRole('button', { name: 'Cancel…' }).click();
+  const dialog = page.getByRole('dialog', { name: 'Cancel the run' });
+  await dialog.getByLabel('reason').fill('Not needed.');
+  assert.equal(await dialog.locator('input, textarea, select').count(), 1);
+  await dialog.getByRole('button', { name: 'Cancel the run' }).click();
+  await page.getByText(/^Cancelled by .*: Not needed\.$/).waitFor();
+});
+
 test('a key does not press the button that a click has missed', async () => {
   project.import(waitingLog('missed', { calls: [pay({ to: 'Gil' })] }));
   await page.to('/inbox', '.decide');

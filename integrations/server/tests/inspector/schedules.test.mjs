@@ -31,6 +31,7 @@ test('a schedule is added with a preview of its next times', async () => {
   await field('schedule name').fill('nightly');
   await dialog().getByLabel('brain', { exact: true }).selectOption('Support');
   await dialog().getByRole('button', { name: 'Add to cron' }).click();
+  await dialog().getByRole('textbox', { name: 'cron 1' }).and(page.locator(':focus')).waitFor();
   await field('cron 1').fill('30 2 * * X');
   await dialog().locator('.preview .error').waitFor();
   await field('cron 1').fill('30 2 * * *');

@@ -112,6 +112,20 @@ test('a part of the page that cannot be loaded is explained, and loaded again', 
   await page.locator('.messages').waitFor();
 });
 
+test('a dialog asks only for what a person decides, and Escape leaves one thing at a time', async () => {
+  await page.to(`/runs/${run}`, '.row');
+  await page.getByText('Actions', { exact: true }).click();
+  await page.keyboard.press('Escape');
+  assert.equal(await page.locator('details.menu[open]').count(), 0);
+  await page.getByText('Actions', { exact: true }).click();
+  await page.getByRole('button', { name: 'Rerun from a stage…' }).click();
+  await page.getByRole('dialog').getByRole('combobox', { name: 'stage' }).waitFor();
+  assert.equal(await page.getByRole('dialog').getByLabel('results').count(), 0);
+  await page.keyboard.press('Escape');
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  assert.match(page.url(), new RegExp(`/runs/${run}`));
+});
+
 test('a filter keeps what is typed while the page is drawn again', async () => {
   await page.to('/runs', '.run-row');
   const field = page.getByLabel('Brain');

@@ -6,7 +6,6 @@ import { settle } from './settle.js';
 const { button, dd, div, dl, dt, footer, h2, h3, input, kbd, label, li, p, section, small, span, ul } = tags;
 
 const FIELDS = 'input, textarea, select';
-const IN_FIELDS = ['mod+k', 'Escape'];
 const PRETTY = { Enter: '↵', Escape: 'esc', ArrowLeft: '←', ArrowRight: '→', 'mod+k': navigator.platform?.startsWith('Mac') ? '⌘ K' : 'Ctrl K' };
 
 const maps = {};
@@ -25,7 +24,10 @@ addEventListener('keydown', (event) => {
   const name = (event.metaKey || event.ctrlKey ? 'mod+' : '') + (event.key.length > 1 || event.shiftKey ? event.key : event.key.toLowerCase());
   // A closed dialog keeps the focus until the next frame.
   const target = event.target.closest?.('dialog:not([open])') ? document.body : event.target;
-  if (target.closest?.(FIELDS) && !IN_FIELDS.includes(name)) return;
+  const menu = name === 'Escape' && document.querySelector('details.menu[open]');
+  if (menu) menu.open = false;
+  if (name === 'Escape' && target.closest?.(FIELDS)) target.blur();
+  if (menu || (target.closest?.(FIELDS) && name !== 'mod+k')) return;
   if ((pref('keys') === 'off' && name.length === 1) || document.querySelector('dialog[open]')) return;
   // A control keeps its own keys.
   if (['Enter', ' '].includes(name) && target.closest('a, button, summary')) return;

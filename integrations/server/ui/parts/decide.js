@@ -114,7 +114,8 @@ export function isInView(item) {
 }
 /** Whether the end of an item is in view. If not, shows its next part. */
 export function isEndShown(item) {
-  const below = nodeOf(item).getBoundingClientRect().bottom - main().getBoundingClientRect().bottom;
+  // All of it stands above the buttons.
+  const below = (nodeOf(item).querySelector('footer') ?? nodeOf(item)).getBoundingClientRect().top - main().getBoundingClientRect().bottom;
   if (below <= 2) return true;
   main().scrollBy(0, Math.min(below + 20, main().clientHeight * 0.8));
   settle();
@@ -131,7 +132,7 @@ export function reject(items) {
 export function toggle(item, mode) {
   const draft = draftOf(item);
   draft.mode = draft.mode === mode ? 'view' : mode;
-  draft.begins = true;
+  draft.begins = draft.mode !== 'view';
 }
 
 /** Ignores the second click of a double click, and a click on an item that has moved, also since it was drawn. */
@@ -149,14 +150,25 @@ export default function decide(item, { inbox = false, selected = false, pick } =
   const draft = draftOf(item);
   const isRejecting = draft.mode === 'reject';
   const [yes, no, folded, waits] = [() => approve([item]), () => reject([item]), foldedOf(draft), isMoving(draft)];
+  const drawn = (node) => {
+    place(node, draft);
+    const field = draft.begins && node.querySelector(':is(input, select, textarea):is([id^=value-], [id^=reason-])');
+    if (!field) return;
+    draft.begins = false;
+    field.focus();
+  };
   const onkeydown = (event) => {
     const isField = event.target.matches('input:not([type=checkbox]), textarea, select');
+    if (isRejecting && event.key === 'Escape') {
+      event.preventDefault();
+      return toggle(item, 'reject');
+    }
     if (!isField || event.key !== 'Enter' || event.repeat || event.isComposing || !(event.metaKey || event.ctrlKey)) return;
     event.preventDefault();
     if (isRejecting) no();
     else approveShown(item);
   };
-  return section.decide({ key: item.id, id: `item-${item.id}`, role: 'group', 'aria-label': `${asks(item)} ${item.tool}`, class: selected && 'selected', onkeydown, drawn: (node) => place(node, draft) },
+  return section.decide({ key: item.id, id: `item-${item.id}`, role: 'group', 'aria-label': `${asks(item)} ${item.tool}`, class: selected && 'selected', onkeydown, drawn },
     header(span.status.wait(icon('person'), span(item.kind)), h2({ dir: 'auto' }, asks(item)), span.grow(),
       item.expires && span.soft({ title: date(item.expires) }, 'expires ', when(item.expires))),
     p.meta(item.tool && code(item.tool), inbox && a({ href: runUrl(item.run) }, item.brain, ' ', shortId(item.run)), item.user && span(item.user),
@@ -192,7 +204,7 @@ function body(item, draft) {
       errors: draft.problem?.body?.errors, onchange: (edit) => { draft.value = edit(draft.value ?? value(item)); } }),
     kind === 'approval' && edited(item, draft) && div.edits(h4('Your edits'), valueDiff(given, draft.value)),
     draft.mode === 'reject' && div.field(label({ for: `reason-${id}` }, 'Reason, which the model reads', span.soft(' (optional)')),
-      input({ id: `reason-${id}`, value: draft.reason, ref: (node) => { if (draft.begins) node.focus(); draft.begins = false; }, oninput: ({ target }) => { draft.reason = target.value || undefined; } })),
+      input({ id: `reason-${id}`, value: draft.reason, oninput: ({ target }) => { draft.reason = target.value || undefined; } })),
   ];
 }
 

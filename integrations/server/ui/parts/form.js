@@ -72,7 +72,7 @@ export default function schemaForm(schema, { value, onchange, errors = [], id, r
     const key = `${id}${encodeURIComponent(pointer)}`;
     const wrong = errors.filter((error) => error.pointer === pointer);
     const must = Boolean(required && !type.optional);
-    const props = { id: key, required: must, 'aria-invalid': wrong.length ? 'true' : null, 'aria-describedby': `${key}-note` };
+    const props = { id: key, ref: focusAdded, required: must, 'aria-invalid': wrong.length ? 'true' : null, 'aria-describedby': `${key}-note` };
     const title = [words((!named && type.title) || name), !must && span.soft(' (optional)')];
     const text = typeof given === 'string' ? given : JSON.stringify(given) ?? '';
     // An input shows hidden characters as they are.
@@ -98,8 +98,19 @@ export default function schemaForm(schema, { value, onchange, errors = [], id, r
     return [given.map((item, i) => div.item({ key: i },
       field(items, item, `${pointer}/${i}`, `${name} ${i + 1}`, true, (edit) => change((now) => now.with(i, edit(now[i])))),
       button.plain.small({ type: 'button', 'aria-label': `Remove ${words(name)} ${i + 1}`, onclick: () => change((now) => now.toSpliced(i, 1)) }, 'Remove'))),
-    button.small({ type: 'button', 'aria-label': `Add to ${words(name)}`, onclick: () => change((now) => [...now ?? [], start]) }, 'Add')];
+    button.small({ type: 'button', 'aria-label': `Add to ${words(name)}`, onclick: () => {
+      change((now) => [...now ?? [], start]);
+      added = `${id}${encodeURIComponent(`${pointer}/${given.length}`)}`;
+    } }, 'Add')];
   }
+}
+
+/** The field of an item that has just been added, which gets the focus. */
+let added = null;
+function focusAdded(node) {
+  if (node.id !== added) return;
+  added = null;
+  node.focus();
 }
 
 const check = (text, checked, change, props) => label.check(input({ ...props, type: 'checkbox', checked,

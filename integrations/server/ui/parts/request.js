@@ -53,7 +53,7 @@ export function requestForm({ route, title, verb, note, danger, name, params = {
     // An error below a field that is shown stands at the field.
     const elsewhere = errors.filter(({ pointer }) => !schema?.properties[pointer.split('/')[1]]);
     return form({ class: name, 'aria-label': title, onsubmit: send }, h2(title), note && p.soft(note), above?.(),
-      schema && schemaForm(schema, { value: asked.value, errors, id: 'request', root, first, onchange: (edit) => {
+      schema && schemaForm(schema, { value: Object.fromEntries(Object.entries(asked.value).filter(([field]) => !hide.includes(field))), errors, id: 'request', root, first, onchange: (edit) => {
         asked.value = edit(asked.value);
         changed?.(asked);
       } }),

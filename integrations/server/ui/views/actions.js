@@ -20,7 +20,7 @@ const effects = ({ rerun, reused }) => section(
 const signal = (model, type, spec) => ask({ ...spec, route: 'POST /runs/{run}/signals', params: { run: model.id }, value: { type }, hide: ['type', 'files', 'to'] });
 export const message = (model) => signal(model, 'message', { title: 'Send a message', verb: 'Send', schemas: { text: { type: 'string', maxLength: 4000 } } });
 export const cancel = (model) => signal(model, 'cancel', { title: 'Cancel the run', verb: 'Cancel the run', danger: true,
-  note: 'Every open call gets a cancelled result. This cannot be undone.' });
+  note: 'No open call continues; each gets the result “skipped”. This cannot be undone.' });
 
 /** Opens the dialog of a new run; `place(value)` is the query of the plan, which `read` reads for the present value. */
 function dialog(model, place, spec) {

@@ -4,7 +4,7 @@ import { post } from '../lib/api.js';
 import { openDialog } from '../lib/keys.js';
 import { apiUrl, at, go, load, query, runUrl, say, TABS, ui } from '../lib/page.js';
 import { icon, status, STATUS } from '../lib/icons.js';
-import { compact, date, duration, millis, money, plural, shortId } from '../lib/format.js';
+import { compact, date, duration, millis, money, plural, shortId, who } from '../lib/format.js';
 import { RunModel, isError, isWait } from '../parts/model.js';
 import { readable } from '../parts/json.js';
 import { copyButton, facts, failure, loading, took, when } from '../parts/common.js';
@@ -79,7 +79,7 @@ function keys(run) {
     '[': ['Iteration before', to(isIteration, -1)], ']': ['Next iteration', to(isIteration, 1)],
     e: ['Next error', to(isError, 1)], w: ['Next wait', to(isWait, 1)], t: ['The whole run', () => run.go('transcript')],
     ...(parent && { p: ['The run it was forked from', () => go(`/runs/${parent.run}`)] }), f: ['Fork here', () => run.dialog('fork')],
-    Escape: [null, () => (view.selected == null ? go('/runs') : run.select(model.nodes[view.selected]))],
+    Escape: ['Leave the selection, or the run', () => (view.selected == null ? go('/runs') : run.select(model.nodes[view.selected]))],
   };
 }
 
@@ -120,6 +120,7 @@ function head(view) {
     p.crumb(a({ href: ui('/runs') }, 'Runs'), ' / ', code({ title: run.id }, shortId(run.id)), copyButton(run.id, 'Copy id'), copyButton(() => location.href, 'Copy link')),
     div.title(h1(run.brain), status(run.status), span.grow(), actions(view)),
     p.lead(sentence(model)),
+    ending?.type === 'cancelled' && note(tone, shape, `Cancelled by ${who(ending.actor)}${ending.reason ? `: ${ending.reason}` : '.'}`),
     ending?.type === 'failed' ? note('bad', 'cross', `${ending.code}: ${ending.message}`) : !['completed', 'cancelled'].includes(run.status) && note(tone, shape, run.why, asked && button.small({ onclick: () => view.reveal(asked) }, 'Show')),
     note('wait', 'warn', run.refused?.message ?? run.refused), note('wait', 'warn', run.changed),
     div.inout(value('Started with', options), ending?.type === 'completed' && value('Result', ending.result)),
